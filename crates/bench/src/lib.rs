@@ -1,0 +1,11 @@
+//! `oneflush bench`: what a commit costs.
+
+pub mod environment;
+pub mod floor;
+pub mod mode;
+pub mod observe;
+pub mod place;
+pub mod probe;
+pub mod report;
+pub mod run;
+pub mod workload;

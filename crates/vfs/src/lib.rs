@@ -1,0 +1,1 @@
+//! Oneflush's SQLite VFS.
