@@ -1,1 +1,46 @@
 //! Oneflush's SQLite VFS.
+//!
+//! A shim over SQLite's default VFS: every call of `sqlite3_vfs` v3 and `sqlite3_io_methods` v3
+//! arrives in [`mod@ffi`], is turned into a file role, an offset and bytes, is counted by [`File`] and
+//! is carried out by a [`Strategy`]. What the strategy does not change goes to the VFS below
+//! exactly as SQLite sent it.
+//!
+//! ```text
+//! SQLite ── ffi::vfs, ffi::io ── File (roles, accounting) ── Strategy ── Below ── "unix" VFS
+//!           raw pointers         safe Rust                   safe Rust   ffi::below
+//! ```
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. With strategy `stock` the VFS below receives exactly the calls that SQLite made: same order, same arguments, and its
+//!    answers reach SQLite unchanged, error codes included.
+//! 2. A method or version that the VFS below lacks is lacking in ours too; nothing is promised for it.
+//! 3. No panic crosses a callback; a caught one becomes an I/O error and a line in SQLite's error log.
+//! 4. Nothing here keeps a SQLite pointer beyond the life that SQLite gives it: the VFS below (for ever) and an open file
+//!    (from `xOpen` to `xClose`).
+//! 5. Every byte that is written through an open file is counted once, under one role of one database.
+
+mod config;
+mod connection;
+mod error;
+#[allow(unsafe_code)]
+mod ffi;
+mod file;
+mod pragma;
+mod role;
+mod stats;
+mod strategy;
+
+pub use config::{Durability, OptionError, Options, StrategyKind};
+pub use connection::{Connection, Database};
+pub use error::{Code, Error};
+pub use ffi::{RegisterError, register, register_default};
+pub use file::File;
+pub use role::Role;
+pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+
+/// The name under which the VFS is registered: `vfs=oneflush` in a URI.
+pub const VFS_NAME: &str = "oneflush";
+
+/// The version of this crate; the extension and the program must agree on it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,259 @@
+//! Options: URI parameters of one open, over environment variables, over defaults.
+//!
+//! | URI parameter | environment variable | values | default |
+//! |---|---|---|---|
+//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock` | `auto` |
+//! | `durability` | `ONEFLUSH_DURABILITY` | `pragma`, `full` | `pragma` |
+//! | `group_commit` | `ONEFLUSH_GROUP_COMMIT` | `on`, `off` | `on` |
+//! | `log_size` | `ONEFLUSH_LOG_SIZE` | bytes, 1 MiB to 1 TiB | 64 MiB |
+//! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
+//!
+//! `group_commit` and `log_size` permit and bound; a strategy without group commit or log has no use for them.
+//! `durability=full` promises, so a strategy that cannot keep the promise refuses the open.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// How commits are made durable. More strategies come with later versions; a name that this version lacks is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StrategyKind {
+    /// SQLite's own calls, counted and otherwise unchanged.
+    Stock,
+}
+
+impl StrategyKind {
+    pub const ALL: [StrategyKind; 1] = [StrategyKind::Stock];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            StrategyKind::Stock => "stock",
+        }
+    }
+}
+
+impl fmt::Display for StrategyKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for StrategyKind {
+    type Err = OptionError;
+
+    /// `auto` is what never changes the files on disk: `stock`, as long as it is the only strategy.
+    fn from_str(word: &str) -> Result<StrategyKind, OptionError> {
+        if word.eq_ignore_ascii_case("auto") {
+            return Ok(StrategyKind::Stock);
+        }
+        StrategyKind::ALL
+            .into_iter()
+            .find(|kind| word.eq_ignore_ascii_case(kind.name()))
+            .ok_or_else(|| OptionError::value(Source::Uri("strategy"), word, "auto, stock"))
+    }
+}
+
+/// Whose word decides whether a commit is flushed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The connection's `PRAGMA synchronous`.
+    Pragma,
+    /// Every commit is durable, whatever the PRAGMA says.
+    Full,
+}
+
+impl Durability {
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Pragma => "pragma",
+            Durability::Full => "full",
+        }
+    }
+}
+
+/// Where a value came from, so that a message names what the user has to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Uri(&'static str),
+    Environment(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Uri(name) => write!(f, "URI parameter {name}"),
+            Source::Environment(name) => write!(f, "environment variable {name}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    #[error("{source_name}: \"{value}\" is not known to Oneflush {version}; allowed: {allowed}")]
+    Value { source_name: String, value: String, allowed: &'static str, version: &'static str },
+    #[error(
+        "durability=full: strategy {strategy} changes nothing, so it cannot promise more than PRAGMA synchronous; \
+         use durability=pragma and PRAGMA synchronous=FULL or EXTRA"
+    )]
+    DurabilityNotPromised { strategy: StrategyKind },
+}
+
+impl OptionError {
+    fn value(source: Source, value: &str, allowed: &'static str) -> OptionError {
+        OptionError::Value {
+            source_name: source.to_string(),
+            value: value.to_owned(),
+            allowed,
+            version: crate::VERSION,
+        }
+    }
+}
+
+/// The options of one connection to one database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub strategy: StrategyKind,
+    pub durability: Durability,
+    pub group_commit: bool,
+    pub log_size_bytes: u64,
+}
+
+const LOG_SIZE_BYTES_MIN: u64 = 1 << 20;
+const LOG_SIZE_BYTES_MAX: u64 = 1 << 40;
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            strategy: StrategyKind::Stock,
+            durability: Durability::Pragma,
+            group_commit: true,
+            log_size_bytes: 64 << 20,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults of this process: `lookup` reads an environment variable.
+    pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
+        const NAMES: [&str; 4] =
+            ["ONEFLUSH_STRATEGY", "ONEFLUSH_DURABILITY", "ONEFLUSH_GROUP_COMMIT", "ONEFLUSH_LOG_SIZE"];
+        Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
+    }
+
+    /// These options as changed by the parameters of one URI: `lookup` reads a parameter.
+    pub fn with_uri(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
+        const NAMES: [&str; 4] = ["strategy", "durability", "group_commit", "log_size"];
+        self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
+    }
+
+    fn with(mut self, given: impl Fn(usize) -> Option<(Source, String)>) -> Result<Options, OptionError> {
+        if let Some((source, word)) = given(0) {
+            self.strategy = word.parse().map_err(|_| OptionError::value(source, &word, "auto, stock"))?;
+        }
+        if let Some((source, word)) = given(1) {
+            self.durability = match word.to_ascii_lowercase().as_str() {
+                "pragma" => Durability::Pragma,
+                "full" => Durability::Full,
+                _ => return Err(OptionError::value(source, &word, "pragma, full")),
+            };
+        }
+        if let Some((source, word)) = given(2) {
+            self.group_commit = switch(source, &word)?;
+        }
+        if let Some((source, word)) = given(3) {
+            let allowed = "a number of bytes from 1048576 (1 MiB) to 1099511627776 (1 TiB)";
+            self.log_size_bytes = word
+                .parse()
+                .ok()
+                .filter(|size| (LOG_SIZE_BYTES_MIN..=LOG_SIZE_BYTES_MAX).contains(size))
+                .ok_or_else(|| OptionError::value(source, &word, allowed))?;
+        }
+        match (self.strategy, self.durability) {
+            (StrategyKind::Stock, Durability::Full) => {
+                Err(OptionError::DurabilityNotPromised { strategy: self.strategy })
+            }
+            (StrategyKind::Stock, Durability::Pragma) => Ok(self),
+        }
+    }
+}
+
+/// `ONEFLUSH_DEFAULT`: whether the VFS becomes the process's default.
+pub fn default_wanted(lookup: impl Fn(&str) -> Option<String>) -> Result<bool, OptionError> {
+    const NAME: &str = "ONEFLUSH_DEFAULT";
+    match lookup(NAME).as_deref() {
+        None | Some("" | "0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(word) => Err(OptionError::value(Source::Environment(NAME), word, "0, 1")),
+    }
+}
+
+fn switch(source: Source, word: &str) -> Result<bool, OptionError> {
+    match word.to_ascii_lowercase().as_str() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(OptionError::value(source, word, "on, off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(name: &'static str, value: &'static str) -> Result<Options, OptionError> {
+        Options::default().with_uri(|asked| (asked == name).then(|| value.to_owned()))
+    }
+
+    #[test]
+    fn auto_is_stock_and_case_does_not_matter() {
+        assert_eq!(uri("strategy", "AUTO").unwrap().strategy, StrategyKind::Stock);
+        assert_eq!(uri("strategy", "Stock").unwrap().strategy, StrategyKind::Stock);
+    }
+
+    #[test]
+    fn an_unknown_value_is_named_with_its_parameter_and_what_is_allowed() {
+        for (name, value, allowed) in [
+            ("strategy", "eager", "auto, stock"),
+            ("durability", "maybe", "pragma, full"),
+            ("group_commit", "1", "on, off"),
+            ("log_size", "12", "1 MiB"),
+            ("log_size", "-1", "1 MiB"),
+            ("log_size", "64M", "1 MiB"),
+        ] {
+            let message = uri(name, value).unwrap_err().to_string();
+            assert!(message.contains(&format!("URI parameter {name}")), "{message}");
+            assert!(message.contains(&format!("\"{value}\"")), "{message}");
+            assert!(message.contains(allowed), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_uri_overrides_the_environment() {
+        let environment =
+            Options::from_environment(|name| (name == "ONEFLUSH_GROUP_COMMIT").then(|| "off".to_owned())).unwrap();
+        assert!(!environment.group_commit);
+        let both = environment.with_uri(|name| (name == "group_commit").then(|| "on".to_owned())).unwrap();
+        assert!(both.group_commit);
+    }
+
+    #[test]
+    fn an_environment_variable_is_named_in_its_error() {
+        let error =
+            Options::from_environment(|name| (name == "ONEFLUSH_STRATEGY").then(|| "x".to_owned())).unwrap_err();
+        assert!(error.to_string().contains("environment variable ONEFLUSH_STRATEGY"), "{error}");
+    }
+
+    #[test]
+    fn stock_refuses_a_durability_that_it_cannot_promise() {
+        assert_eq!(
+            uri("durability", "full").unwrap_err(),
+            OptionError::DurabilityNotPromised { strategy: StrategyKind::Stock }
+        );
+    }
+
+    #[test]
+    fn the_default_switch_takes_0_and_1_only() {
+        assert!(!default_wanted(|_| None).unwrap());
+        assert!(default_wanted(|_| Some("1".to_owned())).unwrap());
+        let error = default_wanted(|_| Some("yes".to_owned())).unwrap_err();
+        assert!(error.to_string().contains("ONEFLUSH_DEFAULT"), "{error}");
+    }
+}

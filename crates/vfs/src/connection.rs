@@ -1,0 +1,255 @@
+//! Databases of this process and the connections that have them open.
+//!
+//! A [`Connection`] is one main database file that SQLite has open, together with its journal, WAL and temporary files. A
+//! [`Database`] is what all connections to one path share; it lives as long as one of them does.
+//!
+//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. Every call on a main database
+//! file therefore leaves a note in its thread, and a side file belongs to the connection that this thread used last
+//! if the name fits: SQLite asks the main file something (`xLock`, `SQLITE_FCNTL_HAS_MOVED`) right before it opens one.
+//! Temporary files have no name and follow the same note.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::config::Options;
+use crate::role::Role;
+use crate::stats::{CommitTracker, Commits, Latency, Report, Tally};
+use crate::strategy::{self, Strategy};
+
+static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static LAST_ID: Cell<u64> = const { Cell::new(0) };
+    static LAST: RefCell<Weak<Connection>> = const { RefCell::new(Weak::new()) };
+}
+
+/// One database file, by the path that SQLite gave it.
+pub struct Database {
+    path: String,
+    connections: Mutex<Vec<Weak<Connection>>>,
+    /// Counters of closed connections, and of side files that no connection could be found for.
+    closed: Tally,
+    sync_latency_ns: [Latency; Role::COUNT],
+    commits: Commits,
+}
+
+impl Database {
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    pub(crate) fn closed(&self) -> &Tally {
+        &self.closed
+    }
+
+    pub(crate) fn sync_latency_ns(&self, role: Role) -> &Latency {
+        &self.sync_latency_ns[role.index()]
+    }
+
+    pub(crate) fn commits(&self) -> &Commits {
+        &self.commits
+    }
+
+    /// The database of `path`, if some connection of this process has it open.
+    pub fn find(path: &str) -> Option<Arc<Database>> {
+        locked(&DATABASES).get(path).and_then(Weak::upgrade)
+    }
+
+    fn find_or_create(path: &str) -> Arc<Database> {
+        let mut databases = locked(&DATABASES);
+        if let Some(database) = databases.get(path).and_then(Weak::upgrade) {
+            return database;
+        }
+        let database = Arc::new(Database {
+            path: path.to_owned(),
+            connections: Mutex::default(),
+            closed: Tally::default(),
+            sync_latency_ns: Default::default(),
+            commits: Commits::default(),
+        });
+        databases.insert(path.to_owned(), Arc::downgrade(&database));
+        database
+    }
+
+    fn live(&self) -> Vec<Arc<Connection>> {
+        locked(&self.connections).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        let mut databases = locked(&DATABASES);
+        // Another thread may have made a new one under this path since the last connection went away.
+        if databases.get(&self.path).is_some_and(|entry| entry.strong_count() == 0) {
+            databases.remove(&self.path);
+        }
+    }
+}
+
+/// One open main database file.
+pub struct Connection {
+    id: u64,
+    database: Arc<Database>,
+    options: Options,
+    strategy: Box<dyn Strategy>,
+    tally: Tally,
+    commit: CommitTracker,
+}
+
+impl Connection {
+    pub(crate) fn open(path: &str, options: Options) -> Arc<Connection> {
+        let connection = Arc::new(Connection {
+            id: NEXT_ID.fetch_add(1, Relaxed),
+            database: Database::find_or_create(path),
+            strategy: strategy::build(&options),
+            options,
+            tally: Tally::default(),
+            commit: CommitTracker::default(),
+        });
+        let mut connections = locked(&connection.database.connections);
+        connections.retain(|other| other.strong_count() > 0);
+        connections.push(Arc::downgrade(&connection));
+        drop(connections);
+        connection
+    }
+
+    pub fn database(&self) -> &Database {
+        &self.database
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub fn strategy(&self) -> &dyn Strategy {
+        &*self.strategy
+    }
+
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    pub(crate) fn commit(&self) -> &CommitTracker {
+        &self.commit
+    }
+
+    /// Notes that this thread uses the connection now.
+    pub(crate) fn note_use(self: &Arc<Self>) {
+        // During thread exit the note may be gone already; then there is no file to open either.
+        let _ = LAST_ID.try_with(|last| {
+            if last.get() != self.id {
+                last.set(self.id);
+                let _ = LAST.try_with(|note| *note.borrow_mut() = Arc::downgrade(self));
+            }
+        });
+    }
+
+    /// The connection that this thread used last, if it is still open.
+    pub(crate) fn last_used() -> Option<Arc<Connection>> {
+        LAST.try_with(|note| note.borrow().upgrade()).ok().flatten()
+    }
+
+    /// The connection that a rollback journal or WAL of this name, opened by this thread now, belongs to: the one last
+    /// used here if the name fits, else the only one that has the database open.
+    pub(crate) fn of_side_file(path: &str) -> Option<Arc<Connection>> {
+        if let Some(last) = Connection::last_used().filter(|last| last.owns(path)) {
+            return Some(last);
+        }
+        let (_, database_path) = Role::of_side_file(path)?;
+        let mut live = Database::find(database_path)?.live();
+        if live.len() == 1 { live.pop() } else { None }
+    }
+
+    /// `path` is the database's with `-journal` or `-wal`, or, with SQLite's 8.3 names, with another extension.
+    fn owns(&self, path: &str) -> bool {
+        let own = self.database.path();
+        path.strip_prefix(own).is_some_and(|rest| rest.starts_with('-'))
+            || (stem(path) == stem(own) && (path.ends_with(".nal") || path.ends_with(".wal")))
+    }
+
+    /// `PRAGMA oneflush_stats`: one JSON object for the whole database, all connections of this process together.
+    pub(crate) fn stats_json(&self) -> String {
+        let live = self.database.live();
+        let sum = Tally::default();
+        sum.absorb(&self.database.closed);
+        for connection in &live {
+            sum.absorb(&connection.tally);
+        }
+        let mut report = Report::new(
+            &self.database.path,
+            self.strategy.kind().name(),
+            self.options.durability.name(),
+            live.len(),
+            &self.database.commits,
+        );
+        for role in Role::ALL {
+            report.file(role.key(), sum.of(role), self.database.sync_latency_ns(role));
+        }
+        report.to_json()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.database.closed.absorb(&self.tally);
+    }
+}
+
+/// The path without its last extension.
+fn stem(path: &str) -> &str {
+    match path.rfind(['.', '/']) {
+        Some(at) if path.as_bytes()[at] == b'.' => &path[..at],
+        _ => path,
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &str) -> Arc<Connection> {
+        Connection::open(path, Options::default())
+    }
+
+    #[test]
+    fn a_side_file_belongs_to_the_connection_last_used_in_this_thread() {
+        let (first, second) = (open("/last/a.db"), open("/last/a.db"));
+        second.note_use();
+        first.note_use();
+        assert_eq!(Connection::of_side_file("/last/a.db-wal").unwrap().id, first.id);
+        second.note_use();
+        assert_eq!(Connection::of_side_file("/last/a.db-journal").unwrap().id, second.id);
+        assert_eq!(Connection::of_side_file("/last/a.nal").unwrap().id, second.id);
+    }
+
+    #[test]
+    fn a_side_file_of_another_database_goes_to_its_only_connection_or_to_none() {
+        let (a, b) = (open("/other/a.db"), open("/other/b.db"));
+        b.note_use();
+        assert_eq!(Connection::of_side_file("/other/a.db-wal").unwrap().id, a.id);
+        let a_again = open("/other/a.db");
+        assert!(Connection::of_side_file("/other/a.db-wal").is_none());
+        drop(a_again);
+        assert!(Connection::of_side_file("/other/c.db-wal").is_none());
+    }
+
+    #[test]
+    fn a_database_lives_as_long_as_its_connections_and_keeps_the_counts_of_closed_ones() {
+        let (first, second) = (open("/life/a.db"), open("/life/a.db"));
+        crate::stats::add(&first.tally().of(Role::Db).writes, 3);
+        drop(first);
+        let json = second.stats_json();
+        assert!(json.contains("\"connections\":1"), "{json}");
+        assert!(json.contains("\"writes\":3"), "{json}");
+        drop(second);
+        assert!(Database::find("/life/a.db").is_none());
+    }
+}

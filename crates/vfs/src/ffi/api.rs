@@ -1,0 +1,131 @@
+//! The functions of SQLite that the VFS calls.
+//!
+//! Linked statically they come from the linker. In the loadable extension they come from the table that SQLite
+//! hands to the entry point; only fields that SQLite 3.40 already has are read, because an older host's table ends
+//! earlier than the bindings' type.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use libsqlite3_sys as sqlite;
+
+/// The oldest SQLite that the VFS is tested with.
+pub const LIBVERSION_NUMBER_MIN: c_int = 3_040_000;
+
+pub struct Api {
+    libversion_number: unsafe extern "C" fn() -> c_int,
+    log: unsafe extern "C" fn(c_int, *const c_char, ...),
+    malloc64: unsafe extern "C" fn(sqlite::sqlite3_uint64) -> *mut c_void,
+    free: unsafe extern "C" fn(*mut c_void),
+    uri_parameter: unsafe extern "C" fn(sqlite::sqlite3_filename, *const c_char) -> *const c_char,
+    vfs_find: unsafe extern "C" fn(*const c_char) -> *mut sqlite::sqlite3_vfs,
+    vfs_register: unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, c_int) -> c_int,
+}
+
+static API: OnceLock<Api> = OnceLock::new();
+
+/// None before registration.
+pub fn api() -> Option<&'static Api> {
+    API.get()
+}
+
+#[cfg(not(feature = "loadable"))]
+pub fn linked() -> &'static Api {
+    API.get_or_init(|| Api {
+        libversion_number: sqlite::sqlite3_libversion_number,
+        log: sqlite::sqlite3_log,
+        malloc64: sqlite::sqlite3_malloc64,
+        free: sqlite::sqlite3_free,
+        uri_parameter: sqlite::sqlite3_uri_parameter,
+        vfs_find: sqlite::sqlite3_vfs_find,
+        vfs_register: sqlite::sqlite3_vfs_register,
+    })
+}
+
+/// The API of the SQLite that loads the extension; None if the table lacks a function that it must have.
+///
+/// # Safety
+/// `routines` is the table that SQLite 3.31 or newer passed to the entry point.
+#[cfg(feature = "loadable")]
+pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<&'static Api> {
+    // SAFETY: the caller passes SQLite's own table. Only single fields are read, through the raw pointer, and all of them
+    // lie in the part that SQLite 3.31 already had (the last, `malloc64`, came with 3.8.7).
+    let api = unsafe {
+        Api {
+            libversion_number: (*routines).libversion_number?,
+            log: (*routines).log?,
+            malloc64: (*routines).malloc64?,
+            free: (*routines).free?,
+            uri_parameter: (*routines).uri_parameter?,
+            vfs_find: (*routines).vfs_find?,
+            vfs_register: (*routines).vfs_register?,
+        }
+    };
+    Some(API.get_or_init(|| api))
+}
+
+impl Api {
+    pub fn libversion_number(&self) -> c_int {
+        // SAFETY: takes nothing and may be called at any time.
+        unsafe { (self.libversion_number)() }
+    }
+
+    /// A line in SQLite's error log (`SQLITE_CONFIG_LOG`).
+    pub fn log(&self, code: c_int, message: &str) {
+        let message = c_string(message);
+        // SAFETY: the format takes one string and gets one; SQLite copies it before it returns.
+        unsafe { (self.log)(code, c"%s".as_ptr(), message.as_ptr()) }
+    }
+
+    /// A copy of `text` that SQLite frees; null without memory.
+    pub fn string(&self, text: &str) -> *mut c_char {
+        let text = c_string(text);
+        let bytes = text.as_bytes_with_nul();
+        // SAFETY: the copy goes into memory of just that size.
+        unsafe {
+            let copy = (self.malloc64)(bytes.len() as u64).cast::<u8>();
+            if !copy.is_null() {
+                copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            }
+            copy.cast()
+        }
+    }
+
+    /// # Safety
+    /// `text` came from SQLite's allocator, or is null.
+    pub unsafe fn free(&self, text: *mut c_char) {
+        // SAFETY: as the caller promises; null is allowed.
+        unsafe { (self.free)(text.cast()) }
+    }
+
+    /// The value of a URI parameter, None if it is not there.
+    ///
+    /// # Safety
+    /// `name` is what `xOpen` got together with `SQLITE_OPEN_URI`.
+    pub unsafe fn uri_parameter(&self, name: *const c_char, parameter: &CStr) -> Option<String> {
+        // SAFETY: such a name is followed by its parameters; the answer lives as long as the name.
+        unsafe {
+            let value = (self.uri_parameter)(name, parameter.as_ptr());
+            (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
+        }
+    }
+
+    /// The VFS of that name, or the default; null if there is none.
+    pub fn vfs_find(&self, name: Option<&CStr>) -> *mut sqlite::sqlite3_vfs {
+        // SAFETY: null asks for the default; initialises SQLite if need be.
+        unsafe { (self.vfs_find)(name.map_or(std::ptr::null(), CStr::as_ptr)) }
+    }
+
+    /// # Safety
+    /// `vfs` and all that it points to stay where they are for the rest of the process.
+    pub unsafe fn vfs_register(&self, vfs: *mut sqlite::sqlite3_vfs, default: bool) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { (self.vfs_register)(vfs, c_int::from(default)) }
+    }
+}
+
+/// Texts for SQLite end at the first NUL.
+fn c_string(text: &str) -> CString {
+    let end = text.find('\0').unwrap_or(text.len());
+    CString::new(&text[..end]).unwrap_or_default()
+}

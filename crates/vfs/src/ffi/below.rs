@@ -1,0 +1,141 @@
+//! A file of the VFS below, by its raw `sqlite3_file`.
+
+use std::ffi::{c_int, c_void};
+
+use libsqlite3_sys as sqlite;
+
+use crate::error::Code;
+use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
+
+/// The open file that the VFS below made inside our `sqlite3_file`. It is used between `xOpen` and `xClose` only
+/// (invariant 4), and by one thread at a time, as SQLite promises for every file.
+#[derive(Clone, Copy)]
+pub struct BelowFile(*mut sqlite::sqlite3_file);
+
+// SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its connection's mutex.
+unsafe impl Send for BelowFile {}
+// SAFETY: as above; `&BelowFile` gives no access beyond those calls.
+unsafe impl Sync for BelowFile {}
+
+/// Calls a method of the file below that every version of `sqlite3_io_methods` has.
+macro_rules! call {
+    ($file:expr, $method:ident $(, $argument:expr)*) => {{
+        let file = $file.0;
+        // SAFETY: the file is open, so its methods are there (contract of xOpen), and the arguments keep the method's contract.
+        unsafe {
+            match (*(*file).pMethods).$method {
+                Some(method) => method(file $(, $argument)*),
+                None => sqlite::SQLITE_IOERR,
+            }
+        }
+    }};
+}
+
+fn check(code: c_int) -> Result<(), Code> {
+    if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Code(code)) }
+}
+
+/// Offsets and sizes came from SQLite as `i64`, or were derived from such; a larger one would be a full disk anyway.
+fn to_i64(bytes: u64) -> Result<i64, Code> {
+    i64::try_from(bytes).map_err(|_| Code(sqlite::SQLITE_FULL))
+}
+
+fn to_int(len: usize) -> Result<c_int, Code> {
+    c_int::try_from(len).map_err(|_| Code(sqlite::SQLITE_TOOBIG))
+}
+
+impl BelowFile {
+    /// # Safety
+    /// `file` was opened by the VFS below, successfully, and is not used after `xClose`.
+    pub unsafe fn new(file: *mut sqlite::sqlite3_file) -> BelowFile {
+        BelowFile(file)
+    }
+
+    /// The methods of the file below.
+    pub fn methods(&self) -> &sqlite::sqlite3_io_methods {
+        // SAFETY: set by a successful xOpen and valid while the file is open.
+        unsafe { &*(*self.0).pMethods }
+    }
+
+    pub fn raw(&self) -> *mut sqlite::sqlite3_file {
+        self.0
+    }
+
+    pub fn close(self) -> c_int {
+        call!(self, xClose)
+    }
+
+    pub fn check_reserved_lock(&self, result: *mut c_int) -> c_int {
+        call!(self, xCheckReservedLock, result)
+    }
+
+    pub fn file_control(&self, op: c_int, argument: *mut c_void) -> c_int {
+        call!(self, xFileControl, op, argument)
+    }
+}
+
+impl Below for BelowFile {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+        let (len, offset) = (to_int(buffer.len())?, to_i64(offset)?);
+        check(call!(self, xRead, buffer.as_mut_ptr().cast(), len, offset))
+    }
+
+    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
+        let (len, offset) = (to_int(data.len())?, to_i64(offset)?);
+        check(call!(self, xWrite, data.as_ptr().cast(), len, offset))
+    }
+
+    fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
+        check(call!(self, xTruncate, to_i64(size_bytes)?))
+    }
+
+    fn sync(&self, request: SyncRequest) -> Result<(), Code> {
+        let kind = if request.full { sqlite::SQLITE_SYNC_FULL } else { sqlite::SQLITE_SYNC_NORMAL };
+        let data_only = if request.data_only { sqlite::SQLITE_SYNC_DATAONLY } else { 0 };
+        check(call!(self, xSync, kind | data_only))
+    }
+
+    fn size_bytes(&self) -> Result<u64, Code> {
+        let mut size_bytes = 0;
+        check(call!(self, xFileSize, &mut size_bytes))?;
+        u64::try_from(size_bytes).map_err(|_| Code(sqlite::SQLITE_IOERR_FSTAT))
+    }
+
+    fn lock(&self, level: LockLevel) -> Result<(), Code> {
+        check(call!(self, xLock, level as c_int))
+    }
+
+    fn unlock(&self, level: LockLevel) -> Result<(), Code> {
+        check(call!(self, xUnlock, level as c_int))
+    }
+
+    fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
+        let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
+        let kind = if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
+        check(call!(self, xShmLock, c_int::from(lock.first), c_int::from(lock.count), action | kind))
+    }
+
+    fn sector_size(&self) -> i32 {
+        match self.methods().xSectorSize {
+            // SAFETY: the file is open.
+            Some(method) => unsafe { method(self.0) },
+            None => 0,
+        }
+    }
+
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        DeviceCharacteristics(match self.methods().xDeviceCharacteristics {
+            // SAFETY: the file is open.
+            Some(method) => unsafe { method(self.0) },
+            None => 0,
+        })
+    }
+}
+
+const _: () = {
+    assert!(LockLevel::None as c_int == sqlite::SQLITE_LOCK_NONE);
+    assert!(LockLevel::Shared as c_int == sqlite::SQLITE_LOCK_SHARED);
+    assert!(LockLevel::Reserved as c_int == sqlite::SQLITE_LOCK_RESERVED);
+    assert!(LockLevel::Pending as c_int == sqlite::SQLITE_LOCK_PENDING);
+    assert!(LockLevel::Exclusive as c_int == sqlite::SQLITE_LOCK_EXCLUSIVE);
+};

@@ -1,0 +1,111 @@
+//! Registration: as a Rust crate, as a library's C function, and as a loadable extension.
+
+use std::ffi::{c_char, c_int};
+use std::panic::catch_unwind;
+
+use libsqlite3_sys as sqlite;
+
+use super::{api, vfs};
+use crate::config::{self, OptionError, Options};
+
+/// Why the VFS could not be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    #[error("{0}")]
+    Option(#[from] OptionError),
+    #[error("SQLite {found} is too old: Oneflush needs {needed} or newer")]
+    Version { found: String, needed: String },
+    #[error("this SQLite has no default VFS to build on")]
+    NoVfs,
+    #[error("SQLite refused to register the VFS: code {0}")]
+    Refused(c_int),
+    #[error("the host's SQLite passed an API table without the functions that Oneflush needs")]
+    Table,
+}
+
+/// Registers the VFS `oneflush` over SQLite's default VFS, with the options of the environment. It becomes the default only
+/// if `ONEFLUSH_DEFAULT=1`. Calling it again takes the environment's options anew.
+#[cfg(not(feature = "loadable"))]
+pub fn register() -> Result<(), RegisterError> {
+    register_with(api::linked(), false)
+}
+
+/// The same, and makes the VFS the default of the process.
+#[cfg(not(feature = "loadable"))]
+pub fn register_default() -> Result<(), RegisterError> {
+    register_with(api::linked(), true)
+}
+
+#[cfg(feature = "loadable")]
+pub fn register() -> Result<(), RegisterError> {
+    register_with(api::api().ok_or(RegisterError::Table)?, false)
+}
+
+#[cfg(feature = "loadable")]
+pub fn register_default() -> Result<(), RegisterError> {
+    register_with(api::api().ok_or(RegisterError::Table)?, true)
+}
+
+fn register_with(api: &api::Api, default: bool) -> Result<(), RegisterError> {
+    let found = api.libversion_number();
+    if found < api::LIBVERSION_NUMBER_MIN {
+        let text = |number: c_int| format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000);
+        return Err(RegisterError::Version { found: text(found), needed: text(api::LIBVERSION_NUMBER_MIN) });
+    }
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let options = Options::from_environment(environment)?;
+    let default = config::default_wanted(environment)? || default;
+    let vfs = vfs::shim(api, options).ok_or(RegisterError::NoVfs)?;
+    // SAFETY: the VFS is never freed.
+    match unsafe { api.vfs_register(vfs, default) } {
+        sqlite::SQLITE_OK => Ok(()),
+        code => Err(RegisterError::Refused(code)),
+    }
+}
+
+/// For `-DSQLITE_EXTRA_INIT=oneflush_vfs_extra_init`: SQLite calls it at the end of every `sqlite3_initialize()`, and the VFS
+/// becomes the default.
+#[cfg(not(feature = "loadable"))]
+#[unsafe(no_mangle)]
+pub extern "C" fn oneflush_vfs_extra_init(_unused: *const c_char) -> c_int {
+    match catch_unwind(register_default) {
+        Ok(Ok(())) => sqlite::SQLITE_OK,
+        Ok(Err(error)) => {
+            api::linked().log(sqlite::SQLITE_ERROR, &format!("oneflush: {error}"));
+            sqlite::SQLITE_ERROR
+        }
+        Err(_) => sqlite::SQLITE_ERROR,
+    }
+}
+
+/// The version of this library, for a program that is about to load it.
+#[unsafe(no_mangle)]
+pub extern "C" fn oneflush_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// The entry point of the loadable extension.
+///
+/// # Safety
+/// SQLite calls it, with the arguments of its contract ("Run-Time Loadable Extensions").
+#[cfg(feature = "loadable")]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_oneflush_init(
+    _db: *mut sqlite::sqlite3,
+    error_out: *mut *mut c_char,
+    routines: *const sqlite::sqlite3_api_routines,
+) -> c_int {
+    // SAFETY: SQLite passes its own table.
+    let Some(api) = (unsafe { api::loaded(routines) }) else { return sqlite::SQLITE_ERROR };
+    let error = match catch_unwind(|| register_with(api, false)) {
+        // "SQLITE_OK_LOAD_PERMANENTLY": SQLite keeps pointers into this library from now on.
+        Ok(Ok(())) => return sqlite::SQLITE_OK_LOAD_PERMANENTLY,
+        Ok(Err(error)) => format!("oneflush: {error}"),
+        Err(_) => "oneflush: internal error while the extension was loaded".to_owned(),
+    };
+    if !error_out.is_null() {
+        // SAFETY: "*pzErrMsg may be set to a string from sqlite3_mprintf()"; SQLite frees it.
+        unsafe { *error_out = api.string(&error) };
+    }
+    sqlite::SQLITE_ERROR
+}

@@ -1,0 +1,352 @@
+//! Our `sqlite3_io_methods`: trampolines that convert and nothing else. The quoted contracts are those of sqlite3.h.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::{align_of, size_of};
+use std::ptr::NonNull;
+use std::slice;
+
+use libsqlite3_sys as sqlite;
+
+use super::below::BelowFile;
+use super::{api, callback, callback_or};
+use crate::error::{Code, Error};
+use crate::file::File;
+use crate::pragma;
+use crate::strategy::{LockLevel, ShmLock, SyncRequest};
+
+/// What SQLite allocates for us (`szOsFile`): this header, then the file of the VFS below.
+#[repr(C)]
+pub struct OpenFile {
+    /// "The pMethods member of sqlite3_file": first, because SQLite sees an `OpenFile` as a `sqlite3_file`.
+    pub methods: *const sqlite::sqlite3_io_methods,
+    /// Made by `xOpen`, freed by `xClose`.
+    pub state: *mut State,
+}
+
+pub struct State {
+    pub file: File,
+    pub below: BelowFile,
+}
+
+/// Bytes before the file of the VFS below; a multiple of 8, as SQLite aligns what it allocates.
+pub const HEADER_BYTES: usize = size_of::<OpenFile>();
+const _: () = assert!(HEADER_BYTES.is_multiple_of(8) && align_of::<OpenFile>() <= 8);
+
+/// # Safety
+/// `file` is one that our `xOpen` opened, and the state is not used beyond the callback.
+unsafe fn state<'a>(file: *mut sqlite::sqlite3_file) -> &'a State {
+    // SAFETY: as the caller promises; `xOpen` set a valid state before it set the methods.
+    unsafe { &*(*file.cast::<OpenFile>()).state }
+}
+
+/// Calls a method of the file below that some versions of `sqlite3_io_methods` lack.
+macro_rules! pass_on {
+    ($name:literal, $file:expr, $method:ident $(, $argument:expr)*) => {
+        callback($name, || {
+            // SAFETY: SQLite passes a file that we opened.
+            let below = unsafe { state($file) }.below;
+            let method = below.methods().$method.ok_or(Error::Missing($name))?;
+            // SAFETY: SQLite's arguments, unchanged, for the method of the same contract.
+            check(unsafe { method(below.raw() $(, $argument)*) })
+        })
+    };
+}
+
+fn check(code: c_int) -> Result<(), Error> {
+    if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
+}
+
+/// A slice of no bytes needs a pointer too; SQLite may pass null there.
+fn non_null(bytes: *mut c_void) -> NonNull<u8> {
+    NonNull::new(bytes.cast()).unwrap_or(NonNull::dangling())
+}
+
+fn unsigned(call: &'static str, value: i64) -> Result<u64, Error> {
+    u64::try_from(value).map_err(|_| Error::Argument { call, value })
+}
+
+unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
+    callback("xClose", || {
+        // SAFETY: SQLite closes a file once, and the state is the box that xOpen leaked into it.
+        let state = unsafe {
+            let open = file.cast::<OpenFile>();
+            (*open).methods = std::ptr::null();
+            Box::from_raw(std::mem::replace(&mut (*open).state, std::ptr::null_mut()))
+        };
+        check(state.below.close())
+    })
+}
+
+unsafe extern "C" fn x_read(
+    file: *mut sqlite::sqlite3_file,
+    buffer: *mut c_void,
+    amount: c_int,
+    offset: sqlite::sqlite3_int64,
+) -> c_int {
+    callback("xRead", || {
+        let (len, offset) = (unsigned("xRead", amount.into())?, unsigned("xRead", offset)?);
+        // SAFETY: SQLite passes a file that we opened and a buffer of `amount` bytes that nobody else uses meanwhile.
+        let (state, buffer) =
+            unsafe { (state(file), slice::from_raw_parts_mut(non_null(buffer).as_ptr(), len as usize)) };
+        state.file.read(buffer, offset)
+    })
+}
+
+unsafe extern "C" fn x_write(
+    file: *mut sqlite::sqlite3_file,
+    data: *const c_void,
+    amount: c_int,
+    offset: sqlite::sqlite3_int64,
+) -> c_int {
+    callback("xWrite", || {
+        let (len, offset) = (unsigned("xWrite", amount.into())?, unsigned("xWrite", offset)?);
+        // SAFETY: SQLite passes a file that we opened and `amount` bytes that stay as they are during the call.
+        let (state, data) =
+            unsafe { (state(file), slice::from_raw_parts(non_null(data.cast_mut()).as_ptr(), len as usize)) };
+        state.file.write(data, offset)
+    })
+}
+
+unsafe extern "C" fn x_truncate(file: *mut sqlite::sqlite3_file, size: sqlite::sqlite3_int64) -> c_int {
+    // SAFETY: SQLite passes a file that we opened.
+    callback("xTruncate", || unsafe { state(file) }.file.truncate(unsigned("xTruncate", size)?))
+}
+
+unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_int {
+    callback("xSync", || {
+        let request = SyncRequest {
+            full: flags & 0x0f == sqlite::SQLITE_SYNC_FULL,
+            data_only: flags & sqlite::SQLITE_SYNC_DATAONLY != 0,
+        };
+        // SAFETY: SQLite passes a file that we opened.
+        unsafe { state(file) }.file.sync(request)
+    })
+}
+
+unsafe extern "C" fn x_file_size(file: *mut sqlite::sqlite3_file, size: *mut sqlite::sqlite3_int64) -> c_int {
+    callback("xFileSize", || {
+        // SAFETY: SQLite passes a file that we opened.
+        let bytes = unsafe { state(file) }.file.size_bytes()?;
+        // SAFETY: SQLite passes a place for the answer. The size came from an i64.
+        unsafe { *size = bytes as i64 };
+        Ok(())
+    })
+}
+
+fn level(call: &'static str, level: c_int) -> Result<LockLevel, Error> {
+    match level {
+        sqlite::SQLITE_LOCK_NONE => Ok(LockLevel::None),
+        sqlite::SQLITE_LOCK_SHARED => Ok(LockLevel::Shared),
+        sqlite::SQLITE_LOCK_RESERVED => Ok(LockLevel::Reserved),
+        sqlite::SQLITE_LOCK_PENDING => Ok(LockLevel::Pending),
+        sqlite::SQLITE_LOCK_EXCLUSIVE => Ok(LockLevel::Exclusive),
+        _ => Err(Error::Argument { call, value: level.into() }),
+    }
+}
+
+unsafe extern "C" fn x_lock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
+    // SAFETY: SQLite passes a file that we opened.
+    callback("xLock", || unsafe { state(file) }.file.lock(level("xLock", wanted)?))
+}
+
+unsafe extern "C" fn x_unlock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
+    // SAFETY: SQLite passes a file that we opened.
+    callback("xUnlock", || unsafe { state(file) }.file.unlock(level("xUnlock", wanted)?))
+}
+
+unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, result: *mut c_int) -> c_int {
+    callback("xCheckReservedLock", || {
+        // SAFETY: SQLite passes a file that we opened and a place for the answer.
+        check(unsafe { state(file) }.below.check_reserved_lock(result))
+    })
+}
+
+unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, argument: *mut c_void) -> c_int {
+    callback("xFileControl", || {
+        // SAFETY: SQLite passes a file that we opened.
+        let state = unsafe { state(file) };
+        state.file.note_use();
+        if op == sqlite::SQLITE_FCNTL_PRAGMA {
+            // SAFETY: "the argument is an array of pointers to strings" of four elements.
+            if let Some(result) = unsafe { answer_pragma(state, argument.cast()) } {
+                return result;
+            }
+        }
+        // "SQLITE_NOTFOUND" for an operation that the VFS below does not know is its answer as any other.
+        let result = check(state.below.file_control(op, argument));
+        match op {
+            // "sent after a transaction has been committed but before the database is unlocked"
+            sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => state.file.commit_phase_two(),
+            sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true),
+            sqlite::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false),
+            // "If there are multiple VFS shims in use, then the upper-most returns their name first", slash, the next.
+            sqlite::SQLITE_FCNTL_VFSNAME if result.is_ok() => {
+                // SAFETY: the argument is a `char**` whose string the VFS below has just allocated by SQLite's allocator.
+                unsafe { prepend_name(argument.cast()) }
+            }
+            _ => {}
+        }
+        result
+    })
+}
+
+/// "azArg[1] is the name of the pragma, azArg[2] its argument or NULL; azArg[0] takes the result, from sqlite3_mprintf()."
+///
+/// # Safety
+/// `arguments` is what SQLite passes with `SQLITE_FCNTL_PRAGMA`.
+unsafe fn answer_pragma(state: &State, arguments: *mut *mut c_char) -> Option<Result<(), Error>> {
+    let connection = state.file.main_of()?;
+    // SAFETY: element 1 is a string, element 2 a string or null.
+    let (name, value) = unsafe { (text(*arguments.add(1))?, text(*arguments.add(2))) };
+    let answer = pragma::answer(connection, &name, value.as_deref())?;
+    let (message, result) = match answer {
+        Ok(row) => (row, Ok(())),
+        Err(message) => (message, Err(Error::Below(Code(sqlite::SQLITE_ERROR)))),
+    };
+    let api = api::api()?;
+    // SAFETY: element 0 is the place for the answer, which SQLite frees.
+    unsafe { *arguments = api.string(&message) };
+    Some(result)
+}
+
+/// # Safety
+/// `name` points to null or to a string from SQLite's allocator.
+unsafe fn prepend_name(name: *mut *mut c_char) {
+    let Some(api) = api::api() else { return };
+    // SAFETY: as the caller promises; the old string is freed once and replaced.
+    unsafe {
+        let Some(below) = text(*name) else { return };
+        let ours = api.string(&format!("{}/{below}", crate::VFS_NAME));
+        if !ours.is_null() {
+            api.free(std::mem::replace(&mut *name, ours));
+        }
+    }
+}
+
+/// # Safety
+/// `string` is null or ends with a NUL.
+pub unsafe fn text(string: *const c_char) -> Option<String> {
+    // SAFETY: as the caller promises.
+    (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned())
+}
+
+unsafe extern "C" fn x_sector_size(file: *mut sqlite::sqlite3_file) -> c_int {
+    // SAFETY: SQLite passes a file that we opened. 4096 is SQLite's default sector size.
+    callback_or("xSectorSize", 4096, || unsafe { state(file) }.file.sector_size())
+}
+
+unsafe extern "C" fn x_device_characteristics(file: *mut sqlite::sqlite3_file) -> c_int {
+    // SAFETY: SQLite passes a file that we opened. After a panic nothing is claimed.
+    callback_or("xDeviceCharacteristics", 0, || unsafe { state(file) }.file.device_characteristics().0)
+}
+
+unsafe extern "C" fn x_shm_map(
+    file: *mut sqlite::sqlite3_file,
+    region: c_int,
+    size: c_int,
+    extend: c_int,
+    result: *mut *mut c_void,
+) -> c_int {
+    pass_on!("xShmMap", file, xShmMap, region, size, extend, result)
+}
+
+unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
+    callback("xShmLock", || {
+        let slot = |value: c_int| {
+            u8::try_from(value)
+                .ok()
+                .filter(|slot| i32::from(*slot) <= sqlite::SQLITE_SHM_NLOCK)
+                .ok_or(Error::Argument { call: "xShmLock", value: value.into() })
+        };
+        let lock = ShmLock {
+            first: slot(offset)?,
+            count: slot(n)?,
+            acquire: flags & sqlite::SQLITE_SHM_LOCK != 0,
+            exclusive: flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
+        };
+        // SAFETY: SQLite passes a file that we opened.
+        unsafe { state(file) }.file.shm_lock(lock)
+    })
+}
+
+unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {
+    callback_or("xShmBarrier", (), || {
+        // SAFETY: SQLite passes a file that we opened.
+        let below = unsafe { state(file) }.below;
+        if let Some(method) = below.methods().xShmBarrier {
+            // SAFETY: the file below is open.
+            unsafe { method(below.raw()) }
+        }
+    });
+}
+
+unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int) -> c_int {
+    pass_on!("xShmUnmap", file, xShmUnmap, delete)
+}
+
+unsafe extern "C" fn x_fetch(
+    file: *mut sqlite::sqlite3_file,
+    offset: sqlite::sqlite3_int64,
+    amount: c_int,
+    result: *mut *mut c_void,
+) -> c_int {
+    let code = pass_on!("xFetch", file, xFetch, offset, amount, result);
+    // SAFETY: SQLite passes a file that we opened and a place for the answer, null if the page is not mapped.
+    unsafe {
+        if code == sqlite::SQLITE_OK && !(*result).is_null() {
+            state(file).file.mapped_read();
+        }
+    }
+    code
+}
+
+unsafe extern "C" fn x_unfetch(
+    file: *mut sqlite::sqlite3_file,
+    offset: sqlite::sqlite3_int64,
+    page: *mut c_void,
+) -> c_int {
+    pass_on!("xUnfetch", file, xUnfetch, offset, page)
+}
+
+/// Our methods in the given version. Without `shm` the file below has no `xShmMap`, by which SQLite tells that it cannot
+/// do WAL there (invariant 2).
+const fn methods(version: c_int, shm: bool) -> sqlite::sqlite3_io_methods {
+    sqlite::sqlite3_io_methods {
+        iVersion: version,
+        xClose: Some(x_close),
+        xRead: Some(x_read),
+        xWrite: Some(x_write),
+        xTruncate: Some(x_truncate),
+        xSync: Some(x_sync),
+        xFileSize: Some(x_file_size),
+        xLock: Some(x_lock),
+        xUnlock: Some(x_unlock),
+        xCheckReservedLock: Some(x_check_reserved_lock),
+        xFileControl: Some(x_file_control),
+        xSectorSize: Some(x_sector_size),
+        xDeviceCharacteristics: Some(x_device_characteristics),
+        xShmMap: if shm { Some(x_shm_map) } else { None },
+        xShmLock: Some(x_shm_lock),
+        xShmBarrier: Some(x_shm_barrier),
+        xShmUnmap: Some(x_shm_unmap),
+        xFetch: Some(x_fetch),
+        xUnfetch: Some(x_unfetch),
+    }
+}
+
+static METHODS_1: sqlite::sqlite3_io_methods = methods(1, false);
+static METHODS_2: sqlite::sqlite3_io_methods = methods(2, false);
+static METHODS_2_SHM: sqlite::sqlite3_io_methods = methods(2, true);
+static METHODS_3: sqlite::sqlite3_io_methods = methods(3, false);
+static METHODS_3_SHM: sqlite::sqlite3_io_methods = methods(3, true);
+
+/// The table that offers what the file below offers, no more (invariant 2).
+pub fn methods_for(below: &sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods {
+    match (below.iVersion, below.iVersion >= 2 && below.xShmMap.is_some()) {
+        (..=1, _) => &METHODS_1,
+        (2, false) => &METHODS_2,
+        (2, true) => &METHODS_2_SHM,
+        (3.., false) => &METHODS_3,
+        (3.., true) => &METHODS_3_SHM,
+    }
+}

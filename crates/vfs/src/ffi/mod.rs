@@ -1,0 +1,60 @@
+//! The border to SQLite: the only place with unsafe code.
+//!
+//! | file | what it converts |
+//! |---|---|
+//! | `api.rs` | the functions of SQLite that the VFS calls, from the linker or from the extension's API table |
+//! | `vfs.rs` | `sqlite3_vfs`: our methods, and those of the VFS below |
+//! | `io.rs` | `sqlite3_io_methods`: our methods |
+//! | `below.rs` | `sqlite3_io_methods` of the VFS below, as the trait `Below` |
+//! | `entry.rs` | registration, and the entry point of the loadable extension |
+
+mod api;
+mod below;
+mod entry;
+mod io;
+mod vfs;
+
+pub use entry::{RegisterError, register, register_default};
+
+use std::any::Any;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use libsqlite3_sys as sqlite;
+
+use crate::error::Error;
+
+/// Runs the body of a callback: its error becomes a code, a panic stops here (invariant 3).
+fn callback(call: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
+    let error = match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => return sqlite::SQLITE_OK,
+        Ok(Err(error)) => error,
+        Err(payload) => Error::Panic { call, message: panic_message(payload.as_ref()) },
+    };
+    if error.belongs_in_the_log() {
+        log(&error);
+    }
+    error.code()
+}
+
+/// The same for a callback that answers something other than a code; `otherwise` is the answer after a panic.
+fn callback_or<T>(call: &'static str, otherwise: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        log(&Error::Panic { call, message: panic_message(payload.as_ref()) });
+        otherwise
+    })
+}
+
+fn log(error: &Error) {
+    if let Some(api) = api::api() {
+        api.log(error.code(), &format!("oneflush: {error}"));
+    }
+}
+
+fn panic_message(payload: &(dyn Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

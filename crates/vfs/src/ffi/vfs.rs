@@ -1,0 +1,231 @@
+//! Our `sqlite3_vfs`: `xOpen` and `xDelete` are ours, the rest goes to the VFS below.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use libsqlite3_sys as sqlite;
+
+use super::below::BelowFile;
+use super::io::{self, HEADER_BYTES, OpenFile, State, text};
+use super::{api, callback};
+use crate::config::Options;
+use crate::connection::Connection;
+use crate::error::{Code, Error};
+use crate::file::{self, File, Owner};
+use crate::role::Role;
+
+/// What `pAppData` points to.
+struct Shim {
+    below: *mut sqlite::sqlite3_vfs,
+    /// Options of the environment, under the URI parameters of an open.
+    defaults: RwLock<Options>,
+}
+
+/// The registered VFS, made once and never freed: SQLite keeps the pointer.
+struct Registered(*mut sqlite::sqlite3_vfs);
+
+// SAFETY: the VFS is not written to after `vfs_register` other than by SQLite, under its own mutex.
+unsafe impl Send for Registered {}
+// SAFETY: as above.
+unsafe impl Sync for Registered {}
+
+static REGISTERED: OnceLock<Registered> = OnceLock::new();
+
+/// Our VFS over the default one, which is looked for only once: afterwards the default may be ours.
+///
+/// None if SQLite has no default VFS.
+pub fn shim(api: &api::Api, options: Options) -> Option<*mut sqlite::sqlite3_vfs> {
+    if let Some(registered) = REGISTERED.get() {
+        // SAFETY: our VFS and its shim live for ever.
+        unsafe { *shim_of(registered.0).defaults.write().unwrap_or_else(PoisonError::into_inner) = options };
+        return Some(registered.0);
+    }
+    let below = api.vfs_find(None);
+    if below.is_null() {
+        return None;
+    }
+    let vfs = REGISTERED.get_or_init(|| {
+        let shim = Box::new(Shim { below, defaults: RwLock::new(options) });
+        // SAFETY: SQLite never frees or changes a registered VFS other than its pNext.
+        let vfs = unsafe { vfs_over(&*below, Box::into_raw(shim)) };
+        Registered(Box::into_raw(Box::new(vfs)))
+    });
+    Some(vfs.0)
+}
+
+/// # Safety
+/// `shim` lives as long as the VFS.
+unsafe fn vfs_over(below: &sqlite::sqlite3_vfs, shim: *mut Shim) -> sqlite::sqlite3_vfs {
+    let name = CString::new(crate::VFS_NAME).unwrap_or_default().into_raw();
+    // Methods of later versions are ours only where the VFS below has them (invariant 2). Fields beyond its version are not
+    // read: an older structure ends before them.
+    let (second, third) = (below.iVersion >= 2, below.iVersion >= 3);
+    sqlite::sqlite3_vfs {
+        iVersion: below.iVersion.min(3),
+        szOsFile: HEADER_BYTES as c_int + below.szOsFile,
+        mxPathname: below.mxPathname,
+        pNext: std::ptr::null_mut(),
+        zName: name,
+        pAppData: shim.cast(),
+        xOpen: Some(x_open),
+        xDelete: Some(x_delete),
+        xAccess: Some(x_access),
+        xFullPathname: Some(x_full_pathname),
+        xDlOpen: below.xDlOpen.and(Some(x_dl_open)),
+        xDlError: below.xDlError.and(Some(x_dl_error)),
+        xDlSym: if below.xDlSym.is_some() { Some(x_dl_sym) } else { None },
+        xDlClose: below.xDlClose.and(Some(x_dl_close)),
+        xRandomness: below.xRandomness.and(Some(x_randomness)),
+        xSleep: below.xSleep.and(Some(x_sleep)),
+        xCurrentTime: below.xCurrentTime.and(Some(x_current_time)),
+        xGetLastError: below.xGetLastError.and(Some(x_get_last_error)),
+        xCurrentTimeInt64: if second { below.xCurrentTimeInt64.and(Some(x_current_time_int64)) } else { None },
+        xSetSystemCall: if third { below.xSetSystemCall.and(Some(x_set_system_call)) } else { None },
+        xGetSystemCall: if third { below.xGetSystemCall.and(Some(x_get_system_call)) } else { None },
+        xNextSystemCall: if third { below.xNextSystemCall.and(Some(x_next_system_call)) } else { None },
+    }
+}
+
+/// # Safety
+/// `vfs` is ours.
+unsafe fn shim_of<'a>(vfs: *mut sqlite::sqlite3_vfs) -> &'a Shim {
+    // SAFETY: `pAppData` of our VFS is the shim, which is never freed.
+    unsafe { &*(*vfs).pAppData.cast::<Shim>() }
+}
+
+unsafe extern "C" fn x_open(
+    vfs: *mut sqlite::sqlite3_vfs,
+    name: sqlite::sqlite3_filename,
+    file: *mut sqlite::sqlite3_file,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    callback("xOpen", || {
+        let open = file.cast::<OpenFile>();
+        // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure, even if it fails."
+        // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
+        unsafe {
+            (*open).methods = std::ptr::null();
+            (*open).state = std::ptr::null_mut();
+        }
+        // SAFETY: `vfs` is ours; "zFilename is NULL or a full pathname".
+        let (shim, path) = unsafe { (shim_of(vfs), text(name)) };
+        let role = role(flags);
+        // The options are checked first: an open that is refused must not have created anything.
+        let options = match role {
+            // SAFETY: the name and the flags belong together.
+            Role::Db => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
+            _ => None,
+        };
+        // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile` asked for; it gets SQLite's
+        // own name pointer and flags.
+        let below = unsafe {
+            let below = file.byte_add(HEADER_BYTES);
+            (*below).pMethods = std::ptr::null();
+            let method = (*shim.below).xOpen.ok_or(Error::Missing("xOpen"))?;
+            let code = method(shim.below, name, below, flags, flags_out);
+            if code != sqlite::SQLITE_OK {
+                // SQLite closes a file that failed to open if its methods are set; ours are not, so that is our part.
+                if !(*below).pMethods.is_null() {
+                    BelowFile::new(below).close();
+                }
+                return Err(Error::Below(Code(code)));
+            }
+            BelowFile::new(below)
+        };
+        let owner = match (options, path.as_deref()) {
+            (Some(options), Some(path)) => Owner::Connection(Connection::open(path, options)),
+            (_, path) => Owner::of_side_file(role, path),
+        };
+        let state = State { file: File::new(role, owner, Box::new(below)), below };
+        state.file.note_use();
+        // SAFETY: the header is ours; the state is set before the methods that use it.
+        unsafe {
+            (*open).state = Box::into_raw(Box::new(state));
+            (*open).methods = io::methods_for(below.methods());
+        }
+        Ok(())
+    })
+}
+
+fn role(flags: c_int) -> Role {
+    match flags {
+        _ if flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 => Role::Db,
+        _ if flags & sqlite::SQLITE_OPEN_WAL != 0 => Role::Wal,
+        _ if flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0 => Role::RollbackJournal,
+        _ if flags & sqlite::SQLITE_OPEN_SUPER_JOURNAL != 0 => Role::SuperJournal,
+        _ => Role::Temp,
+    }
+}
+
+/// The options of this open: URI parameters over the environment.
+///
+/// # Safety
+/// `name` and `flags` are those of one call of `xOpen`.
+unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c_int) -> Result<Options, Error> {
+    let defaults = shim.defaults.read().unwrap_or_else(PoisonError::into_inner).clone();
+    if flags & sqlite::SQLITE_OPEN_URI == 0 || name.is_null() {
+        return Ok(defaults);
+    }
+    let Some(api) = api::api() else { return Ok(defaults) };
+    let parameter = |parameter: &str| {
+        let parameter = CString::new(parameter).ok()?;
+        // SAFETY: "SQLITE_OPEN_URI" says that parameters follow the name.
+        unsafe { api.uri_parameter(name, &parameter) }
+    };
+    defaults
+        .with_uri(parameter)
+        .map_err(|source| Error::Option { path: path.unwrap_or("temporary database").to_owned(), source })
+}
+
+unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
+    callback("xDelete", || {
+        // SAFETY: `vfs` is ours, and SQLite's arguments go on unchanged.
+        unsafe {
+            let below = shim_of(vfs).below;
+            let method = (*below).xDelete.ok_or(Error::Missing("xDelete"))?;
+            let code = method(below, name, sync_dir);
+            if code != sqlite::SQLITE_OK {
+                return Err(Error::Below(Code(code)));
+            }
+            if !name.is_null() {
+                file::deleted(&CStr::from_ptr(name).to_string_lossy());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A method that goes to the VFS below with SQLite's arguments. Nothing of ours runs in it, so nothing can panic. The method
+/// is there, or ours would not be (`vfs_over`).
+macro_rules! pass_on {
+    ($name:ident, $method:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $missing:expr) => {
+        unsafe extern "C" fn $name(vfs: *mut sqlite::sqlite3_vfs $(, $argument: $type)*) -> $result {
+            // SAFETY: `vfs` is ours, the VFS below lives for ever, and the arguments are SQLite's.
+            unsafe {
+                let below = shim_of(vfs).below;
+                match (*below).$method {
+                    Some(method) => method(below $(, $argument)*),
+                    None => $missing,
+                }
+            }
+        }
+    };
+}
+
+type Symbol = unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, *mut c_void, *const c_char);
+
+pass_on!(x_access, xAccess, (name: *const c_char, flags: c_int, result: *mut c_int) -> c_int, sqlite::SQLITE_IOERR_ACCESS);
+pass_on!(x_full_pathname, xFullPathname, (name: *const c_char, len: c_int, out: *mut c_char) -> c_int, sqlite::SQLITE_CANTOPEN);
+pass_on!(x_dl_open, xDlOpen, (name: *const c_char) -> *mut c_void, std::ptr::null_mut());
+pass_on!(x_dl_error, xDlError, (len: c_int, message: *mut c_char) -> (), ());
+pass_on!(x_dl_sym, xDlSym, (library: *mut c_void, symbol: *const c_char) -> Option<Symbol>, None);
+pass_on!(x_dl_close, xDlClose, (library: *mut c_void) -> (), ());
+pass_on!(x_randomness, xRandomness, (len: c_int, out: *mut c_char) -> c_int, 0);
+pass_on!(x_sleep, xSleep, (microseconds: c_int) -> c_int, 0);
+pass_on!(x_current_time, xCurrentTime, (out: *mut f64) -> c_int, sqlite::SQLITE_ERROR);
+pass_on!(x_get_last_error, xGetLastError, (len: c_int, out: *mut c_char) -> c_int, 0);
+pass_on!(x_current_time_int64, xCurrentTimeInt64, (out: *mut sqlite::sqlite3_int64) -> c_int, sqlite::SQLITE_ERROR);
+pass_on!(x_set_system_call, xSetSystemCall, (name: *const c_char, call: sqlite::sqlite3_syscall_ptr) -> c_int, sqlite::SQLITE_NOTFOUND);
+pass_on!(x_get_system_call, xGetSystemCall, (name: *const c_char) -> sqlite::sqlite3_syscall_ptr, None);
+pass_on!(x_next_system_call, xNextSystemCall, (name: *const c_char) -> *const c_char, std::ptr::null());

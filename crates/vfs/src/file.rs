@@ -1,0 +1,219 @@
+//! An open file: counts each call under its role and hands it to the strategy of its connection.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, LazyLock};
+use std::time::Instant;
+
+use crate::connection::{Connection, Database};
+use crate::error::Error;
+use crate::role::Role;
+use crate::stats::{Counters, Tally, add};
+use crate::strategy::{self, Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+
+/// Where files count that belong to no known database; nobody reads it.
+static NOWHERE: LazyLock<Tally> = LazyLock::new(Tally::default);
+
+/// What carries out the calls of a file without a connection: SQLite's own way.
+static UNCHANGED: LazyLock<Box<dyn Strategy>> = LazyLock::new(|| strategy::build(&Default::default()));
+
+pub struct File {
+    role: Role,
+    owner: Owner,
+    below: Box<dyn Below>,
+}
+
+/// Whom a file's counts belong to.
+pub enum Owner {
+    Connection(Arc<Connection>),
+    /// A side file of a database that several connections have open, opened by none of them that we know.
+    Database(Arc<Database>),
+    Nobody,
+}
+
+impl Owner {
+    /// The owner of a file that is no main database; `path` is None for a temporary file.
+    pub fn of_side_file(role: Role, path: Option<&str>) -> Owner {
+        let connection = match (role, path) {
+            (Role::RollbackJournal | Role::Wal, Some(path)) => Connection::of_side_file(path),
+            _ => Connection::last_used(),
+        };
+        if let Some(connection) = connection {
+            return Owner::Connection(connection);
+        }
+        let database = path.and_then(Role::of_side_file).and_then(|(_, path)| Database::find(path));
+        database.map_or(Owner::Nobody, Owner::Database)
+    }
+}
+
+impl File {
+    pub fn new(role: Role, owner: Owner, below: Box<dyn Below>) -> File {
+        let file = File { role, owner, below };
+        file.count(|counters| &counters.opens, 1);
+        file
+    }
+
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The connection that this file is the main database of.
+    pub fn main_of(&self) -> Option<&Arc<Connection>> {
+        match &self.owner {
+            Owner::Connection(connection) if self.role == Role::Db => Some(connection),
+            _ => None,
+        }
+    }
+
+    pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        self.note_use();
+        let counters = self.counters();
+        add(&counters.reads, 1);
+        add(&counters.read_bytes, buffer.len() as u64);
+        self.strategy().read(&*self.below, self.role, buffer, offset)
+    }
+
+    pub fn write(&self, data: &[u8], offset: u64) -> Result<(), Error> {
+        let counters = self.counters();
+        add(&counters.writes, 1);
+        add(&counters.write_bytes, data.len() as u64);
+        if let Some(connection) = self.connection() {
+            connection.commit().wrote(self.role, data.len());
+        }
+        self.strategy().write(&*self.below, self.role, data, offset)
+    }
+
+    pub fn truncate(&self, size_bytes: u64) -> Result<(), Error> {
+        self.count(|counters| &counters.truncates, 1);
+        self.strategy().truncate(&*self.below, self.role, size_bytes)
+    }
+
+    pub fn sync(&self, request: SyncRequest) -> Result<(), Error> {
+        self.count(|counters| &counters.syncs, 1);
+        if let Some(connection) = self.connection() {
+            connection.commit().syncs(self.role);
+        }
+        let began = Instant::now();
+        let result = self.strategy().sync(&*self.below, self.role, request);
+        if let Some(database) = self.database() {
+            database.sync_latency_ns(self.role).record(began.elapsed().as_nanos() as u64);
+        }
+        result
+    }
+
+    pub fn size_bytes(&self) -> Result<u64, Error> {
+        self.note_use();
+        self.strategy().size_bytes(&*self.below, self.role)
+    }
+
+    pub fn lock(&self, level: LockLevel) -> Result<(), Error> {
+        self.note_use();
+        self.strategy().lock(&*self.below, level)?;
+        if level == LockLevel::Reserved
+            && let Some(connection) = self.connection()
+        {
+            connection.commit().write_lock_taken();
+        }
+        Ok(())
+    }
+
+    pub fn unlock(&self, level: LockLevel) -> Result<(), Error> {
+        self.note_use();
+        self.strategy().unlock(&*self.below, level)
+    }
+
+    pub fn shm_lock(&self, lock: ShmLock) -> Result<(), Error> {
+        self.note_use();
+        self.strategy().shm_lock(&*self.below, lock)?;
+        if lock.exclusive
+            && let Some(connection) = self.connection()
+        {
+            if lock.acquire && lock.covers(ShmLock::WRITE) {
+                connection.commit().write_lock_taken();
+            }
+            if lock.covers(ShmLock::CHECKPOINT) {
+                connection.commit().checkpoint_lock(lock.acquire);
+            }
+        }
+        Ok(())
+    }
+
+    pub fn mapped_read(&self) {
+        self.count(|counters| &counters.mapped_reads, 1);
+    }
+
+    pub fn sector_size(&self) -> i32 {
+        self.strategy().sector_size(&*self.below, self.role)
+    }
+
+    pub fn device_characteristics(&self) -> DeviceCharacteristics {
+        self.strategy().device_characteristics(&*self.below, self.role)
+    }
+
+    /// `SQLITE_FCNTL_COMMIT_PHASETWO`, after the VFS below has had it.
+    pub fn commit_phase_two(&self) {
+        if let Some(connection) = self.connection()
+            && let Some(commit) = connection.commit().committed()
+        {
+            connection.database().commits().record(commit);
+        }
+    }
+
+    /// `SQLITE_FCNTL_CKPT_START` and `SQLITE_FCNTL_CKPT_DONE`.
+    pub fn checkpoint(&self, running: bool) {
+        if let Some(connection) = self.connection() {
+            connection.commit().checkpoint_announced(running);
+        }
+    }
+
+    /// Leaves the note by which side files find their connection.
+    pub fn note_use(&self) {
+        if let Some(connection) = self.main_of() {
+            connection.note_use();
+        }
+    }
+
+    fn connection(&self) -> Option<&Arc<Connection>> {
+        match &self.owner {
+            Owner::Connection(connection) => Some(connection),
+            Owner::Database(_) | Owner::Nobody => None,
+        }
+    }
+
+    fn database(&self) -> Option<&Database> {
+        match &self.owner {
+            Owner::Connection(connection) => Some(connection.database()),
+            Owner::Database(database) => Some(database),
+            Owner::Nobody => None,
+        }
+    }
+
+    fn strategy(&self) -> &dyn Strategy {
+        match &self.owner {
+            Owner::Connection(connection) => connection.strategy(),
+            Owner::Database(_) | Owner::Nobody => &**UNCHANGED,
+        }
+    }
+
+    fn counters(&self) -> &Counters {
+        let tally = match &self.owner {
+            Owner::Connection(connection) => connection.tally(),
+            Owner::Database(database) => database.closed(),
+            Owner::Nobody => &NOWHERE,
+        };
+        tally.of(self.role)
+    }
+
+    fn count(&self, which: impl Fn(&Counters) -> &AtomicU64, n: u64) {
+        add(which(self.counters()), n);
+    }
+}
+
+/// SQLite deletes the side file `path`; `existed` is false if there was none.
+pub fn deleted(path: &str) {
+    let Some((role, _)) = Role::of_side_file(path) else { return };
+    match Owner::of_side_file(role, Some(path)) {
+        Owner::Connection(connection) => add(&connection.tally().of(role).deletes, 1),
+        Owner::Database(database) => add(&database.closed().of(role).deletes, 1),
+        Owner::Nobody => {}
+    }
+}

@@ -1,0 +1,90 @@
+//! A histogram of durations or other counts, for many small recordings under a lock that is rarely waited for.
+
+use std::sync::{Mutex, PoisonError};
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Two significant digits are enough for a quantile; the maximum is kept exactly.
+const SIGNIFICANT_DIGITS: u8 = 2;
+
+#[derive(Default)]
+pub struct Latency(Mutex<Option<Recorded>>);
+
+struct Recorded {
+    histogram: Histogram<u64>,
+    max: u64,
+    sum: u128,
+}
+
+/// Quantiles in the unit of what was recorded; all 0 while `count` is 0.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Quantiles {
+    pub count: u64,
+    pub sum: u64,
+    pub mean: f64,
+    pub p50: u64,
+    pub p95: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub max: u64,
+}
+
+impl Latency {
+    /// Never fails: the histogram grows to hold the value. Without memory for it the value is left out.
+    pub fn record(&self, value: u64) {
+        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if guard.is_none() {
+            let Ok(histogram) = Histogram::new(SIGNIFICANT_DIGITS) else { return };
+            *guard = Some(Recorded { histogram, max: 0, sum: 0 });
+        }
+        if let Some(recorded) = guard.as_mut() {
+            if recorded.histogram.record(value).is_err() {
+                return;
+            }
+            recorded.max = recorded.max.max(value);
+            recorded.sum += u128::from(value);
+        }
+    }
+
+    pub fn quantiles(&self) -> Quantiles {
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(recorded) = guard.as_ref() else { return Quantiles::default() };
+        let at = |quantile| recorded.histogram.value_at_quantile(quantile).min(recorded.max);
+        let count = recorded.histogram.len();
+        Quantiles {
+            count,
+            sum: u64::try_from(recorded.sum).unwrap_or(u64::MAX),
+            mean: (recorded.sum as f64 / count as f64).round(),
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: recorded.max,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_two_digits_and_the_maximum_is_exact() {
+        let latency = Latency::default();
+        for value in 1..=1000 {
+            latency.record(value * 1000);
+        }
+        let quantiles = latency.quantiles();
+        assert_eq!(quantiles.count, 1000);
+        assert_eq!(quantiles.max, 1_000_000);
+        assert_eq!(quantiles.mean, 500_500.0);
+        assert!((495_000..=505_000).contains(&quantiles.p50), "{quantiles:?}");
+        assert!((980_000..=1_000_000).contains(&quantiles.p99), "{quantiles:?}");
+    }
+
+    #[test]
+    fn nothing_recorded_is_all_zero() {
+        assert_eq!(Latency::default().quantiles().count, 0);
+    }
+}

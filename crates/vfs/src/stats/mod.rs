@@ -1,0 +1,15 @@
+//! What a database did to its files, and what its commits cost.
+//!
+//! Counters belong to one connection, so that connections do not share cache lines on the way of a call; they are added
+//! up when somebody asks, and folded into the database's totals when the connection closes. Only a sync and a commit
+//! read the clock and take a lock.
+
+mod commit;
+mod latency;
+mod report;
+mod tally;
+
+pub use commit::CommitTracker;
+pub use latency::Latency;
+pub use report::{Commits, Report};
+pub use tally::{Counters, Tally, add};

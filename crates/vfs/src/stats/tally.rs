@@ -1,0 +1,62 @@
+//! Counters for each file role.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::role::Role;
+
+/// Counters of one role. Only the sum over a quiet database is exact; while it is in use a reader may see one counter
+/// a call ahead of another.
+#[derive(Default)]
+pub struct Counters {
+    pub opens: AtomicU64,
+    pub reads: AtomicU64,
+    pub read_bytes: AtomicU64,
+    /// Pages that SQLite took from a memory map instead of reading them.
+    pub mapped_reads: AtomicU64,
+    pub writes: AtomicU64,
+    pub write_bytes: AtomicU64,
+    /// Syncs that SQLite asked for. The "unix" VFS adds one of the directory when it syncs a new file first.
+    pub syncs: AtomicU64,
+    pub truncates: AtomicU64,
+    pub deletes: AtomicU64,
+}
+
+impl Counters {
+    fn all(&self) -> [&AtomicU64; 9] {
+        [
+            &self.opens,
+            &self.reads,
+            &self.read_bytes,
+            &self.mapped_reads,
+            &self.writes,
+            &self.write_bytes,
+            &self.syncs,
+            &self.truncates,
+            &self.deletes,
+        ]
+    }
+}
+
+/// Adds to a counter; order against other memory does not matter to a statistic.
+pub fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Relaxed);
+}
+
+/// One set of counters a role.
+#[derive(Default)]
+pub struct Tally([Counters; Role::COUNT]);
+
+impl Tally {
+    pub fn of(&self, role: Role) -> &Counters {
+        &self.0[role.index()]
+    }
+
+    /// Adds all counters of `other`.
+    pub fn absorb(&self, other: &Tally) {
+        for (mine, theirs) in self.0.iter().zip(&other.0) {
+            for (to, from) in mine.all().into_iter().zip(theirs.all()) {
+                add(to, from.load(Relaxed));
+            }
+        }
+    }
+}

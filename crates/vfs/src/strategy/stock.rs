@@ -1,0 +1,57 @@
+//! `stock`: SQLite alone.
+//!
+//! Commit sequence, number of syncs and what survives a crash at each step are SQLite's own for its journal mode and
+//! `synchronous`; nothing is added, delayed or left out (invariant 1). It is the control in every comparison.
+
+use super::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use crate::config::StrategyKind;
+use crate::error::Error;
+use crate::role::Role;
+
+pub struct Stock;
+
+impl Strategy for Stock {
+    fn kind(&self) -> StrategyKind {
+        StrategyKind::Stock
+    }
+
+    fn read(&self, below: &dyn Below, _: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        Ok(below.read(buffer, offset)?)
+    }
+
+    fn write(&self, below: &dyn Below, _: Role, data: &[u8], offset: u64) -> Result<(), Error> {
+        Ok(below.write(data, offset)?)
+    }
+
+    fn truncate(&self, below: &dyn Below, _: Role, size_bytes: u64) -> Result<(), Error> {
+        Ok(below.truncate(size_bytes)?)
+    }
+
+    fn sync(&self, below: &dyn Below, _: Role, request: SyncRequest) -> Result<(), Error> {
+        Ok(below.sync(request)?)
+    }
+
+    fn size_bytes(&self, below: &dyn Below, _: Role) -> Result<u64, Error> {
+        Ok(below.size_bytes()?)
+    }
+
+    fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        Ok(below.lock(level)?)
+    }
+
+    fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        Ok(below.unlock(level)?)
+    }
+
+    fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
+        Ok(below.shm_lock(lock)?)
+    }
+
+    fn sector_size(&self, below: &dyn Below, _: Role) -> i32 {
+        below.sector_size()
+    }
+
+    fn device_characteristics(&self, below: &dyn Below, _: Role) -> DeviceCharacteristics {
+        below.device_characteristics()
+    }
+}
