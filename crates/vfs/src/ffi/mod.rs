@@ -58,3 +58,22 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    #[test]
+    fn a_panic_stops_at_the_callback_and_becomes_an_io_error() {
+        assert_eq!(callback("xTest", || panic!("on purpose")), sqlite::SQLITE_IOERR);
+        assert_eq!(callback_or("xTest", 7, || panic!("{}", "formatted")), 7);
+    }
+
+    #[test]
+    fn the_answer_of_the_vfs_below_goes_through_as_it_is() {
+        let code = sqlite::SQLITE_IOERR_SHORT_READ;
+        assert_eq!(callback("xTest", || Err(Error::Below(Code(code)))), code);
+        assert_eq!(callback("xTest", || Ok(())), sqlite::SQLITE_OK);
+    }
+}
