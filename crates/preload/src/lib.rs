@@ -12,6 +12,7 @@
 //! | environment variable | meaning |
 //! |---|---|
 //! | `ONEFLUSH_EXTENSION` | path of `liboneflush.so`; unset: this library does nothing |
+//! | `ONEFLUSH_EXPECTED_VERSION` | the program's version; an extension of another one is refused |
 //! | `ONEFLUSH_RUN_MARK` | a file that is made once the extension is loaded, so that `oneflush run` knows |
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -29,6 +30,7 @@ type Open = unsafe extern "C" fn(*const c_char, *mut *mut Db) -> c_int;
 type OpenV2 = unsafe extern "C" fn(*const c_char, *mut *mut Db, c_int, *const c_char) -> c_int;
 type Open16 = unsafe extern "C" fn(*const c_void, *mut *mut Db) -> c_int;
 type EntryPoint = unsafe extern "C" fn(*mut Db, *mut *mut c_char, *const c_void) -> c_int;
+type Version = unsafe extern "C" fn() -> *const c_char;
 type AutoExtension = unsafe extern "C" fn(EntryPoint) -> c_int;
 type ErrMsg = unsafe extern "C" fn(*mut Db) -> *const c_char;
 type Close = unsafe extern "C" fn(*mut Db) -> c_int;
@@ -91,8 +93,17 @@ fn load(extension: &str) -> Result<(), String> {
             return Err(text(libc::dlerror()));
         }
         let entry = libc::dlsym(library, c"sqlite3_oneflush_init".as_ptr());
-        if entry.is_null() {
+        let version = libc::dlsym(library, c"oneflush_version".as_ptr());
+        if entry.is_null() || version.is_null() {
             return Err(format!("{extension}: not the Oneflush extension: no sqlite3_oneflush_init"));
+        }
+        let version = text(std::mem::transmute::<*mut c_void, Version>(version)());
+        if let Ok(expected) = std::env::var("ONEFLUSH_EXPECTED_VERSION")
+            && version != expected
+        {
+            return Err(format!(
+                "{extension} is version {version}, the oneflush program is {expected}; install both from one build"
+            ));
         }
         ENTRY.store(entry, std::sync::atomic::Ordering::Release);
 

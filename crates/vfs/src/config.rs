@@ -48,7 +48,7 @@ impl FromStr for StrategyKind {
         StrategyKind::ALL
             .into_iter()
             .find(|kind| word.eq_ignore_ascii_case(kind.name()))
-            .ok_or_else(|| OptionError::value(Source::Uri("strategy"), word, "auto, stock"))
+            .ok_or_else(|| OptionError::value(Source::Caller("strategy"), word, "auto, stock"))
     }
 }
 
@@ -75,6 +75,8 @@ impl Durability {
 pub enum Source {
     Uri(&'static str),
     Environment(&'static str),
+    /// A caller that names the source itself, such as a command line.
+    Caller(&'static str),
 }
 
 impl fmt::Display for Source {
@@ -82,6 +84,7 @@ impl fmt::Display for Source {
         match self {
             Source::Uri(name) => write!(f, "URI parameter {name}"),
             Source::Environment(name) => write!(f, "environment variable {name}"),
+            Source::Caller(name) => f.write_str(name),
         }
     }
 }

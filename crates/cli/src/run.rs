@@ -1,0 +1,127 @@
+//! `oneflush run -- CMD…`: an unmodified program with Oneflush as its default VFS.
+//!
+//! The program is started with `liboneflush_preload.so` in `LD_PRELOAD`, which lets the program's own SQLite load
+//! `liboneflush.so` when the first database is opened. Both lie beside this program, or in `../lib/oneflush` from there.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+use oneflush_vfs::StrategyKind;
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::Failure;
+
+const EXAMPLES: &str = "Examples:
+  oneflush run -- sqlite3 app.db \"PRAGMA oneflush_stats\"
+  oneflush run --strategy stock -- python3 app.py
+
+The program must link libsqlite3.so dynamically, as the sqlite3 shell and Python's
+sqlite3 module do. For one that has SQLite built in, load the extension instead:
+SELECT load_extension('liboneflush.so'), or ONEFLUSH_DEFAULT=1 with the driver's own way.";
+
+const EXTENSION: &str = "liboneflush.so";
+const PRELOAD: &str = "liboneflush_preload.so";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Strategy for every database that names none in its URI: auto or stock
+    #[arg(long, value_name = "NAME")]
+    strategy: Option<StrategyKind>,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error("{name} is neither in {beside} nor in {installed}; `make build` leaves it beside the program")]
+    NoLibrary { name: &'static str, beside: String, installed: String },
+    #[error("cannot find this program's own folder: {0}")]
+    Myself(std::io::Error),
+    #[error("cannot start {command}: {source}")]
+    Start { command: String, source: std::io::Error },
+    #[error("cannot make a temporary file: {0}")]
+    Mark(std::io::Error),
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
+    #[error("lost {command}: {source}")]
+    Wait { command: String, source: std::io::Error },
+}
+
+/// The exit code is the program's own; 128 and the signal's number if a signal ended it.
+pub fn main(options: &Options) -> Result<ExitCode, Failure> {
+    run(options).map(ExitCode::from).map_err(Failure::failed)
+}
+
+fn run(options: &Options) -> Result<u8, RunError> {
+    let extension = library(EXTENSION)?;
+    let preload = library(PRELOAD)?;
+    let marks = tempfile::tempdir().map_err(RunError::Mark)?;
+    let mark = marks.path().join("loaded");
+    let name = options.command[0].to_string_lossy().into_owned();
+
+    let mut command = Command::new(&options.command[0]);
+    command
+        .args(&options.command[1..])
+        .env("LD_PRELOAD", preloads(&preload))
+        .env("ONEFLUSH_EXTENSION", extension)
+        .env("ONEFLUSH_EXPECTED_VERSION", oneflush_vfs::VERSION)
+        .env("ONEFLUSH_RUN_MARK", &mark)
+        .env("ONEFLUSH_DEFAULT", "1");
+    if let Some(strategy) = options.strategy {
+        command.env("ONEFLUSH_STRATEGY", strategy.name());
+    }
+    // The terminal sends Ctrl-C to the program too, and it decides; this process waits for it and cleans up.
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).map_err(RunError::Signals)?;
+    let mut child = command.spawn().map_err(|source| RunError::Start { command: name.clone(), source })?;
+    let pid = Pid::from_child(&child);
+    let forwarder = signals.handle();
+    let listener = std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let signal = match signal {
+                SIGTERM => Signal::TERM,
+                SIGHUP => Signal::HUP,
+                _ => continue,
+            };
+            // A program that has just ended needs no signal.
+            let _ = kill_process(pid, signal);
+        }
+    });
+    let status = child.wait().map_err(|source| RunError::Wait { command: name.clone(), source });
+    forwarder.close();
+    let _ = listener.join();
+    let status = status?;
+    if !mark.exists() {
+        eprintln!(
+            "oneflush run: {name} opened no database through libsqlite3.so, so Oneflush was not in use; \
+             a program with SQLite built in needs the extension: see oneflush run --help"
+        );
+    }
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    Ok(u8::try_from(code).unwrap_or(1))
+}
+
+fn library(name: &'static str) -> Result<PathBuf, RunError> {
+    let program = std::env::current_exe().map_err(RunError::Myself)?;
+    let beside = program.parent().unwrap_or(Path::new("/"));
+    let installed = beside.join("../lib/oneflush");
+    [beside, &installed].into_iter().map(|folder| folder.join(name)).find(|path| path.is_file()).ok_or_else(|| {
+        RunError::NoLibrary { name, beside: beside.display().to_string(), installed: installed.display().to_string() }
+    })
+}
+
+/// What the user preloads already stays, behind ours.
+fn preloads(ours: &Path) -> OsString {
+    let mut all = ours.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        all.push(":");
+        all.push(others);
+    }
+    all
+}
