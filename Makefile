@@ -1,11 +1,53 @@
-# One command each. Everything a command needs it builds or installs itself; `cargo` is all that must be there.
-.PHONY: build demo test bench sqlite-suite lint clean
+# One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
+# there.
+.PHONY: build demo test bench sqlite-suite lint units clients suite-subset clean help
 
 RELEASE := target/release
 EXTENSION := $(RELEASE)/liboneflush.so
 
+## help: this list
+help:
+	@sed -n 's/^## //p' Makefile
+
 ## build: target/release/oneflush, liboneflush.so and liboneflush_preload.so
 build:
-	cargo build --release -p oneflush -p oneflush-preload
-	cargo rustc --release -p oneflush-vfs --features loadable --crate-type cdylib
+	cargo build --release --locked -p oneflush -p oneflush-preload
+	cargo rustc --release --locked -p oneflush-vfs --features loadable --crate-type cdylib
 	install -m 755 $(RELEASE)/liboneflush_vfs.so $(EXTENSION)
+
+## demo: what a commit costs in each of SQLite's journal modes, on this machine
+demo: build
+	mkdir -p build
+	$(RELEASE)/oneflush bench --plot build/demo.svg
+
+## test: formatting, lints, unit and integration tests, clients, a part of SQLite's own suite
+test: lint build units clients suite-subset
+
+## lint: formatting and lints as errors
+lint:
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
+
+units: build
+	scripts/need sqlite3 xfsprogs btrfs-progs
+	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) cargo test --locked --workspace
+
+clients: build
+	clients/run
+
+suite-subset:
+	suite/run --subset
+
+## sqlite-suite: the whole of SQLite's own test suite on our VFS
+sqlite-suite:
+	suite/run --all
+
+## bench: the comparison that docs/results/ keeps
+bench: build
+	$(RELEASE)/oneflush bench --rounds 5
+
+## clean: removes all that the other commands made
+clean:
+	cargo clean
+	rm -rf build
