@@ -1,0 +1,5 @@
+module oneflush/clients/go
+
+go 1.21
+
+require github.com/mattn/go-sqlite3 v1.14.52

@@ -1,0 +1,131 @@
+import java.io.File;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.sqlite.SQLiteConfig;
+
+/** JDBC with org.xerial:sqlite-jdbc: load_extension() on one connection, then a URI in the JDBC address. */
+public final class Client {
+    private static final int ROWS = 20;
+    private static final String EXPECTED = ROWS + ":"
+            + IntStream.rangeClosed(1, ROWS).mapToObj(n -> "word " + n).collect(Collectors.joining(","));
+    private static final String SUMMARY =
+            "SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item ORDER BY id)";
+
+    private static void check(String what, Object found, Object expected) {
+        if (!found.equals(expected)) {
+            System.err.println("java: " + what + ": \"" + found + "\" instead of \"" + expected + "\"");
+            System.exit(1);
+        }
+    }
+
+    private static Connection open(String file, String strategy) throws SQLException {
+        return DriverManager.getConnection("jdbc:sqlite:file:" + file + "?vfs=oneflush&strategy=" + strategy);
+    }
+
+    private static String value(Connection db, String sql) throws SQLException {
+        try (Statement statement = db.createStatement(); ResultSet row = statement.executeQuery(sql)) {
+            row.next();
+            return row.getString(1);
+        }
+    }
+
+    /** By how much a number in PRAGMA oneflush_stats grew; Java has no JSON, SQLite has. */
+    private static long growth(Connection db, String before, String after, String path) throws SQLException {
+        String sql = "SELECT json_extract(?2, ?3) - json_extract(?1, ?3)";
+        try (PreparedStatement statement = db.prepareStatement(sql)) {
+            statement.setString(1, before);
+            statement.setString(2, after);
+            statement.setString(3, path);
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                return row.getLong(1);
+            }
+        }
+    }
+
+    private static void load() throws SQLException {
+        SQLiteConfig config = new SQLiteConfig();
+        config.enableLoadExtension(true);
+        try (Connection db = config.createConnection("jdbc:sqlite::memory:");
+                PreparedStatement statement = db.prepareStatement("SELECT load_extension(?)")) {
+            statement.setString(1, System.getenv("ONEFLUSH_EXTENSION_PATH"));
+            statement.execute();
+        }
+    }
+
+    private static void writeAndRead(String mode, String journal, String other) throws Exception {
+        String file = mode + ".db";
+        try (Connection db = open(file, "stock")) {
+            check("PRAGMA oneflush_strategy", value(db, "PRAGMA oneflush_strategy"), "stock");
+            check("PRAGMA journal_mode", value(db, "PRAGMA journal_mode=" + mode), mode);
+            try (Statement statement = db.createStatement()) {
+                statement.execute("PRAGMA synchronous=FULL");
+                statement.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, word TEXT)");
+            }
+
+            String before = value(db, "PRAGMA oneflush_stats");
+            try (PreparedStatement insert = db.prepareStatement("INSERT INTO item VALUES(?, ?)")) {
+                for (int n = 1; n <= ROWS; n++) {
+                    insert.setInt(1, n);
+                    insert.setString(2, "word " + n);
+                    insert.executeUpdate();
+                }
+                db.setAutoCommit(false);
+                insert.setInt(1, 99);
+                insert.setString(2, "rolled back");
+                insert.executeUpdate();
+            }
+            check("rows before the rollback", value(db, "SELECT count(*) FROM item"), "" + (ROWS + 1));
+            db.rollback();
+            db.setAutoCommit(true);
+            String after = value(db, "PRAGMA oneflush_stats");
+            check("commits counted", growth(db, before, after, "$.commits.count"), (long) ROWS);
+            for (String role : List.of(journal, other)) {
+                long written = growth(db, before, after, "$.files." + role + ".write_bytes");
+                check(mode + ": bytes counted for " + role, written > 0, role.equals(journal));
+            }
+            check("rows", value(db, SUMMARY), EXPECTED);
+        }
+
+        try (Connection db = open(file, "stock")) {
+            check("strategy after the reopen", value(db, "PRAGMA oneflush_strategy"), "stock");
+            check("journal mode after the reopen", value(db, "PRAGMA journal_mode"), mode);
+            check("rows after the reopen", value(db, SUMMARY), EXPECTED);
+            check("PRAGMA integrity_check", value(db, "PRAGMA integrity_check"), "ok");
+        }
+
+        // Another process, which never heard of Oneflush.
+        String sql = "PRAGMA oneflush_strategy; " + SUMMARY + "; PRAGMA integrity_check";
+        Process plain = new ProcessBuilder(System.getenv("SQLITE3"), "-batch", file, sql).redirectErrorStream(true).start();
+        check("plain SQLite", new String(plain.getInputStream().readAllBytes()), EXPECTED + "\nok\n");
+    }
+
+    private static void refuseUnknownStrategy() {
+        try (Connection db = open("refused.db", "nonsense")) {
+            check("an unknown strategy", "accepted", "refused");
+        } catch (SQLException error) {
+            check("the error for an unknown strategy: " + error.getMessage(),
+                    error.getMessage().contains("unable to open database file")
+                            || error.getMessage().contains("Unable to open the database file"), true);
+        }
+        check("files left by the refused open", new File("refused.db").exists(), false);
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        load();
+        writeAndRead("wal", "wal", "rollback_journal");
+        writeAndRead("delete", "rollback_journal", "wal");
+        refuseUnknownStrategy();
+        try (Connection db = DriverManager.getConnection("jdbc:sqlite::memory:")) {
+            System.out.println("java: ok (SQLite " + value(db, "SELECT sqlite_version()") + ", sqlite-jdbc "
+                    + org.sqlite.SQLiteJDBCLoader.getVersion() + ")");
+        }
+    }
+}
