@@ -44,6 +44,8 @@ enum RunError {
     NoLibrary { name: &'static str, beside: String, installed: String },
     #[error("cannot find this program's own folder: {0}")]
     Myself(std::io::Error),
+    #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one without", .0.display())]
+    Unpreloadable(PathBuf),
     #[error("cannot start {command}: {source}")]
     Start { command: String, source: std::io::Error },
     #[error("cannot make a temporary file: {0}")]
@@ -64,6 +66,7 @@ fn run(options: &Options) -> Result<u8, RunError> {
     let preload = library(PRELOAD)?;
     let marks = tempfile::tempdir().map_err(RunError::Mark)?;
     let mark = marks.path().join("loaded");
+    let preload = preloadable(preload, marks.path())?;
     let name = options.command[0].to_string_lossy().into_owned();
 
     let mut command = Command::new(&options.command[0]);
@@ -114,6 +117,20 @@ fn library(name: &'static str) -> Result<PathBuf, RunError> {
     [beside, &installed].into_iter().map(|folder| folder.join(name)).find(|path| path.is_file()).ok_or_else(|| {
         RunError::NoLibrary { name, beside: beside.display().to_string(), installed: installed.display().to_string() }
     })
+}
+
+/// The dynamic linker splits `LD_PRELOAD` at spaces and colons, so a path that has some is preloaded through a link.
+fn preloadable(library: PathBuf, folder: &Path) -> Result<PathBuf, RunError> {
+    let splits = |path: &Path| path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte));
+    if !splits(&library) {
+        return Ok(library);
+    }
+    let link = folder.join(PRELOAD);
+    if splits(&link) {
+        return Err(RunError::Unpreloadable(link));
+    }
+    std::os::unix::fs::symlink(&library, &link).map_err(RunError::Mark)?;
+    Ok(link)
 }
 
 /// What the user preloads already stays, behind ours.

@@ -135,3 +135,20 @@ fn a_library_that_is_not_the_extension_or_is_missing_is_refused() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("make build"), "{}", text(&output.stderr));
 }
+
+/// `LD_PRELOAD` cannot name a path with a space: the program once ran without Oneflush, with exit code 0.
+#[test]
+fn a_folder_with_a_space_or_a_colon_works() {
+    let Some(built) = built() else { return };
+    let parent = tempfile::tempdir().unwrap();
+    for name in ["with space", "with:colon"] {
+        let folder = parent.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        for file in ["oneflush", "liboneflush_preload.so", "liboneflush.so"] {
+            std::fs::copy(built.join(file), folder.join(file)).unwrap();
+        }
+        let (_dir, path) = database();
+        let output = run(&folder, &["--", "sqlite3", &path, "PRAGMA oneflush_strategy"]);
+        assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("stock\n", ""), "{name}");
+    }
+}

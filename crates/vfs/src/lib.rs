@@ -34,7 +34,9 @@ mod strategy;
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};
 pub use error::{Code, Error};
-pub use ffi::{RegisterError, register, register_default};
+pub use ffi::RegisterError;
+#[cfg(not(feature = "loadable"))]
+pub use ffi::{register, register_default};
 pub use file::File;
 pub use role::Role;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};

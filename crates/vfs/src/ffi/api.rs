@@ -5,13 +5,15 @@
 //! earlier than the bindings' type.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::OnceLock;
 
 use libsqlite3_sys as sqlite;
 
 /// The oldest SQLite that the VFS is tested with.
 pub const LIBVERSION_NUMBER_MIN: c_int = 3_040_000;
 
+/// One SQLite. A process may hold several (Python's own and APSW's, say), each with VFSs and an allocator of its own, so
+/// nothing here is global.
+#[derive(Clone, Copy)]
 pub struct Api {
     libversion_number: unsafe extern "C" fn() -> c_int,
     log: unsafe extern "C" fn(c_int, *const c_char, ...),
@@ -22,16 +24,9 @@ pub struct Api {
     vfs_register: unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, c_int) -> c_int,
 }
 
-static API: OnceLock<Api> = OnceLock::new();
-
-/// None before registration.
-pub fn api() -> Option<&'static Api> {
-    API.get()
-}
-
 #[cfg(not(feature = "loadable"))]
-pub fn linked() -> &'static Api {
-    API.get_or_init(|| Api {
+pub fn linked() -> Api {
+    Api {
         libversion_number: sqlite::sqlite3_libversion_number,
         log: sqlite::sqlite3_log,
         malloc64: sqlite::sqlite3_malloc64,
@@ -39,7 +34,7 @@ pub fn linked() -> &'static Api {
         uri_parameter: sqlite::sqlite3_uri_parameter,
         vfs_find: sqlite::sqlite3_vfs_find,
         vfs_register: sqlite::sqlite3_vfs_register,
-    })
+    }
 }
 
 /// The API of the SQLite that loads the extension; None if the table lacks a function that it must have.
@@ -47,11 +42,11 @@ pub fn linked() -> &'static Api {
 /// # Safety
 /// `routines` is the table that SQLite 3.31 or newer passed to the entry point.
 #[cfg(feature = "loadable")]
-pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<&'static Api> {
+pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<Api> {
     // SAFETY: the caller passes SQLite's own table. Only single fields are read, through the raw pointer, and all of them
     // lie in the part that SQLite 3.31 already had (the last, `malloc64`, came with 3.8.7).
-    let api = unsafe {
-        Api {
+    unsafe {
+        Some(Api {
             libversion_number: (*routines).libversion_number?,
             log: (*routines).log?,
             malloc64: (*routines).malloc64?,
@@ -59,12 +54,16 @@ pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<&'
             uri_parameter: (*routines).uri_parameter?,
             vfs_find: (*routines).vfs_find?,
             vfs_register: (*routines).vfs_register?,
-        }
-    };
-    Some(API.get_or_init(|| api))
+        })
+    }
 }
 
 impl Api {
+    /// True if both are the same SQLite.
+    pub fn is(&self, other: &Api) -> bool {
+        self.vfs_register as usize == other.vfs_register as usize
+    }
+
     pub fn libversion_number(&self) -> c_int {
         // SAFETY: takes nothing and may be called at any time.
         unsafe { (self.libversion_number)() }

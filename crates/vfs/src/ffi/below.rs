@@ -65,10 +65,6 @@ impl BelowFile {
         call!(self, xClose)
     }
 
-    pub fn check_reserved_lock(&self, result: *mut c_int) -> c_int {
-        call!(self, xCheckReservedLock, result)
-    }
-
     pub fn file_control(&self, op: c_int, argument: *mut c_void) -> c_int {
         call!(self, xFileControl, op, argument)
     }

@@ -5,7 +5,8 @@ use std::panic::catch_unwind;
 
 use libsqlite3_sys as sqlite;
 
-use super::{api, vfs};
+use super::api::{self, Api};
+use super::vfs::Shim;
 use crate::config::{self, OptionError, Options};
 
 /// Why the VFS could not be registered.
@@ -23,8 +24,8 @@ pub enum RegisterError {
     Table,
 }
 
-/// Registers the VFS `oneflush` over SQLite's default VFS, with the options of the environment. It becomes the default only
-/// if `ONEFLUSH_DEFAULT=1`. Calling it again takes the environment's options anew.
+/// Registers the VFS `oneflush` over the default VFS of the SQLite that this program links, with the options of the
+/// environment. It becomes the default only if `ONEFLUSH_DEFAULT=1`. Calling it again takes the environment's options anew.
 #[cfg(not(feature = "loadable"))]
 pub fn register() -> Result<(), RegisterError> {
     register_with(api::linked(), false)
@@ -36,17 +37,7 @@ pub fn register_default() -> Result<(), RegisterError> {
     register_with(api::linked(), true)
 }
 
-#[cfg(feature = "loadable")]
-pub fn register() -> Result<(), RegisterError> {
-    register_with(api::api().ok_or(RegisterError::Table)?, false)
-}
-
-#[cfg(feature = "loadable")]
-pub fn register_default() -> Result<(), RegisterError> {
-    register_with(api::api().ok_or(RegisterError::Table)?, true)
-}
-
-fn register_with(api: &api::Api, default: bool) -> Result<(), RegisterError> {
+fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     let found = api.libversion_number();
     if found < api::LIBVERSION_NUMBER_MIN {
         let text = |number: c_int| format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000);
@@ -55,9 +46,7 @@ fn register_with(api: &api::Api, default: bool) -> Result<(), RegisterError> {
     let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let options = Options::from_environment(environment)?;
     let default = config::default_wanted(environment)? || default;
-    let vfs = vfs::shim(api, options).ok_or(RegisterError::NoVfs)?;
-    // SAFETY: the VFS is never freed.
-    match unsafe { api.vfs_register(vfs, default) } {
+    match Shim::of(api, options).ok_or(RegisterError::NoVfs)?.register(default) {
         sqlite::SQLITE_OK => Ok(()),
         code => Err(RegisterError::Refused(code)),
     }

@@ -7,8 +7,9 @@ use std::slice;
 
 use libsqlite3_sys as sqlite;
 
+use super::api::Api;
 use super::below::BelowFile;
-use super::{api, callback, callback_or};
+use super::{callback, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
 use crate::pragma;
@@ -24,6 +25,7 @@ pub struct OpenFile {
 }
 
 pub struct State {
+    pub api: &'static Api,
     pub file: File,
     pub below: BelowFile,
 }
@@ -39,16 +41,30 @@ unsafe fn state<'a>(file: *mut sqlite::sqlite3_file) -> &'a State {
     unsafe { &*(*file.cast::<OpenFile>()).state }
 }
 
-/// Calls a method of the file below that some versions of `sqlite3_io_methods` lack.
+/// Runs a callback of an open file.
+///
+/// # Safety
+/// `file` is one that our `xOpen` opened and `xClose` has not closed.
+unsafe fn on(
+    file: *mut sqlite::sqlite3_file,
+    call: &'static str,
+    body: impl FnOnce(&State) -> Result<(), Error>,
+) -> c_int {
+    // SAFETY: as the caller promises.
+    let state = unsafe { state(file) };
+    callback(state.api, call, || body(state))
+}
+
+/// Passes a call on to the file below, where some versions of `sqlite3_io_methods` lack the method.
 macro_rules! pass_on {
     ($name:literal, $file:expr, $method:ident $(, $argument:expr)*) => {
-        callback($name, || {
-            // SAFETY: SQLite passes a file that we opened.
-            let below = unsafe { state($file) }.below;
-            let method = below.methods().$method.ok_or(Error::Missing($name))?;
-            // SAFETY: SQLite's arguments, unchanged, for the method of the same contract.
-            check(unsafe { method(below.raw() $(, $argument)*) })
-        })
+        // SAFETY: SQLite passes a file that we opened, and its arguments go unchanged to the method of the same contract.
+        unsafe {
+            on($file, $name, |state| {
+                let method = state.below.methods().$method.ok_or(Error::Missing($name))?;
+                check(method(state.below.raw() $(, $argument)*))
+            })
+        }
     };
 }
 
@@ -66,15 +82,13 @@ fn unsigned(call: &'static str, value: i64) -> Result<u64, Error> {
 }
 
 unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
-    callback("xClose", || {
-        // SAFETY: SQLite closes a file once, and the state is the box that xOpen leaked into it.
-        let state = unsafe {
-            let open = file.cast::<OpenFile>();
-            (*open).methods = std::ptr::null();
-            Box::from_raw(std::mem::replace(&mut (*open).state, std::ptr::null_mut()))
-        };
-        check(state.below.close())
-    })
+    // SAFETY: SQLite closes a file once, and the state is the box that xOpen leaked into it.
+    let state = unsafe {
+        let open = file.cast::<OpenFile>();
+        (*open).methods = std::ptr::null();
+        Box::from_raw(std::mem::replace(&mut (*open).state, std::ptr::null_mut()))
+    };
+    callback(state.api, "xClose", || check(state.below.close()))
 }
 
 unsafe extern "C" fn x_read(
@@ -83,13 +97,14 @@ unsafe extern "C" fn x_read(
     amount: c_int,
     offset: sqlite::sqlite3_int64,
 ) -> c_int {
-    callback("xRead", || {
-        let (len, offset) = (unsigned("xRead", amount.into())?, unsigned("xRead", offset)?);
-        // SAFETY: SQLite passes a file that we opened and a buffer of `amount` bytes that nobody else uses meanwhile.
-        let (state, buffer) =
-            unsafe { (state(file), slice::from_raw_parts_mut(non_null(buffer).as_ptr(), len as usize)) };
-        state.file.read(buffer, offset)
-    })
+    // SAFETY: SQLite passes a file that we opened and a buffer of `amount` bytes that nobody else uses meanwhile.
+    unsafe {
+        on(file, "xRead", |state| {
+            let (len, offset) = (unsigned("xRead", amount.into())?, unsigned("xRead", offset)?);
+            let buffer = slice::from_raw_parts_mut(non_null(buffer).as_ptr(), len as usize);
+            state.file.read(buffer, offset)
+        })
+    }
 }
 
 unsafe extern "C" fn x_write(
@@ -98,39 +113,38 @@ unsafe extern "C" fn x_write(
     amount: c_int,
     offset: sqlite::sqlite3_int64,
 ) -> c_int {
-    callback("xWrite", || {
-        let (len, offset) = (unsigned("xWrite", amount.into())?, unsigned("xWrite", offset)?);
-        // SAFETY: SQLite passes a file that we opened and `amount` bytes that stay as they are during the call.
-        let (state, data) =
-            unsafe { (state(file), slice::from_raw_parts(non_null(data.cast_mut()).as_ptr(), len as usize)) };
-        state.file.write(data, offset)
-    })
+    // SAFETY: SQLite passes a file that we opened and `amount` bytes that stay as they are during the call.
+    unsafe {
+        on(file, "xWrite", |state| {
+            let (len, offset) = (unsigned("xWrite", amount.into())?, unsigned("xWrite", offset)?);
+            let data = slice::from_raw_parts(non_null(data.cast_mut()).as_ptr(), len as usize);
+            state.file.write(data, offset)
+        })
+    }
 }
 
 unsafe extern "C" fn x_truncate(file: *mut sqlite::sqlite3_file, size: sqlite::sqlite3_int64) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    callback("xTruncate", || unsafe { state(file) }.file.truncate(unsigned("xTruncate", size)?))
+    unsafe { on(file, "xTruncate", |state| state.file.truncate(unsigned("xTruncate", size)?)) }
 }
 
 unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_int {
-    callback("xSync", || {
-        let request = SyncRequest {
-            full: flags & 0x0f == sqlite::SQLITE_SYNC_FULL,
-            data_only: flags & sqlite::SQLITE_SYNC_DATAONLY != 0,
-        };
-        // SAFETY: SQLite passes a file that we opened.
-        unsafe { state(file) }.file.sync(request)
-    })
+    let request = SyncRequest {
+        full: flags & 0x0f == sqlite::SQLITE_SYNC_FULL,
+        data_only: flags & sqlite::SQLITE_SYNC_DATAONLY != 0,
+    };
+    // SAFETY: SQLite passes a file that we opened.
+    unsafe { on(file, "xSync", |state| state.file.sync(request)) }
 }
 
 unsafe extern "C" fn x_file_size(file: *mut sqlite::sqlite3_file, size: *mut sqlite::sqlite3_int64) -> c_int {
-    callback("xFileSize", || {
-        // SAFETY: SQLite passes a file that we opened.
-        let bytes = unsafe { state(file) }.file.size_bytes()?;
-        // SAFETY: SQLite passes a place for the answer. The size came from an i64.
-        unsafe { *size = bytes as i64 };
-        Ok(())
-    })
+    // SAFETY: SQLite passes a file that we opened and a place for the answer. The size came from an i64.
+    unsafe {
+        on(file, "xFileSize", |state| {
+            *size = state.file.size_bytes()? as i64;
+            Ok(())
+        })
+    }
 }
 
 fn level(call: &'static str, level: c_int) -> Result<LockLevel, Error> {
@@ -146,25 +160,20 @@ fn level(call: &'static str, level: c_int) -> Result<LockLevel, Error> {
 
 unsafe extern "C" fn x_lock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    callback("xLock", || unsafe { state(file) }.file.lock(level("xLock", wanted)?))
+    unsafe { on(file, "xLock", |state| state.file.lock(level("xLock", wanted)?)) }
 }
 
 unsafe extern "C" fn x_unlock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    callback("xUnlock", || unsafe { state(file) }.file.unlock(level("xUnlock", wanted)?))
+    unsafe { on(file, "xUnlock", |state| state.file.unlock(level("xUnlock", wanted)?)) }
 }
 
 unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, result: *mut c_int) -> c_int {
-    callback("xCheckReservedLock", || {
-        // SAFETY: SQLite passes a file that we opened and a place for the answer.
-        check(unsafe { state(file) }.below.check_reserved_lock(result))
-    })
+    pass_on!("xCheckReservedLock", file, xCheckReservedLock, result)
 }
 
 unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, argument: *mut c_void) -> c_int {
-    callback("xFileControl", || {
-        // SAFETY: SQLite passes a file that we opened.
-        let state = unsafe { state(file) };
+    let body = |state: &State| {
         state.file.note_use();
         if op == sqlite::SQLITE_FCNTL_PRAGMA {
             // SAFETY: "the argument is an array of pointers to strings" of four elements.
@@ -182,12 +191,14 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
             // "If there are multiple VFS shims in use, then the upper-most returns their name first", slash, the next.
             sqlite::SQLITE_FCNTL_VFSNAME if result.is_ok() => {
                 // SAFETY: the argument is a `char**` whose string the VFS below has just allocated by SQLite's allocator.
-                unsafe { prepend_name(argument.cast()) }
+                unsafe { prepend_name(state.api, argument.cast()) }
             }
             _ => {}
         }
         result
-    })
+    };
+    // SAFETY: SQLite passes a file that we opened.
+    unsafe { on(file, "xFileControl", body) }
 }
 
 /// "azArg[1] is the name of the pragma, azArg[2] its argument or NULL; azArg[0] takes the result, from sqlite3_mprintf()."
@@ -198,21 +209,18 @@ unsafe fn answer_pragma(state: &State, arguments: *mut *mut c_char) -> Option<Re
     let connection = state.file.main_of()?;
     // SAFETY: element 1 is a string, element 2 a string or null.
     let (name, value) = unsafe { (text(*arguments.add(1))?, text(*arguments.add(2))) };
-    let answer = pragma::answer(connection, &name, value.as_deref())?;
-    let (message, result) = match answer {
+    let (message, result) = match pragma::answer(connection, &name, value.as_deref())? {
         Ok(row) => (row, Ok(())),
         Err(message) => (message, Err(Error::Below(Code(sqlite::SQLITE_ERROR)))),
     };
-    let api = api::api()?;
     // SAFETY: element 0 is the place for the answer, which SQLite frees.
-    unsafe { *arguments = api.string(&message) };
+    unsafe { *arguments = state.api.string(&message) };
     Some(result)
 }
 
 /// # Safety
 /// `name` points to null or to a string from SQLite's allocator.
-unsafe fn prepend_name(name: *mut *mut c_char) {
-    let Some(api) = api::api() else { return };
+unsafe fn prepend_name(api: &Api, name: *mut *mut c_char) {
     // SAFETY: as the caller promises; the old string is freed once and replaced.
     unsafe {
         let Some(below) = text(*name) else { return };
@@ -231,13 +239,17 @@ pub unsafe fn text(string: *const c_char) -> Option<String> {
 }
 
 unsafe extern "C" fn x_sector_size(file: *mut sqlite::sqlite3_file) -> c_int {
-    // SAFETY: SQLite passes a file that we opened. 4096 is SQLite's default sector size.
-    callback_or("xSectorSize", 4096, || unsafe { state(file) }.file.sector_size())
+    // SAFETY: SQLite passes a file that we opened.
+    let state = unsafe { state(file) };
+    // 4096 is SQLite's own default.
+    callback_or(state.api, "xSectorSize", 4096, || state.file.sector_size())
 }
 
 unsafe extern "C" fn x_device_characteristics(file: *mut sqlite::sqlite3_file) -> c_int {
-    // SAFETY: SQLite passes a file that we opened. After a panic nothing is claimed.
-    callback_or("xDeviceCharacteristics", 0, || unsafe { state(file) }.file.device_characteristics().0)
+    // SAFETY: SQLite passes a file that we opened.
+    let state = unsafe { state(file) };
+    // After a panic nothing is claimed.
+    callback_or(state.api, "xDeviceCharacteristics", 0, || state.file.device_characteristics().0)
 }
 
 unsafe extern "C" fn x_shm_map(
@@ -251,33 +263,32 @@ unsafe extern "C" fn x_shm_map(
 }
 
 unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
-    callback("xShmLock", || {
-        let slot = |value: c_int| {
-            u8::try_from(value)
-                .ok()
-                .filter(|slot| i32::from(*slot) <= sqlite::SQLITE_SHM_NLOCK)
-                .ok_or(Error::Argument { call: "xShmLock", value: value.into() })
-        };
-        let lock = ShmLock {
+    let slot = |value: c_int| {
+        u8::try_from(value)
+            .ok()
+            .filter(|slot| i32::from(*slot) <= sqlite::SQLITE_SHM_NLOCK)
+            .ok_or(Error::Argument { call: "xShmLock", value: value.into() })
+    };
+    let body = |state: &State| {
+        state.file.shm_lock(ShmLock {
             first: slot(offset)?,
             count: slot(n)?,
             acquire: flags & sqlite::SQLITE_SHM_LOCK != 0,
             exclusive: flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
-        };
-        // SAFETY: SQLite passes a file that we opened.
-        unsafe { state(file) }.file.shm_lock(lock)
-    })
+        })
+    };
+    // SAFETY: SQLite passes a file that we opened.
+    unsafe { on(file, "xShmLock", body) }
 }
 
 unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {
-    callback_or("xShmBarrier", (), || {
-        // SAFETY: SQLite passes a file that we opened.
-        let below = unsafe { state(file) }.below;
+    // SAFETY: SQLite passes a file that we opened, so the file below is open too. Nothing of ours runs here.
+    unsafe {
+        let below = state(file).below;
         if let Some(method) = below.methods().xShmBarrier {
-            // SAFETY: the file below is open.
-            unsafe { method(below.raw()) }
+            method(below.raw());
         }
-    });
+    }
 }
 
 unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int) -> c_int {

@@ -14,7 +14,9 @@ mod entry;
 mod io;
 mod vfs;
 
-pub use entry::{RegisterError, register, register_default};
+pub use entry::RegisterError;
+#[cfg(not(feature = "loadable"))]
+pub use entry::{register, register_default};
 
 use std::any::Any;
 use std::ffi::c_int;
@@ -23,32 +25,31 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use libsqlite3_sys as sqlite;
 
 use crate::error::Error;
+use api::Api;
 
 /// Runs the body of a callback: its error becomes a code, a panic stops here (invariant 3).
-fn callback(call: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
+fn callback(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return sqlite::SQLITE_OK,
         Ok(Err(error)) => error,
         Err(payload) => Error::Panic { call, message: panic_message(payload.as_ref()) },
     };
     if error.belongs_in_the_log() {
-        log(&error);
+        log(api, &error);
     }
     error.code()
 }
 
 /// The same for a callback that answers something other than a code; `otherwise` is the answer after a panic.
-fn callback_or<T>(call: &'static str, otherwise: T, body: impl FnOnce() -> T) -> T {
+fn callback_or<T>(api: &Api, call: &'static str, otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        log(&Error::Panic { call, message: panic_message(payload.as_ref()) });
+        log(api, &Error::Panic { call, message: panic_message(payload.as_ref()) });
         otherwise
     })
 }
 
-fn log(error: &Error) {
-    if let Some(api) = api::api() {
-        api.log(error.code(), &format!("oneflush: {error}"));
-    }
+fn log(api: &Api, error: &Error) {
+    api.log(error.code(), &format!("oneflush: {error}"));
 }
 
 fn panic_message(payload: &(dyn Any + Send)) -> String {
@@ -59,21 +60,21 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "loadable")))]
 mod tests {
     use super::*;
     use crate::error::Code;
 
     #[test]
     fn a_panic_stops_at_the_callback_and_becomes_an_io_error() {
-        assert_eq!(callback("xTest", || panic!("on purpose")), sqlite::SQLITE_IOERR);
-        assert_eq!(callback_or("xTest", 7, || panic!("{}", "formatted")), 7);
+        assert_eq!(callback(&api::linked(), "xTest", || panic!("on purpose")), sqlite::SQLITE_IOERR);
+        assert_eq!(callback_or(&api::linked(), "xTest", 7, || panic!("{}", "formatted")), 7);
     }
 
     #[test]
     fn the_answer_of_the_vfs_below_goes_through_as_it_is() {
         let code = sqlite::SQLITE_IOERR_SHORT_READ;
-        assert_eq!(callback("xTest", || Err(Error::Below(Code(code)))), code);
-        assert_eq!(callback("xTest", || Ok(())), sqlite::SQLITE_OK);
+        assert_eq!(callback(&api::linked(), "xTest", || Err(Error::Below(Code(code)))), code);
+        assert_eq!(callback(&api::linked(), "xTest", || Ok(())), sqlite::SQLITE_OK);
     }
 }

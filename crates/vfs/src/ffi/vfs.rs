@@ -1,56 +1,74 @@
 //! Our `sqlite3_vfs`: `xOpen` and `xDelete` are ours, the rest goes to the VFS below.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 use libsqlite3_sys as sqlite;
 
+use super::api::Api;
 use super::below::BelowFile;
+use super::callback;
 use super::io::{self, HEADER_BYTES, OpenFile, State, text};
-use super::{api, callback};
 use crate::config::Options;
 use crate::connection::Connection;
 use crate::error::{Code, Error};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
 
-/// What `pAppData` points to.
-struct Shim {
+/// What `pAppData` points to: our VFS in one SQLite.
+pub struct Shim {
+    api: Api,
     below: *mut sqlite::sqlite3_vfs,
     /// Options of the environment, under the URI parameters of an open.
     defaults: RwLock<Options>,
+    /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
+    vfs: *mut sqlite::sqlite3_vfs,
 }
 
-/// The registered VFS, made once and never freed: SQLite keeps the pointer.
-struct Registered(*mut sqlite::sqlite3_vfs);
-
-// SAFETY: the VFS is not written to after `vfs_register` other than by SQLite, under its own mutex.
-unsafe impl Send for Registered {}
+// SAFETY: a VFS is not written to after `vfs_register` other than by SQLite, under its own mutex.
+unsafe impl Send for Shim {}
 // SAFETY: as above.
-unsafe impl Sync for Registered {}
+unsafe impl Sync for Shim {}
 
-static REGISTERED: OnceLock<Registered> = OnceLock::new();
+/// One shim for each SQLite of this process that we are registered in.
+static SHIMS: Mutex<Vec<&'static Shim>> = Mutex::new(Vec::new());
 
-/// Our VFS over the default one, which is looked for only once: afterwards the default may be ours.
-///
-/// None if SQLite has no default VFS.
-pub fn shim(api: &api::Api, options: Options) -> Option<*mut sqlite::sqlite3_vfs> {
-    if let Some(registered) = REGISTERED.get() {
-        // SAFETY: our VFS and its shim live for ever.
-        unsafe { *shim_of(registered.0).defaults.write().unwrap_or_else(PoisonError::into_inner) = options };
-        return Some(registered.0);
+impl Shim {
+    /// Our VFS in that SQLite, over its default VFS, which is looked for only once: afterwards the default may be ours.
+    ///
+    /// None if SQLite has no default VFS.
+    pub fn of(api: Api, options: Options) -> Option<&'static Shim> {
+        let mut shims = SHIMS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shim) = shims.iter().find(|shim| shim.api.is(&api)) {
+            *shim.defaults.write().unwrap_or_else(PoisonError::into_inner) = options;
+            return Some(shim);
+        }
+        let below = api.vfs_find(None);
+        if below.is_null() {
+            return None;
+        }
+        let shim =
+            Box::into_raw(Box::new(Shim { api, below, defaults: RwLock::new(options), vfs: std::ptr::null_mut() }));
+        // SAFETY: SQLite never frees or changes a registered VFS other than its pNext; the shim has just been made and
+        // nobody else knows it yet.
+        let shim: &'static Shim = unsafe {
+            (*shim).vfs = Box::into_raw(Box::new(vfs_over(&*below, shim)));
+            &*shim
+        };
+        shims.push(shim);
+        Some(shim)
     }
-    let below = api.vfs_find(None);
-    if below.is_null() {
-        return None;
+
+    /// Registers the VFS, and makes it the default if that is wanted; never takes the default away again.
+    pub fn register(&self, default: bool) -> c_int {
+        // SAFETY: the name of our VFS is never freed.
+        let name = unsafe { CStr::from_ptr((*self.vfs).zName) };
+        if !default && self.api.vfs_find(Some(name)) == self.vfs {
+            return sqlite::SQLITE_OK;
+        }
+        // SAFETY: the VFS is never freed.
+        unsafe { self.api.vfs_register(self.vfs, default) }
     }
-    let vfs = REGISTERED.get_or_init(|| {
-        let shim = Box::new(Shim { below, defaults: RwLock::new(options) });
-        // SAFETY: SQLite never frees or changes a registered VFS other than its pNext.
-        let vfs = unsafe { vfs_over(&*below, Box::into_raw(shim)) };
-        Registered(Box::into_raw(Box::new(vfs)))
-    });
-    Some(vfs.0)
 }
 
 /// # Safety
@@ -88,7 +106,7 @@ unsafe fn vfs_over(below: &sqlite::sqlite3_vfs, shim: *mut Shim) -> sqlite::sqli
 
 /// # Safety
 /// `vfs` is ours.
-unsafe fn shim_of<'a>(vfs: *mut sqlite::sqlite3_vfs) -> &'a Shim {
+unsafe fn shim_of(vfs: *mut sqlite::sqlite3_vfs) -> &'static Shim {
     // SAFETY: `pAppData` of our VFS is the shim, which is never freed.
     unsafe { &*(*vfs).pAppData.cast::<Shim>() }
 }
@@ -100,7 +118,9 @@ unsafe extern "C" fn x_open(
     flags: c_int,
     flags_out: *mut c_int,
 ) -> c_int {
-    callback("xOpen", || {
+    // SAFETY: `vfs` is ours.
+    let shim = unsafe { shim_of(vfs) };
+    callback(&shim.api, "xOpen", || {
         let open = file.cast::<OpenFile>();
         // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure, even if it fails."
         // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
@@ -108,8 +128,8 @@ unsafe extern "C" fn x_open(
             (*open).methods = std::ptr::null();
             (*open).state = std::ptr::null_mut();
         }
-        // SAFETY: `vfs` is ours; "zFilename is NULL or a full pathname".
-        let (shim, path) = unsafe { (shim_of(vfs), text(name)) };
+        // SAFETY: "zFilename is NULL or a full pathname".
+        let path = unsafe { text(name) };
         let role = role(flags);
         // The options are checked first: an open that is refused must not have created anything.
         let options = match role {
@@ -137,7 +157,7 @@ unsafe extern "C" fn x_open(
             (Some(options), Some(path)) => Owner::Connection(Connection::open(path, options)),
             (_, path) => Owner::of_side_file(role, path),
         };
-        let state = State { file: File::new(role, owner, Box::new(below)), below };
+        let state = State { api: &shim.api, file: File::new(role, owner, Box::new(below)), below };
         state.file.note_use();
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
@@ -167,11 +187,10 @@ unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c
     if flags & sqlite::SQLITE_OPEN_URI == 0 || name.is_null() {
         return Ok(defaults);
     }
-    let Some(api) = api::api() else { return Ok(defaults) };
     let parameter = |parameter: &str| {
         let parameter = CString::new(parameter).ok()?;
         // SAFETY: "SQLITE_OPEN_URI" says that parameters follow the name.
-        unsafe { api.uri_parameter(name, &parameter) }
+        unsafe { shim.api.uri_parameter(name, &parameter) }
     };
     defaults
         .with_uri(parameter)
@@ -179,10 +198,12 @@ unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c
 }
 
 unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
-    callback("xDelete", || {
-        // SAFETY: `vfs` is ours, and SQLite's arguments go on unchanged.
+    // SAFETY: `vfs` is ours.
+    let shim = unsafe { shim_of(vfs) };
+    callback(&shim.api, "xDelete", || {
+        let below = shim.below;
+        // SAFETY: SQLite's arguments go on unchanged.
         unsafe {
-            let below = shim_of(vfs).below;
             let method = (*below).xDelete.ok_or(Error::Missing("xDelete"))?;
             let code = method(below, name, sync_dir);
             if code != sqlite::SQLITE_OK {

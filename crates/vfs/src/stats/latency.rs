@@ -55,7 +55,7 @@ impl Latency {
         Quantiles {
             count,
             sum: u64::try_from(recorded.sum).unwrap_or(u64::MAX),
-            mean: (recorded.sum as f64 / count as f64).round(),
+            mean: (recorded.sum as f64 / count as f64 * 100.0).round() / 100.0,
             p50: at(0.5),
             p95: at(0.95),
             p99: at(0.99),
