@@ -1,1 +1,140 @@
+//! What a number depends on: it is part of every output, so that a result can be judged later.
 
+pub mod mounts;
+mod system;
+
+use std::fmt;
+use std::process::Command;
+
+use serde::Serialize;
+
+pub(crate) use system::device;
+
+use crate::place::Place;
+use mounts::MountInfo;
+
+/// Kernel, SQLite, file system, device and machine of a run. Empty strings: not known here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Environment {
+    pub oneflush_version: String,
+    /// RFC 3339, UTC.
+    pub date: String,
+    pub kernel: String,
+    pub sqlite_version: String,
+    pub sqlite_source_id: String,
+    /// As [`Place::describe`].
+    pub place: String,
+    pub fs: String,
+    pub mount_options: String,
+    pub device: Option<DeviceInfo>,
+    pub cpu_model: String,
+    pub cpu_count: usize,
+    pub memory_bytes: u64,
+}
+
+/// `/sys/block/NAME`: a disk or loop device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DeviceInfo {
+    pub name: String,
+    pub model: String,
+    /// Only for a loop device: whether it uses direct I/O on its backing file.
+    pub loop_direct_io: Option<bool>,
+    /// "write back" (a flush does something) or "write through".
+    pub write_cache: String,
+    pub fua: bool,
+    pub rotational: bool,
+    pub logical_block_bytes: u32,
+    pub physical_block_bytes: u32,
+    pub scheduler: String,
+}
+
+/// Looks around; what cannot be found out stays empty, because no run should fail for it.
+pub fn collect(place: &Place) -> Environment {
+    let mount = MountInfo::of(place.path()).ok();
+    let disk = match place.device() {
+        Some(device) => Some(device.name.clone()),
+        None => mount.as_ref().and_then(MountInfo::disk),
+    };
+    let (fs, mount_options) = mount.map(|mount| (mount.fs, mount.options)).unwrap_or_default();
+    let (sqlite_version, sqlite_source_id) = system::sqlite();
+    let (cpu_model, cpu_count) = system::cpu();
+    Environment {
+        oneflush_version: env!("CARGO_PKG_VERSION").to_owned(),
+        date: system::date(),
+        kernel: system::kernel(),
+        sqlite_version,
+        sqlite_source_id,
+        place: place.describe(),
+        fs,
+        mount_options,
+        device: disk.map(|name| device(&name)),
+        cpu_model,
+        cpu_count,
+        memory_bytes: system::memory_bytes(),
+    }
+}
+
+/// A system tool by name: the `sbin` directories are searched too, which a user's PATH often lacks.
+pub(crate) fn tool(name: &str) -> Command {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/local/sbin:/usr/sbin:/sbin");
+    let mut command = Command::new(name);
+    command.env("PATH", path).env("LC_ALL", "C");
+    command
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)?;
+        if !self.model.is_empty() {
+            write!(f, " ({})", self.model)?;
+        }
+        match self.loop_direct_io {
+            Some(true) => write!(f, ", direct I/O")?,
+            Some(false) => write!(f, ", buffered")?,
+            None => write!(f, ", {}", if self.rotational { "rotating" } else { "not rotating" })?,
+        }
+        if !self.write_cache.is_empty() {
+            write!(f, ", {}{}", self.write_cache, if self.fua { " + FUA" } else { ", no FUA" })?;
+        }
+        write!(f, ", {} B sectors", self.logical_block_bytes)
+    }
+}
+
+/// At most six lines of at most 80 columns.
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |f: &mut fmt::Formatter<'_>, label: &str, text: &str| {
+            let text: String = text.chars().take(70).collect();
+            writeln!(f, "{label:<9} {text}")
+        };
+        let id: String = self.sqlite_source_id.chars().skip(20).take(12).collect();
+        line(f, "oneflush", &format!("{}, {}", self.oneflush_version, self.date))?;
+        line(f, "software", &format!("SQLite {} ({id}), Linux {}", self.sqlite_version, self.kernel))?;
+        line(f, "place", &self.place)?;
+        line(f, "mount", &format!("{} {}", self.fs, self.mount_options))?;
+        if let Some(device) = &self.device {
+            line(f, "device", &device.to_string())?;
+        }
+        let gib = self.memory_bytes as f64 / (1u64 << 30) as f64;
+        let cpu: String = self.cpu_model.chars().take(42).collect();
+        line(f, "machine", &format!("{cpu}, {} CPUs, {gib:.1} GiB", self.cpu_count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_fits_a_terminal_and_names_what_matters() {
+        let place = Place::temporary().unwrap();
+        let environment = collect(&place);
+        let text = environment.to_string();
+        assert!(text.lines().count() <= 6, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("SQLite 3.") && text.contains("Linux "), "{text}");
+        assert!(environment.cpu_count > 0 && environment.memory_bytes > 0);
+        assert!(!environment.fs.is_empty());
+    }
+}

@@ -1,1 +1,250 @@
+//! What reached the block device between start and stop, and whose it was.
+//!
+//! **Totals** come from `/sys/block/DEV/stat` (completed writes, sectors, flushes). The device is our own and
+//! carries nothing else, so they are exact, background work included.
+//!
+//! **The split** comes from the kernel's trace events, in a tracefs instance of our own, filtered to the
+//! device. Two kinds of events are enough, because they come in the order in which a thread works:
+//! *a file's pages are about to be written* (`ext4_writepages`, `iomap_writeback_folio`, …: inode) and
+//! *a write is queued* (`block_bio_queue`: range, flags, thread). See [`attribute`] for the rules. It works
+//! for files that are gone at the end, as a rollback journal is, and for blocks that were one file's
+//! and then another's. Nothing is decoded during the slice unless a buffer is a quarter full.
+//!
+//! Invariants: (1) classes sum to the totals; (2) what no rule explains is `Other`, and counted in
+//! `unattributed_bytes`; (3) between slices nothing is recorded.
 
+mod attribute;
+mod btrfs;
+mod decode;
+mod drain;
+mod error;
+mod format;
+mod layout;
+mod ring;
+mod stat;
+mod tracefs;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use error::ObserveError;
+
+use crate::place::{Device, FsKind, Place};
+use attribute::{Geometry, Owners};
+use stat::DeviceStat;
+use tracefs::Trace;
+
+/// Whose bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    Db,
+    /// Rollback journal, WAL or log.
+    Journal,
+    /// jbd2 journal, xfs log; at btrfs all metadata that a sync writes: its tree log.
+    FsJournal,
+    /// File-system metadata in place, `-shm`, and what no rule explains.
+    Other,
+}
+
+impl Class {
+    pub const ALL: [Class; 4] = [Class::Db, Class::Journal, Class::FsJournal, Class::Other];
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClassCounts {
+    pub bytes: u64,
+    pub writes: u64,
+}
+
+/// Where the numbers come from, and so how far they can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Exact totals of a device of our own, split by trace events.
+    BlockDevice,
+    /// Exact totals, no split: this kernel or container gives no tracefs. See [`Observer::limit`].
+    BlockDeviceTotals,
+    /// Nothing is observed here, all counts are 0: what the VFS saw is all there is.
+    Vfs,
+}
+
+/// One slice. With [`Source::BlockDevice`] the classes sum to the totals; else `by_class` is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub bytes: u64,
+    pub writes: u64,
+    pub flushes: u64,
+    pub by_class: BTreeMap<Class, ClassCounts>,
+    /// Trace events that the kernel had no room for; what they would have explained is in `Other`.
+    pub events_lost: u64,
+    pub source: Source,
+    /// Bytes that no rule could attribute; they are in `Other`.
+    pub unattributed_bytes: u64,
+}
+
+impl Counts {
+    /// Set when the split is not to be trusted: events lost, or more than 5 % of the bytes unexplained.
+    pub fn doubt(&self) -> Option<String> {
+        if self.events_lost > 0 {
+            return Some(format!("{} trace events lost; the split by class is incomplete", self.events_lost));
+        }
+        let percent = self.unattributed_bytes as f64 * 100.0 / self.bytes.max(1) as f64;
+        (percent > 5.0).then(|| format!("{percent:.0} % of the bytes could not be attributed to a class"))
+    }
+}
+
+/// Counts slices, one after the other.
+#[derive(Debug)]
+pub struct Observer {
+    how: How,
+    limit: Option<String>,
+}
+
+#[derive(Debug)]
+enum How {
+    Nothing,
+    Device(Box<DeviceObserver>),
+}
+
+#[derive(Debug)]
+struct DeviceObserver {
+    device: Device,
+    directory: PathBuf,
+    trace: Option<Trace>,
+    geometry: Geometry,
+    at_start: Option<(DeviceStat, Files)>,
+}
+
+/// Files of a place and their inodes.
+type Files = HashMap<PathBuf, u64>;
+
+impl Observer {
+    /// Once per run. A place without a device of its own gives an observer whose counts are all 0
+    /// ([`Source::Vfs`]); a device without tracefs gives totals.
+    pub fn new(place: &Place) -> Result<Observer, ObserveError> {
+        let Some(device) = place.device() else {
+            let limit = "not a device of our own, so the device's counts are not all ours".to_owned();
+            return Ok(Observer { how: How::Nothing, limit: Some(limit) });
+        };
+        DeviceStat::read(&device.name)?;
+        let geometry = Geometry::of(device, place.path())?;
+        let inode_dev = fs::metadata(place.path())
+            .map_err(|reason| ObserveError::Read { path: place.path().to_owned(), reason })?
+            .dev();
+        let (trace, limit) = match Trace::open(device, inode_dev) {
+            Ok(trace) => (Some(trace), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let observer = DeviceObserver {
+            device: device.clone(),
+            directory: place.path().to_owned(),
+            trace,
+            geometry,
+            at_start: None,
+        };
+        Ok(Observer { how: How::Device(Box::new(observer)), limit })
+    }
+
+    /// Why there is less than [`Source::BlockDevice`], for a line in the output.
+    pub fn limit(&self) -> Option<&str> {
+        self.limit.as_deref()
+    }
+
+    /// Begin of a slice. Everything before it must be on the device (`syncfs`), or it is counted here.
+    pub fn start(&mut self) -> Result<(), ObserveError> {
+        let How::Device(observer) = &mut self.how else { return Ok(()) };
+        let files = observer.files();
+        if let Some(trace) = &mut observer.trace {
+            trace.start()?;
+        }
+        observer.at_start = Some((DeviceStat::read(&observer.device.name)?, files));
+        Ok(())
+    }
+
+    /// End of a slice, after its `syncfs`. `files` says whose the paths are; they may be gone, and
+    /// files that are not named are temporary ones: `Journal` (but `-shm`: `Other`).
+    pub fn stop(&mut self, files: &[(PathBuf, Class)]) -> Result<Counts, ObserveError> {
+        match &mut self.how {
+            How::Nothing => Ok(Counts {
+                bytes: 0,
+                writes: 0,
+                flushes: 0,
+                by_class: BTreeMap::new(),
+                events_lost: 0,
+                source: Source::Vfs,
+                unattributed_bytes: 0,
+            }),
+            How::Device(observer) => observer.stop(files),
+        }
+    }
+}
+
+impl DeviceObserver {
+    fn stop(&mut self, named: &[(PathBuf, Class)]) -> Result<Counts, ObserveError> {
+        let end = DeviceStat::read(&self.device.name)?;
+        let (start, files_before) = self.at_start.take().ok_or(ObserveError::NotStarted)?;
+        let total = end.since(start);
+        let mut counts = Counts {
+            bytes: total.bytes,
+            writes: total.writes,
+            flushes: total.flushes,
+            by_class: BTreeMap::new(),
+            events_lost: 0,
+            source: Source::BlockDeviceTotals,
+            unattributed_bytes: 0,
+        };
+        let Some(trace) = &mut self.trace else { return Ok(counts) };
+        let recorded = trace.stop()?;
+        let owners = owners(&[files_before, self.files()], named);
+        if self.device.fs == FsKind::Btrfs {
+            // Chunks are allocated as the file system grows.
+            self.geometry = Geometry::of(&self.device, &self.directory)?;
+        }
+        let mut split = attribute::split(&recorded.events, &self.geometry, &owners);
+        split.settle(total.bytes, total.writes);
+        counts.by_class = split.by_class;
+        counts.unattributed_bytes = split.unattributed_bytes;
+        counts.events_lost = recorded.lost;
+        counts.source = Source::BlockDevice;
+        Ok(counts)
+    }
+
+    /// Names and inodes of what is in the place now. A file that vanishes meanwhile is not an error.
+    ///
+    /// No file is opened for it (and so no FIEMAP asked): closing a descriptor of a database would drop
+    /// the POSIX locks that SQLite holds on it in this process.
+    fn files(&self) -> Files {
+        let mut files = Files::new();
+        let mut directories = vec![self.directory.clone()];
+        while let Some(directory) = directories.pop() {
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
+                if metadata.is_dir() {
+                    directories.push(path);
+                } else if metadata.is_file() {
+                    files.insert(path, metadata.ino());
+                }
+            }
+        }
+        files
+    }
+}
+
+fn owners(scans: &[Files], named: &[(PathBuf, Class)]) -> Owners {
+    let named: HashMap<&Path, Class> = named.iter().map(|(path, class)| (path.as_path(), *class)).collect();
+    let mut owners = Owners::default();
+    for (path, inode) in scans.iter().flatten() {
+        let class = named.get(path.as_path()).copied().unwrap_or_else(|| class_by_name(path));
+        owners.insert(*inode, class);
+    }
+    owners
+}
+
+fn class_by_name(path: &Path) -> Class {
+    if path.to_string_lossy().ends_with("-shm") { Class::Other } else { Class::Journal }
+}

@@ -1,1 +1,121 @@
+//! `oneflush probe DIR`: what a directory's storage can do, and what a durable write costs there.
+//!
+//! Facts are asked of the kernel (statx, sysfs), never inferred from timing; the latencies are for
+//! people to compare. Nothing is assumed where nothing is known: an absent value says so.
 
+mod latency;
+mod query;
+mod text;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+pub use latency::{Latency, RawWrite};
+
+use crate::environment::mounts::MountInfo;
+use crate::environment::{self, DeviceInfo};
+use crate::place::{Place, PlaceError};
+
+/// Everything found out about a directory.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Probe {
+    pub dir: PathBuf,
+    pub fs: String,
+    pub mount_options: String,
+    /// Absent where there is no one block device below (network, overlay, tmpfs).
+    pub device: Option<DeviceInfo>,
+    pub direct_io: DirectIo,
+    /// `RWF_ATOMIC`; absent if the file system does not offer it.
+    pub atomic_write: Option<AtomicWrite>,
+    /// `F2FS_IOC_START_ATOMIC_WRITE`; absent on other file systems.
+    pub f2fs_atomic_write: Option<bool>,
+    pub latencies: Vec<Latency>,
+    pub strategies: Vec<String>,
+}
+
+/// `statx(STATX_DIOALIGN)`, Linux 6.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "direct_io", rename_all = "snake_case")]
+pub enum DirectIo {
+    Refused,
+    /// It can be opened so, but the kernel does not tell the alignment.
+    Unknown,
+    Aligned {
+        memory_bytes: u32,
+        offset_bytes: u32,
+    },
+}
+
+/// `statx(STATX_WRITE_ATOMIC)`, Linux 6.11: a write of this size is on the device whole or not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct AtomicWrite {
+    pub unit_bytes_min: u32,
+    pub unit_bytes_max: u32,
+    pub segments_max: u32,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+
+    #[error("probe of {} failed at {step}: {reason}", dir.display())]
+    Io { dir: PathBuf, step: &'static str, reason: io::Error },
+
+    #[error("probe of {} interrupted", dir.display())]
+    Interrupted { dir: PathBuf },
+}
+
+/// Works in a fresh subdirectory of `dir` and removes it again. Takes a few seconds; says on stderr what it is
+/// doing if that is more than two.
+pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
+    let place = Place::directory(dir)?;
+    let failed = |step| move |reason| ProbeError::Io { dir: dir.to_owned(), step, reason };
+    let mount = MountInfo::of(place.path()).map_err(failed("reading the mounts"))?;
+    let device = mount.disk().map(|disk| environment::device(&disk));
+    let facts = query::file(place.path(), mount.fs == "f2fs").map_err(failed("asking the file system"))?;
+    let latencies = latency::measure(place.path()).map_err(|error| match error {
+        latency::Failed::Interrupted => ProbeError::Interrupted { dir: dir.to_owned() },
+        latency::Failed::Io(step, reason) => ProbeError::Io { dir: dir.to_owned(), step, reason },
+    })?;
+    place.close()?;
+    Ok(Probe {
+        dir: dir.to_owned(),
+        fs: mount.fs,
+        mount_options: mount.options,
+        device,
+        direct_io: facts.direct_io,
+        atomic_write: facts.atomic_write,
+        f2fs_atomic_write: facts.f2fs_atomic_write,
+        latencies,
+        // Every strategy of this version runs on any file system.
+        strategies: oneflush_vfs::StrategyKind::ALL.iter().map(ToString::to_string).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probe_tells_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let probe = probe(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(!probe.fs.is_empty());
+        assert!(probe.strategies.iter().any(|strategy| strategy == "stock"));
+        let text = probe.to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("fdatasync"), "{text}");
+        assert!(probe.latencies.iter().all(|latency| latency.p50_ns > 0 && latency.p50_ns <= latency.p99_ns));
+    }
+
+    #[test]
+    fn missing_directory_is_named() {
+        let dir = tempfile::tempdir().unwrap().path().join("missing");
+        let message = probe(&dir).unwrap_err().to_string();
+        assert!(message.contains("missing"), "{message}");
+    }
+}

@@ -1,0 +1,91 @@
+//! The single facts, each read from where Linux keeps it.
+
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::DeviceInfo;
+
+pub(super) fn kernel() -> String {
+    let uname = rustix::system::uname();
+    format!("{} {}", uname.release().to_string_lossy(), uname.machine().to_string_lossy())
+}
+
+/// Asks the SQLite that the workloads run on, which need not be the one of the headers.
+pub(super) fn sqlite() -> (String, String) {
+    let ask = || -> rusqlite::Result<(String, String)> {
+        rusqlite::Connection::open_in_memory()?
+            .query_row("SELECT sqlite_version(), sqlite_source_id()", [], |row| Ok((row.get(0)?, row.get(1)?)))
+    };
+    ask().unwrap_or_default()
+}
+
+pub(super) fn cpu() -> (String, usize) {
+    let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    // x86 says "model name", ARM boards "Model" or "Hardware".
+    let model = ["model name", "Model", "Hardware", "cpu model"]
+        .iter()
+        .find_map(|key| info.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == *key))
+        .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, value)| value.trim().to_owned());
+    (model, std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+pub(super) fn memory_bytes() -> u64 {
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib =
+        info.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.unwrap_or(0u64) * 1024
+}
+
+pub(crate) fn device(name: &str) -> DeviceInfo {
+    let read =
+        |file: &str| fs::read_to_string(format!("/sys/block/{name}/{file}")).map(|text| text.trim().to_owned()).ok();
+    let number = |file: &str| read(file).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let scheduler = read("queue/scheduler").unwrap_or_default();
+    DeviceInfo {
+        name: name.to_owned(),
+        model: read("device/model").or_else(|| read("device/name")).unwrap_or_default(),
+        loop_direct_io: read("loop/dio").map(|text| text == "1"),
+        write_cache: read("queue/write_cache").unwrap_or_default(),
+        fua: number("queue/fua") != 0,
+        rotational: number("queue/rotational") != 0,
+        logical_block_bytes: number("queue/logical_block_size"),
+        physical_block_bytes: number("queue/physical_block_size"),
+        // "mq-deadline kyber [none]": the one in brackets is in use.
+        scheduler: scheduler
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'))
+            .map_or(scheduler.clone(), |(chosen, _)| chosen.to_owned()),
+    }
+}
+
+pub(super) fn date() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    rfc3339(seconds)
+}
+
+/// Civil date from days since 1970 (proleptic Gregorian, eras of 400 years that begin on 1 March).
+fn rfc3339(seconds: u64) -> String {
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3_600, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_around_leap_days_are_right() {
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00Z");
+        assert_eq!(rfc3339(951_782_399), "2000-02-28T23:59:59Z");
+        assert_eq!(rfc3339(951_782_400), "2000-02-29T00:00:00Z");
+        assert_eq!(rfc3339(951_868_800), "2000-03-01T00:00:00Z");
+        assert_eq!(rfc3339(1_735_689_599), "2024-12-31T23:59:59Z");
+    }
+}

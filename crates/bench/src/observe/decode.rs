@@ -1,0 +1,116 @@
+//! Which events are recorded, and how a record becomes an [`Event`].
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use super::ObserveError;
+use super::attribute::{Event, What, Write, Writer, bytes};
+use super::format::Format;
+use super::layout;
+use super::tracefs::Instance;
+use crate::place::{Device, FsKind};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Extent,
+    Queued,
+    Merged,
+    Split,
+}
+
+/// Block events: must be there. The rest: as the kernel and its file systems have them.
+const EVENTS: [(&str, Kind); 10] = [
+    ("block/block_bio_queue", Kind::Queued),
+    ("block/block_bio_backmerge", Kind::Merged),
+    ("block/block_bio_frontmerge", Kind::Merged),
+    ("block/block_split", Kind::Split),
+    ("ext4/ext4_writepages", Kind::File),
+    // Data that the journal thread writes before it commits (data=ordered).
+    ("jbd2/jbd2_submit_inode_data", Kind::File),
+    // Write-back of xfs: the name since Linux 6.17, and the one before.
+    ("iomap/iomap_writeback_folio", Kind::File),
+    ("iomap/iomap_writepage", Kind::File),
+    // Direct I/O of all three.
+    ("iomap/iomap_dio_rw_begin", Kind::File),
+    ("btrfs/btrfs_ordered_extent_add", Kind::Extent),
+];
+
+/// Cheap to clone: one for each draining thread.
+#[derive(Clone, Debug)]
+pub(super) struct Decoder {
+    events: Arc<Vec<(Kind, Format)>>,
+    fsid: Option<[u8; 16]>,
+}
+
+impl Decoder {
+    /// Switches the events on in `instance`, filtered to the device (block) or file system (the others).
+    pub(super) fn enable(instance: &Instance, device: &Device, inode_dev: u64) -> Result<Decoder, ObserveError> {
+        // Inside the kernel a device number is major << 20 | minor.
+        let kernel_dev = |major: u32, minor: u32| u64::from(major) << 20 | u64::from(minor);
+        let block_dev = kernel_dev(device.major, device.minor);
+        let inode_dev = kernel_dev(rustix::fs::major(inode_dev), rustix::fs::minor(inode_dev));
+        let fsid = match device.fs {
+            FsKind::Btrfs => Some(layout::btrfs_fsid(&device.name)?),
+            FsKind::Ext4 | FsKind::Xfs => None,
+        };
+        let mut events = Vec::new();
+        for (name, kind) in EVENTS {
+            let format = match Format::read(&instance.event_dir(name)) {
+                Ok(format) => format,
+                Err(ObserveError::Read { reason, .. })
+                    if reason.kind() == ErrorKind::NotFound && matches!(kind, Kind::File | Kind::Extent) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match kind {
+                // Flushes and reads are not needed; a write's flags have a W.
+                Kind::Queued | Kind::Merged | Kind::Split => {
+                    instance
+                        .write(&format!("events/{name}/filter"), &format!("dev == {block_dev} && rwbs ~ \"*W*\""))?;
+                }
+                Kind::File => instance.write(&format!("events/{name}/filter"), &format!("dev == {inode_dev}"))?,
+                // It carries no device number, but the file system's identifier, which no filter can compare.
+                Kind::Extent if fsid.is_none() => continue,
+                Kind::Extent => {}
+            }
+            instance.write(&format!("events/{name}/enable"), "1")?;
+            events.push((kind, format));
+        }
+        Ok(Decoder { events: Arc::new(events), fsid })
+    }
+
+    pub(super) fn decode(&self, time_ns: u64, record: &[u8]) -> Option<Event> {
+        let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
+        let (kind, format) = self.events.iter().find(|(_, format)| format.id == id)?;
+        let number = |field| format.number(record, field);
+        let thread = number("common_pid")? as u32;
+        let what = match kind {
+            Kind::File => What::File { inode: number("ino")? },
+            Kind::Extent if format.bytes(record, "fsid") != self.fsid.as_ref().map(<[u8; 16]>::as_slice) => {
+                return None;
+            }
+            Kind::Extent => {
+                What::Extent { inode: number("ino")?, logical: number("start")?, length_bytes: number("disk_len")? }
+            }
+            Kind::Queued | Kind::Merged | Kind::Split => {
+                let rwbs = format.bytes(record, "rwbs")?;
+                let flags = rwbs.split(|&byte| byte == 0).next()?;
+                let write = Write {
+                    start: bytes(number("sector")?),
+                    length_bytes: bytes(number("nr_sector").unwrap_or(0)),
+                    metadata: flags.contains(&b'M'),
+                    by: format.bytes(record, "comm").map_or(Writer::Any, Writer::named),
+                };
+                match kind {
+                    Kind::Merged => What::Merged(write),
+                    Kind::Split => What::Split(write),
+                    _ => What::Queued(write),
+                }
+            }
+        };
+        Some(Event { time_ns, thread, what })
+    }
+}

@@ -1,0 +1,154 @@
+//! Where the file system keeps its journal, read from the superblock.
+//!
+//! Own parsers of a few fields, because the tools that print them (debugfs, xfs_db) are not always
+//! installed and their output is not a format. Offsets: Linux `Documentation/filesystems/ext4/super.rst`
+//! and `ifork.rst`; XFS `xfs_dsb` in `fs/xfs/libxfs/xfs_format.h`.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use super::ObserveError;
+use crate::place::FsKind;
+
+/// Bytes on the device, `end` excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Area {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Area {
+    pub(super) fn contains(self, byte: u64) -> bool {
+        (self.start..self.end).contains(&byte)
+    }
+}
+
+/// Where the journal is; empty if the file system has no fixed journal, or keeps it where the
+/// superblock alone does not say.
+pub(super) fn journal(device: &str, fs: FsKind) -> Result<Vec<Area>, ObserveError> {
+    let path = PathBuf::from(format!("/dev/{device}"));
+    let mut head = [0; 4096];
+    File::open(&path)
+        .and_then(|file| file.read_exact_at(&mut head, 0))
+        .map_err(|reason| ObserveError::Read { path: path.clone(), reason })?;
+    let wrong = |what: &str| ObserveError::Format { path: path.clone(), what: what.to_owned() };
+    match fs {
+        FsKind::Ext4 => ext4(&head).ok_or_else(|| wrong("no ext4 superblock with a journal")),
+        FsKind::Xfs => xfs(&head).ok_or_else(|| wrong("no XFS superblock with an internal log")),
+        FsKind::Btrfs => Ok(Vec::new()),
+    }
+}
+
+/// The identifier that btrfs's trace events carry (`struct btrfs_super_block`, `linux/btrfs_tree.h`).
+pub(super) fn btrfs_fsid(device: &str) -> Result<[u8; 16], ObserveError> {
+    const SUPERBLOCK_OFFSET: u64 = 64 << 10;
+    const FSID_OFFSET: u64 = 0x20;
+    let path = PathBuf::from(format!("/dev/{device}"));
+    let mut fsid = [0; 16];
+    File::open(&path)
+        .and_then(|file| file.read_exact_at(&mut fsid, SUPERBLOCK_OFFSET + FSID_OFFSET))
+        .map_err(|reason| ObserveError::Read { path, reason })?;
+    Ok(fsid)
+}
+
+fn le16(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?).into())
+}
+
+fn le32(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?).into())
+}
+
+fn be32(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?).into())
+}
+
+/// The superblock holds a copy of the journal inode's block map (`s_jnl_blocks`).
+fn ext4(head: &[u8]) -> Option<Vec<Area>> {
+    const MAGIC: u64 = 0xEF53;
+    const EXTENT_MAGIC: u64 = 0xF30A;
+    const JOURNAL_BACKUP_IS_BLOCKS: u8 = 1;
+    let superblock = head.get(1024..2048)?;
+    if le16(superblock, 0x38)? != MAGIC || superblock[0xFD] != JOURNAL_BACKUP_IS_BLOCKS {
+        return None;
+    }
+    let block_bytes = 1024u64.checked_shl(u32::try_from(le32(superblock, 0x18)?).ok()?)?;
+    let map = superblock.get(0x10C..0x10C + 60)?;
+    if le16(map, 0)? != EXTENT_MAGIC {
+        return None;
+    }
+    let (entries, depth) = (le16(map, 2)?.min(4) as usize, le16(map, 6)?);
+    if depth > 0 {
+        // A journal in more than four pieces: its threads are recognized by name instead.
+        return Some(Vec::new());
+    }
+    (0..entries)
+        .map(|entry| {
+            let at = 12 + entry * 12;
+            let blocks = le16(map, at + 4)?;
+            let start = (le16(map, at + 6)? << 32 | le32(map, at + 8)?).checked_mul(block_bytes)?;
+            Some(Area { start, end: start.checked_add(blocks * block_bytes)? })
+        })
+        .collect()
+}
+
+/// A block number of XFS is an allocation group and a block in it.
+fn xfs(head: &[u8]) -> Option<Vec<Area>> {
+    if head.get(..4)? != b"XFSB" {
+        return None;
+    }
+    let block_bytes = be32(head, 4)?;
+    let log_start = be32(head, 48)? << 32 | be32(head, 52)?;
+    let group_blocks = be32(head, 84)?;
+    let log_blocks = be32(head, 96)?;
+    let group_shift = u32::from(*head.get(124)?);
+    if log_start == 0 {
+        // The log is on another device.
+        return None;
+    }
+    let block = log_start.checked_shr(group_shift)?.checked_mul(group_blocks)?
+        + (log_start & (1u64.checked_shl(group_shift)? - 1));
+    let start = block.checked_mul(block_bytes)?;
+    Some(vec![Area { start, end: start.checked_add(log_blocks.checked_mul(block_bytes)?)? }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ext4_journal_extent_is_read_from_its_backup() {
+        let mut head = [0; 4096];
+        let sb = &mut head[1024..];
+        sb[0x38..0x3A].copy_from_slice(&0xEF53u16.to_le_bytes());
+        sb[0x18] = 2;
+        sb[0xFD] = 1;
+        sb[0x10C..0x10E].copy_from_slice(&0xF30Au16.to_le_bytes());
+        sb[0x10E] = 1;
+        sb[0x10C + 16..0x10C + 18].copy_from_slice(&8192u16.to_le_bytes());
+        sb[0x10C + 20..0x10C + 24].copy_from_slice(&131_072u32.to_le_bytes());
+        let journal = Area { start: 131_072 * 4096, end: (131_072 + 8192) * 4096 };
+        assert_eq!(ext4(&head), Some(vec![journal]));
+    }
+
+    #[test]
+    fn xfs_log_in_the_second_group_is_found() {
+        let mut head = [0; 4096];
+        head[..4].copy_from_slice(b"XFSB");
+        head[4..8].copy_from_slice(&4096u32.to_be_bytes());
+        head[48..56].copy_from_slice(&((2u64 << 16) | 6).to_be_bytes());
+        head[84..88].copy_from_slice(&65_536u32.to_be_bytes());
+        head[96..100].copy_from_slice(&16_384u32.to_be_bytes());
+        head[124] = 16;
+        let log = Area { start: (131_072 + 6) * 4096, end: (131_072 + 6 + 16_384) * 4096 };
+        assert_eq!(xfs(&head), Some(vec![log]));
+    }
+
+    #[test]
+    fn other_superblocks_are_refused_without_a_panic() {
+        assert_eq!(ext4(&[0; 4096]), None);
+        assert_eq!(xfs(&[0xFF; 4096]), None);
+        assert_eq!(ext4(&[0; 10]), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! Makes the scratch file system, so that afterwards nothing but the workload writes to it.
+
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::{FsKind, PlaceError};
+
+struct Recipe {
+    tool: &'static str,
+    package: &'static str,
+    /// ext4: tables and journal are zeroed now, not in the background later. All: no discard, which
+    /// would punch holes into the backing file. Block size 4096, whatever the tool thinks of small sizes.
+    arguments: &'static [&'static str],
+    least_bytes: u64,
+    least: &'static str,
+}
+
+fn recipe(fs: FsKind) -> Recipe {
+    match fs {
+        FsKind::Ext4 => Recipe {
+            tool: "mkfs.ext4",
+            package: "e2fsprogs",
+            arguments: &["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
+            least_bytes: 64 << 20,
+            least: "64M",
+        },
+        FsKind::Xfs => Recipe {
+            tool: "mkfs.xfs",
+            package: "xfsprogs",
+            arguments: &["-q", "-f", "-K"],
+            least_bytes: 300 << 20,
+            least: "300M",
+        },
+        FsKind::Btrfs => Recipe {
+            tool: "mkfs.btrfs",
+            package: "btrfs-progs",
+            arguments: &["-q", "-f", "-K"],
+            least_bytes: 256 << 20,
+            least: "256M",
+        },
+    }
+}
+
+/// Refuses a size that the file system cannot have and a tool that is not there, before anything is made.
+pub(super) fn check(fs: FsKind, size_bytes: u64) -> Result<(), PlaceError> {
+    let Recipe { tool, package, least_bytes, least, .. } = recipe(fs);
+    if size_bytes < least_bytes {
+        return Err(PlaceError::TooSmall { fs, size_bytes, least });
+    }
+    match crate::environment::tool(tool).arg("-V").stdin(Stdio::null()).output() {
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Err(PlaceError::NoTool { tool, package }),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn run(fs: FsKind, device: &Path) -> Result<(), PlaceError> {
+    let Recipe { tool, arguments, .. } = recipe(fs);
+    let output = crate::environment::tool(tool).args(arguments).arg(device).stdin(Stdio::null()).output();
+    match output {
+        Err(reason) => Err(PlaceError::Mkfs { tool, message: reason.to_string() }),
+        Ok(output) if !output.status.success() => {
+            Err(PlaceError::Mkfs { tool, message: String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ") })
+        }
+        Ok(_) => Ok(()),
+    }
+}

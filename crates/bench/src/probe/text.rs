@@ -1,0 +1,56 @@
+//! A probe as people read it, in 80 columns.
+
+use std::fmt;
+
+use super::{DirectIo, Probe};
+
+const TEXT_COLUMNS_MAX: usize = 62;
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |f: &mut fmt::Formatter<'_>, label: &str, text: String| {
+            let text: String = text.chars().take(TEXT_COLUMNS_MAX).collect();
+            writeln!(f, "{label:<17} {text}")
+        };
+        line(f, "directory", self.dir.display().to_string())?;
+        line(f, "file system", format!("{} {}", self.fs, self.mount_options))?;
+        match &self.device {
+            Some(device) => {
+                line(f, "device", device.to_string())?;
+                line(
+                    f,
+                    "write cache",
+                    if device.write_cache.is_empty() { "unknown".into() } else { device.write_cache.clone() },
+                )?;
+                line(f, "FUA", if device.fua { "yes" } else { "no" }.into())?;
+            }
+            None => line(f, "device", "none of its own: write cache and FUA are unknown".into())?,
+        }
+        let direct_io = match self.direct_io {
+            DirectIo::Refused => "refused".to_owned(),
+            DirectIo::Unknown => "accepted; this kernel does not tell the alignment".to_owned(),
+            DirectIo::Aligned { memory_bytes, offset_bytes } => {
+                format!("memory aligned to {memory_bytes} B, offset and size to {offset_bytes} B")
+            }
+        };
+        line(f, "direct I/O", direct_io)?;
+        let atomic = match self.atomic_write {
+            Some(atomic) => format!(
+                "{} to {} B in {} segment(s)",
+                atomic.unit_bytes_min, atomic.unit_bytes_max, atomic.segments_max
+            ),
+            None => "not offered here".to_owned(),
+        };
+        line(f, "RWF_ATOMIC", atomic)?;
+        if let Some(f2fs) = self.f2fs_atomic_write {
+            line(f, "F2FS atomic write", if f2fs { "yes" } else { "no" }.into())?;
+        }
+        line(f, "strategies", self.strategies.join(", "))?;
+        writeln!(f, "\n{:<32} {:>10} {:>10}", "4 KiB write", "p50 µs", "p99 µs")?;
+        for latency in &self.latencies {
+            let us = |ns: u64| ns as f64 / 1e3;
+            writeln!(f, "{:<32} {:>10.1} {:>10.1}", latency.what.label(), us(latency.p50_ns), us(latency.p99_ns))?;
+        }
+        Ok(())
+    }
+}
