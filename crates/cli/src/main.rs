@@ -1,1 +1,73 @@
-fn main() {}
+//! The `oneflush` program: one file a command, and nothing here but the choice.
+//!
+//! Exit codes: 0 done, 1 failed, 2 wrong usage.
+
+mod bench;
+mod probe;
+mod progress;
+mod run;
+mod size;
+mod worker;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "oneflush", version, about = "Durable SQLite commits for one aligned write and one flush")]
+#[command(arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
+    Bench(Box<bench::Options>),
+    /// Say what a directory's file system and device can do
+    Probe(probe::Options),
+    /// Run an unmodified program with Oneflush as SQLite's default VFS
+    Run(run::Options),
+    /// One connection of `oneflush bench --as processes`
+    #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
+    Worker,
+}
+
+/// How a command failed; the message says what and how to go on.
+enum Failure {
+    /// The command line or what it names cannot be used: exit code 2.
+    Usage(Box<dyn Error>),
+    /// Exit code 1.
+    Failed(Box<dyn Error>),
+}
+
+impl Failure {
+    fn usage(error: impl Into<Box<dyn Error>>) -> Failure {
+        Failure::Usage(error.into())
+    }
+
+    fn failed(error: impl Into<Box<dyn Error>>) -> Failure {
+        Failure::Failed(error.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Bench(options) => bench::main(&options),
+        Command::Probe(options) => probe::main(&options),
+        Command::Run(options) => match run::main(&options) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
+        Command::Worker => worker::main(),
+    };
+    let (error, code) = match outcome {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) => (error, 1),
+        Err(Failure::Usage(error)) => (error, 2),
+    };
+    eprintln!("oneflush: {error}");
+    ExitCode::from(code)
+}

@@ -1,1 +1,259 @@
+//! A mode is one way to commit, and what a run compares: `journal[:sync][:strategy]`, as in
+//! `wal`, `delete:normal` or `wal:full:sqlite`.
+//!
+//! The parts that are left out are the safe and the measuring ones: `full`, and our VFS with the
+//! strategy that changes nothing. The words of the three lists are disjoint but for `off`, which
+//! is a journal where it comes first and a synchronous setting behind one, so that either
+//! optional part may be left out without a placeholder.
 
+mod strategy;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+pub use strategy::Strategy;
+
+/// SQLite's journal modes, WAL twice: what it costs depends on whether its file still grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Journal {
+    Delete,
+    Truncate,
+    Persist,
+    /// The steady state: the file has its full length and is reused, checkpoints are measured.
+    Wal,
+    /// A new database's first transactions: the file grows until its first automatic checkpoint.
+    WalGrowing,
+    Memory,
+    Off,
+}
+
+impl Journal {
+    pub const ALL: [(Journal, &str); 7] = [
+        (Journal::Delete, "delete"),
+        (Journal::Truncate, "truncate"),
+        (Journal::Persist, "persist"),
+        (Journal::Wal, "wal"),
+        (Journal::WalGrowing, "wal-growing"),
+        (Journal::Memory, "memory"),
+        (Journal::Off, "off"),
+    ];
+
+    /// The value of `PRAGMA journal_mode`, as SQLite answers it.
+    pub fn pragma(self) -> &'static str {
+        match self {
+            Journal::Wal | Journal::WalGrowing => "wal",
+            other => name_in(&Self::ALL, other),
+        }
+    }
+
+    pub fn is_wal(self) -> bool {
+        matches!(self, Journal::Wal | Journal::WalGrowing)
+    }
+}
+
+/// SQLite's `PRAGMA synchronous`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Synchronous {
+    Off,
+    Normal,
+    Full,
+    Extra,
+}
+
+impl Synchronous {
+    pub const ALL: [(Synchronous, &str); 4] = [
+        (Synchronous::Off, "off"),
+        (Synchronous::Normal, "normal"),
+        (Synchronous::Full, "full"),
+        (Synchronous::Extra, "extra"),
+    ];
+
+    /// The value of the PRAGMA.
+    pub fn pragma(self) -> &'static str {
+        name_in(&Self::ALL, self)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Mode {
+    pub journal: Journal,
+    pub synchronous: Synchronous,
+    pub strategy: Strategy,
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ModeError {
+    #[error("unknown word \"{word}\" in mode \"{mode}\"; {place} one of: {allowed}")]
+    UnknownWord { word: String, mode: String, place: &'static str, allowed: String },
+    #[error("no mode given; name at least one, for example wal or delete:normal")]
+    Empty,
+}
+
+impl Mode {
+    pub fn new(journal: Journal) -> Mode {
+        Mode { journal, synchronous: Synchronous::Full, strategy: Strategy::STOCK }
+    }
+
+    /// A comma-separated list. The same mode may stand there twice: the difference between the
+    /// two is then the noise of the run.
+    pub fn parse_list(list: &str) -> Result<Vec<Mode>, ModeError> {
+        list.split(',').map(str::parse).collect()
+    }
+
+    /// Whether a commit that was acknowledged survives a power cut, as far as SQLite promises it.
+    pub fn is_durable(&self) -> bool {
+        !matches!(self.journal, Journal::Memory | Journal::Off)
+            && matches!(self.synchronous, Synchronous::Full | Synchronous::Extra)
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ModeError;
+
+    fn from_str(text: &str) -> Result<Mode, ModeError> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(ModeError::Empty);
+        }
+        let unknown = |word: &str, place, allowed: Vec<&str>| ModeError::UnknownWord {
+            word: word.to_owned(),
+            mode: text.to_owned(),
+            place,
+            allowed: allowed.join(", "),
+        };
+        let journals = || names(&Journal::ALL);
+        let strategies = Strategy::names;
+
+        let mut words = text.split(':').map(|word| word.trim().to_ascii_lowercase()).peekable();
+        let first = words.next().unwrap_or_default();
+        let journal = find(&Journal::ALL, &first).ok_or_else(|| unknown(&first, "the journal is", journals()))?;
+        let mut mode = Mode::new(journal);
+
+        if let Some(synchronous) = words.peek().and_then(|word| find(&Synchronous::ALL, word)) {
+            mode.synchronous = synchronous;
+            words.next();
+        } else if let Some(word) = words.peek()
+            && Strategy::find(word).is_none()
+        {
+            let allowed = [names(&Synchronous::ALL), strategies()].concat();
+            return Err(unknown(word, "after the journal comes", allowed));
+        }
+        if let Some(word) = words.next() {
+            mode.strategy = Strategy::find(&word).ok_or_else(|| unknown(&word, "the strategy is", strategies()))?;
+        }
+        match words.next() {
+            Some(word) => Err(unknown(&word, "nothing follows the strategy, which is", strategies())),
+            None => Ok(mode),
+        }
+    }
+}
+
+/// The shortest text that is read back as the same mode.
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = name_in(&Journal::ALL, self.journal).to_owned();
+        if self.synchronous != Synchronous::Full {
+            text = format!("{text}:{}", self.synchronous.pragma());
+        }
+        if self.strategy != Strategy::STOCK {
+            text = format!("{text}:{}", self.strategy);
+        }
+        f.pad(&text)
+    }
+}
+
+impl From<Mode> for String {
+    fn from(mode: Mode) -> String {
+        mode.to_string()
+    }
+}
+
+impl TryFrom<String> for Mode {
+    type Error = ModeError;
+
+    fn try_from(text: String) -> Result<Mode, ModeError> {
+        text.parse()
+    }
+}
+
+fn find<T: Copy>(all: &[(T, &'static str)], word: &str) -> Option<T> {
+    all.iter().find(|(_, name)| *name == word).map(|(value, _)| *value)
+}
+
+fn names<T>(all: &[(T, &'static str)]) -> Vec<&'static str> {
+    all.iter().map(|(_, name)| *name).collect()
+}
+
+fn name_in<T: PartialEq>(all: &[(T, &'static str)], value: T) -> &'static str {
+    all.iter().find(|(candidate, _)| *candidate == value).map_or("?", |(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_journal_is_full_and_stock() {
+        let mode: Mode = "delete".parse().unwrap();
+        assert_eq!(mode, Mode::new(Journal::Delete));
+        assert_eq!(mode.synchronous, Synchronous::Full);
+        assert_eq!(mode.strategy, Strategy::STOCK);
+    }
+
+    #[test]
+    fn either_optional_part_may_be_left_out() {
+        let both: Mode = "wal:normal:sqlite".parse().unwrap();
+        assert_eq!(both.synchronous, Synchronous::Normal);
+        assert_eq!(both.strategy, Strategy::Sqlite);
+        let strategy_only: Mode = "wal:sqlite".parse().unwrap();
+        assert_eq!(strategy_only.synchronous, Synchronous::Full);
+        assert_eq!(strategy_only.strategy, Strategy::Sqlite);
+        let sync_only: Mode = "wal:extra".parse().unwrap();
+        assert_eq!(sync_only.strategy, Strategy::STOCK);
+    }
+
+    #[test]
+    fn off_is_a_journal_in_front_and_a_synchronous_behind() {
+        let mode: Mode = "off:off".parse().unwrap();
+        assert_eq!((mode.journal, mode.synchronous), (Journal::Off, Synchronous::Off));
+        assert!(!mode.is_durable());
+    }
+
+    #[test]
+    fn every_mode_reads_back_from_its_text() {
+        for (journal, _) in Journal::ALL {
+            for (synchronous, _) in Synchronous::ALL {
+                for name in Strategy::names() {
+                    let strategy = Strategy::find(name).unwrap();
+                    let mode = Mode { journal, synchronous, strategy };
+                    assert_eq!(mode.to_string().parse(), Ok(mode), "{mode}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lists_keep_order_and_duplicates_and_ignore_case_and_blanks() {
+        let modes = Mode::parse_list("WAL, delete:OFF ,wal").unwrap();
+        let texts: Vec<String> = modes.iter().map(Mode::to_string).collect();
+        assert_eq!(texts, ["wal", "delete:off", "wal"]);
+    }
+
+    #[test]
+    fn an_unknown_word_is_named_with_what_is_allowed() {
+        for (text, word, allowed) in [
+            ("wall", "wall", "wal-growing"),
+            ("wal:fulll", "fulll", "normal"),
+            ("wal:full:stok", "stok", "stock"),
+            ("wal:full:stock:more", "more", "stock"),
+            ("full", "full", "truncate"),
+        ] {
+            let message = text.parse::<Mode>().unwrap_err().to_string();
+            assert!(message.contains(&format!("\"{word}\"")), "{message}");
+            assert!(message.contains(allowed), "{message}");
+        }
+        assert_eq!(Mode::parse_list("wal,,delete"), Err(ModeError::Empty));
+    }
+}

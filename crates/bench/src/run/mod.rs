@@ -1,1 +1,139 @@
+//! A run: every mode in every round, interleaved, so that a noisy minute hits all modes alike.
+//!
+//! ```text
+//! round 1:  floor  delete  wal  memory
+//! round 2:  floor  wal  memory  delete         (each on a fresh database)
+//! ```
+//!
+//! The report quotes the median of the rounds for every figure, except for the maximum, which is
+//! the longest commit of all rounds.
 
+pub mod clock;
+pub mod database;
+mod error;
+pub mod latency;
+pub mod process;
+mod slice;
+mod vfs;
+mod worker;
+
+use std::path::PathBuf;
+
+pub use error::RunError;
+use serde::Serialize;
+use slice::Slice;
+pub use slice::SliceResult;
+
+use crate::environment;
+use crate::floor::{self, Floor};
+use crate::interrupt;
+use crate::mode::Mode;
+use crate::observe::Observer;
+use crate::place::{FsKind, Place, PlaceError, enter_private_namespace};
+use crate::report::Report;
+use crate::workload::Workload;
+
+/// Overwrites of one block in each round: a tenth of a second on a device that flushes in 0.2 ms.
+const FLOOR_WRITES: u32 = 300;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub place: PlaceChoice,
+    pub modes: Vec<Mode>,
+    pub workload: Workload,
+    /// Of all connections together, in each slice.
+    pub transactions: u64,
+    pub rounds: u32,
+    pub connections: u32,
+    pub workers: Workers,
+    pub rate: Option<f64>,
+}
+
+#[derive(Clone, Debug)]
+pub enum PlaceChoice {
+    Scratch { fs: FsKind, size_bytes: u64 },
+    Directory(PathBuf),
+    Temporary,
+}
+
+impl PlaceChoice {
+    /// What nobody chose: a scratch ext4 for root, who can make one.
+    pub fn for_this_user(size_bytes: u64) -> PlaceChoice {
+        if is_root() { PlaceChoice::Scratch { fs: FsKind::Ext4, size_bytes } } else { PlaceChoice::Temporary }
+    }
+
+    /// To be called while the process has one thread: later threads inherit the mount namespace that is made here.
+    pub fn prepare(&self) -> Result<(), PlaceError> {
+        match self {
+            // Who is not root hears that from `Place::scratch`, with the way out.
+            PlaceChoice::Scratch { .. } if is_root() => enter_private_namespace(),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// What a connection is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Workers {
+    Threads,
+    /// Each is a process of this program.
+    Processes {
+        #[serde(skip)]
+        program: PathBuf,
+    },
+}
+
+/// What a run tells while it runs.
+pub trait Progress {
+    /// Slice `number` of `count` begins; both from 1.
+    fn slice(&mut self, number: u32, count: u32, round: u32, mode: Mode);
+    fn round_done(&mut self, round: u32, rounds: u32);
+    fn done(&mut self);
+}
+
+/// All slices of one mode.
+#[derive(Debug)]
+pub struct ModeResults {
+    pub mode: Mode,
+    pub rounds: Vec<SliceResult>,
+}
+
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError> {
+    let place = match &plan.place {
+        PlaceChoice::Scratch { fs, size_bytes } => Place::scratch(*fs, *size_bytes),
+        PlaceChoice::Directory(dir) => Place::directory(dir),
+        PlaceChoice::Temporary => Place::temporary(),
+    }?;
+    let environment = environment::collect(&place);
+    let mut observer = place.device().map(|_| Observer::new(&place)).transpose()?;
+
+    let mut floor = Floor::default();
+    let mut results: Vec<ModeResults> =
+        plan.modes.iter().map(|mode| ModeResults { mode: *mode, rounds: Vec::new() }).collect();
+    let modes_count = plan.modes.len() as u32;
+    for round in 1..=plan.rounds {
+        floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
+        for turn in 0..modes_count {
+            if interrupt::requested() {
+                return Err(RunError::Interrupted);
+            }
+            let at = ((turn + round - 1) % modes_count) as usize;
+            let mode = plan.modes[at];
+            progress.slice((round - 1) * modes_count + turn + 1, plan.rounds * modes_count, round, mode);
+            let slice = Slice { plan, place: &place, observer: observer.as_mut(), mode, round };
+            results[at].rounds.push(slice.measure()?);
+        }
+        progress.round_done(round, plan.rounds);
+    }
+    progress.done();
+    // Unmounts: the observer must not hold anything of the place any more.
+    drop(observer);
+    place.close()?;
+    Ok(Report::new(plan, environment, &floor, results))
+}

@@ -1,0 +1,94 @@
+//! CSV for spreadsheets and data frames: one line a mode and round, the environment in every line.
+
+use super::{Figures, Report};
+use crate::observe::Class;
+use crate::run::Workers;
+
+const HEAD: &str = "mode,round,transactions,seconds,transactions_per_s,p50_ns,p95_ns,p99_ns,p999_ns,max_ns,\
+cpu_us_per_transaction,counted_at,bytes_per_transaction,writes_per_transaction,flushes_per_transaction,\
+db_bytes_per_transaction,journal_bytes_per_transaction,fs_journal_bytes_per_transaction,\
+other_bytes_per_transaction,floor_p50_ns,floor_p99_ns,workload,connections,workers,oneflush,date,kernel,sqlite,\
+place,fs,mount_options,device,write_cache,cpu,cpu_count,memory_bytes";
+
+pub fn render(report: &Report) -> String {
+    let environment = environment(report);
+    let mut text = format!("{HEAD}\n");
+    for mode in &report.modes {
+        for (at, figures) in mode.rounds.iter().enumerate() {
+            let mut fields = vec![mode.mode.to_string(), (at + 1).to_string()];
+            fields.extend(measured(figures));
+            fields.extend(environment.iter().cloned());
+            let fields: Vec<String> = fields.iter().map(|field| quote(field)).collect();
+            text.push_str(&fields.join(","));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn measured(figures: &Figures) -> Vec<String> {
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.3}"));
+    let latency = &figures.latency_ns;
+    let source = figures.counted_at.and_then(|source| serde_json::to_value(source).ok());
+    let mut fields = vec![
+        figures.transactions.to_string(),
+        format!("{:.6}", figures.seconds),
+        number(Some(figures.transactions_per_s)),
+    ];
+    fields.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(|ns| ns.to_string()));
+    fields.extend([
+        number(Some(figures.cpu_us_per_transaction)),
+        source.as_ref().and_then(|source| source.as_str()).unwrap_or_default().to_owned(),
+        number(figures.bytes_per_transaction),
+        number(figures.writes_per_transaction),
+        number(figures.flushes_per_transaction),
+    ]);
+    let by_class = &figures.bytes_per_transaction_by_class;
+    fields.extend(Class::ALL.map(|class| number(by_class.get(&class).copied())));
+    fields
+}
+
+fn environment(report: &Report) -> Vec<String> {
+    let environment = &report.environment;
+    let device = environment.device.as_ref();
+    let workers = match report.workers {
+        Workers::Threads => "threads",
+        Workers::Processes { .. } => "processes",
+    };
+    vec![
+        report.floor.p50_ns.to_string(),
+        report.floor.p99_ns.to_string(),
+        report.workload.clone(),
+        report.connections.to_string(),
+        workers.to_owned(),
+        environment.oneflush_version.clone(),
+        environment.date.clone(),
+        environment.kernel.clone(),
+        environment.sqlite_version.clone(),
+        environment.place.clone(),
+        environment.fs.clone(),
+        environment.mount_options.clone(),
+        device.map_or(String::new(), |device| device.name.clone()),
+        device.map_or(String::new(), |device| device.write_cache.clone()),
+        environment.cpu_model.clone(),
+        environment.cpu_count.to_string(),
+        environment.memory_bytes.to_string(),
+    ]
+}
+
+/// RFC 4180.
+fn quote(field: &str) -> String {
+    if field.contains([',', '"', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_with_commas_and_quotes_are_quoted() {
+        assert_eq!(quote("rw,relatime"), "\"rw,relatime\"");
+        assert_eq!(quote("a \"b\""), "\"a \"\"b\"\"\"");
+        assert_eq!(quote("plain"), "plain");
+    }
+}

@@ -1,0 +1,134 @@
+//! The report for a terminal of 80 columns.
+
+use super::format::{kilobytes, millis, option, significant};
+use super::{ModeReport, Report};
+use crate::observe::{Class, Source};
+
+/// Rows of cells; the first column is aligned to the left, the others to the right.
+pub struct Table {
+    pub head: Vec<&'static str>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn render(&self) -> String {
+        let width = |at: usize| {
+            let cells = self.rows.iter().map(|row| row[at].chars().count());
+            cells.chain([self.head[at].chars().count()]).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        // Two blanks between columns as long as the line stays within 80.
+        let total: usize = widths.iter().sum();
+        let gap = if total + 2 * (widths.len() - 1) <= 80 { "  " } else { " " };
+        let line = |cells: &mut dyn Iterator<Item = &str>| {
+            let mut text = String::new();
+            for (at, cell) in cells.enumerate() {
+                let width = widths[at];
+                text.push_str(&if at == 0 { format!("{cell:<width$}") } else { format!("{gap}{cell:>width$}") });
+            }
+            format!("{}\n", text.trim_end())
+        };
+        let mut text = line(&mut self.head.iter().copied());
+        text.push_str(&format!("{}\n", "─".repeat(total + gap.len() * (widths.len() - 1))));
+        for row in &self.rows {
+            text.push_str(&line(&mut row.iter().map(String::as_str)));
+        }
+        text
+    }
+}
+
+/// The units of [`commits`]; in the head of the columns they would not fit beside long modes.
+pub const COMMITS_UNITS: &str = "Latencies of commits in ms; KB, writes and flushes a transaction:";
+
+/// Speed and what reached the device.
+pub fn commits(report: &Report) -> Table {
+    let row = |mode: &ModeReport| {
+        let figures = &mode.median;
+        let latency = &figures.latency_ns;
+        let mut cells = vec![mode.mode.to_string(), format!("{:.0}", figures.transactions_per_s)];
+        cells.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(millis));
+        cells.extend([
+            option(figures.bytes_per_transaction, kilobytes),
+            option(figures.writes_per_transaction, |count| format!("{count:.1}")),
+            option(figures.flushes_per_transaction, |count| format!("{count:.1}")),
+        ]);
+        cells
+    };
+    let flushes = if report.counted_at == Some(Source::Vfs) { "syncs" } else { "flush" };
+    Table {
+        head: vec!["mode", "txn/s", "p50", "p95", "p99", "p99.9", "max", "KB", "writes", flushes],
+        rows: report.modes.iter().map(row).collect(),
+    }
+}
+
+/// Whose bytes, and what else a transaction costs.
+pub fn bytes(report: &Report) -> Table {
+    let row = |mode: &ModeReport| {
+        let figures = &mode.median;
+        let mut cells = vec![mode.mode.to_string()];
+        for class in Class::ALL {
+            let of_class = figures.bytes_per_transaction_by_class.get(&class).copied();
+            // A class that was never written is nothing; where there is no split, it is unknown.
+            let known = !figures.bytes_per_transaction_by_class.is_empty();
+            cells.push(option(of_class.or(known.then_some(0.0)), kilobytes));
+        }
+        let floors = figures.latency_ns.p50 as f64 / report.floor.p50_ns.max(1) as f64;
+        cells.extend([format!("{:.0}", figures.cpu_us_per_transaction), format!("{}x", significant(floors))]);
+        cells
+    };
+    Table {
+        head: vec!["KB of", "db", "journal, WAL", "fs journal", "other", "CPU µs", "p50/floor"],
+        rows: report.modes.iter().map(row).collect(),
+    }
+}
+
+pub fn render(report: &Report) -> String {
+    let mut text = format!("{}\n{}\n{COMMITS_UNITS}\n\n", report.environment, wrap(&report.headline(), ""));
+    text.push_str(&commits(report).render());
+    text.push('\n');
+    text.push_str(&bytes(report).render());
+    text.push_str(&format!("\n{}\n", report.floor_line()));
+    for note in &report.notes {
+        text.push_str(&format!("{}\n", wrap(note, "  ")));
+    }
+    text.push_str(&format!("\n{}\n", wrap(&report.conclusion, "")));
+    text
+}
+
+/// Breaks at blanks before column 80; `indent` is put before the second and later lines.
+fn wrap(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is always a line");
+        if last.chars().count() + 1 + word.chars().count() > 80 && !last.trim().is_empty() {
+            lines.push(format!("{indent}{word}"));
+        } else {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let table = Table {
+            head: vec!["mode", "n"],
+            rows: vec![vec!["wal".into(), "1".into()], vec!["x".into(), "22".into()]],
+        };
+        assert_eq!(table.render(), "mode   n\n────────\nwal    1\nx     22\n");
+    }
+
+    #[test]
+    fn text_is_wrapped_at_80_columns() {
+        let text = wrap(&"word ".repeat(40), "  ");
+        assert!(text.lines().all(|line| line.chars().count() <= 80));
+        assert!(text.lines().nth(1).unwrap().starts_with("  word"));
+    }
+}

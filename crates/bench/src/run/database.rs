@@ -1,0 +1,135 @@
+//! Opens databases in a mode, and brings a WAL into the state that a mode measures.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use serde::{Deserialize, Serialize};
+
+use super::vfs::{self, VfsError};
+use crate::mode::{Journal, Mode};
+use crate::workload::ReplayError;
+
+/// Longer than any wait that a healthy device causes, so that contents depend on the SQL alone.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Fills the WAL beyond an automatic checkpoint (1,000 frames), and stays in the database: pages that it gave back would be
+/// used again by the workload and cost a write of the free list.
+pub const PREGROWN_TABLE: &str = "oneflush_pregrown";
+const PREGROWN_PAGES: u32 = 1_100;
+
+#[derive(Debug, thiserror::Error)]
+pub enum DatabaseError {
+    #[error("{0}")]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(
+        "asked for journal_mode={asked}, SQLite answered {answered}; this database cannot be measured in this mode"
+    )]
+    JournalMode { asked: &'static str, answered: String },
+    #[error("a checkpoint of the WAL did not finish; is the database open in another program?")]
+    CheckpointBusy,
+    #[error("wrong contents: {0}; this is a bug of Oneflush or of the device, and the run reports nothing")]
+    Contents(String),
+    #[error(transparent)]
+    Vfs(#[from] VfsError),
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+/// A failure as a worker process sends it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Failure {
+    pub kind: FailureKind,
+    pub message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureKind {
+    DiskFull,
+    Interrupted,
+    Other,
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Failure {
+        Failure { kind: error.kind(), message: error.to_string() }
+    }
+}
+
+impl DatabaseError {
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            DatabaseError::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                FailureKind::DiskFull
+            }
+            _ => FailureKind::Other,
+        }
+    }
+}
+
+pub fn open(path: &Path, mode: Mode) -> Result<Connection, DatabaseError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(vfs::uri(path, mode.strategy)?, flags)?;
+    // SQLite's own default, which the build that is linked here changes; recordings were made with it.
+    connection.execute_batch("PRAGMA foreign_keys=OFF")?;
+    configure(&connection, "main", mode)?;
+    Ok(connection)
+}
+
+pub fn attach(connection: &Connection, path: &Path, schema: &str, mode: Mode) -> Result<(), DatabaseError> {
+    connection.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [vfs::uri(path, mode.strategy)?])?;
+    configure(connection, schema, mode)
+}
+
+fn configure(connection: &Connection, schema: &str, mode: Mode) -> Result<(), DatabaseError> {
+    // First: the change to WAL below already needs locks that another connection may hold.
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let asked = mode.journal.pragma();
+    let answered: String =
+        connection.query_row(&format!("PRAGMA {schema}.journal_mode={asked}"), [], |row| row.get(0))?;
+    if answered != asked {
+        return Err(DatabaseError::JournalMode { asked, answered });
+    }
+    connection.execute_batch(&format!("PRAGMA {schema}.synchronous={}", mode.synchronous.pragma()))?;
+    Ok(())
+}
+
+/// Brings the WALs of all of a connection's databases to where the mode's measurement begins; nothing to do for journals.
+pub fn prepare_wal(connection: &Connection, schemas: &[String], mode: Mode) -> Result<(), DatabaseError> {
+    for schema in schemas {
+        match mode.journal {
+            Journal::Wal => {
+                connection.execute_batch(&format!(
+                    "BEGIN;
+                     CREATE TABLE {schema}.{PREGROWN_TABLE}(filler BLOB);
+                     WITH RECURSIVE counter(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM counter WHERE n < {PREGROWN_PAGES})
+                     INSERT INTO {schema}.{PREGROWN_TABLE} SELECT zeroblob(4000) FROM counter;
+                     COMMIT;"
+                ))?;
+                checkpoint(connection, schema, "RESTART")?;
+            }
+            Journal::WalGrowing => checkpoint(connection, schema, "TRUNCATE")?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+pub fn checkpoint(connection: &Connection, schema: &str, kind: &str) -> Result<(), DatabaseError> {
+    let sql = format!("PRAGMA {schema}.wal_checkpoint({kind})");
+    let busy: bool = connection.query_row(&sql, [], |row| row.get(0))?;
+    // A passive checkpoint does what it can, which is all that it promises.
+    if busy && kind != "PASSIVE" { Err(DatabaseError::CheckpointBusy) } else { Ok(()) }
+}
+
+/// The files that SQLite keeps beside a database, and the database.
+pub fn files_of(database: &Path) -> [PathBuf; 4] {
+    ["", "-journal", "-wal", "-shm"].map(|suffix| {
+        let mut name = database.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    })
+}

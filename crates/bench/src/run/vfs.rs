@@ -1,0 +1,136 @@
+//! The one place where the benchmark meets our VFS: URIs, and what it says that it saw.
+
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::mode::Strategy;
+use crate::observe::{Class, ClassCounts, Counts, Source};
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum VfsError {
+    #[error(
+        "the VFS \"oneflush\" could not be registered: {0}; use the strategy sqlite, for example --modes wal:sqlite"
+    )]
+    Register(String),
+}
+
+/// The URI that opens `path` with `strategy`; registers our VFS where it is needed for the first time.
+pub fn uri(path: &Path, strategy: Strategy) -> Result<String, VfsError> {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => uri.push(char::from(*byte)),
+            other => uri.push_str(&format!("%{other:02X}")),
+        }
+    }
+    match strategy {
+        // Named, so that an environment that makes ours the default does not turn the control into the experiment.
+        Strategy::Sqlite => uri.push_str("?vfs=unix"),
+        Strategy::Oneflush(kind) => {
+            register()?;
+            uri.push_str(&format!("?vfs={}&strategy={kind}", oneflush_vfs::VFS_NAME));
+        }
+    }
+    Ok(uri)
+}
+
+fn register() -> Result<(), VfsError> {
+    static REGISTERED: OnceLock<Result<(), VfsError>> = OnceLock::new();
+    REGISTERED.get_or_init(|| oneflush_vfs::register().map_err(|error| VfsError::Register(error.to_string()))).clone()
+}
+
+/// What the VFS of this process wrote to the files of some databases, by class.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Io {
+    by_class: BTreeMap<Class, ClassCounts>,
+    syncs: u64,
+}
+
+/// The part of `PRAGMA oneflush_stats` that is needed here.
+#[derive(Deserialize)]
+struct Stats {
+    files: BTreeMap<String, FileStats>,
+}
+
+#[derive(Deserialize)]
+struct FileStats {
+    writes: u64,
+    write_bytes: u64,
+    syncs: u64,
+}
+
+impl Io {
+    /// Since the databases were opened first in this process; the sum over a connection's databases.
+    pub fn of(connection: &Connection, schemas: &[String]) -> Result<Io, rusqlite::Error> {
+        let mut io = Io::default();
+        for schema in schemas {
+            let sql = format!("PRAGMA {schema}.oneflush_stats");
+            let text: String = connection.query_row(&sql, [], |row| row.get(0))?;
+            let stats: Stats = serde_json::from_str(&text).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
+            })?;
+            for (role, file) in &stats.files {
+                let class = match role.as_str() {
+                    "db" => Class::Db,
+                    // Never synced: what SQLite keeps there need not survive the process.
+                    "temp" => continue,
+                    _ => Class::Journal,
+                };
+                let counts = io.by_class.entry(class).or_default();
+                counts.bytes += file.write_bytes;
+                counts.writes += file.writes;
+                io.syncs += file.syncs;
+            }
+        }
+        Ok(io)
+    }
+
+    pub fn since(&self, before: &Io) -> Io {
+        let mut io = self.clone();
+        for (class, earlier) in &before.by_class {
+            if let Some(counts) = io.by_class.get_mut(class) {
+                counts.bytes -= earlier.bytes;
+                counts.writes -= earlier.writes;
+            }
+        }
+        io.syncs -= before.syncs;
+        io
+    }
+
+    pub fn add(&mut self, other: &Io) {
+        for (class, more) in &other.by_class {
+            let counts = self.by_class.entry(*class).or_default();
+            counts.bytes += more.bytes;
+            counts.writes += more.writes;
+        }
+        self.syncs += other.syncs;
+    }
+
+    pub fn into_counts(self) -> Counts {
+        Counts {
+            bytes: self.by_class.values().map(|counts| counts.bytes).sum(),
+            writes: self.by_class.values().map(|counts| counts.writes).sum(),
+            flushes: self.syncs,
+            by_class: self.by_class,
+            events_lost: 0,
+            source: Source::Vfs,
+            unattributed_bytes: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_with_uri_characters_are_escaped() {
+        let uri = uri(Path::new("/a b/c?d#e%.db"), Strategy::Sqlite).unwrap();
+        assert_eq!(uri, "file:/a%20b/c%3Fd%23e%25.db?vfs=unix");
+    }
+}

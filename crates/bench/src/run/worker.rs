@@ -1,0 +1,157 @@
+//! A worker: one connection that runs its share of the transactions, as a thread or as a process.
+//!
+//! ```text
+//! open, prepare ── arrive ──▶ (all have arrived: the measurement begins) ── go ──▶ transactions ──▶ result
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::clock;
+use super::database::{DatabaseError, Failure, FailureKind};
+use super::latency::Latencies;
+use super::vfs::Io;
+use crate::interrupt;
+use crate::mode::Strategy;
+use crate::workload::{self, Step, Stream, WorkerSpec};
+
+/// A sleep for the rate is cut into pieces, so that Ctrl-C is noticed.
+const SLEEP_MAX: Duration = Duration::from_millis(100);
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WorkerResult {
+    /// `CLOCK_MONOTONIC`, comparable between the workers of a machine.
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    pub latencies: Latencies,
+    /// Of this worker's thread, or of its process where it has one.
+    pub cpu_ns: u64,
+    pub failures: BTreeMap<String, u64>,
+    /// What the VFS of the worker's own process saw meanwhile; none for threads and where SQLite works alone.
+    pub io: Option<Io>,
+}
+
+/// Where workers wait for each other.
+pub trait Start {
+    /// Says that this worker is ready, or that it failed; true: begin, false: give up.
+    fn arrive(&self, ready: bool) -> bool;
+
+    /// Processor time that counts as this worker's.
+    fn cpu_ns(&self) -> u64;
+
+    /// Whether this process is the worker's own. If not, its parent asks the VFS, outside the measured processor time.
+    fn has_own_process(&self) -> bool;
+}
+
+pub fn run_worker(spec: &WorkerSpec, start: &dyn Start) -> Result<WorkerResult, Failure> {
+    let opened = workload::open_stream(spec);
+    let go = start.arrive(opened.is_ok());
+    let mut stream = opened?;
+    if !go {
+        return Err(interrupted());
+    }
+    let rate_of_worker = spec.rate.map(|rate| rate / f64::from(spec.connections));
+    let schemas = spec.workload.schemas();
+    let io_now = |stream: &dyn Stream| match spec.mode.strategy {
+        Strategy::Oneflush(_) if start.has_own_process() => {
+            Io::of(stream.connection(), &schemas).map(Some).map_err(DatabaseError::from)
+        }
+        _ => Ok(None),
+    };
+    let io_before = io_now(&*stream)?;
+    let mut latencies = Latencies::new();
+    let cpu_before_ns = start.cpu_ns();
+    let begin_ns = clock::now_ns();
+    let mut steps = 0u64;
+    loop {
+        if interrupt::requested() {
+            return Err(interrupted());
+        }
+        if let Some(rate) = rate_of_worker {
+            sleep_until(begin_ns + (steps as f64 / rate * 1e9) as u64)?;
+        }
+        match stream.step()? {
+            Step::Committed { latency_ns } => latencies.record(latency_ns),
+            Step::NothingWritten => {}
+            Step::Finished => break,
+        }
+        steps += 1;
+    }
+    stream.finish()?;
+    let end_ns = clock::now_ns();
+    let failures = stream.failures();
+    let io = io_now(&*stream)?.zip(io_before).map(|(after, before)| after.since(&before));
+    // What closing does (a strategy may write then) belongs to the worker as well.
+    drop(stream);
+    Ok(WorkerResult { begin_ns, end_ns, latencies, cpu_ns: start.cpu_ns() - cpu_before_ns, failures, io })
+}
+
+fn sleep_until(due_ns: u64) -> Result<(), Failure> {
+    loop {
+        let now_ns = clock::now_ns();
+        if now_ns >= due_ns {
+            return Ok(());
+        }
+        if interrupt::requested() {
+            return Err(interrupted());
+        }
+        std::thread::sleep(Duration::from_nanos(due_ns - now_ns).min(SLEEP_MAX));
+    }
+}
+
+fn interrupted() -> Failure {
+    Failure { kind: FailureKind::Interrupted, message: "interrupted".to_owned() }
+}
+
+/// The meeting point of worker threads.
+#[derive(Default)]
+pub struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct GateState {
+    arrived: u32,
+    failed: bool,
+    go: Option<bool>,
+}
+
+impl Gate {
+    /// Waits until `workers` have arrived; false if one of them failed.
+    pub fn wait_for(&self, workers: u32) -> bool {
+        let state = self.changed.wait_while(self.lock(), |state| state.arrived < workers);
+        !state.unwrap_or_else(PoisonError::into_inner).failed
+    }
+
+    pub fn open(&self, go: bool) {
+        self.lock().go = Some(go);
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, GateState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Start for Gate {
+    fn arrive(&self, ready: bool) -> bool {
+        let mut state = self.lock();
+        state.arrived += 1;
+        state.failed |= !ready;
+        self.changed.notify_all();
+        let state = self.changed.wait_while(state, |state| state.go.is_none());
+        state.unwrap_or_else(PoisonError::into_inner).go == Some(true)
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        clock::thread_cpu_ns()
+    }
+
+    fn has_own_process(&self) -> bool {
+        false
+    }
+}

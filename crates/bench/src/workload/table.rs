@@ -1,0 +1,217 @@
+//! The plain workload: one table, one row of 100 bytes a transaction, `AUTOINCREMENT` as in most
+//! applications' schemas (its counter is a second page that every insert changes).
+//!
+//! All connections share the table. Each owns the rows whose id has its remainder, so that every
+//! update and delete finds its row whatever the others do, and the row count can be checked.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::{Step, Stream, WorkerSpec};
+use crate::run::clock;
+use crate::run::database::DatabaseError;
+
+const VALUE_BYTES: usize = 100;
+/// Rows before an update or mixed workload: some 300 pages, so that two in a row seldom meet in one.
+const FIRST_ROWS: u64 = 10_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    Insert,
+    Update,
+    Delete,
+    /// Of four transactions, two insert, one updates and one deletes.
+    Mixed,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("unknown workload \"{0}\"; it is one of: insert, update, delete, mixed")]
+pub struct UnknownOperation(String);
+
+impl Operation {
+    const ALL: [(Operation, &str); 4] = [
+        (Operation::Insert, "insert"),
+        (Operation::Update, "update"),
+        (Operation::Delete, "delete"),
+        (Operation::Mixed, "mixed"),
+    ];
+
+    /// Rows before the measurement.
+    fn first_rows(self, connections: u32, transactions: u64) -> u64 {
+        // A worker deletes at most its own rows: an even share each, rounded up.
+        let own_rows = |rows: u64| rows.div_ceil(u64::from(connections)) * u64::from(connections);
+        match self {
+            Operation::Insert => 0,
+            Operation::Update => own_rows(FIRST_ROWS),
+            Operation::Delete => own_rows(transactions),
+            Operation::Mixed => own_rows(FIRST_ROWS.max(transactions)),
+        }
+    }
+
+    pub(super) fn set_up(
+        self,
+        connection: &Connection,
+        connections: u32,
+        transactions: u64,
+    ) -> Result<(), DatabaseError> {
+        connection.execute_batch("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT)")?;
+        let rows = self.first_rows(connections, transactions);
+        if rows > 0 {
+            let mut random = fastrand::Rng::with_seed(u64::MAX);
+            connection.execute_batch("BEGIN")?;
+            let mut insert = connection.prepare("INSERT INTO t(v) VALUES(?1)")?;
+            for _ in 0..rows {
+                insert.execute([value(&mut random)])?;
+            }
+            connection.execute_batch("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn verify(
+        self,
+        connection: &Connection,
+        connections: u32,
+        transactions: u64,
+    ) -> Result<(), DatabaseError> {
+        let count = "SELECT count(*) FROM t";
+        let rows = connection.query_row(count, [], |row| row.get::<_, i64>(0))? as u64;
+        let first = self.first_rows(connections, transactions);
+        let expected = match self {
+            Operation::Insert => transactions..=transactions,
+            Operation::Update => first..=first,
+            Operation::Delete => first - transactions..=first - transactions,
+            // The draw decides; it never deletes more than it can.
+            Operation::Mixed => first.saturating_sub(transactions)..=first + transactions,
+        };
+        if expected.contains(&rows) {
+            return Ok(());
+        }
+        Err(DatabaseError::Contents(format!(
+            "table t has {rows} rows after {transactions} {self} transactions; {} were expected",
+            expected.start()
+        )))
+    }
+
+    pub(super) fn describe(self) -> String {
+        match self {
+            Operation::Insert => "insert one row of 100 bytes a transaction",
+            Operation::Update => "update one row of 100 bytes a transaction",
+            Operation::Delete => "delete one row of 100 bytes a transaction",
+            Operation::Mixed => "insert (1/2), update (1/4) or delete (1/4) one row a transaction",
+        }
+        .to_owned()
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(operation, _)| operation == self).map_or("", |(_, name)| name);
+        f.pad(name)
+    }
+}
+
+impl FromStr for Operation {
+    type Err = UnknownOperation;
+
+    fn from_str(word: &str) -> Result<Operation, UnknownOperation> {
+        let known = Self::ALL.iter().find(|(_, name)| word.eq_ignore_ascii_case(name));
+        known.map(|(operation, _)| *operation).ok_or_else(|| UnknownOperation(word.to_owned()))
+    }
+}
+
+/// A text that no two rows share and that does not compress: strategies that write differences must not profit from
+/// constant rows.
+fn value(random: &mut fastrand::Rng) -> String {
+    std::iter::repeat_with(|| random.alphanumeric()).take(VALUE_BYTES).collect()
+}
+
+pub struct TableStream {
+    connection: Connection,
+    operation: Operation,
+    random: fastrand::Rng,
+    left: u64,
+    /// The rows that this worker may update or delete.
+    own: Vec<i64>,
+}
+
+impl TableStream {
+    pub fn new(connection: Connection, operation: Operation, spec: &WorkerSpec) -> TableStream {
+        let rows = operation.first_rows(spec.connections, spec.transactions);
+        let own = (1..=rows as i64).filter(|id| id % i64::from(spec.connections) == i64::from(spec.index)).collect();
+        TableStream {
+            connection,
+            operation,
+            random: fastrand::Rng::with_seed(u64::from(spec.index)),
+            left: spec.share(),
+            own,
+        }
+    }
+
+    fn draw(&mut self) -> Operation {
+        match self.operation {
+            Operation::Mixed => match self.random.u32(0..4) {
+                0 if !self.own.is_empty() => Operation::Delete,
+                1 if !self.own.is_empty() => Operation::Update,
+                _ => Operation::Insert,
+            },
+            operation => operation,
+        }
+    }
+}
+
+impl Stream for TableStream {
+    fn step(&mut self) -> Result<Step, DatabaseError> {
+        if self.left == 0 {
+            return Ok(Step::Finished);
+        }
+        self.left -= 1;
+        let operation = self.draw();
+        let value = value(&mut self.random);
+        let own_at = if self.own.is_empty() { 0 } else { self.random.usize(0..self.own.len()) };
+        let begin_ns;
+        let changed = match operation {
+            Operation::Update => {
+                let mut update = self.connection.prepare_cached("UPDATE t SET v = ?1 WHERE id = ?2")?;
+                begin_ns = clock::now_ns();
+                update.execute((value, self.own[own_at]))?
+            }
+            Operation::Delete => {
+                let id = self.own.swap_remove(own_at);
+                let mut delete = self.connection.prepare_cached("DELETE FROM t WHERE id = ?1")?;
+                begin_ns = clock::now_ns();
+                delete.execute([id])?
+            }
+            Operation::Insert | Operation::Mixed => {
+                let mut insert = self.connection.prepare_cached("INSERT INTO t(v) VALUES(?1)")?;
+                begin_ns = clock::now_ns();
+                insert.execute([value])?
+            }
+        };
+        let latency_ns = clock::now_ns() - begin_ns;
+        if operation == Operation::Insert && self.operation == Operation::Mixed {
+            self.own.push(self.connection.last_insert_rowid());
+        }
+        if changed != 1 {
+            return Err(DatabaseError::Contents(format!("a {operation} changed {changed} rows instead of 1")));
+        }
+        Ok(Step::Committed { latency_ns })
+    }
+
+    fn finish(&mut self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    fn failures(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}

@@ -1,0 +1,233 @@
+//! `oneflush bench`: options into a plan, and the report into the form that was asked for.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use oneflush_bench::interrupt;
+use oneflush_bench::mode::{Journal, Mode, Strategy, Synchronous};
+use oneflush_bench::place::FsKind;
+use oneflush_bench::report::Report;
+use oneflush_bench::report::plot::{self, PlotFormat};
+use oneflush_bench::run::{self, PlaceChoice, Plan, Workers};
+use oneflush_bench::workload::{Mobibench, Operation, Replay, Workload};
+
+use crate::progress::Terminal;
+use crate::{Failure, size};
+
+const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
+
+const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
+  JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory, off
+  SYNC      off, normal, full (default), extra
+  STRATEGY  sqlite (without our VFS), stock (default: our VFS, changing nothing)
+
+Examples:
+  sudo oneflush bench                                  all journal modes, scratch ext4
+  sudo oneflush bench --fs xfs --modes wal,delete      another file system
+  oneflush bench --dir /mnt/data --modes wal           a directory, without root
+  sudo oneflush bench --modes wal:sqlite,wal:stock     what the VFS costs
+  sudo oneflush bench --connections 8 --as processes   writers that compete
+  sudo oneflush bench --sql recording/ --modes wal     SQL recorded from an application
+  sudo oneflush bench --plot result.svg --json > result.json
+  oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 -t 1 --format mobibench";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Work in this directory (no root needed); default: --fs ext4 as root, else a temporary directory
+    #[arg(long, value_name = "DIR", help_heading = "Where")]
+    dir: Option<PathBuf>,
+    /// Work on a scratch file system on a loop device: ext4, xfs or btrfs (needs root)
+    #[arg(long, value_name = "FS", conflicts_with = "dir", help_heading = "Where")]
+    fs: Option<FsKind>,
+    /// Size of the scratch file system
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse, conflicts_with = "dir", help_heading = "Where")]
+    size: u64,
+
+    /// Modes to compare, separated by commas
+    #[arg(long, value_name = "MODES", help_heading = "What")]
+    modes: Option<String>,
+    /// What a transaction does to its one row: insert, update, delete or mixed
+    #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
+    workload: Operation,
+    /// Replay DIR/loading.sql, then DIR/0.sql, DIR/1.sql, … at the same time, one connection each
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "mobibench", "txns", "connections"], help_heading = "What")]
+    sql: Option<PathBuf>,
+    /// With --sql: one file after the other on one connection, so that the final contents are always the same
+    #[arg(long, requires = "sql", help_heading = "What")]
+    serial: bool,
+    /// Transactions of all connections together in each measurement (wal-growing: at most 900)
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
+    txns: u64,
+    /// Rounds; every mode runs in every round, and medians are reported
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
+    rounds: u32,
+    /// Connections that write at the same time
+    #[arg(short = 't', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What")]
+    connections: u32,
+    /// What a connection is
+    #[arg(long = "as", value_name = "KIND", default_value = "threads", help_heading = "What")]
+    workers: WorkerKind,
+    /// Transactions a second of all connections together; default: as many as possible
+    #[arg(long, value_name = "N", value_parser = rate, help_heading = "What")]
+    rate: Option<f64>,
+
+    /// Mobibench's database mode: own databases for each thread, one statement a table and transaction
+    #[arg(long, conflicts_with = "workload", help_heading = "Mobibench")]
+    mobibench: bool,
+    /// 0 insert, 1 update, 2 delete
+    #[arg(short = 'd', value_name = "0..2", default_value_t = 0, requires = "mobibench", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Mobibench")]
+    operation: u8,
+    /// Journal: 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF
+    #[arg(short = 'j', value_name = "0..5", default_value_t = 1, requires = "mobibench", conflicts_with = "modes", value_parser = clap::value_parser!(u8).range(0..=5), help_heading = "Mobibench")]
+    journal: u8,
+    /// Synchronous: 0 OFF, 1 NORMAL, 2 FULL
+    #[arg(short = 's', value_name = "0..2", default_value_t = 2, requires = "mobibench", conflicts_with = "modes", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Mobibench")]
+    synchronous: u8,
+    /// Tables of each database
+    #[arg(short = 'T', value_name = "1..20", default_value_t = 3, requires = "mobibench", value_parser = clap::value_parser!(u32).range(1..=20), help_heading = "Mobibench")]
+    tables: u32,
+    /// Databases of each thread; SQLite attaches at most 10 to one connection
+    #[arg(short = 'D', value_name = "1..11", default_value_t = 1, requires = "mobibench", value_parser = clap::value_parser!(u32).range(1..=11), help_heading = "Mobibench")]
+    databases: u32,
+    /// Milliseconds between transactions
+    #[arg(short = 'i', value_name = "MS", default_value_t = 0, requires = "mobibench", value_parser = clap::value_parser!(u64).range(0..=10_000), help_heading = "Mobibench")]
+    interval_ms: u64,
+    /// Insert in random order of ids; a value is accepted and ignored, as in Mobibench
+    #[arg(short = 'R', value_name = "ANY", requires = "mobibench", num_args = 0..=1, default_missing_value = "1", help_heading = "Mobibench")]
+    random_insert: Option<String>,
+
+    /// Form of the text on stdout
+    #[arg(long, value_name = "FORM", default_value = "table", help_heading = "Output")]
+    format: Format,
+    /// Print one JSON object: all figures, rounds and histograms
+    #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
+    json: bool,
+    /// Print CSV: one line a mode and round
+    #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
+    csv: bool,
+    /// Print Markdown
+    #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
+    markdown: bool,
+    /// Draw KB by class and the latencies' distributions; the name ends in .svg or .png
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    plot: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WorkerKind {
+    Threads,
+    Processes,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Table,
+    /// Mobibench's line "[TIME] : … Transactions/sec"
+    Mobibench,
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    let plan = plan(options)?;
+    if let Some(path) = &options.plot {
+        PlotFormat::of(path).map_err(Failure::usage)?;
+        plot::check_writable(path).map_err(Failure::failed)?;
+    }
+    // Both before the first thread: a namespace and a signal handler are the process's.
+    interrupt::install().map_err(Failure::failed)?;
+    plan.place.prepare().map_err(Failure::failed)?;
+    if matches!(plan.place, PlaceChoice::Temporary) {
+        eprintln!("not root: measuring in a temporary directory, {}", std::env::temp_dir().display());
+    }
+    let mut progress = Terminal::new();
+    let report = run::run(&plan, &mut progress).map_err(Failure::failed)?;
+    drop(progress);
+    print!("{}", render(options, &report));
+    if let Some(path) = &options.plot {
+        plot::write(&report, path).map_err(Failure::failed)?;
+    }
+    Ok(())
+}
+
+fn render(options: &Options, report: &Report) -> String {
+    match options.format {
+        _ if options.json => report.to_json(),
+        _ if options.csv => report.to_csv(),
+        _ if options.markdown => report.to_markdown(),
+        Format::Table => report.to_table(),
+        Format::Mobibench => report.to_mobibench(),
+    }
+}
+
+fn plan(options: &Options) -> Result<Plan, Failure> {
+    let workload = workload(options)?;
+    let connections = match &workload {
+        Workload::Replay(replay) => replay.connections(),
+        _ => options.connections,
+    };
+    let workers = match options.workers {
+        WorkerKind::Threads => Workers::Threads,
+        WorkerKind::Processes => Workers::Processes { program: std::env::current_exe().map_err(Failure::failed)? },
+    };
+    Ok(Plan {
+        place: place_choice(options),
+        modes: modes(options)?,
+        workload,
+        // As in Mobibench, every thread does the same number.
+        transactions: if options.mobibench {
+            (options.txns / u64::from(connections)).max(1) * u64::from(connections)
+        } else {
+            options.txns
+        },
+        rounds: options.rounds,
+        connections,
+        workers,
+        rate: options.rate,
+    })
+}
+
+fn place_choice(options: &Options) -> PlaceChoice {
+    match (&options.dir, options.fs) {
+        (Some(dir), _) => PlaceChoice::Directory(dir.clone()),
+        (None, Some(fs)) => PlaceChoice::Scratch { fs, size_bytes: options.size },
+        (None, None) => PlaceChoice::for_this_user(options.size),
+    }
+}
+
+fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
+    if options.mobibench && options.modes.is_none() {
+        let journals =
+            [Journal::Delete, Journal::Truncate, Journal::Persist, Journal::WalGrowing, Journal::Memory, Journal::Off];
+        let levels = [Synchronous::Off, Synchronous::Normal, Synchronous::Full];
+        return Ok(vec![Mode {
+            journal: journals[usize::from(options.journal)],
+            synchronous: levels[usize::from(options.synchronous)],
+            strategy: Strategy::STOCK,
+        }]);
+    }
+    let list = options.modes.as_deref().unwrap_or(DEFAULT_MODES);
+    Mode::parse_list(list).map_err(|error| Failure::usage(format!("--modes {list}: {error}")))
+}
+
+fn workload(options: &Options) -> Result<Workload, Failure> {
+    if let Some(directory) = &options.sql {
+        return Replay::open(directory, options.serial).map(Workload::Replay).map_err(Failure::failed);
+    }
+    if !options.mobibench {
+        return Ok(Workload::Table(options.workload));
+    }
+    Ok(Workload::Mobibench(Mobibench {
+        operation: [Operation::Insert, Operation::Update, Operation::Delete][usize::from(options.operation)],
+        tables: options.tables,
+        databases: options.databases,
+        interval_ms: options.interval_ms,
+        random_insert: options.random_insert.is_some(),
+    }))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
+        _ => Err("give a number of transactions a second that is greater than 0".to_owned()),
+    }
+}

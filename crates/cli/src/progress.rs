@@ -1,0 +1,56 @@
+//! Progress on stderr: a bar on a terminal, one line a round elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use oneflush_bench::mode::Mode;
+use oneflush_bench::run::Progress;
+
+pub struct Terminal {
+    bar: Option<ProgressBar>,
+}
+
+impl Terminal {
+    pub fn new() -> Terminal {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::no_length();
+            // The template is constant; were it wrong, the default bar would do.
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}  {elapsed} left about {eta}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        });
+        Terminal { bar }
+    }
+}
+
+impl Progress for Terminal {
+    fn slice(&mut self, number: u32, count: u32, round: u32, mode: Mode) {
+        if let Some(bar) = &self.bar {
+            bar.set_length(u64::from(count));
+            bar.set_position(u64::from(number - 1));
+            bar.set_message(format!("round {round}: {mode}"));
+        }
+    }
+
+    fn round_done(&mut self, round: u32, rounds: u32) {
+        if self.bar.is_none() {
+            eprintln!("round {round} of {rounds} done");
+        }
+    }
+
+    fn done(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Drop for Terminal {
+    /// An error message must not follow half a bar.
+    fn drop(&mut self) {
+        self.done();
+    }
+}

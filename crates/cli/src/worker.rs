@@ -1,0 +1,9 @@
+//! `oneflush __worker`: one connection of a run, as a process of its own.
+
+use oneflush_bench::run::process;
+
+use crate::Failure;
+
+pub fn main() -> Result<(), Failure> {
+    process::serve().map_err(Failure::failed)
+}
