@@ -3,7 +3,7 @@
 //! A [`Connection`] is one main database file that SQLite has open, together with its journal, WAL and temporary files. A
 //! [`Database`] is what all connections to one path share; it lives as long as one of them does.
 //!
-//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. Every call on a main database
+//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. A lock or control call on a main database
 //! file therefore leaves a note in its thread, and a side file belongs to the connection that this thread used last
 //! if the name fits: SQLite asks the main file something (`xLock`, `SQLITE_FCNTL_HAS_MOVED`) right before it opens one.
 //! Temporary files have no name and follow the same note.
@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::config::Options;
 use crate::role::Role;
-use crate::stats::{CommitTracker, Commits, Latency, Report, Tally};
+use crate::stats::{CommitTracker, Commits, Report, SharedHistogram, Tally};
 use crate::strategy::{self, Strategy};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
@@ -33,7 +33,7 @@ pub struct Database {
     connections: Mutex<Vec<Weak<Connection>>>,
     /// Counters of closed connections, and of side files that no connection could be found for.
     closed: Tally,
-    sync_latency_ns: [Latency; Role::COUNT],
+    sync_latency_ns: [SharedHistogram; Role::COUNT],
     commits: Commits,
 }
 
@@ -46,7 +46,7 @@ impl Database {
         &self.closed
     }
 
-    pub(crate) fn sync_latency_ns(&self, role: Role) -> &Latency {
+    pub(crate) fn sync_latency_ns(&self, role: Role) -> &SharedHistogram {
         &self.sync_latency_ns[role.index()]
     }
 

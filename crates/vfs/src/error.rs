@@ -10,24 +10,44 @@ use crate::config::OptionError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub c_int);
 
-/// What can go wrong in a call of the VFS.
+/// What can go wrong in a call of the VFS. Small, because every call returns one or none: the rare ones are boxed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The VFS below said so; its code goes to SQLite as it is (`SQLITE_BUSY` and short reads included).
     #[error("the VFS below answered {}", .0.0)]
     Below(Code),
     /// An option of this open cannot be honoured.
-    #[error("{path}: {source}")]
-    Option { path: String, source: OptionError },
+    #[error("{}: {}", .0.path, .0.source)]
+    Option(Box<RefusedOption>),
     /// SQLite passed an argument that its own contract excludes.
-    #[error("{call}: argument out of range: {value}")]
-    Argument { call: &'static str, value: i64 },
+    #[error("{}: argument out of range: {}", .0.call, .0.value)]
+    Argument(Box<BadArgument>),
     /// The VFS below lacks a method that SQLite called nevertheless.
     #[error("the VFS below has no {0}")]
-    Missing(&'static str),
+    Missing(Box<str>),
     /// A panic was stopped at the callback (invariant 3).
-    #[error("internal error in {call}: {message}")]
-    Panic { call: &'static str, message: String },
+    #[error("internal error in {}: {}", .0.call, .0.message)]
+    Panic(Box<Caught>),
+}
+
+const _: () = assert!(size_of::<Result<(), Error>>() <= 24);
+
+#[derive(Debug)]
+pub struct RefusedOption {
+    pub path: String,
+    pub source: OptionError,
+}
+
+#[derive(Debug)]
+pub struct BadArgument {
+    pub call: &'static str,
+    pub value: i64,
+}
+
+#[derive(Debug)]
+pub struct Caught {
+    pub call: &'static str,
+    pub message: String,
 }
 
 impl Error {
@@ -35,10 +55,10 @@ impl Error {
     pub fn code(&self) -> c_int {
         match self {
             Error::Below(code) => code.0,
-            Error::Option { .. } => sqlite::SQLITE_CANTOPEN,
-            Error::Argument { .. } => sqlite::SQLITE_MISUSE,
+            Error::Option(_) => sqlite::SQLITE_CANTOPEN,
+            Error::Argument(_) => sqlite::SQLITE_MISUSE,
             Error::Missing(_) => sqlite::SQLITE_IOERR,
-            Error::Panic { .. } => sqlite::SQLITE_IOERR,
+            Error::Panic(_) => sqlite::SQLITE_IOERR,
         }
     }
 
@@ -46,8 +66,25 @@ impl Error {
     pub fn belongs_in_the_log(&self) -> bool {
         match self {
             Error::Below(_) => false,
-            Error::Option { .. } | Error::Argument { .. } | Error::Missing(_) | Error::Panic { .. } => true,
+            Error::Option(_) | Error::Argument(_) | Error::Missing(_) | Error::Panic(_) => true,
         }
+    }
+}
+
+impl Error {
+    #[cold]
+    pub fn argument(call: &'static str, value: i64) -> Error {
+        Error::Argument(Box::new(BadArgument { call, value }))
+    }
+
+    #[cold]
+    pub fn missing(method: &str) -> Error {
+        Error::Missing(method.into())
+    }
+
+    #[cold]
+    pub fn panic(call: &'static str, message: String) -> Error {
+        Error::Panic(Box::new(Caught { call, message }))
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
 
 use crate::connection::{Connection, Database};
 use crate::error::Error;
 use crate::role::Role;
-use crate::stats::{Counters, Tally, add};
+use crate::stats::{Counters, Tally, add, clock};
 use crate::strategy::{self, Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 
 /// Where files count that belong to no known database; nobody reads it.
@@ -65,7 +64,6 @@ impl File {
     }
 
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        self.note_use();
         let counters = self.counters();
         add(&counters.reads, 1);
         add(&counters.read_bytes, buffer.len() as u64);
@@ -89,13 +87,13 @@ impl File {
 
     pub fn sync(&self, request: SyncRequest) -> Result<(), Error> {
         self.count(|counters| &counters.syncs, 1);
+        let began_ns = clock::now_ns();
         if let Some(connection) = self.connection() {
-            connection.commit().syncs(self.role);
+            connection.commit().syncs(self.role, began_ns);
         }
-        let began = Instant::now();
         let result = self.strategy().sync(&*self.below, self.role, request);
         if let Some(database) = self.database() {
-            database.sync_latency_ns(self.role).record(began.elapsed().as_nanos() as u64);
+            database.sync_latency_ns(self.role).record(clock::now_ns() - began_ns);
         }
         result
     }
@@ -122,7 +120,6 @@ impl File {
     }
 
     pub fn shm_lock(&self, lock: ShmLock) -> Result<(), Error> {
-        self.note_use();
         self.strategy().shm_lock(&*self.below, lock)?;
         if lock.exclusive
             && let Some(connection) = self.connection()

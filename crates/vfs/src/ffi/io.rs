@@ -61,7 +61,7 @@ macro_rules! pass_on {
         // SAFETY: SQLite passes a file that we opened, and its arguments go unchanged to the method of the same contract.
         unsafe {
             on($file, $name, |state| {
-                let method = state.below.methods().$method.ok_or(Error::Missing($name))?;
+                let method = state.below.methods().$method.ok_or_else(|| Error::missing($name))?;
                 check(method(state.below.raw() $(, $argument)*))
             })
         }
@@ -78,7 +78,7 @@ fn non_null(bytes: *mut c_void) -> NonNull<u8> {
 }
 
 fn unsigned(call: &'static str, value: i64) -> Result<u64, Error> {
-    u64::try_from(value).map_err(|_| Error::Argument { call, value })
+    u64::try_from(value).map_err(|_| Error::argument(call, value))
 }
 
 unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
@@ -154,7 +154,7 @@ fn level(call: &'static str, level: c_int) -> Result<LockLevel, Error> {
         sqlite::SQLITE_LOCK_RESERVED => Ok(LockLevel::Reserved),
         sqlite::SQLITE_LOCK_PENDING => Ok(LockLevel::Pending),
         sqlite::SQLITE_LOCK_EXCLUSIVE => Ok(LockLevel::Exclusive),
-        _ => Err(Error::Argument { call, value: level.into() }),
+        _ => Err(Error::argument(call, level.into())),
     }
 }
 
@@ -263,11 +263,9 @@ unsafe extern "C" fn x_shm_map(
 }
 
 unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
-    let slot = |value: c_int| {
-        u8::try_from(value)
-            .ok()
-            .filter(|slot| i32::from(*slot) <= sqlite::SQLITE_SHM_NLOCK)
-            .ok_or(Error::Argument { call: "xShmLock", value: value.into() })
+    let slot = |value: c_int| match value {
+        0..=sqlite::SQLITE_SHM_NLOCK => Ok(value as u8),
+        _ => Err(Error::argument("xShmLock", value.into())),
     };
     let body = |state: &State| {
         state.file.shm_lock(ShmLock {

@@ -32,7 +32,7 @@ fn callback(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Err
     let error = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => return sqlite::SQLITE_OK,
         Ok(Err(error)) => error,
-        Err(payload) => Error::Panic { call, message: panic_message(payload.as_ref()) },
+        Err(payload) => Error::panic(call, panic_message(payload.as_ref())),
     };
     if error.belongs_in_the_log() {
         log(api, &error);
@@ -43,7 +43,7 @@ fn callback(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Err
 /// The same for a callback that answers something other than a code; `otherwise` is the answer after a panic.
 fn callback_or<T>(api: &Api, call: &'static str, otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        log(api, &Error::Panic { call, message: panic_message(payload.as_ref()) });
+        log(api, &Error::panic(call, panic_message(payload.as_ref())));
         otherwise
     })
 }

@@ -11,7 +11,7 @@ use super::callback;
 use super::io::{self, HEADER_BYTES, OpenFile, State, text};
 use crate::config::Options;
 use crate::connection::Connection;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
 
@@ -142,7 +142,7 @@ unsafe extern "C" fn x_open(
         let below = unsafe {
             let below = file.byte_add(HEADER_BYTES);
             (*below).pMethods = std::ptr::null();
-            let method = (*shim.below).xOpen.ok_or(Error::Missing("xOpen"))?;
+            let method = (*shim.below).xOpen.ok_or_else(|| Error::missing("xOpen"))?;
             let code = method(shim.below, name, below, flags, flags_out);
             if code != sqlite::SQLITE_OK {
                 // SQLite closes a file that failed to open if its methods are set; ours are not, so that is our part.
@@ -192,9 +192,9 @@ unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c
         // SAFETY: "SQLITE_OPEN_URI" says that parameters follow the name.
         unsafe { shim.api.uri_parameter(name, &parameter) }
     };
-    defaults
-        .with_uri(parameter)
-        .map_err(|source| Error::Option { path: path.unwrap_or("temporary database").to_owned(), source })
+    defaults.with_uri(parameter).map_err(|source| {
+        Error::Option(Box::new(RefusedOption { path: path.unwrap_or("temporary database").to_owned(), source }))
+    })
 }
 
 unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
@@ -204,7 +204,7 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
         let below = shim.below;
         // SAFETY: SQLite's arguments go on unchanged.
         unsafe {
-            let method = (*below).xDelete.ok_or(Error::Missing("xDelete"))?;
+            let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
             let code = method(below, name, sync_dir);
             if code != sqlite::SQLITE_OK {
                 return Err(Error::Below(Code(code)));

@@ -17,10 +17,11 @@
 //! its lock (or, where no WAL index is shared, by `SQLITE_FCNTL_CKPT_START` and `_DONE`), belongs to no commit. In
 //! exclusive locking mode no lock call separates a rolled-back transaction from the next one, which then carries its bytes.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
+use serde::Serialize;
+
+use super::clock::now_ns;
 use crate::role::Role;
 
 /// A write to the rollback journal of at least this size is a page, not part of a header (28 bytes) or of a record's
@@ -39,7 +40,7 @@ pub struct CommitTracker {
 }
 
 /// What one commit cost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Commit {
     pub bytes: u64,
     pub syncs: u64,
@@ -56,21 +57,21 @@ impl CommitTracker {
         if self.is_outside(role) {
             return;
         }
-        self.bytes.fetch_add(len_bytes as u64, Relaxed);
+        bump(&self.bytes, len_bytes as u64);
         match role {
             Role::RollbackJournal if len_bytes >= PAGE_BYTES_MIN => self.commit_began_ns.store(0, Relaxed),
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
-            Role::Db | Role::Wal => self.commit_begins(),
+            Role::Db | Role::Wal => self.commit_begins(now_ns),
         }
     }
 
-    /// Called before the sync, so that the sync is inside the commit's latency.
-    pub fn syncs(&self, role: Role) {
+    /// A sync begins, at `now_ns` of [`super::clock`]; it is inside the commit's latency.
+    pub fn syncs(&self, role: Role, now_ns: u64) {
         if self.is_outside(role) {
             return;
         }
-        self.syncs.fetch_add(1, Relaxed);
-        self.commit_begins();
+        bump(&self.syncs, 1);
+        self.commit_begins(|| now_ns);
     }
 
     pub fn checkpoint_lock(&self, held: bool) {
@@ -98,7 +99,7 @@ impl CommitTracker {
         !role.is_durable() || self.checkpoint_locked.load(Relaxed) || self.checkpoint_announced.load(Relaxed)
     }
 
-    fn commit_begins(&self) {
+    fn commit_begins(&self, now_ns: impl Fn() -> u64) {
         if self.commit_began_ns.load(Relaxed) == 0 {
             self.commit_began_ns.store(now_ns(), Relaxed);
         }
@@ -111,10 +112,9 @@ impl CommitTracker {
     }
 }
 
-/// Nanoseconds of the monotonic clock since the first call, never 0.
-fn now_ns() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
+/// Adds without a locked instruction: only one thread at a time uses a connection.
+fn bump(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Relaxed) + n, Relaxed);
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
             tracker.wrote(Role::Wal, 24);
             tracker.wrote(Role::Wal, PAGE);
         }
-        tracker.syncs(Role::Wal);
+        tracker.syncs(Role::Wal, now_ns());
         let commit = tracker.committed().unwrap();
         assert_eq!((commit.bytes, commit.syncs), (2 * 4120, 1));
         assert!(commit.latency_ns > 0);
@@ -144,9 +144,9 @@ mod tests {
     fn a_checkpoint_belongs_to_no_commit() {
         let tracker = CommitTracker::default();
         tracker.checkpoint_lock(true);
-        tracker.syncs(Role::Wal);
+        tracker.syncs(Role::Wal, now_ns());
         tracker.wrote(Role::Db, PAGE);
-        tracker.syncs(Role::Db);
+        tracker.syncs(Role::Db, now_ns());
         tracker.checkpoint_lock(false);
         assert_eq!(tracker.committed(), None);
     }
@@ -166,13 +166,13 @@ mod tests {
         let tracker = CommitTracker::default();
         tracker.write_lock_taken();
         tracker.wrote(Role::RollbackJournal, PAGE);
-        tracker.syncs(Role::RollbackJournal); // a cache spill
+        tracker.syncs(Role::RollbackJournal, now_ns()); // a cache spill
         tracker.wrote(Role::Db, PAGE);
         sleep(Duration::from_millis(20));
         tracker.wrote(Role::RollbackJournal, PAGE);
-        tracker.syncs(Role::RollbackJournal);
+        tracker.syncs(Role::RollbackJournal, now_ns());
         tracker.wrote(Role::RollbackJournal, 12);
-        tracker.syncs(Role::RollbackJournal);
+        tracker.syncs(Role::RollbackJournal, now_ns());
         tracker.wrote(Role::Db, PAGE);
         let commit = tracker.committed().unwrap();
         assert_eq!((commit.bytes, commit.syncs), (4 * PAGE as u64 + 12, 3));
@@ -183,7 +183,7 @@ mod tests {
     fn temporary_files_cost_no_commit_anything() {
         let tracker = CommitTracker::default();
         tracker.wrote(Role::Temp, PAGE);
-        tracker.syncs(Role::Temp);
+        tracker.syncs(Role::Temp, now_ns());
         assert_eq!(tracker.committed(), None);
     }
 }

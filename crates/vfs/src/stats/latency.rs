@@ -1,21 +1,25 @@
-//! A histogram of durations or other counts, for many small recordings under a lock that is rarely waited for.
+//! Histograms of durations.
 
 use std::sync::{Mutex, PoisonError};
 
-use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Two significant digits are enough for a quantile; the maximum is kept exactly.
+/// Two significant digits are enough for a quantile; the maximum and the sum are kept exactly.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
+/// Takes no memory before the first recording.
 #[derive(Default)]
-pub struct Latency(Mutex<Option<Recorded>>);
+pub struct Histogram(Option<Recorded>);
 
 struct Recorded {
-    histogram: Histogram<u64>,
+    histogram: hdrhistogram::Histogram<u64>,
     max: u64,
-    sum: u128,
+    sum: u64,
 }
+
+/// For several threads; the lock is held for a recording only.
+#[derive(Default)]
+pub struct SharedHistogram(Mutex<Histogram>);
 
 /// Quantiles in the unit of what was recorded; all 0 while `count` is 0.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -30,32 +34,29 @@ pub struct Quantiles {
     pub max: u64,
 }
 
-impl Latency {
+impl Histogram {
     /// Never fails: the histogram grows to hold the value. Without memory for it the value is left out.
-    pub fn record(&self, value: u64) {
-        let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if guard.is_none() {
-            let Ok(histogram) = Histogram::new(SIGNIFICANT_DIGITS) else { return };
-            *guard = Some(Recorded { histogram, max: 0, sum: 0 });
+    pub fn record(&mut self, value: u64) {
+        if self.0.is_none() {
+            let Ok(histogram) = hdrhistogram::Histogram::new(SIGNIFICANT_DIGITS) else { return };
+            self.0 = Some(Recorded { histogram, max: 0, sum: 0 });
         }
-        if let Some(recorded) = guard.as_mut() {
-            if recorded.histogram.record(value).is_err() {
-                return;
-            }
+        if let Some(recorded) = &mut self.0
+            && recorded.histogram.record(value).is_ok()
+        {
             recorded.max = recorded.max.max(value);
-            recorded.sum += u128::from(value);
+            recorded.sum = recorded.sum.saturating_add(value);
         }
     }
 
     pub fn quantiles(&self) -> Quantiles {
-        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(recorded) = guard.as_ref() else { return Quantiles::default() };
+        let Some(recorded) = &self.0 else { return Quantiles::default() };
         let at = |quantile| recorded.histogram.value_at_quantile(quantile).min(recorded.max);
         let count = recorded.histogram.len();
         Quantiles {
             count,
-            sum: u64::try_from(recorded.sum).unwrap_or(u64::MAX),
-            mean: (recorded.sum as f64 / count as f64 * 100.0).round() / 100.0,
+            sum: recorded.sum,
+            mean: (recorded.sum as f64 / count as f64).round(),
             p50: at(0.5),
             p95: at(0.95),
             p99: at(0.99),
@@ -65,13 +66,23 @@ impl Latency {
     }
 }
 
+impl SharedHistogram {
+    pub fn record(&self, value: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).record(value);
+    }
+
+    pub fn quantiles(&self) -> Quantiles {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).quantiles()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn quantiles_are_within_two_digits_and_the_maximum_is_exact() {
-        let latency = Latency::default();
+        let mut latency = Histogram::default();
         for value in 1..=1000 {
             latency.record(value * 1000);
         }
@@ -85,6 +96,6 @@ mod tests {
 
     #[test]
     fn nothing_recorded_is_all_zero() {
-        assert_eq!(Latency::default().quantiles().count, 0);
+        assert_eq!(Histogram::default().quantiles().count, 0);
     }
 }

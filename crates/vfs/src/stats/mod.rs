@@ -4,12 +4,13 @@
 //! up when somebody asks, and folded into the database's totals when the connection closes. Only a sync and a commit
 //! read the clock and take a lock.
 
+pub mod clock;
 mod commit;
 mod latency;
 mod report;
 mod tally;
 
 pub use commit::CommitTracker;
-pub use latency::Latency;
+pub use latency::SharedHistogram;
 pub use report::{Commits, Report};
 pub use tally::{Counters, Tally, add};

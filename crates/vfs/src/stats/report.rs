@@ -6,49 +6,60 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::Counters;
 use super::commit::Commit;
-use super::latency::Quantiles;
-use super::{Counters, Latency};
+use super::latency::{Histogram, Quantiles, SharedHistogram};
 
 /// How many commits are kept one by one.
 const RECENT_COUNT: usize = 16;
 
 /// What the commits of a database cost, all connections of the process together.
 #[derive(Default)]
-pub struct Commits {
-    bytes: Latency,
-    syncs: Latency,
-    latency_ns: Latency,
-    recent: Mutex<VecDeque<CommitReport>>,
+pub struct Commits(Mutex<Recorded>);
+
+#[derive(Default)]
+struct Recorded {
+    bytes: Summary,
+    syncs: Summary,
+    latency_ns: Histogram,
+    recent: VecDeque<Commit>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct CommitReport {
-    pub bytes: u64,
-    pub syncs: u64,
-    pub latency_ns: u64,
+/// Sum and extreme of a quantity.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Summary {
+    sum: u64,
+    max: u64,
+}
+
+impl Summary {
+    fn record(&mut self, value: u64) {
+        self.sum += value;
+        self.max = self.max.max(value);
+    }
 }
 
 impl Commits {
     pub fn record(&self, commit: Commit) {
-        self.bytes.record(commit.bytes);
-        self.syncs.record(commit.syncs);
-        self.latency_ns.record(commit.latency_ns);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.len() == RECENT_COUNT {
-            recent.pop_front();
+        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.bytes.record(commit.bytes);
+        recorded.syncs.record(commit.syncs);
+        recorded.latency_ns.record(commit.latency_ns);
+        if recorded.recent.len() == RECENT_COUNT {
+            recorded.recent.pop_front();
         }
-        recent.push_back(CommitReport { bytes: commit.bytes, syncs: commit.syncs, latency_ns: commit.latency_ns });
+        recorded.recent.push_back(commit);
     }
 
     fn report(&self) -> CommitsReport {
-        let latency_ns = self.latency_ns.quantiles();
+        let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let latency_ns = recorded.latency_ns.quantiles();
         CommitsReport {
             count: latency_ns.count,
-            bytes: self.bytes.quantiles(),
-            syncs: self.syncs.quantiles(),
+            bytes: recorded.bytes,
+            syncs: recorded.syncs,
             latency_ns,
-            recent: self.recent.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect(),
+            recent: recorded.recent.iter().copied().collect(),
         }
     }
 }
@@ -67,10 +78,10 @@ pub struct Report<'a> {
 #[derive(Serialize)]
 struct CommitsReport {
     count: u64,
-    bytes: Quantiles,
-    syncs: Quantiles,
+    bytes: Summary,
+    syncs: Summary,
     latency_ns: Quantiles,
-    recent: Vec<CommitReport>,
+    recent: Vec<Commit>,
 }
 
 #[derive(Serialize)]
@@ -106,7 +117,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    pub fn file(&mut self, key: &'static str, counters: &Counters, sync_latency_ns: &Latency) {
+    pub fn file(&mut self, key: &'static str, counters: &Counters, sync_latency_ns: &SharedHistogram) {
         let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed);
         let report = FileReport {
             opens: get(&counters.opens),
