@@ -1,0 +1,26 @@
+# Builds testfixture in the directory of a configured SQLite: one object a file, so that make can use
+# all cores and another VFS costs only a link. Flags and sources are those of SQLite's own Makefile,
+# plus the hook that every sqlite3_initialize() calls at its end.
+#
+#   make -f testfixture.mk HOOK="libraries or objects with oneflush_vfs_extra_init" OUT=testfixture
+
+include Makefile
+.DEFAULT_GOAL = $(OUT)
+
+FLAGS = -DSQLITE_NO_SYNC=1 $(TEMP_STORE) $(TESTFIXTURE_FLAGS) \
+        -DSQLITE_EXTRA_INIT=oneflush_vfs_extra_init
+OBJECTS = $(addprefix objects/,$(notdir $(TESTFIXTURE_SRC:.c=.o)))
+vpath %.c $(sort $(dir $(TESTFIXTURE_SRC)))
+
+$(OUT): $(OBJECTS) $(HOOK)
+	$(CC) $(CFLAGS) -o $@ $^ $(LIBTCL) $(TLIBS) -lpthread -ldl -lm
+
+objects/%.o: %.c | sqlite3.c
+	@mkdir -p objects
+	$(TCC) $(FLAGS) -c -o $@ $<
+
+# ctime.test counts the compile-time options that SQLite lists; the hook must not be one more.
+objects/sqlite3.o: sqlite3.c
+	@mkdir -p objects
+	sed '/"EXTRA_INIT="/d' $< > objects/sqlite3.c
+	$(TCC) $(FLAGS) -c -o $@ objects/sqlite3.c
