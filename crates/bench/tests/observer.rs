@@ -127,20 +127,21 @@ fn assert_sums(counts: &Counts) {
 fn ext4_agrees_with_the_reference_and_the_split_with_the_maw_paper() {
     let Some(place) = scratch(FsKind::Ext4) else { return };
     let Some(mut observer) = observed(&place) else { return };
-    // Mode, transactions, KB, writes, flushes, and KB of db + journal (the paper's "data").
+    // Mode, transactions, KB and how far it may be off, writes, flushes, and KB of db + journal (the paper's "data").
     let references = [
-        ("delete", 400, 64.7, 8.9, 4.0, Some(32.0)),
-        ("truncate", 400, 76.8, 10.9, 6.0, Some(32.0)),
-        ("persist", 400, 48.7, 12.9, 6.0, Some(36.0)),
-        // A fresh file, of which half the transactions extend the WAL: the first checkpoint comes after about 490.
-        ("wal-growing", 900, 24.0, 2.5, 1.5, None),
-        ("wal", 3000, 12.4, 2.0, 1.0, None),
+        ("delete", 400, 64.7, 0.10, 8.9, 4.0, Some(32.0)),
+        ("truncate", 400, 76.8, 0.10, 10.9, 6.0, Some(32.0)),
+        ("persist", 400, 48.7, 0.10, 12.9, 6.0, Some(36.0)),
+        // A fresh file, of which half the transactions extend the WAL: the first checkpoint comes after about 490. Where the
+        // file ends up in more than 4 extents, each extension journals a block of its extent tree as well: 22, 24 or 26 KB.
+        ("wal-growing", 1000, 24.0, 0.15, 2.5, 1.5, None),
+        ("wal", 3000, 12.4, 0.10, 2.0, 1.0, None),
     ];
-    for (mode, transactions, kb, writes, flushes, data_kb) in references {
+    for (mode, transactions, kb, kb_tolerance, writes, flushes, data_kb) in references {
         let counts = measure(&place, &mut observer, mode, transactions);
         assert_sums(&counts);
         let n = f64::from(transactions);
-        assert_near(&format!("{mode} KB"), counts.bytes as f64 / 1024.0 / n, kb, 0.10);
+        assert_near(&format!("{mode} KB"), counts.bytes as f64 / 1024.0 / n, kb, kb_tolerance);
         assert_near(&format!("{mode} writes"), counts.writes as f64 / n, writes, 0.15);
         assert_near(&format!("{mode} flushes"), counts.flushes as f64 / n, flushes, 0.15);
         if let Some(data_kb) = data_kb {

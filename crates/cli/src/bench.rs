@@ -1,6 +1,7 @@
 //! `oneflush bench`: options into a plan, and the report into the form that was asked for.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use oneflush_bench::interrupt;
@@ -8,11 +9,14 @@ use oneflush_bench::mode::{Journal, Mode, Strategy, Synchronous};
 use oneflush_bench::place::FsKind;
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{self, PlotFormat};
-use oneflush_bench::run::{self, PlaceChoice, Plan, Workers};
+use oneflush_bench::run::{self, PlaceChoice, Plan, Rounds, Workers};
 use oneflush_bench::workload::{Mobibench, Operation, Replay, Workload};
 
 use crate::progress::Terminal;
 use crate::{Failure, size};
+
+const DEFAULT_ROUNDS_MAX: u32 = 5;
+const DEFAULT_ROUNDS_TIME: Duration = Duration::from_secs(60);
 
 const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
 
@@ -56,12 +60,12 @@ pub struct Options {
     /// With --sql: one file after the other on one connection, so that the final contents are always the same
     #[arg(long, requires = "sql", help_heading = "What")]
     serial: bool,
-    /// Transactions of all connections together in each measurement (wal-growing: at most 900)
+    /// Transactions of all connections together in each measurement (wal-growing: at most 1000)
     #[arg(short = 'n', long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
     txns: u64,
-    /// Rounds; every mode runs in every round, and medians are reported
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
-    rounds: u32,
+    /// Rounds; every mode runs in every round, and medians are reported; default: 5, or as many as a minute has time for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
+    rounds: Option<u32>,
     /// Connections that write at the same time
     #[arg(short = 't', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What")]
     connections: u32,
@@ -179,7 +183,10 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         } else {
             options.txns
         },
-        rounds: options.rounds,
+        rounds: match options.rounds {
+            Some(count) => Rounds { max: count, within: None },
+            None => Rounds { max: DEFAULT_ROUNDS_MAX, within: Some(DEFAULT_ROUNDS_TIME) },
+        },
         connections,
         workers,
         rate: options.rate,

@@ -74,7 +74,7 @@ impl Report {
         let mut report = Report {
             environment,
             workload: plan.workload.describe(),
-            rounds: plan.rounds,
+            rounds: modes.first().map_or(0, |mode| mode.rounds.len() as u32),
             connections: plan.connections,
             workers: plan.workers.clone(),
             rate: plan.rate,

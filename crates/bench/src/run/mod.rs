@@ -18,6 +18,7 @@ mod vfs;
 mod worker;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 pub use error::RunError;
 use serde::Serialize;
@@ -44,10 +45,24 @@ pub struct Plan {
     pub workload: Workload,
     /// Of all connections together, in each slice.
     pub transactions: u64,
-    pub rounds: u32,
+    pub rounds: Rounds,
     pub connections: u32,
     pub workers: Workers,
     pub rate: Option<f64>,
+}
+
+/// How often every mode runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    pub max: u32,
+    /// No round after the first begins that would end later than this, by the time of those before it.
+    pub within: Option<Duration>,
+}
+
+impl Rounds {
+    fn has_time_for_another(&self, done: u32, elapsed: Duration) -> bool {
+        done < self.max && self.within.is_none_or(|within| elapsed + elapsed / done <= within)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -117,7 +132,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
     let mut results: Vec<ModeResults> =
         plan.modes.iter().map(|mode| ModeResults { mode: *mode, rounds: Vec::new() }).collect();
     let modes_count = plan.modes.len() as u32;
-    for round in 1..=plan.rounds {
+    let began = Instant::now();
+    for round in 1.. {
         floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
         for turn in 0..modes_count {
             if interrupt::requested() {
@@ -125,15 +141,34 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
             }
             let at = ((turn + round - 1) % modes_count) as usize;
             let mode = plan.modes[at];
-            progress.slice((round - 1) * modes_count + turn + 1, plan.rounds * modes_count, round, mode);
+            progress.slice((round - 1) * modes_count + turn + 1, plan.rounds.max * modes_count, round, mode);
             let slice = Slice { plan, place: &place, observer: observer.as_mut(), mode, round };
             results[at].rounds.push(slice.measure()?);
         }
-        progress.round_done(round, plan.rounds);
+        progress.round_done(round, plan.rounds.max);
+        if !plan.rounds.has_time_for_another(round, began.elapsed()) {
+            break;
+        }
     }
     progress.done();
     // Unmounts: the observer must not hold anything of the place any more.
     drop(observer);
     place.close()?;
     Ok(Report::new(plan, environment, &floor, results))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_that_would_end_too_late_does_not_begin() {
+        let rounds = Rounds { max: 5, within: Some(Duration::from_secs(60)) };
+        assert!(rounds.has_time_for_another(2, Duration::from_secs(40)));
+        assert!(!rounds.has_time_for_another(2, Duration::from_secs(41)));
+        assert!(!rounds.has_time_for_another(1, Duration::from_secs(100)));
+        assert!(!rounds.has_time_for_another(5, Duration::from_secs(1)));
+        let unlimited = Rounds { max: 2, within: None };
+        assert!(unlimited.has_time_for_another(1, Duration::from_secs(1000)));
+    }
 }

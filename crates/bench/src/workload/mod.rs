@@ -28,8 +28,10 @@ use crate::mode::{Journal, Mode};
 use crate::run::database::{self, DatabaseError};
 
 /// A growing WAL is measured over a database's first transactions. Two frames each and an automatic checkpoint at 1,000
-/// frames: the file grows in about the first 500 and is used again in the others, so the figures are a mean of both states.
-const GROWING_TRANSACTIONS_MAX: u64 = 900;
+/// frames: the file grows in about the first 490 and is used again in the others, so the figures are a mean of both states.
+/// On ext4 a transaction that extends the file writes 32 to 38 KB (the WAL's allocation costs 5 or 6 blocks of the file system's
+/// journal, depending on whether the file is in more than 4 pieces), one that does not 12.4 KB.
+const GROWING_TRANSACTIONS_MAX: u64 = 1000;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Workload {
@@ -204,7 +206,7 @@ mod tests {
     #[test]
     fn a_growing_wal_is_measured_from_its_first_transactions_only() {
         let growing = Mode::new(Journal::WalGrowing);
-        assert_eq!(Workload::Table(Operation::Insert).transactions(growing, 2000), 900);
+        assert_eq!(Workload::Table(Operation::Insert).transactions(growing, 2000), 1000);
         assert_eq!(Workload::Table(Operation::Insert).transactions(growing, 100), 100);
         assert_eq!(Workload::Table(Operation::Insert).transactions(Mode::new(Journal::Wal), 2000), 2000);
     }
