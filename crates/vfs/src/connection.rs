@@ -15,7 +15,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::config::Options;
 use crate::role::Role;
-use crate::stats::{CommitTracker, Commits, Report, SharedHistogram, Tally};
+use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, Tally};
 use crate::strategy::{self, Strategy};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
@@ -33,8 +33,7 @@ pub struct Database {
     connections: Mutex<Vec<Weak<Connection>>>,
     /// Counters of closed connections, and of side files that no connection could be found for.
     closed: Tally,
-    sync_latency_ns: [SharedHistogram; Role::COUNT],
-    commits: Commits,
+    measured: Mutex<Measured>,
 }
 
 impl Database {
@@ -46,12 +45,8 @@ impl Database {
         &self.closed
     }
 
-    pub(crate) fn sync_latency_ns(&self, role: Role) -> &SharedHistogram {
-        &self.sync_latency_ns[role.index()]
-    }
-
-    pub(crate) fn commits(&self) -> &Commits {
-        &self.commits
+    pub(crate) fn measured(&self) -> MutexGuard<'_, Measured> {
+        locked(&self.measured)
     }
 
     /// The database of `path`, if some connection of this process has it open.
@@ -68,8 +63,7 @@ impl Database {
             path: path.to_owned(),
             connections: Mutex::default(),
             closed: Tally::default(),
-            sync_latency_ns: Default::default(),
-            commits: Commits::default(),
+            measured: Mutex::default(),
         });
         databases.insert(path.to_owned(), Arc::downgrade(&database));
         database
@@ -98,6 +92,7 @@ pub struct Connection {
     strategy: Box<dyn Strategy>,
     tally: Tally,
     commit: CommitTracker,
+    samples: Samples,
 }
 
 impl Connection {
@@ -109,6 +104,7 @@ impl Connection {
             options,
             tally: Tally::default(),
             commit: CommitTracker::default(),
+            samples: Samples::default(),
         });
         let mut connections = locked(&connection.database.connections);
         connections.retain(|other| other.strong_count() > 0);
@@ -135,6 +131,12 @@ impl Connection {
 
     pub(crate) fn commit(&self) -> &CommitTracker {
         &self.commit
+    }
+
+    pub(crate) fn note_sample(&self, sample: Sample) {
+        if let Some(batch) = self.samples.note(sample) {
+            self.database.measured().add(batch);
+        }
     }
 
     /// Notes that this thread uses the connection now.
@@ -176,26 +178,20 @@ impl Connection {
         let live = self.database.live();
         let sum = Tally::default();
         sum.absorb(&self.database.closed);
+        let mut measured = self.database.measured();
         for connection in &live {
             sum.absorb(&connection.tally);
+            measured.add(connection.samples.take());
         }
-        let mut report = Report::new(
-            &self.database.path,
-            self.strategy.kind().name(),
-            self.options.durability.name(),
-            live.len(),
-            &self.database.commits,
-        );
-        for role in Role::ALL {
-            report.file(role.key(), sum.of(role), self.database.sync_latency_ns(role));
-        }
-        report.to_json()
+        let (strategy, durability) = (self.strategy.kind().name(), self.options.durability.name());
+        Report::new(&self.database.path, strategy, durability, live.len(), &sum, &measured).to_json()
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         self.database.closed.absorb(&self.tally);
+        self.database.measured().add(self.samples.take());
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use crate::connection::{Connection, Database};
 use crate::error::Error;
 use crate::role::Role;
-use crate::stats::{Counters, Tally, add, clock};
+use crate::stats::{Counters, Sample, Tally, add, clock};
 use crate::strategy::{self, Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 
 /// Where files count that belong to no known database; nobody reads it.
@@ -15,10 +15,10 @@ static NOWHERE: LazyLock<Tally> = LazyLock::new(Tally::default);
 /// What carries out the calls of a file without a connection: SQLite's own way.
 static UNCHANGED: LazyLock<Box<dyn Strategy>> = LazyLock::new(|| strategy::build(&Default::default()));
 
-pub struct File {
+pub struct File<B> {
     role: Role,
     owner: Owner,
-    below: Box<dyn Below>,
+    below: B,
 }
 
 /// Whom a file's counts belong to.
@@ -44,15 +44,15 @@ impl Owner {
     }
 }
 
-impl File {
-    pub fn new(role: Role, owner: Owner, below: Box<dyn Below>) -> File {
+impl<B: Below> File<B> {
+    pub fn new(role: Role, owner: Owner, below: B) -> File<B> {
         let file = File { role, owner, below };
         file.count(|counters| &counters.opens, 1);
         file
     }
 
-    pub fn role(&self) -> Role {
-        self.role
+    pub fn below(&self) -> &B {
+        &self.below
     }
 
     /// The connection that this file is the main database of.
@@ -67,7 +67,7 @@ impl File {
         let counters = self.counters();
         add(&counters.reads, 1);
         add(&counters.read_bytes, buffer.len() as u64);
-        self.strategy().read(&*self.below, self.role, buffer, offset)
+        self.strategy().read(&self.below, self.role, buffer, offset)
     }
 
     pub fn write(&self, data: &[u8], offset: u64) -> Result<(), Error> {
@@ -77,12 +77,12 @@ impl File {
         if let Some(connection) = self.connection() {
             connection.commit().wrote(self.role, data.len());
         }
-        self.strategy().write(&*self.below, self.role, data, offset)
+        self.strategy().write(&self.below, self.role, data, offset)
     }
 
     pub fn truncate(&self, size_bytes: u64) -> Result<(), Error> {
         self.count(|counters| &counters.truncates, 1);
-        self.strategy().truncate(&*self.below, self.role, size_bytes)
+        self.strategy().truncate(&self.below, self.role, size_bytes)
     }
 
     pub fn sync(&self, request: SyncRequest) -> Result<(), Error> {
@@ -91,21 +91,24 @@ impl File {
         if let Some(connection) = self.connection() {
             connection.commit().syncs(self.role, began_ns);
         }
-        let result = self.strategy().sync(&*self.below, self.role, request);
-        if let Some(database) = self.database() {
-            database.sync_latency_ns(self.role).record(clock::now_ns() - began_ns);
+        let result = self.strategy().sync(&self.below, self.role, request);
+        let sample = Sample::Sync { role: self.role, latency_ns: clock::now_ns() - began_ns };
+        match &self.owner {
+            Owner::Connection(connection) => connection.note_sample(sample),
+            Owner::Database(database) => database.measured().add([sample]),
+            Owner::Nobody => {}
         }
         result
     }
 
     pub fn size_bytes(&self) -> Result<u64, Error> {
         self.note_use();
-        self.strategy().size_bytes(&*self.below, self.role)
+        self.strategy().size_bytes(&self.below, self.role)
     }
 
     pub fn lock(&self, level: LockLevel) -> Result<(), Error> {
         self.note_use();
-        self.strategy().lock(&*self.below, level)?;
+        self.strategy().lock(&self.below, level)?;
         if level == LockLevel::Reserved
             && let Some(connection) = self.connection()
         {
@@ -116,11 +119,11 @@ impl File {
 
     pub fn unlock(&self, level: LockLevel) -> Result<(), Error> {
         self.note_use();
-        self.strategy().unlock(&*self.below, level)
+        self.strategy().unlock(&self.below, level)
     }
 
     pub fn shm_lock(&self, lock: ShmLock) -> Result<(), Error> {
-        self.strategy().shm_lock(&*self.below, lock)?;
+        self.strategy().shm_lock(&self.below, lock)?;
         if lock.exclusive
             && let Some(connection) = self.connection()
         {
@@ -139,11 +142,11 @@ impl File {
     }
 
     pub fn sector_size(&self) -> i32 {
-        self.strategy().sector_size(&*self.below, self.role)
+        self.strategy().sector_size(&self.below, self.role)
     }
 
     pub fn device_characteristics(&self) -> DeviceCharacteristics {
-        self.strategy().device_characteristics(&*self.below, self.role)
+        self.strategy().device_characteristics(&self.below, self.role)
     }
 
     /// `SQLITE_FCNTL_COMMIT_PHASETWO`, after the VFS below has had it.
@@ -151,7 +154,7 @@ impl File {
         if let Some(connection) = self.connection()
             && let Some(commit) = connection.commit().committed()
         {
-            connection.database().commits().record(commit);
+            connection.note_sample(Sample::Commit(commit));
         }
     }
 
@@ -173,14 +176,6 @@ impl File {
         match &self.owner {
             Owner::Connection(connection) => Some(connection),
             Owner::Database(_) | Owner::Nobody => None,
-        }
-    }
-
-    fn database(&self) -> Option<&Database> {
-        match &self.owner {
-            Owner::Connection(connection) => Some(connection.database()),
-            Owner::Database(database) => Some(database),
-            Owner::Nobody => None,
         }
     }
 

@@ -37,7 +37,6 @@ pub use error::{Code, Error};
 pub use ffi::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
-pub use file::File;
 pub use role::Role;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 

@@ -61,7 +61,7 @@ impl BelowFile {
         self.0
     }
 
-    pub fn close(self) -> c_int {
+    pub fn close(&self) -> c_int {
         call!(self, xClose)
     }
 

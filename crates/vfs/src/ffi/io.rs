@@ -1,7 +1,7 @@
 //! Our `sqlite3_io_methods`: trampolines that convert and nothing else. The quoted contracts are those of sqlite3.h.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::{align_of, size_of};
+use std::mem::{MaybeUninit, align_of, size_of};
 use std::ptr::NonNull;
 use std::slice;
 
@@ -20,14 +20,13 @@ use crate::strategy::{LockLevel, ShmLock, SyncRequest};
 pub struct OpenFile {
     /// "The pMethods member of sqlite3_file": first, because SQLite sees an `OpenFile` as a `sqlite3_file`.
     pub methods: *const sqlite::sqlite3_io_methods,
-    /// Made by `xOpen`, freed by `xClose`.
-    pub state: *mut State,
+    /// Made by `xOpen`, dropped by `xClose`; uninitialised while `methods` is null.
+    pub state: MaybeUninit<State>,
 }
 
 pub struct State {
     pub api: &'static Api,
-    pub file: File,
-    pub below: BelowFile,
+    pub file: File<BelowFile>,
 }
 
 /// Bytes before the file of the VFS below; a multiple of 8, as SQLite aligns what it allocates.
@@ -38,7 +37,7 @@ const _: () = assert!(HEADER_BYTES.is_multiple_of(8) && align_of::<OpenFile>() <
 /// `file` is one that our `xOpen` opened, and the state is not used beyond the callback.
 unsafe fn state<'a>(file: *mut sqlite::sqlite3_file) -> &'a State {
     // SAFETY: as the caller promises; `xOpen` set a valid state before it set the methods.
-    unsafe { &*(*file.cast::<OpenFile>()).state }
+    unsafe { (*file.cast::<OpenFile>()).state.assume_init_ref() }
 }
 
 /// Runs a callback of an open file.
@@ -61,8 +60,9 @@ macro_rules! pass_on {
         // SAFETY: SQLite passes a file that we opened, and its arguments go unchanged to the method of the same contract.
         unsafe {
             on($file, $name, |state| {
-                let method = state.below.methods().$method.ok_or_else(|| Error::missing($name))?;
-                check(method(state.below.raw() $(, $argument)*))
+                let below = state.file.below();
+                let method = below.methods().$method.ok_or_else(|| Error::missing($name))?;
+                check(method(below.raw() $(, $argument)*))
             })
         }
     };
@@ -82,13 +82,13 @@ fn unsigned(call: &'static str, value: i64) -> Result<u64, Error> {
 }
 
 unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
-    // SAFETY: SQLite closes a file once, and the state is the box that xOpen leaked into it.
+    // SAFETY: SQLite closes a file once, and does not use it afterwards: the state is moved out.
     let state = unsafe {
         let open = file.cast::<OpenFile>();
         (*open).methods = std::ptr::null();
-        Box::from_raw(std::mem::replace(&mut (*open).state, std::ptr::null_mut()))
+        (*open).state.assume_init_read()
     };
-    callback(state.api, "xClose", || check(state.below.close()))
+    callback(state.api, "xClose", || check(state.file.below().close()))
 }
 
 unsafe extern "C" fn x_read(
@@ -182,7 +182,7 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
             }
         }
         // "SQLITE_NOTFOUND" for an operation that the VFS below does not know is its answer as any other.
-        let result = check(state.below.file_control(op, argument));
+        let result = check(state.file.below().file_control(op, argument));
         match op {
             // "sent after a transaction has been committed but before the database is unlocked"
             sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => state.file.commit_phase_two(),
@@ -233,7 +233,7 @@ unsafe fn prepend_name(api: &Api, name: *mut *mut c_char) {
 
 /// # Safety
 /// `string` is null or ends with a NUL.
-pub unsafe fn text(string: *const c_char) -> Option<String> {
+unsafe fn text(string: *const c_char) -> Option<String> {
     // SAFETY: as the caller promises.
     (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned())
 }
@@ -282,7 +282,7 @@ unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, 
 unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {
     // SAFETY: SQLite passes a file that we opened, so the file below is open too. Nothing of ours runs here.
     unsafe {
-        let below = state(file).below;
+        let below = state(file).file.below();
         if let Some(method) = below.methods().xShmBarrier {
             method(below.raw());
         }

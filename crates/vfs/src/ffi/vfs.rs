@@ -1,6 +1,7 @@
 //! Our `sqlite3_vfs`: `xOpen` and `xDelete` are ours, the rest goes to the VFS below.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use libsqlite3_sys as sqlite;
@@ -8,7 +9,7 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::below::BelowFile;
 use super::callback;
-use super::io::{self, HEADER_BYTES, OpenFile, State, text};
+use super::io::{self, HEADER_BYTES, OpenFile, State};
 use crate::config::Options;
 use crate::connection::Connection;
 use crate::error::{Code, Error, RefusedOption};
@@ -124,12 +125,9 @@ unsafe extern "C" fn x_open(
         let open = file.cast::<OpenFile>();
         // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure, even if it fails."
         // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
-        unsafe {
-            (*open).methods = std::ptr::null();
-            (*open).state = std::ptr::null_mut();
-        }
-        // SAFETY: "zFilename is NULL or a full pathname".
-        let path = unsafe { text(name) };
+        unsafe { (*open).methods = std::ptr::null() };
+        // SAFETY: "zFilename is NULL or a full pathname", and it stays as long as the file is open.
+        let path = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy());
         let role = role(flags);
         // The options are checked first: an open that is refused must not have created anything.
         let options = match role {
@@ -157,11 +155,11 @@ unsafe extern "C" fn x_open(
             (Some(options), Some(path)) => Owner::Connection(Connection::open(path, options)),
             (_, path) => Owner::of_side_file(role, path),
         };
-        let state = State { api: &shim.api, file: File::new(role, owner, Box::new(below)), below };
-        state.file.note_use();
+        let file = File::new(role, owner, below);
+        file.note_use();
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
-            (*open).state = Box::into_raw(Box::new(state));
+            (*open).state = MaybeUninit::new(State { api: &shim.api, file });
             (*open).methods = io::methods_for(below.methods());
         }
         Ok(())

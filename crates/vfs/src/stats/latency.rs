@@ -1,7 +1,5 @@
 //! Histograms of durations.
 
-use std::sync::{Mutex, PoisonError};
-
 use serde::Serialize;
 
 /// Two significant digits are enough for a quantile; the maximum and the sum are kept exactly.
@@ -16,10 +14,6 @@ struct Recorded {
     max: u64,
     sum: u64,
 }
-
-/// For several threads; the lock is held for a recording only.
-#[derive(Default)]
-pub struct SharedHistogram(Mutex<Histogram>);
 
 /// Quantiles in the unit of what was recorded; all 0 while `count` is 0.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -63,16 +57,6 @@ impl Histogram {
             p999: at(0.999),
             max: recorded.max,
         }
-    }
-}
-
-impl SharedHistogram {
-    pub fn record(&self, value: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).record(value);
-    }
-
-    pub fn quantiles(&self) -> Quantiles {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).quantiles()
     }
 }
 

@@ -1,24 +1,27 @@
 //! The JSON object of `PRAGMA oneflush_stats`. Sizes are bytes, times nanoseconds.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
 
-use super::Counters;
 use super::commit::Commit;
-use super::latency::{Histogram, Quantiles, SharedHistogram};
+use super::latency::{Histogram, Quantiles};
+use super::{Counters, Sample, Tally};
+use crate::role::Role;
 
 /// How many commits are kept one by one.
 const RECENT_COUNT: usize = 16;
 
-/// What the commits of a database cost, all connections of the process together.
+/// What the samples of all connections to a database add up to.
 #[derive(Default)]
-pub struct Commits(Mutex<Recorded>);
+pub struct Measured {
+    sync_latency_ns: [Histogram; Role::COUNT],
+    commits: Commits,
+}
 
 #[derive(Default)]
-struct Recorded {
+struct Commits {
     bytes: Summary,
     syncs: Summary,
     latency_ns: Histogram,
@@ -39,27 +42,36 @@ impl Summary {
     }
 }
 
-impl Commits {
-    pub fn record(&self, commit: Commit) {
-        let mut recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        recorded.bytes.record(commit.bytes);
-        recorded.syncs.record(commit.syncs);
-        recorded.latency_ns.record(commit.latency_ns);
-        if recorded.recent.len() == RECENT_COUNT {
-            recorded.recent.pop_front();
+impl Measured {
+    pub fn add(&mut self, samples: impl IntoIterator<Item = Sample>) {
+        for sample in samples {
+            match sample {
+                Sample::Sync { role, latency_ns } => self.sync_latency_ns[role.index()].record(latency_ns),
+                Sample::Commit(commit) => self.commits.record(commit),
+            }
         }
-        recorded.recent.push_back(commit);
+    }
+}
+
+impl Commits {
+    fn record(&mut self, commit: Commit) {
+        self.bytes.record(commit.bytes);
+        self.syncs.record(commit.syncs);
+        self.latency_ns.record(commit.latency_ns);
+        if self.recent.len() == RECENT_COUNT {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(commit);
     }
 
     fn report(&self) -> CommitsReport {
-        let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let latency_ns = recorded.latency_ns.quantiles();
+        let latency_ns = self.latency_ns.quantiles();
         CommitsReport {
             count: latency_ns.count,
-            bytes: recorded.bytes,
-            syncs: recorded.syncs,
+            bytes: self.bytes,
+            syncs: self.syncs,
             latency_ns,
-            recent: recorded.recent.iter().copied().collect(),
+            recent: self.recent.iter().copied().collect(),
         }
     }
 }
@@ -104,22 +116,31 @@ impl<'a> Report<'a> {
         strategy: &'static str,
         durability: &'static str,
         connections: usize,
-        commits: &Commits,
+        tally: &Tally,
+        measured: &Measured,
     ) -> Report<'a> {
+        let file = |role: Role| (role.key(), FileReport::new(tally.of(role), &measured.sync_latency_ns[role.index()]));
         Report {
             version: crate::VERSION,
             database,
             strategy,
             durability,
             connections,
-            commits: commits.report(),
-            files: BTreeMap::new(),
+            commits: measured.commits.report(),
+            files: Role::ALL.into_iter().map(file).collect(),
         }
     }
 
-    pub fn file(&mut self, key: &'static str, counters: &Counters, sync_latency_ns: &SharedHistogram) {
-        let get = |counter: &std::sync::atomic::AtomicU64| counter.load(Relaxed);
-        let report = FileReport {
+    /// One JSON object on one line.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+    }
+}
+
+impl FileReport {
+    fn new(counters: &Counters, sync_latency_ns: &Histogram) -> FileReport {
+        let get = |counter: &AtomicU64| counter.load(Relaxed);
+        FileReport {
             opens: get(&counters.opens),
             reads: get(&counters.reads),
             read_bytes: get(&counters.read_bytes),
@@ -130,12 +151,6 @@ impl<'a> Report<'a> {
             truncates: get(&counters.truncates),
             deletes: get(&counters.deletes),
             sync_latency_ns: sync_latency_ns.quantiles(),
-        };
-        self.files.insert(key, report);
-    }
-
-    /// One JSON object on one line.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"))
+        }
     }
 }
