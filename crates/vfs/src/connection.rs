@@ -16,7 +16,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use crate::config::Options;
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, Tally};
-use crate::strategy::{self, Strategy};
+use crate::strategy::{self, Chosen};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
 
@@ -89,7 +89,7 @@ pub struct Connection {
     id: u64,
     database: Arc<Database>,
     options: Options,
-    strategy: Box<dyn Strategy>,
+    strategy: Chosen,
     tally: Tally,
     commit: CommitTracker,
     samples: Samples,
@@ -121,8 +121,8 @@ impl Connection {
         &self.options
     }
 
-    pub fn strategy(&self) -> &dyn Strategy {
-        &*self.strategy
+    pub fn strategy(&self) -> &Chosen {
+        &self.strategy
     }
 
     pub(crate) fn tally(&self) -> &Tally {
@@ -183,7 +183,8 @@ impl Connection {
             sum.absorb(&connection.tally);
             measured.add(connection.samples.take());
         }
-        let (strategy, durability) = (self.strategy.kind().name(), self.options.durability.name());
+        let (strategy, durability) =
+            (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
         Report::new(&self.database.path, strategy, durability, live.len(), &sum, &measured).to_json()
     }
 }

@@ -6,17 +6,20 @@ use std::sync::{Arc, LazyLock};
 use crate::connection::{Connection, Database};
 use crate::error::Error;
 use crate::role::Role;
-use crate::stats::{Counters, Sample, Tally, add, clock};
-use crate::strategy::{self, Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
+use crate::strategy::{Below, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest};
 
 /// Where files count that belong to no known database; nobody reads it.
 static NOWHERE: LazyLock<Tally> = LazyLock::new(Tally::default);
 
 /// What carries out the calls of a file without a connection: SQLite's own way.
-static UNCHANGED: LazyLock<Box<dyn Strategy>> = LazyLock::new(|| strategy::build(&Default::default()));
+static UNCHANGED: Chosen = Chosen::Stock(Stock);
 
 pub struct File<B> {
     role: Role,
+    /// The counters have one writer: SQLite uses a connection from one thread at a time, but its sorter writes temporary files
+    /// from several.
+    counts_alone: bool,
     owner: Owner,
     below: B,
 }
@@ -46,7 +49,8 @@ impl Owner {
 
 impl<B: Below> File<B> {
     pub fn new(role: Role, owner: Owner, below: B) -> File<B> {
-        let file = File { role, owner, below };
+        let counts_alone = role.is_durable() && matches!(owner, Owner::Connection(_));
+        let file = File { role, counts_alone, owner, below };
         file.count(|counters| &counters.opens, 1);
         file
     }
@@ -64,25 +68,26 @@ impl<B: Below> File<B> {
     }
 
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        let counters = self.counters();
-        add(&counters.reads, 1);
-        add(&counters.read_bytes, buffer.len() as u64);
-        self.strategy().read(&self.below, self.role, buffer, offset)
+        self.count(|counters| &counters.reads, 1);
+        self.count(|counters| &counters.read_bytes, buffer.len() as u64);
+        self.strategy().call(|strategy| strategy.read(&self.below, self.role, buffer, offset))
     }
 
     pub fn write(&self, data: &[u8], offset: u64) -> Result<(), Error> {
-        let counters = self.counters();
-        add(&counters.writes, 1);
-        add(&counters.write_bytes, data.len() as u64);
+        self.count(|counters| &counters.writes, 1);
+        self.count(|counters| &counters.write_bytes, data.len() as u64);
         if let Some(connection) = self.connection() {
             connection.commit().wrote(self.role, data.len());
         }
-        self.strategy().write(&self.below, self.role, data, offset)
+        self.strategy().call(|strategy| strategy.write(&self.below, self.role, data, offset))
     }
 
     pub fn truncate(&self, size_bytes: u64) -> Result<(), Error> {
         self.count(|counters| &counters.truncates, 1);
-        self.strategy().truncate(&self.below, self.role, size_bytes)
+        if let Some(connection) = self.connection() {
+            connection.commit().goes_on();
+        }
+        self.strategy().call(|strategy| strategy.truncate(&self.below, self.role, size_bytes))
     }
 
     pub fn sync(&self, request: SyncRequest) -> Result<(), Error> {
@@ -91,10 +96,14 @@ impl<B: Below> File<B> {
         if let Some(connection) = self.connection() {
             connection.commit().syncs(self.role, began_ns);
         }
-        let result = self.strategy().sync(&self.below, self.role, request);
-        let sample = Sample::Sync { role: self.role, latency_ns: clock::now_ns() - began_ns };
+        let result = self.strategy().call(|strategy| strategy.sync(&self.below, self.role, request));
+        let ended_ns = clock::now_ns();
+        let sample = Sample::Sync { role: self.role, latency_ns: ended_ns - began_ns };
         match &self.owner {
-            Owner::Connection(connection) => connection.note_sample(sample),
+            Owner::Connection(connection) => {
+                connection.commit().synced(ended_ns);
+                connection.note_sample(sample);
+            }
             Owner::Database(database) => database.measured().add([sample]),
             Owner::Nobody => {}
         }
@@ -103,12 +112,12 @@ impl<B: Below> File<B> {
 
     pub fn size_bytes(&self) -> Result<u64, Error> {
         self.note_use();
-        self.strategy().size_bytes(&self.below, self.role)
+        self.strategy().call(|strategy| strategy.size_bytes(&self.below, self.role))
     }
 
     pub fn lock(&self, level: LockLevel) -> Result<(), Error> {
         self.note_use();
-        self.strategy().lock(&self.below, level)?;
+        self.strategy().call(|strategy| strategy.lock(&self.below, level))?;
         if level == LockLevel::Reserved
             && let Some(connection) = self.connection()
         {
@@ -119,11 +128,11 @@ impl<B: Below> File<B> {
 
     pub fn unlock(&self, level: LockLevel) -> Result<(), Error> {
         self.note_use();
-        self.strategy().unlock(&self.below, level)
+        self.strategy().call(|strategy| strategy.unlock(&self.below, level))
     }
 
     pub fn shm_lock(&self, lock: ShmLock) -> Result<(), Error> {
-        self.strategy().shm_lock(&self.below, lock)?;
+        self.strategy().call(|strategy| strategy.shm_lock(&self.below, lock))?;
         if lock.exclusive
             && let Some(connection) = self.connection()
         {
@@ -142,11 +151,11 @@ impl<B: Below> File<B> {
     }
 
     pub fn sector_size(&self) -> i32 {
-        self.strategy().sector_size(&self.below, self.role)
+        self.strategy().call(|strategy| strategy.sector_size(&self.below, self.role))
     }
 
     pub fn device_characteristics(&self) -> DeviceCharacteristics {
-        self.strategy().device_characteristics(&self.below, self.role)
+        self.strategy().call(|strategy| strategy.device_characteristics(&self.below, self.role))
     }
 
     /// `SQLITE_FCNTL_COMMIT_PHASETWO`, after the VFS below has had it.
@@ -179,10 +188,10 @@ impl<B: Below> File<B> {
         }
     }
 
-    fn strategy(&self) -> &dyn Strategy {
+    fn strategy(&self) -> &Chosen {
         match &self.owner {
             Owner::Connection(connection) => connection.strategy(),
-            Owner::Database(_) | Owner::Nobody => &**UNCHANGED,
+            Owner::Database(_) | Owner::Nobody => &UNCHANGED,
         }
     }
 
@@ -195,8 +204,10 @@ impl<B: Below> File<B> {
         tally.of(self.role)
     }
 
+    #[inline]
     fn count(&self, which: impl Fn(&Counters) -> &AtomicU64, n: u64) {
-        add(which(self.counters()), n);
+        let counter = which(self.counters());
+        if self.counts_alone { add_alone(counter, n) } else { add(counter, n) }
     }
 }
 
@@ -204,7 +215,10 @@ impl<B: Below> File<B> {
 pub fn deleted(path: &str) {
     let Some((role, _)) = Role::of_side_file(path) else { return };
     match Owner::of_side_file(role, Some(path)) {
-        Owner::Connection(connection) => add(&connection.tally().of(role).deletes, 1),
+        Owner::Connection(connection) => {
+            add(&connection.tally().of(role).deletes, 1);
+            connection.commit().goes_on();
+        }
         Owner::Database(database) => add(&database.closed().of(role).deletes, 1),
         Owner::Nobody => {}
     }

@@ -10,7 +10,7 @@ pub fn answer(connection: &Connection, name: &str, value: Option<&str>) -> Optio
     let name = name.to_ascii_lowercase();
     let word = name.strip_prefix("oneflush_")?;
     Some(match (word, value) {
-        ("strategy", None) => Ok(connection.strategy().kind().name().to_owned()),
+        ("strategy", None) => Ok(connection.strategy().call(|strategy| strategy.kind()).name().to_owned()),
         ("stats", None) => Ok(connection.stats_json()),
         ("strategy", Some(_)) => Err(format!(
             "PRAGMA oneflush_strategy only tells; to choose, reopen {} with strategy=NAME in its URI",

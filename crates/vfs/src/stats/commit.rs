@@ -13,7 +13,7 @@
 //!
 //! The latency of a commit is therefore the time from the first journal sync or database write (rollback modes) or the
 //! first frame (WAL) to `COMMIT_PHASETWO`, which SQLite sends after the journal is gone or the WAL's write lock is
-//! released. Work between `BEGIN` and `COMMIT` is outside, except WAL frames that spilled early. A checkpoint, known by
+//! released; where a sync is the last that is done to a file, to that sync's end. Work between `BEGIN` and `COMMIT` is outside, except WAL frames that spilled early. A checkpoint, known by
 //! its lock (or, where no WAL index is shared, by `SQLITE_FCNTL_CKPT_START` and `_DONE`), belongs to no commit. In
 //! exclusive locking mode no lock call separates a rolled-back transaction from the next one, which then carries its bytes.
 
@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
 
+use super::add_alone;
 use super::clock::now_ns;
 use crate::role::Role;
 
@@ -35,6 +36,9 @@ pub struct CommitTracker {
     syncs: AtomicU64,
     /// Nanoseconds of [`now_ns`]; 0 while the commit has not begun.
     commit_began_ns: AtomicU64,
+    /// When the last sync ended, 0 if something was done to a file since: spares a look at the clock where a sync is the
+    /// last that a commit does.
+    sync_ended_ns: AtomicU64,
     checkpoint_locked: AtomicBool,
     checkpoint_announced: AtomicBool,
 }
@@ -57,7 +61,8 @@ impl CommitTracker {
         if self.is_outside(role) {
             return;
         }
-        bump(&self.bytes, len_bytes as u64);
+        add_alone(&self.bytes, len_bytes as u64);
+        self.goes_on();
         match role {
             Role::RollbackJournal if len_bytes >= PAGE_BYTES_MIN => self.commit_began_ns.store(0, Relaxed),
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
@@ -70,8 +75,18 @@ impl CommitTracker {
         if self.is_outside(role) {
             return;
         }
-        bump(&self.syncs, 1);
+        add_alone(&self.syncs, 1);
         self.commit_begins(|| now_ns);
+    }
+
+    /// That sync ended.
+    pub fn synced(&self, now_ns: u64) {
+        self.sync_ended_ns.store(now_ns, Relaxed);
+    }
+
+    /// Something else than a sync was done to a file.
+    pub fn goes_on(&self) {
+        self.sync_ended_ns.store(0, Relaxed);
     }
 
     pub fn checkpoint_lock(&self, held: bool) {
@@ -87,11 +102,13 @@ impl CommitTracker {
         let bytes = self.bytes.load(Relaxed);
         let syncs = self.syncs.load(Relaxed);
         let began_ns = self.commit_began_ns.load(Relaxed);
+        let sync_ended_ns = self.sync_ended_ns.load(Relaxed);
         self.clear();
         if bytes == 0 && syncs == 0 {
             return None;
         }
-        let latency_ns = if began_ns == 0 { 0 } else { now_ns().saturating_sub(began_ns) };
+        let ended_ns = if sync_ended_ns == 0 { now_ns() } else { sync_ended_ns };
+        let latency_ns = if began_ns == 0 { 0 } else { ended_ns.saturating_sub(began_ns) };
         Some(Commit { bytes, syncs, latency_ns })
     }
 
@@ -109,12 +126,8 @@ impl CommitTracker {
         self.bytes.store(0, Relaxed);
         self.syncs.store(0, Relaxed);
         self.commit_began_ns.store(0, Relaxed);
+        self.goes_on();
     }
-}
-
-/// Adds without a locked instruction: only one thread at a time uses a connection.
-fn bump(counter: &AtomicU64, n: u64) {
-    counter.store(counter.load(Relaxed) + n, Relaxed);
 }
 
 #[cfg(test)]

@@ -14,4 +14,4 @@ mod tally;
 pub use commit::CommitTracker;
 pub use report::{Measured, Report};
 pub use samples::{Sample, Samples};
-pub use tally::{Counters, Tally, add};
+pub use tally::{Counters, Tally, add, add_alone};

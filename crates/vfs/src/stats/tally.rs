@@ -42,6 +42,12 @@ pub fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Relaxed);
 }
 
+/// Adds to a counter that only one thread at a time adds to, without a locked instruction.
+#[inline]
+pub fn add_alone(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Relaxed) + n, Relaxed);
+}
+
 /// One set of counters a role.
 #[derive(Default)]
 pub struct Tally([Counters; Role::COUNT]);
