@@ -15,7 +15,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(name = "oneflush", version, about = "Durable SQLite commits for one aligned write and one flush")]
+#[command(
+    name = "oneflush",
+    version,
+    about = "What SQLite commits cost at the device, and a VFS for the SQLite you already use"
+)]
 #[command(arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]

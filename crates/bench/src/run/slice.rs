@@ -25,7 +25,7 @@ use super::error::At;
 use super::latency::Latencies;
 use super::process::WorkerProcess;
 use super::vfs::Io;
-use super::worker::{Gate, WorkerResult, run_worker};
+use super::worker::{Arrival, Gate, WorkerResult, run_worker};
 use super::{Plan, RunError, Workers};
 use crate::mode::{Mode, Strategy};
 use crate::observe::{Class, Counts, Observer, Source};
@@ -148,7 +148,8 @@ impl Slice<'_> {
     ) -> Result<(Measured, Option<Counts>), RunError> {
         let gate = Gate::default();
         std::thread::scope(|scope| {
-            let threads: Vec<_> = specs.iter().map(|spec| scope.spawn(|| run_worker(spec, &gate))).collect();
+            let threads: Vec<_> =
+                specs.iter().map(|spec| scope.spawn(|| run_worker(spec, &Arrival::new(&gate)))).collect();
             let ready = gate.wait_for(specs.len() as u32);
             let begun = if ready { self.begin(holders, at) } else { Ok(Before::default()) };
             gate.open(ready && begun.is_ok());

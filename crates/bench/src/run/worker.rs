@@ -4,6 +4,7 @@
 //! open, prepare ── arrive ──▶ (all have arrived: the measurement begins) ── go ──▶ transactions ──▶ result
 //! ```
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -137,13 +138,38 @@ impl Gate {
     }
 }
 
-impl Start for Gate {
-    fn arrive(&self, ready: bool) -> bool {
-        let mut state = self.lock();
+/// One worker's way to the gate. A worker that panics before it gets there counts as failed, and nobody waits for it.
+pub struct Arrival<'a> {
+    gate: &'a Gate,
+    arrived: Cell<bool>,
+}
+
+impl<'a> Arrival<'a> {
+    pub fn new(gate: &'a Gate) -> Arrival<'a> {
+        Arrival { gate, arrived: Cell::new(false) }
+    }
+
+    fn note(&self, ready: bool) -> MutexGuard<'a, GateState> {
+        self.arrived.set(true);
+        let mut state = self.gate.lock();
         state.arrived += 1;
         state.failed |= !ready;
-        self.changed.notify_all();
-        let state = self.changed.wait_while(state, |state| state.go.is_none());
+        self.gate.changed.notify_all();
+        state
+    }
+}
+
+impl Drop for Arrival<'_> {
+    fn drop(&mut self) {
+        if !self.arrived.get() {
+            drop(self.note(false));
+        }
+    }
+}
+
+impl Start for Arrival<'_> {
+    fn arrive(&self, ready: bool) -> bool {
+        let state = self.gate.changed.wait_while(self.note(ready), |state| state.go.is_none());
         state.unwrap_or_else(PoisonError::into_inner).go == Some(true)
     }
 
@@ -153,5 +179,26 @@ impl Start for Gate {
 
     fn has_own_process(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_panics_on_its_way_does_not_keep_the_others_waiting() {
+        let gate = Gate::default();
+        std::thread::scope(|scope| {
+            let good = scope.spawn(|| Arrival::new(&gate).arrive(true));
+            let bad = scope.spawn(|| {
+                let _arrival = Arrival::new(&gate);
+                std::panic::resume_unwind(Box::new("on purpose"));
+            });
+            assert!(!gate.wait_for(2));
+            gate.open(false);
+            assert!(!good.join().unwrap());
+            assert!(bad.join().is_err());
+        });
     }
 }
