@@ -28,17 +28,10 @@ toolchain() {
 
 # package NAME CHECK…: installs a Debian package unless the check succeeds.
 package() {
-    local name=$1 root=()
+    local name=$1
     shift
     "$@" >/dev/null 2>&1 && return
-    command -v apt-get >/dev/null || fail "needs what Debian calls $name, and there is no apt-get"
-    [ "$(id -u)" -eq 0 ] || root=(sudo -n)
-    local install=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$name")
-    "${install[@]}" >/dev/null 2>&1 || {
-        # The lists of packages may be missing or old.
-        "${root[@]}" apt-get update -qq >/dev/null || fail "needs $name, and apt-get update failed"
-        "${install[@]}" >/dev/null || fail "needs $name, and apt-get could not install it"
-    }
+    "$CLIENT_FOLDER/../../scripts/need" "$name" || fail "needs $name"
     "$@" >/dev/null || fail "needs $name, and it is installed, but \`$*\` still fails"
 }
 
