@@ -149,6 +149,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     print!("{}", render(options, &report));
     if let Some(path) = &options.plot {
         plot::write(&report, path).map_err(Failure::failed)?;
+        eprintln!("plot: {}", path.display());
     }
     Ok(())
 }
