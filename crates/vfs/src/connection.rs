@@ -3,9 +3,9 @@
 //! A [`Connection`] is one main database file that SQLite has open, together with its journal, WAL and temporary files. A
 //! [`Database`] is what all connections to one path share; it lives as long as one of them does.
 //!
-//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. A lock or control call on a main database
-//! file therefore leaves a note in its thread, and a side file belongs to the connection that this thread used last
-//! if the name fits: SQLite asks the main file something (`xLock`, `SQLITE_FCNTL_HAS_MOVED`) right before it opens one.
+//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. A lock or control call on a
+//! main database file therefore leaves a note in its thread, and a side file belongs to the connection that this thread
+//! used last if the name fits: SQLite asks the main file something (`xLock`, `SQLITE_FCNTL_HAS_MOVED`) right before it opens one.
 //! Temporary files have no name and follow the same note.
 
 use std::cell::{Cell, RefCell};

@@ -211,7 +211,7 @@ impl<B: Below> File<B> {
     }
 }
 
-/// SQLite deletes the side file `path`; `existed` is false if there was none.
+/// SQLite has deleted the file `path`. Super-journals, which belong to several databases, are not counted.
 pub fn deleted(path: &str) {
     let Some((role, _)) = Role::of_side_file(path) else { return };
     match Owner::of_side_file(role, Some(path)) {

@@ -128,7 +128,7 @@ unsafe extern "C" fn x_open(
         unsafe { (*open).methods = std::ptr::null() };
         // SAFETY: "zFilename is NULL or a full pathname", and it stays as long as the file is open.
         let path = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy());
-        let role = role(flags);
+        let role = if name.is_null() { Role::Temp } else { role(flags) };
         // The options are checked first: an open that is refused must not have created anything.
         let options = match role {
             // SAFETY: the name and the flags belong together.
@@ -182,7 +182,7 @@ fn role(flags: c_int) -> Role {
 /// `name` and `flags` are those of one call of `xOpen`.
 unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c_int) -> Result<Options, Error> {
     let defaults = shim.defaults.read().unwrap_or_else(PoisonError::into_inner).clone();
-    if flags & sqlite::SQLITE_OPEN_URI == 0 || name.is_null() {
+    if flags & sqlite::SQLITE_OPEN_URI == 0 {
         return Ok(defaults);
     }
     let parameter = |parameter: &str| {

@@ -13,9 +13,10 @@
 //!
 //! The latency of a commit is therefore the time from the first journal sync or database write (rollback modes) or the
 //! first frame (WAL) to `COMMIT_PHASETWO`, which SQLite sends after the journal is gone or the WAL's write lock is
-//! released; where a sync is the last that is done to a file, to that sync's end. Work between `BEGIN` and `COMMIT` is outside, except WAL frames that spilled early. A checkpoint, known by
-//! its lock (or, where no WAL index is shared, by `SQLITE_FCNTL_CKPT_START` and `_DONE`), belongs to no commit. In
-//! exclusive locking mode no lock call separates a rolled-back transaction from the next one, which then carries its bytes.
+//! released; where a sync is the last that is done to a file, to that sync's end. Work between `BEGIN` and `COMMIT` is
+//! outside, except WAL frames that spilled early. A checkpoint, known by its lock (or, where no WAL index is shared, by
+//! `SQLITE_FCNTL_CKPT_START` and `_DONE`), belongs to no commit. In exclusive locking mode no lock call separates a
+//! rolled-back transaction from the next one, which then carries its bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
