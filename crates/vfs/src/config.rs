@@ -21,6 +21,9 @@ pub enum StrategyKind {
     Stock,
 }
 
+/// The words that choose a strategy, for messages.
+const STRATEGIES: &str = "auto, stock";
+
 impl StrategyKind {
     pub const ALL: [StrategyKind; 1] = [StrategyKind::Stock];
 
@@ -48,7 +51,7 @@ impl FromStr for StrategyKind {
         StrategyKind::ALL
             .into_iter()
             .find(|kind| word.eq_ignore_ascii_case(kind.name()))
-            .ok_or_else(|| OptionError::value(Source::Caller("strategy"), word, "auto, stock"))
+            .ok_or_else(|| OptionError::value(Source::Caller("strategy"), word, STRATEGIES))
     }
 }
 
@@ -150,7 +153,7 @@ impl Options {
 
     fn with(mut self, given: impl Fn(usize) -> Option<(Source, String)>) -> Result<Options, OptionError> {
         if let Some((source, word)) = given(0) {
-            self.strategy = word.parse().map_err(|_| OptionError::value(source, &word, "auto, stock"))?;
+            self.strategy = word.parse().map_err(|_| OptionError::value(source, &word, STRATEGIES))?;
         }
         if let Some((source, word)) = given(1) {
             self.durability = match word.to_ascii_lowercase().as_str() {
