@@ -45,7 +45,9 @@ sqlite-suite:
 
 ## bench: the comparison that docs/results/ keeps
 bench: build
-	$(RELEASE)/oneflush bench --rounds 5
+	mkdir -p build
+	$(RELEASE)/oneflush bench --rounds 5 --markdown --plot docs/results/ext4-journal-modes.svg > build/bench.md
+	mv build/bench.md docs/results/ext4-journal-modes.md
 
 ## clean: removes all that the other commands made
 clean:

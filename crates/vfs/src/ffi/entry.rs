@@ -20,8 +20,6 @@ pub enum RegisterError {
     NoVfs,
     #[error("SQLite refused to register the VFS: code {0}")]
     Refused(c_int),
-    #[error("the host's SQLite passed an API table without the functions that Oneflush needs")]
-    Table,
 }
 
 /// Registers the VFS `oneflush` over the default VFS of the SQLite that this program links, with the options of the
