@@ -132,8 +132,8 @@ fn ext4_agrees_with_the_reference_and_the_split_with_the_maw_paper() {
         ("delete", 400, 64.7, 0.10, 8.9, 4.0, Some(32.0)),
         ("truncate", 400, 76.8, 0.10, 10.9, 6.0, Some(32.0)),
         ("persist", 400, 48.7, 0.10, 12.9, 6.0, Some(36.0)),
-        // A fresh file, of which half the transactions extend the WAL: the first checkpoint comes after about 490. Where the
-        // file ends up in more than 4 extents, each extension journals a block of its extent tree as well: 22, 24 or 26 KB.
+        // A fresh file, of which half the transactions extend the WAL: the first checkpoint comes after about 490. Runs
+        // give 22, 24 or 26 KB; a file in more than 4 extents, whose extent block is journaled as well, is the likely reason.
         ("wal-growing", 1000, 24.0, 0.15, 2.5, 1.5, None),
         ("wal", 3000, 12.4, 0.10, 2.0, 1.0, None),
     ];

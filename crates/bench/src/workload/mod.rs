@@ -30,7 +30,7 @@ use crate::run::database::{self, DatabaseError};
 /// A growing WAL is measured over a database's first transactions. Two frames each and an automatic checkpoint at 1,000
 /// frames: the file grows in about the first 490 and is used again in the others, so the figures are a mean of both states.
 /// On ext4 a transaction that extends the file writes 32 to 38 KB (the WAL's allocation costs 5 or 6 blocks of the file system's
-/// journal, depending on whether the file is in more than 4 pieces), one that does not 12.4 KB.
+/// journal; a file in more than 4 pieces, which needs a block for its extents, is the likely reason for the sixth), one that does not 12.4 KB.
 const GROWING_TRANSACTIONS_MAX: u64 = 1000;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
