@@ -10,7 +10,7 @@ use crate::config::OptionError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub c_int);
 
-/// What can go wrong in a call of the VFS. Small, because every call returns one or none: the rare ones are boxed.
+/// What can go wrong in a call of the VFS. In two registers, because every call returns one or none: the rare ones are boxed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The VFS below said so; its code goes to SQLite as it is (`SQLITE_BUSY` and short reads included).
@@ -24,13 +24,13 @@ pub enum Error {
     Argument(Box<BadArgument>),
     /// The VFS below lacks a method that SQLite called nevertheless.
     #[error("the VFS below has no {0}")]
-    Missing(Box<str>),
+    Missing(Box<&'static str>),
     /// A panic was stopped at the callback (invariant 3).
     #[error("internal error in {}: {}", .0.call, .0.message)]
     Panic(Box<Caught>),
 }
 
-const _: () = assert!(size_of::<Result<(), Error>>() <= 24);
+const _: () = assert!(size_of::<Result<(), Error>>() <= 16);
 
 #[derive(Debug)]
 pub struct RefusedOption {
@@ -78,8 +78,8 @@ impl Error {
     }
 
     #[cold]
-    pub fn missing(method: &str) -> Error {
-        Error::Missing(method.into())
+    pub fn missing(method: &'static str) -> Error {
+        Error::Missing(Box::new(method))
     }
 
     #[cold]

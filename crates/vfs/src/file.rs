@@ -51,7 +51,7 @@ impl<B: Below> File<B> {
     pub fn new(role: Role, owner: Owner, below: B) -> File<B> {
         let counts_alone = role.is_durable() && matches!(owner, Owner::Connection(_));
         let file = File { role, counts_alone, owner, below };
-        file.count(|counters| &counters.opens, 1);
+        file.count(|counters| [(&counters.opens, 1)]);
         file
     }
 
@@ -68,14 +68,12 @@ impl<B: Below> File<B> {
     }
 
     pub fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        self.count(|counters| &counters.reads, 1);
-        self.count(|counters| &counters.read_bytes, buffer.len() as u64);
+        self.count(|counters| [(&counters.reads, 1), (&counters.read_bytes, buffer.len() as u64)]);
         self.strategy().call(|strategy| strategy.read(&self.below, self.role, buffer, offset))
     }
 
     pub fn write(&self, data: &[u8], offset: u64) -> Result<(), Error> {
-        self.count(|counters| &counters.writes, 1);
-        self.count(|counters| &counters.write_bytes, data.len() as u64);
+        self.count(|counters| [(&counters.writes, 1), (&counters.write_bytes, data.len() as u64)]);
         if let Some(connection) = self.connection() {
             connection.commit().wrote(self.role, data.len());
         }
@@ -83,7 +81,7 @@ impl<B: Below> File<B> {
     }
 
     pub fn truncate(&self, size_bytes: u64) -> Result<(), Error> {
-        self.count(|counters| &counters.truncates, 1);
+        self.count(|counters| [(&counters.truncates, 1)]);
         if let Some(connection) = self.connection() {
             connection.commit().goes_on();
         }
@@ -91,7 +89,7 @@ impl<B: Below> File<B> {
     }
 
     pub fn sync(&self, request: SyncRequest) -> Result<(), Error> {
-        self.count(|counters| &counters.syncs, 1);
+        self.count(|counters| [(&counters.syncs, 1)]);
         let began_ns = clock::now_ns();
         if let Some(connection) = self.connection() {
             connection.commit().syncs(self.role, began_ns);
@@ -147,7 +145,7 @@ impl<B: Below> File<B> {
     }
 
     pub fn mapped_read(&self) {
-        self.count(|counters| &counters.mapped_reads, 1);
+        self.count(|counters| [(&counters.mapped_reads, 1)]);
     }
 
     pub fn sector_size(&self) -> i32 {
@@ -195,19 +193,30 @@ impl<B: Below> File<B> {
         }
     }
 
-    fn counters(&self) -> &Counters {
+    #[inline]
+    fn count<const N: usize>(&self, increments: impl FnOnce(&Counters) -> [(&AtomicU64, u64); N]) {
+        match &self.owner {
+            Owner::Connection(connection) if self.counts_alone => {
+                for (counter, n) in increments(connection.tally().of(self.role)) {
+                    add_alone(counter, n);
+                }
+            }
+            _ => self.count_shared(increments),
+        }
+    }
+
+    /// Out of the way of the files that commits go through.
+    #[cold]
+    #[inline(never)]
+    fn count_shared<const N: usize>(&self, increments: impl FnOnce(&Counters) -> [(&AtomicU64, u64); N]) {
         let tally = match &self.owner {
             Owner::Connection(connection) => connection.tally(),
             Owner::Database(database) => database.closed(),
             Owner::Nobody => &NOWHERE,
         };
-        tally.of(self.role)
-    }
-
-    #[inline]
-    fn count(&self, which: impl Fn(&Counters) -> &AtomicU64, n: u64) {
-        let counter = which(self.counters());
-        if self.counts_alone { add_alone(counter, n) } else { add(counter, n) }
+        for (counter, n) in increments(tally.of(self.role)) {
+            add(counter, n);
+        }
     }
 }
 

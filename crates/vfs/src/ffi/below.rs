@@ -71,46 +71,55 @@ impl BelowFile {
 }
 
 impl Below for BelowFile {
+    #[inline]
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
         let (len, offset) = (to_int(buffer.len())?, to_i64(offset)?);
         check(call!(self, xRead, buffer.as_mut_ptr().cast(), len, offset))
     }
 
+    #[inline]
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
         let (len, offset) = (to_int(data.len())?, to_i64(offset)?);
         check(call!(self, xWrite, data.as_ptr().cast(), len, offset))
     }
 
+    #[inline]
     fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
         check(call!(self, xTruncate, to_i64(size_bytes)?))
     }
 
+    #[inline]
     fn sync(&self, request: SyncRequest) -> Result<(), Code> {
         let kind = if request.full { sqlite::SQLITE_SYNC_FULL } else { sqlite::SQLITE_SYNC_NORMAL };
         let data_only = if request.data_only { sqlite::SQLITE_SYNC_DATAONLY } else { 0 };
         check(call!(self, xSync, kind | data_only))
     }
 
+    #[inline]
     fn size_bytes(&self) -> Result<u64, Code> {
         let mut size_bytes = 0;
         check(call!(self, xFileSize, &mut size_bytes))?;
         u64::try_from(size_bytes).map_err(|_| Code(sqlite::SQLITE_IOERR_FSTAT))
     }
 
+    #[inline]
     fn lock(&self, level: LockLevel) -> Result<(), Code> {
         check(call!(self, xLock, level as c_int))
     }
 
+    #[inline]
     fn unlock(&self, level: LockLevel) -> Result<(), Code> {
         check(call!(self, xUnlock, level as c_int))
     }
 
+    #[inline]
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
         let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
         let kind = if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
         check(call!(self, xShmLock, c_int::from(lock.first), c_int::from(lock.count), action | kind))
     }
 
+    #[inline]
     fn sector_size(&self) -> i32 {
         match self.methods().xSectorSize {
             // SAFETY: the file is open.
@@ -119,6 +128,7 @@ impl Below for BelowFile {
         }
     }
 
+    #[inline]
     fn device_characteristics(&self) -> DeviceCharacteristics {
         DeviceCharacteristics(match self.methods().xDeviceCharacteristics {
             // SAFETY: the file is open.

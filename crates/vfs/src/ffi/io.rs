@@ -174,6 +174,12 @@ unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, resu
 
 unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, argument: *mut c_void) -> c_int {
     let body = |state: &State| {
+        if op == sqlite::SQLITE_FCNTL_COMMIT_PHASETWO {
+            // "sent after a transaction has been committed but before the database is unlocked"
+            let result = check(state.file.below().file_control(op, argument));
+            state.file.commit_phase_two();
+            return result;
+        }
         state.file.note_use();
         if op == sqlite::SQLITE_FCNTL_PRAGMA {
             // SAFETY: "the argument is an array of pointers to strings" of four elements.
@@ -184,8 +190,6 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
         // "SQLITE_NOTFOUND" for an operation that the VFS below does not know is its answer as any other.
         let result = check(state.file.below().file_control(op, argument));
         match op {
-            // "sent after a transaction has been committed but before the database is unlocked"
-            sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => state.file.commit_phase_two(),
             sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true),
             sqlite::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false),
             // "If there are multiple VFS shims in use, then the upper-most returns their name first", slash, the next.
@@ -262,15 +266,16 @@ unsafe extern "C" fn x_shm_map(
     pass_on!("xShmMap", file, xShmMap, region, size, extend, result)
 }
 
+const SHM_SLOTS: u32 = sqlite::SQLITE_SHM_NLOCK as u32;
+
 unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
-    let slot = |value: c_int| match value {
-        0..=sqlite::SQLITE_SHM_NLOCK => Ok(value as u8),
-        _ => Err(Error::argument("xShmLock", value.into())),
-    };
     let body = |state: &State| {
+        if offset as u32 > SHM_SLOTS || n as u32 > SHM_SLOTS {
+            return Err(Error::argument("xShmLock", (offset | n).into()));
+        }
         state.file.shm_lock(ShmLock {
-            first: slot(offset)?,
-            count: slot(n)?,
+            first: offset as u8,
+            count: n as u8,
             acquire: flags & sqlite::SQLITE_SHM_LOCK != 0,
             exclusive: flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
         })

@@ -29,21 +29,36 @@ use api::Api;
 
 /// Runs the body of a callback: its error becomes a code, a panic stops here (invariant 3).
 fn callback(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
-    let error = match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(Ok(())) => return sqlite::SQLITE_OK,
-        Ok(Err(error)) => error,
-        Err(payload) => Error::panic(call, panic_message(payload.as_ref())),
-    };
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => sqlite::SQLITE_OK,
+        // No failure but an everyday answer: busy, a short read, an unknown file control.
+        Ok(Err(Error::Below(code))) => code.0,
+        Ok(Err(error)) => failed(api, error),
+        Err(payload) => failed(api, caught(call, payload)),
+    }
+}
+
+// What seldom runs is kept out of the callbacks, so that they stay small: after a flush, none of them is in a cache.
+
+#[cold]
+#[inline(never)]
+fn failed(api: &Api, error: Error) -> c_int {
     if error.belongs_in_the_log() {
         log(api, &error);
     }
     error.code()
 }
 
+#[cold]
+#[inline(never)]
+fn caught(call: &'static str, payload: Box<dyn Any + Send>) -> Error {
+    Error::panic(call, panic_message(payload.as_ref()))
+}
+
 /// The same for a callback that answers something other than a code; `otherwise` is the answer after a panic.
 fn callback_or<T>(api: &Api, call: &'static str, otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        log(api, &Error::panic(call, panic_message(payload.as_ref())));
+        failed(api, caught(call, payload));
         otherwise
     })
 }

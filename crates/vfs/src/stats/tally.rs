@@ -7,16 +7,18 @@ use crate::role::Role;
 /// Counters of one role. Only the sum over a quiet database is exact; while it is in use a reader may see one counter
 /// a call ahead of another.
 #[derive(Default)]
+#[repr(C, align(64))]
 pub struct Counters {
-    pub opens: AtomicU64,
+    // What a commit or a query counts is on one cache line.
     pub reads: AtomicU64,
     pub read_bytes: AtomicU64,
-    /// Pages that SQLite took from a memory map instead of reading them.
-    pub mapped_reads: AtomicU64,
     pub writes: AtomicU64,
     pub write_bytes: AtomicU64,
     /// Syncs that SQLite asked for. The "unix" VFS adds one of the directory when it syncs a new file first.
     pub syncs: AtomicU64,
+    /// Pages that SQLite took from a memory map instead of reading them.
+    pub mapped_reads: AtomicU64,
+    pub opens: AtomicU64,
     pub truncates: AtomicU64,
     pub deletes: AtomicU64,
 }
