@@ -2,10 +2,13 @@
 //!
 //! | URI parameter | environment variable | values | default |
 //! |---|---|---|---|
-//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock` | `auto` |
+//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain` | `auto` |
 //! | `durability` | `ONEFLUSH_DURABILITY` | `pragma`, `full` | `pragma` |
 //! | `group_commit` | `ONEFLUSH_GROUP_COMMIT` | `on`, `off` | `on` |
 //! | `log_size` | `ONEFLUSH_LOG_SIZE` | bytes, 1 MiB to 1 TiB | 64 MiB |
+//! | `prealloc` | `ONEFLUSH_PREALLOC` | bytes, 0 to 1 GiB | 1 MiB |
+//! | `keep_wal` | `ONEFLUSH_KEEP_WAL` | `on`, `off` | `on` |
+//! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
 //!
 //! `group_commit` and `log_size` permit and bound; a strategy without group commit or log has no use for them.
@@ -19,17 +22,20 @@ use std::str::FromStr;
 pub enum StrategyKind {
     /// SQLite's own calls, counted and otherwise unchanged.
     Stock,
+    /// SQLite's own files, written with fewer flushes (WAL; in the rollback modes it changes nothing).
+    Plain,
 }
 
 /// The words that choose a strategy, for messages.
-const STRATEGIES: &str = "auto, stock";
+const STRATEGIES: &str = "auto, stock, plain";
 
 impl StrategyKind {
-    pub const ALL: [StrategyKind; 1] = [StrategyKind::Stock];
+    pub const ALL: [StrategyKind; 2] = [StrategyKind::Stock, StrategyKind::Plain];
 
     pub fn name(self) -> &'static str {
         match self {
             StrategyKind::Stock => "stock",
+            StrategyKind::Plain => "plain",
         }
     }
 }
@@ -43,10 +49,10 @@ impl fmt::Display for StrategyKind {
 impl FromStr for StrategyKind {
     type Err = OptionError;
 
-    /// `auto` is what never changes the files on disk: `stock`, as long as it is the only strategy.
+    /// `auto` is what leaves plain SQLite files at all times: `plain`, which in the rollback modes does as `stock`.
     fn from_str(word: &str) -> Result<StrategyKind, OptionError> {
         if word.eq_ignore_ascii_case("auto") {
-            return Ok(StrategyKind::Stock);
+            return Ok(StrategyKind::Plain);
         }
         StrategyKind::ALL
             .into_iter()
@@ -121,18 +127,28 @@ pub struct Options {
     pub durability: Durability,
     pub group_commit: bool,
     pub log_size_bytes: u64,
+    /// By how much the WAL is extended ahead; 0: not at all.
+    pub prealloc_bytes: u64,
+    /// Whether the WAL outlives the last close.
+    pub keep_wal: bool,
+    /// Whether automatic checkpoints run in a thread of their own.
+    pub checkpoints_in_background: bool,
 }
 
 const LOG_SIZE_BYTES_MIN: u64 = 1 << 20;
 const LOG_SIZE_BYTES_MAX: u64 = 1 << 40;
+const PREALLOC_BYTES_MAX: u64 = 1 << 30;
 
 impl Default for Options {
     fn default() -> Options {
         Options {
-            strategy: StrategyKind::Stock,
+            strategy: StrategyKind::Plain,
             durability: Durability::Pragma,
             group_commit: true,
             log_size_bytes: 64 << 20,
+            prealloc_bytes: 1 << 20,
+            keep_wal: true,
+            checkpoints_in_background: true,
         }
     }
 }
@@ -140,14 +156,22 @@ impl Default for Options {
 impl Options {
     /// The defaults of this process: `lookup` reads an environment variable.
     pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
-        const NAMES: [&str; 4] =
-            ["ONEFLUSH_STRATEGY", "ONEFLUSH_DURABILITY", "ONEFLUSH_GROUP_COMMIT", "ONEFLUSH_LOG_SIZE"];
+        const NAMES: [&str; 7] = [
+            "ONEFLUSH_STRATEGY",
+            "ONEFLUSH_DURABILITY",
+            "ONEFLUSH_GROUP_COMMIT",
+            "ONEFLUSH_LOG_SIZE",
+            "ONEFLUSH_PREALLOC",
+            "ONEFLUSH_KEEP_WAL",
+            "ONEFLUSH_CHECKPOINTS",
+        ];
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
 
     /// These options as changed by the parameters of one URI: `lookup` reads a parameter.
     pub fn with_uri(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
-        const NAMES: [&str; 4] = ["strategy", "durability", "group_commit", "log_size"];
+        const NAMES: [&str; 7] =
+            ["strategy", "durability", "group_commit", "log_size", "prealloc", "keep_wal", "checkpoints"];
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
 
@@ -173,11 +197,29 @@ impl Options {
                 .filter(|size| (LOG_SIZE_BYTES_MIN..=LOG_SIZE_BYTES_MAX).contains(size))
                 .ok_or_else(|| OptionError::value(source, &word, allowed))?;
         }
+        if let Some((source, word)) = given(4) {
+            let allowed = "a number of bytes from 0 (none) to 1073741824 (1 GiB)";
+            self.prealloc_bytes = word
+                .parse()
+                .ok()
+                .filter(|size| *size <= PREALLOC_BYTES_MAX)
+                .ok_or_else(|| OptionError::value(source, &word, allowed))?;
+        }
+        if let Some((source, word)) = given(5) {
+            self.keep_wal = switch(source, &word)?;
+        }
+        if let Some((source, word)) = given(6) {
+            self.checkpoints_in_background = match word.to_ascii_lowercase().as_str() {
+                "background" => true,
+                "sqlite" => false,
+                _ => return Err(OptionError::value(source, &word, "background, sqlite")),
+            };
+        }
         match (self.strategy, self.durability) {
             (StrategyKind::Stock, Durability::Full) => {
                 Err(OptionError::DurabilityNotPromised { strategy: self.strategy })
             }
-            (StrategyKind::Stock, Durability::Pragma) => Ok(self),
+            (StrategyKind::Stock, Durability::Pragma) | (StrategyKind::Plain, _) => Ok(self),
         }
     }
 }
@@ -209,15 +251,19 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_stock_and_case_does_not_matter() {
-        assert_eq!(uri("strategy", "AUTO").unwrap().strategy, StrategyKind::Stock);
+    fn auto_is_plain_and_case_does_not_matter() {
+        assert_eq!(uri("strategy", "AUTO").unwrap().strategy, StrategyKind::Plain);
         assert_eq!(uri("strategy", "Stock").unwrap().strategy, StrategyKind::Stock);
     }
 
     #[test]
     fn an_unknown_value_is_named_with_its_parameter_and_what_is_allowed() {
         for (name, value, allowed) in [
-            ("strategy", "eager", "auto, stock"),
+            ("strategy", "eager", "auto, stock, plain"),
+            ("prealloc", "1M", "1 GiB"),
+            ("prealloc", "1073741825", "1 GiB"),
+            ("keep_wal", "yes", "on, off"),
+            ("checkpoints", "never", "background, sqlite"),
             ("durability", "maybe", "pragma, full"),
             ("group_commit", "1", "on, off"),
             ("log_size", "12", "1 MiB"),
@@ -249,8 +295,9 @@ mod tests {
 
     #[test]
     fn stock_refuses_a_durability_that_it_cannot_promise() {
+        let stock = Options { strategy: StrategyKind::Stock, ..Options::default() };
         assert_eq!(
-            uri("durability", "full").unwrap_err(),
+            stock.with_uri(|name| (name == "durability").then(|| "full".to_owned())).unwrap_err(),
             OptionError::DurabilityNotPromised { strategy: StrategyKind::Stock }
         );
     }

@@ -3,20 +3,25 @@
 //! A [`Connection`] is one main database file that SQLite has open, together with its journal, WAL and temporary files. A
 //! [`Database`] is what all connections to one path share; it lives as long as one of them does.
 //!
-//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. A lock or control call on a
-//! main database file therefore leaves a note in its thread, and a side file belongs to the connection that this thread
-//! used last if the name fits: SQLite asks the main file something (`xLock`, `SQLITE_FCNTL_HAS_MOVED`) right before it opens one.
-//! Temporary files have no name and follow the same note.
+//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. A lock call (and
+//! `SQLITE_FCNTL_HAS_MOVED`) on a main database file therefore leaves a note in its thread, and a side file belongs to the connection
+//! that this thread used last if the name fits: SQLite makes one of these calls right before it opens one. Temporary files have no
+//! name and follow the same note.
+//!
+//! That is good enough to count by. A strategy that works on the WAL needs to be sure ([`Connection::of_wal`]): SQLite's pager
+//! keeps the names of its database, journal and WAL one behind the other in one allocation, so of all connections to a database
+//! the WAL belongs to the one whose database name lies nearest before the WAL's. Where note and place do not agree, as under a
+//! VFS that makes names of its own, the WAL gets no strategy.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::config::Options;
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, Tally};
-use crate::strategy::{self, Chosen};
+use crate::strategy::{self, Chosen, PlainShared, RunCheckpoint, StrategyReport};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
 
@@ -34,6 +39,10 @@ pub struct Database {
     /// Counters of closed connections, and of side files that no connection could be found for.
     closed: Tally,
     measured: Mutex<Measured>,
+    plain: OnceLock<Arc<PlainShared>>,
+    run_checkpoint: Arc<dyn RunCheckpoint>,
+    /// The process that opened it: a child has to begin anew.
+    process: u32,
 }
 
 impl Database {
@@ -54,9 +63,16 @@ impl Database {
         locked(&DATABASES).get(path).and_then(Weak::upgrade)
     }
 
-    fn find_or_create(path: &str) -> Arc<Database> {
+    /// What the connections with strategy `plain` share.
+    pub(crate) fn plain(&self) -> Arc<PlainShared> {
+        let shared = self.plain.get_or_init(|| Arc::new(PlainShared::new(&self.path, Arc::clone(&self.run_checkpoint))));
+        Arc::clone(shared)
+    }
+
+    fn find_or_create(path: &str, run_checkpoint: &Arc<dyn RunCheckpoint>) -> Arc<Database> {
+        let process = std::process::id();
         let mut databases = locked(&DATABASES);
-        if let Some(database) = databases.get(path).and_then(Weak::upgrade) {
+        if let Some(database) = databases.get(path).and_then(Weak::upgrade).filter(|found| found.process == process) {
             return database;
         }
         let database = Arc::new(Database {
@@ -64,6 +80,9 @@ impl Database {
             connections: Mutex::default(),
             closed: Tally::default(),
             measured: Mutex::default(),
+            plain: OnceLock::new(),
+            run_checkpoint: Arc::clone(run_checkpoint),
+            process,
         });
         databases.insert(path.to_owned(), Arc::downgrade(&database));
         database
@@ -93,15 +112,31 @@ pub struct Connection {
     tally: Tally,
     commit: CommitTracker,
     samples: Samples,
+    /// The address of the database's name in SQLite's pager; never followed.
+    name_address: usize,
+}
+
+/// What opens a main database file.
+pub(crate) struct Opening<'a> {
+    pub path: &'a str,
+    pub name_address: usize,
+    pub options: Options,
+    pub run_checkpoint: &'a Arc<dyn RunCheckpoint>,
+    /// It is the checkpointer that opens it.
+    pub is_checkpointer: bool,
 }
 
 impl Connection {
-    pub(crate) fn open(path: &str, options: Options) -> Arc<Connection> {
+    pub(crate) fn open(opening: Opening<'_>) -> Arc<Connection> {
+        let Opening { path, name_address, options, run_checkpoint, is_checkpointer } = opening;
+        let id = NEXT_ID.fetch_add(1, Relaxed);
+        let database = Database::find_or_create(path, run_checkpoint);
         let connection = Arc::new(Connection {
-            id: NEXT_ID.fetch_add(1, Relaxed),
-            database: Database::find_or_create(path),
-            strategy: strategy::build(&options),
+            id,
+            strategy: strategy::build(id, &options, &database, is_checkpointer),
+            database,
             options,
+            name_address,
             tally: Tally::default(),
             commit: CommitTracker::default(),
             samples: Samples::default(),
@@ -166,11 +201,25 @@ impl Connection {
         if live.len() == 1 { live.pop() } else { None }
     }
 
+    /// The connection that the WAL of this name, opened by this thread now, is sure to belong to.
+    pub(crate) fn of_wal(path: &str, name_address: usize) -> Option<Arc<Connection>> {
+        let noted = Connection::last_used().filter(|last| last.owns(path))?;
+        let before = |connection: &Arc<Connection>| name_address.checked_sub(connection.name_address);
+        let nearest = noted.database.live().into_iter().filter(|one| before(one).is_some()).min_by_key(before)?;
+        Arc::ptr_eq(&nearest, &noted).then_some(noted)
+    }
+
     /// `path` is the database's with `-journal` or `-wal`, or, with SQLite's 8.3 names, with another extension.
     fn owns(&self, path: &str) -> bool {
         let own = self.database.path();
         path.strip_prefix(own).is_some_and(|rest| rest.starts_with('-'))
             || (stem(path) == stem(own) && (path.ends_with(".nal") || path.ends_with(".wal")))
+    }
+
+    /// `PRAGMA oneflush_checkpoint`: a checkpoint by a connection of its own, as the background checkpointer runs it.
+    pub(crate) fn checkpoint_now(&self) -> Result<String, String> {
+        let progress = self.database.plain().checkpoint_now(&self.options)?;
+        serde_json::to_string(&progress).map_err(|error| error.to_string())
     }
 
     /// `PRAGMA oneflush_stats`: one JSON object for the whole database, all connections of this process together.
@@ -185,7 +234,11 @@ impl Connection {
         }
         let (strategy, durability) =
             (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
-        Report::new(&self.database.path, strategy, durability, live.len(), &sum, &measured).to_json()
+        let strategy_report = match &self.strategy {
+            Chosen::Stock(_) => None,
+            Chosen::Plain(plain) => Some(StrategyReport::Plain(plain.shared().report())),
+        };
+        Report::new(&self.database.path, strategy, durability, live.len(), &sum, &measured, strategy_report).to_json()
     }
 }
 
@@ -211,9 +264,43 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strategy::Progress;
+
+    struct NoCheckpoints;
+
+    impl RunCheckpoint for NoCheckpoints {
+        fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
+            Err("no checkpoints here".to_owned())
+        }
+
+        fn warn(&self, _: &str) {}
+    }
 
     fn open(path: &str) -> Arc<Connection> {
-        Connection::open(path, Options::default())
+        open_at(path, 0)
+    }
+
+    fn open_at(path: &str, name_address: usize) -> Arc<Connection> {
+        let run_checkpoint: Arc<dyn RunCheckpoint> = Arc::new(NoCheckpoints);
+        Connection::open(Opening {
+            path,
+            name_address,
+            options: Options::default(),
+            run_checkpoint: &run_checkpoint,
+            is_checkpointer: false,
+        })
+    }
+
+    #[test]
+    fn a_wal_belongs_to_the_connection_whose_name_lies_nearest_before_its_own_and_which_was_used_last() {
+        let (low, high) = (open_at("/wal/a.db", 1000), open_at("/wal/a.db", 5000));
+        low.note_use();
+        assert_eq!(Connection::of_wal("/wal/a.db-wal", 1030).unwrap().id, low.id);
+        assert!(Connection::of_wal("/wal/a.db-wal", 5030).is_none(), "the note says low, the place says high");
+        high.note_use();
+        assert_eq!(Connection::of_wal("/wal/a.db-wal", 5030).unwrap().id, high.id);
+        assert!(Connection::of_wal("/wal/a.db-wal", 900).is_none(), "before all names");
+        assert!(Connection::of_wal("/wal/b.db-wal", 5030).is_none(), "another database");
     }
 
     #[test]

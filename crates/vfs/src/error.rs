@@ -10,6 +10,11 @@ use crate::config::OptionError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub c_int);
 
+impl Code {
+    pub const BUSY: Code = Code(sqlite::SQLITE_BUSY);
+    pub const LOCKED: Code = Code(sqlite::SQLITE_LOCKED);
+}
+
 /// What can go wrong in a call of the VFS. In two registers, because every call returns one or none: the rare ones are boxed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

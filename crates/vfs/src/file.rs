@@ -7,7 +7,7 @@ use crate::connection::{Connection, Database};
 use crate::error::Error;
 use crate::role::Role;
 use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
-use crate::strategy::{Below, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest};
+use crate::strategy::{Below, BusyHandler, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest};
 
 /// Where files count that belong to no known database; nobody reads it.
 static NOWHERE: LazyLock<Tally> = LazyLock::new(Tally::default);
@@ -33,8 +33,25 @@ pub enum Owner {
 }
 
 impl Owner {
-    /// The owner of a file that is no main database; `path` is None for a temporary file.
-    pub fn of_side_file(role: Role, path: Option<&str>) -> Owner {
+    /// The owner of a file that is being opened and is no main database; `path` is None for a temporary file.
+    pub fn of_opened(role: Role, path: Option<&str>, name_address: usize) -> Owner {
+        match (role, path) {
+            // A WAL has a strategy, so it goes to the connection that it is sure to belong to or to none.
+            (Role::Wal, Some(path)) => match Connection::of_wal(path, name_address) {
+                Some(connection) => Owner::Connection(connection),
+                None => Owner::of_database(path),
+            },
+            _ => Owner::of_side_file(role, path),
+        }
+    }
+
+    fn of_database(path: &str) -> Owner {
+        let database = Role::of_side_file(path).and_then(|(_, path)| Database::find(path));
+        database.map_or(Owner::Nobody, Owner::Database)
+    }
+
+    /// The owner of a file that is no main database, as far as its counts go.
+    fn of_side_file(role: Role, path: Option<&str>) -> Owner {
         let connection = match (role, path) {
             (Role::RollbackJournal | Role::Wal, Some(path)) => Connection::of_side_file(path),
             _ => Connection::last_used(),
@@ -42,8 +59,7 @@ impl Owner {
         if let Some(connection) = connection {
             return Owner::Connection(connection);
         }
-        let database = path.and_then(Role::of_side_file).and_then(|(_, path)| Database::find(path));
-        database.map_or(Owner::Nobody, Owner::Database)
+        path.map_or(Owner::Nobody, Owner::of_database)
     }
 }
 
@@ -109,7 +125,6 @@ impl<B: Below> File<B> {
     }
 
     pub fn size_bytes(&self) -> Result<u64, Error> {
-        self.note_use();
         self.strategy().call(|strategy| strategy.size_bytes(&self.below, self.role))
     }
 
@@ -125,11 +140,13 @@ impl<B: Below> File<B> {
     }
 
     pub fn unlock(&self, level: LockLevel) -> Result<(), Error> {
-        self.note_use();
         self.strategy().call(|strategy| strategy.unlock(&self.below, level))
     }
 
     pub fn shm_lock(&self, lock: ShmLock) -> Result<(), Error> {
+        if lock.acquire {
+            self.note_use();
+        }
         self.strategy().call(|strategy| strategy.shm_lock(&self.below, lock))?;
         if lock.exclusive
             && let Some(connection) = self.connection()
@@ -156,13 +173,15 @@ impl<B: Below> File<B> {
         self.strategy().call(|strategy| strategy.device_characteristics(&self.below, self.role))
     }
 
-    /// `SQLITE_FCNTL_COMMIT_PHASETWO`, after the VFS below has had it.
-    pub fn commit_phase_two(&self) {
+    /// `SQLITE_FCNTL_COMMIT_PHASETWO`, after the VFS below has had it. An error fails the commit.
+    pub fn commit_phase_two(&self) -> Result<(), Error> {
+        self.strategy().call(|strategy| strategy.commit_phase_two())?;
         if let Some(connection) = self.connection()
             && let Some(commit) = connection.commit().committed()
         {
             connection.note_sample(Sample::Commit(commit));
         }
+        Ok(())
     }
 
     /// `SQLITE_FCNTL_CKPT_START` and `SQLITE_FCNTL_CKPT_DONE`.
@@ -170,6 +189,47 @@ impl<B: Below> File<B> {
         if let Some(connection) = self.connection() {
             connection.commit().checkpoint_announced(running);
         }
+        self.strategy().call(|strategy| strategy.checkpoint_announced(running));
+    }
+
+    /// `SQLITE_FCNTL_PRAGMA`.
+    pub fn asked_by_pragma(&self) {
+        self.strategy().call(|strategy| strategy.asked_by_pragma());
+    }
+
+    /// `SQLITE_FCNTL_BUSYHANDLER`.
+    pub fn busy_handler(&self, handler: Arc<dyn BusyHandler>) {
+        self.strategy().call(|strategy| strategy.busy_handler(handler));
+    }
+
+    /// The file was opened: its strategy may use it from now on, until [`File::closing`].
+    pub fn opened(&self)
+    where
+        B: Clone + 'static,
+    {
+        match self.role {
+            Role::Db => self.strategy().call(|strategy| strategy.opened(Box::new(self.below.clone()))),
+            Role::Wal => self.strategy().call(|strategy| strategy.opened_wal(Box::new(self.below.clone()))),
+            Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
+        }
+    }
+
+    pub fn closing(&self) {
+        match self.role {
+            Role::Db => self.strategy().call(|strategy| strategy.closing()),
+            Role::Wal => self.strategy().call(|strategy| strategy.closing_wal()),
+            Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
+        }
+    }
+
+    /// True if this is a main database file whose WAL is to outlive the last close.
+    pub fn keeps_wal(&self) -> bool {
+        self.role == Role::Db && self.strategy().call(|strategy| strategy.keeps_wal())
+    }
+
+    /// SQLite asked whether the WAL is to be kept, and the answer was yes.
+    pub fn wal_is_kept(&self) {
+        self.strategy().call(|strategy| strategy.wal_is_kept());
     }
 
     /// Leaves the note by which side files find their connection.

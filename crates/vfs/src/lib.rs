@@ -30,6 +30,7 @@ mod pragma;
 mod role;
 mod stats;
 mod strategy;
+mod sync;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};

@@ -38,7 +38,7 @@ fn a_refused_option_is_logged_with_its_name_value_and_choices_and_creates_no_fil
     for (at, (parameters, words)) in [
         ("&strategy=eagre", ["strategy", "\"eagre\"", "auto, stock"]),
         ("&durability=half", ["durability", "\"half\"", "pragma, full"]),
-        ("&durability=full", ["durability=full", "stock", "PRAGMA synchronous"]),
+        ("&strategy=stock&durability=full", ["durability=full", "stock", "PRAGMA synchronous"]),
         ("&group_commit=maybe", ["group_commit", "\"maybe\"", "on, off"]),
         ("&log_size=big", ["log_size", "\"big\"", "1 MiB"]),
     ]
@@ -66,7 +66,13 @@ fn every_allowed_value_opens() {
         "",
         "&strategy=auto",
         "&strategy=stock",
+        "&strategy=plain",
         "&durability=pragma",
+        "&durability=full",
+        "&prealloc=0",
+        "&prealloc=65536",
+        "&keep_wal=off",
+        "&checkpoints=sqlite",
         "&group_commit=on",
         "&group_commit=off",
         "&log_size=1048576",

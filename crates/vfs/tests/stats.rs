@@ -9,7 +9,7 @@ use tempfile::TempDir;
 fn open(path: &Path) -> Connection {
     oneflush_vfs::register().unwrap();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(format!("file:{}?vfs=oneflush", path.display()), flags).unwrap()
+    Connection::open_with_flags(format!("file:{}?vfs=oneflush&strategy=stock", path.display()), flags).unwrap()
 }
 
 fn database() -> (TempDir, Connection) {

@@ -22,7 +22,23 @@ pub struct Api {
     uri_parameter: unsafe extern "C" fn(sqlite::sqlite3_filename, *const c_char) -> *const c_char,
     vfs_find: unsafe extern "C" fn(*const c_char) -> *mut sqlite::sqlite3_vfs,
     vfs_register: unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, c_int) -> c_int,
+    // For connections of our own (`checkpoint.rs`).
+    pub(super) open_v2:
+        unsafe extern "C" fn(*const c_char, *mut *mut sqlite::sqlite3, c_int, *const c_char) -> c_int,
+    pub(super) close: unsafe extern "C" fn(*mut sqlite::sqlite3) -> c_int,
+    pub(super) errmsg: unsafe extern "C" fn(*mut sqlite::sqlite3) -> *const c_char,
+    pub(super) exec: Exec,
+    pub(super) wal_checkpoint_v2:
+        unsafe extern "C" fn(*mut sqlite::sqlite3, *const c_char, c_int, *mut c_int, *mut c_int) -> c_int,
 }
+
+type Exec = unsafe extern "C" fn(
+    *mut sqlite::sqlite3,
+    *const c_char,
+    sqlite::sqlite3_callback,
+    *mut c_void,
+    *mut *mut c_char,
+) -> c_int;
 
 #[cfg(not(feature = "loadable"))]
 pub fn linked() -> Api {
@@ -34,6 +50,11 @@ pub fn linked() -> Api {
         uri_parameter: sqlite::sqlite3_uri_parameter,
         vfs_find: sqlite::sqlite3_vfs_find,
         vfs_register: sqlite::sqlite3_vfs_register,
+        open_v2: sqlite::sqlite3_open_v2,
+        close: sqlite::sqlite3_close,
+        errmsg: sqlite::sqlite3_errmsg,
+        exec: sqlite::sqlite3_exec,
+        wal_checkpoint_v2: sqlite::sqlite3_wal_checkpoint_v2,
     }
 }
 
@@ -54,6 +75,11 @@ pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<Ap
             uri_parameter: (*routines).uri_parameter?,
             vfs_find: (*routines).vfs_find?,
             vfs_register: (*routines).vfs_register?,
+            open_v2: (*routines).open_v2?,
+            close: (*routines).close?,
+            errmsg: (*routines).errmsg?,
+            exec: (*routines).exec?,
+            wal_checkpoint_v2: (*routines).wal_checkpoint_v2?,
         })
     }
 }

@@ -9,6 +9,7 @@ use libsqlite3_sys as sqlite;
 
 use super::api::Api;
 use super::below::BelowFile;
+use super::busy;
 use super::{callback, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
@@ -88,7 +89,10 @@ unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
         (*open).methods = std::ptr::null();
         (*open).state.assume_init_read()
     };
-    callback(state.api, "xClose", || check(state.file.below().close()))
+    callback(state.api, "xClose", || {
+        state.file.closing();
+        check(state.file.below().close())
+    })
 }
 
 unsafe extern "C" fn x_read(
@@ -177,19 +181,34 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
         if op == sqlite::SQLITE_FCNTL_COMMIT_PHASETWO {
             // "sent after a transaction has been committed but before the database is unlocked"
             let result = check(state.file.below().file_control(op, argument));
-            state.file.commit_phase_two();
+            state.file.commit_phase_two()?;
             return result;
         }
-        state.file.note_use();
+        if op == sqlite::SQLITE_FCNTL_HAS_MOVED {
+            state.file.note_use();
+        }
         if op == sqlite::SQLITE_FCNTL_PRAGMA {
+            state.file.asked_by_pragma();
             // SAFETY: "the argument is an array of pointers to strings" of four elements.
             if let Some(result) = unsafe { answer_pragma(state, argument.cast()) } {
                 return result;
             }
         }
+        // "This op code queries or sets the persistent WAL setting … a negative value queries". Only the query is told to the
+        // strategy: SQLite makes it at the end of a close.
+        // SAFETY: the argument is an `int*`.
+        let asks_for_wal = op == sqlite::SQLITE_FCNTL_PERSIST_WAL && unsafe { *argument.cast::<c_int>() } < 0;
         // "SQLITE_NOTFOUND" for an operation that the VFS below does not know is its answer as any other.
         let result = check(state.file.below().file_control(op, argument));
         match op {
+            sqlite::SQLITE_FCNTL_BUSYHANDLER => {
+                // SAFETY: "an array of two (void *) values", the handler and its argument, valid as long as the file is open.
+                state.file.busy_handler(unsafe { busy::Handler::new(argument.cast()) });
+            }
+            // SAFETY: as above; the VFS below has answered there.
+            sqlite::SQLITE_FCNTL_PERSIST_WAL if asks_for_wal && unsafe { *argument.cast::<c_int>() } == 1 => {
+                state.file.wal_is_kept();
+            }
             sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true),
             sqlite::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false),
             // "If there are multiple VFS shims in use, then the upper-most returns their name first", slash, the next.

@@ -6,10 +6,14 @@
 //! | `vfs.rs` | `sqlite3_vfs`: our methods, and those of the VFS below |
 //! | `io.rs` | `sqlite3_io_methods`: our methods |
 //! | `below.rs` | `sqlite3_io_methods` of the VFS below, as the trait `Below` |
+//! | `busy.rs` | the busy handler of a connection, as the trait `BusyHandler` |
+//! | `checkpoint.rs` | a checkpoint by a connection of our own, as the trait `RunCheckpoint` |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 
 mod api;
 mod below;
+mod busy;
+mod checkpoint;
 mod entry;
 mod io;
 mod vfs;

@@ -2,19 +2,21 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use libsqlite3_sys as sqlite;
 
 use super::api::Api;
 use super::below::BelowFile;
-use super::callback;
+use super::checkpoint::{self, Checkpoints};
+use super::{callback, callback_or};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use crate::config::Options;
-use crate::connection::Connection;
+use crate::connection::{Connection, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
+use crate::strategy::{self, RunCheckpoint};
 
 /// What `pAppData` points to: our VFS in one SQLite.
 pub struct Shim {
@@ -22,6 +24,7 @@ pub struct Shim {
     below: *mut sqlite::sqlite3_vfs,
     /// Options of the environment, under the URI parameters of an open.
     defaults: RwLock<Options>,
+    run_checkpoint: Arc<dyn RunCheckpoint>,
     /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
     vfs: *mut sqlite::sqlite3_vfs,
 }
@@ -49,7 +52,13 @@ impl Shim {
             return None;
         }
         let shim =
-            Box::into_raw(Box::new(Shim { api, below, defaults: RwLock::new(options), vfs: std::ptr::null_mut() }));
+            Box::into_raw(Box::new(Shim {
+                api,
+                below,
+                defaults: RwLock::new(options),
+                run_checkpoint: Arc::new(Checkpoints { api }),
+                vfs: std::ptr::null_mut(),
+            }));
         // SAFETY: SQLite never frees or changes a registered VFS other than its pNext; the shim has just been made and
         // nobody else knows it yet.
         let shim: &'static Shim = unsafe {
@@ -130,9 +139,12 @@ unsafe extern "C" fn x_open(
         let path = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy());
         let role = if name.is_null() { Role::Temp } else { role(flags) };
         // The options are checked first: an open that is refused must not have created anything.
-        let options = match role {
+        let of_checkpointer = if role == Role::Db { checkpoint::take_options() } else { None };
+        let is_checkpointer = of_checkpointer.is_some();
+        let options = match (role, of_checkpointer) {
+            (Role::Db, Some(options)) => Some(options),
             // SAFETY: the name and the flags belong together.
-            Role::Db => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
+            (Role::Db, None) => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
             _ => None,
         };
         // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile` asked for; it gets SQLite's
@@ -152,11 +164,22 @@ unsafe extern "C" fn x_open(
             BelowFile::new(below)
         };
         let owner = match (options, path.as_deref()) {
-            (Some(options), Some(path)) => Owner::Connection(Connection::open(path, options)),
-            (_, path) => Owner::of_side_file(role, path),
+            (Some(options), Some(path)) => Owner::Connection(Connection::open(Opening {
+                path,
+                name_address: name.addr(),
+                options,
+                run_checkpoint: &shim.run_checkpoint,
+                is_checkpointer,
+            })),
+            (_, path) => Owner::of_opened(role, path, name.addr()),
         };
         let file = File::new(role, owner, below);
         file.note_use();
+        file.opened();
+        if file.keeps_wal() {
+            let mut keep: c_int = 1;
+            below.file_control(sqlite::SQLITE_FCNTL_PERSIST_WAL, (&raw mut keep).cast());
+        }
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
             (*open).state = MaybeUninit::new(State { api: &shim.api, file });
@@ -232,6 +255,17 @@ macro_rules! pass_on {
     };
 }
 
+unsafe extern "C" fn x_sleep(vfs: *mut sqlite::sqlite3_vfs, microseconds: c_int) -> c_int {
+    // SAFETY: `vfs` is ours.
+    let shim = unsafe { shim_of(vfs) };
+    let asleep = || strategy::sleep(u64::try_from(microseconds).unwrap_or(0));
+    if callback_or(&shim.api, "xSleep", false, asleep) {
+        return microseconds;
+    }
+    // SAFETY: the VFS below lives for ever; it has the method, or ours would not be there (`vfs_over`).
+    unsafe { (*shim.below).xSleep.map_or(0, |method| method(shim.below, microseconds)) }
+}
+
 type Symbol = unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, *mut c_void, *const c_char);
 
 pass_on!(x_access, xAccess, (name: *const c_char, flags: c_int, result: *mut c_int) -> c_int, sqlite::SQLITE_IOERR_ACCESS);
@@ -241,7 +275,6 @@ pass_on!(x_dl_error, xDlError, (len: c_int, message: *mut c_char) -> (), ());
 pass_on!(x_dl_sym, xDlSym, (library: *mut c_void, symbol: *const c_char) -> Option<Symbol>, None);
 pass_on!(x_dl_close, xDlClose, (library: *mut c_void) -> (), ());
 pass_on!(x_randomness, xRandomness, (len: c_int, out: *mut c_char) -> c_int, 0);
-pass_on!(x_sleep, xSleep, (microseconds: c_int) -> c_int, 0);
 pass_on!(x_current_time, xCurrentTime, (out: *mut f64) -> c_int, sqlite::SQLITE_ERROR);
 pass_on!(x_get_last_error, xGetLastError, (len: c_int, out: *mut c_char) -> c_int, 0);
 pass_on!(x_current_time_int64, xCurrentTimeInt64, (out: *mut sqlite::sqlite3_int64) -> c_int, sqlite::SQLITE_ERROR);

@@ -9,6 +9,7 @@ use super::commit::Commit;
 use super::latency::{Histogram, Quantiles};
 use super::{Counters, Sample, Tally};
 use crate::role::Role;
+use crate::strategy::StrategyReport;
 
 /// How many commits are kept one by one.
 const RECENT_COUNT: usize = 16;
@@ -85,6 +86,8 @@ pub struct Report<'a> {
     connections: usize,
     commits: CommitsReport,
     files: BTreeMap<&'static str, FileReport>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    strategy_report: Option<StrategyReport>,
 }
 
 #[derive(Serialize)]
@@ -118,6 +121,7 @@ impl<'a> Report<'a> {
         connections: usize,
         tally: &Tally,
         measured: &Measured,
+        strategy_report: Option<StrategyReport>,
     ) -> Report<'a> {
         let file = |role: Role| (role.key(), FileReport::new(tally.of(role), &measured.sync_latency_ns[role.index()]));
         Report {
@@ -128,6 +132,7 @@ impl<'a> Report<'a> {
             connections,
             commits: measured.commits.report(),
             files: Role::ALL.into_iter().map(file).collect(),
+            strategy_report,
         }
     }
 

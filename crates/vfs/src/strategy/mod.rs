@@ -3,11 +3,18 @@
 //! A strategy sees roles, offsets and bytes, never a SQLite pointer or flag. To add one: a file here that implements
 //! [`Strategy`], a word in [`StrategyKind`], a variant of [`Chosen`].
 
+mod plain;
 mod stock;
 
+pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
 pub use stock::Stock;
 
+use std::sync::Arc;
+
+use serde::Serialize;
+
 use crate::config::{Options, StrategyKind};
+use crate::connection::Database;
 use crate::error::{Code, Error};
 use crate::role::Role;
 
@@ -44,18 +51,51 @@ pub trait Strategy: Send + Sync {
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error>;
     fn sector_size(&self, below: &dyn Below, role: Role) -> i32;
     fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics;
+    /// The main database file was opened; the file below stays usable until [`Strategy::closing`].
+    fn opened(&self, main: Box<dyn Below>);
+    fn closing(&self);
+    /// The same for the WAL of this very connection.
+    fn opened_wal(&self, wal: Box<dyn Below>);
+    fn closing_wal(&self);
+    /// True if the WAL is to outlive the last close (`SQLITE_FCNTL_PERSIST_WAL`).
+    fn keeps_wal(&self) -> bool;
+    /// SQLite asked whether the WAL is to be kept, and the answer was yes.
+    fn wal_is_kept(&self);
+    /// A PRAGMA is being prepared: what comes next may be asked for by the user.
+    fn asked_by_pragma(&self);
+    /// `SQLITE_FCNTL_BUSYHANDLER`.
+    fn busy_handler(&self, handler: Arc<dyn BusyHandler>);
+    /// `SQLITE_FCNTL_COMMIT_PHASETWO`; an error fails the commit.
+    fn commit_phase_two(&self) -> Result<(), Error>;
+    /// `SQLITE_FCNTL_CKPT_START` and `SQLITE_FCNTL_CKPT_DONE`.
+    fn checkpoint_announced(&self, running: bool);
+}
+
+/// The busy handler of a connection, as SQLite gives it to a VFS.
+pub trait BusyHandler: Send + Sync {
+    /// Waits a little; false if the connection has waited long enough, or does not wait at all.
+    fn wait(&self) -> bool;
 }
 
 /// A strategy in force. An enum rather than a box: the compiler sees through it, so that `stock` costs next to nothing.
 pub enum Chosen {
     Stock(Stock),
+    Plain(Arc<Plain>),
 }
 
-/// The strategy that the options of a connection ask for.
-pub fn build(options: &Options) -> Chosen {
+/// The strategy that the options of connection `id` ask for.
+pub fn build(id: u64, options: &Options, database: &Database, is_checkpointer: bool) -> Chosen {
     match options.strategy {
         StrategyKind::Stock => Chosen::Stock(Stock),
+        StrategyKind::Plain => Chosen::Plain(Plain::new(id, options, database.plain(), is_checkpointer)),
     }
+}
+
+/// What a strategy adds to `PRAGMA oneflush_stats`, under its own name.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StrategyReport {
+    Plain(plain::PlainReport),
 }
 
 impl Chosen {
@@ -64,6 +104,7 @@ impl Chosen {
     pub fn call<R>(&self, method: impl FnOnce(&dyn Strategy) -> R) -> R {
         match self {
             Chosen::Stock(stock) => method(stock),
+            Chosen::Plain(plain) => method(plain.as_ref()),
         }
     }
 }
@@ -99,6 +140,8 @@ pub struct ShmLock {
 impl ShmLock {
     /// Slot that a writer holds (`WAL_WRITE_LOCK`, "WAL-Index Format", section 2.3).
     pub const WRITE: u8 = 0;
+    /// The first of the slots that readers share (`WAL_READ_LOCK(0)`).
+    pub const READ: u8 = 3;
     /// Slot that a checkpointer holds (`WAL_CKPT_LOCK`).
     pub const CHECKPOINT: u8 = 1;
 

@@ -3,7 +3,9 @@
 //! Commit sequence, number of syncs and what survives a crash at each step are SQLite's own for its journal mode and
 //! `synchronous`; nothing is added, delayed or left out (invariant 1). It is the control in every comparison.
 
-use super::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use std::sync::Arc;
+
+use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::StrategyKind;
 use crate::error::Error;
 use crate::role::Role;
@@ -54,4 +56,28 @@ impl Strategy for Stock {
     fn device_characteristics(&self, below: &dyn Below, _: Role) -> DeviceCharacteristics {
         below.device_characteristics()
     }
+
+    fn opened(&self, _: Box<dyn Below>) {}
+
+    fn closing(&self) {}
+
+    fn opened_wal(&self, _: Box<dyn Below>) {}
+
+    fn closing_wal(&self) {}
+
+    fn keeps_wal(&self) -> bool {
+        false
+    }
+
+    fn wal_is_kept(&self) {}
+
+    fn asked_by_pragma(&self) {}
+
+    fn busy_handler(&self, _: Arc<dyn BusyHandler>) {}
+
+    fn commit_phase_two(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn checkpoint_announced(&self, _: bool) {}
 }

@@ -1,0 +1,134 @@
+//! A checkpoint by a connection of our own.
+
+use std::cell::Cell;
+use std::ffi::{CString, c_char, c_int};
+use std::ptr;
+
+use libsqlite3_sys as sqlite;
+
+use super::api::Api;
+use crate::config::Options;
+use crate::strategy::{Progress, RunCheckpoint};
+
+/// What the first pass may leave to the second, which keeps the writers waiting.
+const LEFT_FRAMES_MAX: u64 = 256;
+
+thread_local! {
+    /// This thread is opening the checkpointer's connection, with these options.
+    static OPENING: Cell<Option<Options>> = const { Cell::new(None) };
+}
+
+/// The options of the checkpointer's connection, if this thread is opening it. The answer is given once.
+pub fn take_options() -> Option<Options> {
+    OPENING.try_with(Cell::take).ok().flatten()
+}
+
+/// True for the versions whose checkpoints may lose frames if a writer begins the WAL anew meanwhile ("The WAL-Reset Bug"):
+/// 3.7.0 to 3.51.2, without the fixed 3.44.6 and 3.50.7.
+pub fn has_wal_reset_bug(libversion_number: c_int) -> bool {
+    !matches!(libversion_number, 3_044_006..=3_044_999 | 3_050_007..=3_050_999 | 3_051_003..)
+}
+
+pub struct Checkpoints {
+    pub api: Api,
+}
+
+impl RunCheckpoint for Checkpoints {
+    fn run(&self, path: &str, options: &Options) -> Result<Progress, String> {
+        let db = Db::open(&self.api, path, options)?;
+        if !has_wal_reset_bug(self.api.libversion_number()) {
+            let passive = db.checkpoint(sqlite::SQLITE_CHECKPOINT_PASSIVE)?;
+            // Commits that wait for their flush hold the last frames back, which does not matter. A reader with an old snapshot holds
+            // back more, and is in the way of beginning anew too: then the writers are not stopped for nothing.
+            let left_frames = passive.wal_frames - passive.copied_frames.min(passive.wal_frames);
+            if passive.held_up || left_frames > LEFT_FRAMES_MAX {
+                return Ok(Progress { held_up: true, ..passive });
+            }
+        }
+        db.checkpoint(sqlite::SQLITE_CHECKPOINT_RESTART)
+    }
+
+    fn warn(&self, message: &str) {
+        self.api.log(sqlite::SQLITE_WARNING, message);
+    }
+}
+
+/// A connection, closed on drop.
+struct Db<'a> {
+    api: &'a Api,
+    db: *mut sqlite::sqlite3,
+}
+
+impl<'a> Db<'a> {
+    fn open(api: &'a Api, path: &str, options: &Options) -> Result<Db<'a>, String> {
+        let c_path = CString::new(path).map_err(|_| "its name contains a NUL byte".to_owned())?;
+        let c_vfs = CString::new(crate::VFS_NAME).unwrap_or_default();
+        let mut db = ptr::null_mut();
+        OPENING.with(|opening| opening.set(Some(options.clone())));
+        // No NOMUTEX: SQLite may have been configured without threads' safety for that.
+        // SAFETY: two strings that end with NUL and a place for the handle.
+        let code = unsafe { (api.open_v2)(c_path.as_ptr(), &mut db, sqlite::SQLITE_OPEN_READWRITE, c_vfs.as_ptr()) };
+        OPENING.with(Cell::take);
+        // SQLite makes a handle even where the open fails; drop closes it.
+        let db = Db { api, db };
+        db.check(code)?;
+        // The first read takes the shared lock and opens the WAL; without it there is no checkpoint.
+        db.execute(c"PRAGMA schema_version")?;
+        Ok(db)
+    }
+
+    fn execute(&self, sql: &std::ffi::CStr) -> Result<(), String> {
+        // SAFETY: the handle is open, the statement ends with NUL, and no row is wanted.
+        let code = unsafe { (self.api.exec)(self.db, sql.as_ptr(), None, ptr::null_mut(), ptr::null_mut()) };
+        self.check(code)
+    }
+
+    fn checkpoint(&self, mode: c_int) -> Result<Progress, String> {
+        let (mut wal_frames, mut copied_frames) = (0, 0);
+        // SAFETY: the handle is open; null stands for all databases, of which it has one.
+        let code = unsafe {
+            (self.api.wal_checkpoint_v2)(self.db, ptr::null(), mode, &mut wal_frames, &mut copied_frames)
+        };
+        // -1 stands for "no WAL mode" and for "could not begin".
+        let frames = |count: c_int| u64::try_from(count).unwrap_or(0);
+        let progress = |held_up| Progress { held_up, wal_frames: frames(wal_frames), copied_frames: frames(copied_frames) };
+        match code {
+            sqlite::SQLITE_OK => Ok(progress(false)),
+            sqlite::SQLITE_BUSY | sqlite::SQLITE_LOCKED => Ok(progress(true)),
+            _ => self.check(code).map(|()| progress(false)),
+        }
+    }
+
+    fn check(&self, code: c_int) -> Result<(), String> {
+        if code == sqlite::SQLITE_OK {
+            return Ok(());
+        }
+        // SAFETY: errmsg takes an open handle, or null without memory for one, and its answer lives until the next call on the handle.
+        let message: *const c_char = unsafe { (self.api.errmsg)(self.db) };
+        // SAFETY: never null.
+        let message = unsafe { std::ffi::CStr::from_ptr(message) }.to_string_lossy().into_owned();
+        Err(format!("{message} (code {code})"))
+    }
+}
+
+impl Drop for Db<'_> {
+    fn drop(&mut self) {
+        // SAFETY: closed once; null is allowed.
+        unsafe { (self.api.close)(self.db) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_wal_reset_bug;
+
+    #[test]
+    fn the_versions_with_the_wal_reset_bug_are_known() {
+        for version in [3_040_001, 3_044_005, 3_045_000, 3_050_006, 3_051_002] {
+            assert!(has_wal_reset_bug(version), "{version}");
+        }
+        for version in [3_044_006, 3_050_007, 3_051_003, 3_052_000, 3_054_001] {
+            assert!(!has_wal_reset_bug(version), "{version}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The background checkpointer: one thread for each database that this process writes.
+//!
+//! SQLite runs its automatic checkpoint inside the commit that made the WAL long. Here that attempt is told "busy, somebody is
+//! at it", and this thread does the work, with a connection of its own that lives only as long as one checkpoint, so that the
+//! last close of the application still finds itself alone. `wal_autocheckpoint` therefore keeps its meaning: where SQLite does not ask for a
+//! checkpoint, none is run.
+//!
+//! A checkpoint has two passes. The first (PASSIVE) copies and syncs while writers go on. The second (RESTART) holds the write lock
+//! for what was written meanwhile, a few pages, so that the WAL starts anew; without it a busy WAL would grow for ever.
+//! SQLite 3.7.0 to 3.51.2 (other than 3.44.6 and 3.50.7) can lose frames if a writer begins the WAL anew while a checkpoint runs
+//! without the write lock (the "WAL-reset bug"), so there only the second pass is run, which holds it from before the header is read
+//! until the result is published, against writers of all processes.
+//!
+//! A reader with an old snapshot holds a checkpoint up, as in SQLite. It is then tried again after a pause that doubles up to
+//! [`PAUSE_MAX`]; after [`STARVING_AFTER`] the starvation is counted and said in SQLite's error log.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::config::Options;
+
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// When a checkpoint that readers hold up is worth a warning.
+pub const STARVING_AFTER: Duration = Duration::from_secs(10);
+
+/// What one checkpoint reached, in frames of the WAL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Readers kept it from copying, or the WAL from starting anew.
+    pub held_up: bool,
+    pub wal_frames: u64,
+    pub copied_frames: u64,
+}
+
+/// Runs a checkpoint with a connection of its own.
+pub trait RunCheckpoint: Send + Sync {
+    /// The message says what failed.
+    fn run(&self, path: &str, options: &Options) -> Result<Progress, String>;
+    /// A line in SQLite's error log.
+    fn warn(&self, message: &str);
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct CheckpointCounts {
+    pub count: u64,
+    pub failed: u64,
+    pub held_up: u64,
+    pub time_ns_sum: u64,
+    pub time_ns_max: u64,
+    /// How often readers held a checkpoint up for longer than 10 s.
+    pub starved: u64,
+    /// How long readers have been holding up the one that is due now.
+    pub held_up_ns: u64,
+}
+
+pub struct Checkpointer {
+    path: String,
+    run: Arc<dyn RunCheckpoint>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    thread: Thread,
+    wanted: Option<Options>,
+    running: bool,
+    held_off: u32,
+    stopping: bool,
+    held_up_since: Option<Instant>,
+    starvation_said: bool,
+    counts: CheckpointCounts,
+}
+
+#[derive(Default, PartialEq)]
+enum Thread {
+    #[default]
+    None,
+    Alive,
+    /// It could not be started, or its checkpoints fail: SQLite does them itself.
+    Refused,
+}
+
+impl Checkpointer {
+    pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Checkpointer> {
+        Arc::new(Checkpointer { path: path.to_owned(), run, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// A checkpoint is due. False if there is no thread to do it: then SQLite has to.
+    pub fn request(self: &Arc<Self>, options: &Options) -> bool {
+        let mut state = self.state();
+        if state.thread == Thread::None {
+            let me = Arc::clone(self);
+            let spawned = std::thread::Builder::new().name("oneflush-ckpt".to_owned()).spawn(move || me.work());
+            state.thread = if spawned.is_ok() { Thread::Alive } else { Thread::Refused };
+        }
+        if state.thread != Thread::Alive {
+            return false;
+        }
+        if state.wanted.is_none() {
+            state.wanted = Some(options.clone());
+            self.changed.notify_all();
+        }
+        true
+    }
+
+    /// True if the thread has a checkpoint to do, or does it.
+    pub fn is_at_it(&self) -> bool {
+        let state = self.state();
+        state.thread == Thread::Alive && state.wanted.is_some()
+    }
+
+    /// A checkpoint in this thread, now; for `PRAGMA oneflush_checkpoint`.
+    pub fn run_now(&self, options: &Options) -> Result<Progress, String> {
+        let mut state = self.state();
+        while state.running {
+            state = self.wait(state);
+        }
+        state.running = true;
+        drop(state);
+        let began = Instant::now();
+        let result = self.run.run(&self.path, options);
+        self.ended(began, &result);
+        result
+    }
+
+    /// Keeps checkpoints from beginning, and waits for the one that runs: its connection is in the way of an exclusive lock.
+    pub fn hold_off(&self) {
+        let mut state = self.state();
+        state.held_off += 1;
+        while state.running {
+            state = self.wait(state);
+        }
+    }
+
+    pub fn go_on(&self) {
+        self.state().held_off -= 1;
+        self.changed.notify_all();
+    }
+
+    /// The database is not used any more; the thread ends.
+    pub fn stop(&self) {
+        self.state().stopping = true;
+        self.changed.notify_all();
+    }
+
+    pub fn counts(&self) -> CheckpointCounts {
+        let state = self.state();
+        let held_up_ns = state.held_up_since.map_or(0, |since| since.elapsed().as_nanos() as u64);
+        CheckpointCounts { held_up_ns, ..state.counts }
+    }
+
+    fn work(&self) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let mut state = self.state();
+            while !state.stopping && (state.wanted.is_none() || state.held_off > 0 || state.running) {
+                state = self.wait(state);
+            }
+            if state.stopping {
+                return;
+            }
+            let Some(options) = state.wanted.clone() else { continue };
+            state.running = true;
+            drop(state);
+            let began = Instant::now();
+            let result = self.run.run(&self.path, &options);
+            let held_up = self.ended(began, &result);
+            match result {
+                Ok(_) if held_up => {}
+                Ok(_) => {
+                    pause = PAUSE_MIN;
+                    continue;
+                }
+                Err(message) => {
+                    self.run.warn(&format!("oneflush: checkpoint of {}: {message}; SQLite does them itself now", self.path));
+                    let mut state = self.state();
+                    state.thread = Thread::Refused;
+                    return;
+                }
+            }
+            self.pause(pause);
+            pause = (2 * pause).min(PAUSE_MAX);
+        }
+    }
+
+    /// Books a checkpoint; true if readers held it up.
+    fn ended(&self, began: Instant, result: &Result<Progress, String>) -> bool {
+        let time_ns = began.elapsed().as_nanos() as u64;
+        let mut state = self.state();
+        state.running = false;
+        state.counts.count += 1;
+        state.counts.time_ns_sum += time_ns;
+        state.counts.time_ns_max = state.counts.time_ns_max.max(time_ns);
+        let held_up = match result {
+            Ok(progress) => progress.held_up,
+            Err(_) => {
+                state.counts.failed += 1;
+                false
+            }
+        };
+        if held_up {
+            state.counts.held_up += 1;
+            let since = *state.held_up_since.get_or_insert(began);
+            if since.elapsed() >= STARVING_AFTER && !state.starvation_said {
+                state.starvation_said = true;
+                state.counts.starved += 1;
+                let message = format!(
+                    "oneflush: readers have held up the checkpoint of {} for {} s; its WAL grows until they end their transactions",
+                    self.path,
+                    since.elapsed().as_secs()
+                );
+                self.run.warn(&message);
+            }
+        } else {
+            state.wanted = None;
+            state.held_up_since = None;
+            state.starvation_said = false;
+        }
+        self.changed.notify_all();
+        held_up
+    }
+
+    fn pause(&self, pause: Duration) {
+        let until = Instant::now() + pause;
+        let mut state = self.state();
+        while !state.stopping && Instant::now() < until {
+            let left = until.saturating_duration_since(Instant::now());
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,240 @@
+//! Turns: a first-in, first-out queue of the connections of this process that want a database's write lock.
+//!
+//! SQLite's writers poll: who finds the lock taken sleeps for 1, 2, 5 … 100 ms and tries again, and whoever comes by at the
+//! right moment overtakes. Here a writer has a place in a queue and is woken when its turn comes.
+//!
+//! ```text
+//!   Idle ── take: free and nobody waits ──▶ Holder ── begin_writing ──▶ Holder, writing ── end ──▶ Idle
+//!   Idle ── wait ──▶ Waiting ── the holder ends, or was idle for 1 ms ──▶ Holder
+//!   Waiting, Holder ── leave ──▶ Idle
+//! ```
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. At most one connection is the holder; nobody is both holder and waiting, and nobody waits twice.
+//! 2. A turn is a courtesy, the write lock is the truth: a connection that has lost its turn and takes the lock all the same
+//!    harms nobody, so a turn may end at any moment.
+//! 3. Turns are given in the order in which the places were taken.
+//! 4. While somebody waits, a holder that does not write loses its turn after [`IDLE_MAX`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::sync::{Condvar, Mutex, lock, wait_timeout};
+
+/// How long a turn may be held without the write lock while others wait.
+pub const IDLE_MAX: Duration = Duration::from_millis(1);
+
+/// Who waits: the number of a connection.
+pub type Id = u64;
+
+#[derive(Default)]
+pub struct Turns(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    holder: Option<Holder>,
+    waiting: VecDeque<Waiter>,
+}
+
+struct Holder {
+    id: Id,
+    since: Instant,
+    writing: bool,
+}
+
+struct Waiter {
+    id: Id,
+    woken: Arc<Condvar>,
+}
+
+impl Turns {
+    /// Takes the turn if that needs no waiting; true if `id` has it now.
+    pub fn take(&self, id: Id) -> bool {
+        let mut state = lock(&self.0);
+        state.revoke_if_idle();
+        if state.holder.is_none() && state.waiting.is_empty() {
+            state.give(id);
+        }
+        state.holds(id)
+    }
+
+    pub fn holds(&self, id: Id) -> bool {
+        lock(&self.0).holds(id)
+    }
+
+    /// Takes a place in the queue, if `id` has none yet, and waits there; true if the turn came within `at_most`. The place stays.
+    pub fn wait(&self, id: Id, at_most: Duration) -> bool {
+        let deadline = Instant::now() + at_most;
+        let mut state = lock(&self.0);
+        if state.holds(id) {
+            return true;
+        }
+        let woken = state.place_of(id);
+        loop {
+            state.revoke_if_idle();
+            if state.holds(id) {
+                return true;
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return false;
+            }
+            let until = state.idle_until().map_or(deadline, |idle_until| idle_until.min(deadline));
+            state = wait_timeout(&woken, state, until.saturating_duration_since(now));
+        }
+    }
+
+    /// The holder has the write lock now.
+    pub fn begin_writing(&self, id: Id) {
+        let mut state = lock(&self.0);
+        if let Some(holder) = state.holder.as_mut().filter(|holder| holder.id == id) {
+            holder.writing = true;
+        }
+    }
+
+    /// The holder waits for another process to release the write lock: it is not idle.
+    pub fn renew(&self, id: Id) {
+        let mut state = lock(&self.0);
+        if state.holds(id) {
+            state.give(id);
+        }
+    }
+
+    /// Ends the turn of `id`, if it has it, and gives up its place, if it waits.
+    pub fn leave(&self, id: Id) {
+        let mut state = lock(&self.0);
+        state.waiting.retain(|waiter| waiter.id != id);
+        if state.holds(id) {
+            state.pass_on();
+        }
+    }
+
+    /// True if somebody waits for the turn.
+    pub fn wanted(&self) -> bool {
+        !lock(&self.0).waiting.is_empty()
+    }
+}
+
+impl State {
+    fn holds(&self, id: Id) -> bool {
+        self.holder.as_ref().is_some_and(|holder| holder.id == id)
+    }
+
+    fn give(&mut self, id: Id) {
+        self.holder = Some(Holder { id, since: Instant::now(), writing: false });
+    }
+
+    fn place_of(&mut self, id: Id) -> Arc<Condvar> {
+        if let Some(waiter) = self.waiting.iter().find(|waiter| waiter.id == id) {
+            return Arc::clone(&waiter.woken);
+        }
+        let woken = Arc::new(Condvar::new());
+        self.waiting.push_back(Waiter { id, woken: Arc::clone(&woken) });
+        if self.holder.is_none() {
+            self.pass_on();
+        }
+        woken
+    }
+
+    /// The holder's turn ends; the next in the queue has it.
+    fn pass_on(&mut self) {
+        self.holder = None;
+        if let Some(next) = self.waiting.pop_front() {
+            self.give(next.id);
+            next.woken.notify_all();
+        }
+    }
+
+    /// When the holder will have been idle for too long; None if it writes, or nobody holds the turn.
+    fn idle_until(&self) -> Option<Instant> {
+        self.holder.as_ref().filter(|holder| !holder.writing).map(|holder| holder.since + IDLE_MAX)
+    }
+
+    /// Invariant 4.
+    fn revoke_if_idle(&mut self) {
+        if !self.waiting.is_empty() && self.idle_until().is_some_and(|until| until <= Instant::now()) {
+            self.pass_on();
+        }
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_free_turn_is_taken_at_once_and_only_once() {
+        let turns = Turns::default();
+        assert!(turns.take(1));
+        assert!(turns.take(1));
+        assert!(!turns.take(2));
+        turns.leave(1);
+        assert!(turns.take(2));
+    }
+
+    #[test]
+    fn turns_come_in_the_order_of_the_places() {
+        let turns = Turns::default();
+        assert!(turns.take(1));
+        turns.begin_writing(1);
+        assert!(!turns.wait(2, Duration::ZERO));
+        assert!(!turns.wait(3, Duration::ZERO));
+        assert!(!turns.wait(2, Duration::ZERO), "waiting again keeps the place and does not take a second one");
+        turns.leave(1);
+        assert!(turns.holds(2));
+        turns.leave(2);
+        assert!(turns.holds(3));
+        turns.leave(3);
+        assert!(!turns.wanted());
+    }
+
+    #[test]
+    fn nobody_overtakes_those_who_wait() {
+        let turns = Turns::default();
+        assert!(turns.take(1));
+        assert!(!turns.wait(2, Duration::ZERO));
+        turns.leave(1);
+        assert!(!turns.take(3));
+    }
+
+    #[test]
+    fn an_idle_holder_loses_its_turn_and_a_writing_one_does_not() {
+        let turns = Turns::default();
+        assert!(turns.take(1));
+        assert!(turns.wait(2, LONG), "the holder never wrote");
+        turns.begin_writing(2);
+        assert!(!turns.wait(3, 5 * IDLE_MAX));
+        assert!(turns.holds(2));
+    }
+
+    #[test]
+    fn who_waits_is_woken_when_the_turn_ends() {
+        let turns = Turns::default();
+        assert!(turns.take(1));
+        turns.begin_writing(1);
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| turns.wait(2, LONG));
+            while !turns.wanted() {
+                std::thread::yield_now();
+            }
+            turns.leave(1);
+            assert!(waiter.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn who_leaves_the_queue_is_passed_over() {
+        let turns = Turns::default();
+        assert!(turns.take(1));
+        turns.begin_writing(1);
+        assert!(!turns.wait(2, Duration::ZERO));
+        assert!(!turns.wait(3, Duration::ZERO));
+        turns.leave(2);
+        turns.leave(1);
+        assert!(turns.holds(3));
+    }
+}
