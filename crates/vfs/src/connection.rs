@@ -65,7 +65,8 @@ impl Database {
 
     /// What the connections with strategy `plain` share.
     pub(crate) fn plain(&self) -> Arc<PlainShared> {
-        let shared = self.plain.get_or_init(|| Arc::new(PlainShared::new(&self.path, Arc::clone(&self.run_checkpoint))));
+        let shared =
+            self.plain.get_or_init(|| Arc::new(PlainShared::new(&self.path, Arc::clone(&self.run_checkpoint))));
         Arc::clone(shared)
     }
 

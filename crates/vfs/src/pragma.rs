@@ -19,6 +19,8 @@ pub fn answer(connection: &Connection, name: &str, value: Option<&str>) -> Optio
             connection.database().path()
         )),
         ("stats", Some(_)) => Err("PRAGMA oneflush_stats takes no value".to_owned()),
-        _ => Err(format!("PRAGMA {name}: not known; there are oneflush_strategy, oneflush_stats and oneflush_checkpoint")),
+        _ => Err(format!(
+            "PRAGMA {name}: not known; there are oneflush_strategy, oneflush_stats and oneflush_checkpoint"
+        )),
     })
 }

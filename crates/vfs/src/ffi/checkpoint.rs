@@ -35,7 +35,10 @@ pub struct Checkpoints {
 
 impl RunCheckpoint for Checkpoints {
     fn run(&self, path: &str, options: &Options) -> Result<Progress, String> {
-        let db = Db::open(&self.api, path, options)?;
+        let Some(db) = Db::open(&self.api, path, options)? else {
+            // Locked exclusively.
+            return Ok(Progress { held_up: true, wal_frames: 0, copied_frames: 0 });
+        };
         if !has_wal_reset_bug(self.api.libversion_number()) {
             let passive = db.checkpoint(sqlite::SQLITE_CHECKPOINT_PASSIVE)?;
             // Commits that wait for their flush hold the last frames back, which does not matter. A reader with an old snapshot holds
@@ -60,7 +63,8 @@ struct Db<'a> {
 }
 
 impl<'a> Db<'a> {
-    fn open(api: &'a Api, path: &str, options: &Options) -> Result<Db<'a>, String> {
+    /// None if another connection keeps the database to itself.
+    fn open(api: &'a Api, path: &str, options: &Options) -> Result<Option<Db<'a>>, String> {
         let c_path = CString::new(path).map_err(|_| "its name contains a NUL byte".to_owned())?;
         let c_vfs = CString::new(crate::VFS_NAME).unwrap_or_default();
         let mut db = ptr::null_mut();
@@ -73,25 +77,25 @@ impl<'a> Db<'a> {
         let db = Db { api, db };
         db.check(code)?;
         // The first read takes the shared lock and opens the WAL; without it there is no checkpoint.
-        db.execute(c"PRAGMA schema_version")?;
-        Ok(db)
-    }
-
-    fn execute(&self, sql: &std::ffi::CStr) -> Result<(), String> {
         // SAFETY: the handle is open, the statement ends with NUL, and no row is wanted.
-        let code = unsafe { (self.api.exec)(self.db, sql.as_ptr(), None, ptr::null_mut(), ptr::null_mut()) };
-        self.check(code)
+        let code =
+            unsafe { (api.exec)(db.db, c"PRAGMA schema_version".as_ptr(), None, ptr::null_mut(), ptr::null_mut()) };
+        if code == sqlite::SQLITE_BUSY {
+            return Ok(None);
+        }
+        db.check(code)?;
+        Ok(Some(db))
     }
 
     fn checkpoint(&self, mode: c_int) -> Result<Progress, String> {
         let (mut wal_frames, mut copied_frames) = (0, 0);
         // SAFETY: the handle is open; null stands for all databases, of which it has one.
-        let code = unsafe {
-            (self.api.wal_checkpoint_v2)(self.db, ptr::null(), mode, &mut wal_frames, &mut copied_frames)
-        };
+        let code =
+            unsafe { (self.api.wal_checkpoint_v2)(self.db, ptr::null(), mode, &mut wal_frames, &mut copied_frames) };
         // -1 stands for "no WAL mode" and for "could not begin".
         let frames = |count: c_int| u64::try_from(count).unwrap_or(0);
-        let progress = |held_up| Progress { held_up, wal_frames: frames(wal_frames), copied_frames: frames(copied_frames) };
+        let progress =
+            |held_up| Progress { held_up, wal_frames: frames(wal_frames), copied_frames: frames(copied_frames) };
         match code {
             sqlite::SQLITE_OK => Ok(progress(false)),
             sqlite::SQLITE_BUSY | sqlite::SQLITE_LOCKED => Ok(progress(true)),

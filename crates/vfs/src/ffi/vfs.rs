@@ -9,8 +9,8 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::below::BelowFile;
 use super::checkpoint::{self, Checkpoints};
-use super::{callback, callback_or};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
+use super::{callback, callback_or};
 use crate::config::Options;
 use crate::connection::{Connection, Opening};
 use crate::error::{Code, Error, RefusedOption};
@@ -51,14 +51,13 @@ impl Shim {
         if below.is_null() {
             return None;
         }
-        let shim =
-            Box::into_raw(Box::new(Shim {
-                api,
-                below,
-                defaults: RwLock::new(options),
-                run_checkpoint: Arc::new(Checkpoints { api }),
-                vfs: std::ptr::null_mut(),
-            }));
+        let shim = Box::into_raw(Box::new(Shim {
+            api,
+            below,
+            defaults: RwLock::new(options),
+            run_checkpoint: Arc::new(Checkpoints { api }),
+            vfs: std::ptr::null_mut(),
+        }));
         // SAFETY: SQLite never frees or changes a registered VFS other than its pNext; the shim has just been made and
         // nobody else knows it yet.
         let shim: &'static Shim = unsafe {

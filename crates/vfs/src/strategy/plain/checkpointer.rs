@@ -24,6 +24,10 @@ use crate::config::Options;
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// How long anybody without a busy handler waits for the write lock of a checkpoint. On a device so slow that this is too short,
+/// the answer is `SQLITE_BUSY`.
+pub const WRITE_LOCK_MAX: Duration = Duration::from_secs(2);
+
 /// When a checkpoint that readers hold up is worth a warning.
 pub const STARVING_AFTER: Duration = Duration::from_secs(10);
 
@@ -69,6 +73,8 @@ struct State {
     thread: Thread,
     wanted: Option<Options>,
     running: bool,
+    /// Its connection holds the write lock.
+    writing: bool,
     held_off: u32,
     stopping: bool,
     held_up_since: Option<Instant>,
@@ -142,6 +148,25 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
+    /// The checkpoint that runs has taken the write lock, or released it.
+    pub fn writes(&self, writing: bool) {
+        self.state().writing = writing;
+        self.changed.notify_all();
+    }
+
+    /// Waits while the checkpoint holds the write lock; false if it does not. Where SQLite runs its checkpoint itself, a single
+    /// writer never meets a taken lock, so it must not meet ours either, with or without a busy handler.
+    pub fn wait_for_write_lock(&self) -> bool {
+        let deadline = Instant::now() + WRITE_LOCK_MAX;
+        let mut state = self.state();
+        let waited = state.writing;
+        while state.writing && Instant::now() < deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        waited && !state.writing
+    }
+
     /// The database is not used any more; the thread ends.
     pub fn stop(&self) {
         self.state().stopping = true;
@@ -177,7 +202,10 @@ impl Checkpointer {
                     continue;
                 }
                 Err(message) => {
-                    self.run.warn(&format!("oneflush: checkpoint of {}: {message}; SQLite does them itself now", self.path));
+                    self.run.warn(&format!(
+                        "oneflush: checkpoint of {}: {message}; SQLite does them itself now",
+                        self.path
+                    ));
                     let mut state = self.state();
                     state.thread = Thread::Refused;
                     return;

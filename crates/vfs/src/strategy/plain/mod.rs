@@ -41,10 +41,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use self::checkpointer::CheckpointCounts;
+use self::checkpointer::{CheckpointCounts, WRITE_LOCK_MAX};
 use self::extent::Extent;
 use self::flush::{CommitNo, GroupFlush};
-use self::turns::Turns;
+use self::turns::{IDLE_MAX, Turns};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
@@ -73,6 +73,8 @@ pub struct Shared {
     flush: GroupFlush,
     extent: Extent,
     checkpointer: Arc<Checkpointer>,
+    /// The number of the checkpointer's last connection.
+    checkpointer_id: AtomicU64,
     counts: Counts,
 }
 
@@ -92,6 +94,7 @@ impl Shared {
             flush: GroupFlush::default(),
             extent: Extent::default(),
             checkpointer: Checkpointer::new(path, run),
+            checkpointer_id: AtomicU64::new(0),
             counts: Counts::default(),
         }
     }
@@ -215,6 +218,9 @@ enum Closing {
 
 impl Plain {
     pub fn new(id: u64, options: &Options, shared: Arc<Shared>, is_checkpointer: bool) -> Arc<Plain> {
+        if is_checkpointer {
+            shared.checkpointer_id.store(id, Relaxed);
+        }
         Arc::new_cyclic(|me| Plain {
             id,
             options: options.clone(),
@@ -263,9 +269,20 @@ impl Plain {
         if turns.take(self.id) {
             return false;
         }
-        let handler = guard(&self.busy_handler).clone();
-        let Some(handler) = handler else { return false };
         let began = Instant::now();
+        // The checkpointer is waited for with or without a busy handler, as SQLite's own checkpoint would be.
+        let checkpointer = self.shared.checkpointer_id.load(Relaxed);
+        while turns.holds(checkpointer) && began.elapsed() < WRITE_LOCK_MAX {
+            if turns.wait(self.id, IDLE_MAX) {
+                self.shared.waited(began);
+                return true;
+            }
+        }
+        let handler = guard(&self.busy_handler).clone();
+        let Some(handler) = handler else {
+            turns.leave(self.id);
+            return false;
+        };
         while !turns.wait(self.id, Duration::ZERO) {
             self.about_to_sleep();
             if !handler.wait() {
@@ -294,8 +311,12 @@ impl Plain {
     fn take_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
         self.automatic.store(false, Relaxed);
         if !self.group_commit() {
-            below.shm_lock(write)?;
-            self.writing.store(true, Relaxed);
+            while let Err(code) = below.shm_lock(write) {
+                if code != Code::BUSY || self.is_checkpointer || !self.shared.checkpointer.wait_for_write_lock() {
+                    return Err(code.into());
+                }
+            }
+            self.began_writing();
             return Ok(());
         }
         self.wrote.store(true, Relaxed);
@@ -304,15 +325,21 @@ impl Plain {
             self.sleeps.store(false, Relaxed);
             self.shared.turns.leave(self.id);
         }
-        let mut has_turn = self.shared.turns.take(self.id);
         let began = Instant::now();
+        let mut has_turn = if self.is_checkpointer {
+            // With its turn, no writer of this process that queues is between its read lock, which would keep the WAL from beginning
+            // anew, and its write lock.
+            self.shared.turns.wait(self.id, CHECKPOINTER_PATIENCE)
+        } else {
+            self.shared.turns.take(self.id)
+        };
         loop {
             match below.shm_lock(write) {
                 Ok(()) => {
                     if has_turn {
                         self.shared.turns.begin_writing(self.id);
                     }
-                    self.writing.store(true, Relaxed);
+                    self.began_writing();
                     return Ok(());
                 }
                 // "Busy" would make SQLite go on without the write lock, which is what the WAL-reset bug needs.
@@ -327,6 +354,7 @@ impl Plain {
                     }
                     has_turn = self.shared.turns.wait(self.id, POLL);
                 }
+                Err(Code::BUSY) if self.shared.checkpointer.wait_for_write_lock() => {}
                 Err(Code::BUSY) => break,
                 Err(code) => return Err(code.into()),
             }
@@ -355,8 +383,18 @@ impl Plain {
         }
     }
 
+    fn began_writing(&self) {
+        self.writing.store(true, Relaxed);
+        if self.is_checkpointer {
+            self.shared.checkpointer.writes(true);
+        }
+    }
+
     fn released_write_lock(&self) {
         self.writing.store(false, Relaxed);
+        if self.is_checkpointer {
+            self.shared.checkpointer.writes(false);
+        }
         if self.group_commit() {
             self.shared.turns.leave(self.id);
         }
@@ -562,7 +600,16 @@ impl Strategy for Plain {
                 if just_committed && !self.is_checkpointer && self.shared.checkpointer.is_at_it() {
                     return Err(Error::Below(Code::BUSY));
                 }
-                below.shm_lock(lock)?;
+                // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
+                if !self.is_checkpointer {
+                    self.shared.checkpointer.hold_off();
+                }
+                if let Err(code) = below.shm_lock(lock) {
+                    if !self.is_checkpointer {
+                        self.shared.checkpointer.go_on();
+                    }
+                    return Err(code.into());
+                }
                 self.checkpointing.store(true, Relaxed);
                 self.automatic.store(just_committed, Relaxed);
                 Ok(())
@@ -575,7 +622,11 @@ impl Strategy for Plain {
             (true, false) if lock.covers(ShmLock::CHECKPOINT) => {
                 self.checkpointing.store(false, Relaxed);
                 self.automatic.store(false, Relaxed);
-                Ok(below.shm_lock(lock)?)
+                let result = below.shm_lock(lock);
+                if !self.is_checkpointer {
+                    self.shared.checkpointer.go_on();
+                }
+                Ok(result?)
             }
             _ => Ok(below.shm_lock(lock)?),
         }
@@ -592,7 +643,9 @@ impl Strategy for Plain {
 
 impl Plain {
     fn request_checkpoint(&self) -> bool {
-        self.options.checkpoints_in_background && !self.is_checkpointer && self.shared.checkpointer.request(&self.options)
+        self.options.checkpoints_in_background
+            && !self.is_checkpointer
+            && self.shared.checkpointer.request(&self.options)
     }
 }
 

@@ -1,0 +1,369 @@
+//! `PRAGMA journal_mode=WAL` with strategy `plain`, with real SQLite on real files.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const MIB: u64 = 1 << 20;
+
+fn open_with(path: &Path, parameters: &str) -> Connection {
+    oneflush_vfs::register().unwrap();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let uri = format!("file:{}?vfs=oneflush&strategy=plain{parameters}", path.display());
+    let db = Connection::open_with_flags(uri, flags).unwrap();
+    // rusqlite sets a busy timeout of its own.
+    db.busy_timeout(Duration::ZERO).unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full;").unwrap();
+    db
+}
+
+fn open(path: &Path) -> Connection {
+    open_with(path, "")
+}
+
+/// SQLite alone, as another program would open the file.
+fn open_stock(path: &Path) -> Connection {
+    Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap()
+}
+
+fn scratch() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    (dir, path)
+}
+
+fn side(path: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", path.display()))
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().len()
+}
+
+fn stats(db: &Connection) -> Value {
+    let json: String = db.query_row("PRAGMA oneflush_stats", [], |row| row.get(0)).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+fn number(db: &Connection, pointer: &str) -> u64 {
+    let stats = stats(db);
+    stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
+}
+
+fn count(db: &Connection) -> i64 {
+    db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
+}
+
+fn integrity(db: &Connection) -> String {
+    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+}
+
+fn insert(db: &Connection, rows: usize) {
+    let mut statement = db.prepare("INSERT INTO t VALUES (randomblob(100))").unwrap();
+    for _ in 0..rows {
+        statement.execute([]).unwrap();
+    }
+}
+
+#[test]
+fn the_wal_is_extended_ahead_and_kept_over_a_close_and_the_database_file_is_complete_alone() {
+    let (_dir, path) = scratch();
+    let wal = side(&path, "-wal");
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    insert(&db, 10);
+    assert_eq!(size(&wal), MIB);
+    drop(db);
+    assert_eq!(size(&wal), MIB);
+
+    let copy = path.with_file_name("copy.db");
+    std::fs::copy(&path, &copy).unwrap();
+    assert_eq!(count(&open_stock(&copy)), 10);
+    // Invariant 4: nothing to recover, so the next writer begins at the first frame again.
+    let db = open(&path);
+    insert(&db, 1);
+    let header = std::fs::read(&wal).unwrap();
+    assert_ne!(header[..4], [0; 4]);
+    let frames: (i64, i64, i64) =
+        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    assert_eq!(frames.0, 0);
+    assert!(frames.1 <= 2, "{frames:?}");
+    assert_eq!(count(&db), 11);
+}
+
+#[test]
+fn stock_sqlite_reads_and_writes_a_wal_that_was_extended_ahead() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    insert(&db, 10);
+    let stock = open_stock(&path);
+    assert_eq!(count(&stock), 10);
+    stock.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    insert(&db, 1);
+    assert_eq!(count(&stock), 12);
+    drop(db);
+    stock.execute("INSERT INTO t VALUES (1)", []).unwrap();
+    assert_eq!(count(&open(&path)), 13);
+    assert_eq!(integrity(&stock), "ok");
+}
+
+#[test]
+fn space_is_made_as_the_options_say() {
+    let (_dir, path) = scratch();
+    let wal = side(&path, "-wal");
+    let db = open_with(&path, "&prealloc=0&keep_wal=off");
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    insert(&db, 1);
+    assert!(size(&wal) < 65536);
+    drop(db);
+    assert!(!wal.exists());
+    let db = open_with(&path, "&prealloc=65536");
+    insert(&db, 1);
+    assert_eq!(size(&wal), 65536);
+    assert_eq!(number(&db, "/plain/wal_extensions"), 1);
+    insert(&db, 20);
+    assert_eq!(size(&wal) % 65536, 0);
+    assert!(number(&db, "/plain/wal_extensions") > 1);
+}
+
+#[test]
+fn writers_of_many_threads_all_commit_and_share_flushes() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    const WRITERS: usize = 8;
+    const ROWS: usize = 200;
+    std::thread::scope(|scope| {
+        for _ in 0..WRITERS {
+            scope.spawn(|| {
+                let db = open(&path);
+                db.busy_timeout(Duration::from_secs(60)).unwrap();
+                insert(&db, ROWS);
+            });
+        }
+    });
+    assert_eq!(count(&db), (WRITERS * ROWS) as i64);
+    assert_eq!(integrity(&db), "ok");
+    assert!(number(&db, "/plain/commits") >= (WRITERS * ROWS) as u64);
+    assert!(number(&db, "/plain/flushes") < number(&db, "/plain/commits"));
+    assert!(number(&db, "/plain/turns/waits") > 0);
+}
+
+#[test]
+fn without_group_commit_every_commit_has_a_flush_of_its_own() {
+    let (_dir, path) = scratch();
+    let db = open_with(&path, "&group_commit=off");
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let db = open_with(&path, "&group_commit=off");
+                db.busy_timeout(Duration::from_secs(60)).unwrap();
+                insert(&db, 50);
+            });
+        }
+    });
+    assert_eq!(count(&db), 200);
+    assert!(number(&db, "/plain/flushes") >= number(&db, "/plain/commits"));
+    assert_eq!(number(&db, "/plain/turns/waits"), 0);
+}
+
+fn busy_after(db: &Connection, statement: &str) -> Duration {
+    let began = Instant::now();
+    let error = db.execute_batch(statement).unwrap_err();
+    assert_eq!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy), "{error}");
+    began.elapsed()
+}
+
+#[test]
+fn no_wait_is_longer_than_the_busy_timeout_and_none_is_no_wait() {
+    let (_dir, path) = scratch();
+    let (holder, db) = (open(&path), open(&path));
+    holder.execute_batch("CREATE TABLE t(v); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
+    for _ in 0..3 {
+        assert!(busy_after(&db, "INSERT INTO t VALUES (2)") < Duration::from_millis(100));
+    }
+    db.busy_timeout(Duration::from_millis(300)).unwrap();
+    for _ in 0..2 {
+        let waited = busy_after(&db, "INSERT INTO t VALUES (2)");
+        assert!((Duration::from_millis(250)..Duration::from_millis(900)).contains(&waited), "{waited:?}");
+    }
+    holder.execute_batch("COMMIT").unwrap();
+    db.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+    assert_eq!(count(&db), 2);
+}
+
+#[test]
+fn a_writer_that_waits_is_woken_when_the_lock_is_released() {
+    let (_dir, path) = scratch();
+    let holder = open(&path);
+    holder.execute_batch("CREATE TABLE t(v)").unwrap();
+    let waits_for_a_lock_released_after = |pause: Duration| {
+        holder.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let db = open(&path);
+                db.busy_timeout(Duration::from_secs(60)).unwrap();
+                db.execute_batch("INSERT INTO t VALUES (2)").unwrap();
+                Instant::now()
+            });
+            std::thread::sleep(pause);
+            let released = Instant::now();
+            holder.execute_batch("COMMIT").unwrap();
+            waiter.join().unwrap().saturating_duration_since(released)
+        })
+    };
+    // SQLite's own handler sleeps for 100 ms at a time by then. The least of several, because machines are busy.
+    let least = (0..5).map(|_| waits_for_a_lock_released_after(Duration::from_millis(400))).min().unwrap();
+    assert!(least < Duration::from_millis(40), "{least:?}");
+}
+
+#[test]
+fn a_reader_that_becomes_a_writer_on_an_old_snapshot_is_told_so_at_once() {
+    let (_dir, path) = scratch();
+    let (reader, writer) = (open(&path), open(&path));
+    writer.execute_batch("CREATE TABLE t(v)").unwrap();
+    reader.busy_timeout(Duration::from_secs(60)).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+    writer.execute_batch("INSERT INTO t VALUES (1)").unwrap();
+    assert!(busy_after(&reader, "INSERT INTO t VALUES (2)") < Duration::from_secs(5));
+    reader.execute_batch("ROLLBACK; INSERT INTO t VALUES (2)").unwrap();
+    assert_eq!(count(&writer), 2);
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn an_automatic_checkpoint_runs_in_the_background_and_the_wal_begins_anew() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v); PRAGMA wal_autocheckpoint=50;").unwrap();
+    insert(&db, 100);
+    until("a checkpoint", || number(&db, "/plain/checkpoints/count") > 0);
+    let wal_before = size(&side(&path, "-wal"));
+    for _ in 0..20 {
+        insert(&db, 50);
+    }
+    assert!(size(&side(&path, "-wal")) <= wal_before + MIB, "the WAL goes on growing: {}", stats(&db)["plain"]);
+    assert_eq!(number(&db, "/plain/checkpoints/failed"), 0);
+    assert!(number(&db, "/plain/checkpoints/time_ns_max") > 0);
+    assert_eq!(count(&db), 1100);
+    assert_eq!(integrity(&db), "ok");
+}
+
+#[test]
+fn where_sqlite_asks_for_no_checkpoint_none_is_run() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v); PRAGMA wal_autocheckpoint=0;").unwrap();
+    insert(&db, 1200);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(number(&db, "/plain/checkpoints/count"), 0);
+    assert!(size(&side(&path, "-wal")) > 1200 * 4120);
+}
+
+#[test]
+fn a_checkpoint_that_is_asked_for_right_after_a_commit_is_run_as_asked() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE"] {
+        insert(&db, 1);
+        let (busy, wal, copied): (i64, i64, i64) = db
+            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .unwrap();
+        assert_eq!((busy, wal), (0, copied), "{mode}");
+    }
+    assert_eq!(size(&side(&path, "-wal")), 0);
+    insert(&db, 1);
+    assert_eq!(count(&db), 5);
+}
+
+#[test]
+fn oneflush_checkpoint_copies_the_wal_and_says_what_it_did() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    insert(&db, 5);
+    let checkpoint = || -> Value {
+        let json: String = db.query_row("PRAGMA oneflush_checkpoint", [], |row| row.get(0)).unwrap();
+        serde_json::from_str(&json).unwrap()
+    };
+    let done = checkpoint();
+    assert_eq!(done["held_up"], false, "{done}");
+    assert_eq!(done["wal_frames"], done["copied_frames"]);
+    assert!(done["wal_frames"].as_u64().unwrap() > 5);
+    let reader = open(&path);
+    reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+    insert(&db, 5);
+    assert_eq!(checkpoint()["held_up"], true);
+    reader.execute_batch("COMMIT").unwrap();
+    assert_eq!(checkpoint()["held_up"], false);
+}
+
+#[test]
+fn durability_full_flushes_every_commit_whatever_the_pragma_says() {
+    for (synchronous, asked) in [("normal", 0), ("off", 0), ("full", 1)] {
+        for durability in ["pragma", "full"] {
+            let (_dir, path) = scratch();
+            let db = open_with(&path, &format!("&durability={durability}"));
+            db.execute_batch(&format!("CREATE TABLE t(v); PRAGMA synchronous={synchronous};")).unwrap();
+            insert(&db, 1);
+            let before = number(&db, "/plain/flushes");
+            insert(&db, 10);
+            let flushes = number(&db, "/plain/flushes") - before;
+            let wanted = if durability == "full" { 10 } else { 10 * asked };
+            assert_eq!(flushes, wanted, "synchronous={synchronous}, durability={durability}");
+        }
+    }
+}
+
+#[test]
+fn two_databases_in_one_transaction_and_many_connections_in_one_thread_work() {
+    let (_dir, path) = scratch();
+    let other = path.with_file_name("b.db");
+    let connections: Vec<_> = (0..5).map(|_| open(&path)).collect();
+    connections[0].execute_batch("CREATE TABLE t(v)").unwrap();
+    drop(open(&other));
+    for (at, db) in connections.iter().enumerate() {
+        db.execute_batch(&format!(
+            "ATTACH 'file:{}?vfs=oneflush&strategy=plain' AS b; CREATE TABLE IF NOT EXISTS b.t(v);
+             BEGIN; INSERT INTO main.t VALUES ({at}); INSERT INTO b.t VALUES ({at}); COMMIT;",
+            other.display()
+        ))
+        .unwrap();
+    }
+    assert_eq!(count(&connections[0]), 5);
+    assert_eq!(count(&open(&other)), 5);
+}
+
+#[test]
+fn a_checkpoint_that_readers_hold_up_for_ten_seconds_is_counted_as_starved() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE t(v); PRAGMA wal_autocheckpoint=10;").unwrap();
+    let reader = open(&path);
+    reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(11_500) {
+        insert(&db, 50);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(number(&db, "/plain/checkpoints/starved"), 1);
+    assert!(number(&db, "/plain/checkpoints/held_up_ns") > 10_000_000_000);
+    reader.execute_batch("COMMIT").unwrap();
+    until("the checkpoint", || {
+        insert(&db, 1);
+        number(&db, "/plain/checkpoints/held_up_ns") == 0
+    });
+}
