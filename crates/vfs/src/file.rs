@@ -185,11 +185,11 @@ impl<B: Below> File<B> {
     }
 
     /// `SQLITE_FCNTL_CKPT_START` and `SQLITE_FCNTL_CKPT_DONE`.
-    pub fn checkpoint(&self, running: bool) {
+    pub fn checkpoint(&self, running: bool) -> Result<(), Error> {
         if let Some(connection) = self.connection() {
             connection.commit().checkpoint_announced(running);
         }
-        self.strategy().call(|strategy| strategy.checkpoint_announced(running));
+        self.strategy().call(|strategy| strategy.checkpoint_announced(running))
     }
 
     /// `SQLITE_FCNTL_PRAGMA`.

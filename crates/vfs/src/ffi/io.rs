@@ -209,8 +209,8 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
             sqlite::SQLITE_FCNTL_PERSIST_WAL if asks_for_wal && unsafe { *argument.cast::<c_int>() } == 1 => {
                 state.file.wal_is_kept();
             }
-            sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true),
-            sqlite::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false),
+            sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true)?,
+            sqlite::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false)?,
             // "If there are multiple VFS shims in use, then the upper-most returns their name first", slash, the next.
             sqlite::SQLITE_FCNTL_VFSNAME if result.is_ok() => {
                 // SAFETY: the argument is a `char**` whose string the VFS below has just allocated by SQLite's allocator.

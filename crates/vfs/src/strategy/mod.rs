@@ -68,7 +68,7 @@ pub trait Strategy: Send + Sync {
     /// `SQLITE_FCNTL_COMMIT_PHASETWO`; an error fails the commit.
     fn commit_phase_two(&self) -> Result<(), Error>;
     /// `SQLITE_FCNTL_CKPT_START` and `SQLITE_FCNTL_CKPT_DONE`.
-    fn checkpoint_announced(&self, running: bool);
+    fn checkpoint_announced(&self, running: bool) -> Result<(), Error>;
 }
 
 /// The busy handler of a connection, as SQLite gives it to a VFS.
@@ -116,6 +116,11 @@ pub struct SyncRequest {
     pub full: bool,
     /// `SQLITE_SYNC_DATAONLY`: the file's size has not changed.
     pub data_only: bool,
+}
+
+impl SyncRequest {
+    /// Data and size.
+    pub const ALL: SyncRequest = SyncRequest { full: false, data_only: false };
 }
 
 /// The locks of a database file, weakest first.

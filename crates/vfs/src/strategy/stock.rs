@@ -79,5 +79,7 @@ impl Strategy for Stock {
         Ok(())
     }
 
-    fn checkpoint_announced(&self, _: bool) {}
+    fn checkpoint_announced(&self, _: bool) -> Result<(), Error> {
+        Ok(())
+    }
 }

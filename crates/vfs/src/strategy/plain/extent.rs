@@ -53,7 +53,7 @@ impl Extent {
             return Ok(());
         }
         // The size and the directory entry too, not only the data.
-        wal.sync(SyncRequest { full: false, data_only: false })?;
+        wal.sync(SyncRequest::ALL)?;
         self.end_bytes.store(wanted_bytes, Relaxed);
         self.extensions.fetch_add(1, Relaxed);
         Ok(())

@@ -147,3 +147,89 @@ mod tests {
         assert_eq!(group.failure(), Some(code));
     }
 }
+
+/// The model check: in every order of threads that the checker tries, a commit returns only after a flush that began when its frames
+/// were there, and every commit returns.
+#[cfg(all(test, feature = "shuttle"))]
+mod model {
+    use super::*;
+    use shuttle::sync::Arc;
+    use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+
+    /// A disk: what was written, and what a flush has made durable. A flush saves what was there when it began.
+    #[derive(Default)]
+    struct Disk {
+        written: AtomicU64,
+        durable: AtomicU64,
+        flushing: AtomicBool,
+        flushes: AtomicU64,
+        fails_at: u64,
+    }
+
+    impl Disk {
+        fn flush(&self) -> Result<(), Code> {
+            assert!(!self.flushing.swap(true, SeqCst), "invariant 2");
+            let upto = self.written.load(SeqCst);
+            shuttle::thread::yield_now();
+            let failed = self.flushes.fetch_add(1, SeqCst) + 1 == self.fails_at;
+            if !failed {
+                self.durable.fetch_max(upto, SeqCst);
+            }
+            self.flushing.store(false, SeqCst);
+            if failed { Err(Code(1034)) } else { Ok(()) }
+        }
+    }
+
+    fn run(fails_at: u64, register_after_write: bool) {
+        let group = Arc::new(GroupFlush::default());
+        let disk = Arc::new(Disk { fails_at, ..Disk::default() });
+        // The write lock: writes come one behind the other.
+        let write_lock = Arc::new(Mutex::new(()));
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (group, disk, write_lock) = (Arc::clone(&group), Arc::clone(&disk), Arc::clone(&write_lock));
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        let held = lock(&write_lock);
+                        let early = (!register_after_write).then(|| group.register());
+                        shuttle::thread::yield_now();
+                        let mine = disk.written.fetch_add(1, SeqCst) + 1;
+                        let number = early.unwrap_or_else(|| group.register());
+                        drop(held);
+                        if group.wait_for(number, || disk.flush()).is_ok() {
+                            assert!(disk.durable.load(SeqCst) >= mine, "acknowledged and not durable");
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        if fails_at == 0 {
+            assert_eq!(disk.durable.load(SeqCst), 6);
+        } else {
+            assert!(disk.flushes.load(SeqCst) <= fails_at, "invariant 3");
+        }
+    }
+
+    #[test]
+    fn nothing_is_acknowledged_before_it_is_durable_and_nobody_is_forgotten() {
+        shuttle::check_random(|| run(0, true), 20_000);
+        shuttle::check_pct(|| run(0, true), 20_000, 3);
+    }
+
+    #[test]
+    fn after_a_failed_flush_there_is_no_other_and_nothing_is_acknowledged_that_it_lost() {
+        for fails_at in 1..=3 {
+            shuttle::check_random(move || run(fails_at, true), 10_000);
+        }
+    }
+
+    /// The check of the check: a number taken before the frames are written is caught.
+    #[test]
+    #[should_panic(expected = "acknowledged and not durable")]
+    fn a_number_taken_too_early_is_caught() {
+        shuttle::check_random(|| run(0, false), 20_000);
+    }
+}

@@ -56,6 +56,10 @@ const WAL_HEADER_BYTES: usize = 32;
 /// How often a connection that has its turn looks whether another process has released the write lock.
 const POLL: Duration = Duration::from_micros(100);
 
+/// For so many commits after it was met, another process that writes is taken to be still there. Queues do not reach across
+/// processes, so that it waits cannot be seen.
+const OUTSIDERS_COMMITS: u64 = 32;
+
 /// How long the checkpointer waits for a writer outside the queue before it gives up for now.
 const CHECKPOINTER_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -75,6 +79,8 @@ pub struct Shared {
     checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     checkpointer_id: AtomicU64,
+    /// For how many commits more writers of other processes are taken to wait.
+    outsiders: AtomicU64,
     counts: Counts,
 }
 
@@ -95,6 +101,7 @@ impl Shared {
             extent: Extent::default(),
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
+            outsiders: AtomicU64::new(0),
             counts: Counts::default(),
         }
     }
@@ -195,6 +202,11 @@ pub struct Plain {
     automatic: AtomicBool,
     /// Frames were written since the last sync of this connection.
     unsynced_frames: AtomicBool,
+    /// For `durability=full` over `synchronous=OFF`, where SQLite leaves out every sync: the WAL's header was written and not synced;
+    /// the WAL was not synced since the checkpoint began; the checkpoint has written its pages.
+    header_unsynced: AtomicBool,
+    checkpoint_wal_unsynced: AtomicBool,
+    checkpoint_copied: AtomicBool,
     /// The commit whose sync is put off, and how SQLite wanted it.
     put_off: Mutex<Option<(CommitNo, SyncRequest)>>,
     closing: Mutex<Closing>,
@@ -240,6 +252,9 @@ impl Plain {
             just_committed: AtomicBool::new(false),
             automatic: AtomicBool::new(false),
             unsynced_frames: AtomicBool::new(false),
+            header_unsynced: AtomicBool::new(false),
+            checkpoint_wal_unsynced: AtomicBool::new(false),
+            checkpoint_copied: AtomicBool::new(false),
             put_off: Mutex::default(),
             closing: Mutex::default(),
         })
@@ -247,6 +262,10 @@ impl Plain {
 
     pub fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    fn promises_full(&self) -> bool {
+        self.options.durability == Durability::Full
     }
 
     fn group_commit(&self) -> bool {
@@ -361,6 +380,9 @@ impl Plain {
         }
         self.prediction.store(2, Relaxed);
         self.outside_holder.store(has_turn, Relaxed);
+        if has_turn {
+            self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+        }
         self.shared.counts.bounced.fetch_add(1, Relaxed);
         if self.sleeps.load(Relaxed) {
             // Takes the place; the waiting is done where SQLite sleeps.
@@ -432,6 +454,8 @@ impl Plain {
     /// A sync of the WAL, shared with whoever else wants one.
     fn flush(&self, wal: &dyn Below, number: CommitNo, request: SyncRequest) -> Result<(), Error> {
         self.unsynced_frames.store(false, Relaxed);
+        self.header_unsynced.store(false, Relaxed);
+        self.checkpoint_wal_unsynced.store(false, Relaxed);
         Ok(self.shared.flush.wait_for(number, || wal.sync(request))?)
     }
 
@@ -442,11 +466,20 @@ impl Plain {
         }
         let number = self.shared.flush.register();
         // Invariant 1: a WAL that comes here has been linked to this connection.
-        if self.writing.load(Relaxed) && self.group_commit() && self.shared.turns.wanted() {
+        if self.writing.load(Relaxed) && self.group_commit() && self.somebody_waits() {
             *guard(&self.put_off) = Some((number, request));
             return Ok(());
         }
         self.flush(wal, number, request)
+    }
+
+    /// True if another writer of this process waits, or one of another process is likely to.
+    fn somebody_waits(&self) -> bool {
+        let outsiders = self.shared.outsiders.load(Relaxed);
+        if outsiders > 0 {
+            self.shared.outsiders.store(outsiders - 1, Relaxed);
+        }
+        outsiders > 0 || self.shared.turns.wanted()
     }
 
     fn advance(&self, from: Closing, to: Closing) {
@@ -502,9 +535,17 @@ impl Strategy for Plain {
         *guard(&self.busy_handler) = Some(handler);
     }
 
-    fn checkpoint_announced(&self, running: bool) {
+    fn checkpoint_announced(&self, running: bool) -> Result<(), Error> {
         if !running {
             self.advance(Closing::Exclusive, Closing::Copied);
+            self.checkpoint_copied.store(true, Relaxed);
+            return Ok(());
+        }
+        match guard(&self.wal).as_deref() {
+            Some(wal) if self.promises_full() && self.checkpoint_wal_unsynced.load(Relaxed) => {
+                self.flush(wal, self.shared.flush.register_sync(), SyncRequest::ALL)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -516,9 +557,8 @@ impl Strategy for Plain {
         if let Some((number, request)) = put_off {
             return self.flush(wal, number, request);
         }
-        if self.options.durability == Durability::Full && self.unsynced_frames.load(Relaxed) {
-            let number = self.shared.flush.register();
-            return self.flush(wal, number, SyncRequest { full: false, data_only: false });
+        if self.promises_full() && self.unsynced_frames.load(Relaxed) {
+            return self.flush(wal, self.shared.flush.register(), SyncRequest::ALL);
         }
         Ok(())
     }
@@ -528,15 +568,24 @@ impl Strategy for Plain {
     }
 
     fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
+        // Invariant 2; and no page may go into the database that the WAL is not sure to have.
+        if matches!(role, Role::Wal | Role::Db)
+            && let Some(code) = self.shared.flush.failure()
+        {
+            return Err(code.into());
+        }
         if role == Role::Wal {
-            if let Some(code) = self.shared.flush.failure() {
-                return Err(code.into());
-            }
             *guard(&self.closing) = Closing::No;
             if offset == 0 {
                 // A new header: another process may have cut or deleted the file since.
                 self.shared.extent.forget();
+                self.header_unsynced.store(true, Relaxed);
             } else {
+                if self.promises_full() && self.header_unsynced.load(Relaxed) {
+                    // Frames of the new generation must not reach the disk before its header: the old one would vouch for a part of
+                    // the old frames.
+                    self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL)?;
+                }
                 self.unsynced_frames.store(true, Relaxed);
             }
             self.shared.extent.reserve(below, offset + data.len() as u64, self.options.prealloc_bytes)?;
@@ -550,7 +599,12 @@ impl Strategy for Plain {
             Role::Db => self.advance(Closing::Copied, Closing::Complete),
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
         }
-        Ok(below.truncate(size_bytes)?)
+        below.truncate(size_bytes)?;
+        // A complete checkpoint ends with this call and a sync; with `synchronous=OFF` the sync is left out, and the WAL used again.
+        if role == Role::Db && self.checkpoint_copied.swap(false, Relaxed) && self.promises_full() {
+            below.sync(SyncRequest::ALL)?;
+        }
+        Ok(())
     }
 
     fn sync(&self, below: &dyn Below, role: Role, request: SyncRequest) -> Result<(), Error> {
@@ -611,6 +665,7 @@ impl Strategy for Plain {
                     return Err(code.into());
                 }
                 self.checkpointing.store(true, Relaxed);
+                self.checkpoint_wal_unsynced.store(true, Relaxed);
                 self.automatic.store(just_committed, Relaxed);
                 Ok(())
             }

@@ -68,11 +68,12 @@ impl Turns {
     pub fn wait(&self, id: Id, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         let mut state = lock(&self.0);
-        if state.holds(id) {
-            return true;
-        }
-        let woken = state.place_of(id);
         loop {
+            if state.holds(id) {
+                return true;
+            }
+            // Its turn may have come and been revoked again while it slept; then it needs a new place.
+            let woken = state.place_of(id);
             state.revoke_if_idle();
             if state.holds(id) {
                 return true;
@@ -236,5 +237,102 @@ mod tests {
         turns.leave(2);
         turns.leave(1);
         assert!(turns.holds(3));
+    }
+}
+
+/// The model check: every order of threads that the checker tries keeps the invariants, and nobody waits for ever.
+#[cfg(all(test, feature = "shuttle"))]
+mod model {
+    use super::*;
+    use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+    /// Longer than any run: the checker's time does not pass, so a wake-up that is lost is a deadlock, which it reports.
+    const FOR_EVER: Duration = Duration::from_secs(1_000_000);
+
+    fn writers_take_turns() {
+        const WRITERS: u64 = 3;
+        let turns = Arc::new(Turns::default());
+        let writing = Arc::new(AtomicU64::new(0));
+        let threads: Vec<_> = (1..=WRITERS)
+            .map(|id| {
+                let (turns, writing) = (Arc::clone(&turns), Arc::clone(&writing));
+                shuttle::thread::spawn(move || {
+                    for _ in 0..2 {
+                        if !turns.take(id) {
+                            assert!(turns.wait(id, FOR_EVER));
+                        }
+                        turns.begin_writing(id);
+                        assert_eq!(writing.fetch_add(1, SeqCst), 0, "invariant 1");
+                        shuttle::thread::yield_now();
+                        writing.fetch_sub(1, SeqCst);
+                        turns.leave(id);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(!turns.wanted());
+        assert!(turns.take(99), "the last one out left the turn free");
+    }
+
+    fn some_give_up() {
+        let turns = Arc::new(Turns::default());
+        assert!(turns.take(1));
+        turns.begin_writing(1);
+        let waiting: Vec<_> = (2..=4)
+            .map(|id| {
+                let turns = Arc::clone(&turns);
+                shuttle::thread::spawn(move || {
+                    if id == 3 {
+                        turns.wait(id, Duration::ZERO);
+                    } else {
+                        assert!(turns.wait(id, FOR_EVER));
+                        turns.begin_writing(id);
+                    }
+                    turns.leave(id);
+                })
+            })
+            .collect();
+        turns.leave(1);
+        for thread in waiting {
+            thread.join().unwrap();
+        }
+        assert!(turns.take(99));
+    }
+
+    #[test]
+    fn one_at_a_time_and_nobody_is_forgotten() {
+        shuttle::check_random(writers_take_turns, 20_000);
+        shuttle::check_pct(writers_take_turns, 20_000, 3);
+    }
+
+    #[test]
+    fn a_place_that_is_given_up_loses_no_wake_up() {
+        shuttle::check_random(some_give_up, 20_000);
+        shuttle::check_pct(some_give_up, 20_000, 3);
+    }
+
+    /// The check of the check: a queue that forgets to wake the next one is caught.
+    #[test]
+    #[should_panic(expected = "deadlock")]
+    fn a_queue_that_wakes_nobody_is_caught() {
+        shuttle::check_random(
+            || {
+                let turns = Arc::new(Turns::default());
+                assert!(turns.take(1));
+                turns.begin_writing(1);
+                let waiter = {
+                    let turns = Arc::clone(&turns);
+                    shuttle::thread::spawn(move || assert!(turns.wait(2, FOR_EVER)))
+                };
+                let mut state = lock(&turns.0);
+                state.holder = None;
+                drop(state);
+                waiter.join().unwrap();
+            },
+            1_000,
+        );
     }
 }
