@@ -28,6 +28,7 @@
 //! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover.
 
 mod checkpointer;
+mod door;
 mod extent;
 mod flush;
 mod turns;
@@ -42,6 +43,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use self::checkpointer::{CheckpointCounts, WRITE_LOCK_MAX};
+use self::door::Door;
 use self::extent::Extent;
 use self::flush::{CommitNo, GroupFlush};
 use self::turns::{IDLE_MAX, Turns};
@@ -59,6 +61,9 @@ const POLL: Duration = Duration::from_micros(100);
 /// For so many commits after it was met, another process that writes is taken to be still there. Queues do not reach across
 /// processes, so that it waits cannot be seen.
 const OUTSIDERS_COMMITS: u64 = 32;
+
+/// How long a connection waits at the door before it goes for the write lock as SQLite would.
+const DOOR_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How long the checkpointer waits for a writer outside the queue before it gives up for now.
 const CHECKPOINTER_PATIENCE: Duration = Duration::from_secs(1);
@@ -81,6 +86,7 @@ pub struct Shared {
     checkpointer_id: AtomicU64,
     /// For how many commits more writers of other processes are taken to wait.
     outsiders: AtomicU64,
+    door: Arc<Door>,
     counts: Counts,
 }
 
@@ -102,6 +108,7 @@ impl Shared {
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
             outsiders: AtomicU64::new(0),
+            door: Door::new(path),
             counts: Counts::default(),
         }
     }
@@ -109,6 +116,15 @@ impl Shared {
     /// A checkpoint, now, by a connection of its own.
     pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
         self.checkpointer.run_now(options)
+    }
+
+    /// Ends the turn of a connection, if it has it, and lets the next process through the door.
+    fn leave(&self, id: u64) {
+        let had_turn = self.turns.holds(id);
+        self.turns.leave(id);
+        if had_turn {
+            self.door.leave();
+        }
     }
 
     fn waited(&self, began: Instant) {
@@ -142,6 +158,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.checkpointer.stop();
+        self.door.stop();
     }
 }
 
@@ -192,6 +209,10 @@ pub struct Plain {
     checkpointing: AtomicBool,
     /// It had its turn and found the write lock taken, so another process, or somebody without a turn, has it.
     outside_holder: AtomicBool,
+    /// It has waited at the door for long enough to do without.
+    passes_by_the_door: AtomicBool,
+    /// Its busy handler has been seen to sleep through this VFS.
+    has_slept: AtomicBool,
     /// It was told "busy" at the write lock and has neither slept nor been called since.
     bounced: AtomicBool,
     /// Its busy handler sleeps through this VFS, or has not been seen not to.
@@ -247,6 +268,8 @@ impl Plain {
             writing: AtomicBool::new(false),
             checkpointing: AtomicBool::new(false),
             outside_holder: AtomicBool::new(false),
+            passes_by_the_door: AtomicBool::new(false),
+            has_slept: AtomicBool::new(false),
             bounced: AtomicBool::new(false),
             sleeps: AtomicBool::new(true),
             just_committed: AtomicBool::new(false),
@@ -299,13 +322,13 @@ impl Plain {
         }
         let handler = guard(&self.busy_handler).clone();
         let Some(handler) = handler else {
-            turns.leave(self.id);
+            self.shared.leave(self.id);
             return false;
         };
         while !turns.wait(self.id, Duration::ZERO) {
             self.about_to_sleep();
             if !handler.wait() {
-                turns.leave(self.id);
+                self.shared.leave(self.id);
                 self.shared.waited(began);
                 return false;
             }
@@ -323,7 +346,7 @@ impl Plain {
         self.prediction.store((self.prediction.load(Relaxed) - 2).max(-1), Relaxed);
         if self.shared.turns.holds(self.id) {
             self.shared.counts.mispredicted.fetch_add(1, Relaxed);
-            self.shared.turns.leave(self.id);
+            self.shared.leave(self.id);
         }
     }
 
@@ -342,7 +365,7 @@ impl Plain {
         if self.bounced.swap(false, Relaxed) {
             // It was told "busy" and came back without sleeping here: it must not stand in the queue while it does other things.
             self.sleeps.store(false, Relaxed);
-            self.shared.turns.leave(self.id);
+            self.shared.leave(self.id);
         }
         let began = Instant::now();
         let mut has_turn = if self.is_checkpointer {
@@ -353,17 +376,24 @@ impl Plain {
             self.shared.turns.take(self.id)
         };
         loop {
+            // Who does not wait has no use for a queue.
+            let uses_door = has_turn && self.has_slept.load(Relaxed) && !self.passes_by_the_door.load(Relaxed);
+            if uses_door && self.shared.outsiders.load(Relaxed) > 0 && !self.shared.door.enter() {
+                break;
+            }
             match below.shm_lock(write) {
                 Ok(()) => {
                     if has_turn {
                         self.shared.turns.begin_writing(self.id);
+                        self.shared.door.begin_writing();
                     }
+                    self.passes_by_the_door.store(false, Relaxed);
                     self.began_writing();
                     return Ok(());
                 }
                 // "Busy" would make SQLite go on without the write lock, which is what the WAL-reset bug needs.
                 Err(Code::BUSY) if self.is_checkpointer && began.elapsed() > CHECKPOINTER_PATIENCE => {
-                    self.shared.turns.leave(self.id);
+                    self.shared.leave(self.id);
                     return Err(Error::Below(Code::LOCKED));
                 }
                 Err(Code::BUSY) if self.is_checkpointer => {
@@ -418,7 +448,7 @@ impl Plain {
             self.shared.checkpointer.writes(false);
         }
         if self.group_commit() {
-            self.shared.turns.leave(self.id);
+            self.shared.leave(self.id);
         }
     }
 
@@ -430,13 +460,21 @@ impl Plain {
     /// Waits for the turn instead of sleeping; the answer says that the time is over or the turn there.
     fn sleep(&self, at_most: Duration) {
         self.bounced.store(false, Relaxed);
+        self.has_slept.store(true, Relaxed);
         let deadline = Instant::now() + at_most;
-        if !self.shared.turns.wait(self.id, at_most) {
+        if !self.shared.turns.wait(self.id, at_most) || !self.outside_holder.load(Relaxed) {
             return;
         }
-        if !self.outside_holder.swap(false, Relaxed) {
-            return;
+        let began = Instant::now();
+        while !self.shared.door.wait(IDLE_MAX / 2) && began.elapsed() < DOOR_PATIENCE {
+            self.shared.turns.renew(self.id);
+            if Instant::now() >= deadline {
+                return;
+            }
         }
+        self.passes_by_the_door.store(began.elapsed() >= DOOR_PATIENCE, Relaxed);
+        // The write lock may still be with somebody who does not use the door.
+        self.outside_holder.store(false, Relaxed);
         let main = guard(&self.main);
         let Some(below) = main.as_deref() else { return };
         let lock = |acquire| ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true };
@@ -499,11 +537,12 @@ impl Strategy for Plain {
 
     fn opened_wal(&self, wal: Box<dyn Below>) {
         self.shared.extent.forget();
+        self.shared.door.forget_file();
         *guard(&self.wal) = Some(wal);
     }
 
     fn closing(&self) {
-        self.shared.turns.leave(self.id);
+        self.shared.leave(self.id);
         *guard(&self.main) = None;
     }
 

@@ -1,0 +1,276 @@
+//! The door: turns between processes.
+//!
+//! The queue of turns ends at the border of a process, and behind it SQLite polls: a process that commits all the time takes the
+//! write lock again before another has woken up. While several processes write, the one whose turn it is inside its process
+//! therefore goes through a door first, an advisory `flock` on the WAL, for which the kernel keeps a queue. SQLite itself never
+//! locks the WAL, so nobody else is disturbed; who does not know of the door, as stock SQLite, is simply not in that queue.
+//!
+//! A `flock` has no time limit, so a thread does the waiting. Who gives up leaves; the thread then passes the door on as soon as it
+//! gets it.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. The door is a courtesy like a turn: without it everything works, only less fairly.
+//! 2. At most one connection of a process uses the door: the holder of the turn.
+//! 3. A door that is held and not wanted is let go at once, and one that is held without the write lock after [`IDLE_MAX`]: its
+//!    user may have given up without a word.
+
+use std::fs::File;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// How long the door may be held without the write lock.
+const IDLE_MAX: Duration = Duration::from_millis(5);
+
+pub struct Door {
+    /// The WAL.
+    path: String,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    file: Option<Arc<File>>,
+    thread_lives: bool,
+    /// Somebody of this process wants to go through, or is through.
+    wanted: bool,
+    /// The thread waits in the kernel.
+    waiting: bool,
+    held: bool,
+    held_since: Option<Instant>,
+    /// Its user has the write lock.
+    writing: bool,
+    stopping: bool,
+}
+
+impl Door {
+    pub fn new(path: &str) -> Arc<Door> {
+        Arc::new(Door { path: format!("{path}-wal"), state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// Goes through, if nobody of another process is there.
+    pub fn enter(self: &Arc<Self>) -> bool {
+        let mut state = self.state();
+        state.wanted = true;
+        if !state.held && !state.waiting {
+            let Some(file) = self.file(&mut state) else { return true };
+            match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    self.opened(&mut state);
+                    if !self.has_thread(&mut state) {
+                        // Nobody would let an idle door go.
+                        state.wanted = false;
+                        Door::close_if_unwanted(&mut state);
+                        return true;
+                    }
+                    self.changed.notify_all();
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {}
+                // A file system without such locks.
+                Err(_) => return true,
+            }
+        }
+        state.held
+    }
+
+    /// Waits at the door; true if it is open for this process now.
+    pub fn wait(self: &Arc<Self>, at_most: Duration) -> bool {
+        if self.enter() {
+            return true;
+        }
+        let deadline = Instant::now() + at_most;
+        let mut state = self.state();
+        if !self.has_thread(&mut state) {
+            return true;
+        }
+        self.changed.notify_all();
+        loop {
+            let now = Instant::now();
+            if state.held || now >= deadline {
+                return state.held;
+            }
+            let left = deadline.saturating_duration_since(now);
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The user of the door has the write lock.
+    pub fn begin_writing(&self) {
+        self.state().writing = true;
+    }
+
+    /// Lets the next process through.
+    pub fn leave(&self) {
+        let mut state = self.state();
+        state.wanted = false;
+        Door::close_if_unwanted(&mut state);
+    }
+
+    /// The WAL was opened, perhaps made anew: the door is a lock on the file of that name.
+    pub fn forget_file(&self) {
+        let mut state = self.state();
+        if !state.held && !state.waiting {
+            state.file = None;
+        }
+    }
+
+    pub fn stop(&self) {
+        self.state().stopping = true;
+        self.changed.notify_all();
+    }
+
+    fn wait_in_kernel(&self) {
+        loop {
+            let mut state = self.state();
+            while !state.stopping && (state.held || !state.wanted) {
+                state = match state.held_since.filter(|_| state.held && !state.writing) {
+                    Some(since) if since.elapsed() >= IDLE_MAX => {
+                        state.wanted = false;
+                        Door::close_if_unwanted(&mut state);
+                        state
+                    }
+                    Some(_) => self.changed.wait_timeout(state, IDLE_MAX).unwrap_or_else(PoisonError::into_inner).0,
+                    None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                };
+            }
+            if state.stopping {
+                return;
+            }
+            let Some(file) = self.file(&mut state) else {
+                state.thread_lives = false;
+                return;
+            };
+            state.waiting = true;
+            drop(state);
+            let result = flock(&*file, FlockOperation::LockExclusive);
+            let mut state = self.state();
+            state.waiting = false;
+            if result.is_ok() {
+                self.opened(&mut state);
+            }
+            Door::close_if_unwanted(&mut state);
+            self.changed.notify_all();
+            if result.is_err() {
+                state.thread_lives = false;
+                return;
+            }
+        }
+    }
+
+    fn opened(&self, state: &mut State) {
+        state.held = true;
+        state.held_since = Some(Instant::now());
+        state.writing = false;
+    }
+
+    fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
+        if !state.thread_lives {
+            let me = Arc::clone(self);
+            let spawned =
+                std::thread::Builder::new().name("oneflush-door".to_owned()).spawn(move || me.wait_in_kernel());
+            state.thread_lives = spawned.is_ok();
+        }
+        state.thread_lives
+    }
+
+    /// Invariant 3.
+    fn close_if_unwanted(state: &mut State) {
+        if state.held && !state.wanted {
+            state.held = false;
+            if let Some(file) = &state.file {
+                // An open file's lock can always be released.
+                let _ = flock(&**file, FlockOperation::Unlock);
+            }
+        }
+    }
+
+    /// None where the WAL is no file of this system.
+    fn file(&self, state: &mut State) -> Option<Arc<File>> {
+        if state.file.is_none() {
+            state.file = File::open(&self.path).ok().map(Arc::new);
+        }
+        state.file.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    /// Two doors on one file are as two processes: a `flock` belongs to an open file.
+    fn two_processes() -> (tempfile::TempDir, Arc<Door>, Arc<Door>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db").display().to_string();
+        std::fs::write(format!("{path}-wal"), b"").unwrap();
+        (dir, Door::new(&path), Door::new(&path))
+    }
+
+    #[test]
+    fn one_process_at_a_time_is_through_the_door() {
+        let (_dir, one, other) = two_processes();
+        assert!(one.enter());
+        one.begin_writing();
+        assert!(one.enter());
+        assert!(!other.enter());
+        one.leave();
+        assert!(other.enter());
+    }
+
+    #[test]
+    fn who_waits_is_let_through_when_the_other_leaves() {
+        let (_dir, one, other) = two_processes();
+        assert!(one.enter());
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                let open = other.wait(LONG);
+                other.begin_writing();
+                open
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            one.leave();
+            assert!(waiter.join().unwrap());
+        });
+        assert!(!one.enter());
+        other.leave();
+        assert!(one.wait(LONG));
+    }
+
+    #[test]
+    fn who_gave_up_does_not_keep_the_door() {
+        let (_dir, one, other) = two_processes();
+        assert!(one.enter());
+        one.begin_writing();
+        assert!(!other.wait(Duration::from_millis(5)));
+        other.leave();
+        one.leave();
+        assert!(one.wait(LONG), "the thread of the other passes the door on");
+    }
+
+    #[test]
+    fn an_idle_door_is_let_go_and_one_in_use_is_not() {
+        let (_dir, one, other) = two_processes();
+        assert!(one.enter());
+        assert!(other.wait(LONG), "the user of the first never wrote");
+        other.begin_writing();
+        assert!(!one.wait(5 * IDLE_MAX));
+        other.leave();
+        assert!(one.wait(LONG));
+    }
+
+    #[test]
+    fn without_a_file_there_is_no_door() {
+        let door = Door::new("/nonexistent/a.db");
+        assert!(door.enter());
+        assert!(door.wait(LONG));
+        door.leave();
+    }
+}
