@@ -16,12 +16,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use crate::config::Options;
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, Tally};
 use crate::strategy::{self, Chosen, PlainShared, RunCheckpoint, StrategyReport};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
 
@@ -55,12 +56,12 @@ impl Database {
     }
 
     pub(crate) fn measured(&self) -> MutexGuard<'_, Measured> {
-        locked(&self.measured)
+        lock(&self.measured)
     }
 
     /// The database of `path`, if some connection of this process has it open.
     pub fn find(path: &str) -> Option<Arc<Database>> {
-        locked(&DATABASES).get(path).and_then(Weak::upgrade)
+        lock(&DATABASES).get(path).and_then(Weak::upgrade)
     }
 
     /// What the connections with strategy `plain` share.
@@ -72,7 +73,7 @@ impl Database {
 
     fn find_or_create(path: &str, run_checkpoint: &Arc<dyn RunCheckpoint>) -> Arc<Database> {
         let process = std::process::id();
-        let mut databases = locked(&DATABASES);
+        let mut databases = lock(&DATABASES);
         if let Some(database) = databases.get(path).and_then(Weak::upgrade).filter(|found| found.process == process) {
             return database;
         }
@@ -90,13 +91,13 @@ impl Database {
     }
 
     fn live(&self) -> Vec<Arc<Connection>> {
-        locked(&self.connections).iter().filter_map(Weak::upgrade).collect()
+        lock(&self.connections).iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl Drop for Database {
     fn drop(&mut self) {
-        let mut databases = locked(&DATABASES);
+        let mut databases = lock(&DATABASES);
         // Another thread may have made a new one under this path since the last connection went away.
         if databases.get(&self.path).is_some_and(|entry| entry.strong_count() == 0) {
             databases.remove(&self.path);
@@ -142,7 +143,7 @@ impl Connection {
             commit: CommitTracker::default(),
             samples: Samples::default(),
         });
-        let mut connections = locked(&connection.database.connections);
+        let mut connections = lock(&connection.database.connections);
         connections.retain(|other| other.strong_count() > 0);
         connections.push(Arc::downgrade(&connection));
         drop(connections);
@@ -256,10 +257,6 @@ fn stem(path: &str) -> &str {
         Some(at) if path.as_bytes()[at] == b'.' => &path[..at],
         _ => path,
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

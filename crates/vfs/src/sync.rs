@@ -1,25 +1,59 @@
-//! The synchronisation primitives of what is model-checked: the standard library's, or, with feature `shuttle`, those of the
-//! model checker, which tries out the orders in which threads may run.
+//! The synchronisation primitives of this crate.
+//!
+//! `parking_lot`'s, which knows no poisoning (every state behind our mutexes is whole between two statements, so a panic that was
+//! stopped at a callback does not matter) and which is compiled with us, so that ThreadSanitizer sees it. With feature `shuttle`
+//! those of the model checker, which tries out the orders in which threads may run.
+
+use std::time::Duration;
 
 #[cfg(not(feature = "shuttle"))]
-pub use std::sync::{Condvar, Mutex, MutexGuard};
+pub use parking_lot::{Condvar, Mutex, MutexGuard};
 
 #[cfg(feature = "shuttle")]
 pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
-use std::sync::PoisonError;
-use std::time::Duration;
+#[cfg(not(feature = "shuttle"))]
+mod with {
+    use super::{Condvar, Duration, Mutex, MutexGuard};
 
-/// Locks; a panic of another holder does not matter, because every state behind our mutexes is whole between two statements.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline]
+    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock()
+    }
+
+    pub fn wait<'a, T>(condition: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condition.wait(&mut guard);
+        guard
+    }
+
+    /// Waits for at most `at_most`; may wake early.
+    pub fn wait_timeout<'a, T>(
+        condition: &Condvar,
+        mut guard: MutexGuard<'a, T>,
+        at_most: Duration,
+    ) -> MutexGuard<'a, T> {
+        condition.wait_for(&mut guard, at_most);
+        guard
+    }
 }
 
-pub fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+#[cfg(feature = "shuttle")]
+mod with {
+    use super::{Condvar, Duration, Mutex, MutexGuard};
+    use std::sync::PoisonError;
+
+    pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+        mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The checker's time does not pass: it never times out, so a wake-up that is lost is a deadlock, which the checker reports.
+    pub fn wait_timeout<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, at_most: Duration) -> MutexGuard<'a, T> {
+        condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
-/// Waits for at most `at_most`; wakes early or for no reason like any condition variable.
-pub fn wait_timeout<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, at_most: Duration) -> MutexGuard<'a, T> {
-    condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
-}
+pub use with::{lock, wait, wait_timeout};

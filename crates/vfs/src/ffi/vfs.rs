@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use libsqlite3_sys as sqlite;
 
@@ -17,6 +17,7 @@ use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
 use crate::strategy::{self, RunCheckpoint};
+use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
 pub struct Shim {
@@ -35,14 +36,14 @@ unsafe impl Send for Shim {}
 unsafe impl Sync for Shim {}
 
 /// One shim for each SQLite of this process that we are registered in.
-static SHIMS: Mutex<Vec<&'static Shim>> = Mutex::new(Vec::new());
+static SHIMS: LazyLock<Mutex<Vec<&'static Shim>>> = LazyLock::new(Mutex::default);
 
 impl Shim {
     /// Our VFS in that SQLite, over its default VFS, which is looked for only once: afterwards the default may be ours.
     ///
     /// None if SQLite has no default VFS.
     pub fn of(api: Api, options: Options) -> Option<&'static Shim> {
-        let mut shims = SHIMS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shims = lock(&SHIMS);
         if let Some(shim) = shims.iter().find(|shim| shim.api.is(&api)) {
             *shim.defaults.write().unwrap_or_else(PoisonError::into_inner) = options;
             return Some(shim);

@@ -3,10 +3,9 @@
 //! After a flush the processor's caches hold little of ours. A sample is therefore only noted, on one cache line, and a
 //! batch of them goes to the histograms at once: when it is full, when somebody asks, and when the connection closes.
 
-use std::sync::{Mutex, PoisonError};
-
 use super::commit::Commit;
 use crate::role::Role;
+use crate::sync::{Mutex, lock};
 
 const BATCH_COUNT: usize = 64;
 
@@ -22,7 +21,7 @@ pub struct Samples(Mutex<Vec<Sample>>);
 impl Samples {
     /// Notes a sample; `Some`, with all that are noted, if that filled the batch.
     pub fn note(&self, sample: Sample) -> Option<Vec<Sample>> {
-        let mut batch = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = lock(&self.0);
         if batch.capacity() == 0 {
             batch.reserve_exact(BATCH_COUNT);
         }
@@ -31,6 +30,6 @@ impl Samples {
     }
 
     pub fn take(&self) -> Vec<Sample> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.0))
     }
 }

@@ -14,12 +14,13 @@
 //! A reader with an old snapshot holds a checkpoint up, as in SQLite. It is then tried again after a pause that doubles up to
 //! [`PAUSE_MAX`]; after [`STARVING_AFTER`] the starvation is counted and said in SQLite's error log.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use crate::config::Options;
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -124,7 +125,7 @@ impl Checkpointer {
     pub fn run_now(&self, options: &Options) -> Result<Progress, String> {
         let mut state = self.state();
         while state.running {
-            state = self.wait(state);
+            state = wait(&self.changed, state);
         }
         state.running = true;
         drop(state);
@@ -139,7 +140,7 @@ impl Checkpointer {
         let mut state = self.state();
         state.held_off += 1;
         while state.running {
-            state = self.wait(state);
+            state = wait(&self.changed, state);
         }
     }
 
@@ -162,7 +163,7 @@ impl Checkpointer {
         let waited = state.writing;
         while state.writing && Instant::now() < deadline {
             let left = deadline.saturating_duration_since(Instant::now());
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&self.changed, state, left);
         }
         waited && !state.writing
     }
@@ -184,7 +185,7 @@ impl Checkpointer {
         loop {
             let mut state = self.state();
             while !state.stopping && (state.wanted.is_none() || state.held_off > 0 || state.running) {
-                state = self.wait(state);
+                state = wait(&self.changed, state);
             }
             if state.stopping {
                 return;
@@ -258,15 +259,11 @@ impl Checkpointer {
         let mut state = self.state();
         while !state.stopping && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&self.changed, state, left);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -16,10 +16,12 @@
 //!    user may have given up without a word.
 
 use std::fs::File;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 
 /// How long the door may be held without the write lock.
 const IDLE_MAX: Duration = Duration::from_millis(5);
@@ -93,7 +95,7 @@ impl Door {
                 return state.held;
             }
             let left = deadline.saturating_duration_since(now);
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = wait_timeout(&self.changed, state, left);
         }
     }
 
@@ -132,8 +134,8 @@ impl Door {
                         Door::close_if_unwanted(&mut state);
                         state
                     }
-                    Some(_) => self.changed.wait_timeout(state, IDLE_MAX).unwrap_or_else(PoisonError::into_inner).0,
-                    None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                    Some(_) => wait_timeout(&self.changed, state, IDLE_MAX),
+                    None => wait(&self.changed, state),
                 };
             }
             if state.stopping {
@@ -196,7 +198,7 @@ impl Door {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

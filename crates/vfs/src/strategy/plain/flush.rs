@@ -124,12 +124,12 @@ mod tests {
         let flushes = AtomicU64::new(0);
         let flush = || {
             if flushes.fetch_add(1, SeqCst) == 0 {
-                *late.lock().unwrap() = Some(group.register());
+                *lock(&late) = Some(group.register());
             }
             Ok(())
         };
         group.wait_for(first, flush).unwrap();
-        let late = late.lock().unwrap().take().unwrap();
+        let late = lock(&late).take().unwrap();
         group.wait_for(late, flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 2);
     }

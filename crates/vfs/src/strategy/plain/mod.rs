@@ -37,7 +37,7 @@ pub use checkpointer::{Checkpointer, Progress, RunCheckpoint};
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -51,6 +51,7 @@ use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strat
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
 use crate::role::Role;
+use crate::sync::{Mutex, lock};
 
 /// The header of a WAL ("WAL file format").
 const WAL_HEADER_BYTES: usize = 32;
@@ -320,7 +321,7 @@ impl Plain {
                 return true;
             }
         }
-        let handler = guard(&self.busy_handler).clone();
+        let handler = lock(&self.busy_handler).clone();
         let Some(handler) = handler else {
             self.shared.leave(self.id);
             return false;
@@ -475,10 +476,10 @@ impl Plain {
         self.passes_by_the_door.store(began.elapsed() >= DOOR_PATIENCE, Relaxed);
         // The write lock may still be with somebody who does not use the door.
         self.outside_holder.store(false, Relaxed);
-        let main = guard(&self.main);
+        let main = lock(&self.main);
         let Some(below) = main.as_deref() else { return };
-        let lock = |acquire| ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true };
-        while below.shm_lock(lock(true)) == Err(Code::BUSY) {
+        let write_lock = |acquire| ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true };
+        while below.shm_lock(write_lock(true)) == Err(Code::BUSY) {
             if Instant::now() >= deadline {
                 return;
             }
@@ -486,7 +487,7 @@ impl Plain {
             // Keeps the turn: to wait for another process is not to be idle.
             self.shared.turns.renew(self.id);
         }
-        let _ = below.shm_lock(lock(false));
+        let _ = below.shm_lock(write_lock(false));
     }
 
     /// A sync of the WAL, shared with whoever else wants one.
@@ -505,7 +506,7 @@ impl Plain {
         let number = self.shared.flush.register();
         // Invariant 1: a WAL that comes here has been linked to this connection.
         if self.writing.load(Relaxed) && self.group_commit() && self.somebody_waits() {
-            *guard(&self.put_off) = Some((number, request));
+            *lock(&self.put_off) = Some((number, request));
             return Ok(());
         }
         self.flush(wal, number, request)
@@ -521,7 +522,7 @@ impl Plain {
     }
 
     fn advance(&self, from: Closing, to: Closing) {
-        let mut closing = guard(&self.closing);
+        let mut closing = lock(&self.closing);
         *closing = if *closing == from { to } else { Closing::No };
     }
 }
@@ -532,26 +533,26 @@ impl Strategy for Plain {
     }
 
     fn opened(&self, main: Box<dyn Below>) {
-        *guard(&self.main) = Some(main);
+        *lock(&self.main) = Some(main);
     }
 
     fn opened_wal(&self, wal: Box<dyn Below>) {
         self.shared.extent.forget();
         self.shared.door.forget_file();
-        *guard(&self.wal) = Some(wal);
+        *lock(&self.wal) = Some(wal);
     }
 
     fn closing(&self) {
         self.shared.leave(self.id);
-        *guard(&self.main) = None;
+        *lock(&self.main) = None;
     }
 
     fn closing_wal(&self) {
-        let wal = guard(&self.wal).take();
+        let wal = lock(&self.wal).take();
         // Invariant 4. Without it the next opener would recover the kept WAL, and every close would copy all of it again. No sync:
         // the old header only means a needless recovery, and SQLite syncs the next header before the frames behind it.
         if let Some(wal) = wal
-            && *guard(&self.closing) == Closing::Kept
+            && *lock(&self.closing) == Closing::Kept
         {
             let _ = wal.write(&[0; WAL_HEADER_BYTES], 0);
         }
@@ -571,7 +572,7 @@ impl Strategy for Plain {
     }
 
     fn busy_handler(&self, handler: Arc<dyn BusyHandler>) {
-        *guard(&self.busy_handler) = Some(handler);
+        *lock(&self.busy_handler) = Some(handler);
     }
 
     fn checkpoint_announced(&self, running: bool) -> Result<(), Error> {
@@ -580,7 +581,7 @@ impl Strategy for Plain {
             self.checkpoint_copied.store(true, Relaxed);
             return Ok(());
         }
-        match guard(&self.wal).as_deref() {
+        match lock(&self.wal).as_deref() {
             Some(wal) if self.promises_full() && self.checkpoint_wal_unsynced.load(Relaxed) => {
                 self.flush(wal, self.shared.flush.register_sync(), SyncRequest::ALL)
             }
@@ -590,8 +591,8 @@ impl Strategy for Plain {
 
     fn commit_phase_two(&self) -> Result<(), Error> {
         self.just_committed.store(true, Relaxed);
-        let put_off = guard(&self.put_off).take();
-        let wal = guard(&self.wal);
+        let put_off = lock(&self.put_off).take();
+        let wal = lock(&self.wal);
         let Some(wal) = wal.as_deref() else { return Ok(()) };
         if let Some((number, request)) = put_off {
             return self.flush(wal, number, request);
@@ -614,7 +615,7 @@ impl Strategy for Plain {
             return Err(code.into());
         }
         if role == Role::Wal {
-            *guard(&self.closing) = Closing::No;
+            *lock(&self.closing) = Closing::No;
             if offset == 0 {
                 // A new header: another process may have cut or deleted the file since.
                 self.shared.extent.forget();
@@ -665,12 +666,12 @@ impl Strategy for Plain {
         let result = below.lock(level);
         self.shared.checkpointer.go_on();
         result?;
-        *guard(&self.closing) = Closing::Exclusive;
+        *lock(&self.closing) = Closing::Exclusive;
         Ok(())
     }
 
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
-        *guard(&self.closing) = Closing::No;
+        *lock(&self.closing) = Closing::No;
         Ok(below.unlock(level)?)
     }
 
@@ -749,8 +750,4 @@ pub fn sleep(microseconds: u64) -> bool {
     let Some(connection) = waiting else { return false };
     connection.sleep(Duration::from_micros(microseconds));
     true
-}
-
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
