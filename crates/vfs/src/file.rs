@@ -45,6 +45,14 @@ impl Owner {
         }
     }
 
+    /// True if a WAL of this owner may have been kept over a close.
+    pub fn keeps_wal(&self) -> bool {
+        match self {
+            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.keeps_wal()),
+            Owner::Database(_) | Owner::Nobody => false,
+        }
+    }
+
     fn of_database(path: &str) -> Owner {
         let database = Role::of_side_file(path).and_then(|(_, path)| Database::find(path));
         database.map_or(Owner::Nobody, Owner::Database)

@@ -16,7 +16,7 @@ use crate::connection::{Connection, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
-use crate::strategy::{self, RunCheckpoint};
+use crate::strategy::{self, Below, EMPTY_WAL, RunCheckpoint};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -149,7 +149,7 @@ unsafe extern "C" fn x_open(
         };
         // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile` asked for; it gets SQLite's
         // own name pointer and flags.
-        let below = unsafe {
+        let open_below = |flags| unsafe {
             let below = file.byte_add(HEADER_BYTES);
             (*below).pMethods = std::ptr::null();
             let method = (*shim.below).xOpen.ok_or_else(|| Error::missing("xOpen"))?;
@@ -161,17 +161,30 @@ unsafe extern "C" fn x_open(
                 }
                 return Err(Error::Below(Code(code)));
             }
-            BelowFile::new(below)
+            Ok(BelowFile::new(below))
         };
-        let owner = match (options, path.as_deref()) {
-            (Some(options), Some(path)) => Owner::Connection(Connection::open(Opening {
+        let owner_of_side_file = match role {
+            Role::Db => None,
+            _ => Some(Owner::of_opened(role, path.as_deref(), name.addr())),
+        };
+        let may_be_kept = role == Role::Wal && owner_of_side_file.as_ref().is_some_and(Owner::keeps_wal);
+        // SAFETY: `vfs` and `name` are those of this call.
+        let below = if may_be_kept && unsafe { exists(shim, name) } {
+            open_kept_wal(open_below, flags)?
+        } else {
+            open_below(flags)?
+        };
+        let owner = match (options, path.as_deref(), owner_of_side_file) {
+            (Some(options), Some(path), _) => Owner::Connection(Connection::open(Opening {
                 path,
                 name_address: name.addr(),
                 options,
                 run_checkpoint: &shim.run_checkpoint,
                 is_checkpointer,
             })),
-            (_, path) => Owner::of_opened(role, path, name.addr()),
+            (_, _, Some(owner)) => owner,
+            // A database without a name counts for nobody.
+            (_, _, None) => Owner::Nobody,
         };
         let file = File::new(role, owner, below);
         file.note_use();
@@ -187,6 +200,35 @@ unsafe extern "C" fn x_open(
         }
         Ok(())
     })
+}
+
+/// Opens a WAL that is there. The "unix" VFS syncs the directory at the first sync of every WAL that it was asked to create, new or
+/// not; one that was closed empty by us does not need it, so it is opened without that flag.
+fn open_kept_wal(open: impl Fn(c_int) -> Result<BelowFile, Error>, flags: c_int) -> Result<BelowFile, Error> {
+    if flags & sqlite::SQLITE_OPEN_CREATE == 0 {
+        return open(flags);
+    }
+    let wal = open(flags & !sqlite::SQLITE_OPEN_CREATE)?;
+    let mut header = [0; EMPTY_WAL.len()];
+    if wal.read(&mut header, 0).is_ok() && header == *EMPTY_WAL {
+        return Ok(wal);
+    }
+    wal.close();
+    open(flags)
+}
+
+/// # Safety
+/// `name` is a name that SQLite passes to `xOpen`, not null.
+unsafe fn exists(shim: &Shim, name: *const c_char) -> bool {
+    let mut exists = 0;
+    // SAFETY: as the caller promises; the VFS below lives for ever.
+    let code = unsafe {
+        match (*shim.below).xAccess {
+            Some(method) => method(shim.below, name, sqlite::SQLITE_ACCESS_EXISTS, &mut exists),
+            None => sqlite::SQLITE_ERROR,
+        }
+    };
+    code == sqlite::SQLITE_OK && exists != 0
 }
 
 fn role(flags: c_int) -> Role {

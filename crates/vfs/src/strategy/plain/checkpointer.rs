@@ -74,8 +74,10 @@ struct State {
     thread: Thread,
     wanted: Option<Options>,
     running: bool,
-    /// Its connection holds the write lock.
+    /// Its connection holds the write lock, or is just taking it.
     writing: bool,
+    /// How often it took or tried to take the write lock.
+    writings: u64,
     held_off: u32,
     stopping: bool,
     held_up_since: Option<Instant>,
@@ -149,23 +151,31 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
-    /// The checkpoint that runs has taken the write lock, or released it.
+    /// The checkpoint that runs is about to take the write lock, or has released it.
     pub fn writes(&self, writing: bool) {
-        self.state().writing = writing;
+        let mut state = self.state();
+        state.writing = writing;
+        state.writings += u64::from(writing);
         self.changed.notify_all();
     }
 
-    /// Waits while the checkpoint holds the write lock; false if it does not. Where SQLite runs its checkpoint itself, a single
+    /// How often a checkpoint has gone for the write lock: to be asked before one's own attempt, for [`Checkpointer::gave_way`].
+    pub fn writings(&self) -> u64 {
+        self.state().writings
+    }
+
+    /// After the write lock was found taken: waits while a checkpoint holds it. True if a checkpoint held it and has released it, so
+    /// that another attempt is worth it; `writings` is from before the attempt. Where SQLite runs its checkpoint itself, a single
     /// writer never meets a taken lock, so it must not meet ours either, with or without a busy handler.
-    pub fn wait_for_write_lock(&self) -> bool {
+    pub fn gave_way(&self, writings: u64) -> bool {
         let deadline = Instant::now() + WRITE_LOCK_MAX;
         let mut state = self.state();
-        let waited = state.writing;
+        let held = state.writing || state.writings != writings;
         while state.writing && Instant::now() < deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             state = wait_timeout(&self.changed, state, left);
         }
-        waited && !state.writing
+        held && !state.writing
     }
 
     /// The database is not used any more; the thread ends.

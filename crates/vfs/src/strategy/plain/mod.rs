@@ -31,6 +31,7 @@ mod checkpointer;
 mod door;
 mod extent;
 mod flush;
+mod generation;
 mod turns;
 
 pub use checkpointer::{Checkpointer, Progress, RunCheckpoint};
@@ -46,6 +47,7 @@ use self::checkpointer::{CheckpointCounts, WRITE_LOCK_MAX};
 use self::door::Door;
 use self::extent::Extent;
 use self::flush::{CommitNo, GroupFlush};
+use self::generation::Generation;
 use self::turns::{IDLE_MAX, Turns};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
@@ -53,8 +55,9 @@ use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::sync::{Mutex, lock};
 
-/// The header of a WAL ("WAL file format").
-const WAL_HEADER_BYTES: usize = 32;
+/// Stands in the place of the header of a WAL that was closed empty: no SQLite takes it for one. It also says that the directory has
+/// been synced since the file was made, as it is when space is made ahead, so that the next opener need not do it again.
+pub const EMPTY_WAL: &[u8; 32] = b"Oneflush: empty WAL, kept; fine.";
 
 /// How often a connection that has its turn looks whether another process has released the write lock.
 const POLL: Duration = Duration::from_micros(100);
@@ -82,6 +85,7 @@ pub struct Shared {
     turns: Turns,
     flush: GroupFlush,
     extent: Extent,
+    generation: Generation,
     checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     checkpointer_id: AtomicU64,
@@ -106,6 +110,7 @@ impl Shared {
             turns: Turns::default(),
             flush: GroupFlush::default(),
             extent: Extent::default(),
+            generation: Generation::default(),
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
             outsiders: AtomicU64::new(0),
@@ -229,6 +234,8 @@ pub struct Plain {
     header_unsynced: AtomicBool,
     checkpoint_wal_unsynced: AtomicBool,
     checkpoint_copied: AtomicBool,
+    /// The first sync of a WAL through this connection syncs its directory too, or it was opened as one that does not need it.
+    directory_synced: AtomicBool,
     /// The commit whose sync is put off, and how SQLite wanted it.
     put_off: Mutex<Option<(CommitNo, SyncRequest)>>,
     closing: Mutex<Closing>,
@@ -279,6 +286,7 @@ impl Plain {
             header_unsynced: AtomicBool::new(false),
             checkpoint_wal_unsynced: AtomicBool::new(false),
             checkpoint_copied: AtomicBool::new(false),
+            directory_synced: AtomicBool::new(false),
             put_off: Mutex::default(),
             closing: Mutex::default(),
         })
@@ -354,12 +362,8 @@ impl Plain {
     fn take_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
         self.automatic.store(false, Relaxed);
         if !self.group_commit() {
-            while let Err(code) = below.shm_lock(write) {
-                if code != Code::BUSY || self.is_checkpointer || !self.shared.checkpointer.wait_for_write_lock() {
-                    return Err(code.into());
-                }
-            }
-            self.began_writing();
+            self.try_write_lock(below, write)?;
+            self.writing.store(true, Relaxed);
             return Ok(());
         }
         self.wrote.store(true, Relaxed);
@@ -368,44 +372,24 @@ impl Plain {
             self.sleeps.store(false, Relaxed);
             self.shared.leave(self.id);
         }
-        let began = Instant::now();
-        let mut has_turn = if self.is_checkpointer {
-            // With its turn, no writer of this process that queues is between its read lock, which would keep the WAL from beginning
-            // anew, and its write lock.
-            self.shared.turns.wait(self.id, CHECKPOINTER_PATIENCE)
-        } else {
-            self.shared.turns.take(self.id)
-        };
-        loop {
-            // Who does not wait has no use for a queue.
-            let uses_door = has_turn && self.has_slept.load(Relaxed) && !self.passes_by_the_door.load(Relaxed);
-            if uses_door && self.shared.outsiders.load(Relaxed) > 0 && !self.shared.door.enter() {
-                break;
-            }
-            match below.shm_lock(write) {
+        let has_turn = self.shared.turns.take(self.id);
+        // Who does not wait has no use for a queue.
+        let uses_door = has_turn
+            && self.has_slept.load(Relaxed)
+            && !self.passes_by_the_door.load(Relaxed)
+            && self.shared.outsiders.load(Relaxed) > 0;
+        if !uses_door || self.shared.door.enter() {
+            match self.try_write_lock(below, write) {
                 Ok(()) => {
                     if has_turn {
                         self.shared.turns.begin_writing(self.id);
                         self.shared.door.begin_writing();
                     }
                     self.passes_by_the_door.store(false, Relaxed);
-                    self.began_writing();
+                    self.writing.store(true, Relaxed);
                     return Ok(());
                 }
-                // "Busy" would make SQLite go on without the write lock, which is what the WAL-reset bug needs.
-                Err(Code::BUSY) if self.is_checkpointer && began.elapsed() > CHECKPOINTER_PATIENCE => {
-                    self.shared.leave(self.id);
-                    return Err(Error::Below(Code::LOCKED));
-                }
-                Err(Code::BUSY) if self.is_checkpointer => {
-                    if has_turn {
-                        std::thread::sleep(POLL);
-                        self.shared.turns.renew(self.id);
-                    }
-                    has_turn = self.shared.turns.wait(self.id, POLL);
-                }
-                Err(Code::BUSY) if self.shared.checkpointer.wait_for_write_lock() => {}
-                Err(Code::BUSY) => break,
+                Err(Code::BUSY) => {}
                 Err(code) => return Err(code.into()),
             }
         }
@@ -424,6 +408,48 @@ impl Plain {
         Err(Error::Below(Code::BUSY))
     }
 
+    /// Takes the write lock, or waits for it, if the checkpointer of this process has it: a connection without a busy handler must not
+    /// meet that either.
+    fn try_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Code> {
+        loop {
+            let writings = self.shared.checkpointer.writings();
+            match below.shm_lock(write) {
+                Err(Code::BUSY) if self.shared.checkpointer.gave_way(writings) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The checkpointer's way to the write lock. The answer is never "busy", which would make SQLite go on without the lock, and a
+    /// writer begin the WAL anew meanwhile: what the WAL-reset bug needs.
+    fn take_write_lock_for_checkpoint(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
+        let began = Instant::now();
+        while began.elapsed() < CHECKPOINTER_PATIENCE {
+            // With its turn, no writer of this process that queues is between its read lock, which would keep the WAL from beginning
+            // anew, and its write lock.
+            self.shared.turns.wait(self.id, CHECKPOINTER_PATIENCE);
+            self.shared.checkpointer.writes(true);
+            match below.shm_lock(write) {
+                Ok(()) => {
+                    self.shared.turns.begin_writing(self.id);
+                    self.writing.store(true, Relaxed);
+                    return Ok(());
+                }
+                Err(code) => {
+                    self.shared.checkpointer.writes(false);
+                    if code != Code::BUSY {
+                        self.shared.leave(self.id);
+                        return Err(code.into());
+                    }
+                }
+            }
+            std::thread::sleep(POLL);
+            self.shared.turns.renew(self.id);
+        }
+        self.shared.leave(self.id);
+        Err(Error::Below(Code::LOCKED))
+    }
+
     /// The checkpointer holds the write lock and needs the readers to be gone for a moment. Commits that wait for their flush are
     /// readers too, and soon gone; whoever stays longer must not stop the writers.
     fn wait_for_readers(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
@@ -433,13 +459,6 @@ impl Plain {
                 Err(Code::BUSY) if Instant::now() < deadline => std::thread::sleep(POLL / 4),
                 result => return Ok(result?),
             }
-        }
-    }
-
-    fn began_writing(&self) {
-        self.writing.store(true, Relaxed);
-        if self.is_checkpointer {
-            self.shared.checkpointer.writes(true);
         }
     }
 
@@ -495,11 +514,22 @@ impl Plain {
         self.unsynced_frames.store(false, Relaxed);
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint_wal_unsynced.store(false, Relaxed);
-        Ok(self.shared.flush.wait_for(number, || wal.sync(request))?)
+        Ok(self.shared.flush.wait_for(number, || {
+            let writes = self.shared.generation.writes();
+            wal.sync(request)?;
+            self.directory_synced.store(true, Relaxed);
+            self.shared.generation.flushed(writes);
+            Ok(())
+        })?)
     }
 
     fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
+        if !of_commit && self.shared.generation.is_durable(wal) {
+            // Nothing to sync. A failed flush before would have been the end of it.
+            self.checkpoint_wal_unsynced.store(false, Relaxed);
+            return self.shared.flush.failure().map_or(Ok(()), |code| Err(code.into()));
+        }
         if !of_commit {
             return self.flush(wal, self.shared.flush.register_sync(), request);
         }
@@ -538,7 +568,9 @@ impl Strategy for Plain {
 
     fn opened_wal(&self, wal: Box<dyn Below>) {
         self.shared.extent.forget();
+        self.shared.generation.forget();
         self.shared.door.forget_file();
+        self.directory_synced.store(false, Relaxed);
         *lock(&self.wal) = Some(wal);
     }
 
@@ -554,7 +586,8 @@ impl Strategy for Plain {
         if let Some(wal) = wal
             && *lock(&self.closing) == Closing::Kept
         {
-            let _ = wal.write(&[0; WAL_HEADER_BYTES], 0);
+            let header = if self.directory_synced.load(Relaxed) { *EMPTY_WAL } else { [0; EMPTY_WAL.len()] };
+            let _ = wal.write(&header, 0);
         }
         self.shared.extent.forget();
     }
@@ -630,12 +663,22 @@ impl Strategy for Plain {
             }
             self.shared.extent.reserve(below, offset + data.len() as u64, self.options.prealloc_bytes)?;
         }
-        Ok(below.write(data, offset)?)
+        let result = below.write(data, offset);
+        if role == Role::Wal {
+            match result {
+                Ok(()) => self.shared.generation.wrote(data, offset),
+                Err(_) => self.shared.generation.forget(),
+            }
+        }
+        Ok(result?)
     }
 
     fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
         match role {
-            Role::Wal => self.shared.extent.forget(),
+            Role::Wal => {
+                self.shared.extent.forget();
+                self.shared.generation.forget();
+            }
             Role::Db => self.advance(Closing::Copied, Closing::Complete),
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
         }
@@ -683,6 +726,9 @@ impl Strategy for Plain {
                 let result = below.shm_lock(lock);
                 self.released_read_lock();
                 Ok(result?)
+            }
+            (true, true) if lock.covers(ShmLock::WRITE) && self.is_checkpointer => {
+                self.take_write_lock_for_checkpoint(below, lock)
             }
             (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(below, lock),
             (true, false) if lock.covers(ShmLock::WRITE) => {

@@ -1,0 +1,212 @@
+//! What this process knows of the WAL's present generation, so that it can leave out a sync that would find nothing to do.
+//!
+//! A checkpoint syncs the WAL before it copies pages, because some connection may have written frames without a sync
+//! (`synchronous=NORMAL`). Where every frame was written by this process, and flushed, that sync is a flush for nothing. Frames of
+//! other processes show: as another header, within the generation as a gap before our next frame, at its end as a frame behind our
+//! last that carries the generation's salts ("WAL file format": salt-1 and salt-2 of a valid frame are those of the header).
+//!
+//! Invariant, cited in code and tests: [`Generation::is_durable`] is true only if the header and all frames up to the last valid one
+//! were written by this process since the file was opened, and a flush that began after the last of those writes succeeded.
+
+use crate::strategy::Below;
+use crate::sync::{Mutex, lock};
+
+const HEADER_BYTES: u64 = 32;
+/// Where the salts stand in the header and in the header of a frame, and how long they are together.
+const HEADER_SALTS: std::ops::Range<usize> = 16..24;
+const FRAME_SALTS: std::ops::Range<usize> = 8..16;
+const FRAME_HEADER_BYTES: usize = 24;
+
+#[derive(Default)]
+pub struct Generation(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Counts the writes of this process to the file; what a flush covers is all writes up to the count when it began.
+    writes: u64,
+    flushed: u64,
+    known: Option<Known>,
+}
+
+struct Known {
+    salts: [u8; 8],
+    /// Where the next frame goes.
+    end_bytes: u64,
+}
+
+impl Generation {
+    /// The file was opened or cut, or a write failed: nothing is known of its contents.
+    pub fn forget(&self) {
+        lock(&self.0).known = None;
+    }
+
+    /// A write to the WAL is done.
+    pub fn wrote(&self, data: &[u8], offset: u64) {
+        let mut state = lock(&self.0);
+        state.writes += 1;
+        if offset == 0 {
+            let salts = data.get(HEADER_SALTS).and_then(|salts| salts.try_into().ok());
+            state.known = salts.map(|salts| Known { salts, end_bytes: HEADER_BYTES });
+            return;
+        }
+        // A gap is somebody else's frames.
+        state.known = state
+            .known
+            .take()
+            .filter(|known| offset <= known.end_bytes)
+            .map(|known| Known { end_bytes: known.end_bytes.max(offset + data.len() as u64), ..known });
+    }
+
+    /// What a flush that begins now will cover.
+    pub fn writes(&self) -> u64 {
+        lock(&self.0).writes
+    }
+
+    /// A flush succeeded that began when [`Generation::writes`] was `writes`.
+    pub fn flushed(&self, writes: u64) {
+        let mut state = lock(&self.0);
+        state.flushed = state.flushed.max(writes);
+    }
+
+    pub fn is_durable(&self, wal: &dyn Below) -> bool {
+        let state = lock(&self.0);
+        let Some(known) = state.known.as_ref().filter(|_| state.flushed == state.writes) else { return false };
+        let mut header = [0; HEADER_BYTES as usize];
+        if wal.read(&mut header, 0).is_err() || header[HEADER_SALTS] != known.salts {
+            return false;
+        }
+        let mut next = [0; FRAME_HEADER_BYTES];
+        // A short read is filled with zeros: the end of the file is no frame either.
+        let _ = wal.read(&mut next, known.end_bytes);
+        next[FRAME_SALTS] != known.salts
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+    use crate::strategy::{DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
+
+    /// A WAL in memory; only what [`Generation`] uses works.
+    #[derive(Default)]
+    struct Wal(Vec<u8>);
+
+    impl Below for Wal {
+        fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+            let there = self.0.get(offset as usize..).unwrap_or_default();
+            let len = there.len().min(buffer.len());
+            buffer[..len].copy_from_slice(&there[..len]);
+            Ok(())
+        }
+
+        fn write(&self, _: &[u8], _: u64) -> Result<(), Code> {
+            unreachable!()
+        }
+
+        fn truncate(&self, _: u64) -> Result<(), Code> {
+            unreachable!()
+        }
+
+        fn sync(&self, _: SyncRequest) -> Result<(), Code> {
+            unreachable!()
+        }
+
+        fn size_bytes(&self) -> Result<u64, Code> {
+            unreachable!()
+        }
+
+        fn lock(&self, _: LockLevel) -> Result<(), Code> {
+            unreachable!()
+        }
+
+        fn unlock(&self, _: LockLevel) -> Result<(), Code> {
+            unreachable!()
+        }
+
+        fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
+            unreachable!()
+        }
+
+        fn sector_size(&self) -> i32 {
+            unreachable!()
+        }
+
+        fn device_characteristics(&self) -> DeviceCharacteristics {
+            unreachable!()
+        }
+    }
+
+    fn header(salts: u8) -> [u8; 32] {
+        let mut header = [0; 32];
+        header[HEADER_SALTS].fill(salts);
+        header
+    }
+
+    fn frame(salts: u8) -> Vec<u8> {
+        let mut frame = vec![0; FRAME_HEADER_BYTES + 512];
+        frame[FRAME_SALTS].fill(salts);
+        frame
+    }
+
+    /// A header and one frame by this process, flushed.
+    fn written() -> (Generation, Wal) {
+        let (generation, mut wal) = (Generation::default(), Wal::default());
+        wal.0.extend(header(1));
+        wal.0.extend(frame(1));
+        generation.wrote(&header(1), 0);
+        generation.wrote(&frame(1), 32);
+        generation.flushed(generation.writes());
+        (generation, wal)
+    }
+
+    #[test]
+    fn what_this_process_wrote_and_flushed_is_durable() {
+        let (generation, mut wal) = written();
+        assert!(generation.is_durable(&wal));
+        wal.0.extend(frame(7));
+        assert!(generation.is_durable(&wal), "a frame of an older generation does not count");
+    }
+
+    #[test]
+    fn a_write_after_the_flush_began_is_not_covered_by_it() {
+        let (generation, wal) = written();
+        let began_at = generation.writes();
+        generation.wrote(&frame(1), 568);
+        generation.flushed(began_at);
+        assert!(!generation.is_durable(&wal));
+    }
+
+    #[test]
+    fn frames_of_another_process_are_seen_at_the_end_and_in_between() {
+        let (generation, mut wal) = written();
+        wal.0.extend(frame(1));
+        assert!(!generation.is_durable(&wal), "at the end");
+        wal.0.extend(frame(1));
+        generation.wrote(&frame(1), 32 + 2 * 536);
+        generation.flushed(generation.writes());
+        assert!(!generation.is_durable(&wal), "in between");
+    }
+
+    #[test]
+    fn a_generation_that_another_process_began_is_seen() {
+        let (generation, mut wal) = written();
+        wal.0[..32].copy_from_slice(&header(2));
+        wal.0[32..].copy_from_slice(&frame(2));
+        assert!(!generation.is_durable(&wal));
+        generation.wrote(&frame(2), 568);
+        generation.flushed(generation.writes());
+        assert!(!generation.is_durable(&wal));
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_file_that_was_there_before() {
+        let generation = Generation::default();
+        generation.wrote(&frame(1), 568);
+        generation.flushed(generation.writes());
+        assert!(!generation.is_durable(&Wal::default()));
+        let (generation, wal) = written();
+        generation.forget();
+        assert!(!generation.is_durable(&wal));
+    }
+}
