@@ -1,17 +1,18 @@
 //! What this process knows of the WAL's present generation, so that it can leave out a sync that would find nothing to do.
 //!
 //! A checkpoint syncs the WAL before it copies pages, because some connection may have written frames without a sync
-//! (`synchronous=NORMAL`). Where every frame was written by this process, and flushed, that sync is a flush for nothing. Frames of
-//! other processes show: as another header, within the generation as a gap before our next frame, at its end as a frame behind our
-//! last that carries the generation's salts ("WAL file format": salt-1 and salt-2 of a valid frame are those of the header).
+//! (`synchronous=NORMAL`). Where the last frame was written by this process, and flushed, that sync is a flush for nothing: a flush
+//! covers all of the file that was written before it, by whomever. Frames that another process wrote behind our last show: as
+//! another header, or as a frame that carries the generation's salts ("WAL file format": salt-1 and salt-2 of a valid frame are those
+//! of the header).
 //!
-//! Invariant, cited in code and tests: [`Generation::is_durable`] is true only if the header and all frames up to the last valid one
-//! were written by this process since the file was opened, and a flush that began after the last of those writes succeeded.
+//! Invariant, cited in code and tests: [`Generation::is_durable`] is true only if the last frame of the WAL's present generation was
+//! written by this process, and a flush that began after its last write succeeded.
 
 use crate::strategy::Below;
 use crate::sync::{Mutex, lock};
 
-const HEADER_BYTES: u64 = 32;
+const HEADER_BYTES: usize = 32;
 /// Where the salts stand in the header and in the header of a frame, and how long they are together.
 const HEADER_SALTS: std::ops::Range<usize> = 16..24;
 const FRAME_SALTS: std::ops::Range<usize> = 8..16;
@@ -44,17 +45,21 @@ impl Generation {
     pub fn wrote(&self, data: &[u8], offset: u64) {
         let mut state = lock(&self.0);
         state.writes += 1;
-        if offset == 0 {
-            let salts = data.get(HEADER_SALTS).and_then(|salts| salts.try_into().ok());
-            state.known = salts.map(|salts| Known { salts, end_bytes: HEADER_BYTES });
-            return;
-        }
-        // A gap is somebody else's frames.
-        state.known = state
-            .known
-            .take()
-            .filter(|known| offset <= known.end_bytes)
-            .map(|known| Known { end_bytes: known.end_bytes.max(offset + data.len() as u64), ..known });
+        let end_bytes = offset + data.len() as u64;
+        let salts_at = |range| data.get(range).and_then(|salts| <[u8; 8]>::try_from(salts).ok());
+        let salts = match data.len() {
+            _ if offset == 0 => salts_at(HEADER_SALTS),
+            FRAME_HEADER_BYTES => salts_at(FRAME_SALTS),
+            _ => None,
+        };
+        state.known = match (state.known.take(), salts) {
+            (Some(known), None) => Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known }),
+            (Some(known), Some(salts)) if known.salts == salts => {
+                Some(Known { end_bytes: known.end_bytes.max(end_bytes), salts })
+            }
+            (_, Some(salts)) => Some(Known { salts, end_bytes }),
+            (None, None) => None,
+        };
     }
 
     /// What a flush that begins now will cover.
@@ -71,7 +76,7 @@ impl Generation {
     pub fn is_durable(&self, wal: &dyn Below) -> bool {
         let state = lock(&self.0);
         let Some(known) = state.known.as_ref().filter(|_| state.flushed == state.writes) else { return false };
-        let mut header = [0; HEADER_BYTES as usize];
+        let mut header = [0; HEADER_BYTES];
         if wal.read(&mut header, 0).is_err() || header[HEADER_SALTS] != known.salts {
             return false;
         }
@@ -137,16 +142,25 @@ mod tests {
         }
     }
 
-    fn header(salts: u8) -> [u8; 32] {
-        let mut header = [0; 32];
+    fn header(salts: u8) -> [u8; HEADER_BYTES] {
+        let mut header = [0; HEADER_BYTES];
         header[HEADER_SALTS].fill(salts);
         header
     }
 
-    fn frame(salts: u8) -> Vec<u8> {
-        let mut frame = vec![0; FRAME_HEADER_BYTES + 512];
+    const FRAME_BYTES: usize = FRAME_HEADER_BYTES + 512;
+
+    fn frame(salts: u8) -> [u8; FRAME_BYTES] {
+        let mut frame = [0; FRAME_BYTES];
         frame[FRAME_SALTS].fill(salts);
         frame
+    }
+
+    /// As SQLite writes a frame: its header, then its page.
+    fn write_frame(generation: &Generation, salts: u8, offset: usize) {
+        let frame = frame(salts);
+        generation.wrote(&frame[..FRAME_HEADER_BYTES], offset as u64);
+        generation.wrote(&frame[FRAME_HEADER_BYTES..], (offset + FRAME_HEADER_BYTES) as u64);
     }
 
     /// A header and one frame by this process, flushed.
@@ -155,7 +169,7 @@ mod tests {
         wal.0.extend(header(1));
         wal.0.extend(frame(1));
         generation.wrote(&header(1), 0);
-        generation.wrote(&frame(1), 32);
+        write_frame(&generation, 1, HEADER_BYTES);
         generation.flushed(generation.writes());
         (generation, wal)
     }
@@ -172,20 +186,21 @@ mod tests {
     fn a_write_after_the_flush_began_is_not_covered_by_it() {
         let (generation, wal) = written();
         let began_at = generation.writes();
-        generation.wrote(&frame(1), 568);
+        write_frame(&generation, 1, HEADER_BYTES + FRAME_BYTES);
         generation.flushed(began_at);
         assert!(!generation.is_durable(&wal));
     }
 
     #[test]
-    fn frames_of_another_process_are_seen_at_the_end_and_in_between() {
+    fn frames_of_another_process_are_seen_at_the_end_and_covered_in_between() {
         let (generation, mut wal) = written();
         wal.0.extend(frame(1));
-        assert!(!generation.is_durable(&wal), "at the end");
+        assert!(!generation.is_durable(&wal));
         wal.0.extend(frame(1));
-        generation.wrote(&frame(1), 32 + 2 * 536);
+        write_frame(&generation, 1, HEADER_BYTES + 2 * FRAME_BYTES);
+        assert!(!generation.is_durable(&wal));
         generation.flushed(generation.writes());
-        assert!(!generation.is_durable(&wal), "in between");
+        assert!(generation.is_durable(&wal));
     }
 
     #[test]
@@ -194,17 +209,16 @@ mod tests {
         wal.0[..32].copy_from_slice(&header(2));
         wal.0[32..].copy_from_slice(&frame(2));
         assert!(!generation.is_durable(&wal));
-        generation.wrote(&frame(2), 568);
-        generation.flushed(generation.writes());
+        wal.0.extend(frame(2));
+        write_frame(&generation, 2, HEADER_BYTES + FRAME_BYTES);
         assert!(!generation.is_durable(&wal));
+        generation.flushed(generation.writes());
+        assert!(generation.is_durable(&wal));
     }
 
     #[test]
-    fn nothing_is_known_of_a_file_that_was_there_before() {
-        let generation = Generation::default();
-        generation.wrote(&frame(1), 568);
-        generation.flushed(generation.writes());
-        assert!(!generation.is_durable(&Wal::default()));
+    fn nothing_is_known_of_a_file_that_was_only_opened() {
+        assert!(!Generation::default().is_durable(&Wal::default()));
         let (generation, wal) = written();
         generation.forget();
         assert!(!generation.is_durable(&wal));
