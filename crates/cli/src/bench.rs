@@ -8,9 +8,9 @@ use oneflush_bench::interrupt;
 use oneflush_bench::mode::{Journal, Mode, Strategy, Synchronous};
 use oneflush_bench::place::FsKind;
 use oneflush_bench::report::Report;
-use oneflush_bench::report::plot::{self, PlotFormat};
+use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::{self, PlaceChoice, Plan, Rounds, Workers};
-use oneflush_bench::workload::{Mobibench, Operation, Replay, Workload};
+use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
 
 use crate::progress::Terminal;
 use crate::{Failure, size};
@@ -23,16 +23,22 @@ const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
 const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
   JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory, off
   SYNC      off, normal, full (default), extra
-  STRATEGY  sqlite (without our VFS), stock (default: our VFS, changing nothing)
+  STRATEGY  sqlite (without our VFS), stock (default: our VFS, changing nothing),
+            plain (SQLite's own WAL, with shared flushes)
 
 Examples:
   sudo oneflush bench                                  all journal modes, scratch ext4
   sudo oneflush bench --fs xfs --modes wal,delete      another file system
   oneflush bench --dir /mnt/data --modes wal           a directory, without root
   sudo oneflush bench --modes wal:sqlite,wal:stock     what the VFS costs
-  sudo oneflush bench --connections 8 --as processes   writers that compete
+  sudo oneflush bench --modes wal,wal:plain -t 1,16    one writer, and 16 that compete
+  sudo oneflush bench --connections 8 --as processes   the same as processes
+  sudo oneflush bench --workload reopen --modes wal    open, commit three times, close
+  sudo oneflush bench --workload point --beside-writer --modes wal:sqlite,wal
+  sudo oneflush bench --workload long-reader -t 15 --modes wal
   sudo oneflush bench --sql recording/ --modes wal     SQL recorded from an application
   sudo oneflush bench --plot result.svg --json > result.json
+  sudo oneflush bench --modes wal -n 100000 --plot-latency checkpoints.svg
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 -t 1 --format mobibench";
 
 #[derive(Args)]
@@ -44,31 +50,38 @@ pub struct Options {
     /// Work on a scratch file system on a loop device: ext4, xfs or btrfs (needs root)
     #[arg(long, value_name = "FS", conflicts_with = "dir", help_heading = "Where")]
     fs: Option<FsKind>,
-    /// Size of the scratch file system
-    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size::parse, conflicts_with = "dir", help_heading = "Where")]
-    size: u64,
+    /// Size of the scratch file system, a sparse file; default: 1G, long-reader (whose WAL grows): 8G
+    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "dir", help_heading = "Where")]
+    size: Option<u64>,
 
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
     modes: Option<String>,
-    /// What a transaction does to its one row: insert, update, delete or mixed
+    /// A transaction of one row: insert, update, delete or mixed; open, commit three times, close: reopen; reads of a row by its
+    /// key or of a whole table: point, scan; inserts while a reader keeps its snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
-    workload: Operation,
+    workload: Workload,
+    /// With point and scan: one more connection commits all the time
+    #[arg(long, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
+    beside_writer: bool,
+    /// With long-reader: how long it keeps its snapshot; before and after, the writers have a third of that time
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
+    hold: Option<Duration>,
     /// Replay DIR/loading.sql, then DIR/0.sql, DIR/1.sql, … at the same time, one connection each
     #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "mobibench", "txns", "connections"], help_heading = "What")]
     sql: Option<PathBuf>,
     /// With --sql: one file after the other on one connection, so that the final contents are always the same
     #[arg(long, requires = "sql", help_heading = "What")]
     serial: bool,
-    /// Transactions of all connections together in each measurement (wal-growing: at most 1000)
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
-    txns: u64,
+    /// Transactions of all connections together in each measurement; default: 2000, wal-growing 1000, point 300000, scan 60
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
+    txns: Option<u64>,
     /// Rounds; every mode runs in every round, and medians are reported; default: 5, or as many as a minute has time for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
     rounds: Option<u32>,
-    /// Connections that write at the same time
-    #[arg(short = 't', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What")]
-    connections: u32,
+    /// Connections that work at the same time, or several numbers: every mode runs with each
+    #[arg(short = 't', long, visible_alias = "writers", value_name = "N,…", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What")]
+    connections: Vec<u32>,
     /// What a connection is
     #[arg(long = "as", value_name = "KIND", default_value = "threads", help_heading = "What")]
     workers: WorkerKind,
@@ -116,6 +129,9 @@ pub struct Options {
     /// Draw KB by class and the latencies' distributions; the name ends in .svg or .png
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot: Option<PathBuf>,
+    /// Draw every mode's latencies over time, checkpoints as spikes; the name ends in .svg or .png
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    plot_latency: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -133,10 +149,7 @@ enum Format {
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     let plan = plan(options)?;
-    if let Some(path) = &options.plot {
-        PlotFormat::of(path).map_err(Failure::usage)?;
-        plot::check_writable(path).map_err(Failure::failed)?;
-    }
+    let plots = plots(options)?;
     // Both before the first thread: a namespace and a signal handler are the process's.
     interrupt::install().map_err(Failure::failed)?;
     plan.place.prepare().map_err(Failure::failed)?;
@@ -147,11 +160,25 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let report = run::run(&plan, &mut progress).map_err(Failure::failed)?;
     drop(progress);
     print!("{}", render(options, &report));
-    if let Some(path) = &options.plot {
-        plot::write(&report, path).map_err(Failure::failed)?;
-        eprintln!("plot: {}", path.display());
+    for plot in plots {
+        plot.write(&report).map_err(Failure::failed)?;
+        eprintln!("plot: {}", plot.path.display());
     }
     Ok(())
+}
+
+/// What is wrong with them is said before a run of minutes.
+fn plots(options: &Options) -> Result<Vec<Plot>, Failure> {
+    let asked = [(Picture::Summary, &options.plot), (Picture::Timelines, &options.plot_latency)];
+    let mut plots = Vec::new();
+    for (picture, path) in asked {
+        if let Some(path) = path {
+            let plot = Plot::new(picture, path).map_err(Failure::usage)?;
+            plot.check_writable().map_err(Failure::failed)?;
+            plots.push(plot);
+        }
+    }
+    Ok(plots)
 }
 
 fn render(options: &Options, report: &Report) -> String {
@@ -167,23 +194,24 @@ fn render(options: &Options, report: &Report) -> String {
 fn plan(options: &Options) -> Result<Plan, Failure> {
     let workload = workload(options)?;
     let connections = match &workload {
-        Workload::Replay(replay) => replay.connections(),
-        _ => options.connections,
+        Workload::Replay(replay) => vec![replay.connections()],
+        _ => options.connections.clone(),
     };
+    let modes = modes(options)?;
+    if let (Workload::LongReader(_), Some(mode)) = (&workload, modes.iter().find(|mode| !mode.journal.is_wal())) {
+        let message =
+            format!("--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or wal-growing");
+        return Err(Failure::usage(message));
+    }
     let workers = match options.workers {
         WorkerKind::Threads => Workers::Threads,
         WorkerKind::Processes => Workers::Processes { program: std::env::current_exe().map_err(Failure::failed)? },
     };
     Ok(Plan {
-        place: place_choice(options),
-        modes: modes(options)?,
+        place: place_choice(options, &workload),
+        modes,
         workload,
-        // As in Mobibench, every thread does the same number.
-        transactions: if options.mobibench {
-            (options.txns / u64::from(connections)).max(1) * u64::from(connections)
-        } else {
-            options.txns
-        },
+        transactions: options.txns,
         rounds: match options.rounds {
             Some(count) => Rounds { max: count, within: None },
             None => Rounds { max: DEFAULT_ROUNDS_MAX, within: Some(DEFAULT_ROUNDS_TIME) },
@@ -194,11 +222,13 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     })
 }
 
-fn place_choice(options: &Options) -> PlaceChoice {
+fn place_choice(options: &Options, workload: &Workload) -> PlaceChoice {
+    let default_gib = if matches!(workload, Workload::LongReader(_)) { 8 } else { 1 };
+    let size_bytes = options.size.unwrap_or(default_gib << 30);
     match (&options.dir, options.fs) {
         (Some(dir), _) => PlaceChoice::Directory(dir.clone()),
-        (None, Some(fs)) => PlaceChoice::Scratch { fs, size_bytes: options.size },
-        (None, None) => PlaceChoice::for_this_user(options.size),
+        (None, Some(fs)) => PlaceChoice::Scratch { fs, size_bytes },
+        (None, None) => PlaceChoice::for_this_user(size_bytes),
     }
 }
 
@@ -222,7 +252,7 @@ fn workload(options: &Options) -> Result<Workload, Failure> {
         return Replay::open(directory, options.serial).map(Workload::Replay).map_err(Failure::failed);
     }
     if !options.mobibench {
-        return Ok(Workload::Table(options.workload));
+        return chosen(options);
     }
     Ok(Workload::Mobibench(Mobibench {
         operation: [Operation::Insert, Operation::Update, Operation::Delete][usize::from(options.operation)],
@@ -231,6 +261,26 @@ fn workload(options: &Options) -> Result<Workload, Failure> {
         interval_ms: options.interval_ms,
         random_insert: options.random_insert.is_some(),
     }))
+}
+
+/// The workload of `--workload`, with the options that only some have.
+fn chosen(options: &Options) -> Result<Workload, Failure> {
+    let wrong = |option: &str, fits: &str| Err(Failure::usage(format!("{option} needs --workload {fits}")));
+    match (&options.workload, options.beside_writer, options.hold) {
+        (Workload::LongReader(_), false, hold) => {
+            Ok(Workload::LongReader(LongReader { hold: hold.unwrap_or(LongReader::DEFAULT_HOLD) }))
+        }
+        (Workload::Reads(reads), beside_writer, None) => Ok(Workload::Reads(Reads { beside_writer, ..*reads })),
+        (other, false, None) => Ok(other.clone()),
+        (_, true, _) => wrong("--beside-writer", "point or scan"),
+        (_, false, Some(_)) => wrong("--hold", "long-reader"),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let allowed = Duration::from_millis(1)..=Duration::from_secs(3600);
+    seconds.filter(|seconds| allowed.contains(seconds)).ok_or_else(|| "give seconds, from 0.001 to 3600".to_owned())
 }
 
 fn rate(text: &str) -> Result<f64, String> {

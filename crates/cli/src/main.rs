@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 mod bench;
+mod crash;
 mod probe;
 mod progress;
 mod run;
@@ -30,6 +31,8 @@ struct Cli {
 enum Command {
     /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
     Bench(Box<bench::Options>),
+    /// Run SQLite on a simulated disk that loses power at every operation, and check what it recovers
+    Crash(Box<crash::Options>),
     /// Say what a directory's file system and device can do
     Probe(probe::Options),
     /// Run an unmodified program with Oneflush as SQLite's default VFS
@@ -60,6 +63,7 @@ impl Failure {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Bench(options) => bench::main(&options),
+        Command::Crash(options) => crash::main(&options),
         Command::Probe(options) => probe::main(&options),
         Command::Run(options) => match run::main(&options) {
             Ok(code) => return code,

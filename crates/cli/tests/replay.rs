@@ -57,8 +57,12 @@ fn applications_run_their_two_threads_at_the_same_time() {
         for workers in ["threads", "processes"] {
             let arguments = ["--rounds", "1", "--as", workers, "--modes", "wal:sqlite,wal,persist:sqlite,persist"];
             let report = replay(&sandbox, &recording, &arguments);
-            assert_eq!(report["connections"], 2);
             for mode in report["modes"].as_array().unwrap() {
+                assert_eq!(mode["connections"], 2);
+                assert!(mode["median"]["transactions_per_s"].as_f64().unwrap() > 0.0);
+                let latency = &mode["median"]["latency_ns"];
+                assert!(latency["p99"].as_u64().unwrap() >= latency["p50"].as_u64().unwrap(), "{latency}");
+                assert!(latency["p50"].as_u64().unwrap() > 0, "{latency}");
                 assert!(mode["median"]["transactions"].as_u64().unwrap() > 200, "{name}, {}", mode["mode"]);
                 let failed = mode["failed_statements"].to_string();
                 assert!(!failed.contains("locked"), "nobody gives up for a lock: {failed}");

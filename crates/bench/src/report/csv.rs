@@ -1,23 +1,25 @@
 //! CSV for spreadsheets and data frames: one line a mode and round, the environment in every line.
 
-use super::{Figures, Report};
+use super::{Figures, ModeReport, Report};
 use crate::observe::Class;
 use crate::run::Workers;
 
-const HEAD: &str = "mode,round,transactions,seconds,transactions_per_s,p50_ns,p95_ns,p99_ns,p999_ns,max_ns,\
+const HEAD: &str = "mode,round,transactions,seconds,transactions_per_s,mean_ns,p50_ns,p95_ns,p99_ns,p999_ns,max_ns,\
 cpu_us_per_transaction,counted_at,bytes_per_transaction,writes_per_transaction,flushes_per_transaction,\
 db_bytes_per_transaction,journal_bytes_per_transaction,fs_journal_bytes_per_transaction,\
 other_bytes_per_transaction,floor_p50_ns,floor_p99_ns,workload,connections,workers,oneflush,date,kernel,sqlite,\
-place,fs,mount_options,device,write_cache,cpu,cpu_count,memory_bytes";
+place,fs,mount_options,device,write_cache,cpu,cpu_count,memory_bytes,unit,wal_bytes_at_end,\
+beside_commits_per_s,beside_p99_ns,beside_max_ns,before_per_s,while_per_s,after_per_s,\
+before_max_ns,while_max_ns,after_max_ns";
 
 pub fn render(report: &Report) -> String {
-    let environment = environment(report);
     let mut text = format!("{HEAD}\n");
     for mode in &report.modes {
         for (at, figures) in mode.rounds.iter().enumerate() {
             let mut fields = vec![mode.mode.to_string(), (at + 1).to_string()];
             fields.extend(measured(figures));
-            fields.extend(environment.iter().cloned());
+            fields.extend(environment(report, mode));
+            fields.extend(of_workload(report, figures));
             let fields: Vec<String> = fields.iter().map(|field| quote(field)).collect();
             text.push_str(&fields.join(","));
             text.push('\n');
@@ -35,7 +37,9 @@ fn measured(figures: &Figures) -> Vec<String> {
         format!("{:.6}", figures.seconds),
         number(Some(figures.transactions_per_s)),
     ];
-    fields.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(|ns| ns.to_string()));
+    fields.extend(
+        [latency.mean, latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(|ns| ns.to_string()),
+    );
     fields.extend([
         number(Some(figures.cpu_us_per_transaction)),
         source.as_ref().and_then(|source| source.as_str()).unwrap_or_default().to_owned(),
@@ -48,7 +52,23 @@ fn measured(figures: &Figures) -> Vec<String> {
     fields
 }
 
-fn environment(report: &Report) -> Vec<String> {
+/// What some workloads have; empty fields elsewhere.
+fn of_workload(report: &Report, figures: &Figures) -> Vec<String> {
+    const PHASES: usize = 3;
+    let text = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+    let rate = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.3}"));
+    let beside = figures.beside.as_ref();
+    let phase = |at| figures.phases.get(at);
+    let mut fields = vec![report.unit.singular().to_owned(), text(figures.wal_bytes_at_end)];
+    fields.push(rate(beside.map(|beside| beside.commits_per_s)));
+    fields.push(text(beside.map(|beside| beside.latency_ns.p99)));
+    fields.push(text(beside.map(|beside| beside.latency_ns.max)));
+    fields.extend((0..PHASES).map(|at| rate(phase(at).map(|phase| phase.transactions_per_s))));
+    fields.extend((0..PHASES).map(|at| text(phase(at).map(|phase| phase.latency_ns.max))));
+    fields
+}
+
+fn environment(report: &Report, mode: &ModeReport) -> Vec<String> {
     let environment = &report.environment;
     let device = environment.device.as_ref();
     let workers = match report.workers {
@@ -59,7 +79,7 @@ fn environment(report: &Report) -> Vec<String> {
         report.floor.p50_ns.to_string(),
         report.floor.p99_ns.to_string(),
         report.workload.clone(),
-        report.connections.to_string(),
+        mode.connections.to_string(),
         workers.to_owned(),
         environment.oneflush_version.clone(),
         environment.date.clone(),

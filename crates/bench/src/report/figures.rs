@@ -1,11 +1,14 @@
 //! The figures of one slice, and the median of several slices' figures.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::Serialize;
 
 use crate::observe::{Class, ClassCounts, Source};
 use crate::run::SliceResult;
+use crate::run::companion::CompanionResult;
+use crate::run::latency::Latencies;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
@@ -24,10 +27,37 @@ pub struct Figures {
     pub trace_events_lost: u64,
     /// Bytes that no rule gave to a class, as a part of all; they are in `other`.
     pub unattributed_ratio: f64,
+    /// None in modes without WAL.
+    pub wal_bytes_at_end: Option<u64>,
+    /// The parts of a run that has some, in their order.
+    pub phases: Vec<PhaseFigures>,
+    /// Of the connection beside the measured ones.
+    pub beside: Option<CompanionFigures>,
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct PhaseFigures {
+    pub name: &'static str,
+    pub seconds: f64,
+    pub transactions: u64,
+    pub transactions_per_s: f64,
+    pub latency_ns: LatencyFigures,
+}
+
+/// Before, while and after something: the one kind of parts that there is.
+const PHASE_NAMES: [&str; 3] = ["before", "while", "after"];
+
+#[derive(Clone, Debug, Serialize)]
+pub struct CompanionFigures {
+    pub commits: u64,
+    pub commits_per_s: f64,
+    pub latency_ns: LatencyFigures,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub struct LatencyFigures {
+    pub mean: u64,
     pub p50: u64,
     pub p95: u64,
     pub p99: u64,
@@ -35,11 +65,95 @@ pub struct LatencyFigures {
     pub max: u64,
 }
 
+impl LatencyFigures {
+    fn of(latencies: &Latencies) -> LatencyFigures {
+        LatencyFigures {
+            mean: latencies.mean_ns().round() as u64,
+            p50: latencies.at_quantile_ns(0.5),
+            p95: latencies.at_quantile_ns(0.95),
+            p99: latencies.at_quantile_ns(0.99),
+            p999: latencies.at_quantile_ns(0.999),
+            max: latencies.max_ns(),
+        }
+    }
+
+    /// Each figure's median, but the longest of all.
+    fn median<'a>(all: impl Iterator<Item = &'a LatencyFigures> + Clone) -> LatencyFigures {
+        let of = |pick: fn(&LatencyFigures) -> u64| median(all.clone().map(|one| pick(one) as f64).collect()) as u64;
+        LatencyFigures {
+            mean: of(|one| one.mean),
+            p50: of(|one| one.p50),
+            p95: of(|one| one.p95),
+            p99: of(|one| one.p99),
+            p999: of(|one| one.p999),
+            max: all.clone().map(|one| one.max).max().unwrap_or(0),
+        }
+    }
+}
+
+impl PhaseFigures {
+    fn of(slice: &SliceResult) -> Vec<PhaseFigures> {
+        let named = PHASE_NAMES.into_iter().zip(&slice.phases);
+        let figures = |(name, (length, latencies)): (&'static str, &(Duration, Latencies))| PhaseFigures {
+            name,
+            seconds: length.as_secs_f64(),
+            transactions: latencies.count(),
+            transactions_per_s: rate(latencies.count(), length.as_secs_f64()),
+            latency_ns: LatencyFigures::of(latencies),
+        };
+        named.map(figures).collect()
+    }
+
+    fn median(rounds: &[Figures]) -> Vec<PhaseFigures> {
+        let names = rounds.first().map_or(0, |round| round.phases.len());
+        let median_of = |at: usize| {
+            let all = rounds.iter().filter_map(move |round| round.phases.get(at));
+            let of = |pick: fn(&PhaseFigures) -> f64| median(all.clone().map(pick).collect());
+            PhaseFigures {
+                name: PHASE_NAMES[at],
+                seconds: of(|phase| phase.seconds),
+                transactions: of(|phase| phase.transactions as f64) as u64,
+                transactions_per_s: of(|phase| phase.transactions_per_s),
+                latency_ns: LatencyFigures::median(all.clone().map(|phase| &phase.latency_ns)),
+            }
+        };
+        (0..names).map(median_of).collect()
+    }
+}
+
+impl CompanionFigures {
+    /// None for one that does not commit.
+    fn of(companion: &CompanionResult) -> Option<CompanionFigures> {
+        let commits = companion.latencies.count();
+        (commits > 0).then(|| CompanionFigures {
+            commits,
+            commits_per_s: rate(commits, companion.elapsed_ns as f64 / 1e9),
+            latency_ns: LatencyFigures::of(&companion.latencies),
+        })
+    }
+
+    fn median(rounds: &[Figures]) -> Option<CompanionFigures> {
+        let all = rounds.iter().filter_map(|round| round.beside.as_ref());
+        let of = |pick: fn(&CompanionFigures) -> f64| median(all.clone().map(pick).collect());
+        all.clone().next().map(|_| CompanionFigures {
+            commits: of(|beside| beside.commits as f64) as u64,
+            commits_per_s: of(|beside| beside.commits_per_s),
+            latency_ns: LatencyFigures::median(all.clone().map(|beside| &beside.latency_ns)),
+        })
+    }
+}
+
+fn rate(count: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
+}
+
 impl Figures {
     pub fn of(slice: &SliceResult) -> Figures {
         let transactions = slice.transactions.max(1) as f64;
         let seconds = slice.elapsed_ns as f64 / 1e9;
-        let counts = slice.counts.as_ref();
+        let beside = slice.companion.as_ref().and_then(CompanionFigures::of);
+        // Where another connection writes as well, nobody can say whose the bytes are.
+        let counts = slice.counts.as_ref().filter(|_| beside.is_none());
         let per_transaction = |total: u64| total as f64 / transactions;
         let by_class = |pick: fn(&ClassCounts) -> u64| {
             let all = counts.map(|counts| &counts.by_class).into_iter().flatten();
@@ -48,14 +162,8 @@ impl Figures {
         Figures {
             transactions: slice.transactions,
             seconds,
-            transactions_per_s: if seconds > 0.0 { slice.transactions as f64 / seconds } else { 0.0 },
-            latency_ns: LatencyFigures {
-                p50: slice.latencies.at_quantile_ns(0.5),
-                p95: slice.latencies.at_quantile_ns(0.95),
-                p99: slice.latencies.at_quantile_ns(0.99),
-                p999: slice.latencies.at_quantile_ns(0.999),
-                max: slice.latencies.max_ns(),
-            },
+            transactions_per_s: rate(slice.transactions, seconds),
+            latency_ns: LatencyFigures::of(&slice.latencies),
             cpu_us_per_transaction: per_transaction(slice.cpu_ns) / 1e3,
             counted_at: counts.map(|counts| counts.source),
             bytes_per_transaction: counts.map(|counts| per_transaction(counts.bytes)),
@@ -66,6 +174,9 @@ impl Figures {
             trace_events_lost: counts.map_or(0, |counts| counts.events_lost),
             unattributed_ratio: counts
                 .map_or(0.0, |counts| counts.unattributed_bytes as f64 / counts.bytes.max(1) as f64),
+            wal_bytes_at_end: slice.wal_bytes_at_end,
+            phases: PhaseFigures::of(slice),
+            beside,
         }
     }
 
@@ -87,13 +198,7 @@ impl Figures {
             transactions: of(&|round| round.transactions as f64) as u64,
             seconds: of(&|round| round.seconds),
             transactions_per_s: of(&|round| round.transactions_per_s),
-            latency_ns: LatencyFigures {
-                p50: of(&|round| round.latency_ns.p50 as f64) as u64,
-                p95: of(&|round| round.latency_ns.p95 as f64) as u64,
-                p99: of(&|round| round.latency_ns.p99 as f64) as u64,
-                p999: of(&|round| round.latency_ns.p999 as f64) as u64,
-                max: rounds.iter().map(|round| round.latency_ns.max).max().unwrap_or(0),
-            },
+            latency_ns: LatencyFigures::median(rounds.iter().map(|round| &round.latency_ns)),
             cpu_us_per_transaction: of(&|round| round.cpu_us_per_transaction),
             counted_at: rounds.iter().find_map(|round| round.counted_at),
             bytes_per_transaction: of_option(&|round| round.bytes_per_transaction),
@@ -103,12 +208,16 @@ impl Figures {
             writes_per_transaction_by_class: by_class(&|round| &round.writes_per_transaction_by_class),
             trace_events_lost: rounds.iter().map(|round| round.trace_events_lost).sum(),
             unattributed_ratio: of(&|round| round.unattributed_ratio),
+            wal_bytes_at_end: of_option(&|round| round.wal_bytes_at_end.map(|bytes| bytes as f64))
+                .map(|bytes| bytes as u64),
+            phases: PhaseFigures::median(rounds),
+            beside: CompanionFigures::median(rounds),
         }
     }
 }
 
 /// The middle value, or the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

@@ -2,6 +2,7 @@
 //!
 //! Every form carries the environment, because no figure means anything without it.
 
+mod control;
 mod csv;
 mod figures;
 mod format;
@@ -9,26 +10,34 @@ mod json;
 mod markdown;
 pub mod plot;
 mod sentence;
+mod special;
 mod table;
 
 use std::collections::BTreeMap;
 
-pub use figures::{Figures, LatencyFigures};
+pub use control::{Spread, ToControl};
+pub use figures::{CompanionFigures, Figures, LatencyFigures, PhaseFigures};
 use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::floor::Floor;
-use crate::mode::Mode;
+use crate::mode::{Mode, Strategy};
 use crate::observe::Source;
 use crate::run::latency::{Buckets, Latencies};
+use crate::run::timeline::TimelineFigures;
+use crate::run::vfs::RawStats;
 use crate::run::{ModeResults, Plan, Workers};
+use crate::workload::Unit;
 
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub environment: Environment,
     pub workload: String,
+    /// What "transaction" means in the names of figures.
+    pub unit: Unit,
     pub rounds: u32,
-    pub connections: u32,
+    /// The numbers of connections that every mode ran with.
+    pub connections: Vec<u32>,
     pub workers: Workers,
     /// Transactions a second that were asked for; none: as many as possible.
     pub rate: Option<f64>,
@@ -53,11 +62,18 @@ pub struct FloorFigures {
 #[derive(Debug, Serialize)]
 pub struct ModeReport {
     pub mode: Mode,
+    pub connections: u32,
     /// Each figure's median over the rounds; the maximum latency is that of all rounds.
     pub median: Figures,
     pub rounds: Vec<Figures>,
+    /// None for the control itself.
+    pub to_control: Option<ToControl>,
     /// Of all rounds together.
     pub latency_histogram_ns: Buckets,
+    /// Of the round with the longest commit.
+    pub latency_timeline: TimelineFigures,
+    /// One list a round with one entry a process and database; empty where SQLite works alone.
+    pub vfs_stats: Vec<Vec<RawStats>>,
     /// Failed statements of a replay in all rounds, by message.
     pub failed_statements: BTreeMap<String, u64>,
     /// Of a replay: whether all rounds ended in the same contents.
@@ -68,14 +84,18 @@ pub struct ModeReport {
 
 impl Report {
     pub fn new(plan: &Plan, environment: Environment, floor: &Floor, results: Vec<ModeResults>) -> Report {
-        let modes: Vec<ModeReport> = results.into_iter().map(ModeReport::new).collect();
+        let mut modes: Vec<ModeReport> = results.into_iter().map(ModeReport::new).collect();
+        for (mode, to_control) in control::compare(&modes).into_iter().enumerate() {
+            modes[mode].to_control = to_control;
+        }
         let floor =
             FloorFigures { p50_ns: floor.median_ns(), p99_ns: floor.quantile_ns(0.99), direct_io: floor.direct_io };
         let mut report = Report {
             environment,
             workload: plan.workload.describe(),
+            unit: plan.workload.unit(),
             rounds: modes.first().map_or(0, |mode| mode.rounds.len() as u32),
-            connections: plan.connections,
+            connections: plan.connections.clone(),
             workers: plan.workers.clone(),
             rate: plan.rate,
             counted_at: modes.iter().find_map(|mode| mode.median.counted_at),
@@ -115,7 +135,7 @@ impl Report {
                 let seconds = mode.median.seconds;
                 let micros = (seconds.fract() * 1e6) as u64;
                 let rate = mode.median.transactions_per_s;
-                let name = if self.modes.len() > 1 { format!("[MODE] :{}\n", mode.mode) } else { String::new() };
+                let name = if self.modes.len() > 1 { format!("[MODE] :{}\n", self.label(mode)) } else { String::new() };
                 format!("{name}[TIME] :{:8} sec {micros:06}us. \t{rate:.2} Transactions/sec\n", seconds as u64)
             })
             .collect()
@@ -123,14 +143,24 @@ impl Report {
 
     /// The head of every form for people.
     fn headline(&self) -> String {
-        let connections = match (self.connections, &self.workers) {
-            (1, _) => "1 connection".to_owned(),
-            (count, Workers::Threads) => format!("{count} connections (threads)"),
-            (count, Workers::Processes { .. }) => format!("{count} connections (processes)"),
+        let counts: Vec<String> = self.connections.iter().map(u32::to_string).collect();
+        let connections = match (self.connections.as_slice(), &self.workers) {
+            ([1], _) => "1 connection".to_owned(),
+            (_, Workers::Threads) => format!("{} connections (threads)", counts.join(" and ")),
+            (_, Workers::Processes { .. }) => format!("{} connections (processes)", counts.join(" and ")),
         };
         let rate = self.rate.map_or(String::new(), |rate| format!(", {rate} a second"));
         let rounds = if self.rounds == 1 { "1 round".to_owned() } else { format!("medians of {} rounds", self.rounds) };
         format!("{}, {connections}{rate}, {rounds}", self.workload)
+    }
+
+    /// A row's name: the mode, and the number of connections where it tells rows apart.
+    fn label(&self, mode: &ModeReport) -> String {
+        if self.connections.len() == 1 {
+            mode.mode.to_string()
+        } else {
+            format!("{} ×{}", mode.mode, mode.connections)
+        }
     }
 
     fn floor_line(&self) -> String {
@@ -156,8 +186,17 @@ impl ModeReport {
         let fingerprints: Vec<u64> = results.rounds.iter().filter_map(|round| round.fingerprint).collect();
         let same = fingerprints.windows(2).all(|pair| pair[0] == pair[1]);
         let rounds: Vec<Figures> = results.rounds.iter().map(Figures::of).collect();
+        let longest = results.rounds.iter().max_by_key(|round| round.latencies.max_ns());
         ModeReport {
             mode: results.mode,
+            connections: results.connections,
+            to_control: None,
+            latency_timeline: longest.map(|round| round.timeline.figures()).unwrap_or_default(),
+            vfs_stats: if results.mode.strategy == Strategy::Sqlite {
+                Vec::new()
+            } else {
+                results.rounds.iter().map(|round| round.vfs_stats.clone()).collect()
+            },
             median: Figures::median(&rounds),
             rounds,
             latency_histogram_ns: latencies.buckets(),

@@ -1,8 +1,9 @@
 //! The report for a terminal of 80 columns.
 
 use super::format::{kilobytes, millis, option, significant};
-use super::{ModeReport, Report};
+use super::{ModeReport, Report, special};
 use crate::observe::{Class, Source};
+use crate::workload::Unit;
 
 /// Rows of cells; the first column is aligned to the left, the others to the right.
 pub struct Table {
@@ -37,35 +38,69 @@ impl Table {
     }
 }
 
-/// The units of [`commits`]; in the head of the columns they would not fit beside long modes.
-pub const COMMITS_UNITS: &str = "Latencies of commits in ms; KB, writes and flushes a transaction:";
+/// A table with what its head has no room for.
+pub struct Titled {
+    pub title: String,
+    pub table: Table,
+}
+
+/// All tables of a report, the most important first.
+pub fn all(report: &Report) -> Vec<Titled> {
+    let titled = |title: &str, table| Titled { title: title.to_owned(), table };
+    if report.unit == Unit::Read {
+        let beside = report.modes.iter().any(|mode| mode.median.beside.is_some());
+        let title = if beside {
+            "Times of reads in µs; right the writer beside them, its p99 in ms:"
+        } else {
+            "Times of reads in µs:"
+        };
+        let mut tables = vec![titled(title, special::reads(report))];
+        if report.modes.iter().any(|mode| mode.to_control.is_some()) {
+            tables.push(titled(
+                "To the control's of the same round; median, lowest and highest of the rounds:",
+                special::ratios(report),
+            ));
+        }
+        return tables;
+    }
+    let title =
+        format!("Latencies of {} in ms; KB, writes and flushes a {}:", report.unit.timed(), report.unit.singular());
+    let mut tables = vec![titled(&title, commits(report))];
+    if report.modes.iter().any(|mode| !mode.median.phases.is_empty()) {
+        let title = "Before, while and after the reader keeps its snapshot: commits/s, their longest in ms; the WAL at the end in MB:";
+        tables.push(titled(title, special::phases(report)));
+    }
+    tables.push(titled("", bytes(report)));
+    tables
+}
 
 /// Speed and what reached the device.
-pub fn commits(report: &Report) -> Table {
+fn commits(report: &Report) -> Table {
     let row = |mode: &ModeReport| {
         let figures = &mode.median;
         let latency = &figures.latency_ns;
-        let mut cells = vec![mode.mode.to_string(), format!("{:.0}", figures.transactions_per_s)];
+        let mut cells = vec![report.label(mode), format!("{:.0}", figures.transactions_per_s)];
         cells.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(millis));
         cells.extend([
             option(figures.bytes_per_transaction, kilobytes),
             option(figures.writes_per_transaction, |count| format!("{count:.1}")),
-            option(figures.flushes_per_transaction, |count| format!("{count:.1}")),
+            // Several commits may share a flush: a tenth of one is much.
+            option(figures.flushes_per_transaction, |count| format!("{count:.2}")),
         ]);
         cells
     };
     let flushes = if report.counted_at == Some(Source::Vfs) { "syncs" } else { "flush" };
     Table {
-        head: vec!["mode", "txn/s", "p50", "p95", "p99", "p99.9", "max", "KB", "writes", flushes],
+        head: vec!["mode", report.unit.per_second(), "p50", "p95", "p99", "p99.9", "max", "KB", "writes", flushes],
         rows: report.modes.iter().map(row).collect(),
     }
 }
 
 /// Whose bytes, and what else a transaction costs.
-pub fn bytes(report: &Report) -> Table {
+fn bytes(report: &Report) -> Table {
     let row = |mode: &ModeReport| {
         let figures = &mode.median;
-        let mut cells = vec![mode.mode.to_string()];
+        let mut cells = vec![report.label(mode)];
         for class in Class::ALL {
             let of_class = figures.bytes_per_transaction_by_class.get(&class).copied();
             // A class that was never written is nothing; where there is no split, it is unknown.
@@ -83,11 +118,15 @@ pub fn bytes(report: &Report) -> Table {
 }
 
 pub fn render(report: &Report) -> String {
-    let mut text = format!("{}\n{}\n{COMMITS_UNITS}\n\n", report.environment, wrap(&report.headline(), ""));
-    text.push_str(&commits(report).render());
-    text.push('\n');
-    text.push_str(&bytes(report).render());
-    text.push_str(&format!("\n{}\n", report.floor_line()));
+    let mut text = format!("{}\n{}\n", report.environment, wrap(&report.headline(), ""));
+    for Titled { title, table } in all(report) {
+        if !title.is_empty() {
+            text.push_str(&format!("{}\n\n", wrap(&title, "")));
+        }
+        text.push_str(&table.render());
+        text.push('\n');
+    }
+    text.push_str(&format!("{}\n", report.floor_line()));
     for note in &report.notes {
         text.push_str(&format!("{}\n", wrap(note, "  ")));
     }

@@ -1,17 +1,19 @@
 //! Opens databases in a mode, and brings a WAL into the state that a mode measures.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde::{Deserialize, Serialize};
 
 use super::vfs::{self, VfsError};
+use crate::interrupt;
 use crate::mode::{Journal, Mode};
 use crate::workload::ReplayError;
 
 /// Longer than any wait that a healthy device causes, so that contents depend on the SQL alone.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+const CHECKPOINT_RETRY: Duration = Duration::from_millis(5);
 
 /// Fills the WAL beyond an automatic checkpoint (1,000 frames), and stays in the database: pages that it gave back would be
 /// used again by the workload and cost a write of the free list.
@@ -97,10 +99,12 @@ fn configure(connection: &Connection, schema: &str, mode: Mode) -> Result<(), Da
     Ok(())
 }
 
-/// Brings the WALs of all of a connection's databases to where the mode's measurement begins; nothing to do for journals.
-pub fn prepare_wal(connection: &Connection, schemas: &[String], mode: Mode) -> Result<(), DatabaseError> {
+/// Brings the WALs of all of a connection's databases to where the measurement begins: long enough, or, where it begins with a
+/// `fresh` one, empty, so that it may be removed. Nothing to do for journals.
+pub fn prepare_wal(connection: &Connection, schemas: &[String], mode: Mode, fresh: bool) -> Result<(), DatabaseError> {
     for schema in schemas {
         match mode.journal {
+            Journal::Wal | Journal::WalGrowing if fresh => checkpoint(connection, schema, "TRUNCATE")?,
             Journal::Wal => {
                 connection.execute_batch(&format!(
                     "BEGIN;
@@ -111,18 +115,27 @@ pub fn prepare_wal(connection: &Connection, schemas: &[String], mode: Mode) -> R
                 ))?;
                 checkpoint(connection, schema, "RESTART")?;
             }
-            Journal::WalGrowing => checkpoint(connection, schema, "TRUNCATE")?,
             _ => {}
         }
     }
     Ok(())
 }
 
+/// A passive one does what it can, which is all that it promises. Any other is repeated while somebody else, for example a
+/// strategy's own checkpointer, is at it: SQLite answers that it is busy then, without asking for the busy timeout.
 pub fn checkpoint(connection: &Connection, schema: &str, kind: &str) -> Result<(), DatabaseError> {
     let sql = format!("PRAGMA {schema}.wal_checkpoint({kind})");
-    let busy: bool = connection.query_row(&sql, [], |row| row.get(0))?;
-    // A passive checkpoint does what it can, which is all that it promises.
-    if busy && kind != "PASSIVE" { Err(DatabaseError::CheckpointBusy) } else { Ok(()) }
+    let begun = Instant::now();
+    loop {
+        let busy: bool = connection.query_row(&sql, [], |row| row.get(0))?;
+        if !busy || kind == "PASSIVE" {
+            return Ok(());
+        }
+        if begun.elapsed() >= BUSY_TIMEOUT || interrupt::requested() {
+            return Err(DatabaseError::CheckpointBusy);
+        }
+        std::thread::sleep(CHECKPOINT_RETRY);
+    }
 }
 
 /// The files that SQLite keeps beside a database, and the database.
@@ -132,4 +145,39 @@ pub fn files_of(database: &Path) -> [PathBuf; 4] {
         name.push(suffix);
         PathBuf::from(name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A strategy that checkpoints in the background made the set-up fail, whenever the two met.
+    #[test]
+    fn a_checkpoint_waits_for_one_that_is_under_way() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let mode = "wal:off:sqlite".parse().unwrap();
+        let writer = open(&path, mode).unwrap();
+        writer.execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES(1)").unwrap();
+        // The lock that a checkpoint holds, byte 121 of the WAL's index, taken by another process as SQLite would.
+        let shm = files_of(&path)[3].clone();
+        let script = "import fcntl, os, struct, sys, time\n\
+                      file = os.open(sys.argv[1], os.O_RDWR)\n\
+                      fcntl.fcntl(file, fcntl.F_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 121, 1, 0))\n\
+                      print('locked', flush=True)\n\
+                      time.sleep(0.3)\n";
+        let mut other = std::process::Command::new("python3");
+        let other = other.args(["-c", script]).arg(shm).stdout(std::process::Stdio::piped()).spawn();
+        let Ok(mut other) = other else {
+            eprintln!("skipped: no python3");
+            return;
+        };
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.take().unwrap()), &mut line).unwrap();
+        assert_eq!(line, "locked\n");
+        let busy: bool = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
+        assert!(busy, "the other process holds the lock, and SQLite does not wait for it");
+        checkpoint(&writer, "main", "TRUNCATE").unwrap();
+        assert!(other.wait().unwrap().success());
+    }
 }

@@ -1,29 +1,34 @@
 //! A run: every mode in every round, interleaved, so that a noisy minute hits all modes alike.
 //!
 //! ```text
-//! round 1:  floor  delete  wal  memory
-//! round 2:  floor  wal  memory  delete         (each on a fresh database)
+//! round 1:  floor delete  floor wal  floor memory
+//! round 2:  floor wal  floor memory  floor delete         (each on a fresh database)
 //! ```
+//!
+//! Where several numbers of connections are asked for, every mode runs with each of them in every round.
 //!
 //! The report quotes the median of the rounds for every figure, except for the maximum, which is
 //! the longest commit of all rounds.
 
 pub mod clock;
+pub mod companion;
 pub mod database;
 mod error;
 pub mod latency;
+mod outcome;
 pub mod process;
 mod slice;
-mod vfs;
+pub mod timeline;
+pub mod vfs;
 mod worker;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 pub use error::RunError;
+pub use outcome::SliceResult;
 use serde::Serialize;
 use slice::Slice;
-pub use slice::SliceResult;
 
 use crate::environment;
 use crate::floor::{self, Floor};
@@ -34,8 +39,9 @@ use crate::place::{FsKind, Place, PlaceError, enter_private_namespace};
 use crate::report::Report;
 use crate::workload::Workload;
 
-/// Overwrites of one block in each round: a tenth of a second on a device that flushes in 0.2 ms.
-const FLOOR_WRITES: u32 = 300;
+/// Overwrites of one block before each slice, so that the floor is of the same minutes: a twentieth of a second on a device that
+/// flushes in 0.2 ms.
+const FLOOR_WRITES: u32 = 200;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -43,10 +49,11 @@ pub struct Plan {
     pub place: PlaceChoice,
     pub modes: Vec<Mode>,
     pub workload: Workload,
-    /// Of all connections together, in each slice.
-    pub transactions: u64,
+    /// Of all connections together, in each slice; none: what suits the workload.
+    pub transactions: Option<u64>,
     pub rounds: Rounds,
-    pub connections: u32,
+    /// How many work at the same time; every mode runs with each of these numbers.
+    pub connections: Vec<u32>,
     pub workers: Workers,
     pub rate: Option<f64>,
 }
@@ -112,10 +119,11 @@ pub trait Progress {
     fn done(&mut self);
 }
 
-/// All slices of one mode.
+/// All slices of one mode with one number of connections.
 #[derive(Debug)]
 pub struct ModeResults {
     pub mode: Mode,
+    pub connections: u32,
     pub rounds: Vec<SliceResult>,
 }
 
@@ -129,20 +137,21 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
     let mut observer = place.device().map(|_| Observer::new(&place)).transpose()?;
 
     let mut floor = Floor::default();
-    let mut results: Vec<ModeResults> =
-        plan.modes.iter().map(|mode| ModeResults { mode: *mode, rounds: Vec::new() }).collect();
-    let modes_count = plan.modes.len() as u32;
+    let of_connections =
+        |connections| plan.modes.iter().map(move |mode| ModeResults { mode: *mode, connections, rounds: Vec::new() });
+    let mut results: Vec<ModeResults> = plan.connections.iter().copied().flat_map(of_connections).collect();
+    let slices_count = results.len() as u32;
     let began = Instant::now();
     for round in 1.. {
-        floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
-        for turn in 0..modes_count {
+        for turn in 0..slices_count {
             if interrupt::requested() {
                 return Err(RunError::Interrupted);
             }
-            let at = ((turn + round - 1) % modes_count) as usize;
-            let mode = plan.modes[at];
-            progress.slice((round - 1) * modes_count + turn + 1, plan.rounds.max * modes_count, round, mode);
-            let slice = Slice { plan, place: &place, observer: observer.as_mut(), mode, round };
+            let at = ((turn + round - 1) % slices_count) as usize;
+            let ModeResults { mode, connections, .. } = results[at];
+            progress.slice((round - 1) * slices_count + turn + 1, plan.rounds.max * slices_count, round, mode);
+            floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
+            let slice = Slice { plan, place: &place, observer: observer.as_mut(), mode, connections, round };
             results[at].rounds.push(slice.measure()?);
         }
         progress.round_done(round, plan.rounds.max);

@@ -12,22 +12,34 @@
 //! A holder connection stays open on every database from the set-up to the end: the last close of a
 //! WAL database checkpoints and deletes the WAL, and the workers' next open would not find the steady
 //! state that the set-up made.
+//!
+//! Where what a new WAL costs is to be measured (`wal-growing`, and a workload that opens and closes), the set-up is closed and
+//! its side files are removed. There the observer begins before anybody opens the database again, so that what a strategy
+//! writes ahead, at opening or at the first commit, is in the counts.
+//!
+//! A companion (one more connection that is not measured itself) begins and ends with the workers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::database::{self, DatabaseError, Failure};
+use super::companion::{self, CompanionResult};
+use super::database::{self, DatabaseError};
 use super::error::At;
 use super::latency::Latencies;
+use super::outcome::{Outcomes, SliceResult, collect, lengths};
 use super::process::WorkerProcess;
-use super::vfs::Io;
+use super::timeline::Timeline;
+use super::vfs::{RawStats, Seen, Snapshot};
 use super::worker::{Arrival, Gate, WorkerResult, run_worker};
 use super::{Plan, RunError, Workers};
-use crate::mode::{Mode, Strategy};
+use crate::mode::{Journal, Mode, Strategy};
 use crate::observe::{Class, Counts, Observer, Source};
 use crate::place::Place;
 use crate::run::clock;
@@ -38,23 +50,8 @@ pub struct Slice<'a> {
     pub place: &'a Place,
     pub observer: Option<&'a mut Observer>,
     pub mode: Mode,
+    pub connections: u32,
     pub round: u32,
-}
-
-/// What one slice measured.
-#[derive(Debug)]
-pub struct SliceResult {
-    /// Committed transactions that changed something.
-    pub transactions: u64,
-    pub elapsed_ns: u64,
-    pub latencies: Latencies,
-    pub cpu_ns: u64,
-    /// None where nobody could count: no device of our own, and SQLite without our VFS.
-    pub counts: Option<Counts>,
-    /// Failed statements of a replay, by message.
-    pub failures: BTreeMap<String, u64>,
-    /// Of the final contents; replays only.
-    pub fingerprint: Option<u64>,
 }
 
 /// The connections that keep the databases as the set-up left them, each with its worker's index.
@@ -64,53 +61,62 @@ impl Slice<'_> {
     pub fn measure(mut self) -> Result<SliceResult, RunError> {
         let place = self.place.describe();
         let at = At { mode: self.mode, round: self.round, place: &place, scratch: self.place.device().is_some() };
-        let transactions = self.plan.workload.transactions(self.mode, self.plan.transactions);
-        let (holders, mut failures) = self.set_up(transactions).map_err(|error| at.database(error))?;
-        let specs: Vec<WorkerSpec> = (0..self.plan.connections)
+        let workload = &self.plan.workload;
+        let transactions = workload.transactions(self.mode, self.connections, self.plan.transactions);
+        let (mut holders, mut failures) = self.set_up(transactions).map_err(|error| at.database(error))?;
+        let mut begun = None;
+        if self.begins_fresh() {
+            drop(std::mem::take(&mut holders));
+            self.remove_side_files().map_err(|error| at.io(error))?;
+            begun = Some(self.begin(&holders, &at)?);
+            if !workload.reopens() {
+                holders = self.open_holders().map_err(|error| at.database(error))?;
+            }
+        }
+        let specs: Vec<WorkerSpec> = (0..self.connections)
             .map(|index| WorkerSpec {
-                workload: self.plan.workload.clone(),
+                workload: workload.clone(),
                 mode: self.mode,
                 directory: self.place.path().to_owned(),
                 index,
-                connections: self.plan.connections,
+                connections: self.connections,
                 transactions,
                 rate: self.plan.rate,
             })
             .collect();
-
-        let (workers, counts) = match &self.plan.workers {
-            Workers::Threads => self.run_threads(&specs, &holders, &at)?,
-            Workers::Processes { program } => self.run_processes(program.clone(), &specs, &at)?,
-        };
-
-        let fingerprint = match &self.plan.workload {
-            Workload::Replay(_) => Some(dump::fingerprint(&holders[0]).map_err(|error| at.database(error.into()))?),
-            workload => {
-                for (index, holder) in holders.iter().enumerate() {
-                    let of_holder = if workload.shares_database() { transactions } else { specs[index].share() };
-                    workload.verify(holder, self.plan.connections, of_holder).map_err(|e| at.database(e))?;
-                }
-                None
-            }
-        };
-        drop(holders);
-        self.remove_files().map_err(|error| at.io(error))?;
+        let ran = self.run(&specs, &holders, begun, &at)?;
 
         let mut latencies = Latencies::new();
-        for worker in &workers.results {
+        let mut timeline = Timeline::new();
+        let mut phases = vec![Latencies::new(); workload.phase_ends().len()];
+        for worker in &ran.results {
             latencies.merge(&worker.latencies);
+            timeline.merge(&worker.timeline);
+            phases.iter_mut().zip(&worker.phases).for_each(|(all, of_worker)| all.merge(of_worker));
             for (message, count) in &worker.failures {
                 *failures.entry(message.clone()).or_default() += count;
             }
         }
-        let begin_ns = workers.results.iter().map(|worker| worker.begin_ns).min().unwrap_or_default();
-        let end_ns = workers.results.iter().map(|worker| worker.end_ns).max().unwrap_or_default();
+        let begin_ns = ran.results.iter().map(|worker| worker.begin_ns).min().unwrap_or_default();
+        let end_ns = ran.results.iter().map(|worker| worker.end_ns).max().unwrap_or_default();
+        let elapsed = Duration::from_nanos(end_ns - begin_ns);
+        if workload.reopens() {
+            holders = self.open_holders().map_err(|error| at.database(error))?;
+        }
+        let fingerprint = self.verify(&holders, &specs, latencies.count()).map_err(|error| at.database(error))?;
+        drop(holders);
+        self.remove_files().map_err(|error| at.io(error))?;
         Ok(SliceResult {
             transactions: latencies.count(),
-            elapsed_ns: end_ns - begin_ns,
+            elapsed_ns: elapsed.as_nanos() as u64,
+            phases: lengths(&workload.phase_ends(), elapsed).into_iter().zip(phases).collect(),
             latencies,
-            cpu_ns: workers.cpu_ns,
-            counts,
+            timeline,
+            companion: ran.companion,
+            wal_bytes_at_end: ran.wal_bytes,
+            vfs_stats: ran.vfs_stats,
+            cpu_ns: ran.cpu_ns,
+            counts: ran.counts,
             failures,
             fingerprint,
         })
@@ -118,129 +124,203 @@ impl Slice<'_> {
 
     fn set_up(&self, transactions: u64) -> Result<(Holders, BTreeMap<String, u64>), DatabaseError> {
         let workload = &self.plan.workload;
-        let connections = self.plan.connections;
         let mut failures = BTreeMap::new();
-        let mut holders = Vec::new();
-        for index in 0..if workload.shares_database() { 1 } else { connections } {
-            // What is set up need not be durable before the syncfs that follows; all else is as in the mode.
-            let holder = workload::open_databases(workload, self.place.path(), self.mode, index)?;
+        let holders = self.open_holders()?;
+        for (index, holder) in holders.iter().enumerate() {
             let schemas = workload.schemas();
             for schema in &schemas {
+                // What is set up need not be durable before the syncfs that follows; all else is as in the mode.
                 holder.execute_batch(&format!("PRAGMA {schema}.synchronous=OFF"))?;
             }
             let of_holder = if workload.shares_database() {
                 transactions
             } else {
-                workload::share(transactions, connections, index)
+                workload::share(transactions, self.connections, index as u32)
             };
-            failures.extend(workload.set_up(&holder, connections, of_holder)?);
-            database::prepare_wal(&holder, &schemas, self.mode)?;
-            holders.push(holder);
+            failures.extend(workload.set_up(holder, self.connections, of_holder)?);
+            database::prepare_wal(holder, &schemas, self.mode, self.begins_fresh())?;
         }
         Ok((holders, failures))
+    }
+
+    /// Whether no WAL is there when the measurement begins.
+    fn begins_fresh(&self) -> bool {
+        self.mode.journal == Journal::WalGrowing || self.plan.workload.reopens()
+    }
+
+    fn open_holders(&self) -> Result<Holders, DatabaseError> {
+        let workload = &self.plan.workload;
+        let count = if workload.shares_database() { 1 } else { self.connections };
+        (0..count).map(|index| workload::open_databases(workload, self.place.path(), self.mode, index)).collect()
+    }
+
+    /// A number for the contents of a replay; all else must have left what it says, `done` of its units in all.
+    fn verify(&self, holders: &[Connection], specs: &[WorkerSpec], done: u64) -> Result<Option<u64>, DatabaseError> {
+        let workload = &self.plan.workload;
+        if matches!(workload, Workload::Replay(_)) {
+            return Ok(Some(dump::fingerprint(&holders[0])?));
+        }
+        for (index, holder) in holders.iter().enumerate() {
+            let of_holder = if workload.shares_database() { done } else { specs[index].share() };
+            workload.verify(holder, self.connections, of_holder)?;
+        }
+        Ok(None)
+    }
+
+    /// From the workers' opening to the end of the counting. `begun`: the counting has begun already.
+    fn run(
+        &mut self,
+        specs: &[WorkerSpec],
+        holders: &[Connection],
+        begun: Option<Before>,
+        at: &At<'_>,
+    ) -> Result<Ran, RunError> {
+        let (gate, stop) = (Gate::default(), AtomicBool::new(false));
+        let plan = self.plan;
+        let mode = self.mode;
+        let path = self.databases().swap_remove(0);
+        let (outcome, companion) = thread::scope(|scope| {
+            let task = plan.workload.companion();
+            let companion = task.map(|task| {
+                let (path, gate, stop) = (&path, &gate, &stop);
+                scope.spawn(move || companion::run(task, path, mode, &Arrival::new(gate), stop))
+            });
+            let others = u32::from(companion.is_some());
+            let outcome = match &plan.workers {
+                Workers::Threads => self.run_threads(specs, &gate, others, holders, begun, at),
+                Workers::Processes { program } => self.run_processes(program, specs, &gate, others, begun, at),
+            };
+            stop.store(true, Ordering::Relaxed);
+            // Where the workers failed before they could begin, the companion still waits.
+            gate.open(false);
+            (outcome, companion.map(join))
+        });
+        let mut failures = Vec::new();
+        let companion = companion.and_then(|result| result.map_err(|failure| failures.push(failure)).ok());
+        let (before, results) = outcome?;
+        let results = collect(results, failures, at)?;
+        self.end(before, results, companion, holders, at)
     }
 
     fn run_threads(
         &mut self,
         specs: &[WorkerSpec],
+        gate: &Gate,
+        others: u32,
         holders: &[Connection],
+        begun: Option<Before>,
         at: &At<'_>,
-    ) -> Result<(Measured, Option<Counts>), RunError> {
-        let gate = Gate::default();
-        std::thread::scope(|scope| {
+    ) -> Result<(Before, Outcomes), RunError> {
+        thread::scope(|scope| {
             let threads: Vec<_> =
-                specs.iter().map(|spec| scope.spawn(|| run_worker(spec, &Arrival::new(&gate)))).collect();
-            let ready = gate.wait_for(specs.len() as u32);
-            let begun = if ready { self.begin(holders, at) } else { Ok(Before::default()) };
-            gate.open(ready && begun.is_ok());
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            };
-            let results: Vec<Result<WorkerResult, Failure>> = threads.into_iter().map(join).collect();
-            let before = begun?;
-            let results = collect(results, at)?;
-            self.end(before, results, holders, at)
+                specs.iter().map(|spec| scope.spawn(|| run_worker(spec, &Arrival::new(gate)))).collect();
+            let ready = gate.wait_for(specs.len() as u32 + others);
+            let before = if ready { self.begin_now(begun, holders, at) } else { Ok(Before::default()) };
+            gate.open(ready && before.is_ok());
+            let results = threads.into_iter().map(join).collect();
+            Ok((before?, results))
         })
     }
 
     fn run_processes(
         &mut self,
-        program: PathBuf,
+        program: &std::path::Path,
         specs: &[WorkerSpec],
+        gate: &Gate,
+        others: u32,
+        begun: Option<Before>,
         at: &At<'_>,
-    ) -> Result<(Measured, Option<Counts>), RunError> {
+    ) -> Result<(Before, Outcomes), RunError> {
         let mut processes = Vec::new();
         for spec in specs {
-            processes.push(WorkerProcess::spawn(&program, spec).map_err(|error| at.io(error))?);
+            processes.push(WorkerProcess::spawn(program, spec).map_err(|error| at.io(error))?);
         }
         let mut ready = true;
         for process in &mut processes {
             ready &= process.wait_ready().map_err(|error| at.io(error))?;
         }
-        let before = if ready { self.begin(&[], at)? } else { Before::default() };
+        ready &= gate.wait_for(others);
+        let mut before = Before::default();
         if ready {
+            before = self.begin_now(begun, &[], at)?;
             for process in &mut processes {
                 process.go().map_err(|error| at.io(error))?;
             }
+            gate.open(true);
         }
-        let results: io::Result<Vec<_>> = processes.into_iter().map(WorkerProcess::result).collect();
-        let results = collect(results.map_err(|error| at.io(error))?, at)?;
-        self.end(before, results, &[], at)
+        let results: io::Result<Outcomes> = processes.into_iter().map(WorkerProcess::result).collect();
+        Ok((before, results.map_err(|error| at.io(error))?))
+    }
+
+    /// At the workers' begin: the processor time counts from here, also where all else counts already.
+    fn begin_now(&mut self, begun: Option<Before>, holders: &[Connection], at: &At<'_>) -> Result<Before, RunError> {
+        match begun {
+            Some(before) => Ok(Before { cpu_ns: clock::other_threads_cpu_ns(), ..before }),
+            None => self.begin(holders, at),
+        }
     }
 
     fn begin(&mut self, holders: &[Connection], at: &At<'_>) -> Result<Before, RunError> {
         self.sync().map_err(|error| at.io(error))?;
-        let io = self.io_of(holders).map_err(|error| at.database(error.into()))?;
+        let vfs = self.vfs_of(holders).map_err(|error| at.database(error.into()))?;
         if let Some(observer) = &mut self.observer {
             observer.start()?;
         }
-        Ok(Before { io, cpu_ns: clock::other_threads_cpu_ns() })
+        Ok(Before { vfs, cpu_ns: clock::other_threads_cpu_ns() })
     }
 
     fn end(
         &mut self,
         before: Before,
         results: Vec<WorkerResult>,
+        companion: Option<CompanionResult>,
         holders: &[Connection],
         at: &At<'_>,
-    ) -> Result<(Measured, Option<Counts>), RunError> {
+    ) -> Result<Ran, RunError> {
+        let companion_cpu_ns = companion.as_ref().map_or(0, |companion| companion.cpu_ns);
         let cpu_ns = match self.plan.workers {
-            // Not this thread, which waited. What is left is the workers, what their strategies run in the background, and the
-            // observer's reading thread, which wakes when a trace buffer fills: 0.1 µs a transaction, in all modes alike.
-            Workers::Threads => clock::other_threads_cpu_ns().saturating_sub(before.cpu_ns),
+            // Not this thread, which waited, and not the companion. What is left is the workers, what their strategies run in the
+            // background, and the observer's reading thread, which wakes when a trace buffer fills: 0.1 µs a transaction, in all
+            // modes alike.
+            Workers::Threads => clock::other_threads_cpu_ns().saturating_sub(before.cpu_ns + companion_cpu_ns),
             Workers::Processes { .. } => results.iter().map(|worker| worker.cpu_ns).sum(),
         };
         self.sync().map_err(|error| at.io(error))?;
         let files = self.classified_files();
-        let seen_by_vfs = match (self.mode.strategy, &self.plan.workers) {
-            (Strategy::Sqlite, _) => None,
-            (_, Workers::Threads) => {
-                let io = self.io_of(holders).map_err(|error| at.database(error.into()))?;
-                Some(io.since(&before.io))
+        let wal_bytes = self.mode.journal.is_wal().then(|| self.wal_bytes());
+        let mut seen = Seen::default();
+        match self.plan.workers {
+            Workers::Threads => {
+                let mut earlier = before.vfs.into_iter();
+                for snapshot in self.vfs_of(holders).map_err(|error| at.database(error.into()))? {
+                    seen.add(snapshot.since(earlier.next().unwrap_or_default()));
+                }
             }
-            (_, Workers::Processes { .. }) => {
-                let mut io = Io::default();
-                results.iter().filter_map(|worker| worker.io.as_ref()).for_each(|more| io.add(more));
-                Some(io)
+            Workers::Processes { .. } => {
+                results.iter().filter_map(|worker| worker.seen.clone()).for_each(|more| seen.add(more));
             }
-        };
+        }
+        let counted_by_vfs = !seen.stats.is_empty();
         let counts = match &mut self.observer {
             Some(observer) => Some(observer.stop(&files)?).filter(|counts| counts.source != Source::Vfs),
             None => None,
         };
-        Ok((Measured { results, cpu_ns }, counts.or(seen_by_vfs.map(Io::into_counts))))
+        let counts = counts.or(counted_by_vfs.then(|| seen.io.into_counts()));
+        Ok(Ran { results, companion, cpu_ns, wal_bytes, counts, vfs_stats: seen.stats })
     }
 
-    /// What our VFS saw in this process so far.
-    fn io_of(&self, holders: &[Connection]) -> Result<Io, rusqlite::Error> {
-        let mut io = Io::default();
-        if self.mode.strategy != Strategy::Sqlite {
-            for holder in holders {
-                io.add(&Io::of(holder, &self.plan.workload.schemas())?);
-            }
+    /// What our VFS saw in this process so far, one entry a holder; none where SQLite works alone.
+    fn vfs_of(&self, holders: &[Connection]) -> Result<Vec<Snapshot>, rusqlite::Error> {
+        if self.mode.strategy == Strategy::Sqlite {
+            return Ok(Vec::new());
         }
-        Ok(io)
+        holders.iter().map(|holder| Snapshot::of(holder, &self.plan.workload.schemas())).collect()
+    }
+
+    fn wal_bytes(&self) -> u64 {
+        let wals = self.databases().into_iter().map(|path| database::files_of(&path)[2].clone());
+        // A WAL that nobody wrote yet, or whose last user is gone, may be missing.
+        wals.filter_map(|wal| std::fs::metadata(wal).ok()).map(|metadata| metadata.len()).sum()
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -249,7 +329,7 @@ impl Slice<'_> {
 
     fn databases(&self) -> Vec<PathBuf> {
         let workload = &self.plan.workload;
-        let workers = if workload.shares_database() { 1 } else { self.plan.connections };
+        let workers = if workload.shares_database() { 1 } else { self.connections };
         let names = (0..workers).flat_map(|index| workload.databases(index));
         names.map(|name| self.place.path().join(name)).collect()
     }
@@ -260,45 +340,38 @@ impl Slice<'_> {
     }
 
     fn remove_files(&self) -> io::Result<()> {
-        for file in self.databases().iter().flat_map(|path| database::files_of(path)) {
-            match std::fs::remove_file(file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
+        self.databases().iter().flat_map(|path| database::files_of(path)).try_for_each(remove)
+    }
+
+    /// All that a clean close may have left beside the databases.
+    fn remove_side_files(&self) -> io::Result<()> {
+        self.databases().iter().flat_map(|path| database::files_of(path).into_iter().skip(1)).try_for_each(remove)
+    }
+}
+
+fn remove(file: PathBuf) -> io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
 #[derive(Default)]
 struct Before {
-    io: Io,
+    vfs: Vec<Snapshot>,
     cpu_ns: u64,
 }
 
-struct Measured {
+/// What the measured time left behind.
+struct Ran {
     results: Vec<WorkerResult>,
+    companion: Option<CompanionResult>,
     cpu_ns: u64,
+    wal_bytes: Option<u64>,
+    counts: Option<Counts>,
+    vfs_stats: Vec<RawStats>,
 }
 
-/// All results, or the failure that says most: a full disk in one worker makes the others fail for other reasons.
-fn collect(results: Vec<Result<WorkerResult, Failure>>, at: &At<'_>) -> Result<Vec<WorkerResult>, RunError> {
-    use super::database::FailureKind;
-    let mut good = Vec::new();
-    let mut failures = Vec::new();
-    for result in results {
-        match result {
-            Ok(worker) => good.push(worker),
-            Err(failure) => failures.push(failure),
-        }
-    }
-    let rank = |failure: &Failure| match failure.kind {
-        FailureKind::DiskFull => 0,
-        FailureKind::Other => 1,
-        FailureKind::Interrupted => 2,
-    };
-    match failures.into_iter().min_by_key(rank) {
-        Some(failure) => Err(at.failure(failure)),
-        None => Ok(good),
-    }
+fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::clock;
 use super::database::{DatabaseError, Failure, FailureKind};
 use super::latency::Latencies;
-use super::vfs::Io;
+use super::timeline::Timeline;
+use super::vfs::{Seen, Snapshot};
 use crate::interrupt;
 use crate::mode::Strategy;
 use crate::workload::{self, Step, Stream, WorkerSpec};
@@ -28,11 +29,14 @@ pub struct WorkerResult {
     pub begin_ns: u64,
     pub end_ns: u64,
     pub latencies: Latencies,
+    /// The same, one entry for each part of the run; empty where it has no parts.
+    pub phases: Vec<Latencies>,
+    pub timeline: Timeline,
     /// Of this worker's thread, or of its process where it has one.
     pub cpu_ns: u64,
     pub failures: BTreeMap<String, u64>,
     /// What the VFS of the worker's own process saw meanwhile; none for threads and where SQLite works alone.
-    pub io: Option<Io>,
+    pub seen: Option<Seen>,
 }
 
 /// Where workers wait for each other.
@@ -56,14 +60,17 @@ pub fn run_worker(spec: &WorkerSpec, start: &dyn Start) -> Result<WorkerResult, 
     }
     let rate_of_worker = spec.rate.map(|rate| rate / f64::from(spec.connections));
     let schemas = spec.workload.schemas();
-    let io_now = |stream: &dyn Stream| match spec.mode.strategy {
-        Strategy::Oneflush(_) if start.has_own_process() => {
-            Io::of(stream.connection(), &schemas).map(Some).map_err(DatabaseError::from)
+    let vfs_now = |stream: &dyn Stream| match (spec.mode.strategy, stream.connection()) {
+        (Strategy::Oneflush(_), Some(connection)) if start.has_own_process() => {
+            Snapshot::of(connection, &schemas).map(Some).map_err(DatabaseError::from)
         }
         _ => Ok(None),
     };
-    let io_before = io_now(&*stream)?;
+    let vfs_before = vfs_now(&*stream)?;
     let mut latencies = Latencies::new();
+    let mut timeline = Timeline::new();
+    let phase_ends_ns: Vec<u64> = spec.workload.phase_ends().iter().map(|end| end.as_nanos() as u64).collect();
+    let mut phases = vec![Latencies::new(); phase_ends_ns.len()];
     let cpu_before_ns = start.cpu_ns();
     let begin_ns = clock::now_ns();
     let mut steps = 0u64;
@@ -75,7 +82,16 @@ pub fn run_worker(spec: &WorkerSpec, start: &dyn Start) -> Result<WorkerResult, 
             sleep_until(begin_ns + (steps as f64 / rate * 1e9) as u64)?;
         }
         match stream.step()? {
-            Step::Committed { latency_ns } => latencies.record(latency_ns),
+            Step::Done { latency_ns } => {
+                let at_ns = clock::now_ns() - begin_ns;
+                latencies.record(latency_ns);
+                timeline.record(at_ns, latency_ns);
+                // A commit belongs to the part in which it ended; the last ones end a little after the last part.
+                let at = phase_ends_ns.iter().take_while(|end_ns| **end_ns <= at_ns).count();
+                if let Some(last) = phases.len().checked_sub(1) {
+                    phases[at.min(last)].record(latency_ns);
+                }
+            }
             Step::NothingWritten => {}
             Step::Finished => break,
         }
@@ -84,10 +100,11 @@ pub fn run_worker(spec: &WorkerSpec, start: &dyn Start) -> Result<WorkerResult, 
     stream.finish()?;
     let end_ns = clock::now_ns();
     let failures = stream.failures();
-    let io = io_now(&*stream)?.zip(io_before).map(|(after, before)| after.since(&before));
+    let seen = vfs_now(&*stream)?.zip(vfs_before).map(|(after, before)| after.since(before));
     // What closing does (a strategy may write then) belongs to the worker as well.
     drop(stream);
-    Ok(WorkerResult { begin_ns, end_ns, latencies, cpu_ns: start.cpu_ns() - cpu_before_ns, failures, io })
+    let cpu_ns = start.cpu_ns() - cpu_before_ns;
+    Ok(WorkerResult { begin_ns, end_ns, latencies, phases, timeline, cpu_ns, failures, seen })
 }
 
 fn sleep_until(due_ns: u64) -> Result<(), Failure> {
@@ -128,8 +145,9 @@ impl Gate {
         !state.unwrap_or_else(PoisonError::into_inner).failed
     }
 
+    /// Lets all who wait go on; only the first call decides.
     pub fn open(&self, go: bool) {
-        self.lock().go = Some(go);
+        self.lock().go.get_or_insert(go);
         self.changed.notify_all();
     }
 

@@ -210,7 +210,7 @@ impl Stream for MobibenchStream {
         self.done += 1;
         let begin_ns = clock::now_ns();
         self.connection.execute_batch(&self.text)?;
-        Ok(Step::Committed { latency_ns: clock::now_ns() - begin_ns })
+        Ok(Step::Done { latency_ns: clock::now_ns() - begin_ns })
     }
 
     fn finish(&mut self) -> Result<(), DatabaseError> {
@@ -226,8 +226,8 @@ impl Stream for MobibenchStream {
         BTreeMap::new()
     }
 
-    fn connection(&self) -> &Connection {
-        &self.connection
+    fn connection(&self) -> Option<&Connection> {
+        Some(&self.connection)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Workload ── set_up ──▶ databases with schema and first rows      (not measured)
-//!          └─ stream ──▶ one Stream a connection; each step is one transaction
+//!          └─ stream ──▶ one Stream a connection; each step is one transaction (or cycle, or read: its unit)
 //! ```
 //!
 //! What a latency is: the time from the begin of a transaction's first statement to the return of
@@ -11,32 +11,56 @@
 //! what the database makes it wait for.
 
 pub mod dump;
+mod long_reader;
 mod mobibench;
+mod reads;
+mod reopen;
 pub mod replay;
 mod table;
+mod unit;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
 
+pub use long_reader::LongReader;
 pub use mobibench::Mobibench;
+pub use reads::{Access, Reads};
 pub use replay::{Replay, ReplayError};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
-pub use table::{Operation, UnknownOperation};
+pub use table::Operation;
+pub use unit::Unit;
 
 use crate::mode::{Journal, Mode};
+use crate::run::companion::Task;
 use crate::run::database::{self, DatabaseError};
 
+/// Of all connections together, where nobody asked for a number.
+const TRANSACTIONS_DEFAULT: u64 = 2000;
 /// A growing WAL is measured over a database's first transactions. Two frames each and an automatic checkpoint at 1,000
 /// frames: the file grows in about the first 490 and is used again in the others, so the figures are a mean of both states.
 /// On ext4 a transaction that extends the file writes 32 to 38 KB (the WAL's allocation costs 5 or 6 blocks of the file system's
 /// journal; a file in more than 4 pieces, which needs a block for its extents, is the likely reason for the sixth), one that does not 12.4 KB.
-const GROWING_TRANSACTIONS_MAX: u64 = 1000;
+const GROWING_TRANSACTIONS_DEFAULT: u64 = 1000;
+
+const VALUE_BYTES: usize = 100;
+
+/// A text that no two rows share and that does not compress: strategies that write differences must not profit from
+/// constant rows.
+pub(crate) fn random_value(random: &mut fastrand::Rng) -> String {
+    std::iter::repeat_with(|| random.alphanumeric()).take(VALUE_BYTES).collect()
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Workload {
     /// One row of one table a transaction.
     Table(Operation),
+    /// Opens, commits and closes.
+    Reopen,
+    Reads(Reads),
+    LongReader(LongReader),
     /// What Mobibench's database mode does.
     Mobibench(Mobibench),
     /// Recorded SQL of an application.
@@ -69,8 +93,8 @@ impl WorkerSpec {
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Changed something, and committed it.
-    Committed { latency_ns: u64 },
+    /// Changed something and committed it, or did another unit of its workload.
+    Done { latency_ns: u64 },
     /// Only read, or failed and was counted.
     NothingWritten,
     /// There are no more.
@@ -87,15 +111,20 @@ pub trait Stream {
     /// Statements that failed, by message: only replays go on after a failure.
     fn failures(&self) -> BTreeMap<String, u64>;
 
-    /// Any of the stream's connections, to ask the VFS for its statistics.
-    fn connection(&self) -> &Connection;
+    /// Any of the stream's connections, to ask the VFS for its statistics; none where it keeps none open.
+    fn connection(&self) -> Option<&Connection>;
 }
 
 impl Workload {
+    /// Those that need no more than a word.
+    pub const WORDS: [&str; 8] = ["insert", "update", "delete", "mixed", "reopen", "point", "scan", "long-reader"];
+
     /// The files of one worker's databases, relative to the run's directory; the first is `main`.
     pub fn databases(&self, worker_index: u32) -> Vec<String> {
         match self {
-            Workload::Table(_) => vec!["bench.db".to_owned()],
+            Workload::Table(_) | Workload::Reopen | Workload::Reads(_) | Workload::LongReader(_) => {
+                vec!["bench.db".to_owned()]
+            }
             Workload::Mobibench(mobibench) => mobibench.databases(worker_index),
             Workload::Replay(_) => vec!["replay.db".to_owned()],
         }
@@ -105,7 +134,7 @@ impl Workload {
     pub fn schemas(&self) -> Vec<String> {
         match self {
             Workload::Mobibench(mobibench) => mobibench.schemas().collect(),
-            Workload::Table(_) | Workload::Replay(_) => vec!["main".to_owned()],
+            _ => vec!["main".to_owned()],
         }
     }
 
@@ -114,12 +143,50 @@ impl Workload {
         !matches!(self, Workload::Mobibench(_))
     }
 
-    /// How many transactions a measured slice has, given what the user asked for.
-    pub fn transactions(&self, mode: Mode, asked: u64) -> u64 {
+    /// Whether the databases are closed but for a connection's own opening and closing.
+    pub fn reopens(&self) -> bool {
+        matches!(self, Workload::Reopen)
+    }
+
+    /// What its figures are counted in.
+    pub fn unit(&self) -> Unit {
+        match self {
+            Workload::Reopen => Unit::Cycle,
+            Workload::Reads(_) => Unit::Read,
+            _ => Unit::Transaction,
+        }
+    }
+
+    /// A connection that is there beside the workers.
+    pub fn companion(&self) -> Option<Task> {
+        match self {
+            Workload::Reads(reads) => reads.beside_writer.then_some(Task::Write { rows: reads::ROWS }),
+            Workload::LongReader(long_reader) => Some(long_reader.companion()),
+            _ => None,
+        }
+    }
+
+    /// Where the parts of the run end whose figures are told apart, since its begin; none: it has no parts.
+    pub fn phase_ends(&self) -> Vec<Duration> {
+        match self {
+            Workload::LongReader(long_reader) => long_reader.phase_ends().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// How many transactions a measured slice has; `asked` is what the user asked for.
+    pub fn transactions(&self, mode: Mode, connections: u32, asked: Option<u64>) -> u64 {
         match (self, mode.journal) {
-            (Workload::Table(_), Journal::WalGrowing) => asked.min(GROWING_TRANSACTIONS_MAX),
-            // Mobibench's count is part of its meaning, and a recording has its own: from a fresh WAL through its checkpoints.
-            _ => asked,
+            // Limited by time.
+            (Workload::LongReader(_), _) => u64::MAX,
+            (Workload::Reads(reads), _) => asked.unwrap_or(reads.default_count()),
+            // As in Mobibench, every thread does the same number; it is part of its meaning.
+            (Workload::Mobibench(_), _) => {
+                let of_each = asked.unwrap_or(TRANSACTIONS_DEFAULT) / u64::from(connections);
+                of_each.max(1) * u64::from(connections)
+            }
+            (Workload::Table(_), Journal::WalGrowing) => asked.unwrap_or(GROWING_TRANSACTIONS_DEFAULT),
+            _ => asked.unwrap_or(TRANSACTIONS_DEFAULT),
         }
     }
 
@@ -132,6 +199,10 @@ impl Workload {
     ) -> Result<BTreeMap<String, u64>, DatabaseError> {
         match self {
             Workload::Table(operation) => operation.set_up(connection, connections, transactions)?,
+            Workload::Reopen | Workload::LongReader(_) => {
+                Operation::Insert.set_up(connection, connections, transactions)?
+            }
+            Workload::Reads(_) => Reads::set_up(connection)?,
             Workload::Mobibench(mobibench) => mobibench.set_up(connection, transactions)?,
             Workload::Replay(replay) => return replay.set_up(connection),
         }
@@ -142,8 +213,11 @@ impl Workload {
     pub fn verify(&self, connection: &Connection, connections: u32, transactions: u64) -> Result<(), DatabaseError> {
         match self {
             Workload::Table(operation) => operation.verify(connection, connections, transactions),
+            Workload::Reopen => reopen::verify(connection, transactions),
+            Workload::LongReader(_) => Operation::Insert.verify(connection, connections, transactions),
             Workload::Mobibench(mobibench) => mobibench.verify(connection, transactions),
-            Workload::Replay(_) => Ok(()),
+            // Every read checks what it reads.
+            Workload::Reads(_) | Workload::Replay(_) => Ok(()),
         }
     }
 
@@ -151,21 +225,55 @@ impl Workload {
     pub fn describe(&self) -> String {
         match self {
             Workload::Table(operation) => operation.describe(),
+            Workload::Reopen => {
+                format!("open, commit {} rows one by one, close, nobody else there", reopen::COMMITS_PER_CYCLE)
+            }
+            Workload::Reads(reads) => reads.describe(),
+            Workload::LongReader(long_reader) => long_reader.describe(),
             Workload::Mobibench(mobibench) => mobibench.describe(),
             Workload::Replay(replay) => replay.describe(),
         }
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("unknown workload \"{word}\"; it is one of: {}", Workload::WORDS.join(", "))]
+pub struct UnknownWorkload {
+    word: String,
+}
+
+impl FromStr for Workload {
+    type Err = UnknownWorkload;
+
+    fn from_str(word: &str) -> Result<Workload, UnknownWorkload> {
+        let reads = |access| Workload::Reads(Reads { access, beside_writer: false });
+        Ok(match word.to_ascii_lowercase().as_str() {
+            "insert" => Workload::Table(Operation::Insert),
+            "update" => Workload::Table(Operation::Update),
+            "delete" => Workload::Table(Operation::Delete),
+            "mixed" => Workload::Table(Operation::Mixed),
+            "reopen" => Workload::Reopen,
+            "point" => reads(Access::Point),
+            "scan" => reads(Access::Scan),
+            "long-reader" => Workload::LongReader(LongReader { hold: LongReader::DEFAULT_HOLD }),
+            _ => return Err(UnknownWorkload { word: word.to_owned() }),
+        })
+    }
+}
+
 /// Opens worker `spec.index`'s connection and prepares its transactions.
 pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, DatabaseError> {
-    let connection = open_databases(&spec.workload, &spec.directory, spec.mode, spec.index)?;
+    let open = || open_databases(&spec.workload, &spec.directory, spec.mode, spec.index);
     Ok(match &spec.workload {
-        Workload::Table(operation) => Box::new(table::TableStream::new(connection, *operation, spec)),
-        Workload::Mobibench(mobibench) => {
-            Box::new(mobibench::MobibenchStream::new(connection, mobibench.clone(), spec))
+        Workload::Reopen => {
+            let path = spec.directory.join(&spec.workload.databases(spec.index)[0]);
+            Box::new(reopen::ReopenStream::new(path, spec))
         }
-        Workload::Replay(replay) => Box::new(replay::ReplayStream::new(connection, replay.statements_of(spec.index)?)),
+        Workload::Reads(reads) => Box::new(reads::ReadsStream::new(open()?, *reads, spec)?),
+        Workload::LongReader(long_reader) => Box::new(long_reader::LongReaderStream::new(open()?, *long_reader, spec)),
+        Workload::Table(operation) => Box::new(table::TableStream::new(open()?, *operation, spec)),
+        Workload::Mobibench(mobibench) => Box::new(mobibench::MobibenchStream::new(open()?, mobibench.clone(), spec)),
+        Workload::Replay(replay) => Box::new(replay::ReplayStream::new(open()?, replay.statements_of(spec.index)?)),
     })
 }
 
@@ -204,10 +312,19 @@ mod tests {
     }
 
     #[test]
-    fn a_growing_wal_is_measured_from_its_first_transactions_only() {
-        let growing = Mode::new(Journal::WalGrowing);
-        assert_eq!(Workload::Table(Operation::Insert).transactions(growing, 2000), 1000);
-        assert_eq!(Workload::Table(Operation::Insert).transactions(growing, 100), 100);
-        assert_eq!(Workload::Table(Operation::Insert).transactions(Mode::new(Journal::Wal), 2000), 2000);
+    fn a_growing_wal_is_measured_over_its_first_thousand_transactions_or_as_many_as_asked() {
+        let (growing, insert) = (Mode::new(Journal::WalGrowing), Workload::Table(Operation::Insert));
+        assert_eq!(insert.transactions(growing, 1, None), 1000);
+        assert_eq!(insert.transactions(growing, 1, Some(10_000)), 10_000);
+        assert_eq!(insert.transactions(Mode::new(Journal::Wal), 1, None), 2000);
+    }
+
+    #[test]
+    fn every_word_of_a_workload_is_understood_and_another_is_answered_with_all_of_them() {
+        for word in Workload::WORDS {
+            assert!(word.parse::<Workload>().is_ok(), "{word}");
+        }
+        let message = "select".parse::<Workload>().unwrap_err().to_string();
+        assert!(message.contains("\"select\"") && message.contains("reopen, point, scan, long-reader"), "{message}");
     }
 }

@@ -233,7 +233,7 @@ impl Stream for ReplayStream {
         let committed = changes != self.changes_before || schema_changed;
         let waited_ns = if was_open { self.begin_ns } else { 0 };
         self.changes_before = changes;
-        Ok(if committed { Step::Committed { latency_ns: latency_ns + waited_ns } } else { Step::NothingWritten })
+        Ok(if committed { Step::Done { latency_ns: latency_ns + waited_ns } } else { Step::NothingWritten })
     }
 
     fn finish(&mut self) -> Result<(), DatabaseError> {
@@ -248,8 +248,8 @@ impl Stream for ReplayStream {
         self.failures.by_message.clone()
     }
 
-    fn connection(&self) -> &Connection {
-        &self.connection
+    fn connection(&self) -> Option<&Connection> {
+        Some(&self.connection)
     }
 }
 

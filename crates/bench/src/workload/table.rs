@@ -6,16 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::str::FromStr;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Stream, WorkerSpec};
+use super::{Step, Stream, WorkerSpec, random_value};
 use crate::run::clock;
 use crate::run::database::DatabaseError;
 
-const VALUE_BYTES: usize = 100;
 /// Rows before an update or mixed workload: some 300 pages, so that two in a row seldom meet in one.
 const FIRST_ROWS: u64 = 10_000;
 
@@ -28,10 +26,6 @@ pub enum Operation {
     /// Of four transactions, two insert, one updates and one deletes.
     Mixed,
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("unknown workload \"{0}\"; it is one of: insert, update, delete, mixed")]
-pub struct UnknownOperation(String);
 
 impl Operation {
     const ALL: [(Operation, &str); 4] = [
@@ -66,7 +60,7 @@ impl Operation {
             connection.execute_batch("BEGIN")?;
             let mut insert = connection.prepare("INSERT INTO t(v) VALUES(?1)")?;
             for _ in 0..rows {
-                insert.execute([value(&mut random)])?;
+                insert.execute([random_value(&mut random)])?;
             }
             connection.execute_batch("COMMIT")?;
         }
@@ -116,21 +110,6 @@ impl fmt::Display for Operation {
     }
 }
 
-impl FromStr for Operation {
-    type Err = UnknownOperation;
-
-    fn from_str(word: &str) -> Result<Operation, UnknownOperation> {
-        let known = Self::ALL.iter().find(|(_, name)| word.eq_ignore_ascii_case(name));
-        known.map(|(operation, _)| *operation).ok_or_else(|| UnknownOperation(word.to_owned()))
-    }
-}
-
-/// A text that no two rows share and that does not compress: strategies that write differences must not profit from
-/// constant rows.
-fn value(random: &mut fastrand::Rng) -> String {
-    std::iter::repeat_with(|| random.alphanumeric()).take(VALUE_BYTES).collect()
-}
-
 pub struct TableStream {
     connection: Connection,
     operation: Operation,
@@ -172,7 +151,7 @@ impl Stream for TableStream {
         }
         self.left -= 1;
         let operation = self.draw();
-        let value = value(&mut self.random);
+        let value = random_value(&mut self.random);
         let own_at = if self.own.is_empty() { 0 } else { self.random.usize(0..self.own.len()) };
         let begin_ns;
         let changed = match operation {
@@ -200,7 +179,7 @@ impl Stream for TableStream {
         if changed != 1 {
             return Err(DatabaseError::Contents(format!("a {operation} changed {changed} rows instead of 1")));
         }
-        Ok(Step::Committed { latency_ns })
+        Ok(Step::Done { latency_ns })
     }
 
     fn finish(&mut self) -> Result<(), DatabaseError> {
@@ -211,7 +190,7 @@ impl Stream for TableStream {
         BTreeMap::new()
     }
 
-    fn connection(&self) -> &Connection {
-        &self.connection
+    fn connection(&self) -> Option<&Connection> {
+        Some(&self.connection)
     }
 }

@@ -1,7 +1,7 @@
 //! The upper panel: KB a transaction, one bar a mode, split by whose bytes they are.
 
 use super::{
-    Anchor, Canvas, Color, FAINT, GRID, INK, LABEL_WIDTH, MARGIN, PALETTE, PAPER, Pen, Rect, Style, WIDTH, font,
+    Anchor, Canvas, Color, FAINT, GRID, INK, LABEL_WIDTH, MARGIN, PALETTE, PAPER, Pen, Rect, Style, WIDTH, font, ticks,
 };
 use crate::observe::{Class, Source};
 use crate::report::Report;
@@ -22,16 +22,17 @@ pub fn draw(report: &Report, top: f32, canvas: &mut dyn Canvas) {
     let right = WIDTH - MARGIN - TAIL_WIDTH;
     let rows_top = top + TITLE_HEIGHT;
     let rows_bottom = rows_top + ROW_HEIGHT * report.modes.len() as f32;
+    let unit = report.unit.singular();
     let title = match report.counted_at {
-        Some(Source::Vfs) => "KB written per transaction, as SQLite asked for",
-        _ => "KB written per transaction, at the block device",
+        Some(Source::Vfs) => format!("KB written per {unit}, as SQLite asked for"),
+        _ => format!("KB written per {unit}, at the block device"),
     };
-    canvas.text(MARGIN, top + 16.0, title, Style::new(15.0, INK, Anchor::Start));
+    canvas.text(MARGIN, top + 16.0, &title, Style::new(15.0, INK, Anchor::Start));
     legend(top + 16.0, canvas);
 
     let totals = report.modes.iter().filter_map(|mode| mode.median.bytes_per_transaction);
     let longest_kb = totals.fold(0.0f64, f64::max) / 1024.0;
-    let step_kb = round_step(longest_kb / 6.0);
+    let step_kb = ticks::round_step(longest_kb / 6.0);
     let end_kb = (longest_kb / step_kb).ceil().max(1.0) * step_kb;
     let x_of = |kb: f64| left + (right - left) * (kb / end_kb) as f32;
     let mut tick_kb = 0.0;
@@ -46,7 +47,7 @@ pub fn draw(report: &Report, top: f32, canvas: &mut dyn Canvas) {
     for (at, mode) in report.modes.iter().enumerate() {
         let row_top = rows_top + ROW_HEIGHT * at as f32 + (ROW_HEIGHT - BAR_HEIGHT) / 2.0;
         let baseline = row_top + 14.0;
-        let name = font::shorten(&mode.mode.to_string(), 13.0, LABEL_WIDTH - 12.0);
+        let name = font::shorten(&report.label(mode), 13.0, LABEL_WIDTH - 12.0);
         canvas.text(left - 10.0, baseline, &name, Style::new(13.0, INK, Anchor::End));
         let figures = &mode.median;
         let Some(bytes) = figures.bytes_per_transaction else {
@@ -64,7 +65,7 @@ pub fn draw(report: &Report, top: f32, canvas: &mut dyn Canvas) {
             fill(canvas, left, x_of(bytes / 1024.0), row_top, color_of(Class::Other));
         }
         let tail = format!(
-            "{:.1} KB, {:.1} writes, {:.1} {}",
+            "{:.1} KB, {:.1} writes, {:.2} {}",
             bytes / 1024.0,
             figures.writes_per_transaction.unwrap_or(0.0),
             figures.flushes_per_transaction.unwrap_or(0.0),
@@ -112,26 +113,5 @@ fn color_of(class: Class) -> Color {
         Class::Journal => PALETTE[1],
         Class::FsJournal => PALETTE[2],
         Class::Other => Color(0x99, 0x99, 0x99),
-    }
-}
-
-/// 1, 2 or 5 times a power of ten, at least `least`.
-fn round_step(least: f64) -> f64 {
-    if least <= 0.0 || !least.is_finite() {
-        return 1.0;
-    }
-    let power = 10f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= least).unwrap_or(10.0 * power)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::round_step;
-
-    #[test]
-    fn axis_steps_are_round() {
-        for (least, step) in [(0.7, 1.0), (11.0, 20.0), (34.0, 50.0), (0.0, 1.0)] {
-            assert_eq!(round_step(least), step);
-        }
     }
 }

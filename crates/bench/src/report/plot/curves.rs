@@ -1,7 +1,7 @@
 //! The lower panel: which part of the commits was done within which time, one curve a mode.
 
-use super::{Anchor, Canvas, FAINT, GRID, INK, MARGIN, Pen, Rect, Style, WIDTH, color_of_mode, font};
-use crate::report::format::{millis, significant};
+use super::{Anchor, Canvas, FAINT, GRID, INK, MARGIN, Pen, Rect, Style, WIDTH, color_of_mode, font, ticks};
+use crate::report::format::millis;
 use crate::report::{ModeReport, Report};
 
 pub const HEIGHT: f32 = 400.0;
@@ -17,8 +17,13 @@ pub fn draw(report: &Report, top: f32, canvas: &mut dyn Canvas) {
     let right = WIDTH - MARGIN - LEGEND_WIDTH;
     let plot_top = top + TITLE_HEIGHT;
     let bottom = top + HEIGHT - AXIS_HEIGHT;
-    let title = "Commits done within a time (all rounds; the time axis is logarithmic)";
-    canvas.text(MARGIN, top + 16.0, title, Style::new(15.0, INK, Anchor::Start));
+    let what = report.unit.timed();
+    let title = format!(
+        "{}{} done within a time (all rounds; the time axis is logarithmic)",
+        what[..1].to_uppercase(),
+        &what[1..]
+    );
+    canvas.text(MARGIN, top + 16.0, &title, Style::new(15.0, INK, Anchor::Start));
 
     let (from_ns, to_ns) = range(report);
     let x_of = |ns: f64| left + (right - left) * ((ns / from_ns).ln() / (to_ns / from_ns).ln()) as f32;
@@ -29,10 +34,10 @@ pub fn draw(report: &Report, top: f32, canvas: &mut dyn Canvas) {
         canvas.lines(&[(left, y), (right, y)], grid);
         canvas.text(left - 8.0, y + 4.0, &format!("{percent:.0} %"), Style::new(11.0, FAINT, Anchor::End));
     }
-    for ns in ticks(from_ns, to_ns) {
+    for ns in ticks::logarithmic(from_ns, to_ns, 3.5) {
         let x = x_of(ns);
         canvas.lines(&[(x, plot_top), (x, bottom)], grid);
-        canvas.text(x, bottom + 16.0, &tick_label(ns), Style::new(11.0, FAINT, Anchor::Middle));
+        canvas.text(x, bottom + 16.0, &ticks::label(ns), Style::new(11.0, FAINT, Anchor::Middle));
     }
 
     let floor_ns = report.floor.p50_ns as f64;
@@ -46,17 +51,17 @@ pub fn draw(report: &Report, top: f32, canvas: &mut dyn Canvas) {
         let points: Vec<(f32, f32)> =
             curve(mode).into_iter().map(|(ns, ratio)| (x_of(ns.max(from_ns)), y_of(ratio))).collect();
         canvas.lines(&thin_out(points), Pen { width: 2.2, color: color_of_mode(at), dashed: false });
-        legend(mode, at, right + 24.0, plot_top, canvas);
+        legend(report, mode, at, right + 24.0, plot_top, canvas);
     }
 }
 
-fn legend(mode: &ModeReport, at: usize, x: f32, top: f32, canvas: &mut dyn Canvas) {
+fn legend(report: &Report, mode: &ModeReport, at: usize, x: f32, top: f32, canvas: &mut dyn Canvas) {
     let row_top = top + 38.0 * at as f32;
     if row_top + 30.0 > top + HEIGHT - TITLE_HEIGHT {
         return;
     }
     canvas.fill(Rect { x, y: row_top + 6.0, width: 16.0, height: 4.0 }, color_of_mode(at));
-    let name = font::shorten(&mode.mode.to_string(), 13.0, LEGEND_WIDTH - 48.0);
+    let name = font::shorten(&report.label(mode), 13.0, LEGEND_WIDTH - 48.0);
     canvas.text(x + 24.0, row_top + 12.0, &name, Style::new(13.0, INK, Anchor::Start));
     let latency = &mode.median.latency_ns;
     let text = format!("p50 {}  p99 {}  max {} ms", millis(latency.p50), millis(latency.p99), millis(latency.max));
@@ -96,39 +101,4 @@ fn thin_out(points: Vec<(f32, f32)>) -> Vec<(f32, f32)> {
     let mut kept: Vec<(f32, f32)> = points.into_iter().step_by(every).collect();
     kept.extend(last);
     kept
-}
-
-/// 1, 2 and 5 times each power of ten; only the powers where that would be too many.
-fn ticks(from_ns: f64, to_ns: f64) -> Vec<f64> {
-    let decades = (to_ns / from_ns).log10();
-    let factors: &[f64] = if decades > 3.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-    let first = from_ns.log10().floor() as i32;
-    let last = to_ns.log10().ceil() as i32;
-    (first..=last)
-        .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
-        .filter(|ns| (from_ns..=to_ns).contains(ns))
-        .collect()
-}
-
-fn tick_label(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns < 1e6 => (ns / 1e3, "µs"),
-        ns if ns < 1e9 => (ns / 1e6, "ms"),
-        ns => (ns / 1e9, "s"),
-    };
-    let digits = if value >= 1.0 { format!("{value:.0}") } else { significant(value) };
-    format!("{digits} {unit}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_are_round_and_inside() {
-        let ticks = ticks(80_000.0, 3_000_000.0);
-        assert_eq!(ticks, [1e5, 2e5, 5e5, 1e6, 2e6]);
-        assert_eq!(tick_label(1e5), "100 µs");
-        assert_eq!(tick_label(2e6), "2 ms");
-    }
 }

@@ -1,4 +1,4 @@
-//! The report as a picture: whose bytes a transaction writes, and how long commits take.
+//! The report as pictures: whose bytes a transaction writes and how long commits take, or every mode's latencies over time.
 //!
 //! The layout draws on a small [`Canvas`]; SVG and PNG are two of them, so that both look the same.
 //! The PNG brings its own font: the machines that measure often have none.
@@ -8,6 +8,8 @@ mod curves;
 mod font;
 mod png;
 mod svg;
+mod ticks;
+mod timelines;
 
 use std::path::{Path, PathBuf};
 
@@ -85,79 +87,126 @@ trait Canvas {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlotError {
-    #[error("--plot {}: the name must end in .svg or .png", path.display())]
-    Format { path: PathBuf },
-    #[error("--plot {}: {source}; give a name in an existing, writable directory", path.display())]
-    Write { path: PathBuf, source: std::io::Error },
+    #[error("{option} {}: the name must end in .svg or .png", path.display())]
+    Format { option: &'static str, path: PathBuf },
+    #[error("{option} {}: {source}; give a name in an existing, writable directory", path.display())]
+    Write { option: &'static str, path: PathBuf, source: std::io::Error },
     #[error("the picture could not be drawn: {0}")]
     Draw(String),
 }
 
+/// What a picture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlotFormat {
+pub enum Picture {
+    /// KB by class, and the latencies' distributions.
+    Summary,
+    /// Latencies over time.
+    Timelines,
+}
+
+/// A picture to be drawn, and where.
+#[derive(Clone, Debug)]
+pub struct Plot {
+    pub picture: Picture,
+    pub path: PathBuf,
+    format: PlotFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlotFormat {
     Svg,
     Png,
 }
 
-impl PlotFormat {
-    /// By the file's name; to be asked before a run, not after it.
-    pub fn of(path: &Path) -> Result<PlotFormat, PlotError> {
-        let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
-        match extension.as_ref().and_then(|extension| extension.to_str()) {
-            Some("svg") => Ok(PlotFormat::Svg),
-            Some("png") => Ok(PlotFormat::Png),
-            _ => Err(PlotError::Format { path: path.to_owned() }),
+impl Picture {
+    fn option(self) -> &'static str {
+        match self {
+            Picture::Summary => "--plot",
+            Picture::Timelines => "--plot-latency",
         }
     }
 }
 
-/// To be asked before a run of minutes. A file that is already there keeps its contents.
-pub fn check_writable(path: &Path) -> Result<(), PlotError> {
-    let existed = path.exists();
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
-    let removed = opened.and_then(|_| if existed { Ok(()) } else { std::fs::remove_file(path) });
-    removed.map_err(|source| PlotError::Write { path: path.to_owned(), source })
-}
+impl Plot {
+    /// The format is the file's extension.
+    pub fn new(picture: Picture, path: &Path) -> Result<Plot, PlotError> {
+        let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+        let format = match extension.as_ref().and_then(|extension| extension.to_str()) {
+            Some("svg") => PlotFormat::Svg,
+            Some("png") => PlotFormat::Png,
+            _ => return Err(PlotError::Format { option: picture.option(), path: path.to_owned() }),
+        };
+        Ok(Plot { picture, path: path.to_owned(), format })
+    }
 
-pub fn write(report: &Report, path: &Path) -> Result<(), PlotError> {
-    let height = height(report);
-    let bytes = match PlotFormat::of(path)? {
-        PlotFormat::Svg => {
-            let mut canvas = svg::SvgCanvas::new(WIDTH, height);
-            draw(report, height, &mut canvas);
-            canvas.finish().into_bytes()
+    /// To be asked before a run of minutes. A file that is already there keeps its contents.
+    pub fn check_writable(&self) -> Result<(), PlotError> {
+        let existed = self.path.exists();
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(&self.path);
+        let removed = opened.and_then(|_| if existed { Ok(()) } else { std::fs::remove_file(&self.path) });
+        removed.map_err(|source| self.write_error(source))
+    }
+
+    pub fn write(&self, report: &Report) -> Result<(), PlotError> {
+        let height = HEADER_HEIGHT + FOOTER_HEIGHT + self.panels_height(report);
+        let bytes = match self.format {
+            PlotFormat::Svg => {
+                let mut canvas = svg::SvgCanvas::new(WIDTH, height);
+                self.draw(report, height, &mut canvas);
+                canvas.finish().into_bytes()
+            }
+            PlotFormat::Png => {
+                let mut canvas = png::PngCanvas::new(WIDTH, height)?;
+                self.draw(report, height, &mut canvas);
+                canvas.finish()?
+            }
+        };
+        std::fs::write(&self.path, bytes).map_err(|source| self.write_error(source))
+    }
+
+    fn panels_height(&self, report: &Report) -> f32 {
+        match self.picture {
+            Picture::Summary => bars::height(report) + curves::HEIGHT,
+            Picture::Timelines => timelines::height(report),
         }
-        PlotFormat::Png => {
-            let mut canvas = png::PngCanvas::new(WIDTH, height)?;
-            draw(report, height, &mut canvas);
-            canvas.finish()?
+    }
+
+    fn draw(&self, report: &Report, height: f32, canvas: &mut dyn Canvas) {
+        canvas.fill(Rect { x: 0.0, y: 0.0, width: WIDTH, height }, PAPER);
+        header(report, canvas);
+        let top = HEADER_HEIGHT;
+        match self.picture {
+            Picture::Summary => {
+                bars::draw(report, top, canvas);
+                curves::draw(report, top + bars::height(report), canvas);
+            }
+            Picture::Timelines => timelines::draw(report, top, canvas),
         }
-    };
-    std::fs::write(path, bytes).map_err(|source| PlotError::Write { path: path.to_owned(), source })
+        footer(report, height, canvas);
+    }
+
+    fn write_error(&self, source: std::io::Error) -> PlotError {
+        PlotError::Write { option: self.picture.option(), path: self.path.clone(), source }
+    }
 }
 
 const HEADER_HEIGHT: f32 = 92.0;
 const FOOTER_HEIGHT: f32 = 30.0;
 
-fn height(report: &Report) -> f32 {
-    HEADER_HEIGHT + bars::height(report) + curves::HEIGHT + FOOTER_HEIGHT
-}
-
-fn draw(report: &Report, height: f32, canvas: &mut dyn Canvas) {
-    canvas.fill(Rect { x: 0.0, y: 0.0, width: WIDTH, height }, PAPER);
-    header(report, canvas);
-    let top = HEADER_HEIGHT;
-    bars::draw(report, top, canvas);
-    curves::draw(report, top + bars::height(report), canvas);
-    footer(report, height, canvas);
-}
-
 fn header(report: &Report, canvas: &mut dyn Canvas) {
     let environment = &report.environment;
-    let title = font::shorten(report.conclusion.trim_end_matches('.'), 19.0, WIDTH - 2.0 * MARGIN);
-    canvas.text(MARGIN, 40.0, &title, Style::new(19.0, INK, Anchor::Start));
+    let conclusion = report.conclusion.trim_end_matches('.');
+    let width = WIDTH - 2.0 * MARGIN;
+    // One line, or two smaller ones.
+    if font::width(conclusion, 19.0) <= width {
+        canvas.text(MARGIN, 40.0, conclusion, Style::new(19.0, INK, Anchor::Start));
+    } else {
+        for (at, line) in font::wrap(conclusion, 15.0, width).iter().take(2).enumerate() {
+            canvas.text(MARGIN, 22.0 + 20.0 * at as f32, line, Style::new(15.0, INK, Anchor::Start));
+        }
+    }
     let subtitle = format!("{}; {}", report.headline(), environment.place);
-    let subtitle = font::shorten(&subtitle, 13.0, WIDTH - 2.0 * MARGIN);
+    let subtitle = font::shorten(&subtitle, 13.0, width);
     canvas.text(MARGIN, 62.0, &subtitle, Style::new(13.0, FAINT, Anchor::Start));
 }
 
@@ -193,9 +242,10 @@ mod tests {
 
     #[test]
     fn the_format_is_the_files_extension() {
-        assert_eq!(PlotFormat::of(Path::new("a.SVG")).unwrap(), PlotFormat::Svg);
-        assert_eq!(PlotFormat::of(Path::new("b/c.png")).unwrap(), PlotFormat::Png);
-        let message = PlotFormat::of(Path::new("a.pdf")).unwrap_err().to_string();
-        assert!(message.contains("a.pdf") && message.contains(".svg or .png"), "{message}");
+        let format = |name| Plot::new(Picture::Summary, Path::new(name)).map(|plot| plot.format);
+        assert_eq!(format("a.SVG").unwrap(), PlotFormat::Svg);
+        assert_eq!(format("b/c.png").unwrap(), PlotFormat::Png);
+        let message = Plot::new(Picture::Timelines, Path::new("a.pdf")).unwrap_err().to_string();
+        assert!(message.contains("--plot-latency a.pdf") && message.contains(".svg or .png"), "{message}");
     }
 }

@@ -1,0 +1,97 @@
+"""Copies of the live database, by each way that SQLite has, while two processes write through Oneflush.
+
+A copy is a snapshot: sound, each writer's rows from 1 without a gap, nothing missing of what was acknowledged before the copying
+began.
+"""
+
+import os
+import sqlite3
+import subprocess
+import time
+
+import compat
+import written
+
+FILE = "live.db"
+WRITERS = 2
+ROUNDS = 3
+
+
+def vacuum_into(connect, copy):
+    db = connect(FILE)
+    db.execute(f"VACUUM INTO '{copy}'")
+    db.close()
+
+
+def online_backup(pages):
+    def back_up(connect, copy):
+        source, target = connect(FILE), compat.connect_stock(copy)
+        source.backup(target, pages=pages, sleep=0.001)
+        source.close()
+        target.close()
+    return back_up
+
+
+def into_a_database_of_ours(connect, copy):
+    """The target, too, is one of our files; a WAL database, as the source is."""
+    source, target = connect(FILE), compat.connect(copy)
+    source.backup(target)
+    source.close()
+    target.close()
+
+
+def shell_backup(connect, copy):
+    lines = ".timeout 60000\n"
+    if connect is compat.connect:
+        lines += f".load {os.environ['ONEFLUSH_EXTENSION_PATH']}\n"
+        lines += f".open file:{FILE}?vfs=oneflush&strategy={compat.STRATEGY}\n.timeout 60000\n"
+    else:
+        lines += f".open {FILE}\n.timeout 60000\n"
+    done = subprocess.run([compat.SHELL, "-batch", "-bail", ":memory:"], input=f"{lines}.backup {copy}\n", capture_output=True,
+                          text=True)
+    compat.check(".backup by the shell", (done.returncode, done.stderr), (0, ""))
+
+
+def shell_dump(connect, copy):
+    """By stock SQLite only: what people have in their scripts."""
+    with open(copy + ".sql", "w") as dump:
+        subprocess.run([compat.SHELL, "-batch", "-cmd", ".timeout 60000", FILE, ".dump"], stdout=dump, check=True)
+    with open(copy + ".sql") as dump:
+        subprocess.run([compat.SHELL, "-batch", copy], stdin=dump, check=True)
+
+
+WAYS = {
+    "vacuum-into": vacuum_into,
+    "backup-api": online_backup(-1),
+    # In steps, between which writers commit: then SQLite begins anew, so the steps are not too small.
+    "backup-api-in-steps": online_backup(1000),
+    "backup-api-into-ours": into_a_database_of_ours,
+    "shell-backup": shell_backup,
+    "shell-dump": shell_dump,
+}
+
+written.create(FILE, WRITERS)
+writers = [written.Writer(number, compat.STRATEGY, ".", FILE) for number in range(WRITERS)]
+copies = rows = 0
+try:
+    time.sleep(0.5)
+    for turn in range(ROUNDS):
+        for who, connect in (("ours", compat.connect), ("stock", compat.connect_stock)):
+            for name, copy_by in WAYS.items():
+                before = written.records(writers)
+                copy = f"{name}-by-{who}-{turn}.db"
+                copy_by(connect, copy)
+                rows = written.check_holds(copy, before)
+                compat.integrity(copy)
+                copies += 1
+finally:
+    for writer in writers:
+        writer.process.kill()
+for writer in writers:
+    writer.kill()
+records = written.records(writers)
+acknowledged = sum(map(len, records.values()))
+written.check_holds(FILE, records, {writer.number: writer.kills for writer in writers})
+compat.check("commits beside the copies", acknowledged > copies, True)
+print(f"backup: ok ({compat.STRATEGY}, SQLite {sqlite3.sqlite_version}: {copies} copies in {len(WAYS)} ways, the last with {rows} "
+      f"rows, beside {acknowledged} commits)")

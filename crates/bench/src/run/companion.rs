@@ -1,0 +1,111 @@
+//! A companion: one more connection that is not measured itself, but beside which the workers are.
+//!
+//! It is a thread of the program, also where the workers are processes, and lasts as long as they do.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::clock;
+use super::database::{self, DatabaseError, Failure};
+use super::latency::Latencies;
+use super::worker::{Arrival, Start};
+use crate::interrupt;
+use crate::mode::Mode;
+use crate::workload::random_value;
+
+/// So that the end of the workers, or Ctrl-C, is noticed.
+const SLEEP: Duration = Duration::from_millis(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Updates one row after the other, of rows 1 to `rows`, and commits each.
+    Write { rows: u64 },
+    /// Begins to read at `from`, and keeps this snapshot until `to`, both since the workers' begin.
+    KeepSnapshot { from: Duration, to: Duration },
+}
+
+/// What a companion did.
+#[derive(Clone, Debug, Default)]
+pub struct CompanionResult {
+    pub elapsed_ns: u64,
+    /// Of its commits.
+    pub latencies: Latencies,
+    pub cpu_ns: u64,
+}
+
+pub fn run(
+    task: Task,
+    path: &Path,
+    mode: Mode,
+    arrival: &Arrival<'_>,
+    stop: &AtomicBool,
+) -> Result<CompanionResult, Failure> {
+    let opened = database::open(path, mode);
+    let go = arrival.arrive(opened.is_ok());
+    let connection = opened?;
+    let mut result = CompanionResult::default();
+    if !go {
+        return Ok(result);
+    }
+    let cpu_before_ns = clock::thread_cpu_ns();
+    let begin_ns = clock::now_ns();
+    let ends = || stop.load(Ordering::Relaxed) || interrupt::requested();
+    match task {
+        Task::Write { rows } => write(&connection, rows, &ends, &mut result.latencies)?,
+        Task::KeepSnapshot { from, to } => {
+            let at = |since: Duration| begin_ns + since.as_nanos() as u64;
+            keep_snapshot(&connection, at(from), at(to), &ends)?;
+        }
+    }
+    result.elapsed_ns = clock::now_ns() - begin_ns;
+    drop(connection);
+    result.cpu_ns = clock::thread_cpu_ns() - cpu_before_ns;
+    Ok(result)
+}
+
+fn write(
+    connection: &Connection,
+    rows: u64,
+    ends: &dyn Fn() -> bool,
+    latencies: &mut Latencies,
+) -> Result<(), DatabaseError> {
+    let mut random = fastrand::Rng::with_seed(u64::MAX);
+    let mut update = connection.prepare("UPDATE t SET v = ?1 WHERE id = ?2")?;
+    while !ends() {
+        let (value, id) = (random_value(&mut random), random.u64(1..=rows) as i64);
+        let begin_ns = clock::now_ns();
+        let changed = update.execute((value, id))?;
+        latencies.record(clock::now_ns() - begin_ns);
+        if changed != 1 {
+            return Err(DatabaseError::Contents(format!("row {id} is missing beside the readers")));
+        }
+    }
+    Ok(())
+}
+
+fn keep_snapshot(
+    connection: &Connection,
+    from_ns: u64,
+    to_ns: u64,
+    ends: &dyn Fn() -> bool,
+) -> Result<(), DatabaseError> {
+    let wait_until = |due_ns: u64| {
+        while clock::now_ns() < due_ns && !ends() {
+            std::thread::sleep(SLEEP.min(Duration::from_nanos(due_ns.saturating_sub(clock::now_ns()))));
+        }
+    };
+    let count = || connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
+    wait_until(from_ns);
+    connection.execute_batch("BEGIN")?;
+    let rows = count()?;
+    wait_until(to_ns);
+    let rows_later = count()?;
+    connection.execute_batch("COMMIT")?;
+    if rows == rows_later {
+        return Ok(());
+    }
+    Err(DatabaseError::Contents(format!("a snapshot had {rows} rows first and {rows_later} later")))
+}

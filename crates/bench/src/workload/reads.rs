@@ -1,0 +1,122 @@
+//! Reads: single rows by their key, or whole tables, each in a transaction of its own; alone, or beside a writer that commits
+//! all the time.
+//!
+//! The table is some five times as large as SQLite's page cache, so that reads also go through the VFS to the page cache of
+//! the kernel, as in an application whose data outgrew its cache. Beside a writer, every commit makes readers drop their
+//! cached pages.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use super::{Step, Stream, VALUE_BYTES, WorkerSpec};
+use crate::run::clock;
+use crate::run::database::DatabaseError;
+
+pub(super) const ROWS: u64 = 100_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// One row by its key.
+    Point,
+    /// All rows.
+    Scan,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Reads {
+    pub access: Access,
+    /// One more connection updates rows, one a transaction.
+    pub beside_writer: bool,
+}
+
+impl Reads {
+    /// Of all connections together in a slice: about a second.
+    pub(super) fn default_count(self) -> u64 {
+        match self.access {
+            Access::Point => 300_000,
+            Access::Scan => 60,
+        }
+    }
+
+    pub(super) fn set_up(connection: &Connection) -> Result<(), DatabaseError> {
+        // 50 random bytes are 100 digits.
+        connection.execute_batch(&format!(
+            "BEGIN;
+             CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT);
+             WITH RECURSIVE counter(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM counter WHERE n < {ROWS})
+             INSERT INTO t SELECT n, hex(randomblob({})) FROM counter;
+             COMMIT;",
+            VALUE_BYTES / 2
+        ))?;
+        Ok(())
+    }
+
+    pub(super) fn describe(self) -> String {
+        let what = match self.access {
+            Access::Point => format!("read one row of {VALUE_BYTES} bytes by its key"),
+            Access::Scan => "read all rows".to_owned(),
+        };
+        let beside = if self.beside_writer { ", beside a writer that commits all the time" } else { "" };
+        format!("{what}, table of {ROWS} rows{beside}")
+    }
+}
+
+pub struct ReadsStream {
+    connection: Connection,
+    access: Access,
+    random: fastrand::Rng,
+    left: u64,
+}
+
+impl ReadsStream {
+    /// The first read fills the caches before the measurement.
+    pub fn new(connection: Connection, reads: Reads, spec: &WorkerSpec) -> Result<ReadsStream, DatabaseError> {
+        let random = fastrand::Rng::with_seed(u64::from(spec.index));
+        let mut stream = ReadsStream { connection, access: Access::Scan, random, left: spec.share() };
+        stream.read()?;
+        stream.access = reads.access;
+        Ok(stream)
+    }
+
+    /// Reads, checks and tells how long the reading took.
+    fn read(&mut self) -> Result<u64, DatabaseError> {
+        let (sql, expected) = match self.access {
+            Access::Point => ("SELECT length(v) FROM t WHERE id = ?1", VALUE_BYTES as u64),
+            Access::Scan => ("SELECT sum(length(v)) FROM t WHERE id > -?1", ROWS * VALUE_BYTES as u64),
+        };
+        let id = self.random.u64(1..=ROWS) as i64;
+        let mut select = self.connection.prepare_cached(sql)?;
+        let begin_ns = clock::now_ns();
+        let bytes: i64 = select.query_row([id], |row| row.get(0))?;
+        let latency_ns = clock::now_ns() - begin_ns;
+        if bytes as u64 == expected {
+            return Ok(latency_ns);
+        }
+        Err(DatabaseError::Contents(format!("a read found {bytes} bytes instead of {expected}")))
+    }
+}
+
+impl Stream for ReadsStream {
+    fn step(&mut self) -> Result<Step, DatabaseError> {
+        if self.left == 0 {
+            return Ok(Step::Finished);
+        }
+        self.left -= 1;
+        Ok(Step::Done { latency_ns: self.read()? })
+    }
+
+    fn finish(&mut self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    fn failures(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+
+    fn connection(&self) -> Option<&Connection> {
+        Some(&self.connection)
+    }
+}

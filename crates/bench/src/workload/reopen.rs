@@ -1,0 +1,70 @@
+//! An application that opens its database, commits a few rows, each for itself, and closes it again, over and over: what
+//! opening and closing cost, the first commit's and the last checkpoint's share included.
+//!
+//! Nobody else has the database open, so that every close is the last one: there stock SQLite checkpoints and deletes the WAL.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use super::{Step, Stream, WorkerSpec, random_value};
+use crate::mode::Mode;
+use crate::run::clock;
+use crate::run::database::{self, DatabaseError};
+
+/// One row each.
+pub const COMMITS_PER_CYCLE: u64 = 3;
+
+pub(super) fn verify(connection: &Connection, cycles: u64) -> Result<(), DatabaseError> {
+    let rows = connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))? as u64;
+    if rows == cycles * COMMITS_PER_CYCLE {
+        return Ok(());
+    }
+    Err(DatabaseError::Contents(format!("table t has {rows} rows after {cycles} times {COMMITS_PER_CYCLE} commits")))
+}
+
+pub struct ReopenStream {
+    path: PathBuf,
+    mode: Mode,
+    random: fastrand::Rng,
+    left: u64,
+}
+
+impl ReopenStream {
+    pub fn new(path: PathBuf, spec: &WorkerSpec) -> ReopenStream {
+        let random = fastrand::Rng::with_seed(u64::from(spec.index));
+        ReopenStream { path, mode: spec.mode, random, left: spec.share() }
+    }
+}
+
+impl Stream for ReopenStream {
+    /// One cycle.
+    fn step(&mut self) -> Result<Step, DatabaseError> {
+        if self.left == 0 {
+            return Ok(Step::Finished);
+        }
+        self.left -= 1;
+        let begin_ns = clock::now_ns();
+        let connection = database::open(&self.path, self.mode)?;
+        let mut insert = connection.prepare("INSERT INTO t(v) VALUES(?1)")?;
+        for _ in 0..COMMITS_PER_CYCLE {
+            insert.execute([random_value(&mut self.random)])?;
+        }
+        drop(insert);
+        connection.close().map_err(|(_, error)| error)?;
+        Ok(Step::Done { latency_ns: clock::now_ns() - begin_ns })
+    }
+
+    fn finish(&mut self) -> Result<(), DatabaseError> {
+        Ok(())
+    }
+
+    fn failures(&self) -> BTreeMap<String, u64> {
+        BTreeMap::new()
+    }
+
+    fn connection(&self) -> Option<&Connection> {
+        None
+    }
+}

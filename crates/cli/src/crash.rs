@@ -1,0 +1,311 @@
+//! `oneflush crash`: SQLite on a simulated disk that loses power, through a strategy.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use clap::{Args, builder::PossibleValuesParser};
+use indicatif::{ProgressBar, ProgressStyle};
+use oneflush_crashlab::{
+    Case, Fault, Journal, Plan, Progress, Reading, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Tear, Workload,
+};
+use oneflush_vfs::StrategyKind;
+use serde_json::json;
+
+use crate::Failure;
+
+const EXAMPLES: &str = "Examples:
+  oneflush crash --strategy stock                     100,000 states, all workloads
+  oneflush crash --strategy stock --workload large --states 1000000 --jobs 2
+  oneflush crash --strategy sqlite --journal delete --synchronous full
+                                                      SQLite alone; this loses acknowledged commits
+  oneflush crash --strategy stock --sabotage no-flush a lie that must be caught
+  oneflush crash --replay crash-one-12ab.json         one failing case alone
+
+Exit codes: 0 nothing found, 1 a violation (said with the way to repeat it), 2 wrong usage.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// A strategy of Oneflush, or `sqlite` for SQLite alone
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = strategy)]
+    strategy: String,
+
+    /// Only this workload; may be given several times
+    #[arg(long, value_name = "NAME")]
+    workload: Vec<Workload>,
+
+    /// Crash states to examine, in equal parts for the workloads
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    states: u64,
+
+    /// Runs of the fault matrix for each workload, at most [default: one for 250 states; 0: none]
+    #[arg(long, value_name = "N")]
+    faults: Option<u64>,
+
+    /// What everything is drawn from
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    seed: u64,
+
+    /// Threads
+    #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+
+    /// SQLite's journal mode
+    #[arg(long, value_name = "MODE", default_value = "wal",
+          value_parser = PossibleValuesParser::new(Journal::ALL.map(Journal::name)))]
+    journal: String,
+
+    /// PRAGMA synchronous; its commits must survive [default: full for wal, extra for the others]
+    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(Synchronous::ALL.map(Synchronous::name)))]
+    synchronous: Option<String>,
+
+    /// More URI parameters for the strategy, as in `group_commit=off`
+    #[arg(long, value_name = "NAME=VALUE")]
+    uri: Vec<String>,
+
+    /// Lie between strategy and disk; the simulator must notice
+    #[arg(long, value_name = "LIE", default_value = "none",
+          value_parser = PossibleValuesParser::new(Sabotage::ALL.map(Sabotage::name)))]
+    sabotage: String,
+
+    /// Where the file of a failing case goes
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+
+    /// Run the failing case in this file alone
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "states", "seed", "strategy"])]
+    replay: Option<PathBuf>,
+
+    /// The result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn strategy(word: &str) -> Result<String, String> {
+    if word == SQLITE_ALONE {
+        return Ok(word.to_owned());
+    }
+    let known = word.parse::<StrategyKind>().map_err(|error| format!("{error}; or {SQLITE_ALONE}, for SQLite alone"));
+    known.map(|_| word.to_ascii_lowercase())
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    oneflush_crashlab::register().map_err(Failure::failed)?;
+    match &options.replay {
+        Some(file) => replay(file, options.json),
+        None => simulate(options),
+    }
+}
+
+fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
+    let bad = |error: &dyn std::fmt::Display| Failure::usage(format!("--replay {}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| bad(&error))?;
+    let case: Case = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+    let verdict = case.replay();
+    if as_json {
+        println!("{}", json!({ "violation": verdict, "recorded": case.message, "crashes": case.crashes }));
+    } else {
+        println!("{}; workload {}", case.setting, case.script.workload);
+        tell_crashes(&case);
+    }
+    match verdict {
+        Some(message) => Err(Failure::failed(message)),
+        None => {
+            if !as_json {
+                println!("nothing is wrong any more (it was: {})", case.message);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn simulate(options: &Options) -> Result<(), Failure> {
+    let named = |name: &String, all: &[(&str, usize)]| all.iter().find(|(word, _)| word == name).map(|(_, at)| *at);
+    let index = |names: Vec<&'static str>| names.into_iter().zip(0..).collect::<Vec<_>>();
+    let journal = named(&options.journal, &index(Journal::ALL.map(Journal::name).into()));
+    let mut setting = Setting::new(&options.strategy, Journal::ALL[journal.unwrap_or_default()]);
+    if let Some(level) = &options.synchronous {
+        let level = named(level, &index(Synchronous::ALL.map(Synchronous::name).into()));
+        setting.synchronous = Synchronous::ALL[level.unwrap_or_default()];
+    }
+    setting.uri = options.uri.join("&");
+    let sabotage = named(&options.sabotage, &index(Sabotage::ALL.map(Sabotage::name).into()));
+    setting.sabotage = Sabotage::ALL[sabotage.unwrap_or_default()];
+    let all = options.workload.is_empty();
+    let plan = Plan {
+        setting,
+        workloads: if all { Workload::ALL.to_vec() } else { options.workload.clone() },
+        states: options.states,
+        fault_runs: options.faults.unwrap_or(options.states / 250),
+        seed: options.seed,
+        jobs: options.jobs.into(),
+    };
+    let watcher = Watcher::new(&plan);
+    let report = oneflush_crashlab::run(&plan, &|progress| watcher.tell(progress));
+    watcher.done();
+    let saved = report.violation.as_deref().map(|case| save(case, options)).transpose()?;
+    if options.json {
+        println!("{}", as_json(&plan, &report, saved.as_deref()));
+    } else {
+        print_table(&plan, &report);
+    }
+    let (Some(case), Some(saved)) = (&report.violation, saved) else { return Ok(()) };
+    if !options.json {
+        println!();
+        println!("violation: workload {}, seed {}", case.script.workload, case.script.seed);
+        tell_crashes(case);
+    }
+    Err(Failure::failed(format!(
+        "{}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
+        case.message,
+        saved.display(),
+        command(&plan, all)
+    )))
+}
+
+/// The command line that repeats a run.
+fn command(plan: &Plan, all_workloads: bool) -> String {
+    let Setting { strategy, journal, synchronous, uri, sabotage } = &plan.setting;
+    let mut line = format!("oneflush crash --strategy {strategy} --states {} --seed {}", plan.states, plan.seed);
+    line += &format!(" --faults {} --journal {} --synchronous {}", plan.fault_runs, journal.name(), synchronous.name());
+    if !all_workloads {
+        plan.workloads.iter().for_each(|workload| line += &format!(" --workload {workload}"));
+    }
+    if !uri.is_empty() {
+        line += &format!(" --uri '{uri}'");
+    }
+    if *sabotage != Sabotage::None {
+        line += &format!(" --sabotage {}", sabotage.name());
+    }
+    line
+}
+
+fn save(case: &Case, options: &Options) -> Result<PathBuf, Failure> {
+    let path = options.out.join(format!("crash-{}-{:x}.json", case.script.workload, case.script.seed));
+    let write = || std::fs::write(&path, serde_json::to_vec(case)?);
+    write().map_err(|error| {
+        Failure::failed(format!("{}\n  and it could not be saved: --out: {}: {error}", case.message, path.display()))
+    })?;
+    Ok(path)
+}
+
+fn tell_crashes(case: &Case) {
+    if let Some(cell) = &case.cell {
+        let lasting = if cell.plan.lasting { "from then on" } else { "once" };
+        let (fault, at) = (cell.plan.fault.name(), cell.plan.at + 1);
+        println!("  {fault} {lasting}, at the operation number {at} that it can strike; then: {}", cell.then.name());
+    }
+    for (depth, crash) in case.crashes.iter().enumerate() {
+        let place = if depth == 0 { "in the run" } else { "in the recovery" };
+        let what = case.describe(depth);
+        println!("  power lost {place} after operation {}, {}, {what}", crash.after, crash.reading.name());
+    }
+    println!("  {}", case.message);
+}
+
+fn print_table(plan: &Plan, report: &Report) {
+    println!("{}; seed {}", plan.setting, plan.seed);
+    println!();
+    println!(
+        "{:<12} {:>7} {:>10} {:>11} {:>10} {:>9} {:>8}",
+        "workload", "cases", "states", "duplicates", "faults run", "of", "states"
+    );
+    let row = |name: &str, report: &oneflush_crashlab::WorkloadReport| {
+        println!(
+            "{name:<12} {:>7} {:>10} {:>11} {:>10} {:>9} {:>8}",
+            report.cases,
+            report.counts.states,
+            report.counts.duplicates,
+            report.faults.runs.iter().sum::<u64>(),
+            report.faults.cells,
+            report.faults.states,
+        );
+    };
+    report.workloads.iter().for_each(|(name, report)| row(name, report));
+    let total = report.total();
+    row("all", &total);
+    println!();
+    let list = |names: &[&str], counts: &[u64]| {
+        let parts: Vec<_> = names.iter().zip(counts).map(|(name, count)| format!("{name} {count}")).collect();
+        parts.join(", ")
+    };
+    let counts = &total.counts;
+    println!("moments   {}", counts.moments);
+    println!("reading   {}", list(&Reading::ALL.map(Reading::name), &counts.by_reading));
+    println!("crash     {}", list(&Tear::ALL.map(Tear::name), &counts.by_tear));
+    println!("depth     {}", list(&["1:", "2:", "3:"], &counts.by_depth));
+    println!("faults    {}", list(&Fault::ALL.map(Fault::name), &total.faults.runs));
+    let found = if report.violation.is_some() { "1 violation" } else { "no violation" };
+    let per_second = counts.states as f64 / report.elapsed.as_secs_f64();
+    println!("{found} in {:.1} s, {per_second:.0} states/s", report.elapsed.as_secs_f64());
+}
+
+fn as_json(plan: &Plan, report: &Report, saved: Option<&Path>) -> serde_json::Value {
+    json!({
+        "setting": plan.setting,
+        "seed": plan.seed,
+        "jobs": plan.jobs,
+        "elapsed_s": report.elapsed.as_secs_f64(),
+        "workloads": report.workloads,
+        "total": report.total(),
+        "violation": report.violation.as_deref().map(|case| json!({
+            "message": case.message,
+            "workload": case.script.workload,
+            "seed": case.script.seed,
+            "cell": case.cell,
+            "crashes": case.crashes,
+            "replay": saved,
+        })),
+    })
+}
+
+/// Progress on stderr: a bar on a terminal, a line every ten seconds elsewhere.
+struct Watcher {
+    bar: Option<ProgressBar>,
+    states: u64,
+    began: Instant,
+    told: Mutex<Instant>,
+    most: AtomicU64,
+}
+
+impl Watcher {
+    fn new(plan: &Plan) -> Watcher {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(plan.states);
+            // The template is constant; were it wrong, the default bar would do.
+            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed}, about {eta} left") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        let now = Instant::now();
+        Watcher { bar, states: plan.states, began: now, told: Mutex::new(now), most: AtomicU64::new(0) }
+    }
+
+    fn tell(&self, progress: Progress) {
+        let states = self.most.fetch_max(progress.states, Relaxed).max(progress.states);
+        let faults = match progress.fault_runs {
+            0 => String::new(),
+            runs => format!(", {runs} runs with faults"),
+        };
+        if let Some(bar) = &self.bar {
+            bar.set_position(states.min(self.states));
+            bar.set_message(format!("states{faults}"));
+            return;
+        }
+        let Ok(mut told) = self.told.try_lock() else { return };
+        if told.elapsed() >= Duration::from_secs(10) {
+            *told = Instant::now();
+            eprintln!("{states} of {} states{faults} in {} s", self.states, self.began.elapsed().as_secs());
+        }
+    }
+
+    fn done(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! `oneflush crash` as a user meets it: what it prints, where it leaves a failing case, and its exit codes.
+
+mod common;
+
+use std::fs;
+
+use common::Sandbox;
+
+#[test]
+fn a_clean_run_says_what_was_examined() {
+    let sandbox = Sandbox::new();
+    let arguments = ["crash", "--strategy", "stock", "--workload", "one", "--states", "300", "--faults", "20"];
+    let output = sandbox.oneflush().args(arguments).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for part in
+        ["stock, wal, full; seed 1", "duplicates", "ext4 ordered", "torn at 512 B", "failed fsync", "no violation"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let output = sandbox.oneflush().args(arguments).arg("--json").output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["total"]["states"].as_u64().unwrap() >= 300, "{json}");
+    assert!(json["violation"].is_null());
+}
+
+#[test]
+fn a_violation_is_exit_code_1_and_its_file_replays_alone() {
+    let sandbox = Sandbox::new();
+    let arguments = ["crash", "--strategy", "stock", "--workload", "one", "--sabotage", "no-flush", "--out"];
+    let output = sandbox.oneflush().args(arguments).arg(sandbox.path()).output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("acknowledged commits are lost"), "{message}");
+    assert!(message.contains("--seed 1") && message.contains("--sabotage no-flush"), "{message}");
+    let entries = fs::read_dir(sandbox.path()).unwrap().map(|entry| entry.unwrap().path());
+    let file = entries.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
+    assert!(message.contains(file.to_str().unwrap()), "{message}");
+    let again = sandbox.oneflush().args(["crash", "--replay"]).arg(&file).output().unwrap();
+    assert_eq!(again.status.code(), Some(1));
+    assert!(String::from_utf8(again.stderr).unwrap().contains("acknowledged commits are lost"));
+}
+
+#[test]
+fn what_is_not_known_is_wrong_usage_and_says_what_is_known() {
+    let sandbox = Sandbox::new();
+    for (option, value, known) in [
+        ("--strategy", "lucky", "sqlite"),
+        ("--workload", "lazy", "savepoints"),
+        ("--replay", "missing.json", "missing.json"),
+    ] {
+        let output = sandbox.oneflush().args(["crash", option, value]).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(known), "{message}");
+    }
+}

@@ -1,0 +1,288 @@
+//! What each workload and each number of connections must leave in a report.
+
+mod common;
+
+use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout};
+use serde_json::Value;
+
+fn text_of(sandbox: &Sandbox, arguments: &[&str]) -> String {
+    let dir = sandbox.path().join("dir");
+    if !dir.exists() {
+        sandbox.open_directory("dir");
+    }
+    let mut command = sandbox.oneflush();
+    command.arg("bench").args(arguments);
+    if !arguments.contains(&"--fs") {
+        command.arg("--dir").arg(&dir);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    sandbox.assert_nothing_left(&[&dir]);
+    stdout(&output)
+}
+
+fn report(arguments: &[&str]) -> Value {
+    let arguments: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+    serde_json::from_str(&text_of(&Sandbox::new(), &arguments)).unwrap()
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("not a number: {value}"))
+}
+
+#[test]
+fn every_mode_runs_with_every_number_of_connections() {
+    let arguments = ["--modes", "wal:sqlite,wal", "-t", "1,4", "-n", "40", "--rounds", "2"];
+    let report = report(&arguments);
+    let modes = report["modes"].as_array().unwrap();
+    let rows: Vec<(&str, u64)> =
+        modes.iter().map(|mode| (mode["mode"].as_str().unwrap(), mode["connections"].as_u64().unwrap())).collect();
+    assert_eq!(rows, [("wal:sqlite", 1), ("wal", 1), ("wal:sqlite", 4), ("wal", 4)]);
+    for mode in modes {
+        assert_eq!(mode["median"]["transactions"], 40);
+        assert_eq!(mode["to_control"].is_null(), mode["mode"] == "wal:sqlite", "{}", mode["mode"]);
+    }
+    let conclusion = report["conclusion"].as_str().unwrap();
+    assert!(conclusion.contains("times the floor") && conclusion.contains("4 connections: "), "{conclusion}");
+
+    let sandbox = Sandbox::new();
+    let table = text_of(&sandbox, &arguments);
+    assert!(table.contains("\nwal:sqlite ×1 ") && table.contains("\nwal ×4 "), "{table}");
+    let csv = text_of(&sandbox, &["--modes", "wal", "--writers", "1,4", "-n", "8", "--rounds", "1", "--csv"]);
+    let at = csv.lines().next().unwrap().split(',').position(|name| name == "transactions").unwrap();
+    assert_eq!(csv.lines().skip(1).map(|line| line.split(',').nth(at).unwrap()).collect::<Vec<_>>(), ["8", "8"]);
+}
+
+#[test]
+fn sixteen_writers_all_commit_with_threads_and_with_processes() {
+    for workers in ["threads", "processes"] {
+        let modes = "wal:off:sqlite,wal:off,wal";
+        let report = report(&["--modes", modes, "-t", "16", "--as", workers, "-n", "800", "--rounds", "1"]);
+        for mode in report["modes"].as_array().unwrap() {
+            // The program itself compares the rows of the table with what was acknowledged.
+            assert_eq!(mode["median"]["transactions"], 800, "{workers}, {}", mode["mode"]);
+            let latency = &mode["median"]["latency_ns"];
+            assert!(number(&latency["max"]) >= number(&latency["p99"]) && number(&latency["p99"]) > 0.0);
+        }
+    }
+}
+
+#[test]
+fn a_cycle_opens_commits_three_times_and_closes() {
+    for workers in ["threads", "processes"] {
+        let modes = "wal:sqlite,wal,wal-growing,delete";
+        let arguments = ["--workload", "reopen", "--modes", modes, "-n", "7", "--rounds", "2", "--as", workers];
+        let report = report(&arguments);
+        assert_eq!(report["unit"], "cycle");
+        for mode in report["modes"].as_array().unwrap() {
+            assert_eq!(mode["median"]["transactions"], 7, "{workers}, {}", mode["mode"]);
+            assert!(mode["median"]["counted_at"].is_null(), "nobody stays in the database to count");
+        }
+    }
+    let sandbox = Sandbox::new();
+    let table = text_of(&sandbox, &["--workload", "reopen", "--modes", "wal", "-n", "5", "--rounds", "1"]);
+    assert!(table.contains("cycle/s") && table.contains("opens, commits three times and closes in"), "{table}");
+}
+
+#[test]
+fn at_a_device_a_cycle_has_its_commits_flushes_and_those_of_its_close() {
+    if skip_unless_root("--fs") {
+        return;
+    }
+    let arguments = ["--workload", "reopen", "--fs", "ext4", "--size", "64M", "--rounds", "1", "-n", "50"];
+    let report = report(&[&arguments[..], &["--modes", "wal:sqlite,wal"]].concat());
+    for mode in report["modes"].as_array().unwrap() {
+        // Three commits, the WAL's header, the checkpoint: at least these, and what the file system's journal adds.
+        let flushes = number(&mode["median"]["flushes_per_transaction"]);
+        assert!((4.0..20.0).contains(&flushes), "{flushes}");
+    }
+}
+
+#[test]
+fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
+    for (workload, count) in [("point", "3000"), ("scan", "4")] {
+        let arguments = ["--workload", workload, "--modes", "wal:sqlite,wal", "-n", count, "--rounds", "2"];
+        let alone = report(&arguments);
+        assert_eq!(alone["unit"], "read");
+        let modes = alone["modes"].as_array().unwrap();
+        assert_eq!(modes[0]["median"]["transactions"].to_string(), count);
+        assert!(modes[0]["to_control"].is_null() && modes[0]["median"]["beside"].is_null());
+        assert_eq!(modes[1]["to_control"]["control"], "wal:sqlite");
+        let spread = &modes[1]["to_control"]["mean"];
+        assert!(number(&spread["lowest"]) <= number(&spread["median"]), "{spread}");
+        assert!(number(&spread["median"]) <= number(&spread["highest"]), "{spread}");
+
+        for workers in ["threads", "processes"] {
+            let beside = report(&[&arguments[..], &["--beside-writer", "-t", "2", "--as", workers]].concat());
+            for mode in beside["modes"].as_array().unwrap() {
+                assert_eq!(mode["median"]["transactions"].to_string(), count);
+                assert!(number(&mode["median"]["beside"]["commits"]) > 0.0, "{workload}, {}", mode["mode"]);
+                assert!(mode["median"]["bytes_per_transaction"].is_null(), "the bytes are the writer's");
+            }
+        }
+    }
+    let sandbox = Sandbox::new();
+    let arguments =
+        ["--workload", "point", "--beside-writer", "--modes", "wal:sqlite,wal", "-n", "500", "--rounds", "1"];
+    let table = text_of(&sandbox, &arguments);
+    assert!(table.contains("read/s") && table.contains("commit/s") && table.contains("A read takes "), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
+/// Without the reader, the WAL is reset after 1,000 frames (4.2 MB); the set-up's transaction makes it 4.6 MB long. At 4,000
+/// inserts a second, the second that the reader holds adds 30 MB.
+#[test]
+fn a_reader_that_keeps_its_snapshot_makes_the_wal_grow_and_its_time_is_told_apart() {
+    for workers in ["threads", "processes"] {
+        let arguments = ["--workload", "long-reader", "--hold", "0.9", "-t", "3", "--rate", "4000", "--rounds", "1"];
+        let report = report(&[&arguments[..], &["--modes", "wal:off:sqlite,wal:off", "--as", workers]].concat());
+        for mode in report["modes"].as_array().unwrap() {
+            let median = &mode["median"];
+            let phases = median["phases"].as_array().unwrap();
+            let names: Vec<&str> = phases.iter().map(|phase| phase["name"].as_str().unwrap()).collect();
+            assert_eq!(names, ["before", "while", "after"]);
+            let sum: u64 = phases.iter().map(|phase| phase["transactions"].as_u64().unwrap()).sum();
+            assert_eq!(median["transactions"], sum);
+            let seconds = number(&phases[1]["seconds"]);
+            assert!((0.89..0.91).contains(&seconds), "{seconds}");
+            assert!(phases.iter().all(|phase| phase["transactions"].as_u64().unwrap() > 0), "{phases:?}");
+            let wal_bytes = number(&median["wal_bytes_at_end"]);
+            assert!(wal_bytes > 8e6, "{workers}, {}: {wal_bytes}", mode["mode"]);
+        }
+    }
+    let sandbox = Sandbox::new();
+    let arguments = ["--workload", "long-reader", "--hold", "0.3", "--modes", "wal", "--rounds", "1"];
+    let table = text_of(&sandbox, &arguments);
+    assert!(table.contains("while/before"), "{table}");
+    let csv = text_of(&sandbox, &[&arguments[..], &["--csv"]].concat());
+    assert!(csv.lines().next().unwrap().contains("while_per_s"), "{csv}");
+}
+
+#[test]
+fn without_a_reader_the_wal_does_not_grow() {
+    let report = report(&["--modes", "wal:off", "-n", "4000", "--rounds", "1"]);
+    let wal_bytes = number(&report["modes"][0]["median"]["wal_bytes_at_end"]);
+    assert!(wal_bytes < 5e6, "{wal_bytes}");
+}
+
+#[test]
+fn a_workload_refuses_what_does_not_fit_it() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.open_directory("dir");
+    for (arguments, words) in [
+        (&["--workload", "long-reader", "--modes", "wal,delete"][..], ["mode delete", "use wal"]),
+        (&["--hold", "3"], ["--hold", "long-reader"]),
+        (&["--workload", "scan", "--hold", "3"], ["--hold", "long-reader"]),
+        (&["--beside-writer"], ["--beside-writer", "point or scan"]),
+        (&["--workload", "long-reader", "--hold", "0"], ["--hold", "0.001"]),
+        (&["--connections", "4,0"], ["--connections", "0"]),
+        (&["--mobibench", "--beside-writer"], ["--mobibench", "--beside-writer"]),
+    ] {
+        let output = sandbox.oneflush().args(["bench", "--dir"]).arg(&dir).args(arguments).output().unwrap();
+        assert_refused(&output, 2, &words);
+    }
+    sandbox.assert_nothing_left(&[&dir]);
+}
+
+/// The set-up once stayed open and had made the WAL: what a strategy writes ahead was in no figure.
+#[test]
+fn a_fresh_database_is_measured_from_its_first_opening() {
+    let report = report(&["--modes", "wal-growing,wal", "-n", "1200", "--rounds", "1"]);
+    let stats = |at: usize| &report["modes"][at]["vfs_stats"][0][0];
+    assert_eq!(report["modes"][0]["median"]["transactions"], 1200);
+    assert!(stats(0)["at_begin"].is_null() && stats(1)["at_begin"]["commits"]["count"].is_u64());
+    // Its counters begin with the first commit, and with the WAL's header of 32 bytes.
+    assert_eq!(stats(0)["at_end"]["commits"]["count"], 1200);
+    let wal_bytes = number(&stats(0)["at_end"]["files"]["wal"]["write_bytes"]);
+    assert!(wal_bytes >= 1200.0 * 2.0 * 4120.0 + 32.0, "{wal_bytes}");
+}
+
+#[test]
+fn at_a_device_the_first_commits_pay_for_the_growth_of_the_wal() {
+    if skip_unless_root("--fs") {
+        return;
+    }
+    let arguments = ["--fs", "ext4", "--size", "64M", "--rounds", "1", "-n", "300", "--modes", "wal-growing,wal"];
+    let report = report(&arguments);
+    let bytes = |at: usize| number(&report["modes"][at]["median"]["bytes_per_transaction"]) / 1024.0;
+    assert!(bytes(0) > 20.0 && bytes(1) < 16.0, "{} KB growing, {} KB steady", bytes(0), bytes(1));
+}
+
+#[test]
+fn counters_of_the_vfs_are_in_the_report_as_they_were_said() {
+    for (workers, entries) in [("threads", 1), ("processes", 3)] {
+        let arguments = ["--modes", "wal,wal:sqlite", "-t", "3", "-n", "60", "--rounds", "2", "--as", workers];
+        let report = report(&arguments);
+        let rounds = report["modes"][0]["vfs_stats"].as_array().unwrap();
+        assert_eq!(rounds.len(), 2);
+        for round in rounds {
+            let round = round.as_array().unwrap();
+            assert_eq!(round.len(), entries, "{workers}");
+            let count = |stats: &Value| stats["commits"]["count"].as_u64().unwrap();
+            let commits: u64 = round.iter().map(|stats| count(&stats["at_end"]) - count(&stats["at_begin"])).sum();
+            assert_eq!(commits, 60, "{workers}");
+            assert_eq!(round[0]["at_end"]["strategy"], "stock");
+        }
+        assert_eq!(report["modes"][1]["vfs_stats"], Value::Array(Vec::new()));
+    }
+}
+
+#[test]
+fn a_hundred_thousand_commits_keep_their_longest_in_a_timeline_of_bounded_length() {
+    let report = report(&["--modes", "wal:off", "-n", "100000", "--rounds", "1"]);
+    let mode = &report["modes"][0];
+    assert_eq!(mode["median"]["transactions"], 100_000);
+    let list = |name: &str| -> Vec<u64> {
+        mode["latency_timeline"][name].as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).collect()
+    };
+    assert!(list("counts").len() <= 512, "{}", list("counts").len());
+    assert_eq!(list("counts").iter().sum::<u64>(), 100_000);
+    assert_eq!(list("max_ns").into_iter().max(), mode["median"]["latency_ns"]["max"].as_u64());
+}
+
+/// A strategy that the VFS knows is one that every workload runs, and whose contents are checked there.
+#[test]
+fn every_strategy_runs_every_workload() {
+    let modes: Vec<String> =
+        oneflush_vfs::StrategyKind::ALL.iter().map(|kind| format!("wal:{}", kind.name())).collect();
+    let modes = modes.join(",");
+    for arguments in [
+        &["-t", "1,8", "-n", "200"][..],
+        &["-t", "4", "-n", "80", "--workload", "mixed"],
+        &["-t", "2", "-n", "8", "--workload", "reopen"],
+        &["-t", "2", "-n", "400", "--workload", "point", "--beside-writer"],
+        &["-n", "3", "--workload", "scan"],
+        &["-t", "3", "--hold", "0.3", "--workload", "long-reader"],
+        &["-t", "2", "-n", "40", "--mobibench", "-T", "2"],
+    ] {
+        for workers in ["threads", "processes"] {
+            let report = report(&[arguments, &["--modes", &modes, "--as", workers, "--rounds", "1"]].concat());
+            for mode in report["modes"].as_array().unwrap() {
+                let count = mode["median"]["transactions"].as_u64().unwrap();
+                assert!(count > 0, "{arguments:?}, {workers}, {}", mode["mode"]);
+                if let Some(at) = arguments.iter().position(|argument| *argument == "-n") {
+                    assert_eq!(count.to_string(), arguments[at + 1], "{arguments:?}, {workers}, {}", mode["mode"]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn latencies_over_time_are_drawn_with_a_panel_for_each_row() {
+    let sandbox = Sandbox::new();
+    let svg = sandbox.path().join("latency.svg");
+    let arguments = ["--modes", "wal,delete:off", "-t", "1,2", "-n", "40", "--rounds", "1", "--plot-latency"];
+    text_of(&sandbox, &[&arguments[..], &[svg.to_str().unwrap()]].concat());
+    let text = std::fs::read_to_string(&svg).unwrap();
+    for row in ["wal ×1", "delete:off ×1", "wal ×2", "delete:off ×2"] {
+        assert!(text.contains(&format!(">{row}: 40 commits")), "{row}: {text}");
+    }
+    assert!(text.trim_end().ends_with("</svg>"));
+    let png = sandbox.path().join("latency.png");
+    let reads = ["--workload", "point", "-n", "100", "--modes", "wal", "--rounds", "1", "--plot-latency"];
+    text_of(&sandbox, &[&reads[..], &[png.to_str().unwrap()]].concat());
+    assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
+    let output = sandbox.oneflush().args(["bench", "--plot-latency", "result.pdf"]).output().unwrap();
+    assert_refused(&output, 2, &["--plot-latency result.pdf", ".svg or .png"]);
+}

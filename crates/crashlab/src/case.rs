@@ -1,0 +1,196 @@
+//! A failing case: what it takes to see a violation again, alone; and how it gets smaller.
+//!
+//! The file holds the log with its data, so that also a run of threads, which no seed repeats, can be replayed. Shrinking
+//! leaves out steps of the run (where a seed repeats it), then brings back lost operations one by one and takes whole writes
+//! for torn ones, as long as the violation stays.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::content::{Content, Image};
+use crate::examine::examine;
+use crate::explore::{Crash, Explorer, Seen, Violation, image_after, in_flight_after};
+use crate::log::{Data, Op};
+use crate::matrix::{Cell, run_cell};
+use crate::mix::mix2;
+use crate::model::{Allowed, Found};
+use crate::record::{Recording, record};
+use crate::setting::Setting;
+use crate::state::{Fill, Tear};
+use crate::workload::Script;
+
+/// States that are looked at to see whether a shorter run still fails.
+const SHRINK_STATES: u64 = 4000;
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Case {
+    pub message: String,
+    pub setting: Setting,
+    pub script: Script,
+    /// The fault of the run, if operations failed in it.
+    pub cell: Option<Cell>,
+    /// None where the run itself went wrong, before any crash.
+    recorded: Option<Recorded>,
+    /// The crash in the run, and those in the recoveries after it; none if the state was wrong without one.
+    pub crashes: Vec<Crash>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Recorded {
+    initial: BTreeMap<String, Data>,
+    beginning: Vec<Found>,
+    files: Vec<String>,
+    log: Vec<Op>,
+}
+
+impl Recorded {
+    fn of(recording: &Recording) -> Recorded {
+        let data = |content: &Content| Data(content.to_bytes().into());
+        Recorded {
+            initial: recording.initial.files.iter().map(|(name, content)| (name.clone(), data(content))).collect(),
+            beginning: recording.beginning.clone(),
+            files: recording.files.clone(),
+            log: recording.log.clone(),
+        }
+    }
+
+    fn initial(&self) -> Image {
+        let content = |data: &Data| Content::from_bytes(&data.0);
+        Image { files: self.initial.iter().map(|(name, data)| (name.clone(), content(data))).collect() }
+    }
+}
+
+impl Case {
+    /// A run that went wrong by itself.
+    pub fn of_run(message: String, setting: &Setting, script: &Script, cell: Option<&Cell>) -> Case {
+        let (setting, script, cell) = (setting.clone(), script.clone(), cell.cloned());
+        Case { message, setting, script, cell, recorded: None, crashes: Vec::new() }
+    }
+
+    pub fn of_violation(
+        violation: Violation,
+        recording: &Recording,
+        setting: &Setting,
+        script: &Script,
+        cell: Option<&Cell>,
+    ) -> Case {
+        let Violation { message, crashes } = violation;
+        let recorded = (!crashes.is_empty()).then(|| Recorded::of(recording));
+        Case { recorded, crashes, ..Case::of_run(message, setting, script, cell) }
+    }
+
+    /// What is wrong, if it is still wrong.
+    pub fn replay(&self) -> Option<String> {
+        match &self.recorded {
+            Some(recorded) => self.replay_crashes(recorded),
+            None => self.replay_run(),
+        }
+    }
+
+    fn replay_crashes(&self, recorded: &Recorded) -> Option<String> {
+        let mut image = recorded.initial();
+        let mut log = recorded.log.clone();
+        let first = self.crashes.first()?;
+        let mut allowed = Allowed::from(&recorded.beginning);
+        for op in &log[..first.after.min(log.len())] {
+            if let Op::Mark(mark) = op {
+                allowed.follow(mark);
+            }
+        }
+        for crash in &self.crashes {
+            image = image_after(&image, &log, crash);
+            let recovery = match examine(&image, &self.setting, &recorded.files) {
+                Ok(recovery) => recovery,
+                Err(message) => return Some(message),
+            };
+            if let Some(message) = allowed.objection(&recovery.found) {
+                return Some(message);
+            }
+            allowed = Allowed::from(&recovery.found);
+            log = recovery.log;
+        }
+        None
+    }
+
+    fn replay_run(&self) -> Option<String> {
+        let seen = Seen::default();
+        let explorer = Explorer::new(&self.setting, self.script.seed, 1, &seen, &|_| true);
+        match &self.cell {
+            None => record(&self.script, &self.setting).err(),
+            Some(cell) => match run_cell(&self.script, cell, &explorer) {
+                Err(message) => Some(message),
+                Ok(outcome) => outcome.result.err().map(|violation| violation.message),
+            },
+        }
+    }
+
+    /// What a crash does to the operations in flight, in words.
+    pub fn describe(&self, level: usize) -> String {
+        let crash = &self.crashes[level];
+        let tear = crash.choice.tear.name();
+        // The log of a recovery is made anew each time; how much is in flight in it is not known here.
+        let Some(recorded) = self.recorded.as_ref().filter(|_| level == 0) else { return tear.to_owned() };
+        let count = in_flight_after(&recorded.initial(), &recorded.log, crash);
+        format!("{} of {count} operations in flight lost, {tear}", crash.choice.lost(count))
+    }
+
+    /// The smallest case found that still fails.
+    pub fn shrunk(mut self) -> Case {
+        if self.cell.is_none() && !self.script.workload.is_threaded() {
+            self.leave_out_steps();
+        }
+        self.lose_less();
+        if let (Some(recorded), [first, ..]) = (&mut self.recorded, &self.crashes[..]) {
+            // What came after the crash is of no use. One more operation says whether it was a sync.
+            recorded.log.truncate(first.after);
+        }
+        self
+    }
+
+    fn leave_out_steps(&mut self) {
+        let mut at = self.script.steps.len();
+        while at > 0 {
+            at -= 1;
+            let mut script = self.script.clone();
+            script.steps.remove(at);
+            if let Some(smaller) = search(&script, &self.setting) {
+                *self = smaller;
+                at = at.min(self.script.steps.len());
+            }
+        }
+    }
+
+    fn lose_less(&mut self) {
+        for level in 0..self.crashes.len() {
+            self.keep_if_wrong(level, |crash| crash.choice.tear = Tear::Whole);
+            self.keep_if_wrong(level, |crash| crash.choice.fill = Fill::Missing);
+            for item in 0..self.crashes[level].choice.kept.len() * 64 {
+                self.keep_if_wrong(level, |crash| crash.choice.set(item, true));
+            }
+        }
+    }
+
+    fn keep_if_wrong(&mut self, level: usize, change: impl Fn(&mut Crash)) {
+        let mut smaller = self.clone();
+        change(&mut smaller.crashes[level]);
+        if smaller.crashes != self.crashes
+            && let Some(message) = smaller.replay()
+        {
+            *self = Case { message, ..smaller };
+        }
+    }
+}
+
+/// Whether a script fails in one of some states.
+fn search(script: &Script, setting: &Setting) -> Option<Case> {
+    let recording = match record(script, setting) {
+        Ok(recording) => recording,
+        Err(message) => return Some(Case::of_run(message, setting, script, None)),
+    };
+    let seen = Seen::default();
+    let explorer =
+        Explorer::new(setting, mix2(script.seed, 1), SHRINK_STATES, &seen, &|counts| counts.states < SHRINK_STATES);
+    let violation = explorer.explore(&recording).err()?;
+    Some(Case::of_violation(*violation, &recording, setting, script, None))
+}

@@ -1,0 +1,242 @@
+//! A disk as a running process sees it: a page cache that shows every write at once, and a log of what was done.
+//!
+//! Nothing here knows about SQLite: files are read, written, cut, synced, created, unlinked and renamed by name or number.
+//! What would be there after a loss of power follows from the log (`timeline.rs`); this half only keeps what a process can
+//! see, fails operations where a [`FaultPlan`] says so, and lies where a [`Sabotage`] says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::content::{Content, Image};
+use crate::fault::{Fault, FaultPlan, Operation};
+use crate::log::{Data, Ino, Mark, Op};
+use crate::sabotage::{Kind, Sabotage};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DiskError {
+    #[error("I/O error")]
+    Io,
+    #[error("no space left")]
+    NoSpace,
+    #[error("a part was written, then the space was used up")]
+    ShortWrite,
+    #[error("no such file")]
+    NotFound,
+    #[error("the file exists")]
+    Exists,
+}
+
+pub struct Disk {
+    names: BTreeMap<String, Ino>,
+    files: BTreeMap<Ino, File>,
+    next: Ino,
+    log: Vec<Op>,
+    faults: Option<FaultPlan>,
+    sabotage: Sabotage,
+    /// Syncs that a sabotage owes, and whether something was acknowledged meanwhile.
+    owed: Vec<Ino>,
+    acknowledged_unsynced: bool,
+    powered: bool,
+}
+
+struct File {
+    content: Content,
+    kind: Kind,
+}
+
+impl Disk {
+    /// A disk that holds exactly these files, all durable.
+    pub fn from_image(image: &Image) -> Disk {
+        let mut disk = Disk {
+            names: BTreeMap::new(),
+            files: BTreeMap::new(),
+            next: 1,
+            log: Vec::new(),
+            faults: None,
+            sabotage: Sabotage::None,
+            owed: Vec::new(),
+            acknowledged_unsynced: false,
+            powered: true,
+        };
+        for (name, content) in &image.files {
+            let ino = disk.add(name);
+            if let Some(file) = disk.files.get_mut(&ino) {
+                file.content = content.clone();
+            }
+        }
+        disk
+    }
+
+    pub fn sabotage(&mut self, sabotage: Sabotage) {
+        self.sabotage = sabotage;
+    }
+
+    pub fn plan_faults(&mut self, plan: FaultPlan) {
+        self.faults = Some(plan);
+    }
+
+    /// What became of the plan; faults end with this.
+    pub fn take_faults(&mut self) -> Option<FaultPlan> {
+        self.faults.take()
+    }
+
+    /// Every file as the process sees it.
+    pub fn image(&self) -> Image {
+        let content = |ino: &Ino| self.files.get(ino).map(|file| file.content.clone()).unwrap_or_default();
+        Image { files: self.names.iter().map(|(name, ino)| (name.clone(), content(ino))).collect() }
+    }
+
+    /// The log since the last call.
+    pub fn take_log(&mut self) -> Vec<Op> {
+        std::mem::take(&mut self.log)
+    }
+
+    pub fn log_len(&self) -> usize {
+        self.log.len()
+    }
+
+    pub fn mark(&mut self, mark: Mark) {
+        if !self.powered {
+            return;
+        }
+        self.acknowledged_unsynced |= !self.owed.is_empty() && matches!(mark, Mark::Acknowledged { .. });
+        self.log.push(Op::Mark(mark));
+    }
+
+    /// From now on every operation fails and nothing is logged: whoever still uses the disk is dead already.
+    pub fn power_off(&mut self) {
+        self.powered = false;
+    }
+
+    fn add(&mut self, name: &str) -> Ino {
+        let ino = self.next;
+        self.next += 1;
+        self.names.insert(name.to_owned(), ino);
+        self.files.insert(ino, File { content: Content::default(), kind: Kind::of(name) });
+        ino
+    }
+
+    pub fn lookup(&self, name: &str) -> Option<Ino> {
+        self.names.get(name).copied()
+    }
+
+    /// Names with this beginning.
+    pub fn names_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        self.names.keys().filter(move |name| name.starts_with(prefix)).map(String::as_str)
+    }
+
+    pub fn size(&self, ino: Ino) -> u64 {
+        self.files.get(&ino).map_or(0, |file| file.content.size())
+    }
+
+    /// Fills the buffer, zeros behind the end; returns how many bytes were there.
+    pub fn read(&mut self, ino: Ino, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
+        self.may(Operation::Read)?;
+        Ok(self.files.get(&ino).map_or(0, |file| file.content.read(offset, buffer)))
+    }
+
+    pub fn create(&mut self, name: &str) -> Result<Ino, DiskError> {
+        self.may(Operation::Create)?;
+        if self.names.contains_key(name) {
+            return Err(DiskError::Exists);
+        }
+        let ino = self.add(name);
+        self.log.push(Op::Create { name: name.to_owned(), ino });
+        Ok(ino)
+    }
+
+    pub fn write(&mut self, ino: Ino, offset: u64, data: &[u8]) -> Result<(), DiskError> {
+        match self.may(Operation::Write) {
+            Ok(()) => {
+                self.put(ino, offset, data);
+                Ok(())
+            }
+            Err(DiskError::ShortWrite) => {
+                self.put(ino, offset, &data[..data.len() / 2]);
+                Err(DiskError::ShortWrite)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn put(&mut self, ino: Ino, offset: u64, data: &[u8]) {
+        if let Some(file) = self.files.get_mut(&ino) {
+            file.content.write(offset, data);
+            self.log.push(Op::Write { ino, offset, data: Data(Arc::from(data)) });
+        }
+    }
+
+    pub fn truncate(&mut self, ino: Ino, size: u64) -> Result<(), DiskError> {
+        self.may(Operation::Truncate)?;
+        if let Some(file) = self.files.get_mut(&ino) {
+            file.content.set_size(size);
+            self.log.push(Op::Truncate { ino, size });
+        }
+        Ok(())
+    }
+
+    pub fn sync(&mut self, ino: Ino) -> Result<(), DiskError> {
+        match self.may(Operation::Sync) {
+            Ok(()) => {}
+            Err(error) => {
+                if self.powered {
+                    let seed = self.faults.as_ref().map_or(0, |plan| plan.seed) ^ self.log.len() as u64;
+                    self.log.push(Op::SyncFailed { ino, seed });
+                }
+                return if self.sabotage == Sabotage::HiddenSyncFailure { Ok(()) } else { Err(error) };
+            }
+        }
+        let Some(file) = self.files.get(&ino) else { return Ok(()) };
+        match (self.sabotage, file.kind) {
+            (Sabotage::NoFlush, Kind::Log) | (Sabotage::NoDatabaseSync, Kind::Database) => {}
+            (Sabotage::LateFlush, Kind::Log) => self.owed.push(ino),
+            _ => self.log.push(Op::Sync { ino }),
+        }
+        Ok(())
+    }
+
+    pub fn unlink(&mut self, name: &str) -> Result<(), DiskError> {
+        self.may(Operation::Unlink)?;
+        self.names.remove(name).ok_or(DiskError::NotFound)?;
+        self.log.push(Op::Unlink { name: name.to_owned() });
+        Ok(())
+    }
+
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.may(Operation::Rename)?;
+        let ino = self.names.remove(from).ok_or(DiskError::NotFound)?;
+        self.names.insert(to.to_owned(), ino);
+        self.log.push(Op::Rename { from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
+
+    pub fn sync_dir(&mut self, dir: &str) -> Result<(), DiskError> {
+        self.may(Operation::SyncDir)?;
+        if self.sabotage != Sabotage::NoDirectorySync {
+            self.log.push(Op::SyncDir { dir: dir.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Whether the operation may go on; pays first what a sabotage owes.
+    fn may(&mut self, operation: Operation) -> Result<(), DiskError> {
+        if !self.powered {
+            return Err(DiskError::Io);
+        }
+        if self.acknowledged_unsynced && operation != Operation::Read {
+            self.acknowledged_unsynced = false;
+            self.log.extend(self.owed.drain(..).map(|ino| Op::Sync { ino }));
+        }
+        match self.faults.as_mut().and_then(|plan| plan.strikes(operation)) {
+            None => Ok(()),
+            Some(Fault::NoSpace) => Err(DiskError::NoSpace),
+            Some(Fault::ShortWrite) => Err(DiskError::ShortWrite),
+            Some(Fault::Io | Fault::Sync) => Err(DiskError::Io),
+        }
+    }
+}
+
+/// The directory that a name is in.
+pub fn parent(name: &str) -> &str {
+    name.rsplit_once('/').map_or("", |(dir, _)| dir)
+}

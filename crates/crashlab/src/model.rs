@@ -1,0 +1,219 @@
+//! What a database must hold: a model of the workloads' tables, and every state that it may have after a crash.
+//!
+//! Each database has a table `c` with one number, the *order* of its last transaction; each transaction adds one to it. So a
+//! recovered database says itself how far it is, whatever the interleaving of its writers was, and its content must be that
+//! of exactly this order: a transaction that is there in part shows as a wrong digest.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rusqlite::Connection;
+use serde::{Deserialize, Serialize};
+
+use crate::log::Mark;
+use crate::mix::{mix, mix_bytes, mix2};
+
+/// What a database holds, as far as the oracle is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Found {
+    pub order: u32,
+    pub digest: u64,
+}
+
+/// A database without any table of ours.
+pub const NOTHING: Found = Found { order: 0, digest: 0 };
+
+pub const CREATE: &str = "CREATE TABLE {s}.c(o INTEGER); INSERT INTO {s}.c VALUES(0);\
+    CREATE TABLE {s}.t(k INTEGER PRIMARY KEY, a INTEGER, v BLOB); CREATE INDEX {s}.ta ON t(a);";
+
+/// One change within a transaction.
+#[derive(Clone, Debug)]
+pub enum Change {
+    Put {
+        k: i64,
+        a: i64,
+        v: Vec<u8>,
+    },
+    Delete {
+        k: i64,
+    },
+    /// Creates the table, or drops it if it is there.
+    ToggleTable {
+        n: u8,
+    },
+    /// The same with an index.
+    ToggleIndex {
+        n: u8,
+    },
+}
+
+#[derive(Clone, Default)]
+pub struct Model {
+    rows: BTreeMap<i64, u64>,
+    names: BTreeSet<String>,
+}
+
+impl Model {
+    pub fn digest(&self) -> u64 {
+        let rows = self.rows.values().copied().fold(0, u64::wrapping_add);
+        self.names.iter().fold(rows, |sum, name| sum.wrapping_add(name_digest(name)))
+    }
+
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Put { k, a, v } => {
+                self.rows.insert(*k, row_digest(*k, *a, v));
+            }
+            Change::Delete { k } => {
+                self.rows.remove(k);
+            }
+            Change::ToggleTable { n } => self.toggle(format!("x{n}")),
+            Change::ToggleIndex { n } => self.toggle(format!("xi{n}")),
+        }
+    }
+
+    fn toggle(&mut self, name: String) {
+        if !self.names.remove(&name) {
+            self.names.insert(name);
+        }
+    }
+}
+
+fn row_digest(k: i64, a: i64, v: &[u8]) -> u64 {
+    mix2(mix2(mix(k as u64), a as u64), mix_bytes(v))
+}
+
+fn name_digest(name: &str) -> u64 {
+    mix_bytes(name.as_bytes())
+}
+
+/// Carries out the change in `schema` of a connection.
+pub fn change_sql(connection: &Connection, schema: &str, change: &Change) -> rusqlite::Result<()> {
+    let toggle = |name: &str, create: &str, drop: &str| {
+        let sql = format!("SELECT count(*) FROM {schema}.sqlite_schema WHERE name = ?1");
+        let there: i64 = connection.query_row(&sql, [name], |row| row.get(0))?;
+        connection.execute_batch(if there != 0 { drop } else { create })
+    };
+    match change {
+        Change::Put { k, a, v } => {
+            let sql = format!("INSERT OR REPLACE INTO {schema}.t VALUES(?1, ?2, ?3)");
+            connection.prepare_cached(&sql)?.execute((k, a, v)).map(|_| ())
+        }
+        Change::Delete { k } => {
+            connection.prepare_cached(&format!("DELETE FROM {schema}.t WHERE k = ?1"))?.execute([k]).map(|_| ())
+        }
+        Change::ToggleTable { n } => toggle(
+            &format!("x{n}"),
+            &format!("CREATE TABLE {schema}.x{n}(a, b); INSERT INTO {schema}.x{n} SELECT k, v FROM {schema}.t"),
+            &format!("DROP TABLE {schema}.x{n}"),
+        ),
+        Change::ToggleIndex { n } => toggle(
+            &format!("xi{n}"),
+            &format!("CREATE INDEX {schema}.xi{n} ON t(v, a)"),
+            &format!("DROP INDEX {schema}.xi{n}"),
+        ),
+    }
+}
+
+/// Reads order and content.
+pub fn find(connection: &Connection, schema: &str) -> rusqlite::Result<Found> {
+    let mut names = connection.prepare(&format!("SELECT name FROM {schema}.sqlite_schema"))?;
+    let mut names = names.query([])?;
+    let (mut created, mut digest) = (false, 0u64);
+    while let Some(row) = names.next()? {
+        let name = row.get_ref(0)?.as_str().unwrap_or_default();
+        created |= name == "c";
+        if name.starts_with('x') {
+            digest = digest.wrapping_add(name_digest(name));
+        }
+    }
+    drop(names);
+    if !created {
+        return Ok(Found { order: 0, digest });
+    }
+    let order = connection.query_row(&format!("SELECT o FROM {schema}.c"), [], |row| row.get(0))?;
+    let mut rows = connection.prepare(&format!("SELECT k, a, v FROM {schema}.t"))?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        let v = row.get_ref(2)?.as_blob().unwrap_or_default();
+        digest = digest.wrapping_add(row_digest(row.get(0)?, row.get(1)?, v));
+    }
+    Ok(Found { order, digest })
+}
+
+/// What each database of a case may hold at one moment of its log.
+#[derive(Clone)]
+pub struct Allowed {
+    files: Vec<Vec<Found>>,
+}
+
+impl Allowed {
+    /// From the states that the databases had at the beginning.
+    pub fn from(beginning: &[Found]) -> Allowed {
+        Allowed { files: beginning.iter().map(|found| vec![*found]).collect() }
+    }
+
+    pub fn follow(&mut self, mark: &Mark) {
+        match *mark {
+            Mark::Begun { file, order, digest } => self.files[file].push(Found { order, digest }),
+            // All before it is in the same log, so it is saved too.
+            Mark::Acknowledged { file, order, digest, promised: true } => {
+                self.files[file].retain(|may| may.order > order || (may.order == order && may.digest == digest));
+            }
+            Mark::Acknowledged { promised: false, .. } => {}
+        }
+    }
+
+    /// What is wrong with this, if anything.
+    pub fn objection(&self, found: &[Found]) -> Option<String> {
+        self.files.iter().zip(found).enumerate().find_map(|(file, (may, found))| {
+            if may.contains(found) {
+                return None;
+            }
+            let (first, last) = (may.iter().map(|f| f.order).min()?, may.iter().map(|f| f.order).max()?);
+            Some(if found.order < first {
+                format!(
+                    "database {file}: acknowledged commits are lost: commit {first} was acknowledged, {} is the last there",
+                    found.order
+                )
+            } else if found.order > last {
+                format!("database {file}: commit {} is there, but none beyond {last} was begun", found.order)
+            } else {
+                format!("database {file}: a part of a transaction is there or missing at commit {}", found.order)
+            })
+        })
+    }
+}
+
+/// The models of all states that were begun, for whoever begins the next one.
+#[derive(Default)]
+pub struct Book {
+    models: HashMap<(usize, Found), Model>,
+    latest: HashMap<(usize, u32), Found>,
+}
+
+impl Found {
+    fn of(order: u32, model: &Model) -> Found {
+        Found { order, digest: model.digest() }
+    }
+}
+
+impl Book {
+    /// Enters what the next transaction on `before` will make; the empty model is always known.
+    pub fn begin(&mut self, file: usize, before: Found, changes: &[Change]) -> Option<Found> {
+        let mut model = match self.models.get(&(file, before)) {
+            Some(model) => model.clone(),
+            None if before.digest == 0 && before.order <= 1 => Model::default(),
+            None => return None,
+        };
+        changes.iter().for_each(|change| model.apply(change));
+        let found = Found::of(before.order + 1, &model);
+        self.models.insert((file, found), model);
+        self.latest.insert((file, found.order), found);
+        Some(found)
+    }
+
+    /// The state that was begun last with this order.
+    pub fn latest(&self, file: usize, order: u32) -> Found {
+        self.latest.get(&(file, order)).copied().unwrap_or(Found { order, digest: 0 })
+    }
+}

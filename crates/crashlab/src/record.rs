@@ -1,0 +1,408 @@
+//! Runs a script with real SQLite on a recording disk.
+//!
+//! What is done through several connections at once is done by threads of this process, as fast as they come; the disk takes
+//! their operations, and those of a strategy's own threads, in the order in which they arrive. Marks are set so that they
+//! never promise too much: begun before COMMIT is called, acknowledged after it returned.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::content::Image;
+use crate::fault::FaultPlan;
+use crate::log::{Mark, Op};
+use crate::model::{Book, CREATE, Change, Found, NOTHING, change_sql, find};
+use crate::setting::{Journal, Setting, Synchronous};
+use crate::vfs::{Mounted, locked};
+use crate::workload::{Amount, Script, Step, Workload, changes, schema_changes, thinning};
+
+/// What a run left behind: enough to make all its crash states.
+#[derive(Clone)]
+pub struct Recording {
+    pub initial: Image,
+    pub beginning: Vec<Found>,
+    pub log: Vec<Op>,
+    pub files: Vec<String>,
+}
+
+/// What the application does after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterError {
+    GoOn,
+    Reopen,
+    CrashNext,
+}
+
+impl AfterError {
+    pub const ALL: [AfterError; 3] = [AfterError::GoOn, AfterError::Reopen, AfterError::CrashNext];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            AfterError::GoOn => "go on",
+            AfterError::Reopen => "reopen",
+            AfterError::CrashNext => "crash next",
+        }
+    }
+}
+
+/// A run in which operations fail.
+pub struct FaultyRun {
+    pub recording: Recording,
+    /// False where the plan's operation was never reached.
+    pub struck: bool,
+    /// Operations in the log when the application met its first error.
+    pub error_after: usize,
+    /// How many operations the fault could have struck.
+    pub could_strike: u32,
+    /// The disk at the end as the next process would see it, with no loss of power in between.
+    pub at_end: Image,
+}
+
+pub fn record(script: &Script, setting: &Setting) -> Result<Recording, String> {
+    let run = Run::prepare(script, setting)?;
+    run.steps(None)?;
+    run.book_is_kept()?;
+    let log = run.machine.disk().take_log();
+    Ok(run.recording(log))
+}
+
+pub fn record_with_faults(
+    script: &Script,
+    setting: &Setting,
+    plan: FaultPlan,
+    then: AfterError,
+) -> Result<FaultyRun, String> {
+    let run = Run::prepare(script, setting)?;
+    run.machine.disk().plan_faults(plan);
+    let error_after = run.steps(Some(then))?;
+    let mut disk = run.machine.disk();
+    let (struck, could_strike) = disk.take_faults().map_or((false, 0), |plan| (plan.has_struck(), plan.seen));
+    let (log, at_end) = (disk.take_log(), disk.image());
+    drop(disk);
+    Ok(FaultyRun { struck, error_after, could_strike, at_end, recording: run.recording(log) })
+}
+
+struct Run<'a> {
+    script: &'a Script,
+    setting: &'a Setting,
+    files: Vec<String>,
+    initial: Image,
+    beginning: Vec<Found>,
+    book: Mutex<Book>,
+    machine: Mounted,
+}
+
+struct Open {
+    connection: Connection,
+    level: Synchronous,
+}
+
+/// Errors of SQLite are expected where faults are; what contradicts the model never is.
+enum StepError {
+    Sqlite(rusqlite::Error),
+    Refused(String),
+    Contradiction(String),
+}
+
+impl StepError {
+    fn is_expected_with_faults(&self) -> bool {
+        match self {
+            StepError::Sqlite(_) | StepError::Refused(_) => true,
+            StepError::Contradiction(_) => false,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StepError {
+    fn from(error: rusqlite::Error) -> StepError {
+        StepError::Sqlite(error)
+    }
+}
+
+type Connections = BTreeMap<usize, Open>;
+
+impl<'a> Run<'a> {
+    /// Makes the database as it is before the recording, closes it, and mounts it on the machine that records.
+    fn prepare(script: &'a Script, setting: &'a Setting) -> Result<Run<'a>, String> {
+        let files = script.workload.files();
+        let mut run = Run {
+            script,
+            setting,
+            initial: Image::default(),
+            beginning: vec![NOTHING; files.len()],
+            book: Mutex::default(),
+            machine: Mounted::new(&Image::default()),
+            files,
+        };
+        if script.workload != Workload::Fresh {
+            let before = |seed| Step::Commit { connection: 0, amount: Amount::Several, seed };
+            let mut connections = Connections::new();
+            for number in 0..script.rows_before {
+                let step = before(script.seed ^ u64::from(number) << 32);
+                run.step(&step, &mut connections).map_err(|error| run.text(error))?;
+            }
+            // Several connections begin with a WAL that is there, as after the end of a process: SQLite syncs the directory of
+            // a new one only if the connection that made it is the first to sync it (docs/crash-simulation.md, findings).
+            let left_open = script.workload.is_threaded().then(|| run.machine.disk().image());
+            drop(connections);
+            run.beginning = run.read_all()?;
+            run.initial = left_open.unwrap_or_else(|| run.machine.disk().image());
+            run.machine = Mounted::new(&run.initial);
+        }
+        run.machine.disk().sabotage(setting.sabotage);
+        Ok(run)
+    }
+
+    fn text(&self, error: StepError) -> String {
+        match error {
+            StepError::Sqlite(error) => format!("workload {}: SQLite: {error}", self.script.workload),
+            StepError::Refused(now) => format!(
+                "workload {}: SQLite kept journal_mode={now} where {} was asked for",
+                self.script.workload,
+                self.setting.journal.name()
+            ),
+            StepError::Contradiction(text) => text,
+        }
+    }
+
+    fn recording(self, log: Vec<Op>) -> Recording {
+        Recording { initial: self.initial, beginning: self.beginning, log, files: self.files }
+    }
+
+    /// Reads all databases through new connections.
+    fn read_all(&self) -> Result<Vec<Found>, String> {
+        let read = |file: &String| -> rusqlite::Result<Found> {
+            let connection = self.setting.open(&self.machine, file)?;
+            connection.busy_timeout(Duration::from_secs(5))?;
+            find(&connection, "main")
+        };
+        self.files
+            .iter()
+            .map(|file| read(file).map_err(|error| format!("{file}: at the end of the run: {error}")))
+            .collect()
+    }
+
+    /// Without faults the databases end with the last state that was begun.
+    fn book_is_kept(&self) -> Result<(), String> {
+        for (file, found) in self.read_all()?.into_iter().enumerate() {
+            let wanted = locked(&self.book).latest(file, found.order);
+            if found != wanted {
+                return Err(format!("database {file} holds {found:?} at the end of the run, the model {wanted:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns how long the log was at the first error, or at the end.
+    fn steps(&self, after_error: Option<AfterError>) -> Result<usize, String> {
+        let mut connections = Connections::new();
+        let mut error_after = None;
+        for step in &self.script.steps {
+            let result = self.step(step, &mut connections);
+            if result.is_err() {
+                error_after = error_after.or(Some(self.machine.disk().log_len()));
+            }
+            let Err(error) = result else { continue };
+            let Some(then) = after_error.filter(|_| error.is_expected_with_faults()) else {
+                return Err(self.text(error));
+            };
+            match then {
+                AfterError::GoOn => {
+                    for open in connections.values().filter(|open| !open.connection.is_autocommit()) {
+                        let _ = open.connection.execute_batch("ROLLBACK");
+                    }
+                }
+                AfterError::Reopen => connections.clear(),
+                AfterError::CrashNext => {
+                    // What the dying process still does on its way out reaches no disk.
+                    self.machine.disk().power_off();
+                    break;
+                }
+            }
+        }
+        Ok(error_after.unwrap_or_else(|| self.machine.disk().log_len()))
+    }
+
+    fn step(&self, step: &Step, connections: &mut Connections) -> Result<(), StepError> {
+        match *step {
+            Step::Commit { connection, amount, seed } => {
+                self.commit(self.open(connections, connection)?, |file| changes(amount, seed ^ file as u64))
+            }
+            Step::Thin { connection, seed } => self.commit(self.open(connections, connection)?, |_| thinning(seed)),
+            Step::Schema { connection, seed } => {
+                self.commit(self.open(connections, connection)?, |_| schema_changes(seed))
+            }
+            Step::Savepoints { connection, seed } => self.savepoints(self.open(connections, connection)?, seed),
+            Step::RolledBack { connection, amount, seed } => {
+                let connection = &self.open(connections, connection)?.connection;
+                connection.execute_batch("BEGIN IMMEDIATE")?;
+                for change in changes(amount, !seed) {
+                    change_sql(connection, "main", &change)?;
+                }
+                Ok(connection.execute_batch("UPDATE c SET o = o + 1; ROLLBACK")?)
+            }
+            Step::Vacuum { connection } => {
+                Ok(self.open(connections, connection)?.connection.execute_batch("VACUUM")?)
+            }
+            Step::Checkpoint { connection, kind } => {
+                let sql = format!("PRAGMA wal_checkpoint({})", kind.name());
+                Ok(self.open(connections, connection)?.connection.execute_batch(&sql)?)
+            }
+            Step::Synchronous { connection, level } => {
+                // A rollback journal at NORMAL may corrupt the database when power is lost; SQLite says so, and promises nothing.
+                let level = if self.setting.journal == Journal::Wal { level } else { level.max(Synchronous::Full) };
+                let open = self.open(connections, connection)?;
+                open.connection.execute_batch(&format!("PRAGMA synchronous={}", level.name()))?;
+                open.level = level;
+                Ok(())
+            }
+            Step::Close { connection } => {
+                connections.remove(&connection);
+                Ok(())
+            }
+            Step::Threads { threads, commits, seed } => self.threads(threads, commits, seed),
+        }
+    }
+
+    fn threads(&self, threads: usize, commits: usize, seed: u64) -> Result<(), StepError> {
+        // Stays open, so that the first writer to end does not take the WAL with it (see `prepare`).
+        let _keeper = self.connect()?;
+        std::thread::scope(|scope| {
+            let writer = |thread: usize| {
+                let mut open = self.connect()?;
+                for commit in 0..commits {
+                    let seed = seed ^ (thread * 1000 + commit) as u64;
+                    self.commit(&mut open, |_| changes(Amount::Small, seed))?;
+                }
+                Ok(())
+            };
+            let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || writer(thread))).collect();
+            running.into_iter().try_for_each(|thread| {
+                thread.join().unwrap_or_else(|_| Err(StepError::Contradiction("a writer panicked".to_owned())))
+            })
+        })
+    }
+
+    fn open<'c>(&self, connections: &'c mut Connections, number: usize) -> Result<&'c mut Open, StepError> {
+        Ok(match connections.entry(number) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(none) => none.insert(self.connect()?),
+        })
+    }
+
+    fn connect(&self) -> Result<Open, StepError> {
+        let connection = self.setting.open(&self.machine, &self.files[0])?;
+        connection.busy_timeout(Duration::from_secs(10))?;
+        if let Some(second) = self.files.get(1) {
+            connection.execute("ATTACH ?1 AS second", [self.setting.uri(&self.machine, second)])?;
+        }
+        let (script, level) = (self.script, self.setting.synchronous);
+        for (schema, _) in self.schemas() {
+            // The journal mode only where it is not so already: asking for it takes locks that others may hold.
+            connection.execute_batch(&format!(
+                "PRAGMA {schema}.page_size={}; PRAGMA {schema}.auto_vacuum={}; PRAGMA {schema}.synchronous={};
+                 PRAGMA {schema}.cache_size=5",
+                script.page_bytes,
+                u8::from(script.auto_vacuum),
+                level.name(),
+            ))?;
+            let now: String = connection.query_row(&format!("PRAGMA {schema}.journal_mode"), [], |row| row.get(0))?;
+            if now != self.setting.journal.name() {
+                let sql = format!("PRAGMA {schema}.journal_mode={}", self.setting.journal.name());
+                let now: String = connection.query_row(&sql, [], |row| row.get(0))?;
+                if now != self.setting.journal.name() {
+                    // SQLite answers with the old mode where it could not change it.
+                    return Err(StepError::Refused(now));
+                }
+            }
+        }
+        if self.setting.journal == Journal::Wal {
+            connection.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", script.checkpoint_frames))?;
+        }
+        Ok(Open { connection, level })
+    }
+
+    /// The databases of a connection: name in SQL and number.
+    fn schemas(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        ["main", "second"].into_iter().zip(0..self.files.len())
+    }
+
+    fn commit(&self, open: &mut Open, changes: impl Fn(usize) -> Vec<Change>) -> Result<(), StepError> {
+        let connection = &open.connection;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let begun = self.change(connection, changes);
+        self.end(open, begun)
+    }
+
+    fn savepoints(&self, open: &mut Open, seed: u64) -> Result<(), StepError> {
+        let connection = &open.connection;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        let begun = self.change(connection, |_| changes(Amount::Several, seed)).and_then(|begun| {
+            connection.execute_batch("SAVEPOINT a")?;
+            for change in changes(Amount::Large, seed ^ 1) {
+                change_sql(connection, "main", &change)?;
+            }
+            connection.execute_batch("SAVEPOINT b; DELETE FROM t; RELEASE b; ROLLBACK TO a; RELEASE a")?;
+            Ok(begun)
+        });
+        self.end(open, begun)
+    }
+
+    /// Makes the changes of a transaction that has begun, and enters what it will leave.
+    fn change(
+        &self,
+        connection: &Connection,
+        changes: impl Fn(usize) -> Vec<Change>,
+    ) -> Result<Vec<(usize, Found)>, StepError> {
+        let mut begun = Vec::new();
+        for (schema, file) in self.schemas() {
+            // After an I/O error in the switch of a new database to WAL, SQLite answers "wal" and stays with a rollback journal,
+            // where FULL promises less; within a transaction it tells the truth.
+            let journal: String =
+                connection.query_row(&format!("PRAGMA {schema}.journal_mode"), [], |row| row.get(0))?;
+            if journal != self.setting.journal.name() {
+                return Err(StepError::Refused(journal));
+            }
+            let mut before = find(connection, schema)?;
+            let changes = changes(file);
+            if before.order == 0 {
+                // The tables are made in the first transaction.
+                connection.execute_batch(&CREATE.replace("{s}", schema))?;
+                before = NOTHING;
+            }
+            for change in &changes {
+                change_sql(connection, schema, change)?;
+            }
+            connection.execute_batch(&format!("UPDATE {schema}.c SET o = o + 1"))?;
+            let found = locked(&self.book).begin(file, before, &changes).ok_or_else(|| {
+                StepError::Contradiction(format!("database {file} holds {before:?}, which no transaction made"))
+            })?;
+            begun.push((file, found));
+        }
+        Ok(begun)
+    }
+
+    fn end(&self, open: &Open, begun: Result<Vec<(usize, Found)>, StepError>) -> Result<(), StepError> {
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                // Some errors have rolled back already; then this fails, and that is as well.
+                let _ = open.connection.execute_batch("ROLLBACK");
+                return Err(error);
+            }
+        };
+        for &(file, Found { order, digest }) in &begun {
+            self.machine.disk().mark(Mark::Begun { file, order, digest });
+        }
+        open.connection.execute_batch("COMMIT")?;
+        let promised = open.level >= self.setting.synchronous;
+        for &(file, Found { order, digest }) in &begun {
+            self.machine.disk().mark(Mark::Acknowledged { file, order, digest, promised });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! A whole run: cases of every workload until enough states were examined, then the fault matrix, on several threads.
+//!
+//! Every case follows from the seed, but for what threads of a workload do between each other: a recording has SQLite's random
+//! numbers for itself, and what is examined of it depends on no other case. Several jobs may begin a few more cases than one.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::case::Case;
+use crate::examine::RANDOMNESS;
+use crate::explore::{Counts, Explorer, Seen};
+use crate::fault::Fault;
+use crate::matrix::{cells, run_cell};
+use crate::mix::{mix, mix2};
+use crate::record::record;
+use crate::setting::Setting;
+use crate::vfs::{locked, seed_sqlite};
+use crate::workload::{Script, Workload};
+
+pub struct Plan {
+    pub setting: Setting,
+    pub workloads: Vec<Workload>,
+    /// Crash states to examine, in equal parts for the workloads.
+    pub states: u64,
+    /// Runs of the fault matrix for each workload, at most: all cells, or so many by seed.
+    pub fault_runs: u64,
+    pub seed: u64,
+    pub jobs: usize,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct WorkloadReport {
+    pub cases: u64,
+    #[serde(flatten)]
+    pub counts: Counts,
+    pub faults: Faults,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Faults {
+    /// Cells of the matrix, and how many of them were run, by kind of fault.
+    pub cells: u64,
+    pub runs: [u64; Fault::ALL.len()],
+    /// Crash states after an error.
+    pub states: u64,
+}
+
+pub struct Report {
+    pub workloads: BTreeMap<&'static str, WorkloadReport>,
+    pub elapsed: Duration,
+    /// The first violation, shrunk; it ends the run.
+    pub violation: Option<Box<Case>>,
+}
+
+impl Report {
+    pub fn total(&self) -> WorkloadReport {
+        let mut total = WorkloadReport::default();
+        for report in self.workloads.values() {
+            total.cases += report.cases;
+            total.counts.add(&report.counts);
+            total.faults.cells += report.faults.cells;
+            total.faults.states += report.faults.states;
+            total.faults.runs.iter_mut().zip(report.faults.runs).for_each(|(sum, runs)| *sum += runs);
+        }
+        total
+    }
+}
+
+/// No case may take more than this part of its workload's states.
+const CASES_MIN: u64 = 3;
+
+/// Where a run is, for who watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    pub states: u64,
+    pub fault_runs: u64,
+}
+
+struct Shared<'a> {
+    plan: &'a Plan,
+    seen: Seen,
+    next: AtomicU64,
+    next_matrix: AtomicUsize,
+    stop: AtomicBool,
+    states: AtomicU64,
+    fault_runs: AtomicU64,
+    reports: Mutex<BTreeMap<&'static str, WorkloadReport>>,
+    violation: Mutex<Option<Case>>,
+    watch: &'a (dyn Fn(Progress) + Sync),
+}
+
+/// Runs the plan; `watch` is called now and then from the threads of the run.
+pub fn run(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
+    let began = Instant::now();
+    let shared = Shared {
+        plan,
+        seen: Seen::default(),
+        next: AtomicU64::new(0),
+        next_matrix: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        states: AtomicU64::new(0),
+        fault_runs: AtomicU64::new(0),
+        reports: Mutex::new(plan.workloads.iter().map(|workload| (workload.name(), Default::default())).collect()),
+        violation: Mutex::default(),
+        watch,
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..plan.jobs.max(1) {
+            scope.spawn(|| {
+                shared.explore_all();
+                shared.run_matrices();
+            });
+        }
+    });
+    let violation = shared.violation.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Report {
+        workloads: shared.reports.into_inner().unwrap_or_else(PoisonError::into_inner),
+        elapsed: began.elapsed(),
+        violation: violation.map(|case| Box::new(case.shrunk())),
+    }
+}
+
+/// What a case tells and asks between two states.
+struct Budget<'a> {
+    shared: &'a Shared<'a>,
+    told: AtomicU64,
+}
+
+impl Budget<'_> {
+    fn go_on(&self, counts: &Counts) -> bool {
+        let new = counts.states - self.told.swap(counts.states, Relaxed);
+        let states = self.shared.states.fetch_add(new, Relaxed) + new;
+        if counts.states.is_multiple_of(64) {
+            (self.shared.watch)(Progress { states, fault_runs: self.shared.fault_runs.load(Relaxed) });
+        }
+        !self.shared.stop.load(Relaxed)
+    }
+}
+
+impl Shared<'_> {
+    fn fail(&self, case: Case) {
+        self.stop.store(true, Relaxed);
+        locked(&self.violation).get_or_insert(case);
+    }
+
+    fn report<T>(&self, workload: Workload, note: impl FnOnce(&mut WorkloadReport) -> T) -> T {
+        note(locked(&self.reports).entry(workload.name()).or_default())
+    }
+
+    fn explore_all(&self) {
+        let plan = self.plan;
+        let quota = plan.states.div_ceil(plan.workloads.len().max(1) as u64);
+        while !self.stop.load(Relaxed) {
+            let number = self.next.fetch_add(1, Relaxed);
+            let workload = plan.workloads[number as usize % plan.workloads.len()];
+            let done = self.report(workload, |report| report.counts.states);
+            if done < quota {
+                self.explore(workload, mix2(plan.seed, number), quota.div_ceil(CASES_MIN));
+            } else if self.all_have(quota) {
+                return;
+            }
+        }
+    }
+
+    fn all_have(&self, quota: u64) -> bool {
+        locked(&self.reports).values().all(|report| report.counts.states >= quota)
+    }
+
+    fn explore(&self, workload: Workload, seed: u64, enough: u64) {
+        let setting = &self.plan.setting;
+        let script = Script::draw(workload, seed);
+        let recorded = {
+            let _alone = RANDOMNESS.write().unwrap_or_else(PoisonError::into_inner);
+            seed_sqlite(seed);
+            record(&script, setting)
+        };
+        let recording = match recorded {
+            Ok(recording) => recording,
+            Err(message) => return self.fail(Case::of_run(message, setting, &script, None)),
+        };
+        // A case that was begun is finished, so that no part of its log is left out: there may be a few more states.
+        let budget = Budget { shared: self, told: AtomicU64::new(0) };
+        let go_on = |counts: &Counts| budget.go_on(counts);
+        let explorer = Explorer::new(setting, seed, enough, &self.seen, &go_on);
+        match explorer.explore(&recording) {
+            Ok(counts) => self.report(workload, |report| {
+                report.cases += 1;
+                report.counts.add(&counts);
+            }),
+            Err(violation) => self.fail(Case::of_violation(*violation, &recording, setting, &script, None)),
+        }
+    }
+
+    /// A job takes the whole matrix of one workload after the other.
+    fn run_matrices(&self) {
+        while let Some(&workload) = self.plan.workloads.get(self.next_matrix.fetch_add(1, Relaxed)) {
+            if self.plan.fault_runs > 0 && !self.stop.load(Relaxed) {
+                self.run_matrix(workload);
+            }
+        }
+    }
+
+    fn run_matrix(&self, workload: Workload) {
+        let setting = &self.plan.setting;
+        let seed = mix2(self.plan.seed, workload as u64);
+        let script = Script::draw(workload, seed);
+        let mut cells = match cells(&script, setting) {
+            Ok(cells) => cells,
+            Err(message) => return self.fail(Case::of_run(message, setting, &script, None)),
+        };
+        let count = cells.len() as u64;
+        fastrand::Rng::with_seed(seed).shuffle(&mut cells);
+        cells.truncate(self.plan.fault_runs as usize);
+        self.report(workload, |report| report.faults.cells = count);
+        for cell in &cells {
+            if self.stop.load(Relaxed) {
+                return;
+            }
+            let go_on = |_: &Counts| true;
+            let explorer = Explorer::new(setting, mix(cell.plan.seed), 1, &self.seen, &go_on);
+            match run_cell(&script, cell, &explorer) {
+                Err(message) => return self.fail(Case::of_run(message, setting, &script, Some(cell))),
+                Ok(outcome) => match outcome.result {
+                    Ok(counts) => self.report(workload, |report| {
+                        report.faults.runs[cell.plan.fault as usize] += 1;
+                        report.faults.states += counts.states;
+                    }),
+                    Err(violation) => {
+                        let recording = &outcome.recording;
+                        return self.fail(Case::of_violation(*violation, recording, setting, &script, Some(cell)));
+                    }
+                },
+            }
+            let fault_runs = self.fault_runs.fetch_add(1, Relaxed) + 1;
+            (self.watch)(Progress { states: self.states.load(Relaxed), fault_runs });
+        }
+    }
+}

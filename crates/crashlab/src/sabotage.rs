@@ -1,0 +1,58 @@
+//! Lies between a strategy and the disk: each makes any strategy break one promise, so each must be caught.
+//!
+//! They are controls of the simulator, not of a strategy: a lie says "done" where nothing, or not yet anything, was done.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sabotage {
+    #[default]
+    None,
+    /// No flush at commit: syncs of journals and logs do nothing.
+    NoFlush,
+    /// Acknowledgement before the flush: syncs of journals and logs happen after the next acknowledgement.
+    LateFlush,
+    /// Syncs of directories do nothing.
+    NoDirectorySync,
+    /// A failed sync is reported as done.
+    HiddenSyncFailure,
+    /// Syncs of the database do nothing, so a log is reused before the database is durable.
+    NoDatabaseSync,
+}
+
+impl Sabotage {
+    pub const ALL: [Sabotage; 6] = [
+        Sabotage::None,
+        Sabotage::NoFlush,
+        Sabotage::LateFlush,
+        Sabotage::NoDirectorySync,
+        Sabotage::HiddenSyncFailure,
+        Sabotage::NoDatabaseSync,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Sabotage::None => "none",
+            Sabotage::NoFlush => "no-flush",
+            Sabotage::LateFlush => "late-flush",
+            Sabotage::NoDirectorySync => "no-directory-sync",
+            Sabotage::HiddenSyncFailure => "hidden-sync-failure",
+            Sabotage::NoDatabaseSync => "no-database-sync",
+        }
+    }
+}
+
+/// What a file is to a lie: the database, or anything beside it that makes commits durable (journal, WAL, log).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Database,
+    Log,
+}
+
+impl Kind {
+    /// The databases of the workloads end in `.db`, and side files of every strategy append to that name.
+    pub(crate) fn of(name: &str) -> Kind {
+        if name.ends_with(".db") { Kind::Database } else { Kind::Log }
+    }
+}

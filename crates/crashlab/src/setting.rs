@@ -1,0 +1,112 @@
+//! What runs on the disk: SQLite alone or with one of Oneflush's strategies, and how it is asked to commit.
+
+use std::fmt;
+
+use rusqlite::{Connection, OpenFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::sabotage::Sabotage;
+use crate::vfs::{Mounted, VFS_NAME};
+
+/// SQLite alone; any other word is a strategy of Oneflush.
+pub const SQLITE_ALONE: &str = "sqlite";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Journal {
+    Wal,
+    Delete,
+    Truncate,
+    Persist,
+}
+
+impl Journal {
+    pub const ALL: [Journal; 4] = [Journal::Wal, Journal::Delete, Journal::Truncate, Journal::Persist];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Journal::Wal => "wal",
+            Journal::Delete => "delete",
+            Journal::Truncate => "truncate",
+            Journal::Persist => "persist",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Synchronous {
+    Normal,
+    Full,
+    Extra,
+}
+
+impl Synchronous {
+    pub const ALL: [Synchronous; 3] = [Synchronous::Normal, Synchronous::Full, Synchronous::Extra];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Synchronous::Normal => "normal",
+            Synchronous::Full => "full",
+            Synchronous::Extra => "extra",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// [`SQLITE_ALONE`] or a strategy.
+    pub strategy: String,
+    pub journal: Journal,
+    /// Commits at this level and above must survive; below it a last part of them may be lost.
+    pub synchronous: Synchronous,
+    /// More URI parameters, as in `prealloc=0&durability=full`.
+    pub uri: String,
+    pub sabotage: Sabotage,
+}
+
+impl Setting {
+    /// The least level that SQLite promises durability for in this journal mode.
+    pub fn new(strategy: &str, journal: Journal) -> Setting {
+        let synchronous = if journal == Journal::Wal { Synchronous::Full } else { Synchronous::Extra };
+        let (uri, sabotage) = (String::new(), Sabotage::None);
+        Setting { strategy: strategy.to_owned(), journal, synchronous, uri, sabotage }
+    }
+
+    /// The URI of a database on a machine.
+    pub fn uri(&self, machine: &Mounted, file: &str) -> String {
+        let path = machine.path(file);
+        let mut uri = match self.strategy.as_str() {
+            SQLITE_ALONE => format!("file:{path}?vfs={VFS_NAME}"),
+            strategy => format!("file:{path}?vfs={}&strategy={strategy}", oneflush_vfs::VFS_NAME),
+        };
+        if !self.uri.is_empty() {
+            uri.push('&');
+            uri.push_str(&self.uri);
+        }
+        uri
+    }
+
+    pub fn open(&self, machine: &Mounted, file: &str) -> rusqlite::Result<Connection> {
+        Connection::open_with_flags(
+            self.uri(machine, file),
+            OpenFlags::SQLITE_OPEN_READ_WRITE
+                | OpenFlags::SQLITE_OPEN_CREATE
+                | OpenFlags::SQLITE_OPEN_URI
+                | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+        )
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}, {}", self.strategy, self.journal.name(), self.synchronous.name())?;
+        if !self.uri.is_empty() {
+            write!(f, ", {}", self.uri)?;
+        }
+        if self.sabotage != Sabotage::None {
+            write!(f, ", sabotage {}", self.sabotage.name())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! What is durable and what is in flight at each moment of a log, in one of two readings of what a file system promises.
+//!
+//! *Ordered*: ext4's `data=ordered`. One journal carries names and sizes in the order in which they changed, so after a crash
+//! some first part of the changes of names is there; a sync of a file whose name or size changed commits the journal, and with
+//! it all changes of names so far. Space that a file gained reads as its data or as zeros.
+//!
+//! *Weak*: what POSIX promises. A sync of a file makes its data and size durable, and not its name; each name is durable by
+//! a sync of its directory alone, and until then independent of all others. Space that a file gained may hold garbage,
+//! or stale data of any file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::content::{Content, Image};
+use crate::disk::parent;
+use crate::log::{Data, Ino, Op};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading {
+    Ordered,
+    Weak,
+}
+
+impl Reading {
+    pub const ALL: [Reading; 2] = [Reading::Ordered, Reading::Weak];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Reading::Ordered => "ext4 ordered",
+            Reading::Weak => "weak POSIX",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Write { offset: u64, data: Data },
+    Truncate { size: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Naming {
+    Create { name: String, ino: Ino },
+    Unlink { name: String },
+    Rename { from: String, to: String },
+}
+
+impl Naming {
+    fn name(&self) -> &str {
+        match self {
+            Naming::Create { name, .. } | Naming::Unlink { name } | Naming::Rename { to: name, .. } => name,
+        }
+    }
+
+    pub(crate) fn apply(&self, names: &mut BTreeMap<String, Ino>) {
+        match self {
+            Naming::Create { name, ino } => {
+                names.insert(name.clone(), *ino);
+            }
+            Naming::Unlink { name } => {
+                names.remove(name);
+            }
+            Naming::Rename { from, to } => {
+                if let Some(ino) = names.remove(from) {
+                    names.insert(to.clone(), ino);
+                }
+            }
+        }
+    }
+}
+
+/// Something that a crash may take away, with its place in the log.
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight<T> {
+    pub at: u32,
+    pub what: T,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Node {
+    pub durable: Content,
+    pub changes: Vec<InFlight<Change>>,
+    /// The size as the process sees it.
+    size: u64,
+    /// Name or size changed since the last sync, so that a sync has to commit the journal.
+    journaled: bool,
+}
+
+impl Node {
+    fn sync(&mut self) {
+        for change in self.changes.drain(..) {
+            match change.what {
+                Change::Write { offset, data } => self.durable.write(offset, &data.0),
+                Change::Truncate { size } => self.durable.set_size(size),
+            }
+        }
+        self.journaled = false;
+    }
+
+    /// Each sector was written or was not, and nobody will write it again: that is over, but the size is the kernel's to
+    /// keep.
+    fn sync_failed(&mut self, seed: u64) {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let size = self.size;
+        for InFlight { what, .. } in self.changes.drain(..) {
+            match what {
+                Change::Write { offset, data } => {
+                    for (start, sector) in sectors(offset, &data.0, 512) {
+                        if rng.bool() {
+                            self.durable.write(start, sector);
+                        }
+                    }
+                }
+                Change::Truncate { size } => self.durable.set_size(size),
+            }
+        }
+        self.durable.set_size(size);
+    }
+}
+
+/// The parts of a write that lie in one aligned unit each.
+pub(crate) fn sectors(offset: u64, data: &[u8], unit: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at == data.len() {
+            return None;
+        }
+        let start = offset + at as u64;
+        let len = ((unit - start % unit) as usize).min(data.len() - at);
+        at += len;
+        Some((start, &data[at - len..at]))
+    })
+}
+
+/// A position in a log.
+#[derive(Clone)]
+pub struct Timeline {
+    pub(crate) reading: Reading,
+    pub(crate) names: BTreeMap<String, Ino>,
+    pub(crate) namings: Vec<InFlight<Naming>>,
+    pub(crate) nodes: BTreeMap<Ino, Node>,
+    at: u32,
+}
+
+impl Timeline {
+    /// Before the log of a disk that was made from `image`.
+    pub fn new(image: &Image, reading: Reading) -> Timeline {
+        let files = || (1..).zip(&image.files);
+        let node = |content: &Content| Node { durable: content.clone(), size: content.size(), ..Node::default() };
+        Timeline {
+            reading,
+            names: files().map(|(ino, (name, _))| (name.clone(), ino)).collect(),
+            namings: Vec::new(),
+            nodes: files().map(|(ino, (_, content))| (ino, node(content))).collect(),
+            at: 0,
+        }
+    }
+
+    /// Goes on by one operation.
+    pub fn apply(&mut self, op: &Op) {
+        let at = self.at;
+        self.at += 1;
+        match op {
+            Op::Create { name, ino } => {
+                self.nodes.insert(*ino, Node { journaled: true, ..Node::default() });
+                self.namings.push(InFlight { at, what: Naming::Create { name: name.clone(), ino: *ino } });
+            }
+            Op::Unlink { name } => self.namings.push(InFlight { at, what: Naming::Unlink { name: name.clone() } }),
+            Op::Rename { from, to } => {
+                self.namings.push(InFlight { at, what: Naming::Rename { from: from.clone(), to: to.clone() } });
+            }
+            Op::Write { ino, offset, data } => {
+                let node = self.nodes.entry(*ino).or_default();
+                let end = offset + data.0.len() as u64;
+                node.journaled |= end > node.size;
+                node.size = node.size.max(end);
+                let data = Data(Arc::clone(&data.0));
+                node.changes.push(InFlight { at, what: Change::Write { offset: *offset, data } });
+            }
+            Op::Truncate { ino, size } => {
+                let node = self.nodes.entry(*ino).or_default();
+                node.journaled |= *size != node.size;
+                node.size = *size;
+                node.changes.push(InFlight { at, what: Change::Truncate { size: *size } });
+            }
+            Op::Sync { ino } => {
+                let node = self.nodes.entry(*ino).or_default();
+                let commits = node.journaled && self.reading == Reading::Ordered;
+                node.sync();
+                if commits {
+                    self.names_are_durable(None);
+                }
+            }
+            Op::SyncFailed { ino, seed } => self.nodes.entry(*ino).or_default().sync_failed(*seed),
+            Op::SyncDir { dir } => match self.reading {
+                Reading::Ordered => self.names_are_durable(None),
+                Reading::Weak => self.names_are_durable(Some(dir)),
+            },
+            Op::Mark(_) => {}
+        }
+    }
+
+    fn names_are_durable(&mut self, dir: Option<&str>) {
+        let mut later = Vec::new();
+        for naming in self.namings.drain(..) {
+            if dir.is_none_or(|dir| parent(naming.what.name()) == dir) {
+                naming.what.apply(&mut self.names);
+            } else {
+                later.push(naming);
+            }
+        }
+        self.namings = later;
+        let reachable = |ino: &Ino| {
+            let created =
+                |naming: &InFlight<Naming>| matches!(naming.what, Naming::Create { ino: new, .. } if new == *ino);
+            self.names.values().any(|named| named == ino) || self.namings.iter().any(created)
+        };
+        let gone: Vec<Ino> = self.nodes.keys().filter(|ino| !reachable(ino)).copied().collect();
+        for ino in gone {
+            self.nodes.remove(&ino);
+        }
+    }
+
+    /// How many operations a crash could take away now.
+    pub fn in_flight(&self) -> usize {
+        self.namings.len() + self.nodes.values().map(|node| node.changes.len()).sum::<usize>()
+    }
+}

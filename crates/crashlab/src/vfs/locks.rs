@@ -1,0 +1,170 @@
+//! SQLite's two lock protocols, as the "unix" VFS keeps them between processes, for the connections of one simulated machine.
+
+/// Who holds a lock: one open file.
+pub type Owner = u64;
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Busy;
+
+/// The five levels of a database file, in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    #[default]
+    None,
+    Shared,
+    Reserved,
+    Pending,
+    Exclusive,
+}
+
+/// The locks of one database file.
+#[derive(Default)]
+pub struct FileLocks {
+    shared: u32,
+    reserved: Option<Owner>,
+    pending: Option<Owner>,
+    exclusive: Option<Owner>,
+}
+
+impl FileLocks {
+    /// Raises `level`, which is what `owner` holds. Where EXCLUSIVE has to wait for readers, PENDING is kept.
+    pub fn lock(&mut self, owner: Owner, level: &mut Level, wanted: Level) -> Result<(), Busy> {
+        if *level >= wanted {
+            return Ok(());
+        }
+        let others = |holder: Option<Owner>| holder.is_some_and(|holder| holder != owner);
+        if others(self.pending) || others(self.exclusive) {
+            return Err(Busy);
+        }
+        match wanted {
+            Level::None => {}
+            Level::Shared => self.shared += 1,
+            Level::Reserved => {
+                if others(self.reserved) {
+                    return Err(Busy);
+                }
+                self.reserved = Some(owner);
+            }
+            Level::Pending | Level::Exclusive => {
+                self.pending = Some(owner);
+                if self.shared > 1 {
+                    *level = Level::Pending;
+                    return Err(Busy);
+                }
+                self.exclusive = Some(owner);
+            }
+        }
+        *level = wanted;
+        Ok(())
+    }
+
+    /// Lowers `level` to SHARED or NONE.
+    pub fn unlock(&mut self, owner: Owner, level: &mut Level, wanted: Level) {
+        if *level <= wanted {
+            return;
+        }
+        for holder in [&mut self.reserved, &mut self.pending, &mut self.exclusive] {
+            if *holder == Some(owner) {
+                *holder = None;
+            }
+        }
+        if wanted == Level::None {
+            self.shared -= 1;
+        }
+        *level = wanted;
+    }
+
+    pub fn is_reserved(&self) -> bool {
+        self.reserved.is_some() || self.pending.is_some() || self.exclusive.is_some()
+    }
+}
+
+pub const SLOTS: usize = 8;
+
+/// The slots of a WAL index.
+#[derive(Default)]
+pub struct SlotLocks {
+    shared: [u32; SLOTS],
+    exclusive: [Option<Owner>; SLOTS],
+}
+
+/// What one open file holds of them.
+#[derive(Clone, Copy, Default)]
+pub struct SlotsHeld {
+    shared: [bool; SLOTS],
+}
+
+impl SlotLocks {
+    pub fn lock(
+        &mut self,
+        owner: Owner,
+        held: &mut SlotsHeld,
+        slots: std::ops::Range<usize>,
+        exclusive: bool,
+    ) -> Result<(), Busy> {
+        for slot in slots.clone() {
+            let others_write = self.exclusive[slot].is_some_and(|holder| holder != owner);
+            let others_read = self.shared[slot] > u32::from(held.shared[slot]);
+            if others_write || (exclusive && others_read) {
+                return Err(Busy);
+            }
+        }
+        for slot in slots {
+            if exclusive {
+                self.exclusive[slot] = Some(owner);
+            } else if !held.shared[slot] {
+                held.shared[slot] = true;
+                self.shared[slot] += 1;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn unlock(&mut self, owner: Owner, held: &mut SlotsHeld, slots: std::ops::Range<usize>) {
+        for slot in slots {
+            if self.exclusive[slot] == Some(owner) {
+                self.exclusive[slot] = None;
+            }
+            if std::mem::take(&mut held.shared[slot]) {
+                self.shared[slot] -= 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_that_waits_for_readers_keeps_new_ones_out() {
+        let mut locks = FileLocks::default();
+        let (mut reader, mut writer, mut late) = (Level::None, Level::None, Level::None);
+        locks.lock(1, &mut reader, Level::Shared).unwrap();
+        locks.lock(2, &mut writer, Level::Shared).unwrap();
+        locks.lock(2, &mut writer, Level::Reserved).unwrap();
+        assert_eq!(locks.lock(1, &mut reader, Level::Reserved), Err(Busy));
+        assert_eq!(locks.lock(2, &mut writer, Level::Exclusive), Err(Busy));
+        assert_eq!(writer, Level::Pending);
+        assert_eq!(locks.lock(3, &mut late, Level::Shared), Err(Busy));
+        locks.unlock(1, &mut reader, Level::None);
+        locks.lock(2, &mut writer, Level::Exclusive).unwrap();
+        locks.unlock(2, &mut writer, Level::None);
+        locks.lock(3, &mut late, Level::Shared).unwrap();
+        assert!(!locks.is_reserved());
+    }
+
+    #[test]
+    fn a_slot_has_many_readers_or_one_writer() {
+        let mut locks = SlotLocks::default();
+        let (mut first, mut second) = (SlotsHeld::default(), SlotsHeld::default());
+        locks.lock(1, &mut first, 3..4, false).unwrap();
+        locks.lock(2, &mut second, 3..4, false).unwrap();
+        assert_eq!(locks.lock(1, &mut first, 3..5, true), Err(Busy));
+        locks.unlock(2, &mut second, 3..4);
+        locks.lock(1, &mut first, 3..5, true).unwrap();
+        assert_eq!(locks.lock(2, &mut second, 4..5, false), Err(Busy));
+        locks.unlock(1, &mut first, 3..5);
+        locks.lock(2, &mut second, 3..5, true).unwrap();
+    }
+}

@@ -1,0 +1,104 @@
+//! A simulated machine: one disk, and what its processes share in memory. The registry finds it by the first part of a path.
+//!
+//! Locks and WAL indexes live here and not on the disk: a loss of power ends them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use super::locks::{FileLocks, SlotLocks};
+use crate::content::Image;
+use crate::disk::Disk;
+
+static VOLUMES: LazyLock<Mutex<HashMap<String, Arc<Volume>>>> = LazyLock::new(Mutex::default);
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Volume>>> = const { RefCell::new(None) };
+}
+
+pub struct Volume {
+    disk: Mutex<Disk>,
+    shared: Mutex<HashMap<String, Arc<Shared>>>,
+}
+
+/// What the connections to one database share.
+#[derive(Default)]
+pub struct Shared {
+    pub locks: Mutex<FileLocks>,
+    pub index: Mutex<Index>,
+}
+
+/// The shared memory of a WAL index; emptied when nobody has it mapped any more.
+#[derive(Default)]
+pub struct Index {
+    pub slots: SlotLocks,
+    pub mapped_by: u32,
+    /// Regions never move: SQLite keeps their addresses.
+    pub regions: Vec<Box<[AtomicU64]>>,
+}
+
+pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Volume {
+    pub fn disk(&self) -> MutexGuard<'_, Disk> {
+        locked(&self.disk)
+    }
+
+    pub fn shared(&self, path: &str) -> Arc<Shared> {
+        Arc::clone(locked(&self.shared).entry(path.to_owned()).or_default())
+    }
+
+    /// The machine that a path names, and the path on its disk.
+    ///
+    /// A super-journal holds the full names of its journals, so also the name of the machine that it was written on. What
+    /// names a machine that is gone is looked for on the one that this thread works with.
+    pub fn of_path(path: &str) -> Option<(Arc<Volume>, &str)> {
+        let rest = path.strip_prefix('/')?;
+        let (name, _) = rest.split_once('/')?;
+        let volume = locked(&VOLUMES).get(name).cloned();
+        let volume = volume.or_else(|| CURRENT.with_borrow(Clone::clone))?;
+        Some((volume, &rest[name.len()..]))
+    }
+}
+
+/// A machine that paths can name; gone when this is dropped. A thread that still has a file open keeps the disk.
+pub struct Mounted {
+    name: String,
+    volume: Arc<Volume>,
+}
+
+impl Mounted {
+    /// Under a name that no machine had before: what a strategy remembers of a database ends with its machine.
+    pub fn new(image: &Image) -> Mounted {
+        let name = format!("machine{}", NEXT.fetch_add(1, Relaxed));
+        let volume = Arc::new(Volume { disk: Mutex::new(Disk::from_image(image)), shared: Mutex::default() });
+        locked(&VOLUMES).insert(name.clone(), Arc::clone(&volume));
+        CURRENT.set(Some(Arc::clone(&volume)));
+        Mounted { name, volume }
+    }
+
+    pub fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.volume.disk()
+    }
+
+    /// The full path of a file on this machine's disk; `file` begins with a slash.
+    pub fn path(&self, file: &str) -> String {
+        format!("/{}{file}", self.name)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.disk().power_off();
+        locked(&VOLUMES).remove(&self.name);
+        CURRENT.with_borrow_mut(|current| {
+            if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &self.volume)) {
+                *current = None;
+            }
+        });
+    }
+}

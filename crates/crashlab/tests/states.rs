@@ -1,0 +1,37 @@
+//! What every strategy has to survive in CI.
+
+use oneflush_crashlab::{Journal, Plan, Report, Setting, Workload, register, run};
+use oneflush_vfs::StrategyKind;
+
+fn simulate(setting: Setting, states: u64, fault_runs: u64, seed: u64, jobs: usize) -> Report {
+    register().unwrap();
+    let workloads = Workload::ALL.to_vec();
+    run(&Plan { setting, workloads, states, fault_runs, seed, jobs }, &|_| {})
+}
+
+#[test]
+fn every_strategy_keeps_every_promise_in_100_000_states() {
+    let broken: Vec<String> = StrategyKind::ALL.into_iter().filter_map(|strategy| broken(strategy).err()).collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+fn broken(strategy: StrategyKind) -> Result<(), String> {
+    let report = simulate(Setting::new(strategy.name(), Journal::Wal), 100_000, 300, 3, 2);
+    if let Some(case) = &report.violation {
+        return Err(format!(
+            "{}: workload {}, {:?}, {:?}: {}",
+            case.setting, case.script.workload, case.cell, case.crashes, case.message
+        ));
+    }
+    let total = report.total();
+    assert!(total.counts.states >= 100_000);
+    // Each kind of crash and fault was really there.
+    let counts = &total.counts;
+    for count in counts.by_reading.iter().chain(&counts.by_tear).chain(&counts.by_depth).chain(&total.faults.runs) {
+        assert!(*count > 0, "{total:?}");
+    }
+    for (workload, report) in &report.workloads {
+        assert!(report.counts.states >= 8_000, "{workload}: {report:?}");
+    }
+    Ok(())
+}
