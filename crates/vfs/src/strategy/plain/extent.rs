@@ -10,8 +10,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::error::Code;
-use crate::strategy::{Below, SyncRequest};
+use crate::error::{Code, Error};
+use crate::strategy::Below;
 
 /// Zeros are written in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -34,9 +34,15 @@ impl Extent {
         self.extensions.load(Relaxed)
     }
 
-    /// Makes sure that the file reaches `needed_bytes`, by whole chunks. An error is one of the sync; a write that fails, as on a
+    /// Makes sure that the file reaches `needed_bytes`, by whole chunks. An error is one of `flush`, which syncs the whole file; a write that fails, as on a
     /// full disk, only means that there is no space ahead.
-    pub fn reserve(&self, wal: &dyn Below, needed_bytes: u64, chunk_bytes: u64) -> Result<(), Code> {
+    pub fn reserve(
+        &self,
+        wal: &dyn Below,
+        needed_bytes: u64,
+        chunk_bytes: u64,
+        flush: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<(), Error> {
         if chunk_bytes == 0 || needed_bytes <= self.end_bytes.load(Relaxed) {
             return Ok(());
         }
@@ -53,7 +59,7 @@ impl Extent {
             return Ok(());
         }
         // The size and the directory entry too, not only the data.
-        wal.sync(SyncRequest::ALL)?;
+        flush()?;
         self.end_bytes.store(wanted_bytes, Relaxed);
         self.extensions.fetch_add(1, Relaxed);
         Ok(())

@@ -27,6 +27,9 @@ struct State {
     writes: u64,
     flushed: u64,
     known: Option<Known>,
+    /// Where the writes begin that no flush has begun after, and those that one has begun after and not succeeded for.
+    unflushed_from: Option<u64>,
+    in_flush_from: Option<u64>,
 }
 
 struct Known {
@@ -45,6 +48,7 @@ impl Generation {
     pub fn wrote(&self, data: &[u8], offset: u64) {
         let mut state = lock(&self.0);
         state.writes += 1;
+        state.unflushed_from = least(state.unflushed_from, Some(offset));
         let end_bytes = offset + data.len() as u64;
         let salts_at = |range| data.get(range).and_then(|salts| <[u8; 8]>::try_from(salts).ok());
         let salts = match data.len() {
@@ -62,15 +66,24 @@ impl Generation {
         };
     }
 
-    /// What a flush that begins now will cover.
-    pub fn writes(&self) -> u64 {
-        lock(&self.0).writes
+    /// A flush begins, one at a time. The answer is for [`Generation::flushed`].
+    pub fn begin_flush(&self) -> u64 {
+        let mut state = lock(&self.0);
+        state.in_flush_from = least(state.in_flush_from, state.unflushed_from.take());
+        state.writes
     }
 
-    /// A flush succeeded that began when [`Generation::writes`] was `writes`.
+    /// The flush that began with `writes` succeeded.
     pub fn flushed(&self, writes: u64) {
         let mut state = lock(&self.0);
         state.flushed = state.flushed.max(writes);
+        state.in_flush_from = None;
+    }
+
+    /// Where the bytes begin that this process wrote and that are not sure to be on the device.
+    pub fn unsure_from(&self) -> Option<u64> {
+        let state = lock(&self.0);
+        least(state.in_flush_from, state.unflushed_from)
     }
 
     pub fn is_durable(&self, wal: &dyn Below) -> bool {
@@ -85,6 +98,10 @@ impl Generation {
         let _ = wal.read(&mut next, known.end_bytes);
         next[FRAME_SALTS] != known.salts
     }
+}
+
+fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -170,7 +187,7 @@ mod tests {
         wal.0.extend(frame(1));
         generation.wrote(&header(1), 0);
         write_frame(&generation, 1, HEADER_BYTES);
-        generation.flushed(generation.writes());
+        generation.flushed(generation.begin_flush());
         (generation, wal)
     }
 
@@ -185,7 +202,7 @@ mod tests {
     #[test]
     fn a_write_after_the_flush_began_is_not_covered_by_it() {
         let (generation, wal) = written();
-        let began_at = generation.writes();
+        let began_at = generation.begin_flush();
         write_frame(&generation, 1, HEADER_BYTES + FRAME_BYTES);
         generation.flushed(began_at);
         assert!(!generation.is_durable(&wal));
@@ -199,7 +216,7 @@ mod tests {
         wal.0.extend(frame(1));
         write_frame(&generation, 1, HEADER_BYTES + 2 * FRAME_BYTES);
         assert!(!generation.is_durable(&wal));
-        generation.flushed(generation.writes());
+        generation.flushed(generation.begin_flush());
         assert!(generation.is_durable(&wal));
     }
 
@@ -212,8 +229,23 @@ mod tests {
         wal.0.extend(frame(2));
         write_frame(&generation, 2, HEADER_BYTES + FRAME_BYTES);
         assert!(!generation.is_durable(&wal));
-        generation.flushed(generation.writes());
+        generation.flushed(generation.begin_flush());
         assert!(generation.is_durable(&wal));
+    }
+
+    #[test]
+    fn what_a_flush_did_not_cover_or_failed_for_is_unsure() {
+        let (generation, _) = written();
+        assert_eq!(generation.unsure_from(), None);
+        write_frame(&generation, 1, 568);
+        write_frame(&generation, 1, 1104);
+        let first = generation.begin_flush();
+        write_frame(&generation, 1, 1640);
+        assert_eq!(generation.unsure_from(), Some(568));
+        generation.flushed(first);
+        assert_eq!(generation.unsure_from(), Some(1640));
+        generation.begin_flush();
+        assert_eq!(generation.unsure_from(), Some(1640), "a flush that never succeeded");
     }
 
     #[test]

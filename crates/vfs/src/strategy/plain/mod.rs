@@ -33,6 +33,7 @@ mod extent;
 mod flush;
 mod generation;
 mod turns;
+mod unsure;
 
 pub use checkpointer::{Checkpointer, Progress, RunCheckpoint};
 
@@ -49,6 +50,7 @@ use self::extent::Extent;
 use self::flush::{CommitNo, GroupFlush};
 use self::generation::Generation;
 use self::turns::{IDLE_MAX, Turns};
+use self::unsure::Failure;
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
@@ -86,6 +88,10 @@ pub struct Shared {
     flush: GroupFlush,
     extent: Extent,
     generation: Generation,
+    path: String,
+    /// What a failed flush of an earlier time left, or left now and has been mended.
+    left: Mutex<Option<Failure>>,
+    mended: AtomicBool,
     checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     checkpointer_id: AtomicU64,
@@ -106,9 +112,13 @@ struct Counts {
 
 impl Shared {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Shared {
+        let left = unsure::take(path);
         Shared {
             turns: Turns::default(),
-            flush: GroupFlush::default(),
+            flush: left.map_or_else(GroupFlush::default, |failure| GroupFlush::failed(failure.code)),
+            path: path.to_owned(),
+            left: Mutex::new(left),
+            mended: AtomicBool::new(false),
             extent: Extent::default(),
             generation: Generation::default(),
             checkpointer: Checkpointer::new(path, run),
@@ -122,6 +132,15 @@ impl Shared {
     /// A checkpoint, now, by a connection of its own.
     pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
         self.checkpointer.run_now(options)
+    }
+
+    /// The flush that failed, in this or an earlier time that the database was open, and what it was for.
+    fn failure(&self) -> Option<Failure> {
+        let code = self.flush.failure()?;
+        let left_from = lock(&self.left).map(|failure| failure.unsure_from);
+        let unsure_from = self.generation.unsure_from().into_iter().chain(left_from).min();
+        // Nothing was written, so nothing is unsure.
+        Some(Failure { code, unsure_from: unsure_from.unwrap_or(u64::MAX) })
     }
 
     /// Ends the turn of a connection, if it has it, and lets the next process through the door.
@@ -163,6 +182,9 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if let Some(failure) = self.failure().filter(|_| !self.mended.load(Relaxed)) {
+            unsure::leave(&self.path, failure);
+        }
         self.checkpointer.stop();
         self.door.stop();
     }
@@ -515,7 +537,7 @@ impl Plain {
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint_wal_unsynced.store(false, Relaxed);
         Ok(self.shared.flush.wait_for(number, || {
-            let writes = self.shared.generation.writes();
+            let writes = self.shared.generation.begin_flush();
             wal.sync(request)?;
             self.directory_synced.store(true, Relaxed);
             self.shared.generation.flushed(writes);
@@ -583,11 +605,17 @@ impl Strategy for Plain {
         let wal = lock(&self.wal).take();
         // Invariant 4. Without it the next opener would recover the kept WAL, and every close would copy all of it again. No sync:
         // the old header only means a needless recovery, and SQLite syncs the next header before the frames behind it.
-        if let Some(wal) = wal
-            && *lock(&self.closing) == Closing::Kept
-        {
+        let closing = *lock(&self.closing);
+        if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Kept) {
             let header = if self.directory_synced.load(Relaxed) { *EMPTY_WAL } else { [0; EMPTY_WAL.len()] };
             let _ = wal.write(&header, 0);
+        }
+        // The checkpoint of the last close was refused, so the WAL stays.
+        if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Exclusive)
+            && let Some(failure) = self.shared.failure()
+        {
+            let mended = unsure::write_again(wal, failure.unsure_from).is_ok();
+            self.shared.mended.store(mended, Relaxed);
         }
         self.shared.extent.forget();
     }
@@ -659,9 +687,10 @@ impl Strategy for Plain {
                     // the old frames.
                     self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL)?;
                 }
-                self.unsynced_frames.store(true, Relaxed);
             }
-            self.shared.extent.reserve(below, offset + data.len() as u64, self.options.prealloc_bytes)?;
+            let flush = || self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL);
+            self.shared.extent.reserve(below, offset + data.len() as u64, self.options.prealloc_bytes, flush)?;
+            self.unsynced_frames.store(offset != 0, Relaxed);
         }
         let result = below.write(data, offset);
         if role == Role::Wal {

@@ -1,0 +1,53 @@
+//! What a failed flush leaves behind.
+//!
+//! After a failed fsync Linux takes the pages for clean, though the device lacks them. Who opens the database later would recover
+//! their frames from the page cache as if nothing had happened, append commits behind them, and flush only what is new: on the
+//! device the chain of frames has a hole, and a power failure takes every commit behind it. So when the last connection closes after
+//! a failed flush, the bytes that are not sure to be on the device are written once more, as they read. Whatever they are, cache and
+//! device have the same after the next flush that succeeds. What earlier flushes covered is not touched.
+//!
+//! If another process keeps the database open, that cannot be done, and this process goes on refusing commits after it has
+//! opened the database again. (A process that dies after a failed fsync leaves what stock SQLite leaves.)
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::error::Code;
+use crate::strategy::Below;
+use crate::sync::{Mutex, lock};
+
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A flush that failed, and where the bytes begin that it was for.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    pub code: Code,
+    pub unsure_from: u64,
+}
+
+/// By the path of the database.
+static LEFT: LazyLock<Mutex<HashMap<String, Failure>>> = LazyLock::new(Mutex::default);
+
+/// The last connection of this process is gone, and another process has the database open.
+pub fn leave(path: &str, failure: Failure) {
+    lock(&LEFT).insert(path.to_owned(), failure);
+}
+
+/// What this process left at its last close of the database.
+pub fn take(path: &str) -> Option<Failure> {
+    lock(&LEFT).remove(path)
+}
+
+/// Writes everything from `unsure_from` on again. The caller has the database to itself.
+pub fn write_again(wal: &dyn Below, unsure_from: u64) -> Result<(), Code> {
+    let end_bytes = wal.size_bytes()?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut at = unsure_from;
+    while at < end_bytes {
+        let len = (end_bytes - at).min(PIECE_BYTES as u64) as usize;
+        wal.read(&mut piece[..len], at)?;
+        wal.write(&piece[..len], at)?;
+        at += len as u64;
+    }
+    Ok(())
+}
