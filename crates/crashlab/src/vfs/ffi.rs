@@ -169,7 +169,6 @@ unsafe extern "C" fn x_open(
 fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
     static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
     let journal = sqlite::SQLITE_OPEN_MAIN_JOURNAL | sqlite::SQLITE_OPEN_WAL | sqlite::SQLITE_OPEN_SUPER_JOURNAL;
-    let mut created = false;
     let target = match name {
         None => Target::Temporary(RefCell::default()),
         Some(path) => {
@@ -180,7 +179,6 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
                 Some(_) if exclusive => return Err(sqlite::SQLITE_CANTOPEN),
                 Some(ino) => ino,
                 None if flags & sqlite::SQLITE_OPEN_CREATE != 0 => {
-                    created = true;
                     disk.create(name).map_err(|_| sqlite::SQLITE_CANTOPEN)?
                 }
                 None => return Err(sqlite::SQLITE_CANTOPEN),
@@ -194,7 +192,8 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
         owner: NEXT_OWNER.fetch_add(1, Relaxed),
         target,
         level: Cell::default(),
-        sync_directory: Cell::new(created && flags & journal != 0),
+        // Of every one that may be created, new or not, as "unix" does.
+        sync_directory: Cell::new(flags & sqlite::SQLITE_OPEN_CREATE != 0 && flags & journal != 0),
         delete_on_close: flags & sqlite::SQLITE_OPEN_DELETEONCLOSE != 0,
         persist_wal: Cell::new(false),
         mapped: Cell::new(false),

@@ -16,7 +16,7 @@ use crate::connection::{Connection, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
-use crate::strategy::{self, Below, EMPTY_WAL, RunCheckpoint};
+use crate::strategy::{self, Below, EMPTY_WAL, FIRST_FRAME, RunCheckpoint};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -209,8 +209,8 @@ fn open_kept_wal(open: impl Fn(c_int) -> Result<BelowFile, Error>, flags: c_int)
         return open(flags);
     }
     let wal = open(flags & !sqlite::SQLITE_OPEN_CREATE)?;
-    let mut header = [0; EMPTY_WAL.len()];
-    if wal.read(&mut header, 0).is_ok() && header == *EMPTY_WAL {
+    let mut frame = [0; EMPTY_WAL.len()];
+    if wal.read(&mut frame, FIRST_FRAME).is_ok() && frame == *EMPTY_WAL {
         return Ok(wal);
     }
     wal.close();

@@ -6,7 +6,7 @@
 mod plain;
 mod stock;
 
-pub use plain::{EMPTY_WAL, Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
+pub use plain::{EMPTY_WAL, FIRST_FRAME, Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
 pub use stock::Stock;
 
 use std::sync::Arc;

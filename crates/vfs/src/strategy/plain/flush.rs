@@ -40,11 +40,6 @@ pub struct FlushCounts {
 }
 
 impl GroupFlush {
-    /// One that is poisoned from the start.
-    pub fn failed(code: Code) -> GroupFlush {
-        GroupFlush { state: Mutex::new(State { failed: Some(code), ..State::default() }), ended: Condvar::new() }
-    }
-
     /// A number for a commit whose frames are all written.
     pub fn register(&self) -> CommitNo {
         let mut state = lock(&self.state);

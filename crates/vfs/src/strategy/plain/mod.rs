@@ -50,16 +50,20 @@ use self::extent::Extent;
 use self::flush::{CommitNo, GroupFlush};
 use self::generation::Generation;
 use self::turns::{IDLE_MAX, Turns};
-use self::unsure::Failure;
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::sync::{Mutex, lock};
 
-/// Stands in the place of the header of a WAL that was closed empty: no SQLite takes it for one. It also says that the directory has
-/// been synced since the file was made, as it is when space is made ahead, so that the next opener need not do it again.
+/// Stands in the place of the first frame of a WAL that was closed empty: no SQLite takes it for one. It also says that the
+/// directory has been synced since the file was made, as it is when space is made ahead, so that the next opener need not do it
+/// again.
 pub const EMPTY_WAL: &[u8; 32] = b"Oneflush: empty WAL, kept; fine.";
+
+/// Where the first frame of a WAL begins ("WAL file format"). The header before it stays: a reader that may not write the WAL index
+/// wants to see one.
+pub const FIRST_FRAME: u64 = 32;
 
 /// How often a connection that has its turn looks whether another process has released the write lock.
 const POLL: Duration = Duration::from_micros(100);
@@ -89,9 +93,8 @@ pub struct Shared {
     extent: Extent,
     generation: Generation,
     path: String,
-    /// What a failed flush of an earlier time left, or left now and has been mended.
-    left: Mutex<Option<Failure>>,
-    mended: AtomicBool,
+    /// Where the bytes of the WAL begin that a failed flush, now or when the database was open before, has left unsure.
+    left: Mutex<Option<u64>>,
     checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     checkpointer_id: AtomicU64,
@@ -112,13 +115,11 @@ struct Counts {
 
 impl Shared {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Shared {
-        let left = unsure::take(path);
         Shared {
             turns: Turns::default(),
-            flush: left.map_or_else(GroupFlush::default, |failure| GroupFlush::failed(failure.code)),
+            flush: GroupFlush::default(),
             path: path.to_owned(),
-            left: Mutex::new(left),
-            mended: AtomicBool::new(false),
+            left: Mutex::new(unsure::take(path)),
             extent: Extent::default(),
             generation: Generation::default(),
             checkpointer: Checkpointer::new(path, run),
@@ -134,13 +135,20 @@ impl Shared {
         self.checkpointer.run_now(options)
     }
 
-    /// The flush that failed, in this or an earlier time that the database was open, and what it was for.
-    fn failure(&self) -> Option<Failure> {
-        let code = self.flush.failure()?;
-        let left_from = lock(&self.left).map(|failure| failure.unsure_from);
-        let unsure_from = self.generation.unsure_from().into_iter().chain(left_from).min();
-        // Nothing was written, so nothing is unsure.
-        Some(Failure { code, unsure_from: unsure_from.unwrap_or(u64::MAX) })
+    /// Notes what a failed flush has left unsure.
+    fn note_failure(&self) {
+        let mut left = lock(&self.left);
+        *left = left.iter().copied().chain(self.generation.unsure_from()).min();
+    }
+
+    /// Mends what is unsure before `end_bytes`. The caller keeps all writers out.
+    fn mend(&self, wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
+        let mut left = lock(&self.left);
+        if let Some(unsure_from) = *left {
+            unsure::write_again(wal, unsure_from, end_bytes)?;
+            *left = None;
+        }
+        Ok(())
     }
 
     /// Ends the turn of a connection, if it has it, and lets the next process through the door.
@@ -182,8 +190,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(failure) = self.failure().filter(|_| !self.mended.load(Relaxed)) {
-            unsure::leave(&self.path, failure);
+        if let Some(unsure_from) = *lock(&self.left) {
+            unsure::leave(&self.path, unsure_from);
         }
         self.checkpointer.stop();
         self.door.stop();
@@ -234,6 +242,8 @@ pub struct Plain {
     /// It wrote, or tried to, since it last took a read lock.
     wrote: AtomicBool,
     writing: AtomicBool,
+    /// It uses the WAL index that all processes share, not one of its own (`locking_mode=EXCLUSIVE` from the start).
+    shares_index: AtomicBool,
     checkpointing: AtomicBool,
     /// It had its turn and found the write lock taken, so another process, or somebody without a turn, has it.
     outside_holder: AtomicBool,
@@ -296,6 +306,7 @@ impl Plain {
             prediction: AtomicI8::new(0),
             wrote: AtomicBool::new(false),
             writing: AtomicBool::new(false),
+            shares_index: AtomicBool::new(false),
             checkpointing: AtomicBool::new(false),
             outside_holder: AtomicBool::new(false),
             passes_by_the_door: AtomicBool::new(false),
@@ -538,7 +549,7 @@ impl Plain {
         self.checkpoint_wal_unsynced.store(false, Relaxed);
         Ok(self.shared.flush.wait_for(number, || {
             let writes = self.shared.generation.begin_flush();
-            wal.sync(request)?;
+            wal.sync(request).inspect_err(|_| self.shared.note_failure())?;
             self.directory_synced.store(true, Relaxed);
             self.shared.generation.flushed(writes);
             Ok(())
@@ -547,6 +558,9 @@ impl Plain {
 
     fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
+        if !of_commit && lock(&self.shared.left).is_some() && self.shared.flush.failure().is_none() {
+            self.mend_for_checkpoint(wal)?;
+        }
         if !of_commit && self.shared.generation.is_durable(wal) {
             // Nothing to sync. A failed flush before would have been the end of it.
             self.checkpoint_wal_unsynced.store(false, Relaxed);
@@ -571,6 +585,22 @@ impl Plain {
             self.shared.outsiders.store(outsiders - 1, Relaxed);
         }
         outsiders > 0 || self.shared.turns.wanted()
+    }
+
+    /// Before the sync of a checkpoint, whose connection need not have the write lock.
+    fn mend_for_checkpoint(&self, wal: &dyn Below) -> Result<(), Error> {
+        let main = lock(&self.main);
+        let write_lock = |acquire| ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true };
+        let takes_lock = self.shares_index.load(Relaxed) && !self.writing.load(Relaxed);
+        let below = main.as_deref().filter(|_| takes_lock);
+        if let Some(below) = below {
+            below.shm_lock(write_lock(true))?;
+        }
+        let result = wal.size_bytes().and_then(|end_bytes| self.shared.mend(wal, end_bytes));
+        if let Some(below) = below {
+            below.shm_lock(write_lock(false))?;
+        }
+        Ok(result?)
     }
 
     fn advance(&self, from: Closing, to: Closing) {
@@ -604,18 +634,18 @@ impl Strategy for Plain {
     fn closing_wal(&self) {
         let wal = lock(&self.wal).take();
         // Invariant 4. Without it the next opener would recover the kept WAL, and every close would copy all of it again. No sync:
-        // the old header only means a needless recovery, and SQLite syncs the next header before the frames behind it.
+        // the old frame only means a needless recovery, and SQLite syncs the next header before the frames behind it.
         let closing = *lock(&self.closing);
         if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Kept) {
-            let header = if self.directory_synced.load(Relaxed) { *EMPTY_WAL } else { [0; EMPTY_WAL.len()] };
-            let _ = wal.write(&header, 0);
+            let frame = if self.directory_synced.load(Relaxed) { *EMPTY_WAL } else { [0; EMPTY_WAL.len()] };
+            let _ = wal.write(&frame, FIRST_FRAME);
         }
         // The checkpoint of the last close was refused, so the WAL stays.
         if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Exclusive)
-            && let Some(failure) = self.shared.failure()
+            && let Ok(end_bytes) = wal.size_bytes()
         {
-            let mended = unsure::write_again(wal, failure.unsure_from).is_ok();
-            self.shared.mended.store(mended, Relaxed);
+            // If it fails, it stays noted.
+            let _ = self.shared.mend(wal, end_bytes);
         }
         self.shared.extent.forget();
     }
@@ -681,7 +711,10 @@ impl Strategy for Plain {
                 // A new header: another process may have cut or deleted the file since.
                 self.shared.extent.forget();
                 self.header_unsynced.store(true, Relaxed);
+                // The frames of the old generation do not matter any more.
+                *lock(&self.shared.left) = None;
             } else {
+                self.shared.mend(below, offset)?;
                 if self.promises_full() && self.header_unsynced.load(Relaxed) {
                     // Frames of the new generation must not reach the disk before its header: the old one would vouch for a part of
                     // the old frames.
@@ -705,6 +738,7 @@ impl Strategy for Plain {
     fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
         match role {
             Role::Wal => {
+                *lock(&self.closing) = Closing::No;
                 self.shared.extent.forget();
                 self.shared.generation.forget();
             }
@@ -748,6 +782,7 @@ impl Strategy for Plain {
     }
 
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
+        self.shares_index.store(true, Relaxed);
         let just_committed = lock.acquire && self.just_committed.swap(false, Relaxed);
         match (lock.exclusive, lock.acquire) {
             (false, true) if lock.first >= ShmLock::READ => self.took_read_lock(below, lock),

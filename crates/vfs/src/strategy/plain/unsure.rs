@@ -6,8 +6,9 @@
 //! a failed flush, the bytes that are not sure to be on the device are written once more, as they read. Whatever they are, cache and
 //! device have the same after the next flush that succeeds. What earlier flushes covered is not touched.
 //!
-//! If another process keeps the database open, that cannot be done, and this process goes on refusing commits after it has
-//! opened the database again. (A process that dies after a failed fsync leaves what stock SQLite leaves.)
+//! If that fails, or another process keeps the database open, it is done later: when this process opens the database again, before its
+//! first frame or the sync of a checkpoint, under the write lock. (A process that dies after a failed fsync leaves what stock SQLite
+//! leaves.)
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,29 +19,21 @@ use crate::sync::{Mutex, lock};
 
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A flush that failed, and where the bytes begin that it was for.
-#[derive(Clone, Copy, Debug)]
-pub struct Failure {
-    pub code: Code,
-    pub unsure_from: u64,
-}
+/// Where the unsure bytes begin, by the path of the database.
+static LEFT: LazyLock<Mutex<HashMap<String, u64>>> = LazyLock::new(Mutex::default);
 
-/// By the path of the database.
-static LEFT: LazyLock<Mutex<HashMap<String, Failure>>> = LazyLock::new(Mutex::default);
-
-/// The last connection of this process is gone, and another process has the database open.
-pub fn leave(path: &str, failure: Failure) {
-    lock(&LEFT).insert(path.to_owned(), failure);
+/// The last connection of this process is gone, and the bytes are still unsure.
+pub fn leave(path: &str, unsure_from: u64) {
+    lock(&LEFT).insert(path.to_owned(), unsure_from);
 }
 
 /// What this process left at its last close of the database.
-pub fn take(path: &str) -> Option<Failure> {
+pub fn take(path: &str) -> Option<u64> {
     lock(&LEFT).remove(path)
 }
 
-/// Writes everything from `unsure_from` on again. The caller has the database to itself.
-pub fn write_again(wal: &dyn Below, unsure_from: u64) -> Result<(), Code> {
-    let end_bytes = wal.size_bytes()?;
+/// Writes the bytes from `unsure_from` to `end_bytes` again. The caller keeps all writers out.
+pub fn write_again(wal: &dyn Below, unsure_from: u64, end_bytes: u64) -> Result<(), Code> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = unsure_from;
     while at < end_bytes {
