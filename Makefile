@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo test bench sqlite-suite lint units clients suite-subset clean help
+.PHONY: build demo test bench sqlite-suite lint units model tsan clients compat suite-subset clean help
 
 RELEASE := target/release
 EXTENSION := $(RELEASE)/liboneflush.so
@@ -15,13 +15,14 @@ build:
 	cargo rustc --release --locked -p oneflush-vfs --features loadable --crate-type cdylib
 	install -m 755 $(RELEASE)/liboneflush_vfs.so $(EXTENSION)
 
-## demo: what a commit costs in each of SQLite's journal modes, on this machine
+## demo: strategy plain beside stock, then each of SQLite's journal modes, on this machine
 demo: build
 	mkdir -p build
+	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain -t 1,16 -n 10000 --rounds 2 --plot-latency build/demo-latency.svg
 	$(RELEASE)/oneflush bench --plot build/demo.svg
 
-## test: formatting, lints, unit and integration tests, clients, a part of SQLite's own suite
-test: lint build units clients suite-subset
+## test: formatting, lints, unit and integration tests, model check, races, clients, neighbours, a part of SQLite's own suite
+test: lint build units model tsan clients compat suite-subset
 
 ## lint: formatting and lints as errors
 lint:
@@ -33,15 +34,27 @@ units: build
 	scripts/need sqlite3 xfsprogs btrfs-progs
 	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) cargo test --locked --workspace
 
+## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
+model:
+	cargo test --locked -p oneflush-vfs --lib --features shuttle model
+
+## tsan: ThreadSanitizer over the tests with several threads; wants a nightly toolchain
+tsan:
+	scripts/tsan
+
 clients: build
 	clients/run
 
+## compat: what else meets a live database: stock SQLite, Litestream, backups, kill -9, full disks
+compat: build
+	compat/run
+
 suite-subset:
-	suite/run --subset
+	ONEFLUSH_STRATEGY=stock suite/run --subset
 
 ## sqlite-suite: the whole of SQLite's own test suite on our VFS
 sqlite-suite:
-	suite/run --all
+	ONEFLUSH_STRATEGY=stock suite/run --all
 
 ## bench: the comparison that docs/results/ keeps
 bench: build

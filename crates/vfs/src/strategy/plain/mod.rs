@@ -337,7 +337,7 @@ impl Plain {
         self.options.group_commit
     }
 
-    fn took_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Error> {
+    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Error> {
         if self.group_commit() && self.prediction.load(Relaxed) > 0 && self.wait_for_turn() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
             return Err(Error::Below(Code::BUSY));
@@ -400,8 +400,10 @@ impl Plain {
             return Ok(());
         }
         self.wrote.store(true, Relaxed);
-        if self.bounced.swap(false, Relaxed) {
-            // It was told "busy" and came back without sleeping here: it must not stand in the queue while it does other things.
+        if self.bounced.swap(false, Relaxed) && !self.has_slept.load(Relaxed) {
+            // It was told "busy" and came back without sleeping here, and never has slept here: it must not stand in the queue while it
+            // does other things. (Once is no proof: SQLite also asks for this lock to read a WAL index that is being changed, and
+            // then tries again at once.)
             self.sleeps.store(false, Relaxed);
             self.shared.leave(self.id);
         }
@@ -785,7 +787,7 @@ impl Strategy for Plain {
         self.shares_index.store(true, Relaxed);
         let just_committed = lock.acquire && self.just_committed.swap(false, Relaxed);
         match (lock.exclusive, lock.acquire) {
-            (false, true) if lock.first >= ShmLock::READ => self.took_read_lock(below, lock),
+            (false, true) if lock.first >= ShmLock::READ => self.take_read_lock(below, lock),
             (false, false) if lock.first >= ShmLock::READ => {
                 let result = below.shm_lock(lock);
                 self.released_read_lock();
