@@ -36,7 +36,7 @@ units: build
 
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:
-	cargo test --locked -p oneflush-vfs --lib --features shuttle model
+	cargo test --release --locked -p oneflush-vfs --lib --features shuttle model
 
 ## tsan: ThreadSanitizer over the tests with several threads; wants a nightly toolchain
 tsan:
