@@ -15,6 +15,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
@@ -44,6 +45,9 @@ pub struct Database {
     run_checkpoint: Arc<dyn RunCheckpoint>,
     /// The process that opened it: a child has to begin anew.
     process: u32,
+    /// Device and inode: another file that has taken the place of this one is another database. None where the VFS below has files of
+    /// its own kind.
+    file_id: Option<(u64, u64)>,
 }
 
 impl Database {
@@ -73,8 +77,10 @@ impl Database {
 
     fn find_or_create(path: &str, run_checkpoint: &Arc<dyn RunCheckpoint>) -> Arc<Database> {
         let process = std::process::id();
+        let file_id = std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+        let is_same = |found: &Arc<Database>| found.process == process && found.file_id == file_id;
         let mut databases = lock(&DATABASES);
-        if let Some(database) = databases.get(path).and_then(Weak::upgrade).filter(|found| found.process == process) {
+        if let Some(database) = databases.get(path).and_then(Weak::upgrade).filter(is_same) {
             return database;
         }
         let database = Arc::new(Database {
@@ -85,6 +91,7 @@ impl Database {
             plain: OnceLock::new(),
             run_checkpoint: Arc::clone(run_checkpoint),
             process,
+            file_id,
         });
         databases.insert(path.to_owned(), Arc::downgrade(&database));
         database
@@ -321,6 +328,22 @@ mod tests {
         assert!(Connection::of_side_file("/other/a.db-wal").is_none());
         drop(a_again);
         assert!(Connection::of_side_file("/other/c.db-wal").is_none());
+    }
+
+    #[test]
+    fn a_file_that_has_taken_the_place_of_another_is_another_database() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db").display().to_string();
+        std::fs::write(&path, "one").unwrap();
+        let (first, again) = (open(&path), open(&path));
+        assert!(Arc::ptr_eq(&first.database, &again.database));
+        let new = format!("{path}.new");
+        std::fs::write(&new, "two").unwrap();
+        std::fs::rename(&new, &path).unwrap();
+        let other = open(&path);
+        assert!(!Arc::ptr_eq(&first.database, &other.database));
+        drop((first, again));
+        assert!(Arc::ptr_eq(&Database::find(&path).unwrap(), &other.database));
     }
 
     #[test]
