@@ -54,7 +54,7 @@ write_and_read() { # MODE JOURNAL OTHER
     # Without --strategy: the default.
     check "the reopen" \
         "$(under "$1.db" "PRAGMA oneflush_strategy; PRAGMA journal_mode; $SUMMARY PRAGMA integrity_check;")" \
-        "stock"$'\n'"$1"$'\n'"$EXPECTED"$'\n'ok
+        "plain"$'\n'"$1"$'\n'"$EXPECTED"$'\n'ok
 
     # Another process, which never heard of Oneflush.
     check "plain SQLite" "$("$SQLITE3" -batch "$1.db" "PRAGMA oneflush_strategy; $SUMMARY PRAGMA integrity_check;" 2>&1)" \

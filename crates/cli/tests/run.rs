@@ -49,7 +49,7 @@ fn python_uses_oneflush_through_a_module_that_is_loaded_late() {
         "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA oneflush_strategy').fetchone()[0])";
     let output = run(&folder, &["--", "/usr/bin/python3", "-c", program, &path]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "stock\n");
+    assert_eq!(text(&output.stdout), "plain\n");
 }
 
 #[test]
@@ -149,6 +149,6 @@ fn a_folder_with_a_space_or_a_colon_works() {
         }
         let (_dir, path) = database();
         let output = run(&folder, &["--", "sqlite3", &path, "PRAGMA oneflush_strategy"]);
-        assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("stock\n", ""), "{name}");
+        assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("plain\n", ""), "{name}");
     }
 }
