@@ -1,0 +1,254 @@
+//! The locks of the WAL index as `plain` takes them: turns at the read lock, group commit's write lock, the checkpointer's way to it.
+//!
+//! What waits here waits in SQLite's busy handler: the handler sleeps by `xSleep` of this VFS, and that sleep is the place in the
+//! queue ([`sleep`]). A connection without a handler does not wait, and the handler's own time limit is the limit of every wait.
+
+use std::cell::RefCell;
+use std::sync::Weak;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use super::Plain;
+use super::checkpointer::WRITE_LOCK_MAX;
+use super::turns::IDLE_MAX;
+use crate::error::{Code, Error};
+use crate::strategy::{Below, ShmLock};
+use crate::sync::lock;
+
+/// How often a connection that has its turn looks whether another process has released the write lock.
+const POLL: Duration = Duration::from_micros(100);
+
+/// For so many commits after it was met, another process that writes is taken to be still there. Queues do not reach across
+/// processes, so that it waits cannot be seen.
+const OUTSIDERS_COMMITS: u64 = 32;
+
+/// How long a connection waits at the door before it goes for the write lock as SQLite would.
+const DOOR_PATIENCE: Duration = Duration::from_millis(200);
+
+/// How long the checkpointer waits for a writer outside the queue before it gives up for now.
+const CHECKPOINTER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the checkpointer keeps the writers out in order to wait for readers.
+const READERS_PATIENCE: Duration = Duration::from_millis(3);
+
+thread_local! {
+    /// The connection of this thread that was last told "busy" and may be about to sleep for it.
+    static WAITING: RefCell<Weak<Plain>> = const { RefCell::new(Weak::new()) };
+}
+
+impl Plain {
+    pub(super) fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Error> {
+        if self.group_commit() && self.prediction.load(Relaxed) > 0 && self.wait_for_turn() {
+            // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
+            return Err(Error::Below(Code::BUSY));
+        }
+        below.shm_lock(read)?;
+        self.wrote.store(false, Relaxed);
+        Ok(())
+    }
+
+    /// Waits for the turn as long as the busy handler allows; true if it was waited for and got.
+    fn wait_for_turn(&self) -> bool {
+        let turns = &self.shared.turns;
+        if turns.take(self.id) {
+            return false;
+        }
+        let began = Instant::now();
+        // The checkpointer is waited for with or without a busy handler, as SQLite's own checkpoint would be.
+        let checkpointer = self.shared.checkpointer_id.load(Relaxed);
+        while turns.holds(checkpointer) && began.elapsed() < WRITE_LOCK_MAX {
+            if turns.wait(self.id, IDLE_MAX) {
+                self.shared.waited(began);
+                return true;
+            }
+        }
+        let handler = lock(&self.busy_handler).clone();
+        let Some(handler) = handler else {
+            self.shared.leave(self.id);
+            return false;
+        };
+        while !turns.wait(self.id, Duration::ZERO) {
+            self.about_to_sleep();
+            if !handler.wait() {
+                self.shared.leave(self.id);
+                self.shared.waited(began);
+                return false;
+            }
+        }
+        self.shared.waited(began);
+        true
+    }
+
+    pub(super) fn released_read_lock(&self) {
+        if self.wrote.load(Relaxed) {
+            self.prediction.store((self.prediction.load(Relaxed) + 1).min(2), Relaxed);
+            return;
+        }
+        // Two steps down for one up: who reads and writes in turn should not queue in order to read.
+        self.prediction.store((self.prediction.load(Relaxed) - 2).max(-1), Relaxed);
+        if self.shared.turns.holds(self.id) {
+            self.shared.counts.mispredicted.fetch_add(1, Relaxed);
+            self.shared.leave(self.id);
+        }
+    }
+
+    pub(super) fn take_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
+        self.automatic.store(false, Relaxed);
+        if !self.group_commit() {
+            self.try_write_lock(below, write)?;
+            self.writing.store(true, Relaxed);
+            return Ok(());
+        }
+        self.wrote.store(true, Relaxed);
+        if self.bounced.swap(false, Relaxed) && !self.has_slept.load(Relaxed) {
+            // It was told "busy" and came back without sleeping here, and never has slept here: it must not stand in the queue while it
+            // does other things. (Once is no proof: SQLite also asks for this lock to read a WAL index that is being changed, and
+            // then tries again at once.)
+            self.sleeps.store(false, Relaxed);
+            self.shared.leave(self.id);
+        }
+        let has_turn = self.shared.turns.take(self.id);
+        // Who does not wait has no use for a queue.
+        let uses_door = has_turn
+            && self.has_slept.load(Relaxed)
+            && !self.passes_by_the_door.load(Relaxed)
+            && self.shared.outsiders.load(Relaxed) > 0;
+        if !uses_door || self.shared.door.enter() {
+            match self.try_write_lock(below, write) {
+                Ok(()) => {
+                    if has_turn {
+                        self.shared.turns.begin_writing(self.id);
+                        self.shared.door.begin_writing();
+                    }
+                    self.passes_by_the_door.store(false, Relaxed);
+                    self.writing.store(true, Relaxed);
+                    return Ok(());
+                }
+                Err(Code::BUSY) => {}
+                Err(code) => return Err(code.into()),
+            }
+        }
+        self.prediction.store(2, Relaxed);
+        self.outside_holder.store(has_turn, Relaxed);
+        if has_turn {
+            self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+        }
+        self.shared.counts.bounced.fetch_add(1, Relaxed);
+        if self.sleeps.load(Relaxed) {
+            // Takes the place; the waiting is done where SQLite sleeps.
+            self.shared.turns.wait(self.id, Duration::ZERO);
+            self.bounced.store(true, Relaxed);
+            self.about_to_sleep();
+        }
+        Err(Error::Below(Code::BUSY))
+    }
+
+    /// Takes the write lock, or waits for it, if the checkpointer of this process has it: a connection without a busy handler must not
+    /// meet that either.
+    fn try_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Code> {
+        loop {
+            let writings = self.shared.checkpointer.writings();
+            match below.shm_lock(write) {
+                Err(Code::BUSY) if self.shared.checkpointer.gave_way(writings) => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// The checkpointer's way to the write lock. The answer is never "busy", which would make SQLite go on without the lock, and a
+    /// writer begin the WAL anew meanwhile: what the WAL-reset bug needs.
+    pub(super) fn take_write_lock_for_checkpoint(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
+        let began = Instant::now();
+        while began.elapsed() < CHECKPOINTER_PATIENCE {
+            // With its turn, no writer of this process that queues is between its read lock, which would keep the WAL from beginning
+            // anew, and its write lock.
+            self.shared.turns.wait(self.id, CHECKPOINTER_PATIENCE);
+            self.shared.checkpointer.writes(true);
+            match below.shm_lock(write) {
+                Ok(()) => {
+                    self.shared.turns.begin_writing(self.id);
+                    self.writing.store(true, Relaxed);
+                    return Ok(());
+                }
+                Err(code) => {
+                    self.shared.checkpointer.writes(false);
+                    if code != Code::BUSY {
+                        self.shared.leave(self.id);
+                        return Err(code.into());
+                    }
+                }
+            }
+            std::thread::sleep(POLL);
+            self.shared.turns.renew(self.id);
+        }
+        self.shared.leave(self.id);
+        Err(Error::Below(Code::LOCKED))
+    }
+
+    /// The checkpointer holds the write lock and needs the readers to be gone for a moment. Commits that wait for their flush are
+    /// readers too, and soon gone; whoever stays longer must not stop the writers.
+    pub(super) fn wait_for_readers(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
+        let deadline = Instant::now() + READERS_PATIENCE;
+        loop {
+            match below.shm_lock(lock) {
+                Err(Code::BUSY) if Instant::now() < deadline => std::thread::sleep(POLL / 4),
+                result => return Ok(result?),
+            }
+        }
+    }
+
+    pub(super) fn released_write_lock(&self) {
+        self.writing.store(false, Relaxed);
+        if self.is_checkpointer {
+            self.shared.checkpointer.writes(false);
+        }
+        if self.group_commit() {
+            self.shared.leave(self.id);
+        }
+    }
+
+    fn about_to_sleep(&self) {
+        // During thread exit the note may be gone already; then it is an ordinary sleep.
+        let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = Weak::clone(&self.me));
+    }
+
+    /// Waits for the turn instead of sleeping; the answer says that the time is over or the turn there.
+    fn sleep(&self, at_most: Duration) {
+        self.bounced.store(false, Relaxed);
+        self.has_slept.store(true, Relaxed);
+        let deadline = Instant::now() + at_most;
+        if !self.shared.turns.wait(self.id, at_most) || !self.outside_holder.load(Relaxed) {
+            return;
+        }
+        let began = Instant::now();
+        while !self.shared.door.wait(IDLE_MAX / 2) && began.elapsed() < DOOR_PATIENCE {
+            self.shared.turns.renew(self.id);
+            if Instant::now() >= deadline {
+                return;
+            }
+        }
+        self.passes_by_the_door.store(began.elapsed() >= DOOR_PATIENCE, Relaxed);
+        // The write lock may still be with somebody who does not use the door.
+        self.outside_holder.store(false, Relaxed);
+        let main = lock(&self.main);
+        let Some(below) = main.as_deref() else { return };
+        let write_lock = |acquire| ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true };
+        while below.shm_lock(write_lock(true)) == Err(Code::BUSY) {
+            if Instant::now() >= deadline {
+                return;
+            }
+            std::thread::sleep(POLL);
+            // Keeps the turn: to wait for another process is not to be idle.
+            self.shared.turns.renew(self.id);
+        }
+        let _ = below.shm_lock(write_lock(false));
+    }
+}
+
+/// `xSleep` of the VFS: true if the sleep was spent in a queue of ours, as long as it had to be.
+pub fn sleep(microseconds: u64) -> bool {
+    let waiting = WAITING.try_with(|waiting| waiting.take().upgrade()).ok().flatten();
+    let Some(connection) = waiting else { return false };
+    connection.sleep(Duration::from_micros(microseconds));
+    true
+}

@@ -1,0 +1,158 @@
+//! What the connections of this process to one database share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::checkpointer::{CheckpointCounts, Checkpointer, Progress, RunCheckpoint};
+use super::door::Door;
+use super::extent::Extent;
+use super::flush::GroupFlush;
+use super::generation::Generation;
+use super::turns::Turns;
+use super::unsure;
+use crate::config::Options;
+use crate::error::Code;
+use crate::strategy::Below;
+use crate::sync::{Mutex, lock};
+
+/// What the connections of this process to one database share.
+pub struct Shared {
+    pub(super) turns: Turns,
+    pub(super) flush: GroupFlush,
+    pub(super) extent: Extent,
+    pub(super) generation: Generation,
+    pub(super) path: String,
+    /// Where the bytes of the WAL begin that a failed flush, now or when the database was open before, has left unsure.
+    pub(super) left: Mutex<Option<u64>>,
+    pub(super) checkpointer: Arc<Checkpointer>,
+    /// The number of the checkpointer's last connection.
+    pub(super) checkpointer_id: AtomicU64,
+    /// For how many commits more writers of other processes are taken to wait.
+    pub(super) outsiders: AtomicU64,
+    pub(super) door: Arc<Door>,
+    pub(super) counts: Counts,
+}
+
+#[derive(Default)]
+pub(super) struct Counts {
+    pub(super) turn_waits: AtomicU64,
+    pub(super) turn_wait_ns_sum: AtomicU64,
+    pub(super) turn_wait_ns_max: AtomicU64,
+    pub(super) bounced: AtomicU64,
+    pub(super) mispredicted: AtomicU64,
+}
+
+impl Shared {
+    pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Shared {
+        Shared {
+            turns: Turns::default(),
+            flush: GroupFlush::default(),
+            path: path.to_owned(),
+            left: Mutex::new(unsure::take(path)),
+            extent: Extent::default(),
+            generation: Generation::default(),
+            checkpointer: Checkpointer::new(path, run),
+            checkpointer_id: AtomicU64::new(0),
+            outsiders: AtomicU64::new(0),
+            door: Door::new(path),
+            counts: Counts::default(),
+        }
+    }
+
+    /// A checkpoint, now, by a connection of its own.
+    pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
+        self.checkpointer.run_now(options)
+    }
+
+    /// Notes what a failed flush has left unsure.
+    pub(super) fn note_failure(&self) {
+        let mut left = lock(&self.left);
+        *left = left.iter().copied().chain(self.generation.unsure_from()).min();
+    }
+
+    /// Mends what is unsure before `end_bytes`. The caller keeps all writers out.
+    pub(super) fn mend(&self, wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
+        let mut left = lock(&self.left);
+        if let Some(unsure_from) = *left {
+            unsure::write_again(wal, unsure_from, end_bytes)?;
+            *left = None;
+        }
+        Ok(())
+    }
+
+    /// Ends the turn of a connection, if it has it, and lets the next process through the door.
+    pub(super) fn leave(&self, id: u64) {
+        let had_turn = self.turns.holds(id);
+        self.turns.leave(id);
+        if had_turn {
+            self.door.leave();
+        }
+    }
+
+    pub(super) fn waited(&self, began: Instant) {
+        let waited_ns = began.elapsed().as_nanos() as u64;
+        self.counts.turn_waits.fetch_add(1, Relaxed);
+        self.counts.turn_wait_ns_sum.fetch_add(waited_ns, Relaxed);
+        self.counts.turn_wait_ns_max.fetch_max(waited_ns, Relaxed);
+    }
+
+    pub fn report(&self) -> PlainReport {
+        let flush = self.flush.counts();
+        let get = |counter: &AtomicU64| counter.load(Relaxed);
+        PlainReport {
+            commits: flush.commits,
+            flushes: flush.flushes,
+            commits_per_flush: if flush.flushes == 0 { 0.0 } else { flush.commits as f64 / flush.flushes as f64 },
+            flush_failed: self.flush.failure().is_some(),
+            turns: TurnsReport {
+                waits: get(&self.counts.turn_waits),
+                wait_ns_sum: get(&self.counts.turn_wait_ns_sum),
+                wait_ns_max: get(&self.counts.turn_wait_ns_max),
+                bounced: get(&self.counts.bounced),
+                mispredicted: get(&self.counts.mispredicted),
+            },
+            wal_extensions: self.extent.extensions(),
+            checkpoints: self.checkpointer.counts(),
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(unsure_from) = *lock(&self.left) {
+            unsure::leave(&self.path, unsure_from);
+        }
+        self.checkpointer.stop();
+        self.door.stop();
+    }
+}
+
+/// `plain` in `PRAGMA oneflush_stats`, for all connections of this process to the database.
+#[derive(Serialize)]
+pub struct PlainReport {
+    /// Commits that asked for durability.
+    commits: u64,
+    /// Flushes of the WAL, those before checkpoints included.
+    flushes: u64,
+    commits_per_flush: f64,
+    flush_failed: bool,
+    turns: TurnsReport,
+    /// How often the WAL was extended by a chunk of zeros.
+    wal_extensions: u64,
+    checkpoints: CheckpointCounts,
+}
+
+#[derive(Serialize)]
+struct TurnsReport {
+    /// How often a connection waited for its turn, and how long.
+    waits: u64,
+    wait_ns_sum: u64,
+    wait_ns_max: u64,
+    /// Writers that found the write lock taken and had not queued for it.
+    bounced: u64,
+    /// Turns taken for a transaction that did not write.
+    mispredicted: u64,
+}
