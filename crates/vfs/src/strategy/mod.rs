@@ -150,6 +150,11 @@ impl ShmLock {
     /// Slot that a checkpointer holds (`WAL_CKPT_LOCK`).
     pub const CHECKPOINT: u8 = 1;
 
+    /// The call that takes, or releases, the write lock.
+    pub const fn of_writer(acquire: bool) -> ShmLock {
+        ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true }
+    }
+
     /// True if the call takes or releases `slot`.
     pub fn covers(&self, slot: u8) -> bool {
         (self.first..self.first.saturating_add(self.count)).contains(&slot)

@@ -232,8 +232,7 @@ impl Plain {
         self.outside_holder.store(false, Relaxed);
         let main = lock(&self.main);
         let Some(below) = main.as_deref() else { return };
-        let write_lock = |acquire| ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true };
-        while below.shm_lock(write_lock(true)) == Err(Code::BUSY) {
+        while below.shm_lock(ShmLock::of_writer(true)) == Err(Code::BUSY) {
             if Instant::now() >= deadline {
                 return;
             }
@@ -241,7 +240,7 @@ impl Plain {
             // Keeps the turn: to wait for another process is not to be idle.
             self.shared.turns.renew(self.id);
         }
-        let _ = below.shm_lock(write_lock(false));
+        let _ = below.shm_lock(ShmLock::of_writer(false));
     }
 }
 

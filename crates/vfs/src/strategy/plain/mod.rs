@@ -220,17 +220,22 @@ impl Plain {
     /// Before the sync of a checkpoint, whose connection need not have the write lock.
     fn mend_for_checkpoint(&self, wal: &dyn Below) -> Result<(), Error> {
         let main = lock(&self.main);
-        let write_lock = |acquire| ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true };
         let takes_lock = self.shares_index.load(Relaxed) && !self.writing.load(Relaxed);
         let below = main.as_deref().filter(|_| takes_lock);
         if let Some(below) = below {
-            below.shm_lock(write_lock(true))?;
+            below.shm_lock(ShmLock::of_writer(true))?;
         }
         let result = wal.size_bytes().and_then(|end_bytes| self.shared.mend(wal, end_bytes));
         if let Some(below) = below {
-            below.shm_lock(write_lock(false))?;
+            below.shm_lock(ShmLock::of_writer(false))?;
         }
         Ok(result?)
+    }
+
+    fn request_checkpoint(&self) -> bool {
+        self.options.checkpoints_in_background
+            && !self.is_checkpointer
+            && self.shared.checkpointer.request(&self.options)
     }
 
     fn advance(&self, from: Closing, to: Closing) {
@@ -473,13 +478,5 @@ impl Strategy for Plain {
 
     fn device_characteristics(&self, below: &dyn Below, _: Role) -> DeviceCharacteristics {
         below.device_characteristics()
-    }
-}
-
-impl Plain {
-    fn request_checkpoint(&self) -> bool {
-        self.options.checkpoints_in_background
-            && !self.is_checkpointer
-            && self.shared.checkpointer.request(&self.options)
     }
 }
