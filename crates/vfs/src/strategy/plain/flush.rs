@@ -3,6 +3,10 @@
 //! A commit takes a number when its frames are written; a flush that begins after that covers it. One of those who wait leads:
 //! it flushes for all numbers given out so far, and who came during its flush waits for the next.
 //!
+//! Two writers would miss each other so: each comes back while the other flushes. As long as commits have company, a leader that has
+//! none waits for it, for less time than a flush takes; when that was in vain a few times, no more (PostgreSQL's `commit_delay`, but
+//! measured instead of set).
+//!
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. `covered` only grows, and number `n` is covered only after a flush that began when `n` had been given out succeeded.
@@ -10,8 +14,16 @@
 //! 3. After a failed flush nothing is covered any more (poisoned): who waits and who comes later gets the error, and no flush
 //!    is tried again (pitfall 5: a second fsync may say yes though the pages are lost).
 
+use std::time::Duration;
+
 use crate::error::Code;
-use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::sync::{Condvar, Mutex, lock, pause, wait};
+
+/// How long a leader waits for company.
+const LINGER: Duration = Duration::from_micros(150);
+
+/// How often it does so in vain before commits are taken to be alone.
+const COMPANY_MAX: u8 = 8;
 
 /// The position of a commit in the order of commits of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +41,8 @@ struct State {
     covered: u64,
     flushing: bool,
     failed: Option<Code>,
+    /// Above 0: somebody else commits too.
+    company: u8,
     counts: FlushCounts,
 }
 
@@ -55,8 +69,19 @@ impl GroupFlush {
         CommitNo(state.given)
     }
 
-    /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it.
-    pub fn wait_for(&self, commit: CommitNo, flush: impl Fn() -> Result<(), Code>) -> Result<(), Code> {
+    /// True if commits have lately been able to share flushes.
+    pub fn expects_company(&self) -> bool {
+        lock(&self.state).company > 0
+    }
+
+    /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it. Whoever keeps others from
+    /// committing meanwhile must not linger.
+    pub fn wait_for(
+        &self,
+        commit: CommitNo,
+        mut lingers: bool,
+        flush: impl Fn() -> Result<(), Code>,
+    ) -> Result<(), Code> {
         let mut state = lock(&self.state);
         loop {
             if state.covered >= commit.0 {
@@ -69,13 +94,25 @@ impl GroupFlush {
                 state = wait(&self.ended, state);
                 continue;
             }
+            if lingers && state.company > 0 && state.pending() < 2 {
+                state = pause(&self.state, &self.ended, state, LINGER);
+                lingers = false;
+                if state.pending() < 2 {
+                    state.company -= 1;
+                }
+                continue;
+            }
             state.flushing = true;
             let upto = state.given;
+            let shared = state.pending() > 1;
             drop(state);
             let result = flush();
             state = lock(&self.state);
             state.flushing = false;
             state.counts.flushes += 1;
+            if shared || state.given > upto {
+                state.company = COMPANY_MAX;
+            }
             match result {
                 Ok(()) => state.covered = state.covered.max(upto),
                 Err(code) => state.failed = Some(code),
@@ -94,6 +131,13 @@ impl GroupFlush {
     }
 }
 
+impl State {
+    /// How many wait for a flush.
+    fn pending(&self) -> u64 {
+        self.given - self.covered
+    }
+}
+
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
@@ -108,11 +152,11 @@ mod tests {
             Ok(())
         };
         let (first, second) = (group.register(), group.register());
-        group.wait_for(first, flush).unwrap();
-        group.wait_for(second, flush).unwrap();
+        group.wait_for(first, true, flush).unwrap();
+        group.wait_for(second, true, flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 1);
         let third = group.register();
-        group.wait_for(third, flush).unwrap();
+        group.wait_for(third, true, flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 2);
     }
 
@@ -128,10 +172,26 @@ mod tests {
             }
             Ok(())
         };
-        group.wait_for(first, flush).unwrap();
+        group.wait_for(first, true, flush).unwrap();
         let late = lock(&late).take().unwrap();
-        group.wait_for(late, flush).unwrap();
+        group.wait_for(late, true, flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 2);
+    }
+
+    #[test]
+    fn company_is_expected_after_a_shared_flush_until_it_has_not_come_a_few_times() {
+        let group = GroupFlush::default();
+        assert!(!group.expects_company());
+        let (first, second) = (group.register(), group.register());
+        group.wait_for(first, true, || Ok(())).unwrap();
+        group.wait_for(second, true, || Ok(())).unwrap();
+        for _ in 0..COMPANY_MAX {
+            assert!(group.expects_company());
+            let alone = group.register();
+            group.wait_for(alone, true, || Ok(())).unwrap();
+        }
+        assert!(!group.expects_company());
+        assert_eq!(group.counts().flushes, 1 + u64::from(COMPANY_MAX));
     }
 
     #[test]
@@ -139,11 +199,11 @@ mod tests {
         let group = GroupFlush::default();
         let (first, second) = (group.register(), group.register());
         let code = Code(1034);
-        assert_eq!(group.wait_for(first, || Err(code)), Err(code));
+        assert_eq!(group.wait_for(first, true, || Err(code)), Err(code));
         let never = || panic!("a flush after a failed one");
-        assert_eq!(group.wait_for(second, never), Err(code));
+        assert_eq!(group.wait_for(second, true, never), Err(code));
         let third = group.register();
-        assert_eq!(group.wait_for(third, never), Err(code));
+        assert_eq!(group.wait_for(third, true, never), Err(code));
         assert_eq!(group.failure(), Some(code));
     }
 }
@@ -196,7 +256,7 @@ mod model {
                         let mine = disk.written.fetch_add(1, SeqCst) + 1;
                         let number = early.unwrap_or_else(|| group.register());
                         drop(held);
-                        if group.wait_for(number, || disk.flush()).is_ok() {
+                        if group.wait_for(number, true, || disk.flush()).is_ok() {
                             assert!(disk.durable.load(SeqCst) >= mine, "acknowledged and not durable");
                         }
                     }

@@ -7,7 +7,7 @@
 //! 3. SQLite publishes the frames in the WAL index and releases the write lock
 //! 4. `SQLITE_FCNTL_COMMIT_PHASETWO`, acknowledgement
 //!
-//! Behind which another writer of this process waits ([`turns`]), group commit:
+//! Behind which another writer waits ([`turns`]), or lately came in time to share its flush ([`flush`]), group commit:
 //!
 //! 1. as above
 //! 2. the sync is put off: the commit only takes a number ([`flush`])            nothing, or by luck the whole commit
@@ -174,10 +174,20 @@ impl Plain {
 
     /// A sync of the WAL, shared with whoever else wants one.
     fn flush(&self, wal: &dyn Below, number: CommitNo, request: SyncRequest) -> Result<(), Error> {
+        self.flush_lingering(wal, number, request, false)
+    }
+
+    fn flush_lingering(
+        &self,
+        wal: &dyn Below,
+        number: CommitNo,
+        request: SyncRequest,
+        lingers: bool,
+    ) -> Result<(), Error> {
         self.unsynced_frames.store(false, Relaxed);
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint_wal_unsynced.store(false, Relaxed);
-        Ok(self.shared.flush.wait_for(number, || {
+        Ok(self.shared.flush.wait_for(number, lingers, || {
             let writes = self.shared.generation.begin_flush();
             wal.sync(request).inspect_err(|_| self.shared.note_failure())?;
             self.directory_synced.store(true, Relaxed);
@@ -201,20 +211,20 @@ impl Plain {
         }
         let number = self.shared.flush.register();
         // Invariant 1: a WAL that comes here has been linked to this connection.
-        if self.writing.load(Relaxed) && self.group_commit() && self.somebody_waits() {
+        if self.writing.load(Relaxed) && self.group_commit() && self.is_in_company() {
             *lock(&self.put_off) = Some((number, request));
             return Ok(());
         }
         self.flush(wal, number, request)
     }
 
-    /// True if another writer of this process waits, or one of another process is likely to.
-    fn somebody_waits(&self) -> bool {
+    /// True if another writer waits, or is likely to in a moment.
+    fn is_in_company(&self) -> bool {
         let outsiders = self.shared.outsiders.load(Relaxed);
         if outsiders > 0 {
             self.shared.outsiders.store(outsiders - 1, Relaxed);
         }
-        outsiders > 0 || self.shared.turns.wanted()
+        outsiders > 0 || self.shared.turns.wanted() || self.shared.flush.expects_company()
     }
 
     /// Before the sync of a checkpoint, whose connection need not have the write lock.
@@ -321,7 +331,7 @@ impl Strategy for Plain {
         let wal = lock(&self.wal);
         let Some(wal) = wal.as_deref() else { return Ok(()) };
         if let Some((number, request)) = put_off {
-            return self.flush(wal, number, request);
+            return self.flush_lingering(wal, number, request, true);
         }
         if self.promises_full() && self.unsynced_frames.load(Relaxed) {
             return self.flush(wal, self.shared.flush.register(), SyncRequest::ALL);
