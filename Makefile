@@ -50,11 +50,13 @@ compat: build
 	compat/run
 
 suite-subset:
-	ONEFLUSH_STRATEGY=stock suite/run --subset
+	suite/run --subset --strategy stock
+	suite/run --subset --strategy plain
 
-## sqlite-suite: the whole of SQLite's own test suite on our VFS
+## sqlite-suite: the whole of SQLite's own test suite on our VFS, with each strategy
 sqlite-suite:
-	ONEFLUSH_STRATEGY=stock suite/run --all
+	suite/run --all --strategy stock
+	suite/run --all --strategy plain
 
 ## bench: the comparison that docs/results/ keeps
 bench: build

@@ -235,9 +235,15 @@ impl<B: Below> File<B> {
         self.role == Role::Db && self.strategy().call(|strategy| strategy.keeps_wal())
     }
 
-    /// SQLite asked whether the WAL is to be kept, and the answer was yes.
-    pub fn wal_is_kept(&self) {
-        self.strategy().call(|strategy| strategy.wal_is_kept());
+    /// `SQLITE_FCNTL_HAS_MOVED`.
+    pub fn asked_whether_moved(&self) {
+        self.note_use();
+        self.strategy().call(|strategy| strategy.asked_whether_moved());
+    }
+
+    /// SQLite asked whether the WAL is to be kept, and the answer would be yes; false changes it to no.
+    pub fn wal_is_kept(&self) -> bool {
+        self.strategy().call(|strategy| strategy.wal_is_kept())
     }
 
     /// Leaves the note by which side files find their connection.

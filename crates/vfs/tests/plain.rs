@@ -94,6 +94,32 @@ fn the_wal_is_extended_ahead_and_kept_over_a_close_and_the_database_file_is_comp
     assert_eq!(count(&db), 11);
 }
 
+/// A kept WAL was opened again as soon as WAL mode had been left: the mode came back, and `VACUUM` with a new page size, which is
+/// for rollback modes only, destroyed the database.
+#[test]
+fn leaving_wal_mode_deletes_the_wal_and_a_new_page_size_can_follow() {
+    for exclusive in [false, true] {
+        let (_dir, path) = scratch();
+        let wal = side(&path, "-wal");
+        let db = open(&path);
+        if exclusive {
+            db.execute_batch("PRAGMA locking_mode=exclusive").unwrap();
+        }
+        db.execute_batch("CREATE TABLE t(v)").unwrap();
+        insert(&db, 500);
+        let mode: String = db.query_row("PRAGMA journal_mode=delete", [], |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), wal.exists()), ("delete", false));
+        db.execute_batch("PRAGMA page_size=512; VACUUM").unwrap();
+        assert_eq!((std::fs::read(&path).unwrap()[16..20].to_vec(), wal.exists()), (vec![2, 0, 1, 1], false));
+        db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
+        insert(&db, 1);
+        assert_eq!((integrity(&db).as_str(), count(&db)), ("ok", 501));
+        drop(db);
+        assert!(wal.exists(), "a close keeps it");
+        assert_eq!(count(&open_stock(&path)), 501);
+    }
+}
+
 #[test]
 fn stock_sqlite_reads_and_writes_a_wal_that_was_extended_ahead() {
     let (_dir, path) = scratch();
@@ -287,6 +313,20 @@ fn a_checkpoint_that_is_asked_for_right_after_a_commit_is_run_as_asked() {
     assert_eq!(size(&side(&path, "-wal")), 0);
     insert(&db, 1);
     assert_eq!(count(&db), 5);
+}
+
+/// SQLite tells only the main database of a PRAGMA, and the attached one took the checkpoint for its automatic one.
+#[test]
+fn a_checkpoint_that_is_asked_for_covers_attached_databases_right_after_their_commit() {
+    let (dir, path) = scratch();
+    let attached = dir.path().join("b.db");
+    let db = open(&path);
+    db.execute("ATTACH ? AS b", [attached.display().to_string()]).unwrap();
+    db.execute_batch("PRAGMA b.journal_mode=wal; CREATE TABLE t(v); CREATE TABLE b.t(v)").unwrap();
+    let empty = size(&attached);
+    db.execute_batch("INSERT INTO b.t VALUES (randomblob(100000))").unwrap();
+    db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(())).unwrap();
+    assert!(size(&attached) > empty + 100_000);
 }
 
 #[test]

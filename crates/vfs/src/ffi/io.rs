@@ -185,7 +185,7 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
             return result;
         }
         if op == sqlite::SQLITE_FCNTL_HAS_MOVED {
-            state.file.note_use();
+            state.file.asked_whether_moved();
         }
         if op == sqlite::SQLITE_FCNTL_PRAGMA {
             state.file.asked_by_pragma();
@@ -197,7 +197,9 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
         // "This op code queries or sets the persistent WAL setting … a negative value queries". Only the query is told to the
         // strategy: SQLite makes it at the end of a close.
         // SAFETY: the argument is an `int*`.
-        let asks_for_wal = op == sqlite::SQLITE_FCNTL_PERSIST_WAL && unsafe { *argument.cast::<c_int>() } < 0;
+        let persist_wal =
+            |op| (op == sqlite::SQLITE_FCNTL_PERSIST_WAL).then(|| unsafe { &mut *argument.cast::<c_int>() });
+        let asks_for_wal = persist_wal(op).is_some_and(|answer| *answer < 0);
         // "SQLITE_NOTFOUND" for an operation that the VFS below does not know is its answer as any other.
         let result = check(state.file.below().file_control(op, argument));
         match op {
@@ -205,9 +207,11 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
                 // SAFETY: "an array of two (void *) values", the handler and its argument, valid as long as the file is open.
                 state.file.busy_handler(unsafe { busy::Handler::new(argument.cast()) });
             }
-            // SAFETY: as above; the VFS below has answered there.
-            sqlite::SQLITE_FCNTL_PERSIST_WAL if asks_for_wal && unsafe { *argument.cast::<c_int>() } == 1 => {
-                state.file.wal_is_kept();
+            sqlite::SQLITE_FCNTL_PERSIST_WAL if asks_for_wal => {
+                // The VFS below has answered there.
+                if let Some(answer) = persist_wal(op).filter(|answer| **answer == 1) {
+                    *answer = c_int::from(state.file.wal_is_kept());
+                }
             }
             sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true)?,
             sqlite::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false)?,

@@ -59,8 +59,10 @@ pub trait Strategy: Send + Sync {
     fn closing_wal(&self);
     /// True if the WAL is to outlive the last close (`SQLITE_FCNTL_PERSIST_WAL`).
     fn keeps_wal(&self) -> bool;
-    /// SQLite asked whether the WAL is to be kept, and the answer was yes.
-    fn wal_is_kept(&self);
+    /// SQLite asked whether the main database file has been moved (`SQLITE_FCNTL_HAS_MOVED`).
+    fn asked_whether_moved(&self);
+    /// SQLite asked whether the WAL is to be kept, and the answer would be yes; false changes it to no.
+    fn wal_is_kept(&self) -> bool;
     /// A PRAGMA is being prepared: what comes next may be asked for by the user.
     fn asked_by_pragma(&self);
     /// `SQLITE_FCNTL_BUSYHANDLER`.

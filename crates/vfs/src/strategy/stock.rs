@@ -69,7 +69,11 @@ impl Strategy for Stock {
         false
     }
 
-    fn wal_is_kept(&self) {}
+    fn asked_whether_moved(&self) {}
+
+    fn wal_is_kept(&self) -> bool {
+        true
+    }
 
     fn asked_by_pragma(&self) {}
 

@@ -41,7 +41,8 @@ pub use checkpointer::{Progress, RunCheckpoint};
 pub use locking::sleep;
 pub use shared::{PlainReport, Shared};
 
-use std::sync::atomic::{AtomicBool, AtomicI8, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use self::flush::CommitNo;
@@ -59,6 +60,16 @@ pub const EMPTY_WAL: &[u8; 32] = b"Oneflush: empty WAL, kept; fine.";
 /// Where the first frame of a WAL begins ("WAL file format"). The header before it stays: a reader that may not write the WAL index
 /// wants to see one.
 pub const FIRST_FRAME: u64 = 32;
+
+thread_local! {
+    /// How many PRAGMAs this thread has prepared. `PRAGMA wal_checkpoint` is for all attached databases and SQLite tells only the main
+    /// one of it, so each database looks here whether there was one since its commit.
+    static PRAGMAS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn pragmas() -> u64 {
+    PRAGMAS.try_with(Cell::get).unwrap_or(0)
+}
 
 /// One connection. SQLite uses it from one thread at a time; the atomics only satisfy the compiler, so all are relaxed.
 pub struct Plain {
@@ -92,6 +103,8 @@ pub struct Plain {
     sleeps: AtomicBool,
     /// The last call was the commit's end: a checkpoint that begins now is SQLite's automatic one.
     just_committed: AtomicBool,
+    /// [`pragmas`] at that time.
+    pragmas_before: AtomicU64,
     /// SQLite's automatic checkpoint is running, and it has not taken the write lock, as one that was asked for would.
     automatic: AtomicBool,
     /// Frames were written since the last sync of this connection.
@@ -114,6 +127,10 @@ pub struct Plain {
 enum Closing {
     #[default]
     No,
+    /// SQLite asked whether the database file has been moved, as it does right before it closes the WAL of a connection that is closed.
+    Announced,
+    /// The database is locked exclusively, and no close was announced: what comes is the end of WAL mode, if it is about the WAL.
+    Leaving,
     /// The database is locked exclusively.
     Exclusive,
     /// A checkpoint has written its pages.
@@ -149,6 +166,7 @@ impl Plain {
             bounced: AtomicBool::new(false),
             sleeps: AtomicBool::new(true),
             just_committed: AtomicBool::new(false),
+            pragmas_before: AtomicU64::new(0),
             automatic: AtomicBool::new(false),
             unsynced_frames: AtomicBool::new(false),
             header_unsynced: AtomicBool::new(false),
@@ -250,7 +268,11 @@ impl Plain {
 
     fn advance(&self, from: Closing, to: Closing) {
         let mut closing = lock(&self.closing);
-        *closing = if *closing == from { to } else { Closing::No };
+        *closing = match *closing {
+            now if now == from => to,
+            Closing::Leaving => Closing::Leaving,
+            _ => Closing::No,
+        };
     }
 }
 
@@ -299,12 +321,23 @@ impl Strategy for Plain {
         self.options.keep_wal
     }
 
-    fn wal_is_kept(&self) {
+    fn asked_whether_moved(&self) {
+        *lock(&self.closing) = Closing::Announced;
+    }
+
+    fn wal_is_kept(&self) -> bool {
+        // A WAL that is still there would be opened again at once while SQLite takes the database to be in a rollback mode, and a
+        // new page size would then destroy it. (SQLite alone does that with SQLITE_FCNTL_PERSIST_WAL.)
+        if *lock(&self.closing) == Closing::Leaving {
+            return false;
+        }
         self.advance(Closing::Complete, Closing::Kept);
+        true
     }
 
     fn asked_by_pragma(&self) {
-        self.just_committed.store(false, Relaxed);
+        // During thread exit the count may be gone; then there is no checkpoint to come either.
+        let _ = PRAGMAS.try_with(|pragmas| pragmas.set(pragmas.get() + 1));
     }
 
     fn busy_handler(&self, handler: Arc<dyn BusyHandler>) {
@@ -327,6 +360,7 @@ impl Strategy for Plain {
 
     fn commit_phase_two(&self) -> Result<(), Error> {
         self.just_committed.store(true, Relaxed);
+        self.pragmas_before.store(pragmas(), Relaxed);
         let put_off = lock(&self.put_off).take();
         let wal = lock(&self.wal);
         let Some(wal) = wal.as_deref() else { return Ok(()) };
@@ -417,7 +451,8 @@ impl Strategy for Plain {
         let result = below.lock(level);
         self.shared.checkpointer.go_on();
         result?;
-        *lock(&self.closing) = Closing::Exclusive;
+        let mut closing = lock(&self.closing);
+        *closing = if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
         Ok(())
     }
 
@@ -428,7 +463,8 @@ impl Strategy for Plain {
 
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
         self.shares_index.store(true, Relaxed);
-        let just_committed = lock.acquire && self.just_committed.swap(false, Relaxed);
+        let just_committed =
+            lock.acquire && self.just_committed.swap(false, Relaxed) && self.pragmas_before.load(Relaxed) == pragmas();
         match (lock.exclusive, lock.acquire) {
             (false, true) if lock.first >= ShmLock::READ => self.take_read_lock(below, lock),
             (false, false) if lock.first >= ShmLock::READ => {
