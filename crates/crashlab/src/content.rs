@@ -12,6 +12,8 @@ use crate::mix::{mix_bytes, mix2};
 /// The unit of sharing; has nothing to do with the sectors of the fault model.
 const PAGE_BYTES: usize = 4096;
 
+static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
+
 struct Page {
     bytes: [u8; PAGE_BYTES],
     /// 0: not known yet.
@@ -30,7 +32,7 @@ impl Page {
         if known != 0 {
             return known;
         }
-        let hash = if self.bytes.iter().all(|byte| *byte == 0) { 0 } else { mix_bytes(&self.bytes) | 1 };
+        let hash = if self.bytes == ZEROS { 0 } else { mix_bytes(&self.bytes) | 1 };
         self.hash.store(hash, Relaxed);
         hash
     }
@@ -84,7 +86,7 @@ impl Content {
         for (at, within, len) in pieces(offset, data.len()) {
             let slot = &mut self.pages[(offset as usize + at) / PAGE_BYTES];
             let source = &data[at..at + len];
-            if slot.is_none() && source.iter().all(|byte| *byte == 0) {
+            if slot.is_none() && *source == ZEROS[..len] {
                 continue;
             }
             let page = slot.get_or_insert_with(|| Arc::new(Page { bytes: [0; PAGE_BYTES], hash: AtomicU64::new(0) }));

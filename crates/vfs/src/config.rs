@@ -2,7 +2,7 @@
 //!
 //! | URI parameter | environment variable | values | default |
 //! |---|---|---|---|
-//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain` | `auto` |
+//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain`, `eager` | `auto` |
 //! | `durability` | `ONEFLUSH_DURABILITY` | `pragma`, `full` | `pragma` |
 //! | `group_commit` | `ONEFLUSH_GROUP_COMMIT` | `on`, `off` | `on` |
 //! | `log_size` | `ONEFLUSH_LOG_SIZE` | bytes, 1 MiB to 1 TiB | 64 MiB |
@@ -24,18 +24,21 @@ pub enum StrategyKind {
     Stock,
     /// SQLite's own files, written with fewer flushes (WAL; in the rollback modes it changes nothing).
     Plain,
+    /// A commit is one aligned write to a log beside the database (WAL; in the rollback modes it changes nothing).
+    Eager,
 }
 
 /// The words that choose a strategy, for messages.
-const STRATEGIES: &str = "auto, stock, plain";
+const STRATEGIES: &str = "auto, stock, plain, eager";
 
 impl StrategyKind {
-    pub const ALL: [StrategyKind; 2] = [StrategyKind::Stock, StrategyKind::Plain];
+    pub const ALL: [StrategyKind; 3] = [StrategyKind::Stock, StrategyKind::Plain, StrategyKind::Eager];
 
     pub fn name(self) -> &'static str {
         match self {
             StrategyKind::Stock => "stock",
             StrategyKind::Plain => "plain",
+            StrategyKind::Eager => "eager",
         }
     }
 }
@@ -107,6 +110,15 @@ pub enum OptionError {
          use durability=pragma and PRAGMA synchronous=FULL or EXTRA"
     )]
     DurabilityNotPromised { strategy: StrategyKind },
+    #[error(
+        "strategy {asked} was asked for, but this process has the database open with strategy {in_use}; use that, or close it first"
+    )]
+    OtherStrategy { asked: StrategyKind, in_use: StrategyKind },
+    #[error(
+        "strategy {asked} was asked for, but the database is, or was, in use with strategy eager, and its log cannot be copied into it: {why}; \
+         use strategy=eager, or close it there"
+    )]
+    Guarded { asked: StrategyKind, why: String },
 }
 
 impl OptionError {
@@ -219,7 +231,7 @@ impl Options {
             (StrategyKind::Stock, Durability::Full) => {
                 Err(OptionError::DurabilityNotPromised { strategy: self.strategy })
             }
-            (StrategyKind::Stock, Durability::Pragma) | (StrategyKind::Plain, _) => Ok(self),
+            (StrategyKind::Stock, Durability::Pragma) | (StrategyKind::Plain | StrategyKind::Eager, _) => Ok(self),
         }
     }
 }
@@ -259,7 +271,7 @@ mod tests {
     #[test]
     fn an_unknown_value_is_named_with_its_parameter_and_what_is_allowed() {
         for (name, value, allowed) in [
-            ("strategy", "eager", "auto, stock, plain"),
+            ("strategy", "waldio", "auto, stock, plain, eager"),
             ("prealloc", "1M", "1 GiB"),
             ("prealloc", "1073741825", "1 GiB"),
             ("keep_wal", "yes", "on, off"),

@@ -19,10 +19,10 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
-use crate::config::Options;
+use crate::config::{Options, StrategyKind};
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, Tally};
-use crate::strategy::{self, Chosen, PlainShared, RunCheckpoint, StrategyReport};
+use crate::strategy::{self, Chosen, EagerLog, PlainShared, RunCheckpoint, SideFiles};
 use crate::sync::{Mutex, MutexGuard, lock};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
@@ -41,8 +41,10 @@ pub struct Database {
     /// Counters of closed connections, and of side files that no connection could be found for.
     closed: Tally,
     measured: Mutex<Measured>,
-    plain: OnceLock<Arc<PlainShared>>,
+    /// What its connections with one of the strategies for WAL mode share, and which that is.
+    wal: OnceLock<(StrategyKind, Arc<PlainShared>)>,
     run_checkpoint: Arc<dyn RunCheckpoint>,
+    side_files: Arc<dyn SideFiles>,
     /// The process that opened it: a child has to begin anew.
     process: u32,
     /// Device and inode: another file that has taken the place of this one is another database. None where the VFS below has files of
@@ -68,14 +70,26 @@ impl Database {
         lock(&DATABASES).get(path).and_then(Weak::upgrade)
     }
 
-    /// What the connections with strategy `plain` share.
-    pub(crate) fn plain(&self) -> Arc<PlainShared> {
-        let shared =
-            self.plain.get_or_init(|| Arc::new(PlainShared::new(&self.path, Arc::clone(&self.run_checkpoint))));
+    /// What the connections with this strategy, or the one that the first of them had, share.
+    pub(crate) fn wal(&self, strategy: StrategyKind) -> Arc<PlainShared> {
+        let (_, shared) = self.wal.get_or_init(|| {
+            let log =
+                (strategy == StrategyKind::Eager).then(|| EagerLog::new(&self.path, Arc::clone(&self.side_files)));
+            (strategy, Arc::new(PlainShared::new(&self.path, Arc::clone(&self.run_checkpoint), log)))
+        });
         Arc::clone(shared)
     }
 
-    fn find_or_create(path: &str, run_checkpoint: &Arc<dyn RunCheckpoint>) -> Arc<Database> {
+    /// The strategy for WAL mode that connections of this process have the database open with, if there are such.
+    pub(crate) fn strategy_in_use(&self) -> Option<StrategyKind> {
+        self.wal.get().map(|&(strategy, _)| strategy)
+    }
+
+    fn find_or_create(
+        path: &str,
+        run_checkpoint: &Arc<dyn RunCheckpoint>,
+        side_files: &Arc<dyn SideFiles>,
+    ) -> Arc<Database> {
         let process = std::process::id();
         let file_id = std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
         let is_same = |found: &Arc<Database>| found.process == process && found.file_id == file_id;
@@ -88,8 +102,9 @@ impl Database {
             connections: Mutex::default(),
             closed: Tally::default(),
             measured: Mutex::default(),
-            plain: OnceLock::new(),
+            wal: OnceLock::new(),
             run_checkpoint: Arc::clone(run_checkpoint),
+            side_files: Arc::clone(side_files),
             process,
             file_id,
         });
@@ -131,15 +146,16 @@ pub(crate) struct Opening<'a> {
     pub name_address: usize,
     pub options: Options,
     pub run_checkpoint: &'a Arc<dyn RunCheckpoint>,
+    pub side_files: &'a Arc<dyn SideFiles>,
     /// It is the checkpointer that opens it.
     pub is_checkpointer: bool,
 }
 
 impl Connection {
     pub(crate) fn open(opening: Opening<'_>) -> Arc<Connection> {
-        let Opening { path, name_address, options, run_checkpoint, is_checkpointer } = opening;
+        let Opening { path, name_address, options, run_checkpoint, side_files, is_checkpointer } = opening;
         let id = NEXT_ID.fetch_add(1, Relaxed);
-        let database = Database::find_or_create(path, run_checkpoint);
+        let database = Database::find_or_create(path, run_checkpoint, side_files);
         let connection = Arc::new(Connection {
             id,
             strategy: strategy::build(id, &options, &database, is_checkpointer),
@@ -227,7 +243,7 @@ impl Connection {
 
     /// `PRAGMA oneflush_checkpoint`: a checkpoint by a connection of its own, as the background checkpointer runs it.
     pub(crate) fn checkpoint_now(&self) -> Result<String, String> {
-        let progress = self.database.plain().checkpoint_now(&self.options)?;
+        let progress = self.database.wal(self.options.strategy).checkpoint_now(&self.options)?;
         serde_json::to_string(&progress).map_err(|error| error.to_string())
     }
 
@@ -245,7 +261,7 @@ impl Connection {
             (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
         let strategy_report = match &self.strategy {
             Chosen::Stock(_) => None,
-            Chosen::Plain(plain) => Some(StrategyReport::Plain(plain.shared().report())),
+            Chosen::Plain(plain) => Some(plain.shared().report()),
         };
         Report::new(&self.database.path, strategy, durability, live.len(), &sum, &measured, strategy_report).to_json()
     }
@@ -269,7 +285,8 @@ fn stem(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::Progress;
+    use crate::error::Code;
+    use crate::strategy::{LogFile, Progress};
 
     struct NoCheckpoints;
 
@@ -281,17 +298,49 @@ mod tests {
         fn warn(&self, _: &str) {}
     }
 
+    struct NoLogs;
+
+    impl SideFiles for NoLogs {
+        fn open_log(&self, _: &str) -> Result<Option<LogFile>, Code> {
+            Ok(None)
+        }
+
+        fn create_log(&self, _: &str) -> Result<LogFile, Code> {
+            Err(Code::CANTOPEN)
+        }
+
+        fn delete(&self, _: &str, _: bool) -> Result<(), Code> {
+            Ok(())
+        }
+
+        fn exists(&self, _: &str) -> Result<bool, Code> {
+            Ok(false)
+        }
+
+        fn fold_wal(&self, _: &str) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn recover(&self, _: &str) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn warn(&self, _: &str) {}
+    }
+
     fn open(path: &str) -> Arc<Connection> {
         open_at(path, 0)
     }
 
     fn open_at(path: &str, name_address: usize) -> Arc<Connection> {
         let run_checkpoint: Arc<dyn RunCheckpoint> = Arc::new(NoCheckpoints);
+        let side_files: Arc<dyn SideFiles> = Arc::new(NoLogs);
         Connection::open(Opening {
             path,
             name_address,
             options: Options::default(),
             run_checkpoint: &run_checkpoint,
+            side_files: &side_files,
             is_checkpointer: false,
         })
     }

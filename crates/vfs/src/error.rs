@@ -13,6 +13,12 @@ pub struct Code(pub c_int);
 impl Code {
     pub const BUSY: Code = Code(sqlite::SQLITE_BUSY);
     pub const LOCKED: Code = Code(sqlite::SQLITE_LOCKED);
+    pub const SHORT_READ: Code = Code(sqlite::SQLITE_IOERR_SHORT_READ);
+    pub const IOERR_FSYNC: Code = Code(sqlite::SQLITE_IOERR_FSYNC);
+    pub const FULL: Code = Code(sqlite::SQLITE_FULL);
+    pub const READONLY: Code = Code(sqlite::SQLITE_READONLY);
+    pub const CORRUPT: Code = Code(sqlite::SQLITE_CORRUPT);
+    pub const CANTOPEN: Code = Code(sqlite::SQLITE_CANTOPEN);
 }
 
 /// What can go wrong in a call of the VFS. In two registers, because every call returns one or none: the rare ones are boxed.

@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock};
 
+use crate::config::StrategyKind;
 use crate::connection::{Connection, Database};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
 use crate::strategy::{Below, BusyHandler, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest};
@@ -50,6 +51,33 @@ impl Owner {
         match self {
             Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.keeps_wal()),
             Owner::Database(_) | Owner::Nobody => false,
+        }
+    }
+
+    /// The file that stands for a WAL of this owner. Where another stands for it, a WAL that belongs to no connection for sure is refused:
+    /// nobody would log it.
+    pub fn wal_path(&self) -> Result<Option<String>, Error> {
+        match self {
+            Owner::Connection(connection) => Ok(connection.strategy().call(|strategy| strategy.wal_path())),
+            Owner::Database(database) if database.strategy_in_use() == Some(StrategyKind::Eager) => {
+                Err(Error::Below(Code::CANTOPEN))
+            }
+            Owner::Database(_) | Owner::Nobody => Ok(None),
+        }
+    }
+
+    /// A WAL of this owner is about to be opened.
+    pub fn opening_wal(&self) -> Result<(), Error> {
+        match self {
+            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.opening_wal()),
+            Owner::Database(_) | Owner::Nobody => Ok(()),
+        }
+    }
+
+    /// It could not be opened.
+    pub fn closing_wal(&self) {
+        if let Owner::Connection(connection) = self {
+            connection.strategy().call(|strategy| strategy.closing_wal());
         }
     }
 
@@ -211,14 +239,14 @@ impl<B: Below> File<B> {
     }
 
     /// The file was opened: its strategy may use it from now on, until [`File::closing`].
-    pub fn opened(&self)
+    pub fn opened(&self) -> Result<(), Error>
     where
         B: Clone + 'static,
     {
         match self.role {
             Role::Db => self.strategy().call(|strategy| strategy.opened(Box::new(self.below.clone()))),
             Role::Wal => self.strategy().call(|strategy| strategy.opened_wal(Box::new(self.below.clone()))),
-            Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
+            Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(()),
         }
     }
 
@@ -228,6 +256,11 @@ impl<B: Below> File<B> {
             Role::Wal => self.strategy().call(|strategy| strategy.closing_wal()),
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
         }
+    }
+
+    /// True if this part of the file may be read from mapped memory.
+    pub fn maps(&self, offset: u64) -> bool {
+        self.role != Role::Db || self.strategy().call(|strategy| strategy.maps(offset))
     }
 
     /// True if this is a main database file whose WAL is to outlive the last close.

@@ -7,7 +7,7 @@ use std::ptr;
 use libsqlite3_sys as sqlite;
 
 use super::api::Api;
-use crate::config::Options;
+use crate::config::{Options, StrategyKind};
 use crate::strategy::{Progress, RunCheckpoint};
 
 /// What the first pass may leave to the second, which keeps the writers waiting.
@@ -53,6 +53,23 @@ impl RunCheckpoint for Checkpoints {
 
     fn warn(&self, message: &str) {
         self.api.log(sqlite::SQLITE_WARNING, message);
+    }
+}
+
+/// Copies the WAL of a database into it with SQLite's own means.
+pub fn fold(api: &Api, path: &str) -> Result<(), String> {
+    let options = Options { strategy: StrategyKind::Stock, ..Options::default() };
+    let Some(db) = Db::open(api, path, &options)? else { return Err("the database is locked".to_owned()) };
+    db.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE)?;
+    Ok(())
+}
+
+/// Opens a database, reads from it, and closes it.
+pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<(), String> {
+    let options = Options { strategy, ..Options::default() };
+    match Db::open(api, path, &options)? {
+        Some(_) => Ok(()),
+        None => Err("the database is locked".to_owned()),
     }
 }
 

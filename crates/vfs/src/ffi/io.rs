@@ -1,6 +1,6 @@
 //! Our `sqlite3_io_methods`: trampolines that convert and nothing else. The quoted contracts are those of sqlite3.h.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, align_of, size_of};
 use std::ptr::NonNull;
 use std::slice;
@@ -28,6 +28,8 @@ pub struct OpenFile {
 pub struct State {
     pub api: &'static Api,
     pub file: File<BelowFile>,
+    /// The name that the VFS below was given in the place of SQLite's; it may keep the pointer.
+    pub _name: Option<CString>,
 }
 
 /// Bytes before the file of the VFS below; a multiple of 8, as SQLite aligns what it allocates.
@@ -327,6 +329,13 @@ unsafe extern "C" fn x_fetch(
     amount: c_int,
     result: *mut *mut c_void,
 ) -> c_int {
+    // SAFETY: SQLite passes a file that we opened and a place for the answer; null says that the page has to be read.
+    unsafe {
+        if !state(file).file.maps(offset as u64) {
+            *result = std::ptr::null_mut();
+            return sqlite::SQLITE_OK;
+        }
+    }
     let code = pass_on!("xFetch", file, xFetch, offset, amount, result);
     // SAFETY: SQLite passes a file that we opened and a place for the answer, null if the page is not mapped.
     unsafe {

@@ -10,13 +10,14 @@ use super::api::Api;
 use super::below::BelowFile;
 use super::checkpoint::{self, Checkpoints};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
+use super::side_files::Files;
 use super::{callback, callback_or};
-use crate::config::Options;
-use crate::connection::{Connection, Opening};
+use crate::config::{OptionError, Options, StrategyKind};
+use crate::connection::{Connection, Database, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
-use crate::strategy::{self, Below, EMPTY_WAL, FIRST_FRAME, RunCheckpoint};
+use crate::strategy::{self, Below, EMPTY_WAL, FIRST_FRAME, RunCheckpoint, SideFiles, guard};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -26,6 +27,7 @@ pub struct Shim {
     /// Options of the environment, under the URI parameters of an open.
     defaults: RwLock<Options>,
     run_checkpoint: Arc<dyn RunCheckpoint>,
+    side_files: Arc<dyn SideFiles>,
     /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
     vfs: *mut sqlite::sqlite3_vfs,
 }
@@ -57,6 +59,7 @@ impl Shim {
             below,
             defaults: RwLock::new(options),
             run_checkpoint: Arc::new(Checkpoints { api }),
+            side_files: Arc::new(Files { api, below }),
             vfs: std::ptr::null_mut(),
         }));
         // SAFETY: SQLite never frees or changes a registered VFS other than its pNext; the shim has just been made and
@@ -147,13 +150,25 @@ unsafe extern "C" fn x_open(
             (Role::Db, None) => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
             _ => None,
         };
+        if let (Some(options), Some(path)) = (&options, path.as_deref()) {
+            fits_those_who_have_it_open(path, options)?;
+        }
+        let owner_of_side_file = match role {
+            Role::Db => None,
+            _ => Some(Owner::of_opened(role, path.as_deref(), name.addr())),
+        };
+        let other_name = match &owner_of_side_file {
+            Some(owner) if role == Role::Wal => owner.wal_path()?.map(|path| c_name(&path)).transpose()?,
+            _ => None,
+        };
         // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile` asked for; it gets SQLite's
         // own name pointer and flags.
         let open_below = |flags| unsafe {
             let below = file.byte_add(HEADER_BYTES);
             (*below).pMethods = std::ptr::null();
             let method = (*shim.below).xOpen.ok_or_else(|| Error::missing("xOpen"))?;
-            let code = method(shim.below, name, below, flags, flags_out);
+            let code =
+                method(shim.below, other_name.as_ref().map_or(name, |name| name.as_ptr()), below, flags, flags_out);
             if code != sqlite::SQLITE_OK {
                 // SQLite closes a file that failed to open if its methods are set; ours are not, so that is our part.
                 if !(*below).pMethods.is_null() {
@@ -163,23 +178,33 @@ unsafe extern "C" fn x_open(
             }
             Ok(BelowFile::new(below))
         };
-        let owner_of_side_file = match role {
-            Role::Db => None,
-            _ => Some(Owner::of_opened(role, path.as_deref(), name.addr())),
-        };
+        if let (Some(owner), Role::Wal) = (&owner_of_side_file, role) {
+            owner.opening_wal()?;
+        }
         let may_be_kept = role == Role::Wal && owner_of_side_file.as_ref().is_some_and(Owner::keeps_wal);
         // SAFETY: `vfs` and `name` are those of this call.
         let below = if may_be_kept && unsafe { exists(shim, name) } {
-            open_kept_wal(open_below, flags)?
+            open_kept_wal(open_below, flags)
         } else {
-            open_below(flags)?
+            open_below(flags)
         };
+        let below = below.inspect_err(|_| {
+            if let (Some(owner), Role::Wal) = (&owner_of_side_file, role) {
+                owner.closing_wal();
+            }
+        })?;
+        if let (Some(options), Some(path)) = (&options, path.as_deref())
+            && options.strategy == StrategyKind::Plain
+        {
+            recover_if_guarded(shim, path, &below).inspect_err(|_| _ = below.close())?;
+        }
         let owner = match (options, path.as_deref(), owner_of_side_file) {
             (Some(options), Some(path), _) => Owner::Connection(Connection::open(Opening {
                 path,
                 name_address: name.addr(),
                 options,
                 run_checkpoint: &shim.run_checkpoint,
+                side_files: &shim.side_files,
                 is_checkpointer,
             })),
             (_, _, Some(owner)) => owner,
@@ -188,14 +213,18 @@ unsafe extern "C" fn x_open(
         };
         let file = File::new(role, owner, below);
         file.note_use();
-        file.opened();
+        if let Err(error) = file.opened() {
+            file.closing();
+            below.close();
+            return Err(error);
+        }
         if file.keeps_wal() {
             let mut keep: c_int = 1;
             below.file_control(sqlite::SQLITE_FCNTL_PERSIST_WAL, (&raw mut keep).cast());
         }
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
-            (*open).state = MaybeUninit::new(State { api: &shim.api, file });
+            (*open).state = MaybeUninit::new(State { api: &shim.api, file, _name: other_name });
             (*open).methods = io::methods_for(below.methods());
         }
         Ok(())
@@ -215,6 +244,54 @@ fn open_kept_wal(open: impl Fn(c_int) -> Result<BelowFile, Error>, flags: c_int)
     }
     wal.close();
     open(flags)
+}
+
+/// Two strategies for WAL mode do not go together in one process.
+fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Error> {
+    let in_use = Database::find(path).and_then(|database| database.strategy_in_use());
+    match (in_use, options.strategy) {
+        (Some(in_use), asked) if asked != StrategyKind::Stock && in_use != asked => {
+            let source = OptionError::OtherStrategy { asked, in_use };
+            Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a log of `eager` has goes into the database file first.
+fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), Error> {
+    let is_guarded = || {
+        let mut header = [0; guard::HEADER_BYTES];
+        below.read(&mut header, 0).is_ok() && guard::of(&header).is_some()
+    };
+    if !is_guarded() {
+        return Ok(());
+    }
+    let recovered = shim.side_files.recover(path);
+    if !is_guarded() {
+        return Ok(());
+    }
+    let why = recovered.err().unwrap_or_else(|| "somebody else has it open".to_owned());
+    let source = OptionError::Guarded { asked: StrategyKind::Plain, why };
+    Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
+}
+
+fn c_name(path: &str) -> Result<CString, Error> {
+    CString::new(path).map_err(|_| Error::Below(Code::CANTOPEN))
+}
+
+/// The name that stands for that of a WAL.
+///
+/// # Safety
+/// `name` is null or a C string.
+unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
+    // SAFETY: as the caller promises.
+    let path = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy());
+    let Some(path) = path.filter(|path| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal)) else {
+        return Ok(None);
+    };
+    let Some(connection) = Connection::of_side_file(&path) else { return Ok(None) };
+    connection.strategy().call(|strategy| strategy.wal_path()).map(|path| c_name(&path)).transpose()
 }
 
 /// # Safety
@@ -267,8 +344,14 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
         let below = shim.below;
         // SAFETY: SQLite's arguments go on unchanged.
         unsafe {
+            let other_name = name_below(name)?;
+            if other_name.is_some()
+                && let Some(connection) = Connection::of_side_file(&CStr::from_ptr(name).to_string_lossy())
+            {
+                connection.strategy().call(|strategy| strategy.deleting_wal())?;
+            }
             let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
-            let code = method(below, name, sync_dir);
+            let code = method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir);
             if code != sqlite::SQLITE_OK {
                 return Err(Error::Below(Code(code)));
             }
@@ -308,9 +391,27 @@ unsafe extern "C" fn x_sleep(vfs: *mut sqlite::sqlite3_vfs, microseconds: c_int)
     unsafe { (*shim.below).xSleep.map_or(0, |method| method(shim.below, microseconds)) }
 }
 
+unsafe extern "C" fn x_access(
+    vfs: *mut sqlite::sqlite3_vfs,
+    name: *const c_char,
+    flags: c_int,
+    result: *mut c_int,
+) -> c_int {
+    // SAFETY: `vfs` is ours.
+    let shim = unsafe { shim_of(vfs) };
+    callback(&shim.api, "xAccess", || {
+        // SAFETY: SQLite's arguments go on, but for the name of a WAL that another file stands for.
+        let code = unsafe {
+            let other_name = name_below(name)?;
+            let method = (*shim.below).xAccess.ok_or_else(|| Error::missing("xAccess"))?;
+            method(shim.below, other_name.as_ref().map_or(name, |name| name.as_ptr()), flags, result)
+        };
+        if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
+    })
+}
+
 type Symbol = unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, *mut c_void, *const c_char);
 
-pass_on!(x_access, xAccess, (name: *const c_char, flags: c_int, result: *mut c_int) -> c_int, sqlite::SQLITE_IOERR_ACCESS);
 pass_on!(x_full_pathname, xFullPathname, (name: *const c_char, len: c_int, out: *mut c_char) -> c_int, sqlite::SQLITE_CANTOPEN);
 pass_on!(x_dl_open, xDlOpen, (name: *const c_char) -> *mut c_void, std::ptr::null_mut());
 pass_on!(x_dl_error, xDlError, (len: c_int, message: *mut c_char) -> (), ());

@@ -3,9 +3,13 @@
 //! A strategy sees roles, offsets and bytes, never a SQLite pointer or flag. To add one: a file here that implements
 //! [`Strategy`], a word in [`StrategyKind`], a variant of [`Chosen`].
 
+mod eager;
 mod plain;
 mod stock;
 
+pub use eager::EagerLog;
+pub use eager::files::{LogFile, SideFiles};
+pub use eager::guard;
 pub use plain::{EMPTY_WAL, FIRST_FRAME, Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
 pub use stock::Stock;
 
@@ -52,11 +56,19 @@ pub trait Strategy: Send + Sync {
     fn sector_size(&self, below: &dyn Below, role: Role) -> i32;
     fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics;
     /// The main database file was opened; the file below stays usable until [`Strategy::closing`].
-    fn opened(&self, main: Box<dyn Below>);
+    fn opened(&self, main: Box<dyn Below>) -> Result<(), Error>;
     fn closing(&self);
-    /// The same for the WAL of this very connection.
-    fn opened_wal(&self, wal: Box<dyn Below>);
+    /// Before the WAL of this very connection is opened; where it succeeds, [`Strategy::opened_wal`] or [`Strategy::closing_wal`] follows.
+    fn opening_wal(&self) -> Result<(), Error>;
+    /// The WAL was opened; the file below stays usable until [`Strategy::closing_wal`], which follows even on an error.
+    fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error>;
     fn closing_wal(&self);
+    /// SQLite is about to delete its WAL.
+    fn deleting_wal(&self) -> Result<(), Error>;
+    /// The file that stands for SQLite's WAL; None: the WAL.
+    fn wal_path(&self) -> Option<String>;
+    /// True if reads of the database file may be served from memory that the file is mapped to.
+    fn maps(&self, offset: u64) -> bool;
     /// True if the WAL is to outlive the last close (`SQLITE_FCNTL_PERSIST_WAL`).
     fn keeps_wal(&self) -> bool;
     /// SQLite asked whether the main database file has been moved (`SQLITE_FCNTL_HAS_MOVED`).
@@ -89,7 +101,9 @@ pub enum Chosen {
 pub fn build(id: u64, options: &Options, database: &Database, is_checkpointer: bool) -> Chosen {
     match options.strategy {
         StrategyKind::Stock => Chosen::Stock(Stock),
-        StrategyKind::Plain => Chosen::Plain(Plain::new(id, options, database.plain(), is_checkpointer)),
+        StrategyKind::Plain | StrategyKind::Eager => {
+            Chosen::Plain(Plain::new(id, options, database.wal(options.strategy), is_checkpointer))
+        }
     }
 }
 
@@ -98,6 +112,7 @@ pub fn build(id: u64, options: &Options, database: &Database, is_checkpointer: b
 #[serde(rename_all = "snake_case")]
 pub enum StrategyReport {
     Plain(plain::PlainReport),
+    Eager(plain::EagerReport),
 }
 
 impl Chosen {

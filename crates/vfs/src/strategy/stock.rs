@@ -57,11 +57,31 @@ impl Strategy for Stock {
         below.device_characteristics()
     }
 
-    fn opened(&self, _: Box<dyn Below>) {}
+    fn opened(&self, _: Box<dyn Below>) -> Result<(), Error> {
+        Ok(())
+    }
 
     fn closing(&self) {}
 
-    fn opened_wal(&self, _: Box<dyn Below>) {}
+    fn opening_wal(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn opened_wal(&self, _: Box<dyn Below>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn deleting_wal(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn wal_path(&self) -> Option<String> {
+        None
+    }
+
+    fn maps(&self, _: u64) -> bool {
+        true
+    }
 
     fn closing_wal(&self) {}
 

@@ -39,13 +39,14 @@ mod unsure;
 
 pub use checkpointer::{Progress, RunCheckpoint};
 pub use locking::sleep;
-pub use shared::{PlainReport, Shared};
+pub use shared::{EagerReport, PlainReport, Shared};
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use self::flush::CommitNo;
+use super::eager::{EagerLog, Held, image};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
@@ -116,10 +117,23 @@ pub struct Plain {
     checkpoint_copied: AtomicBool,
     /// The first sync of a WAL through this connection syncs its directory too, or it was opened as one that does not need it.
     directory_synced: AtomicBool,
+    /// With `eager`: where the frame that ends the commit begins; 0: it is not written yet, or noted.
+    commit_frame: AtomicU64,
+    /// With `eager`: frames that are to be written at once.
+    held: Mutex<Held>,
+    /// With `eager`: this checkpoint may write to the database file.
+    checkpoint_prepared: AtomicBool,
+    /// The connection's lock on the database.
+    level: Mutex<LockLevel>,
     /// The commit whose sync is put off, and how SQLite wanted it.
     put_off: Mutex<Option<(CommitNo, SyncRequest)>>,
     closing: Mutex<Closing>,
 }
+
+/// When frames that are held back are written: with one more page they must stay below 128 KiB, because the "unix" VFS writes no more
+/// at once (`seekAndWriteFd` takes 17 bits of the length).
+const HELD_BYTES_MAX: usize = 60 << 10;
+const _: () = assert!(HELD_BYTES_MAX + (64 << 10) + image::FRAME_HEADER_BYTES < 128 << 10);
 
 /// How far the last close of a database has come: only in this order, with nothing between, is the WAL's content known to be in the
 /// database file.
@@ -173,6 +187,10 @@ impl Plain {
             checkpoint_wal_unsynced: AtomicBool::new(false),
             checkpoint_copied: AtomicBool::new(false),
             directory_synced: AtomicBool::new(false),
+            commit_frame: AtomicU64::new(0),
+            held: Mutex::default(),
+            checkpoint_prepared: AtomicBool::new(false),
+            level: Mutex::new(LockLevel::None),
             put_off: Mutex::default(),
             closing: Mutex::default(),
         })
@@ -205,6 +223,11 @@ impl Plain {
         self.unsynced_frames.store(false, Relaxed);
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint_wal_unsynced.store(false, Relaxed);
+        if let Some(log) = &self.shared.log {
+            let main = lock(&self.main);
+            let Some(main) = main.as_deref() else { return Err(Error::Below(Code::READONLY)) };
+            return Ok(self.shared.flush.wait_for(number, lingers, || log.append(main, wal))?);
+        }
         Ok(self.shared.flush.wait_for(number, lingers, || {
             let writes = self.shared.generation.begin_flush();
             wal.sync(request).inspect_err(|_| self.shared.note_failure())?;
@@ -216,10 +239,19 @@ impl Plain {
 
     fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
+        if let Some(log) = &self.shared.log {
+            self.write_held(log, wal)?;
+            self.note_commit(log);
+            if log.is_durable() {
+                self.unsynced_frames.store(false, Relaxed);
+                self.checkpoint_wal_unsynced.store(false, Relaxed);
+                return self.shared.flush.failure().map_or(Ok(()), |code| Err(code.into()));
+            }
+        }
         if !of_commit && lock(&self.shared.left).is_some() && self.shared.flush.failure().is_none() {
             self.mend_for_checkpoint(wal)?;
         }
-        if !of_commit && self.shared.generation.is_durable(wal) {
+        if !of_commit && self.shared.log.is_none() && self.shared.generation.is_durable(wal) {
             // Nothing to sync. A failed flush before would have been the end of it.
             self.checkpoint_wal_unsynced.store(false, Relaxed);
             return self.shared.flush.failure().map_or(Ok(()), |code| Err(code.into()));
@@ -260,10 +292,89 @@ impl Plain {
         Ok(result?)
     }
 
+    /// With `eager`: the commit whose last frame is written is known to be complete.
+    fn note_commit(&self, log: &EagerLog) {
+        let offset = self.commit_frame.swap(0, Relaxed);
+        if offset != 0 {
+            log.note_commit(offset);
+        }
+    }
+
     fn request_checkpoint(&self) -> bool {
         self.options.checkpoints_in_background
             && !self.is_checkpointer
             && self.shared.checkpointer.request(&self.options)
+    }
+
+    /// With `eager` SQLite's own threshold does not count.
+    fn checkpoint_is_due(&self) -> bool {
+        self.shared.log.as_ref().is_none_or(|log| log.checkpoint_is_due(&self.options))
+    }
+
+    /// A write with `eager`.
+    fn write_logged(
+        &self,
+        log: &EagerLog,
+        below: &dyn Below,
+        role: Role,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
+        match role {
+            Role::Wal if offset == 0 => {
+                self.write_held(log, below)?;
+                let main = lock(&self.main);
+                log.restart(main.as_deref().ok_or(Error::Below(Code::READONLY))?, below)?;
+                self.unsynced_frames.store(false, Relaxed);
+                Ok(below.write(data, offset)?)
+            }
+            Role::Wal => {
+                log.before_frame(below, offset)?;
+                if let Some(ends_commit) = log.ends_commit(data, offset) {
+                    self.commit_frame.store(if ends_commit { offset } else { 0 }, Relaxed);
+                }
+                self.unsynced_frames.store(true, Relaxed);
+                let mut held = lock(&self.held);
+                if !held.is_continued_at(offset) {
+                    drop(held);
+                    self.write_held(log, below)?;
+                    held = lock(&self.held);
+                }
+                held.add(data, offset);
+                // SQLite's last write of a commit is the page of the frame that ends it.
+                let ends = self.commit_frame.load(Relaxed) != 0 && data.len() > image::FRAME_HEADER_BYTES;
+                let is_much = held.len() >= HELD_BYTES_MAX;
+                drop(held);
+                if ends || is_much {
+                    self.write_held(log, below)?;
+                }
+                Ok(())
+            }
+            Role::Db => {
+                let image = lock(&self.wal);
+                let Some(image) = image.as_deref() else { return Ok(below.write(data, offset)?) };
+                if !self.checkpoint_prepared.swap(true, Relaxed) {
+                    log.before_checkpoint(below, image)
+                        .inspect_err(|_| self.checkpoint_prepared.store(false, Relaxed))?;
+                }
+                match log.guarded(data, offset) {
+                    Some(page) => Ok(below.write(&page, offset)?),
+                    None => Ok(below.write(data, offset)?),
+                }
+            }
+            Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.write(data, offset)?),
+        }
+    }
+
+    /// Writes the frames that are held back.
+    fn write_held(&self, log: &EagerLog, image: &dyn Below) -> Result<(), Error> {
+        let mut held = lock(&self.held);
+        if let Some((bytes, offset)) = held.take() {
+            log.extend_image(image, offset + bytes.len() as u64, self.options.prealloc_bytes)?;
+            image.write(bytes, offset)?;
+            log.wrote_frames(bytes, offset);
+        }
+        Ok(())
     }
 
     fn advance(&self, from: Closing, to: Closing) {
@@ -278,28 +389,52 @@ impl Plain {
 
 impl Strategy for Plain {
     fn kind(&self) -> StrategyKind {
-        StrategyKind::Plain
+        if self.shared.log.is_some() { StrategyKind::Eager } else { StrategyKind::Plain }
     }
 
-    fn opened(&self, main: Box<dyn Below>) {
+    fn opened(&self, main: Box<dyn Below>) -> Result<(), Error> {
+        if let Some(log) = &self.shared.log {
+            log.opened_database(main.as_ref())?;
+        }
         *lock(&self.main) = Some(main);
+        Ok(())
     }
 
-    fn opened_wal(&self, wal: Box<dyn Below>) {
+    fn opening_wal(&self) -> Result<(), Error> {
+        let Some(log) = &self.shared.log else { return Ok(()) };
+        let main = lock(&self.main);
+        let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
+        log.before_image(main, *lock(&self.level), &self.options)
+    }
+
+    fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error> {
+        if let Some(log) = &self.shared.log {
+            let main = lock(&self.main);
+            let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
+            log.opened_image(main, wal.as_ref())?;
+        }
         self.shared.extent.forget();
         self.shared.generation.forget();
         self.shared.door.forget_file();
         self.directory_synced.store(false, Relaxed);
         *lock(&self.wal) = Some(wal);
+        Ok(())
     }
 
     fn closing(&self) {
         self.shared.leave(self.id);
+        if let Some(log) = &self.shared.log {
+            log.detach_if_unused();
+        }
         *lock(&self.main) = None;
     }
 
     fn closing_wal(&self) {
         let wal = lock(&self.wal).take();
+        if let Some(log) = &self.shared.log {
+            log.closed_image();
+            return;
+        }
         // Invariant 4. Without it the next opener would recover the kept WAL, and every close would copy all of it again. No sync:
         // the old frame only means a needless recovery, and SQLite syncs the next header before the frames behind it.
         let closing = *lock(&self.closing);
@@ -317,8 +452,23 @@ impl Strategy for Plain {
         self.shared.extent.forget();
     }
 
+    fn deleting_wal(&self) -> Result<(), Error> {
+        let Some(log) = &self.shared.log else { return Ok(()) };
+        let main = lock(&self.main);
+        main.as_deref().map_or(Ok(()), |main| log.retire(main))
+    }
+
+    fn wal_path(&self) -> Option<String> {
+        self.shared.log.as_ref().map(|log| log.image_path())
+    }
+
+    fn maps(&self, offset: u64) -> bool {
+        // The first page may show the guard.
+        self.shared.log.is_none() || offset > 0
+    }
+
     fn keeps_wal(&self) -> bool {
-        self.options.keep_wal
+        self.options.keep_wal && self.shared.log.is_none()
     }
 
     fn asked_whether_moved(&self) {
@@ -364,6 +514,12 @@ impl Strategy for Plain {
         let put_off = lock(&self.put_off).take();
         let wal = lock(&self.wal);
         let Some(wal) = wal.as_deref() else { return Ok(()) };
+        if let Some(log) = &self.shared.log
+            && !self.is_checkpointer
+            && log.checkpoint_is_due(&self.options)
+        {
+            self.request_checkpoint();
+        }
         if let Some((number, request)) = put_off {
             return self.flush_lingering(wal, number, request, true);
         }
@@ -373,8 +529,16 @@ impl Strategy for Plain {
         Ok(())
     }
 
-    fn read(&self, below: &dyn Below, _: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        Ok(below.read(buffer, offset)?)
+    fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        let Some(log) = &self.shared.log else { return Ok(below.read(buffer, offset)?) };
+        if role == Role::Wal {
+            self.write_held(log, below)?;
+        }
+        below.read(buffer, offset)?;
+        if role == Role::Db {
+            log.hide_guard(buffer, offset);
+        }
+        Ok(())
     }
 
     fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
@@ -383,6 +547,9 @@ impl Strategy for Plain {
             && let Some(code) = self.shared.flush.failure()
         {
             return Err(code.into());
+        }
+        if let Some(log) = &self.shared.log {
+            return self.write_logged(log, below, role, data, offset);
         }
         if role == Role::Wal {
             *lock(&self.closing) = Closing::No;
@@ -416,6 +583,15 @@ impl Strategy for Plain {
 
     fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
         match role {
+            Role::Wal if self.shared.log.is_some() => {
+                if let Some(log) = &self.shared.log {
+                    self.write_held(log, below)?;
+                    if let (0, Some(main)) = (size_bytes, lock(&self.main).as_deref()) {
+                        log.restart(main, below)?;
+                    }
+                    log.image_cut(size_bytes);
+                }
+            }
             Role::Wal => {
                 *lock(&self.closing) = Closing::No;
                 self.shared.extent.forget();
@@ -435,22 +611,37 @@ impl Strategy for Plain {
     fn sync(&self, below: &dyn Below, role: Role, request: SyncRequest) -> Result<(), Error> {
         match role {
             Role::Wal => self.sync_wal(below, request),
+            Role::Db if self.shared.log.is_some() => {
+                below.sync(request)?;
+                if let Some(log) = &self.shared.log {
+                    log.database_synced();
+                }
+                Ok(())
+            }
             Role::Db | Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.sync(request)?),
         }
     }
 
-    fn size_bytes(&self, below: &dyn Below, _: Role) -> Result<u64, Error> {
+    fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
+        if let Some(log) = &self.shared.log
+            && role == Role::Wal
+        {
+            self.write_held(log, below)?;
+        }
         Ok(below.size_bytes()?)
     }
 
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
         if level != LockLevel::Exclusive || self.is_checkpointer {
-            return Ok(below.lock(level)?);
+            below.lock(level)?;
+            *lock(&self.level) = level;
+            return Ok(());
         }
         self.shared.checkpointer.hold_off();
         let result = below.lock(level);
         self.shared.checkpointer.go_on();
         result?;
+        *lock(&self.level) = level;
         let mut closing = lock(&self.closing);
         *closing = if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
         Ok(())
@@ -458,7 +649,9 @@ impl Strategy for Plain {
 
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
         *lock(&self.closing) = Closing::No;
-        Ok(below.unlock(level)?)
+        below.unlock(level)?;
+        *lock(&self.level) = level;
+        Ok(())
     }
 
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
@@ -477,12 +670,22 @@ impl Strategy for Plain {
             }
             (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(below, lock),
             (true, false) if lock.covers(ShmLock::WRITE) => {
+                if let Some(log) = &self.shared.log {
+                    // What is held back now was rolled back: a commit has been written.
+                    self::lock(&self.held).take();
+                    self.note_commit(log);
+                }
                 let result = below.shm_lock(lock);
                 self.released_write_lock();
                 Ok(result?)
             }
             (true, true) if lock.covers(ShmLock::CHECKPOINT) => {
                 if just_committed && !self.is_checkpointer && self.shared.checkpointer.is_at_it() {
+                    return Err(Error::Below(Code::BUSY));
+                }
+                // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
+                let is_for_later = |log: &EagerLog| log.frames() >= 1000 && !log.checkpoint_is_due(&self.options);
+                if just_committed && self.shared.log.as_ref().is_some_and(is_for_later) {
                     return Err(Error::Below(Code::BUSY));
                 }
                 // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
@@ -498,10 +701,13 @@ impl Strategy for Plain {
                 self.checkpointing.store(true, Relaxed);
                 self.checkpoint_wal_unsynced.store(true, Relaxed);
                 self.automatic.store(just_committed, Relaxed);
+                self.checkpoint_prepared.store(false, Relaxed);
                 Ok(())
             }
             (true, true) if self.is_checkpointer && self.writing.load(Relaxed) => self.wait_for_readers(below, lock),
-            (true, true) if self.automatic.load(Relaxed) && self.request_checkpoint() => {
+            (true, true)
+                if self.automatic.load(Relaxed) && (!self.checkpoint_is_due() || self.request_checkpoint()) =>
+            {
                 // As if a reader were in the way: SQLite lets it be, and the checkpoint has "succeeded".
                 Err(Error::Below(Code::BUSY))
             }

@@ -15,7 +15,8 @@ use super::turns::Turns;
 use super::unsure;
 use crate::config::Options;
 use crate::error::Code;
-use crate::strategy::Below;
+use crate::strategy::eager::{self, EagerLog};
+use crate::strategy::{Below, StrategyReport};
 use crate::sync::{Mutex, lock};
 
 /// What the connections of this process to one database share.
@@ -25,6 +26,8 @@ pub struct Shared {
     pub(super) extent: Extent,
     pub(super) generation: Generation,
     pub(super) path: String,
+    /// With `eager`: what makes commits durable in the place of the WAL.
+    pub(super) log: Option<EagerLog>,
     /// Where the bytes of the WAL begin that a failed flush, now or when the database was open before, has left unsure.
     pub(super) left: Mutex<Option<u64>>,
     pub(super) checkpointer: Arc<Checkpointer>,
@@ -46,11 +49,12 @@ pub(super) struct Counts {
 }
 
 impl Shared {
-    pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Shared {
+    pub fn new(path: &str, run: Arc<dyn RunCheckpoint>, log: Option<EagerLog>) -> Shared {
         Shared {
             turns: Turns::default(),
             flush: GroupFlush::default(),
             path: path.to_owned(),
+            log,
             left: Mutex::new(unsure::take(path)),
             extent: Extent::default(),
             generation: Generation::default(),
@@ -99,7 +103,14 @@ impl Shared {
         self.counts.turn_wait_ns_max.fetch_max(waited_ns, Relaxed);
     }
 
-    pub fn report(&self) -> PlainReport {
+    pub fn report(&self) -> StrategyReport {
+        match &self.log {
+            None => StrategyReport::Plain(self.common_report()),
+            Some(log) => StrategyReport::Eager(EagerReport { common: self.common_report(), log: log.report() }),
+        }
+    }
+
+    fn common_report(&self) -> PlainReport {
         let flush = self.flush.counts();
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         PlainReport {
@@ -143,6 +154,14 @@ pub struct PlainReport {
     /// How often the WAL was extended by a chunk of zeros.
     wal_extensions: u64,
     checkpoints: CheckpointCounts,
+}
+
+/// `eager` there.
+#[derive(Serialize)]
+pub struct EagerReport {
+    #[serde(flatten)]
+    common: PlainReport,
+    log: eager::EagerReport,
 }
 
 #[derive(Serialize)]

@@ -1,0 +1,18 @@
+//! A record's payload of any bytes: decoded, and each page rebuilt.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use oneflush_blocklog::group::{Group, rebuild};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((kind, payload)) = data.split_first() else { return };
+    let Ok(group) = Group::decode(*kind, payload) else { return };
+    let mut deltas_bytes = 0;
+    for (page_no, base, delta) in group.pages() {
+        assert!(page_no > 0);
+        deltas_bytes += delta.len();
+        let _ = rebuild(base, delta, &mut [1; 4096]);
+    }
+    assert!(deltas_bytes <= payload.len());
+});

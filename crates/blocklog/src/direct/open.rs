@@ -1,0 +1,108 @@
+//! Opening: whether direct I/O is to be had, and with which blocks.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, statx};
+
+use super::{DirectFile, measure, residency};
+use crate::aligned::MEMORY_ALIGNMENT_BYTES;
+use crate::layout::is_block_size;
+use crate::{AlignedBuffer, Error, Storage};
+
+/// Smaller blocks save nothing: flash and file systems rewrite 4 KiB for each.
+const BLOCK_BYTES_MIN: usize = 4096;
+
+const MODE_DEFAULT: u32 = 0o644;
+
+pub(super) fn create(path: &Path, mode: Option<u32>) -> Result<DirectFile, Error> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(mode.unwrap_or(MODE_DEFAULT));
+    let file = options.open(path).map_err(failed(path, "create it"))?;
+    let made = || {
+        if let Some(mode) = mode {
+            // The umask does not count where the mode was given.
+            file.set_permissions(Permissions::from_mode(mode)).map_err(failed(path, "set its permissions"))?;
+        }
+        let mut opened = with_direct_io(file.try_clone().map_err(failed(path, "open it"))?, path)?;
+        measure::fill(&opened).map_err(failed(path, "write to it"))?;
+        // Written a moment ago: what is in the page cache now went through it.
+        if opened.direct && residency::pages(&opened.file, measure::FILE_BLOCKS * opened.block_bytes as u64) > Some(0) {
+            opened.direct = false;
+        }
+        opened.set_durable_write(measure::cheapest(&opened).map_err(failed(path, "write to it"))?);
+        Ok(opened)
+    };
+    // What this call made and nobody has seen is not left behind.
+    made().inspect_err(|_| drop(std::fs::remove_file(path)))
+}
+
+pub(super) fn existing(path: &Path) -> Result<DirectFile, Error> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed(path, "open it"))?;
+    // What the page cache holds of it may be newer than what the device does, if a sync failed. A hint: it may stay.
+    let _ = fadvise(&file, 0, None, Advice::DontNeed);
+    let mut opened = with_direct_io(file, path)?;
+    if opened.direct && reads_through_the_page_cache(&opened) {
+        opened.direct = false;
+    }
+    Ok(opened)
+}
+
+/// Turns direct I/O on where it is to be had. Done on the open file: with `open`, a file system that refuses the flag may have
+/// created the file before it says so.
+fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
+    let block_bytes = block_bytes(&file).map_err(failed(path, "ask for its alignment"))?;
+    let direct = block_bytes.is_some()
+        && match fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::DIRECT)) {
+            Ok(()) => true,
+            Err(rustix::io::Errno::INVAL) => false,
+            Err(errno) => return Err(failed(path, "turn direct I/O on")(errno.into())),
+        };
+    Ok(DirectFile {
+        file,
+        block_bytes: block_bytes.unwrap_or(BLOCK_BYTES_MIN),
+        direct,
+        dsync: AtomicBool::new(true),
+        poisoned: AtomicBool::new(false),
+        pid: std::process::id(),
+    })
+}
+
+/// The blocks that direct I/O needs; `None` where the kernel says that there is no direct I/O on this file, or none that we can do.
+fn block_bytes(file: &File) -> io::Result<Option<usize>> {
+    let stat = match statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+        Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => stat,
+        // Before Linux 6.1, or a file system that does not say.
+        Ok(_) | Err(rustix::io::Errno::NOSYS) => return Ok(Some(BLOCK_BYTES_MIN)),
+        Err(errno) => return Err(errno.into()),
+    };
+    let block_bytes = (stat.stx_dio_offset_align as usize).max(BLOCK_BYTES_MIN);
+    let possible = stat.stx_dio_offset_align != 0
+        && stat.stx_dio_mem_align as usize <= MEMORY_ALIGNMENT_BYTES
+        && is_block_size(block_bytes);
+    Ok(possible.then_some(block_bytes))
+}
+
+/// Some file systems take the flag and read and write through the page cache all the same: then a block that is read is in it.
+/// Its content does not matter, nor that it cannot be read: `false` then, and the log's own reading will say why.
+fn reads_through_the_page_cache(opened: &DirectFile) -> bool {
+    let mut block = AlignedBuffer::zeroed(opened.block_bytes);
+    opened.read_at(&mut block, 0).is_ok() && residency::pages(&opened.file, block.len() as u64) > Some(0)
+}
+
+/// Makes what was created, renamed or deleted in a directory durable. `path` is the directory, or a file that is or was in it.
+pub fn sync_directory(path: &Path) -> Result<(), Error> {
+    let directory: PathBuf = match path.parent() {
+        _ if path.is_dir() => path.to_owned(),
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    File::open(&directory).and_then(|opened| opened.sync_all()).map_err(failed(&directory, "sync the directory"))
+}
+
+fn failed<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(io::Error) -> Error + 'a {
+    move |source| Error::File { path: path.to_owned(), doing, source }
+}

@@ -1,0 +1,44 @@
+//! What can go wrong with a log.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::{Epoch, Lsn};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the log could not {doing}: {source}")]
+    Io { doing: &'static str, source: io::Error },
+    #[error("{}: could not {doing}: {source}", path.display())]
+    File { path: PathBuf, doing: &'static str, source: io::Error },
+    #[error("this is not a log of Oneflush")]
+    NotALog,
+    /// Every byte is zero, or there is none: a crash came while the log was being created, before it held anything. (Or someone
+    /// emptied the file. Whether commits can be missing says the database's guard.)
+    #[error("the log was never finished; it is empty")]
+    Unfinished,
+    #[error("the log has format {found}; this Oneflush knows formats up to {known}. Use the newer Oneflush")]
+    NewerFormat { found: u32, known: u32 },
+    #[error("the first block of the log is damaged, so that its records cannot be checked. Restore it, or a backup")]
+    HeaderDamaged,
+    #[error(
+        "the log has blocks of {log_bytes} bytes; here direct I/O needs blocks of {storage_bytes} bytes. Copy the files to a device with smaller blocks"
+    )]
+    BlockSize { log_bytes: u32, storage_bytes: usize },
+    /// Not a torn end, which is normal: what is lost here may have been acknowledged.
+    #[error("the log is damaged in record {lsn} (epoch {epoch}, position {position}): {what}")]
+    Damaged { epoch: Epoch, lsn: Lsn, position: u64, what: &'static str },
+    #[error("the record needs {needed} bytes of the log, which has {free} free")]
+    Full { needed: u64, free: u64 },
+    #[error("a record holds at most {limit} bytes, not {length}")]
+    TooLong { length: u64, limit: u64 },
+    /// The caller's mistake, or overwritten shared memory; nothing was written.
+    #[error("no record can go to this place of the log: {what}")]
+    BadHead { what: &'static str },
+    #[error("no log can have this size: {what}")]
+    BadSize { what: &'static str },
+    #[error("a page's delta is damaged: {what}")]
+    BadDelta { what: &'static str },
+    #[error("a record's contents are damaged: {what}")]
+    BadGroup { what: &'static str },
+}

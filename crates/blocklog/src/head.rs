@@ -1,0 +1,71 @@
+//! What names a log, an epoch and a record, and the place where the next record goes.
+
+use std::fmt;
+
+use crate::Error;
+
+/// Names one log file; part of every checksum, so that no block of another log is ever taken for one of this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Uuid(pub [u8; 16]);
+
+impl Uuid {
+    /// A random one (version 4).
+    pub fn random() -> Result<Uuid, Error> {
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes)
+            .map_err(|reason| Error::Io { doing: "draw a random UUID", source: reason.into() })?;
+        bytes[6] = bytes[6] & 0x0f | 0x40;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        Ok(Uuid(bytes))
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, byte) in self.0.iter().enumerate() {
+            if matches!(index, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A run of records that begins at position 0 of lane `epoch % 2`. The first is 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+/// The number of a record: 1 for a log's first, and one more for each that follows, over all epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Where the next record goes, and what binds it to the one before it. Plain data, kept by the caller.
+///
+/// **A head is good only while the fate of every append from it is known.** If an append failed, or the process that was
+/// in it died, its record may or may not be in the log: take a new head from [`Log::scan`](crate::Log::scan) before anything
+/// else is appended. (Going on from the old head could leave two histories, one in each lane.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    pub epoch: Epoch,
+    /// In the epoch's lane, in bytes; a multiple of the log's block.
+    pub position: u64,
+    /// Of the last record, the one before the head; 0 before any. The next record gets this plus one.
+    pub lsn: Lsn,
+    /// Checksum of the last record.
+    pub previous: u32,
+    /// What each lane holds, in bytes, now.
+    pub lane_bytes: u64,
+}

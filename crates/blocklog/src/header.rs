@@ -1,0 +1,140 @@
+//! Block 0: whose log this is, and how to read it. Written once, last in a log's creation, and never again.
+//!
+//! All of it is in the block's first 512 bytes, one sector, so that it is there whole or not at all. The bytes are in
+//! `docs/log-format.md`. In every future version the text, the magic number, the version and the checksum keep their places, so
+//! that an older Oneflush can tell a newer log from a damaged one.
+
+use crate::bytes::{get_u32, put};
+use crate::layout::{CHUNK_BYTES, is_block_size};
+use crate::{Error, Uuid};
+
+/// What a user sees who looks into the file.
+const TEXT: &[u8] = b"Oneflush log. It may hold commits of the database beside it: open that with Oneflush, or run: oneflush recover DATABASE\n";
+/// A shorter beginning of the text also says that a file is ours.
+const TEXT_MARK_BYTES: usize = 13;
+
+pub(crate) const FORMAT_VERSION: u32 = 1;
+const MAGIC: [u8; 8] = *b"1FLUSHLG";
+
+pub(crate) const HEADER_BYTES: usize = 512;
+const TEXT_BYTES: usize = 256;
+const AT_MAGIC: usize = TEXT_BYTES;
+const AT_VERSION: usize = AT_MAGIC + 8;
+const AT_BLOCK_BYTES: usize = AT_VERSION + 4;
+const AT_CHUNK_BYTES: usize = AT_BLOCK_BYTES + 4;
+const AT_PAGE_BYTES: usize = AT_CHUNK_BYTES + 4;
+const AT_UUID: usize = AT_PAGE_BYTES + 4;
+const AT_RESERVED: usize = AT_UUID + 16;
+const AT_CRC: usize = HEADER_BYTES - 4;
+
+const _: () = assert!(TEXT.len() < TEXT_BYTES && AT_RESERVED < AT_CRC);
+const _: () = assert!(HEADER_BYTES == crate::layout::BLOCK_BYTES_MIN, "the header is in one sector of every device");
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    pub(crate) block_bytes: u32,
+    pub(crate) page_bytes: u32,
+    pub(crate) uuid: Uuid,
+}
+
+impl FileHeader {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        put(&mut bytes, 0, TEXT);
+        put(&mut bytes, AT_MAGIC, &MAGIC);
+        put(&mut bytes, AT_VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(&mut bytes, AT_BLOCK_BYTES, &self.block_bytes.to_le_bytes());
+        put(&mut bytes, AT_CHUNK_BYTES, &(CHUNK_BYTES as u32).to_le_bytes());
+        put(&mut bytes, AT_PAGE_BYTES, &self.page_bytes.to_le_bytes());
+        put(&mut bytes, AT_UUID, &self.uuid.0);
+        let crc = crc32c::crc32c(&bytes[..AT_CRC]);
+        put(&mut bytes, AT_CRC, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// `bytes`: the first 512 or more of the file.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<FileHeader, Error> {
+        let text_matches = bytes[..TEXT_MARK_BYTES] == TEXT[..TEXT_MARK_BYTES];
+        if !text_matches && bytes[AT_MAGIC..AT_VERSION] != MAGIC {
+            return Err(Error::NotALog);
+        }
+        // First of all: a flipped bit in the version must not pass for a newer format.
+        if crc32c::crc32c(&bytes[..AT_CRC]) != get_u32(bytes, AT_CRC) {
+            return Err(Error::HeaderDamaged);
+        }
+        match get_u32(bytes, AT_VERSION) {
+            FORMAT_VERSION => {}
+            newer if newer > FORMAT_VERSION => return Err(Error::NewerFormat { found: newer, known: FORMAT_VERSION }),
+            _ => return Err(Error::HeaderDamaged),
+        }
+        let block_bytes = get_u32(bytes, AT_BLOCK_BYTES);
+        let page_bytes = get_u32(bytes, AT_PAGE_BYTES);
+        let sound = is_block_size(block_bytes as usize)
+            && is_page_size(page_bytes)
+            && u64::from(get_u32(bytes, AT_CHUNK_BYTES)) == CHUNK_BYTES;
+        if !sound {
+            return Err(Error::HeaderDamaged);
+        }
+        let uuid = Uuid(std::array::from_fn(|index| bytes[AT_UUID + index]));
+        Ok(FileHeader { block_bytes, page_bytes, uuid })
+    }
+}
+
+/// What SQLite allows.
+pub(crate) fn is_page_size(bytes: u32) -> bool {
+    bytes.is_power_of_two() && (512..=65_536).contains(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: FileHeader = FileHeader { block_bytes: 4096, page_bytes: 1024, uuid: Uuid([7; 16]) };
+
+    /// Bytes with their checksum made right again.
+    fn sealed(mut bytes: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
+        let crc = crc32c::crc32c(&bytes[..AT_CRC]);
+        put(&mut bytes, AT_CRC, &crc.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn decodes_what_it_encoded_and_begins_with_a_line_for_people() {
+        let bytes = HEADER.encode();
+        assert_eq!(FileHeader::decode(&bytes).unwrap(), HEADER);
+        let line = std::str::from_utf8(&bytes).unwrap_or("").lines().next();
+        let line = line.or(std::str::from_utf8(&bytes[..TEXT.len()]).unwrap().lines().next()).unwrap();
+        assert!(line.ends_with("oneflush recover DATABASE"), "{line}");
+    }
+
+    #[test]
+    fn every_flipped_bit_is_damage_and_never_another_log() {
+        for bit in 0..HEADER_BYTES * 8 {
+            let mut bytes = HEADER.encode();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(FileHeader::decode(&bytes), Err(Error::HeaderDamaged)), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_named_and_other_files_are_not_ours() {
+        let mut bytes = HEADER.encode();
+        put(&mut bytes, AT_VERSION, &2u32.to_le_bytes());
+        assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::NewerFormat { found: 2, known: 1 })));
+        let mut sqlite = [0; HEADER_BYTES];
+        put(&mut sqlite, 0, b"SQLite format 3\0");
+        assert!(matches!(FileHeader::decode(&sqlite), Err(Error::NotALog)));
+    }
+
+    #[test]
+    fn sizes_that_no_log_has_are_damage_in_spite_of_a_right_checksum() {
+        for (at, value) in [(AT_BLOCK_BYTES, 0u32), (AT_BLOCK_BYTES, 256), (AT_BLOCK_BYTES, 5000), (AT_CHUNK_BYTES, 1)]
+            .into_iter()
+            .chain([(AT_PAGE_BYTES, 0), (AT_PAGE_BYTES, 131_072), (AT_VERSION, 0)])
+        {
+            let mut bytes = HEADER.encode();
+            put(&mut bytes, at, &value.to_le_bytes());
+            assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::HeaderDamaged)), "{value} at {at}");
+        }
+    }
+}

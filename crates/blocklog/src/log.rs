@@ -1,0 +1,242 @@
+//! Writing: a log is created, appended to, begun anew in the other lane, and extended.
+//!
+//! One record is one durable write. Only a record that crosses a chunk's border is several writes and one flush; their order
+//! does not matter, because the payload's checksum (V8) covers them all.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::header::{FileHeader, HEADER_BYTES as FILE_HEADER_BYTES, is_page_size};
+use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
+use crate::record::{self, RecordHeader};
+use crate::{AlignedBuffer, Epoch, Error, Head, Lsn, Storage, Uuid};
+
+/// One log file. Appends are for one caller at a time; see [`Head`].
+#[derive(Debug)]
+pub struct Log<S> {
+    storage: S,
+    uuid: Uuid,
+    page_bytes: u32,
+    layout: Layout,
+    /// Blocks on their way to the storage; at most a chunk. Never contended where the caller keeps to one append at a time.
+    scratch: Mutex<AlignedBuffer>,
+}
+
+impl<S: Storage> Log<S> {
+    /// Makes an empty log in a file that is empty, or holds zeros. The file's name is the caller's to make durable. The head is
+    /// of epoch 0, which has no records: [`begin_epoch`](Log::begin_epoch) comes next.
+    pub fn create(storage: S, uuid: Uuid, page_bytes: u32, lane_bytes: u64) -> Result<(Log<S>, Head), Error> {
+        let block_bytes = storage.block_bytes();
+        if !is_block_size(block_bytes) {
+            return Err(Error::BlockSize { log_bytes: FILE_HEADER_BYTES as u32, storage_bytes: block_bytes });
+        }
+        if !is_page_size(page_bytes) {
+            return Err(Error::BadSize { what: "SQLite has no such pages" });
+        }
+        let layout = Layout { block_bytes: block_bytes as u64 };
+        let (_, file_bytes) = lane_size(layout, lane_bytes)?;
+        storage.extend(file_bytes).map_err(failed("create the log"))?;
+        let mut block = AlignedBuffer::zeroed(block_bytes);
+        let header = FileHeader { block_bytes: block_bytes as u32, page_bytes, uuid };
+        block[..FILE_HEADER_BYTES].copy_from_slice(&header.encode());
+        // Last: where it is there, all the zeros are.
+        storage.write_durable(&block, 0).map_err(failed("write the log's first block"))?;
+        let log = Log { storage, uuid, page_bytes, layout, scratch: Mutex::new(block) };
+        let head = log.empty_head()?;
+        Ok((log, head))
+    }
+
+    /// Reads and checks the first block, no more.
+    pub fn open(storage: S) -> Result<Log<S>, Error> {
+        let size_bytes = storage.size_bytes().map_err(failed("ask for the log's size"))?;
+        let storage_block_bytes = storage.block_bytes();
+        if !is_block_size(storage_block_bytes) {
+            return Err(Error::BlockSize { log_bytes: FILE_HEADER_BYTES as u32, storage_bytes: storage_block_bytes });
+        }
+        let mut block = AlignedBuffer::zeroed(storage_block_bytes);
+        if size_bytes < block.len() as u64 {
+            return Err(if size_bytes == 0 { Error::Unfinished } else { Error::NotALog });
+        }
+        storage.read_at(&mut block, 0).map_err(failed("read the log's first block"))?;
+        let header = match FileHeader::decode(&block) {
+            Err(Error::NotALog) if is_zero(&block) => {
+                // Either it was never written, or it was, and is lost: then there is something behind it.
+                return Err(if holds_only_zeros(&storage, size_bytes)? {
+                    Error::Unfinished
+                } else {
+                    Error::HeaderDamaged
+                });
+            }
+            answer => answer?,
+        };
+        if !(header.block_bytes as usize).is_multiple_of(storage_block_bytes) {
+            return Err(Error::BlockSize { log_bytes: header.block_bytes, storage_bytes: storage_block_bytes });
+        }
+        let layout = Layout { block_bytes: u64::from(header.block_bytes) };
+        let FileHeader { page_bytes, uuid, .. } = header;
+        Ok(Log { storage, uuid, page_bytes, layout, scratch: Mutex::new(block) })
+    }
+
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// Of SQLite's pages, as given at creation.
+    pub fn page_bytes(&self) -> u32 {
+        self.page_bytes
+    }
+
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// What each lane holds in the file as it is now.
+    pub(crate) fn lane_bytes(&self) -> Result<u64, Error> {
+        let file_bytes = self.storage.size_bytes().map_err(failed("ask for the log's size"))?;
+        match self.layout.lane_bytes(file_bytes) {
+            // No log is created so short.
+            0 => Err(Error::Damaged {
+                epoch: Epoch(1),
+                lsn: Lsn(1),
+                position: 0,
+                what: "the file was cut off before it",
+            }),
+            lane_bytes => Ok(lane_bytes),
+        }
+    }
+
+    /// The head of a log without records: where [`scan`](Log::scan) answered `None`.
+    pub fn empty_head(&self) -> Result<Head, Error> {
+        Ok(Head { epoch: Epoch(0), position: 0, lsn: Lsn(0), previous: 0, lane_bytes: self.lane_bytes()? })
+    }
+
+    /// Appends to the head's epoch; durable on return. Where it does not fit, `Error::Full`, and nothing is written. After
+    /// `Error::Io` the record may or may not be there: see [`Head`].
+    pub fn append(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
+        if head.epoch.0 == 0 || head.position == 0 {
+            return Err(Error::BadHead { what: "no epoch has begun" });
+        }
+        self.put(head, kind, payload)
+    }
+
+    /// Writes the first record of the next epoch, into the other lane; durable on return. From then on nothing of the head's
+    /// epoch is replayed. Where it does not fit, `Error::Full`, and nothing is written.
+    pub fn begin_epoch(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
+        let epoch = head.epoch.0.checked_add(1).ok_or(Error::BadHead { what: "there is no further epoch" })?;
+        let previous = record::first_previous(self.uuid, epoch);
+        self.put(&Head { epoch: Epoch(epoch), position: 0, previous, ..*head }, kind, payload)
+    }
+
+    /// Extends both lanes to at least `lane_bytes`; never shortens them.
+    pub fn grow(&self, head: &Head, lane_bytes: u64) -> Result<Head, Error> {
+        if lane_bytes <= head.lane_bytes {
+            return Ok(*head);
+        }
+        let (lane_bytes, file_bytes) = lane_size(self.layout, lane_bytes)?;
+        self.storage.extend(file_bytes).map_err(failed("extend the log"))?;
+        Ok(Head { lane_bytes, ..*head })
+    }
+
+    /// What a record with so long a payload takes of a lane.
+    pub fn record_bytes(&self, payload_len: usize) -> u64 {
+        self.layout.record_bytes(payload_len as u64)
+    }
+
+    fn put(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
+        let block_bytes = self.layout.block_bytes;
+        let sound = head.position.is_multiple_of(block_bytes)
+            && head.lane_bytes.is_multiple_of(CHUNK_BYTES)
+            && head.position <= head.lane_bytes
+            && self.layout.file_bytes(head.lane_bytes).is_some();
+        if !sound {
+            return Err(Error::BadHead { what: "its position or the lane's size is not one of this log" });
+        }
+        let lsn = head.lsn.0.checked_add(1).ok_or(Error::BadHead { what: "there is no further LSN" })?;
+        let payload_bytes = u32::try_from(payload.len())
+            .map_err(|_| Error::TooLong { length: payload.len() as u64, limit: u64::from(u32::MAX) })?;
+        let needed = self.record_bytes(payload.len());
+        let free = head.lane_bytes - head.position;
+        if needed > free {
+            return Err(Error::Full { needed, free });
+        }
+        let header = RecordHeader {
+            kind,
+            epoch: head.epoch.0,
+            lsn,
+            position: head.position,
+            payload_bytes,
+            lane_chunks: u32::try_from(head.lane_bytes / CHUNK_BYTES)
+                .map_err(|_| Error::BadHead { what: "the lane is too long" })?,
+            previous: head.previous,
+            payload_crc: crc32c::crc32c(payload),
+        };
+        let (header_bytes, checksum) = header.encode(self.uuid);
+        self.write_record(lane_of(head.epoch.0), head.position, &header_bytes, payload, needed)?;
+        Ok(Head { position: head.position + needed, lsn: Lsn(lsn), previous: checksum, ..*head })
+    }
+
+    fn write_record(&self, lane: u64, position: u64, header: &[u8], payload: &[u8], length: u64) -> Result<(), Error> {
+        // Its contents are of no meaning between appends, so a panic in one leaves nothing half done.
+        let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pieces = self.layout.pieces(lane, position, length).peekable();
+        let mut several = false;
+        while let Some((offset, piece)) = pieces.next() {
+            scratch.reset((piece.end - piece.start) as usize);
+            fill(&mut scratch, piece.start as usize, header, payload);
+            if several || pieces.peek().is_some() {
+                several = true;
+                self.storage.write(&scratch, offset).map_err(failed("write a record"))?;
+            } else {
+                return self.storage.write_durable(&scratch, offset).map_err(failed("write a record"));
+            }
+        }
+        self.storage.flush().map_err(failed("flush a record"))
+    }
+}
+
+/// Fills `out` with the bytes from `start` on of header, payload and zeros without end.
+fn fill(out: &mut [u8], start: usize, header: &[u8], payload: &[u8]) {
+    let mut done = 0;
+    for (part, part_start) in [(header, 0), (payload, header.len())] {
+        // Where in this part the next byte of `out` is.
+        let from = (start + done).saturating_sub(part_start).min(part.len());
+        let length = (part.len() - from).min(out.len() - done);
+        out[done..done + length].copy_from_slice(&part[from..from + length]);
+        done += length;
+    }
+    out[done..].fill(0);
+}
+
+/// A lane of at least so many bytes, and at least one chunk: its size, and the file's.
+fn lane_size(layout: Layout, lane_bytes: u64) -> Result<(u64, u64), Error> {
+    let lane_bytes = lane_bytes.max(1).checked_next_multiple_of(CHUNK_BYTES);
+    let size = lane_bytes.and_then(|lane_bytes| Some((lane_bytes, layout.file_bytes(lane_bytes)?)));
+    size.filter(|(lane_bytes, _)| u32::try_from(lane_bytes / CHUNK_BYTES).is_ok())
+        .ok_or(Error::BadSize { what: "no file is as large as these lanes" })
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+fn holds_only_zeros<S: Storage>(storage: &S, size_bytes: u64) -> Result<bool, Error> {
+    let mut buffer = AlignedBuffer::default();
+    let whole_bytes = size_bytes - size_bytes % storage.block_bytes() as u64;
+    let mut offset = 0;
+    while offset < whole_bytes {
+        buffer.reset((whole_bytes - offset).min(CHUNK_BYTES) as usize);
+        storage.read_at(&mut buffer, offset).map_err(failed("read the log"))?;
+        if !is_zero(&buffer) {
+            return Ok(false);
+        }
+        offset += buffer.len() as u64;
+    }
+    Ok(true)
+}
+
+pub(crate) fn failed(doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    move |source| Error::Io { doing, source }
+}

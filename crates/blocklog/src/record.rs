@@ -1,0 +1,121 @@
+//! A record's header, and when a record is valid.
+//!
+//! A record is this header, then the payload, then zeros up to a whole block. It is **valid** when
+//!
+//! - **V1** it begins with the magic number, and what is reserved is zero;
+//! - **V2** the header's checksum is that of the log's UUID and the header;
+//! - **V3** it stands where it says: its position is this position, this lane is that of its epoch, and epoch and LSN are at least 1;
+//! - **V4** the lane is at least as long as it was when the record was written, and the record lies inside of that;
+//! - **V5** its epoch is the one that is read;
+//! - **V6** its LSN is one more than that of the record before it (any, for the first of an epoch);
+//! - **V7** `previous` is the checksum of the record before it (for the first: of UUID and epoch);
+//! - **V8** the payload has the payload's checksum.
+//!
+//! V1 to V3 can be told from one block: such a record is *recognised*. A recognised record that breaks V4, V6 or V7 is damage,
+//! since no loss of power makes one. V8 alone tells a torn record from a whole one. Padding is not checked: nothing is in it.
+
+use crate::Uuid;
+use crate::bytes::{get_u16, get_u32, get_u64, put};
+use crate::layout::{CHUNK_BYTES, Layout, lane_of};
+
+/// "1FLR", read as bytes.
+const MAGIC: u32 = u32::from_le_bytes(*b"1FLR");
+
+// The fields that are looked at first stand first; each is aligned to its size.
+const AT_MAGIC: usize = 0;
+const AT_KIND: usize = AT_MAGIC + 4;
+const AT_FLAGS: usize = AT_KIND + 1;
+const AT_RESERVED: usize = AT_FLAGS + 1;
+const AT_EPOCH: usize = AT_RESERVED + 2;
+const AT_LSN: usize = AT_EPOCH + 8;
+const AT_POSITION: usize = AT_LSN + 8;
+const AT_PAYLOAD_BYTES: usize = AT_POSITION + 8;
+const AT_LANE_CHUNKS: usize = AT_PAYLOAD_BYTES + 4;
+const AT_PREVIOUS: usize = AT_LANE_CHUNKS + 4;
+const AT_PAYLOAD_CRC: usize = AT_PREVIOUS + 4;
+const AT_HEADER_CRC: usize = AT_PAYLOAD_CRC + 4;
+pub(crate) const HEADER_BYTES: usize = AT_HEADER_CRC + 4;
+
+const _: () = assert!(HEADER_BYTES == 52 && HEADER_BYTES <= crate::layout::BLOCK_BYTES_MIN);
+const _: () = assert!(AT_EPOCH.is_multiple_of(8) && AT_LSN.is_multiple_of(8) && AT_POSITION.is_multiple_of(8));
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RecordHeader {
+    pub(crate) kind: u8,
+    pub(crate) epoch: u64,
+    pub(crate) lsn: u64,
+    pub(crate) position: u64,
+    pub(crate) payload_bytes: u32,
+    /// What the lane held when this was written, so that a file that was cut off later is noticed.
+    pub(crate) lane_chunks: u32,
+    pub(crate) previous: u32,
+    pub(crate) payload_crc: u32,
+}
+
+/// `previous` of an epoch's first record (V7).
+pub(crate) fn first_previous(uuid: Uuid, epoch: u64) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&uuid.0), &epoch.to_le_bytes())
+}
+
+impl RecordHeader {
+    /// The header's bytes, and the record's checksum, by which the next record is bound to it.
+    pub(crate) fn encode(&self, uuid: Uuid) -> ([u8; HEADER_BYTES], u32) {
+        let mut bytes = [0; HEADER_BYTES];
+        put(&mut bytes, AT_MAGIC, &MAGIC.to_le_bytes());
+        bytes[AT_KIND] = self.kind;
+        put(&mut bytes, AT_EPOCH, &self.epoch.to_le_bytes());
+        put(&mut bytes, AT_LSN, &self.lsn.to_le_bytes());
+        put(&mut bytes, AT_POSITION, &self.position.to_le_bytes());
+        put(&mut bytes, AT_PAYLOAD_BYTES, &self.payload_bytes.to_le_bytes());
+        put(&mut bytes, AT_LANE_CHUNKS, &self.lane_chunks.to_le_bytes());
+        put(&mut bytes, AT_PREVIOUS, &self.previous.to_le_bytes());
+        put(&mut bytes, AT_PAYLOAD_CRC, &self.payload_crc.to_le_bytes());
+        let crc = header_crc(uuid, &bytes);
+        put(&mut bytes, AT_HEADER_CRC, &crc.to_le_bytes());
+        (bytes, crc)
+    }
+
+    /// V1 to V3 for what stands at this place. Answers the record's checksum too.
+    pub(crate) fn recognise(block: &[u8], uuid: Uuid, lane: u64, position: u64) -> Option<(RecordHeader, u32)> {
+        if get_u32(block, AT_MAGIC) != MAGIC || block[AT_FLAGS] != 0 || get_u16(block, AT_RESERVED) != 0 {
+            return None;
+        }
+        let crc = get_u32(block, AT_HEADER_CRC);
+        if header_crc(uuid, block) != crc {
+            return None;
+        }
+        let header = RecordHeader {
+            kind: block[AT_KIND],
+            epoch: get_u64(block, AT_EPOCH),
+            lsn: get_u64(block, AT_LSN),
+            position: get_u64(block, AT_POSITION),
+            payload_bytes: get_u32(block, AT_PAYLOAD_BYTES),
+            lane_chunks: get_u32(block, AT_LANE_CHUNKS),
+            previous: get_u32(block, AT_PREVIOUS),
+            payload_crc: get_u32(block, AT_PAYLOAD_CRC),
+        };
+        let stands_here = header.position == position && lane_of(header.epoch) == lane;
+        (stands_here && header.epoch > 0 && header.lsn > 0).then_some((header, crc))
+    }
+
+    /// What it takes of its lane.
+    pub(crate) fn record_bytes(&self, layout: Layout) -> u64 {
+        layout.record_bytes(u64::from(self.payload_bytes))
+    }
+
+    /// V4.
+    pub(crate) fn fits(&self, layout: Layout, lane_bytes: u64) -> bool {
+        let lane_bytes_then = u64::from(self.lane_chunks) * CHUNK_BYTES;
+        lane_bytes_then <= lane_bytes
+            && self.position.checked_add(self.record_bytes(layout)).is_some_and(|end| end <= lane_bytes_then)
+    }
+
+    /// V8.
+    pub(crate) fn covers(&self, payload: &[u8]) -> bool {
+        crc32c::crc32c(payload) == self.payload_crc
+    }
+}
+
+fn header_crc(uuid: Uuid, header: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&uuid.0), &header[..AT_HEADER_CRC])
+}

@@ -1,0 +1,246 @@
+//! Reading: which epoch counts, its records in order, and whether anything stands where nothing can.
+//!
+//! The newest epoch is the one of the newer of the two records at position 0. Three ends look alike at first, and are told apart
+//! by what is behind them:
+//!
+//! - *The end.* At the place of the next record there is nothing recognised, or a record of an older epoch, or a torn one (V8).
+//!   That is normal: it was never acknowledged.
+//! - *An epoch that did not begin.* The newest record at position 0 is torn. The epoch before it is whole, in the other lane,
+//!   and counts.
+//! - *Damage.* Behind the end stands a recognised record of this epoch or a newer one. Records are durable one after another, so
+//!   what is missing between was acknowledged: an error, never a shorter log.
+//!
+//! Blocks that belong to a torn record's payload are not looked at: they hold pages, not headers.
+
+use crate::layout::{CHUNK_BYTES, lane_of};
+use crate::log::failed;
+use crate::record::{RecordHeader, first_previous};
+use crate::{AlignedBuffer, Epoch, Error, Head, Log, Lsn, Storage};
+
+/// A recognised record (V1 to V3), with its checksum.
+type Recognised = (RecordHeader, u32);
+
+impl<S: Storage> Log<S> {
+    /// Reads the newest epoch's records in order and answers the head behind the last; `None` if the log has no record. It
+    /// reads both lanes, and holds one record at a time.
+    ///
+    /// What was visited is durable, also where the process that wrote it died before its flush. On an error, drop what the
+    /// visits built: damage may be found behind records that were visited.
+    pub fn scan<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(u8, Lsn, &[u8]) -> Result<(), E>,
+    ) -> Result<Option<Head>, E> {
+        self.storage().flush().map_err(failed("flush before reading"))?;
+        let mut reader = Reader::new(self)?;
+        let Some(first) = reader.newest_epoch()? else { return Ok(None) };
+        let mut head = Head {
+            epoch: Epoch(first.epoch),
+            position: 0,
+            lsn: Lsn(first.lsn - 1),
+            previous: first_previous(self.uuid(), first.epoch),
+            lane_bytes: reader.lane_bytes,
+        };
+        loop {
+            match reader.next(&head)? {
+                Next::Record(header, checksum) => {
+                    visit(header.kind, Lsn(header.lsn), &reader.payload)?;
+                    head.position += header.record_bytes(self.layout());
+                    head.lsn = Lsn(header.lsn);
+                    head.previous = checksum;
+                }
+                Next::End { behind } => {
+                    reader.refuse_behind(&head, behind)?;
+                    return Ok(Some(head));
+                }
+            }
+        }
+    }
+}
+
+enum Next {
+    /// Valid; its payload is in the reader.
+    Record(RecordHeader, u32),
+    /// No valid record; from the position `behind` on there must be none of this epoch.
+    End { behind: u64 },
+}
+
+struct Reader<'a, S> {
+    log: &'a Log<S>,
+    lane_bytes: u64,
+    /// Of lane and number.
+    chunk: AlignedBuffer,
+    loaded: Option<(u64, u64)>,
+    payload: Vec<u8>,
+}
+
+impl<'a, S: Storage> Reader<'a, S> {
+    fn new(log: &'a Log<S>) -> Result<Reader<'a, S>, Error> {
+        let lane_bytes = log.lane_bytes()?;
+        Ok(Reader { log, lane_bytes, chunk: AlignedBuffer::default(), loaded: None, payload: Vec::new() })
+    }
+
+    /// The bytes of a lane from `position` to the end of its chunk. Whole chunks are read: one by one, blocks take ten times as long.
+    fn bytes_at(&mut self, lane: u64, position: u64) -> Result<&[u8], Error> {
+        let wanted = (lane, position / CHUNK_BYTES);
+        if self.loaded != Some(wanted) {
+            self.loaded = None;
+            self.chunk.reset(CHUNK_BYTES as usize);
+            let offset = self.log.layout().offset(lane, wanted.1 * CHUNK_BYTES);
+            self.log.storage().read_at(&mut self.chunk, offset).map_err(failed("read the log"))?;
+            self.loaded = Some(wanted);
+        }
+        Ok(&self.chunk[(position % CHUNK_BYTES) as usize..])
+    }
+
+    /// What stands at a place, if it is a record (V1 to V3).
+    fn recognise(&mut self, lane: u64, position: u64) -> Result<Option<Recognised>, Error> {
+        if position >= self.lane_bytes {
+            return Ok(None);
+        }
+        let uuid = self.log.uuid();
+        Ok(RecordHeader::recognise(self.bytes_at(lane, position)?, uuid, lane, position))
+    }
+
+    /// Reads a record's payload; whether it is whole (V8). V4 must hold: it bounds what is allocated.
+    fn read_payload(&mut self, header: &RecordHeader) -> Result<bool, Error> {
+        let lane = lane_of(header.epoch);
+        let mut payload = std::mem::take(&mut self.payload);
+        payload.clear();
+        let length = crate::record::HEADER_BYTES + header.payload_bytes as usize;
+        let mut done = crate::record::HEADER_BYTES;
+        while done < length {
+            let bytes = self.bytes_at(lane, header.position + done as u64)?;
+            let part = bytes.len().min(length - done);
+            payload.extend_from_slice(&bytes[..part]);
+            done += part;
+        }
+        let whole = header.covers(&payload);
+        self.payload = payload;
+        Ok(whole)
+    }
+
+    fn check_fits(&self, header: &RecordHeader) -> Result<(), Error> {
+        if header.fits(self.log.layout(), self.lane_bytes) {
+            return Ok(());
+        }
+        Err(damaged(header, "the file is shorter than it was when the record was written"))
+    }
+
+    /// The first record of the epoch that counts. Everything that stands in the lane of no epoch that counts is checked here.
+    fn newest_epoch(&mut self) -> Result<Option<RecordHeader>, Error> {
+        let firsts = [self.recognise(0, 0)?, self.recognise(1, 0)?].map(|found| found.map(|(header, _)| header));
+        let Some(newest) = firsts.iter().flatten().max_by_key(|header| header.epoch).copied() else {
+            for lane in [0, 1] {
+                if let Some(found) = self.recognised_from(lane, 0, |_| true)? {
+                    return Err(damaged(&found, "it is valid, but no epoch's first record is"));
+                }
+            }
+            return Ok(None);
+        };
+        self.check_fits(&newest)?;
+        let other = 1 - lane_of(newest.epoch);
+        if self.read_payload(&newest)? {
+            self.refuse_other_lane(&newest)?;
+            return Ok(Some(newest));
+        }
+        // A torn beginning: then the epoch has no further record.
+        let behind = newest.record_bytes(self.log.layout());
+        if let Some(found) = self.recognised_from(1 - other, behind, |found| found.epoch >= newest.epoch)? {
+            return Err(damaged(&found, "it is valid, but its epoch's first record is not"));
+        }
+        match firsts[other as usize] {
+            Some(before) if before.epoch + 1 == newest.epoch => {
+                self.check_fits(&before)?;
+                if !self.read_payload(&before)? {
+                    return Err(damaged(&before, "both lanes begin with a record whose payload is broken"));
+                }
+                if let Some(found) = self.recognised_from(other, 0, |found| found.epoch > newest.epoch)? {
+                    return Err(damaged(&found, "it is valid, but its epoch's first record is not"));
+                }
+                Ok(Some(before))
+            }
+            _ if newest.epoch == 1 && self.recognised_from(other, 0, |_| true)?.is_none() => Ok(None),
+            _ => Err(damaged(&newest, "it is torn, and the epoch before it is not in the other lane")),
+        }
+    }
+
+    /// In the other lane nothing can be newer than the epoch that counts, and the epoch before ended where this one began.
+    fn refuse_other_lane(&mut self, first: &RecordHeader) -> Result<(), Error> {
+        let other = 1 - lane_of(first.epoch);
+        let mut position = 0;
+        let later = |found: &RecordHeader| {
+            found.epoch > first.epoch || found.epoch + 1 == first.epoch && found.lsn >= first.lsn
+        };
+        while let Some(found) = self.recognised_from(other, position, later)? {
+            if found.epoch > first.epoch {
+                return Err(damaged(&found, "it is valid, but its epoch's first record is not"));
+            }
+            self.check_fits(&found)?;
+            if self.read_payload(&found)? {
+                return Err(damaged(&found, "its epoch went on after the next one began: two histories"));
+            }
+            // Torn, then given up when the next epoch began: normal.
+            position = found.position + found.record_bytes(self.log.layout());
+        }
+        Ok(())
+    }
+
+    /// The record at the head (V4 to V8), or the end.
+    fn next(&mut self, head: &Head) -> Result<Next, Error> {
+        let block_bytes = self.log.layout().block_bytes;
+        let lane = lane_of(head.epoch.0);
+        let (header, checksum) = match self.recognise(lane, head.position)? {
+            // V5: what the epoch before the last left here.
+            Some((header, _)) if header.epoch < head.epoch.0 => {
+                return Ok(Next::End { behind: head.position + block_bytes });
+            }
+            None => return Ok(Next::End { behind: head.position + block_bytes }),
+            Some(found) => found,
+        };
+        if header.epoch > head.epoch.0 {
+            return Err(damaged(&header, "it is valid, but its epoch's first record is not"));
+        }
+        self.check_fits(&header)?;
+        if head.lsn.0.checked_add(1) != Some(header.lsn) || header.previous != head.previous {
+            return Err(damaged(&header, "it does not follow the record before it"));
+        }
+        if self.read_payload(&header)? {
+            Ok(Next::Record(header, checksum))
+        } else {
+            Ok(Next::End { behind: head.position + header.record_bytes(self.log.layout()) })
+        }
+    }
+
+    fn refuse_behind(&mut self, head: &Head, behind: u64) -> Result<(), Error> {
+        match self.recognised_from(lane_of(head.epoch.0), behind, |found| found.epoch >= head.epoch.0)? {
+            None => Ok(()),
+            Some(_) => Err(Error::Damaged {
+                epoch: head.epoch,
+                lsn: Lsn(head.lsn.0.saturating_add(1)),
+                position: head.position,
+                what: "a valid record stands behind it",
+            }),
+        }
+    }
+
+    /// The first record from `position` on that is recognised and wanted.
+    fn recognised_from(
+        &mut self,
+        lane: u64,
+        position: u64,
+        wanted: impl Fn(&RecordHeader) -> bool,
+    ) -> Result<Option<RecordHeader>, Error> {
+        let mut position = position;
+        while position < self.lane_bytes {
+            match self.recognise(lane, position)? {
+                Some((header, _)) if wanted(&header) => return Ok(Some(header)),
+                _ => position += self.log.layout().block_bytes,
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn damaged(header: &RecordHeader, what: &'static str) -> Error {
+    Error::Damaged { epoch: Epoch(header.epoch), lsn: Lsn(header.lsn), position: header.position, what }
+}

@@ -1,0 +1,215 @@
+//! A file in memory with a volatile cache, so that tests can lose power.
+//!
+//! What was written is read back at once. What of it survives [`Memory::crash`] is chosen sector by sector (512 bytes) for all
+//! that was not flushed; `write_durable` flushes itself only, as a forced write (FUA) does, not what was written before it.
+
+#![allow(dead_code, reason = "each test program uses a part of this")]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use oneflush_blocklog::{Error, Head, Log, Lsn, Storage, Uuid};
+
+pub const SECTOR_BYTES: usize = 512;
+pub const UUID: Uuid = Uuid(*b"a log of a test.");
+
+#[derive(Debug, Default)]
+struct State {
+    durable: Vec<u8>,
+    /// By sector number; newer than what is durable.
+    cached: BTreeMap<usize, Vec<u8>>,
+    /// Writes, flushes and extensions until now.
+    operations: Vec<Operation>,
+    /// Further writes and flushes that succeed.
+    fuel: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    WriteDurable { offset: u64, length: usize },
+    Write { offset: u64, length: usize },
+    Flush,
+    Extend { size_bytes: u64 },
+}
+
+/// Clones are the same file.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    block_bytes: usize,
+    state: Arc<Mutex<State>>,
+}
+
+impl Memory {
+    pub fn new(block_bytes: usize) -> Memory {
+        Memory { block_bytes, state: Arc::default() }
+    }
+
+    /// A file that holds exactly this.
+    pub fn of(block_bytes: usize, durable: Vec<u8>) -> Memory {
+        let state = State { durable, ..State::default() };
+        Memory { block_bytes, state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// What is on the medium and in the cache.
+    pub fn bytes(&self) -> Vec<u8> {
+        let state = self.state.lock().unwrap();
+        let mut bytes = state.durable.clone();
+        for (sector, content) in &state.cached {
+            let start = sector * SECTOR_BYTES;
+            bytes[start..start + SECTOR_BYTES].copy_from_slice(content);
+        }
+        bytes
+    }
+
+    pub fn edit(&self, change: impl FnOnce(&mut Vec<u8>)) {
+        change(&mut self.state.lock().unwrap().durable);
+    }
+
+    /// The file after a loss of power: `survives` is asked for each sector in flight, in order.
+    pub fn crash(&self, mut survives: impl FnMut(usize) -> bool) -> Memory {
+        let state = self.state.lock().unwrap();
+        let mut durable = state.durable.clone();
+        for (index, (sector, content)) in state.cached.iter().enumerate() {
+            if survives(index) {
+                let start = sector * SECTOR_BYTES;
+                durable[start..start + SECTOR_BYTES].copy_from_slice(content);
+            }
+        }
+        Memory::of(self.block_bytes, durable)
+    }
+
+    /// So many further writes, flushes and extensions succeed; then all fail, a write with its bytes in the cache.
+    pub fn fail_after(&self, operations: usize) {
+        self.state.lock().unwrap().fuel = Some(operations);
+    }
+
+    pub fn heal(&self) {
+        self.state.lock().unwrap().fuel = None;
+    }
+
+    pub fn take_operations(&self) -> Vec<Operation> {
+        std::mem::take(&mut self.state.lock().unwrap().operations)
+    }
+
+    fn begin(&self, operation: Operation) -> (std::sync::MutexGuard<'_, State>, bool) {
+        let mut state = self.state.lock().unwrap();
+        state.operations.push(operation);
+        let works = match &mut state.fuel {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        };
+        (state, works)
+    }
+
+    fn check(&self, state: &State, offset: u64, blocks: &[u8]) {
+        assert!(offset.is_multiple_of(self.block_bytes as u64) && blocks.len().is_multiple_of(self.block_bytes));
+        assert!((blocks.as_ptr() as usize).is_multiple_of(4096), "memory is not aligned");
+        assert!(offset as usize + blocks.len() <= state.durable.len(), "a write behind the end of the file");
+    }
+}
+
+fn to_cache(state: &mut State, blocks: &[u8], offset: u64) {
+    for (index, sector) in blocks.chunks(SECTOR_BYTES).enumerate() {
+        state.cached.insert(offset as usize / SECTOR_BYTES + index, sector.to_vec());
+    }
+}
+
+fn broken() -> io::Error {
+    io::Error::other("the test's device fails")
+}
+
+impl Storage for Memory {
+    fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    fn size_bytes(&self) -> io::Result<u64> {
+        Ok(self.state.lock().unwrap().durable.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        assert!(offset.is_multiple_of(self.block_bytes as u64) && buffer.len().is_multiple_of(self.block_bytes));
+        let state = self.state.lock().unwrap();
+        let start = offset as usize;
+        let end = start + buffer.len();
+        buffer.copy_from_slice(state.durable.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
+        for (sector, content) in state.cached.range(start / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES)) {
+            let at = sector * SECTOR_BYTES - start;
+            buffer[at..at + SECTOR_BYTES].copy_from_slice(content);
+        }
+        Ok(())
+    }
+
+    fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        let (mut state, works) = self.begin(Operation::WriteDurable { offset, length: blocks.len() });
+        self.check(&state, offset, blocks);
+        if !works {
+            to_cache(&mut state, blocks, offset);
+            return Err(broken());
+        }
+        let start = offset as usize;
+        state.durable[start..start + blocks.len()].copy_from_slice(blocks);
+        state.cached.retain(|sector, _| !(start..start + blocks.len()).contains(&(sector * SECTOR_BYTES)));
+        Ok(())
+    }
+
+    fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        let (mut state, works) = self.begin(Operation::Write { offset, length: blocks.len() });
+        self.check(&state, offset, blocks);
+        to_cache(&mut state, blocks, offset);
+        if works { Ok(()) } else { Err(broken()) }
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let (mut state, works) = self.begin(Operation::Flush);
+        if !works {
+            return Err(broken());
+        }
+        for (sector, content) in std::mem::take(&mut state.cached) {
+            let start = sector * SECTOR_BYTES;
+            state.durable[start..start + SECTOR_BYTES].copy_from_slice(&content);
+        }
+        Ok(())
+    }
+
+    fn extend(&self, size_bytes: u64) -> io::Result<()> {
+        let (mut state, works) = self.begin(Operation::Extend { size_bytes });
+        if !works {
+            return Err(broken());
+        }
+        let size = state.durable.len().max(size_bytes as usize);
+        state.durable.resize(size, 0);
+        Ok(())
+    }
+}
+
+/// A record as a scan shows it.
+pub type Record = (u8, u64, Vec<u8>);
+
+pub fn create(block_bytes: usize, lane_bytes: u64) -> (Log<Memory>, Head) {
+    Log::create(Memory::new(block_bytes), UUID, 4096, lane_bytes).unwrap()
+}
+
+pub fn scan<S: Storage>(log: &Log<S>) -> Result<(Vec<Record>, Option<Head>), Error> {
+    let mut records = Vec::new();
+    let head = log.scan(|kind, Lsn(lsn), payload| {
+        records.push((kind, lsn, payload.to_vec()));
+        Ok::<(), Error>(())
+    })?;
+    Ok((records, head))
+}
+
+pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Error> {
+    scan(&Log::open(memory.clone())?)
+}
+
+/// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes it.
+pub fn offset(block_bytes: usize, lane: u64, position: u64) -> usize {
+    const CHUNK: u64 = 262_144;
+    (block_bytes as u64 + (2 * (position / CHUNK) + lane) * CHUNK + position % CHUNK) as usize
+}

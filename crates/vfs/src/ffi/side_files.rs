@@ -1,0 +1,260 @@
+//! The log of `eager`: a real file by direct I/O over the "unix" VFS, a file of the VFS below over any other (a simulated disk).
+
+use std::ffi::{CStr, CString, c_int};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use libsqlite3_sys as sqlite;
+use oneflush_blocklog::{DirectFile, Error as LogError, Storage, sync_directory};
+use rustix::fs::{FlockOperation, flock};
+
+use super::api::Api;
+use super::below::BelowFile;
+use super::checkpoint;
+use crate::config::StrategyKind;
+use crate::error::Code;
+use crate::strategy::{Below, LogFile, SideFiles, SyncRequest};
+
+pub struct Files {
+    pub api: Api,
+    pub below: *mut sqlite::sqlite3_vfs,
+}
+
+// SAFETY: a registered VFS lives for ever and is not written to.
+unsafe impl Send for Files {}
+// SAFETY: as above.
+unsafe impl Sync for Files {}
+
+impl Files {
+    /// True if the files of the VFS below are those of the operating system under the same names.
+    fn are_real(&self) -> bool {
+        // SAFETY: the VFS below lives for ever, and so does its name.
+        unsafe { CStr::from_ptr((*self.below).zName) }.to_bytes().starts_with(b"unix")
+    }
+}
+
+impl SideFiles for Files {
+    fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code> {
+        if !self.are_real() {
+            let opened = VfsFile::open(self.below, path, sqlite::SQLITE_OPEN_READWRITE)?;
+            return Ok(opened.map(|file| LogFile(Box::new(file))));
+        }
+        let path = Path::new(path);
+        if !path.try_exists().map_err(|error| code_of(&error))? {
+            return Ok(None);
+        }
+        let lock = lock_file(path)?;
+        let file = DirectFile::open(path, false).map_err(|error| self.code(&error))?;
+        Ok(Some(LogFile(Box::new(Locked { file, _lock: lock }))))
+    }
+
+    fn create_log(&self, path: &str) -> Result<LogFile, Code> {
+        self.delete(path, false)?;
+        if !self.are_real() {
+            let flags = sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_CREATE;
+            let file = VfsFile::open(self.below, path, flags)?.ok_or(Code::CANTOPEN)?;
+            return Ok(LogFile(Box::new(file)));
+        }
+        let path = Path::new(path);
+        // Whoever may read the database may read its log.
+        let database = path.to_str().and_then(|path| path.strip_suffix("-oneflush"));
+        let mode =
+            database.and_then(|database| rustix::fs::stat(database).ok()).map_or(0o644, |stat| stat.st_mode & 0o777);
+        let file = DirectFile::create(path, mode).map_err(|error| self.code(&error))?;
+        let lock = lock_file(path)?;
+        sync_directory(path).map_err(|error| self.code(&error))?;
+        Ok(LogFile(Box::new(Locked { file, _lock: lock })))
+    }
+
+    fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code> {
+        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
+        // SAFETY: the VFS below lives for ever; the name is a C string.
+        let code = unsafe {
+            (*self.below).xDelete.map_or(sqlite::SQLITE_IOERR_DELETE, |method| {
+                method(self.below, name.as_ptr(), c_int::from(sync_directory))
+            })
+        };
+        match code {
+            sqlite::SQLITE_OK | sqlite::SQLITE_IOERR_DELETE_NOENT => Ok(()),
+            code => Err(Code(code)),
+        }
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, Code> {
+        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
+        exists(self.below, &name)
+    }
+
+    fn fold_wal(&self, database: &str) -> Result<(), String> {
+        checkpoint::fold(&self.api, database)
+    }
+
+    fn recover(&self, database: &str) -> Result<(), String> {
+        checkpoint::open_and_close(&self.api, database, StrategyKind::Eager)
+    }
+
+    fn warn(&self, message: &str) {
+        self.api.log(sqlite::SQLITE_WARNING, message);
+    }
+}
+
+impl Files {
+    fn code(&self, error: &LogError) -> Code {
+        self.warn(&format!("oneflush: {error}"));
+        match error {
+            LogError::File { source, .. } | LogError::Io { source, .. } => code_of(source),
+            _ => Code::CANTOPEN,
+        }
+    }
+}
+
+fn code_of(error: &io::Error) -> Code {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Code::FULL,
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::READONLY,
+        _ => Code::CANTOPEN,
+    }
+}
+
+/// One process at a time has a log open. `flock` belongs to the open file, so it ends with the process.
+fn lock_file(path: &Path) -> Result<File, Code> {
+    let file = File::open(path).map_err(|error| code_of(&error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Code::BUSY),
+        Err(_) => Err(Code::CANTOPEN),
+    }
+}
+
+struct Locked {
+    file: DirectFile,
+    _lock: File,
+}
+
+impl Storage for Locked {
+    fn block_bytes(&self) -> usize {
+        self.file.block_bytes()
+    }
+
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.file.size_bytes()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_durable(blocks, offset)
+    }
+
+    fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write(blocks, offset)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.file.flush()
+    }
+
+    fn extend(&self, size_bytes: u64) -> io::Result<()> {
+        self.file.extend(size_bytes)
+    }
+}
+
+fn exists(vfs: *mut sqlite::sqlite3_vfs, name: &CStr) -> Result<bool, Code> {
+    let mut exists = 0;
+    // SAFETY: the VFS below lives for ever; the name is a C string.
+    let code = unsafe {
+        (*vfs).xAccess.map_or(sqlite::SQLITE_IOERR_ACCESS, |method| {
+            method(vfs, name.as_ptr(), sqlite::SQLITE_ACCESS_EXISTS, &mut exists)
+        })
+    };
+    if code == sqlite::SQLITE_OK { Ok(exists != 0) } else { Err(Code(code)) }
+}
+
+/// A file of the VFS below, opened by us rather than by SQLite. The log uses it from one thread at a time.
+struct VfsFile {
+    below: BelowFile,
+    /// What `xOpen` was given; the VFS below may keep pointers to both.
+    _file: Box<[u64]>,
+    _name: CString,
+}
+
+/// What the blocks of such a log are: as on the devices that the real one meets.
+const BLOCK_BYTES: usize = 4096;
+
+impl VfsFile {
+    fn open(vfs: *mut sqlite::sqlite3_vfs, path: &str, flags: c_int) -> Result<Option<VfsFile>, Code> {
+        // Parameters may follow a name: none here.
+        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
+        if flags & sqlite::SQLITE_OPEN_CREATE == 0 && !exists(vfs, &name)? {
+            return Ok(None);
+        }
+        // SAFETY: the VFS below lives for ever; the file gets the memory that it asks for, aligned as SQLite would; the flags of a journal
+        // make it sync the directory with the file's first sync.
+        unsafe {
+            let mut file = vec![0_u64; ((*vfs).szOsFile as usize).div_ceil(8)].into_boxed_slice();
+            let raw = file.as_mut_ptr().cast::<sqlite::sqlite3_file>();
+            let open = (*vfs).xOpen.ok_or(Code::CANTOPEN)?;
+            let code = open(vfs, name.as_ptr(), raw, flags | sqlite::SQLITE_OPEN_MAIN_JOURNAL, std::ptr::null_mut());
+            if code != sqlite::SQLITE_OK {
+                return Err(Code(code));
+            }
+            Ok(Some(VfsFile { below: BelowFile::new(raw), _file: file, _name: name }))
+        }
+    }
+}
+
+impl Drop for VfsFile {
+    fn drop(&mut self) {
+        self.below.close();
+    }
+}
+
+fn io_error(code: Code) -> io::Error {
+    match code {
+        Code::SHORT_READ => io::ErrorKind::UnexpectedEof.into(),
+        Code::FULL => io::ErrorKind::StorageFull.into(),
+        Code(code) => io::Error::other(format!("code {code}")),
+    }
+}
+
+impl Storage for VfsFile {
+    fn block_bytes(&self) -> usize {
+        BLOCK_BYTES
+    }
+
+    fn size_bytes(&self) -> io::Result<u64> {
+        self.below.size_bytes().map_err(io_error)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.below.read(buffer, offset).map_err(io_error)
+    }
+
+    fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        self.write(blocks, offset)?;
+        self.flush()
+    }
+
+    fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        self.below.write(blocks, offset).map_err(io_error)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.below.sync(SyncRequest::ALL).map_err(io_error)
+    }
+
+    fn extend(&self, size_bytes: u64) -> io::Result<()> {
+        // VFSs do not like to write 128 KiB or more at once.
+        let zeros = vec![0; 64 << 10];
+        let mut end_bytes = self.size_bytes()?;
+        while end_bytes < size_bytes {
+            let len = (size_bytes - end_bytes).min(zeros.len() as u64);
+            self.write(&zeros[..len as usize], end_bytes)?;
+            end_bytes += len;
+        }
+        self.flush()
+    }
+}

@@ -1,0 +1,115 @@
+//! The guard: what keeps plain SQLite from a database file whose log may hold commits.
+//!
+//! While the guard is set, bytes 18 and 19 of the file are 3 ("file format write version, read version"; "if the read version is
+//! greater than 2 the database file cannot be read"), and the UUID of the log, with its CRC32C, stands in bytes 72 to 91, which SQLite's
+//! format reserves and keeps zero. Our VFS shows SQLite the bytes as they would be without the guard, which in WAL mode are 2 and 2 and zeros.
+//! Both places lie in the first 512 bytes, so they change together; and because a crash may garble what is being written, the log has
+//! page 1 whole before the guard is set or taken away.
+
+use oneflush_blocklog::Uuid;
+use oneflush_blocklog::group::page_crc;
+
+/// The bytes of the database header that the guard changes, as one range to write.
+pub const FIRST: usize = 18;
+pub const END: usize = CRC_AT + 4;
+
+const UUID_AT: usize = 72;
+const CRC_AT: usize = 88;
+const VERSION_GUARDED: u8 = 3;
+const VERSION_WAL: u8 = 2;
+
+/// What a database header must at least have for all this.
+pub const HEADER_BYTES: usize = 100;
+
+/// The log that the guard in this header names, if it is set.
+pub fn of(header: &[u8]) -> Option<Uuid> {
+    let named = header.get(UUID_AT..END)?;
+    let uuid: [u8; 16] = named[..16].try_into().ok()?;
+    let is_set = header[FIRST..=FIRST + 1] == [VERSION_GUARDED; 2] && named[16..] == page_crc(&uuid).to_be_bytes();
+    is_set.then_some(Uuid(uuid))
+}
+
+/// True if this is the header of a database, with or without guard, as far as the bytes are concerned that the guard changes. If it is
+/// not, a crash has garbled it: "SQLite format 3", versions 1 or 2, payload fractions 64, 32 and 32, and reserved bytes of zero.
+pub fn is_database(header: &[u8]) -> bool {
+    header.len() >= HEADER_BYTES
+        && header.starts_with(b"SQLite format 3\0")
+        && header[21..24] == [64, 32, 32]
+        && (of(header).is_some()
+            || (header[FIRST..=FIRST + 1].iter().all(|version| matches!(version, 1 | 2))
+                && header[UUID_AT..END].iter().all(|&byte| byte == 0)))
+}
+
+/// True if the guard can be set here: a database in WAL mode whose reserved bytes are zero.
+pub fn is_possible(header: &[u8]) -> bool {
+    is_database(header) && header[FIRST..=FIRST + 1] == [VERSION_WAL; 2]
+}
+
+/// Takes the guard out of the first page, or a part of it that begins at 0.
+pub fn hide(page: &mut [u8]) {
+    if of(page).is_some() {
+        page[FIRST..=FIRST + 1].fill(VERSION_WAL);
+        page[UUID_AT..END].fill(0);
+    }
+}
+
+/// Puts the guard into the first page.
+pub fn set(page: &mut [u8], log: Uuid) {
+    page[FIRST..=FIRST + 1].fill(VERSION_GUARDED);
+    page[UUID_AT..CRC_AT].copy_from_slice(&log.0);
+    page[CRC_AT..END].copy_from_slice(&page_crc(&log.0).to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: Uuid = Uuid([7; 16]);
+
+    fn header() -> Vec<u8> {
+        let mut header: Vec<u8> = (0..HEADER_BYTES as u8).collect();
+        header[..16].copy_from_slice(b"SQLite format 3\0");
+        header[21..24].copy_from_slice(&[64, 32, 32]);
+        header[FIRST..=FIRST + 1].fill(VERSION_WAL);
+        header[UUID_AT..END].fill(0);
+        header
+    }
+
+    #[test]
+    fn what_is_hidden_is_what_was_before_the_guard() {
+        let plain = header();
+        assert!(is_possible(&plain));
+        let mut guarded = plain.clone();
+        set(&mut guarded, LOG);
+        assert_eq!(of(&guarded), Some(LOG));
+        assert!(!is_possible(&guarded));
+        hide(&mut guarded);
+        assert_eq!(guarded, plain);
+        hide(&mut guarded);
+        assert_eq!(guarded, plain);
+    }
+
+    #[test]
+    fn a_header_that_was_garbled_where_the_guard_is_written_is_no_database() {
+        let mut guarded = header();
+        set(&mut guarded, LOG);
+        assert!(is_database(&guarded) && is_database(&header()));
+        for at in [FIRST, FIRST + 1, 21, 22, 23, UUID_AT, UUID_AT + 15, CRC_AT, END - 1] {
+            for good in [&guarded, &header()] {
+                let mut garbled = good.clone();
+                garbled[at] ^= 0x54;
+                assert!(!is_database(&garbled) && !is_possible(&garbled), "byte {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_without_guard_or_too_short_for_one_stays_as_it_is() {
+        assert_eq!(of(&header()), None);
+        for len in 0..END {
+            let mut short = vec![3; len];
+            hide(&mut short);
+            assert_eq!(short, vec![3; len]);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The volatile WAL image: frames as SQLite writes and reads them ("WAL file format").
+//!
+//! ```text
+//! 0   header of 32 bytes: magic, version, page size, checkpoint number, salts, checksum
+//! 32  frame 1: header of 24 bytes (page number, size of the database after a commit or 0, salts, checksum), page
+//! …   frame 2
+//! ```
+//!
+//! Checksums run on from the header through all frames, in the byte order that the magic's lowest bit names; everything else is
+//! big-endian.
+
+use crate::error::Code;
+use crate::strategy::Below;
+
+pub const HEADER_BYTES: u64 = 32;
+pub const FRAME_HEADER_BYTES: usize = 24;
+
+/// `WAL_MAGIC`, and its lowest bit for checksums over big-endian words.
+const MAGIC: u32 = 0x377f_0682 | cfg!(target_endian = "big") as u32;
+const VERSION: u32 = 3_007_000;
+
+/// How a frame ends the chain up to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    pub salt: [u32; 2],
+    pub checksum: [u32; 2],
+}
+
+/// The header of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameHeader {
+    pub page_no: u32,
+    /// The size of the database in pages after the commit that this frame ends; 0: it ends none.
+    pub database_pages: u32,
+    pub chain: Chain,
+}
+
+impl FrameHeader {
+    pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES]) -> FrameHeader {
+        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        FrameHeader {
+            page_no: word(0),
+            database_pages: word(4),
+            chain: Chain { salt: [word(8), word(12)], checksum: [word(16), word(20)] },
+        }
+    }
+}
+
+/// The image's file, by frames counted from 1.
+pub struct Image<'a> {
+    pub file: &'a dyn Below,
+    pub page_bytes: usize,
+}
+
+impl Image<'_> {
+    pub fn offset_of(&self, frame: u32) -> u64 {
+        HEADER_BYTES + u64::from(frame - 1) * self.frame_bytes()
+    }
+
+    fn frame_bytes(&self) -> u64 {
+        (FRAME_HEADER_BYTES + self.page_bytes) as u64
+    }
+
+    pub fn header_of(&self, frame: u32) -> Result<FrameHeader, Code> {
+        let mut header = [0; FRAME_HEADER_BYTES];
+        self.file.read(&mut header, self.offset_of(frame))?;
+        Ok(FrameHeader::decode(&header))
+    }
+
+    pub fn page(&self, frame: u32, page: &mut Vec<u8>) -> Result<(), Code> {
+        page.resize(self.page_bytes, 0);
+        self.file.read(page, self.offset_of(frame) + FRAME_HEADER_BYTES as u64)
+    }
+
+    /// The header of a new image.
+    pub fn write_header(&self, salt: [u32; 2]) -> Result<Chain, Code> {
+        let mut header = [0; HEADER_BYTES as usize];
+        for (at, word) in [MAGIC, VERSION, self.page_bytes as u32, 0, salt[0], salt[1]].into_iter().enumerate() {
+            header[at * 4..at * 4 + 4].copy_from_slice(&word.to_be_bytes());
+        }
+        let checksum = checksum([0; 2], &header[..24]);
+        header[24..28].copy_from_slice(&checksum[0].to_be_bytes());
+        header[28..].copy_from_slice(&checksum[1].to_be_bytes());
+        self.file.write(&header, 0)?;
+        Ok(Chain { salt, checksum })
+    }
+
+    /// Writes a frame behind `chain`; answers the chain up to it.
+    pub fn write_frame(
+        &self,
+        frame: u32,
+        chain: Chain,
+        page_no: u32,
+        database_pages: u32,
+        page: &[u8],
+    ) -> Result<Chain, Code> {
+        let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + page.len());
+        for word in [page_no, database_pages, chain.salt[0], chain.salt[1]] {
+            bytes.extend_from_slice(&word.to_be_bytes());
+        }
+        let sum = checksum(checksum(chain.checksum, &bytes[..8]), page);
+        bytes.extend_from_slice(&sum[0].to_be_bytes());
+        bytes.extend_from_slice(&sum[1].to_be_bytes());
+        bytes.extend_from_slice(page);
+        self.file.write(&bytes, self.offset_of(frame))?;
+        Ok(Chain { salt: chain.salt, checksum: sum })
+    }
+
+    /// Checks the first `frames` frames against the chain that the last of them must end; calls `visit` with each. False: the image is
+    /// not what it should be.
+    pub fn verify(&self, frames: u32, expected: Chain, mut visit: impl FnMut(u32, &FrameHeader)) -> Result<bool, Code> {
+        let mut header = [0; HEADER_BYTES as usize];
+        if !found(self.file.read(&mut header, 0))? {
+            return Ok(false);
+        }
+        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let mut sum = checksum([0; 2], &header[..24]);
+        if word(0) != MAGIC
+            || word(8) != self.page_bytes as u32
+            || [word(16), word(20)] != expected.salt
+            || [word(24), word(28)] != sum
+        {
+            return Ok(false);
+        }
+        let mut bytes = vec![0; FRAME_HEADER_BYTES + self.page_bytes];
+        for frame in 1..=frames {
+            if !found(self.file.read(&mut bytes, self.offset_of(frame)))? {
+                return Ok(false);
+            }
+            let mut frame_header = [0; FRAME_HEADER_BYTES];
+            frame_header.copy_from_slice(&bytes[..FRAME_HEADER_BYTES]);
+            let header = FrameHeader::decode(&frame_header);
+            sum = checksum(checksum(sum, &bytes[..8]), &bytes[FRAME_HEADER_BYTES..]);
+            if header.chain != (Chain { salt: expected.salt, checksum: sum }) {
+                return Ok(false);
+            }
+            visit(frame, &header);
+        }
+        Ok(sum == expected.checksum)
+    }
+}
+
+/// False for a read beyond the end of the file.
+fn found(result: Result<(), Code>) -> Result<bool, Code> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(Code::SHORT_READ) => Ok(false),
+        Err(code) => Err(code),
+    }
+}
+
+/// "The checksum is computed by interpreting the input as an even number of unsigned 32-bit integers x(0) … x(N):
+/// s0 += x(i) + s1; s1 += x(i+1) + s0." In the machine's own byte order, which [`MAGIC`] says.
+fn checksum(from: [u32; 2], bytes: &[u8]) -> [u32; 2] {
+    let [mut s0, mut s1] = from;
+    for pair in bytes.chunks_exact(8) {
+        let word = |at: usize| u32::from_ne_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]]);
+        s0 = s0.wrapping_add(word(0)).wrapping_add(s1);
+        s1 = s1.wrapping_add(word(4)).wrapping_add(s0);
+    }
+    [s0, s1]
+}

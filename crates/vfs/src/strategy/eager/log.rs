@@ -1,0 +1,418 @@
+//! Frames into the log: what a commit appends, what a checkpoint has to log first, when an epoch begins.
+//!
+//! A record holds the last version of every page among the frames of one or more commits, so it is always whole transactions. A page is
+//! a delta: against the version that this epoch's log already has, or, at its first touch, against zeros (if little of the page
+//! is used) or against the page in the database file, by its checksum.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. Frames up to `logged` are durable: their pages can be built from the database file and the log, or the synced image.
+//! 2. `pages` has every page of the frames up to `logged`, with its last frame there.
+//! 3. A page is written to the database file only when it is `contained`: the log has all of it, not only a delta against the file, whose
+//!    copy a crash may tear.
+//! 4. Nothing is written to the database file in an epoch that has only one record: were that record damaged, nobody would know that
+//!    there was an epoch, and the one before would be taken, whose pages are older than those in the file.
+//! 5. A new epoch begins only when the old one is needed no more: the database file has all of it and is synced, or the image is.
+
+use std::collections::HashMap;
+
+use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, page_crc};
+use oneflush_blocklog::{Error as LogError, Head, Log, delta};
+
+use super::files::LogFile;
+use super::guard;
+use super::image::Image;
+use super::recent::{Frames, Pages};
+use crate::error::Code;
+use crate::strategy::{Below, SyncRequest};
+
+/// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
+const RECORD_PAGES_BYTES_MAX: usize = 4 << 20;
+
+/// A page that is no longer than this without its zeros goes into the log as it is; then no checkpoint has to log it again.
+const WHOLE_BYTES_MAX: usize = 768;
+
+/// By how much each lane grows: the commit that needs it waits for so many zeros.
+const GROW_BYTES: u64 = 1 << 20;
+
+/// How much a record of page images holds at most, before a checkpoint.
+const IMAGES_BYTES_MAX: usize = 256 << 10;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Its last frame in the image up to `logged`.
+    pub frame: u32,
+    /// Invariant 3.
+    pub contained: bool,
+}
+
+/// What the log did since it was opened.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct LogCounts {
+    pub records: u64,
+    /// Bytes of records, padding to whole blocks included.
+    pub logged_bytes: u64,
+    /// The frames that these stand for, in bytes.
+    pub frame_bytes: u64,
+    pub epochs: u64,
+    pub grown: u64,
+    /// How often the image was synced instead: large transactions, a full log.
+    pub image_syncs: u64,
+    /// Pages that a checkpoint had to log first.
+    pub page_images: u64,
+}
+
+/// The log of a database that is in use.
+pub struct OpenLog {
+    pub log: Log<LogFile>,
+    pub head: Head,
+    pub page_bytes: usize,
+    /// The log may grow to this.
+    pub size_bytes_max: u64,
+    /// This generation of the image has an epoch.
+    pub begun: bool,
+    /// The epoch stands on the synced image.
+    pub on_image: bool,
+    pub records_in_epoch: u64,
+    pub pages: HashMap<u32, Page>,
+    pub logged: u32,
+    versions: Pages,
+    pub counts: LogCounts,
+    writer: GroupWriter,
+}
+
+impl OpenLog {
+    pub fn new(log: Log<LogFile>, head: Head, size_bytes_max: u64) -> OpenLog {
+        OpenLog {
+            page_bytes: log.page_bytes() as usize,
+            log,
+            head,
+            size_bytes_max,
+            begun: false,
+            on_image: false,
+            records_in_epoch: 0,
+            pages: HashMap::new(),
+            logged: 0,
+            versions: Pages::default(),
+            counts: LogCounts::default(),
+            writer: GroupWriter::new(None, 0),
+        }
+    }
+
+    /// Bytes of the lane in use, of those it has.
+    pub fn used_bytes(&self) -> (u64, u64) {
+        (if self.begun { self.head.position } else { 0 }, self.head.lane_bytes)
+    }
+
+    /// Makes all commits up to frame `target` durable.
+    pub fn append(&mut self, main: &dyn Below, image: &dyn Below, recent: &Frames, target: u32) -> Result<(), Code> {
+        if target <= self.logged {
+            return Ok(());
+        }
+        let image = Image { file: image, page_bytes: self.page_bytes };
+        let mut last_frames: Vec<(u32, u32)> = Vec::new();
+        let mut database_pages = 0;
+        for frame in self.logged + 1..=target {
+            let header = match recent.get(frame, self.page_bytes) {
+                Some((header, _)) => header,
+                None => image.header_of(frame)?,
+            };
+            database_pages = header.database_pages;
+            last_frames.push((header.page_no, frame));
+        }
+        // The last frame of each page, in the order of pages.
+        last_frames.sort_unstable_by_key(|&(page_no, frame)| (page_no, std::cmp::Reverse(frame)));
+        last_frames.dedup_by_key(|&mut (page_no, _)| page_no);
+        if last_frames.len() * self.page_bytes > RECORD_PAGES_BYTES_MAX {
+            return self.through_image(&image, target);
+        }
+        let begin = (!self.begun).then_some(Begin::Database);
+        let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
+        writer.reset(begin, database_pages);
+        let contained = self.encode(&mut writer, main, &image, recent, &last_frames);
+        let appended = contained.and_then(|contained| {
+            let kind = if begin.is_some() { KIND_BEGIN } else { KIND_COMMITS };
+            Ok(self.write_record(kind, writer.finish())?.then_some(contained))
+        });
+        self.writer = writer;
+        let Some(contained) = appended? else {
+            return self.through_image(&image, target);
+        };
+        self.counts.frame_bytes += u64::from(target - self.logged) * self.page_bytes as u64;
+        for ((page_no, frame), contained) in last_frames.into_iter().zip(contained) {
+            match recent.get(frame, self.page_bytes) {
+                Some((_, page)) => self.versions.put(page_no, page),
+                None => self.versions.forget(page_no),
+            }
+            let page = self.pages.entry(page_no).or_insert(Page { frame, contained });
+            page.frame = frame;
+            page.contained |= contained;
+        }
+        self.logged = target;
+        Ok(())
+    }
+
+    /// Says for each page whether the log now has all of it.
+    fn encode(
+        &self,
+        writer: &mut GroupWriter,
+        main: &dyn Below,
+        image: &Image<'_>,
+        recent: &Frames,
+        last_frames: &[(u32, u32)],
+    ) -> Result<Vec<bool>, Code> {
+        let mut contained = Vec::with_capacity(last_frames.len());
+        let (mut page, mut base) = (Vec::new(), Vec::new());
+        let (mut whole, mut changes) = (Vec::new(), Vec::new());
+        for &(page_no, frame) in last_frames {
+            let page = match recent.get(frame, self.page_bytes) {
+                Some((_, page)) => page,
+                None => {
+                    image.page(frame, &mut page)?;
+                    &page
+                }
+            };
+            if let Some(known) = self.pages.get(&page_no) {
+                let base = match self.versions.get(page_no) {
+                    Some(base) => base,
+                    None => {
+                        image.page(known.frame, &mut base)?;
+                        &base
+                    }
+                };
+                writer.push(page_no, Base::Previous, |out| delta::encode(base, page, out));
+                contained.push(known.contained);
+                continue;
+            }
+            whole.clear();
+            delta::encode_from_zeros(page, &mut whole);
+            // Page 1 holds the guard: the log must be able to give it back whatever a crash has made of it.
+            if page_no != 1 && whole.len() > WHOLE_BYTES_MAX && self.read_database_page(main, page_no, &mut base)? {
+                changes.clear();
+                delta::encode(&base, page, &mut changes);
+                if changes.len() < whole.len() / 2 {
+                    let crc = page_crc(&base);
+                    writer.push(page_no, Base::Database { crc }, |out| out.extend_from_slice(&changes));
+                    contained.push(false);
+                    continue;
+                }
+            }
+            writer.push(page_no, Base::Zeros, |out| out.extend_from_slice(&whole));
+            contained.push(true);
+        }
+        Ok(contained)
+    }
+
+    /// False if the file does not reach so far.
+    fn read_database_page(&self, main: &dyn Below, page_no: u32, page: &mut Vec<u8>) -> Result<bool, Code> {
+        page.resize(self.page_bytes, 0);
+        match main.read(page, u64::from(page_no - 1) * self.page_bytes as u64) {
+            Ok(()) => Ok(true),
+            Err(Code::SHORT_READ) => Ok(false),
+            Err(code) => Err(code),
+        }
+    }
+
+    /// Logs page 1 as it is in the database file, before the guard in it is changed.
+    pub fn log_page_one(&mut self, main: &dyn Below) -> Result<(), Code> {
+        let mut page = Vec::new();
+        if !self.read_database_page(main, 1, &mut page)? {
+            return Err(Code::CORRUPT);
+        }
+        guard::hide(&mut page);
+        let database_pages = u32::try_from(main.size_bytes()? / self.page_bytes as u64).map_err(|_| Code::CORRUPT)?;
+        let begin = (!self.begun).then_some(Begin::Database);
+        let mut writer = GroupWriter::new(begin, database_pages);
+        writer.push(1, Base::Zeros, |out| delta::encode_from_zeros(&page, out));
+        let kind = if begin.is_some() { KIND_BEGIN } else { KIND_IMAGES };
+        if !self.write_record(kind, writer.finish())? {
+            return Err(Code::FULL);
+        }
+        Ok(())
+    }
+
+    /// False: there is no room, and the log may not grow, so nothing was written.
+    fn write_record(&mut self, kind: u8, payload: &[u8]) -> Result<bool, Code> {
+        loop {
+            let appended = match kind {
+                KIND_BEGIN => self.log.begin_epoch(&self.head, kind, payload),
+                _ => self.log.append(&self.head, kind, payload),
+            };
+            match appended {
+                Ok(head) => {
+                    self.head = head;
+                    self.counts.records += 1;
+                    self.counts.logged_bytes += self.log.record_bytes(payload.len());
+                    if kind == KIND_BEGIN {
+                        self.begun = true;
+                        self.on_image = false;
+                        self.records_in_epoch = 0;
+                        self.counts.epochs += 1;
+                    }
+                    self.records_in_epoch += 1;
+                    return Ok(true);
+                }
+                Err(LogError::Full { .. }) if self.grow()? => {}
+                Err(LogError::Full { .. }) => return Ok(false),
+                Err(error) => return Err(code_of(&error)),
+            }
+        }
+    }
+
+    fn grow(&mut self) -> Result<bool, Code> {
+        let lane_bytes = self.head.lane_bytes + GROW_BYTES;
+        if lane_bytes * 2 > self.size_bytes_max {
+            return Ok(false);
+        }
+        match self.log.grow(&self.head, lane_bytes) {
+            Ok(head) => {
+                self.head = head;
+                self.counts.grown += 1;
+                Ok(true)
+            }
+            // The image takes what the log cannot.
+            Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull => Ok(false),
+            Err(error) => Err(code_of(&error)),
+        }
+    }
+
+    /// Syncs the image up to `target` and begins an epoch on it: for transactions that are large, and when the log is full.
+    fn through_image(&mut self, image: &Image<'_>, target: u32) -> Result<(), Code> {
+        image.file.sync(SyncRequest::ALL)?;
+        self.counts.image_syncs += 1;
+        for frame in self.logged + 1..=target {
+            let page_no = image.header_of(frame)?.page_no;
+            self.pages.insert(page_no, Page { frame, contained: true });
+            self.versions.forget(page_no);
+        }
+        self.begin_on_image(image, target)
+    }
+
+    fn begin_on_image(&mut self, image: &Image<'_>, target: u32) -> Result<(), Code> {
+        let last = image.header_of(target)?;
+        let begin = Begin::Image { frames: target, salt: last.chain.salt, checksum: last.chain.checksum };
+        let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
+        writer.reset(Some(begin), last.database_pages);
+        if let Some(page_one) = self.pages.get(&1) {
+            let mut page = Vec::new();
+            image.page(page_one.frame, &mut page)?;
+            writer.push(1, Base::Zeros, |out| delta::encode_from_zeros(&page, out));
+        }
+        let written = self.write_record(KIND_BEGIN, writer.finish());
+        self.writer = writer;
+        if !written? {
+            // A lane that has not even one block.
+            return Err(Code::FULL);
+        }
+        for page in self.pages.values_mut() {
+            page.contained = true;
+        }
+        self.on_image = true;
+        self.logged = target;
+        Ok(())
+    }
+
+    /// Before a checkpoint writes its first page to the database file, all of whose frames are up to `target`: invariants 3 and 4.
+    pub fn before_checkpoint(&mut self, main: &dyn Below, image: &dyn Below, target: u32) -> Result<(), Code> {
+        self.append(main, image, &Frames::default(), target)?;
+        let image = Image { file: image, page_bytes: self.page_bytes };
+        let mut missing: Vec<u32> =
+            self.pages.iter().filter(|(_, page)| !page.contained).map(|(&page_no, _)| page_no).collect();
+        missing.sort_unstable();
+        if missing.is_empty() && (self.records_in_epoch > 1 || !self.begun) {
+            return Ok(());
+        }
+        let mut missing = missing.into_iter().peekable();
+        let (mut page, mut writer) = (Vec::new(), GroupWriter::new(None, 0));
+        loop {
+            let mut held = Vec::new();
+            writer.reset(None, image.header_of(self.logged)?.database_pages);
+            while writer.len_bytes() < IMAGES_BYTES_MAX
+                && let Some(page_no) = missing.next()
+            {
+                image.page(self.pages[&page_no].frame, &mut page)?;
+                writer.push(page_no, Base::Zeros, |out| delta::encode_from_zeros(&page, out));
+                held.push(page_no);
+            }
+            if !self.write_record(KIND_IMAGES, writer.finish())? {
+                let logged = self.logged;
+                self.through_image(&image, logged)?;
+                if self.records_in_epoch > 1 {
+                    return Ok(());
+                }
+                missing = Vec::new().into_iter().peekable();
+                continue;
+            }
+            self.counts.page_images += held.len() as u64;
+            for page_no in held {
+                self.pages.entry(page_no).and_modify(|page| page.contained = true);
+            }
+            if missing.peek().is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// SQLite begins the image anew: the database file has everything and is synced. The image is cut if it has been there for so long
+    /// that the kernel would soon write it back; else its memory is written again.
+    pub fn restart(&mut self, image: &dyn Below, is_old: bool) -> Result<(), Code> {
+        self.forget_frames()?;
+        if !is_old {
+            return Ok(());
+        }
+        // Not to 0 bytes: ext4 takes a file that was cut to nothing for one that is being replaced, and writes it out at its close.
+        if image.size_bytes()? > super::image::HEADER_BYTES {
+            image.truncate(super::image::HEADER_BYTES)?;
+        }
+        Ok(())
+    }
+
+    /// The frames are needed no more.
+    fn forget_frames(&mut self) -> Result<(), Code> {
+        self.pages.clear();
+        self.versions.clear();
+        self.logged = 0;
+        self.begun = false;
+        self.records_in_epoch = 0;
+        if self.on_image {
+            // Until the next epoch is durable this one counts, and it wants the image as it was synced.
+            let mut writer = GroupWriter::new(None, 0);
+            writer.reset(Some(Begin::Database), 0);
+            if !self.write_record(KIND_BEGIN, writer.finish())? {
+                return Err(Code::FULL);
+            }
+            self.on_image = false;
+        }
+        Ok(())
+    }
+
+    /// The frames behind `kept` are about to be overwritten: what the log has of them is part of a commit that failed.
+    pub fn take_back(&mut self, image: &dyn Below, kept: u32) -> Result<(), Code> {
+        if kept >= self.logged {
+            return Ok(());
+        }
+        if kept == 0 {
+            return self.forget_frames();
+        }
+        let image = Image { file: image, page_bytes: self.page_bytes };
+        image.file.sync(SyncRequest::ALL)?;
+        self.counts.image_syncs += 1;
+        self.pages.clear();
+        self.versions.clear();
+        for frame in 1..=kept {
+            let page_no = image.header_of(frame)?.page_no;
+            self.pages.insert(page_no, Page { frame, contained: true });
+        }
+        self.begin_on_image(&image, kept)
+    }
+}
+
+/// What SQLite is told when the log fails.
+pub fn code_of(error: &LogError) -> Code {
+    match error {
+        LogError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Code::FULL,
+        LogError::Io { .. } => Code::IOERR_FSYNC,
+        LogError::Full { .. } => Code::FULL,
+        _ => Code::CORRUPT,
+    }
+}

@@ -1,0 +1,150 @@
+//! Frames and pages in memory, so that an append need not read back what was just written.
+//!
+//! Both only save reads: what is not here is in the image.
+
+use std::collections::HashMap;
+
+use super::image::{FRAME_HEADER_BYTES, FrameHeader};
+
+/// How many bytes of frames are kept at most; more were written by a large transaction, which is read back.
+const FRAMES_BYTES_MAX: usize = 1 << 20;
+
+/// How many pages are kept at most.
+const PAGES_MAX: usize = 1024;
+
+/// Frames that were written last, without a gap.
+#[derive(Default)]
+pub struct Frames {
+    first: u32,
+    bytes: Vec<u8>,
+}
+
+impl Frames {
+    /// Takes frames that were written, beginning with the whole frame `first`.
+    pub fn take(&mut self, first: u32, bytes: &[u8], page_bytes: usize) {
+        let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
+        let behind = self.first + (self.bytes.len() / frame_bytes) as u32;
+        if first != behind || self.bytes.len() + bytes.len() > FRAMES_BYTES_MAX {
+            self.bytes.clear();
+            self.first = first;
+        }
+        if bytes.len() <= FRAMES_BYTES_MAX && bytes.len().is_multiple_of(frame_bytes) {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    pub fn get(&self, frame: u32, page_bytes: usize) -> Option<(FrameHeader, &[u8])> {
+        let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
+        let at = frame.checked_sub(self.first)? as usize * frame_bytes;
+        let (header, page) = self.bytes.get(at..at + frame_bytes)?.split_first_chunk::<FRAME_HEADER_BYTES>()?;
+        Some((FrameHeader::decode(header), page))
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.first = 0;
+    }
+}
+
+/// Frames that SQLite has written, in pieces, and that go to the image in one write.
+#[derive(Default)]
+pub struct Held {
+    offset: u64,
+    bytes: Vec<u8>,
+    /// The bytes have been given out.
+    is_taken: bool,
+}
+
+impl Held {
+    pub fn len(&self) -> usize {
+        if self.is_taken { 0 } else { self.bytes.len() }
+    }
+
+    pub fn is_continued_at(&self, offset: u64) -> bool {
+        self.len() == 0 || self.offset + self.bytes.len() as u64 == offset
+    }
+
+    pub fn add(&mut self, data: &[u8], offset: u64) {
+        if self.len() == 0 {
+            self.bytes.clear();
+            self.offset = offset;
+            self.is_taken = false;
+        }
+        self.bytes.extend_from_slice(data);
+    }
+
+    /// What is held, and its place; afterwards nothing is.
+    pub fn take(&mut self) -> Option<(&[u8], u64)> {
+        if self.len() == 0 {
+            return None;
+        }
+        self.is_taken = true;
+        Some((&self.bytes, self.offset))
+    }
+}
+
+/// The versions of pages that the log has.
+#[derive(Default)]
+pub struct Pages(HashMap<u32, Box<[u8]>>);
+
+impl Pages {
+    pub fn get(&self, page_no: u32) -> Option<&[u8]> {
+        self.0.get(&page_no).map(|page| &page[..])
+    }
+
+    pub fn put(&mut self, page_no: u32, page: &[u8]) {
+        if let Some(known) = self.0.get_mut(&page_no) {
+            known.copy_from_slice(page);
+            return;
+        }
+        if self.0.len() >= PAGES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(page_no, page.into());
+    }
+
+    pub fn forget(&mut self, page_no: u32) {
+        self.0.remove(&page_no);
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE_BYTES: usize = 512;
+
+    fn frame(page_no: u32) -> Vec<u8> {
+        let mut frame = vec![page_no as u8; FRAME_HEADER_BYTES + PAGE_BYTES];
+        frame[..4].copy_from_slice(&page_no.to_be_bytes());
+        frame
+    }
+
+    #[test]
+    fn frames_without_a_gap_are_kept_and_others_replace_them() {
+        let mut frames = Frames::default();
+        frames.take(5, &[frame(1), frame(2)].concat(), PAGE_BYTES);
+        frames.take(7, &frame(3), PAGE_BYTES);
+        let page_no = |frames: &Frames, at| frames.get(at, PAGE_BYTES).map(|(header, page)| (header.page_no, page[0]));
+        assert_eq!(
+            (4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(),
+            [None, Some((1, 1)), Some((2, 2)), Some((3, 3)), None]
+        );
+        frames.take(6, &frame(4), PAGE_BYTES);
+        assert_eq!((4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(), [None, None, Some((4, 4)), None, None]);
+        frames.clear();
+        assert_eq!(page_no(&frames, 6), None);
+    }
+
+    #[test]
+    fn more_frames_than_are_kept_are_not_kept_in_part() {
+        let mut frames = Frames::default();
+        let many = frame(1).repeat(FRAMES_BYTES_MAX / (FRAME_HEADER_BYTES + PAGE_BYTES) + 1);
+        frames.take(1, &many, PAGE_BYTES);
+        assert!(frames.get(1, PAGE_BYTES).is_none());
+    }
+}

@@ -1,0 +1,217 @@
+//! Recovery: builds the image again from the database file and the log, so that SQLite finds every acknowledged commit in it.
+//!
+//! Nothing durable is written: neither the database file nor the log, so a crash during recovery leaves what was there before, and the
+//! next one does the same again. The image gets one frame for each page of the newest epoch, all in one transaction; after that the
+//! epoch goes on where it ended.
+
+use std::collections::{BTreeMap, HashMap};
+
+use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, page_crc};
+use oneflush_blocklog::{Error as LogError, Log, Lsn, delta};
+
+use super::files::LogFile;
+use super::image::{Chain, Image};
+use super::log::{OpenLog, Page, code_of};
+use crate::error::Code;
+use crate::strategy::Below;
+
+/// Why a database cannot be recovered from its log.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    #[error("{0}")]
+    Log(#[from] LogError),
+    #[error("reading or writing beside the log failed: code {}", .0.0)]
+    Below(Code),
+    #[error("record {0} of the log changes page {1}, which no record before it has")]
+    NoBase(u64, u32),
+    #[error(
+        "page {1} of the database file is not the one that record {0} of the log was written against; the file was changed without Oneflush"
+    )]
+    OtherBase(u64, u32),
+    #[error("the first {0} frames of the WAL image are not those that the log stands on")]
+    Image(u32),
+    #[error("record {0} of the log has a number of frames or pages that cannot be")]
+    Impossible(u64),
+}
+
+impl RecoverError {
+    pub fn code(&self) -> Code {
+        match self {
+            RecoverError::Log(error) => code_of(error),
+            RecoverError::Below(code) => *code,
+            RecoverError::NoBase(..)
+            | RecoverError::OtherBase(..)
+            | RecoverError::Image(_)
+            | RecoverError::Impossible(_) => Code::CORRUPT,
+        }
+    }
+}
+
+impl From<Code> for RecoverError {
+    fn from(code: Code) -> RecoverError {
+        RecoverError::Below(code)
+    }
+}
+
+/// What a recovery has restored.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize)]
+pub struct Recovered {
+    pub records: u64,
+    pub pages: u64,
+    pub time_ns: u64,
+}
+
+/// A page while the log is read.
+struct Rebuilt {
+    content: Vec<u8>,
+    contained: bool,
+}
+
+/// Builds the image. `salt` is for a new one.
+pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2]) -> Result<Recovered, RecoverError> {
+    let image = Image { file: image, page_bytes: log.page_bytes };
+    // Where the last full image of a page stands: what comes before it need not be built.
+    let mut images: HashMap<u32, Lsn> = HashMap::new();
+    let head = log.log.scan(|kind, lsn, payload| {
+        if kind == KIND_IMAGES {
+            for (page_no, ..) in Group::decode(kind, payload)?.pages() {
+                images.insert(page_no, lsn);
+            }
+        }
+        Ok::<(), RecoverError>(())
+    })?;
+    let Some(head) = head else {
+        log.head = log.log.empty_head()?;
+        image.file.truncate(0)?;
+        return Ok(Recovered::default());
+    };
+
+    let mut state = Building {
+        pages: BTreeMap::new(),
+        database_pages: 0,
+        on_image: None,
+        base_frames: HashMap::new(),
+        images: &images,
+        records: 0,
+    };
+    log.log.scan(|kind, lsn, payload| state.record(log.page_bytes, main, &image, kind, lsn, payload))?;
+    let Building { pages, mut database_pages, on_image, base_frames, records, .. } = state;
+
+    let (mut frame, mut chain) = match on_image {
+        Some((frames, chain)) => (frames, chain),
+        None if pages.is_empty() => (0, Chain { salt, checksum: [0; 2] }),
+        None => (0, image.write_header(salt)?),
+    };
+    log.pages = base_frames.into_iter().map(|(page_no, frame)| (page_no, Page { frame, contained: true })).collect();
+    if database_pages == 0 && frame > 0 {
+        database_pages = image.header_of(frame)?.database_pages;
+    }
+    let count = pages.len();
+    for (at, (page_no, page)) in pages.into_iter().enumerate() {
+        frame += 1;
+        let ends = if at + 1 == count { database_pages } else { 0 };
+        chain = image.write_frame(frame, chain, page_no, ends, &page.content)?;
+        log.pages.insert(page_no, Page { frame, contained: page.contained });
+    }
+    // What a crash has left behind the last frame might continue the chain.
+    image.file.truncate(if frame == 0 { 0 } else { image.offset_of(frame + 1) })?;
+    log.head = head;
+    log.logged = frame;
+    log.begun = true;
+    log.on_image = on_image.is_some();
+    log.records_in_epoch = records;
+    Ok(Recovered { records, pages: count as u64, time_ns: 0 })
+}
+
+/// The newest version of page 1 that the log holds. It is always there whole, or not at all.
+pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
+    let mut content: Option<Vec<u8>> = None;
+    log.scan(|kind, lsn, payload| {
+        for (page_no, base, changes) in Group::decode(kind, payload)?.pages() {
+            if page_no != 1 {
+                continue;
+            }
+            let mut page = match base {
+                Base::Zeros => vec![0; log.page_bytes() as usize],
+                Base::Previous | Base::Database { .. } => content.take().ok_or(RecoverError::NoBase(lsn.0, 1))?,
+            };
+            delta::apply(changes, &mut page)?;
+            content = Some(page);
+        }
+        Ok::<(), RecoverError>(())
+    })?;
+    Ok(content)
+}
+
+struct Building<'a> {
+    pages: BTreeMap<u32, Rebuilt>,
+    database_pages: u32,
+    /// The frames of the image that the epoch stands on.
+    on_image: Option<(u32, Chain)>,
+    base_frames: HashMap<u32, u32>,
+    images: &'a HashMap<u32, Lsn>,
+    records: u64,
+}
+
+impl Building<'_> {
+    fn record(
+        &mut self,
+        page_bytes: usize,
+        main: &dyn Below,
+        image: &Image<'_>,
+        kind: u8,
+        lsn: Lsn,
+        payload: &[u8],
+    ) -> Result<(), RecoverError> {
+        let group = Group::decode(kind, payload)?;
+        self.records += 1;
+        if let Some(Begin::Image { frames, salt, checksum }) = group.begin {
+            let chain = Chain { salt, checksum };
+            let frames_before = &mut self.base_frames;
+            if frames == 0
+                || !image.verify(frames, chain, |frame, header| _ = frames_before.insert(header.page_no, frame))?
+            {
+                return Err(RecoverError::Image(frames));
+            }
+            self.on_image = Some((frames, chain));
+        }
+        if group.database_pages != 0 {
+            self.database_pages = group.database_pages;
+        }
+        for (page_no, base, changes) in group.pages() {
+            if page_no == 0 {
+                return Err(RecoverError::Impossible(lsn.0));
+            }
+            let will_be_replaced = self.images.get(&page_no).is_some_and(|&at| at > lsn);
+            if will_be_replaced {
+                continue;
+            }
+            let mut rebuilt = match base {
+                Base::Zeros => Rebuilt { content: vec![0; page_bytes], contained: true },
+                Base::Previous => match self.pages.remove(&page_no) {
+                    Some(rebuilt) => rebuilt,
+                    None => {
+                        let frame = *self.base_frames.get(&page_no).ok_or(RecoverError::NoBase(lsn.0, page_no))?;
+                        let mut content = Vec::new();
+                        image.page(frame, &mut content)?;
+                        Rebuilt { content, contained: true }
+                    }
+                },
+                Base::Database { crc } => {
+                    let mut content = vec![0; page_bytes];
+                    match main.read(&mut content, u64::from(page_no - 1) * page_bytes as u64) {
+                        Ok(()) | Err(Code::SHORT_READ) => {}
+                        Err(code) => return Err(code.into()),
+                    }
+                    if page_crc(&content) != crc {
+                        return Err(RecoverError::OtherBase(lsn.0, page_no));
+                    }
+                    Rebuilt { content, contained: false }
+                }
+            };
+            delta::apply(changes, &mut rebuilt.content)?;
+            self.pages.insert(page_no, rebuilt);
+        }
+        Ok(())
+    }
+}

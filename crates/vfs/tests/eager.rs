@@ -1,0 +1,327 @@
+//! `PRAGMA journal_mode=WAL` with strategy `eager`, with real SQLite on real files. A crash is a copy of the files as they are.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::{FlockOperation, flock};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn try_open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    oneflush_vfs::register().unwrap();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let uri = format!("file:{}?vfs=oneflush&{parameters}", path.display());
+    let db = Connection::open_with_flags(uri, flags)?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(v)")?;
+    Ok(db)
+}
+
+fn open(path: &Path) -> Connection {
+    try_open(path, "strategy=eager").unwrap()
+}
+
+/// SQLite alone, as another program would open the file.
+fn open_stock(path: &Path) -> Connection {
+    Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap()
+}
+
+fn scratch() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    (dir, path)
+}
+
+fn side(path: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", path.display()))
+}
+
+/// The files as they are, with these side files, under another name.
+fn crash(path: &Path, side_files: &[&str]) -> PathBuf {
+    let name = (0..).map(|n| path.with_extension(format!("crash{n}.db"))).find(|name| !name.exists()).unwrap();
+    std::fs::copy(path, &name).unwrap();
+    for side_file in side_files {
+        std::fs::copy(side(path, side_file), side(&name, side_file)).unwrap();
+    }
+    name
+}
+
+fn files(path: &Path) -> Vec<String> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let mut files: Vec<String> = std::fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_prefix(name).map(str::to_owned))
+        .collect();
+    files.sort();
+    files
+}
+
+fn number(db: &Connection, pointer: &str) -> u64 {
+    let json: String = db.query_row("PRAGMA oneflush_stats", [], |row| row.get(0)).unwrap();
+    let stats: Value = serde_json::from_str(&json).unwrap();
+    stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
+}
+
+fn count(db: &Connection) -> i64 {
+    db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
+}
+
+fn integrity(db: &Connection) -> String {
+    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+}
+
+fn insert(db: &Connection, rows: usize) {
+    let mut statement = db.prepare("INSERT INTO t VALUES (randomblob(100))").unwrap();
+    for _ in 0..rows {
+        statement.execute([]).unwrap();
+    }
+}
+
+#[test]
+fn a_one_row_commit_is_one_block_of_the_log_and_nothing_else_is_synced() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 1);
+    let (logged, wal_syncs, db_syncs) =
+        (number(&db, "/eager/log/logged_bytes"), number(&db, "/files/wal/syncs"), number(&db, "/files/db/syncs"));
+    insert(&db, 50);
+    let blocks = (number(&db, "/eager/log/logged_bytes") - logged) / 4096;
+    assert!((50..=52).contains(&blocks), "{blocks}: one more where a page is full and a new one begins");
+    assert_eq!(number(&db, "/files/wal/syncs") - wal_syncs, 50, "SQLite's own, which become the log's writes");
+    assert_eq!(number(&db, "/files/db/syncs"), db_syncs);
+}
+
+#[test]
+fn a_close_leaves_one_plain_database_file_and_nothing_else() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 10);
+    assert_eq!(files(&path), ["", "-oneflush", "-oneflush-wal", "-shm"]);
+    drop(db);
+    assert_eq!(files(&path), [""]);
+    let header = std::fs::read(&path).unwrap();
+    assert_eq!((&header[18..20], &header[72..92]), (&[2, 2][..], &[0; 20][..]));
+    let stock = open_stock(&path);
+    assert_eq!((count(&stock), integrity(&stock).as_str()), (10, "ok"));
+}
+
+#[test]
+fn plain_sqlite_is_refused_while_the_database_is_in_use() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 10);
+    let refused = open_stock(&path).query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
+    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::NotADatabase), "{refused}");
+    insert(&db, 1);
+    assert_eq!(count(&db), 11);
+}
+
+#[test]
+fn every_commit_comes_back_from_the_log_with_the_image_lost_stale_or_garbage() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    for rows in [1, 20, 300] {
+        insert(&db, rows);
+        let expected = count(&db);
+        let lost = crash(&path, &["-oneflush"]);
+        let stale = crash(&path, &["-oneflush", "-oneflush-wal"]);
+        insert(&db, 1);
+        std::fs::copy(side(&path, "-oneflush-wal"), side(&stale, "-oneflush-wal")).unwrap();
+        let garbage = crash(&lost, &["-oneflush"]);
+        std::fs::write(side(&garbage, "-oneflush-wal"), vec![0x5a; 100_000]).unwrap();
+        for crashed in [lost, stale, garbage] {
+            let again = open(&crashed);
+            assert_eq!((count(&again), integrity(&again).as_str()), (expected, "ok"));
+            insert(&again, 5);
+            // Once more, before anything was checkpointed.
+            let twice = open(&crash(&crashed, &["-oneflush"]));
+            assert_eq!((count(&twice), integrity(&twice).as_str()), (expected + 5, "ok"));
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_and_what_follows_it_come_back_too() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("CREATE TABLE u(a, b); CREATE INDEX i ON u(a); CREATE INDEX j ON u(b)").unwrap();
+    let insert_indexed = |db: &Connection| {
+        for _ in 0..200 {
+            db.execute("INSERT INTO u VALUES (randomblob(20), randomblob(20))", []).unwrap();
+        }
+    };
+    for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE"] {
+        insert_indexed(&db);
+        db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(())).unwrap();
+        let checkpointed = open(&crash(&path, &["-oneflush"]));
+        insert_indexed(&db);
+        let gone_on = open(&crash(&path, &["-oneflush"]));
+        let rows = |db: &Connection| db.query_row("SELECT count(*) FROM u", [], |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!((rows(&checkpointed) + 200, rows(&gone_on)), (rows(&db), rows(&db)), "{mode}");
+        assert_eq!((integrity(&checkpointed).as_str(), integrity(&gone_on).as_str()), ("ok", "ok"), "{mode}");
+    }
+    assert!(number(&db, "/eager/log/page_images") > 0, "pages with deltas against the database file were logged whole");
+}
+
+#[test]
+fn a_large_transaction_goes_through_the_image_and_comes_back_with_it() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 3);
+    let syncs = number(&db, "/eager/log/image_syncs");
+    db.execute_batch("INSERT INTO t SELECT randomblob(4000) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 3000) SELECT * FROM n)")
+        .unwrap();
+    assert_eq!(number(&db, "/eager/log/image_syncs") - syncs, 1);
+    insert(&db, 7);
+    let with_image = open(&crash(&path, &["-oneflush", "-oneflush-wal"]));
+    assert_eq!((count(&with_image), integrity(&with_image).as_str()), (3010, "ok"));
+    // Without the image, which the log says is synced, commits are missing: nobody may see the rest.
+    let without = crash(&path, &["-oneflush"]);
+    assert!(try_open(&without, "strategy=eager").is_err());
+    std::fs::copy(side(&path, "-oneflush-wal"), side(&without, "-oneflush-wal")).unwrap();
+    assert_eq!(count(&open(&without)), 3010);
+}
+
+#[test]
+fn a_log_that_is_full_goes_on_through_the_image() {
+    let (_dir, path) = scratch();
+    let db = try_open(&path, "strategy=eager&log_size=1048576").unwrap();
+    let reader = try_open(&path, "strategy=eager").unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
+    assert_eq!(count(&reader), 0);
+    insert(&db, 500);
+    assert!(number(&db, "/eager/log/image_syncs") >= 2);
+    let again = open(&crash(&path, &["-oneflush", "-oneflush-wal"]));
+    assert_eq!((count(&again), integrity(&again).as_str()), (500, "ok"));
+    assert_eq!(count(&reader), 0);
+}
+
+#[test]
+fn writers_that_wait_share_a_write_of_the_log() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| insert(&open(&path), 100));
+        }
+    });
+    assert_eq!((count(&db), integrity(&db).as_str()), (800, "ok"));
+    let (commits, records) = (number(&db, "/eager/commits"), number(&db, "/eager/log/records"));
+    assert!(commits >= 800 && records * 3 < commits * 2, "{records} records for {commits} commits");
+    let again = open(&crash(&path, &["-oneflush"]));
+    assert_eq!((count(&again), integrity(&again).as_str()), (800, "ok"));
+}
+
+#[test]
+fn strategies_follow_each_other_without_losing_a_commit() {
+    let (_dir, path) = scratch();
+    // A WAL of SQLite's own that a crash has left.
+    let stock = open_stock(&path);
+    stock.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES (1)").unwrap();
+    let crashed = crash(&path, &["-wal"]);
+    let db = open(&crashed);
+    insert(&db, 1);
+    assert_eq!(count(&db), 2);
+    // A log of `eager` that a crash has left.
+    let crashed = crash(&crashed, &["-oneflush"]);
+    let plain = try_open(&crashed, "strategy=plain").unwrap();
+    insert(&plain, 1);
+    assert_eq!((count(&plain), integrity(&plain).as_str()), (3, "ok"));
+    assert!(!side(&crashed, "-oneflush").exists());
+    // A WAL that `plain` has kept.
+    drop(plain);
+    assert!(side(&crashed, "-wal").exists());
+    let db = open(&crashed);
+    insert(&db, 1);
+    assert!(!side(&crashed, "-wal").exists());
+    db.query_row("PRAGMA journal_mode=delete", [], |_| Ok(())).unwrap();
+    insert(&db, 1);
+    assert_eq!(files(&crashed), [""]);
+    assert_eq!(count(&open_stock(&crashed)), 5);
+    db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
+    insert(&db, 1);
+    drop(db);
+    assert_eq!((files(&crashed), count(&open_stock(&crashed))), (vec![String::new()], 6));
+}
+
+#[test]
+fn who_has_the_database_open_otherwise_keeps_it() {
+    let (_dir, path) = scratch();
+    let plain = try_open(&path, "strategy=plain").unwrap();
+    insert(&plain, 1);
+    assert!(try_open(&path, "strategy=eager").is_err(), "plain in this process");
+    insert(&plain, 1);
+    drop(plain);
+    let stock = open_stock(&path);
+    insert(&stock, 1);
+    assert!(try_open(&path, "strategy=eager").is_err(), "SQLite alone");
+    insert(&stock, 1);
+    drop(stock);
+    let eager = open(&path);
+    assert!(try_open(&path, "strategy=plain").is_err(), "eager in this process");
+    insert(&eager, 1);
+    let crashed = crash(&path, &["-oneflush"]);
+    let elsewhere = File::open(side(&crashed, "-oneflush")).unwrap();
+    flock(&elsewhere, FlockOperation::LockExclusive).unwrap();
+    for strategy in ["strategy=eager", "strategy=plain"] {
+        assert!(try_open(&crashed, strategy).is_err(), "another process has the log open, {strategy}");
+    }
+    drop(elsewhere);
+    assert_eq!(count(&open(&crashed)), 5);
+}
+
+#[test]
+fn a_log_that_is_missing_of_another_database_or_damaged_is_refused_and_the_files_stay_as_they_are() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 20);
+    let other = path.with_file_name("other.db");
+    let other_db = open(&other);
+    insert(&other_db, 1);
+
+    let missing = crash(&path, &[]);
+    let foreign = crash(&path, &[]);
+    std::fs::copy(side(&other, "-oneflush"), side(&foreign, "-oneflush")).unwrap();
+    let newer = crash(&path, &["-oneflush"]);
+    let cut = crash(&path, &["-oneflush"]);
+    File::options().write(true).open(side(&cut, "-oneflush")).unwrap().set_len(0).unwrap();
+    // In the middle of the records: valid ones stand behind.
+    let damaged = crash(&path, &["-oneflush"]);
+    let log = side(&damaged, "-oneflush");
+    let bytes = std::fs::read(&log).unwrap();
+    let records: Vec<usize> = (4096..bytes.len()).step_by(4096).filter(|&at| bytes[at..at + 4] == *b"1FLR").collect();
+    let file = File::options().write(true).open(&log).unwrap();
+    file.write_all_at(&[bytes[records[records.len() / 2] + 70] ^ 1], records[records.len() / 2] as u64 + 70).unwrap();
+    // The header's checksum does not fit any more either.
+    File::options().write(true).open(side(&newer, "-oneflush")).unwrap().write_all_at(&[0xff; 64], 256).unwrap();
+
+    for (what, path) in
+        [("missing", missing), ("foreign", foreign), ("header", newer), ("cut", cut), ("damaged", damaged)]
+    {
+        let before = (std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-oneflush")).ok());
+        for strategy in ["strategy=eager", "strategy=plain"] {
+            assert!(try_open(&path, strategy).is_err(), "{what}, {strategy}");
+            let after = (std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-oneflush")).ok());
+            assert!(before == after, "{what}, {strategy}");
+        }
+    }
+}
+
+#[test]
+fn vacuum_into_and_backup_read_through_the_vfs() {
+    let (dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 100);
+    let copy = dir.path().join("copy.db");
+    db.execute("VACUUM INTO ?", [copy.display().to_string()]).unwrap();
+    assert_eq!(count(&open_stock(&copy)), 100);
+    let mut backup = open_stock(&dir.path().join("backup.db"));
+    rusqlite::backup::Backup::new(&db, &mut backup).unwrap().run_to_completion(100, Duration::ZERO, None).unwrap();
+    assert_eq!((count(&backup), integrity(&backup).as_str()), (100, "ok"));
+    db.execute_batch("VACUUM; PRAGMA mmap_size=1000000").unwrap();
+    insert(&db, 1);
+    assert_eq!((count(&db), integrity(&db).as_str()), (101, "ok"));
+}
