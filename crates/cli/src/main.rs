@@ -6,6 +6,7 @@ mod bench;
 mod crash;
 mod probe;
 mod progress;
+mod recover;
 mod run;
 mod size;
 mod worker;
@@ -35,6 +36,8 @@ enum Command {
     Crash(Box<crash::Options>),
     /// Say what a directory's file system and device can do
     Probe(probe::Options),
+    /// Leave one plain database file of a database that strategy eager was using when it was interrupted
+    Recover(recover::Options),
     /// Run an unmodified program with Oneflush as SQLite's default VFS
     Run(run::Options),
     /// One connection of `oneflush bench --as processes`
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::main(&options),
         Command::Crash(options) => crash::main(&options),
         Command::Probe(options) => probe::main(&options),
+        Command::Recover(options) => recover::main(&options),
         Command::Run(options) => match run::main(&options) {
             Ok(code) => return code,
             Err(error) => Err(error),

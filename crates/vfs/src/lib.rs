@@ -26,6 +26,7 @@ mod error;
 #[allow(unsafe_code)]
 mod ffi;
 mod file;
+mod inspect;
 mod pragma;
 mod role;
 mod stats;
@@ -38,6 +39,7 @@ pub use error::{Code, Error};
 pub use ffi::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
+pub use inspect::{InspectError, LogContents, inspect};
 pub use role::Role;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 

@@ -325,3 +325,39 @@ fn vacuum_into_and_backup_read_through_the_vfs() {
     insert(&db, 1);
     assert_eq!((count(&db), integrity(&db).as_str()), (101, "ok"));
 }
+
+#[test]
+fn every_page_size_comes_back() {
+    for page_bytes in [512, 1024, 65536] {
+        let (_dir, path) = scratch();
+        open_stock(&path).execute_batch(&format!("PRAGMA page_size={page_bytes}; CREATE TABLE t(v)")).unwrap();
+        let db = open(&path);
+        insert(&db, 300);
+        let again = open(&crash(&path, &["-oneflush"]));
+        assert_eq!((count(&again), integrity(&again).as_str()), (300, "ok"), "{page_bytes}");
+        drop(db);
+        assert_eq!((files(&path), count(&open_stock(&path))), (vec![String::new()], 300), "{page_bytes}");
+    }
+}
+
+#[test]
+fn inspecting_says_what_the_log_holds_and_changes_nothing() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 30);
+    assert!(oneflush_vfs::inspect(&path).unwrap_err().to_string().contains("has the database open"), "in use");
+    let crashed = crash(&path, &["-oneflush"]);
+    let before = std::fs::read(&crashed).unwrap();
+    for _ in 0..2 {
+        let contents = oneflush_vfs::inspect(&crashed).unwrap().unwrap();
+        assert!(contents.records >= 30 && contents.pages >= 2, "{contents:?}");
+        assert!(std::fs::read(&crashed).unwrap() == before);
+    }
+    drop(open(&crashed));
+    assert!(oneflush_vfs::inspect(&crashed).unwrap().is_none());
+    let missing = oneflush_vfs::inspect(&crash(&path, &[])).unwrap_err().to_string();
+    assert!(missing.contains("its log is missing"), "{missing}");
+    let text = path.with_extension("txt");
+    std::fs::write(&text, "no database, and longer than the header of one".repeat(9)).unwrap();
+    assert!(oneflush_vfs::inspect(&text).unwrap_err().to_string().contains("not a SQLite database"));
+}

@@ -8,7 +8,7 @@ mod plain;
 mod stock;
 
 pub use eager::EagerLog;
-pub use eager::files::{LogFile, SideFiles};
+pub use eager::files::{LogFile, SideFiles, log_path};
 pub use eager::guard;
 pub use plain::{EMPTY_WAL, FIRST_FRAME, Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
 pub use stock::Stock;

@@ -1,0 +1,81 @@
+//! `oneflush recover DB`: an open and a close, which is all that a recovery is.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use oneflush_vfs::LogContents;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+
+use crate::Failure;
+
+const EXAMPLES: &str = "Examples:
+  oneflush recover app.db             what the log holds goes into app.db; the log is removed
+  oneflush recover app.db --dry-run   only say what would be done
+
+Opening the database with strategy=eager does the same. Nothing is removed before the database file has everything.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The database file; its log is expected beside it
+    database: PathBuf,
+    /// Check the log and say what it holds, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    let database = options
+        .database
+        .canonicalize()
+        .map_err(|error| Failure::failed(format!("{}: {error}", options.database.display())))?;
+    let contents = oneflush_vfs::inspect(&database).map_err(Failure::failed)?;
+    let recovered = match &contents {
+        Some(_) if !options.dry_run => {
+            recover(&database).map_err(|error| Failure::failed(format!("{}: {error}", database.display())))?;
+            true
+        }
+        _ => false,
+    };
+    if options.json {
+        println!("{}", json!({ "database": options.database, "recovered": recovered, "log": contents }));
+        return Ok(());
+    }
+    let name = options.database.display();
+    match contents {
+        None => println!("{name}: a plain database file; there is nothing to recover"),
+        Some(log) if recovered => println!("{name}: recovered {}; it is a plain database file now", said(&log)),
+        Some(log) => println!("{name}: the log holds {}; nothing was changed", said(&log)),
+    }
+    Ok(())
+}
+
+fn said(log: &LogContents) -> String {
+    let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    format!("{} of {}", plural(log.records, "record"), plural(log.pages, "page"))
+}
+
+fn recover(database: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+    oneflush_vfs::register()?;
+    let name: String = database.to_string_lossy().bytes().map(escaped).collect();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
+    let db = Connection::open_with_flags(format!("file:{name}?vfs=oneflush&strategy=eager"), flags)?;
+    db.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0))?;
+    db.close().map_err(|(_, error)| error)?;
+    match oneflush_vfs::inspect(database)? {
+        None => Ok(()),
+        Some(_) => Err("the log could not be copied into the database file; is the disk full?".into()),
+    }
+}
+
+/// A byte of a path in a URI.
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    }
+}

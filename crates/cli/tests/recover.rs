@@ -1,0 +1,81 @@
+//! `oneflush recover` as a user meets it.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::Sandbox;
+use rusqlite::{Connection, OpenFlags};
+
+/// A database with 40 rows as a crash would leave it, its log beside it.
+fn crashed(sandbox: &Sandbox, name: &str) -> PathBuf {
+    oneflush_vfs::register().unwrap();
+    let live = sandbox.path().join("live.db");
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let uri = format!("file:{}?vfs=oneflush&strategy=eager", live.display());
+    let db = Connection::open_with_flags(uri, flags).unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)").unwrap();
+    for row in 0..40 {
+        db.execute("INSERT INTO t VALUES (?)", [row]).unwrap();
+    }
+    let database = sandbox.path().join(name);
+    fs::copy(&live, &database).unwrap();
+    fs::copy(log(&live), log(&database)).unwrap();
+    database
+}
+
+fn log(database: &Path) -> PathBuf {
+    PathBuf::from(format!("{}-oneflush", database.display()))
+}
+
+fn count(database: &Path) -> rusqlite::Result<i64> {
+    Connection::open_with_flags_and_vfs(database, OpenFlags::SQLITE_OPEN_READ_ONLY, "unix")?.query_row(
+        "SELECT count(*) FROM t",
+        [],
+        |row| row.get(0),
+    )
+}
+
+#[test]
+fn it_leaves_one_plain_database_file_and_a_dry_run_changes_nothing() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, "an app's 100%.db");
+    assert!(count(&database).is_err(), "SQLite alone is refused before");
+    let dry = sandbox.oneflush().arg("recover").arg(&database).arg("--dry-run").output().unwrap();
+    let text = String::from_utf8(dry.stdout).unwrap();
+    assert!(dry.status.success() && text.contains("nothing was changed"), "{text}");
+    assert!(log(&database).exists() && count(&database).is_err());
+    let done = sandbox.oneflush().arg("recover").arg(&database).output().unwrap();
+    let text = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success() && text.contains("it is a plain database file now"), "{text}");
+    assert_eq!((log(&database).exists(), count(&database)), (false, Ok(40)));
+    let again = sandbox.oneflush().arg("recover").arg(&database).arg("--json").output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!((&json["recovered"], &json["log"]), (&serde_json::Value::Bool(false), &serde_json::Value::Null));
+}
+
+#[test]
+fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, "app.db");
+    let bytes = fs::read(log(&database)).unwrap();
+    fs::remove_file(log(&database)).unwrap();
+    let fails = |what: &str| {
+        let output = sandbox.oneflush().arg("recover").arg(&database).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains(what) && message.contains("app.db"), "{message}");
+    };
+    fails("its log is missing");
+    let mut damaged = bytes.clone();
+    damaged[300] ^= 1;
+    fs::write(log(&database), &damaged).unwrap();
+    fails("damaged");
+    assert!(fs::read(log(&database)).unwrap() == damaged);
+    fs::write(log(&database), bytes).unwrap();
+    assert!(sandbox.oneflush().arg("recover").arg(&database).status().unwrap().success());
+    let missing = sandbox.oneflush().arg("recover").arg(sandbox.path().join("none.db")).output().unwrap();
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(String::from_utf8(missing.stderr).unwrap().contains("none.db"));
+}

@@ -1,0 +1,96 @@
+//! What state a database file and its log are in, without opening the database.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use oneflush_blocklog::group::{Begin, Group};
+use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid};
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+
+use crate::strategy::{guard, log_path};
+
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    #[error("{}: {source}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}: this is not a SQLite database", .0.display())]
+    NotADatabase(PathBuf),
+    #[error(
+        "{}: the database is, or was, in use with strategy eager, and its log is missing: {}. Put it back; without it commits are lost",
+        .database.display(), .log.display()
+    )]
+    LogMissing { database: PathBuf, log: PathBuf },
+    #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to another", .log.display())]
+    OtherLog { log: PathBuf, wanted: Uuid, found: Uuid },
+    #[error("{}: a program has the database open with strategy eager; it needs no recovery while that runs", .0.display())]
+    InUse(PathBuf),
+    #[error("{}: {source}", .log.display())]
+    Log { log: PathBuf, source: LogError },
+}
+
+/// What the log of a database holds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LogContents {
+    pub uuid: String,
+    pub records: u64,
+    /// Different pages in them.
+    pub pages: u64,
+    pub log_bytes: u64,
+    /// The log stands on this many frames of the WAL image.
+    pub image_frames: u32,
+}
+
+/// Reads the header of a database and its log; nothing is changed. None: a plain database file, whose log, if there is one, is not
+/// needed any more.
+pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
+    let read = |source| InspectError::Read { path: database.to_owned(), source };
+    let mut header = Vec::new();
+    File::open(database)
+        .and_then(|file| file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header))
+        .map_err(read)?;
+    let log = PathBuf::from(log_path(&database.to_string_lossy()));
+    // Neither with nor without guard: a crash has garbled it, which the log mends, or it was never a database. An empty file is a
+    // database without content.
+    let wanted = guard::of(&header);
+    if wanted.is_none() && (header.is_empty() || guard::is_database(&header)) {
+        return Ok(None);
+    }
+    if wanted.is_none() && !log.exists() {
+        return Err(InspectError::NotADatabase(database.to_owned()));
+    }
+    let of_log = |source| InspectError::Log { log: log.clone(), source };
+    let file = match File::open(&log) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(InspectError::LogMissing { database: database.to_owned(), log });
+        }
+        Err(source) => return Err(InspectError::Read { path: log, source }),
+    };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Err(InspectError::InUse(database.to_owned()));
+    }
+    let opened = Log::open(DirectFile::open(&log, false).map_err(of_log)?).map_err(of_log)?;
+    let found = opened.uuid();
+    if let Some(wanted) = wanted.filter(|&wanted| wanted != found) {
+        return Err(InspectError::OtherLog { log, wanted, found });
+    }
+    let mut contents = LogContents { uuid: found.to_string(), ..LogContents::default() };
+    let mut pages = HashSet::new();
+    opened
+        .scan(|kind, _, payload| {
+            let group = Group::decode(kind, payload)?;
+            contents.records += 1;
+            if let Some(Begin::Image { frames, .. }) = group.begin {
+                contents.image_frames = frames;
+            }
+            pages.extend(group.pages().map(|(page_no, ..)| page_no));
+            Ok::<(), LogError>(())
+        })
+        .map_err(of_log)?;
+    contents.pages = pages.len() as u64;
+    contents.log_bytes = opened.storage().size_bytes().unwrap_or_default();
+    Ok(Some(contents))
+}
