@@ -145,15 +145,22 @@ fn every_commit_comes_back_from_the_log_with_the_image_lost_stale_or_garbage() {
 
 #[test]
 fn a_checkpoint_and_what_follows_it_come_back_too() {
+    for locking_mode in ["normal", "exclusive"] {
+        checkpoints_come_back(locking_mode);
+    }
+}
+
+fn checkpoints_come_back(locking_mode: &str) {
     let (_dir, path) = scratch();
     let db = open(&path);
+    db.execute_batch(&format!("PRAGMA locking_mode={locking_mode}")).unwrap();
     db.execute_batch("CREATE TABLE u(a, b); CREATE INDEX i ON u(a); CREATE INDEX j ON u(b)").unwrap();
     let insert_indexed = |db: &Connection| {
         for _ in 0..200 {
             db.execute("INSERT INTO u VALUES (randomblob(20), randomblob(20))", []).unwrap();
         }
     };
-    for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE"] {
+    for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE", "PASSIVE", "RESTART"] {
         insert_indexed(&db);
         db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(())).unwrap();
         let checkpointed = open(&crash(&path, &["-oneflush"]));
@@ -163,7 +170,8 @@ fn a_checkpoint_and_what_follows_it_come_back_too() {
         assert_eq!((rows(&checkpointed) + 200, rows(&gone_on)), (rows(&db), rows(&db)), "{mode}");
         assert_eq!((integrity(&checkpointed).as_str(), integrity(&gone_on).as_str()), ("ok", "ok"), "{mode}");
     }
-    assert!(number(&db, "/eager/log/page_images") > 0, "pages with deltas against the database file were logged whole");
+    let images = number(&db, "/eager/log/page_images");
+    assert!(images > 0, "pages with deltas against the database file were logged whole");
 }
 
 #[test]
@@ -360,4 +368,21 @@ fn inspecting_says_what_the_log_holds_and_changes_nothing() {
     let text = path.with_extension("txt");
     std::fs::write(&text, "no database, and longer than the header of one".repeat(9)).unwrap();
     assert!(oneflush_vfs::inspect(&text).unwrap_err().to_string().contains("not a SQLite database"));
+}
+
+#[test]
+fn a_read_only_connection_reads_beside_a_writer_and_is_refused_as_the_first() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 3);
+    let open_read_only = || {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let uri = format!("file:{}?vfs=oneflush&strategy=eager", path.display());
+        Connection::open_with_flags(uri, flags).unwrap()
+    };
+    assert_eq!(count(&open_read_only()), 3);
+    drop(db);
+    let refused = open_read_only().query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
+    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::CannotOpen), "{refused}");
+    assert_eq!((files(&path), count(&open_stock(&path))), (vec![String::new()], 3));
 }

@@ -79,6 +79,11 @@ pub enum AttachError {
         "strategy eager cannot mark this database as in use: its header is not that of a database in WAL mode, or uses reserved bytes"
     )]
     NoGuard,
+    #[error(
+        "the database cannot be locked for writing (code {}); a read-only connection cannot be the first with strategy eager: use strategy=plain",
+        .0.0
+    )]
+    NotWritable(Code),
     #[error("another process has this database open with strategy eager, which only one process may do")]
     InUse,
     #[error(
@@ -108,6 +113,7 @@ impl AttachError {
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard
+            | AttachError::NotWritable(_)
             | AttachError::OtherStrategy
             | AttachError::Fold(_)
             | AttachError::InUse => Code::CANTOPEN,
@@ -296,7 +302,11 @@ impl EagerLog {
         }
         // Alone with the database: whoever has it open without us holds a shared lock.
         if level < LockLevel::Exclusive {
-            main.lock(LockLevel::Exclusive)?;
+            match main.lock(LockLevel::Exclusive) {
+                Ok(()) => {}
+                Err(Code::BUSY) => return Err(AttachError::Below(Code::BUSY)),
+                Err(code) => return Err(AttachError::NotWritable(code)),
+            }
         }
         let result = self.set_guard(state, main, &path, database_page_bytes, options);
         if level < LockLevel::Exclusive {

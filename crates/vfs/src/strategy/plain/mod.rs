@@ -500,6 +500,8 @@ impl Strategy for Plain {
             self.checkpoint_copied.store(true, Relaxed);
             return Ok(());
         }
+        // In exclusive locking mode no lock says that a checkpoint begins.
+        self.checkpoint_prepared.store(false, Relaxed);
         match lock(&self.wal).as_deref() {
             Some(wal) if self.promises_full() && self.checkpoint_wal_unsynced.load(Relaxed) => {
                 self.flush(wal, self.shared.flush.register_sync(), SyncRequest::ALL)
