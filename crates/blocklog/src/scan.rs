@@ -57,6 +57,41 @@ impl<S: Storage> Log<S> {
     }
 }
 
+impl<S: Storage> Log<S> {
+    /// Writes the record `lsn` again, as it reads, if it is the last. For a record whose append failed: where reads come from a
+    /// cache, it may read as if it were there though the device lacks it, and what is appended behind would stand on a hole.
+    ///
+    /// Only for a record that was never acknowledged: while it is written it can be torn.
+    pub fn write_again(&self, lsn: Lsn) -> Result<(), Error> {
+        let mut before = None;
+        let mut last: Option<Head> = None;
+        let mut reader = Reader::new(self)?;
+        let Some(first) = reader.newest_epoch()? else { return Ok(()) };
+        let mut head = Head {
+            epoch: Epoch(first.epoch),
+            position: 0,
+            lsn: Lsn(first.lsn - 1),
+            previous: first_previous(self.uuid(), first.epoch),
+            lane_bytes: reader.lane_bytes,
+        };
+        while let Next::Record(header, checksum) = reader.next(&head)? {
+            before = Some(head.position);
+            head.position += header.record_bytes(self.layout());
+            head.lsn = Lsn(header.lsn);
+            head.previous = checksum;
+            last = Some(head);
+        }
+        let (Some(from), Some(last)) = (before, last.filter(|last| last.lsn == lsn)) else { return Ok(()) };
+        let mut piece_bytes = AlignedBuffer::default();
+        for (offset, piece) in self.layout().pieces(lane_of(last.epoch.0), from, last.position - from) {
+            piece_bytes.reset((piece.end - piece.start) as usize);
+            self.storage().read_at(&mut piece_bytes, offset).map_err(failed("read a record"))?;
+            self.storage().write(&piece_bytes, offset).map_err(failed("write a record again"))?;
+        }
+        self.storage().flush().map_err(failed("flush a record"))
+    }
+}
+
 enum Next {
     /// Valid; its payload is in the reader.
     Record(RecordHeader, u32),

@@ -252,6 +252,10 @@ impl<'a> Run<'a> {
                 let sql = format!("PRAGMA wal_checkpoint({})", kind.name());
                 Ok(self.open(connections, connection)?.connection.execute_batch(&sql)?)
             }
+            Step::Snapshot { connection, held } => {
+                let sql = if held { "BEGIN; SELECT count(*) FROM sqlite_schema" } else { "COMMIT" };
+                Ok(self.open(connections, connection)?.connection.execute_batch(sql)?)
+            }
             Step::Synchronous { connection, level } => {
                 // A rollback journal at NORMAL may corrupt the database when power is lost; SQLite says so, and promises nothing.
                 let level = if self.setting.journal == Journal::Wal { level } else { level.max(Synchronous::Full) };

@@ -137,6 +137,11 @@ pub enum Step {
         connection: usize,
         kind: Checkpoint,
     },
+    /// Begins a transaction that reads and keeps its snapshot, or ends it: a checkpoint meanwhile copies only a part.
+    Snapshot {
+        connection: usize,
+        held: bool,
+    },
     Synchronous {
         connection: usize,
         level: Synchronous,
@@ -233,7 +238,19 @@ fn step(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
         Workload::Attach => vec![usual],
         Workload::Checkpoints => {
             let kind = Checkpoint::ALL[(number + seed as usize) % 4];
-            vec![usual, Step::Checkpoint { connection: 0, kind }]
+            let checkpoint = |kind| Step::Checkpoint { connection: 0, kind };
+            if number % 3 != 1 {
+                return vec![usual, checkpoint(kind)];
+            }
+            let more = Step::Commit { connection: 0, amount, seed: rng.u64(..) };
+            vec![
+                usual,
+                Step::Snapshot { connection: 1, held: true },
+                more,
+                checkpoint(Checkpoint::Passive),
+                Step::Snapshot { connection: 1, held: false },
+                checkpoint(kind),
+            ]
         }
         Workload::Synchronous => {
             let level = Synchronous::ALL[rng.usize(..3)];

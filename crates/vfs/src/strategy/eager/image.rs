@@ -106,6 +106,30 @@ impl Image<'_> {
         Ok(Chain { salt: chain.salt, checksum: sum })
     }
 
+    /// True if the frames behind `from` up to `to` continue the chain: what SQLite itself takes for a commit when it recovers.
+    pub fn continues(&self, from: u32, to: u32) -> Result<bool, Code> {
+        let Chain { salt, checksum: mut sum } = match from {
+            0 => {
+                let mut header = [0; HEADER_BYTES as usize];
+                self.file.read(&mut header, 0)?;
+                let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+                Chain { salt: [word(16), word(20)], checksum: [word(24), word(28)] }
+            }
+            from => self.header_of(from)?.chain,
+        };
+        let mut bytes = vec![0; FRAME_HEADER_BYTES + self.page_bytes];
+        for frame in from + 1..=to {
+            if !found(self.file.read(&mut bytes, self.offset_of(frame)))? {
+                return Ok(false);
+            }
+            sum = checksum(checksum(sum, &bytes[..8]), &bytes[FRAME_HEADER_BYTES..]);
+            if self.header_of(frame)?.chain != (Chain { salt, checksum: sum }) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Checks the first `frames` frames against the chain that the last of them must end; calls `visit` with each. False: the image is
     /// not what it should be.
     pub fn verify(&self, frames: u32, expected: Chain, mut visit: impl FnMut(u32, &FrameHeader)) -> Result<bool, Code> {

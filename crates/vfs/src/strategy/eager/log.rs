@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, page_crc};
-use oneflush_blocklog::{Error as LogError, Head, Log, delta};
+use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
 
 use super::files::LogFile;
 use super::guard;
@@ -77,6 +77,8 @@ pub struct OpenLog {
     pub pages: HashMap<u32, Page>,
     pub logged: u32,
     versions: Pages,
+    /// The append of this record failed, so it may be there or not.
+    pub unsure: Option<Lsn>,
     pub counts: LogCounts,
     writer: GroupWriter,
 }
@@ -94,6 +96,7 @@ impl OpenLog {
             pages: HashMap::new(),
             logged: 0,
             versions: Pages::default(),
+            unsure: None,
             counts: LogCounts::default(),
             writer: GroupWriter::new(None, 0),
         }
@@ -254,7 +257,10 @@ impl OpenLog {
                 }
                 Err(LogError::Full { .. }) if self.grow()? => {}
                 Err(LogError::Full { .. }) => return Ok(false),
-                Err(error) => return Err(code_of(&error)),
+                Err(error) => {
+                    self.unsure = Some(Lsn(self.head.lsn.0 + 1));
+                    return Err(code_of(&error));
+                }
             }
         }
     }

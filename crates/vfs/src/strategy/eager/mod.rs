@@ -34,14 +34,16 @@ mod log;
 mod recent;
 mod recover;
 
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use oneflush_blocklog::{Error as LogError, Log, Uuid};
+use oneflush_blocklog::{Error as LogError, Log, Lsn, Uuid};
 use serde::Serialize;
 
 use self::files::{SideFiles, image_path, log_path};
+use self::image::Image;
 use self::log::{LogCounts, OpenLog, code_of};
 use self::recent::Frames;
 pub use self::recent::Held;
@@ -63,6 +65,12 @@ const CHECKPOINT_AFTER: Duration = Duration::from_secs(20);
 
 /// From this age on the image is cut when it is begun anew; the kernel writes back what has been dirty for 30 s.
 const CUT_AFTER: Duration = Duration::from_secs(5);
+
+/// What this process left at its last close of a database: the record of this log whose append failed.
+static UNSURE: LazyLock<Mutex<HashMap<String, (Uuid, Lsn)>>> = LazyLock::new(Mutex::default);
+
+/// Databases whose guard this process has written and could not sync: the cache may have what the device lacks.
+static GUARD_UNSURE: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 /// Why a database cannot be opened with `eager`.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +150,8 @@ struct Now {
     page_bytes: AtomicU32,
     /// The last frame of the last commit, which need not be durable.
     committed: AtomicU32,
+    /// The last frame of a commit that was written and not synced. It may be published, and may have failed.
+    written: AtomicU32,
     logged: AtomicU32,
     used_bytes: AtomicU64,
     /// To where the image's file reaches at least.
@@ -236,9 +246,22 @@ impl EagerLog {
         if let Some(mut page) = recover::page_one(&log)? {
             guard::set(&mut page, log.uuid());
             main.write(&page, 0)?;
-            main.sync(SyncRequest::ALL)?;
+            self.write_guard(main, &page)?;
         }
         Ok(())
+    }
+
+    /// Writes what the guard changes of a header, and syncs it. The log must have page 1.
+    fn write_guard(&self, main: &dyn Below, header: &[u8]) -> Result<(), Code> {
+        lock(&GUARD_UNSURE).insert(self.path.clone());
+        main.write(&header[guard::FIRST..guard::END], guard::FIRST as u64)?;
+        main.sync(SyncRequest::ALL)?;
+        lock(&GUARD_UNSURE).remove(&self.path);
+        Ok(())
+    }
+
+    fn guard_is_unsure(&self) -> bool {
+        lock(&GUARD_UNSURE).contains(&self.path)
     }
 
     /// Before a connection opens the image: the log is opened, or made, and the guard set. `level` is the connection's lock on the
@@ -290,7 +313,9 @@ impl EagerLog {
                 return Err(AttachError::PageSize { log: log.page_bytes(), database: database_page_bytes });
             }
             let head = log.empty_head()?;
-            state.open = Some(OpenLog::new(log, head, options.log_size_bytes));
+            let mut log = OpenLog::new(log, head, options.log_size_bytes);
+            log.unsure = lock(&UNSURE).remove(&self.path).filter(|&(of, _)| of == found).map(|(_, lsn)| lsn);
+            state.open = Some(log);
             state.image = Stale::Rebuild;
             return Ok(());
         }
@@ -328,6 +353,9 @@ impl EagerLog {
         if !guard::is_possible(&header) {
             return Err(AttachError::Below(Code::BUSY));
         }
+        if self.guard_is_unsure() {
+            self.write_guard(main, &header)?;
+        }
         // A log that is there is one of a database that was closed: the guard was taken away first.
         let uuid = Uuid::random()?;
         let lane_bytes = LANE_BYTES.min(options.log_size_bytes / 2);
@@ -335,8 +363,7 @@ impl EagerLog {
         let mut log = OpenLog::new(log, head, options.log_size_bytes);
         log.log_page_one(main)?;
         guard::set(&mut header, uuid);
-        main.write(&header[guard::FIRST..guard::END], guard::FIRST as u64)?;
-        main.sync(SyncRequest::ALL)?;
+        self.write_guard(main, &header)?;
         state.open = Some(log);
         state.image = Stale::Empty;
         Ok(())
@@ -347,7 +374,7 @@ impl EagerLog {
         let mut state = self.state();
         let result = self.prepare_image(&mut state, main, image);
         if let Err(error) = result {
-            state.open = None;
+            self.forget(&mut state);
             return Err(self.refuse(&error));
         }
         self.publish(&state);
@@ -373,6 +400,12 @@ impl EagerLog {
                 let salt = Uuid::random()?.0;
                 let word = |at: usize| u32::from_ne_bytes([salt[at], salt[at + 1], salt[at + 2], salt[at + 3]]);
                 let recovered = recover::run(log, main, image, [word(0), word(4)])?;
+                if self.guard_is_unsure() {
+                    log.log_page_one(main)?;
+                    let mut header = [0; guard::HEADER_BYTES];
+                    main.read(&mut header, 0)?;
+                    self.write_guard(main, &header)?;
+                }
                 state.recovered = Some(Recovered { time_ns: began.elapsed().as_nanos() as u64, ..recovered });
                 self.now.since_ns.store(clock::now_ns(), SeqCst);
             }
@@ -395,9 +428,15 @@ impl EagerLog {
     }
 
     fn forget(&self, state: &mut State) {
+        if let Some(log) = &state.open
+            && let Some(lsn) = log.unsure
+        {
+            lock(&UNSURE).insert(self.path.clone(), (log.log.uuid(), lsn));
+        }
         *state = State { recovered: state.recovered, images_open: state.images_open, ..State::default() };
         lock(&self.unlogged).clear();
         self.now.committed.store(0, SeqCst);
+        self.now.written.store(0, SeqCst);
         self.now.logged.store(0, SeqCst);
         self.now.used_bytes.store(0, SeqCst);
         self.now.image_bytes.store(0, SeqCst);
@@ -414,8 +453,7 @@ impl EagerLog {
         if guard::of(&header) == Some(log.log.uuid()) {
             log.log_page_one(main)?;
             guard::hide(&mut header);
-            main.write(&header[guard::FIRST..guard::END], guard::FIRST as u64)?;
-            main.sync(SyncRequest::ALL)?;
+            self.write_guard(main, &header)?;
         }
         self.forget(&mut state);
         self.files.delete(&log_path(&self.path), true)?;
@@ -441,6 +479,7 @@ impl EagerLog {
     pub fn before_checkpoint(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
         let mut state = self.state();
         let Some(log) = state.open.as_mut() else { return Ok(()) };
+        self.settle(image)?;
         let result = log.before_checkpoint(main, image, self.now.committed.load(SeqCst));
         self.publish(&state);
         result
@@ -476,6 +515,7 @@ impl EagerLog {
         }
         self.now.since_ns.store(clock::now_ns(), SeqCst);
         self.now.committed.store(0, SeqCst);
+        self.now.written.store(0, SeqCst);
         self.publish(&state);
         Ok(())
     }
@@ -483,13 +523,15 @@ impl EagerLog {
     /// Before the frame at this offset is written. If the log has it already, the commit that it was part of failed after it was logged.
     pub fn before_frame(&self, image: &dyn Below, offset: u64) -> Result<(), Code> {
         let Some(frame) = self.frame_at(offset) else { return Ok(()) };
-        if frame > self.now.committed.load(SeqCst) && frame > self.now.logged.load(SeqCst) {
+        let known = self.now.committed.load(SeqCst).max(self.now.written.load(SeqCst));
+        if frame > known && frame > self.now.logged.load(SeqCst) {
             return Ok(());
         }
         let mut state = self.state();
         let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
         lock(&self.unlogged).clear();
         self.now.committed.fetch_min(frame - 1, SeqCst);
+        self.now.written.fetch_min(frame - 1, SeqCst);
         let result = log.take_back(image, frame - 1);
         self.publish(&state);
         result
@@ -515,14 +557,33 @@ impl EagerLog {
         }
     }
 
+    /// A writer lets the others in. The commit that ends with the frame at this offset was written and not synced: SQLite may have
+    /// published it, but has not said so yet.
+    pub fn note_written(&self, offset: u64) {
+        if let Some(frame) = self.frame_at(offset) {
+            self.now.written.fetch_max(frame, SeqCst);
+        }
+    }
+
+    /// What was written and not synced is a commit if SQLite would take it for one when it recovers.
+    fn settle(&self, image: &dyn Below) -> Result<(), Code> {
+        let (committed, written) = (self.now.committed.load(SeqCst), self.now.written.load(SeqCst));
+        let of = Image { file: image, page_bytes: self.now.page_bytes.load(SeqCst) as usize };
+        if written > committed && of.continues(committed, written)? {
+            self.now.committed.fetch_max(written, SeqCst);
+        }
+        Ok(())
+    }
+
     /// The last frame of the last commit.
     pub fn frames(&self) -> u32 {
         self.now.committed.load(SeqCst)
     }
 
-    /// True if every commit noted so far is durable.
-    pub fn is_durable(&self) -> bool {
-        self.now.committed.load(SeqCst) <= self.now.logged.load(SeqCst)
+    /// True if every commit so far is durable.
+    pub fn is_durable(&self, image: &dyn Below) -> Result<bool, Code> {
+        self.settle(image)?;
+        Ok(self.now.committed.load(SeqCst) <= self.now.logged.load(SeqCst))
     }
 
     /// Makes all commits noted so far durable.

@@ -1,6 +1,6 @@
 //! Recovery: builds the image again from the database file and the log, so that SQLite finds every acknowledged commit in it.
 //!
-//! Nothing durable is written: neither the database file nor the log, so a crash during recovery leaves what was there before, and the
+//! Nothing durable is written: neither the database file nor the log (but for a record whose append failed in this process), so a crash during recovery leaves what was there before, and the
 //! next one does the same again. The image gets one frame for each page of the newest epoch, all in one transaction; after that the
 //! epoch goes on where it ended.
 
@@ -69,6 +69,10 @@ struct Rebuilt {
 
 /// Builds the image. `salt` is for a new one.
 pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2]) -> Result<Recovered, RecoverError> {
+    if let Some(lsn) = log.unsure {
+        log.log.write_again(lsn)?;
+        log.unsure = None;
+    }
     let image = Image { file: image, page_bytes: log.page_bytes };
     // Where the last full image of a page stands: what comes before it need not be built.
     let mut images: HashMap<u32, Lsn> = HashMap::new();

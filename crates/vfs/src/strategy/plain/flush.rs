@@ -121,6 +121,12 @@ impl GroupFlush {
         }
     }
 
+    /// Something else has failed that commits stand on: the same as a failed flush.
+    pub fn poison(&self, code: Code) {
+        lock(&self.state).failed.get_or_insert(code);
+        self.ended.notify_all();
+    }
+
     /// The error of the flush that failed, if one did.
     pub fn failure(&self) -> Option<Code> {
         lock(&self.state).failed

@@ -94,6 +94,9 @@ impl Plain {
 
     pub(super) fn take_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
         self.automatic.store(false, Relaxed);
+        // What it says is of a commit that failed.
+        self.commit_frame.store(0, Relaxed);
+        self.released_frame.store(0, Relaxed);
         if !self.group_commit() {
             self.try_write_lock(below, write)?;
             self.writing.store(true, Relaxed);

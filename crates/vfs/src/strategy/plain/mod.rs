@@ -23,7 +23,7 @@
 //!
 //! 1. A sync is put off only by the holder of the write lock, for frames, and only if this connection is sure to get the
 //!    `COMMIT_PHASETWO` of the same transaction: its WAL is linked to it exactly.
-//! 2. After a failed sync of the WAL no connection of this process gets a commit acknowledged, until all have closed.
+//! 2. After a failed sync of the WAL, or of the database by a checkpoint, no connection of this process gets a commit acknowledged, until all have closed.
 //! 3. Whatever waits, waits no longer than the connection's busy handler allows; a connection without one does not wait.
 //! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover.
 
@@ -119,6 +119,8 @@ pub struct Plain {
     directory_synced: AtomicBool,
     /// With `eager`: where the frame that ends the commit begins; 0: it is not written yet, or noted.
     commit_frame: AtomicU64,
+    /// With `eager`: the same, after the write lock was released and before SQLite says that the commit succeeded.
+    released_frame: AtomicU64,
     /// With `eager`: frames that are to be written at once.
     held: Mutex<Held>,
     /// With `eager`: this checkpoint may write to the database file.
@@ -188,6 +190,7 @@ impl Plain {
             checkpoint_copied: AtomicBool::new(false),
             directory_synced: AtomicBool::new(false),
             commit_frame: AtomicU64::new(0),
+            released_frame: AtomicU64::new(0),
             held: Mutex::default(),
             checkpoint_prepared: AtomicBool::new(false),
             level: Mutex::new(LockLevel::None),
@@ -237,12 +240,24 @@ impl Plain {
         })?)
     }
 
+    /// The sync of a checkpoint. Where readers hold a checkpoint up, SQLite takes what it has copied for done without a sync, and copies only
+    /// the rest the next time; if the sync then fails, the device may lack pages that no later checkpoint of SQLite's would write again.
+    /// Nothing may be copied, and the WAL not begun anew, until all connections are closed; who opens the database then copies everything.
+    fn sync_database(&self, main: &dyn Below, request: SyncRequest) -> Result<(), Code> {
+        main.sync(request).inspect_err(|&code| self.shared.flush.poison(code))
+    }
+
     fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
         if let Some(log) = &self.shared.log {
             self.write_held(log, wal)?;
-            self.note_commit(log);
-            if log.is_durable() {
+            if self.writing.load(Relaxed) && of_commit {
+                self.note_commit(log);
+            } else {
+                // In exclusive locking mode there is no lock to tell a commit's sync from that of a checkpoint after one that failed.
+                self.note_written(log);
+            }
+            if log.is_durable(wal)? {
                 self.unsynced_frames.store(false, Relaxed);
                 self.checkpoint_wal_unsynced.store(false, Relaxed);
                 return self.shared.flush.failure().map_or(Ok(()), |code| Err(code.into()));
@@ -297,6 +312,15 @@ impl Plain {
         let offset = self.commit_frame.swap(0, Relaxed);
         if offset != 0 {
             log.note_commit(offset);
+        }
+    }
+
+    /// The same, where SQLite has not said so yet.
+    fn note_written(&self, log: &EagerLog) {
+        let offset = self.commit_frame.swap(0, Relaxed);
+        if offset != 0 {
+            log.note_written(offset);
+            self.released_frame.store(offset, Relaxed);
         }
     }
 
@@ -369,11 +393,12 @@ impl Plain {
     /// Writes the frames that are held back.
     fn write_held(&self, log: &EagerLog, image: &dyn Below) -> Result<(), Error> {
         let mut held = lock(&self.held);
-        if let Some((bytes, offset)) = held.take() {
-            log.extend_image(image, offset + bytes.len() as u64, self.options.prealloc_bytes)?;
-            image.write(bytes, offset)?;
-            log.wrote_frames(bytes, offset);
-        }
+        let Some((bytes, offset)) = held.take() else { return Ok(()) };
+        let end_bytes = offset + bytes.len() as u64;
+        let extended = log.extend_image(image, end_bytes, self.options.prealloc_bytes);
+        // A commit that is not in the image is none.
+        extended.and_then(|()| image.write(bytes, offset)).inspect_err(|_| self.commit_frame.store(0, Relaxed))?;
+        log.wrote_frames(bytes, offset);
         Ok(())
     }
 
@@ -516,6 +541,10 @@ impl Strategy for Plain {
         let put_off = lock(&self.put_off).take();
         let wal = lock(&self.wal);
         let Some(wal) = wal.as_deref() else { return Ok(()) };
+        if let Some(log) = &self.shared.log {
+            self.note_commit(log);
+            log.note_commit(self.released_frame.swap(0, Relaxed));
+        }
         if let Some(log) = &self.shared.log
             && !self.is_checkpointer
             && log.checkpoint_is_due(&self.options)
@@ -605,7 +634,7 @@ impl Strategy for Plain {
         below.truncate(size_bytes)?;
         // A complete checkpoint ends with this call and a sync; with `synchronous=OFF` the sync is left out, and the WAL used again.
         if role == Role::Db && self.checkpoint_copied.swap(false, Relaxed) && self.promises_full() {
-            below.sync(SyncRequest::ALL)?;
+            self.sync_database(below, SyncRequest::ALL)?;
         }
         Ok(())
     }
@@ -613,8 +642,8 @@ impl Strategy for Plain {
     fn sync(&self, below: &dyn Below, role: Role, request: SyncRequest) -> Result<(), Error> {
         match role {
             Role::Wal => self.sync_wal(below, request),
-            Role::Db if self.shared.log.is_some() => {
-                below.sync(request)?;
+            Role::Db if lock(&self.wal).is_some() => {
+                self.sync_database(below, request)?;
                 if let Some(log) = &self.shared.log {
                     log.database_synced();
                 }
@@ -675,7 +704,7 @@ impl Strategy for Plain {
                 if let Some(log) = &self.shared.log {
                     // What is held back now was rolled back: a commit has been written.
                     self::lock(&self.held).take();
-                    self.note_commit(log);
+                    self.note_written(log);
                 }
                 let result = below.shm_lock(lock);
                 self.released_write_lock();
