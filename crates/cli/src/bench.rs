@@ -11,6 +11,7 @@ use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::{self, PlaceChoice, Plan, Rounds, Workers};
 use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
+use oneflush_vfs::StrategyKind;
 
 use crate::progress::Terminal;
 use crate::{Failure, size};
@@ -201,6 +202,13 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     if let (Workload::LongReader(_), Some(mode)) = (&workload, modes.iter().find(|mode| !mode.journal.is_wal())) {
         let message =
             format!("--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or wal-growing");
+        return Err(Failure::usage(message));
+    }
+    let is_for_one_process =
+        |mode: &&Mode| mode.journal.is_wal() && mode.strategy == Strategy::Oneflush(StrategyKind::Eager);
+    if let (WorkerKind::Processes, Some(mode)) = (options.workers, modes.iter().find(is_for_one_process)) {
+        let message =
+            format!("--as processes: mode {mode} is for one process at a time in this version; use --as threads");
         return Err(Failure::usage(message));
     }
     let workers = match options.workers {
