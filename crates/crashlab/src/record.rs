@@ -252,9 +252,16 @@ impl<'a> Run<'a> {
                 let sql = format!("PRAGMA wal_checkpoint({})", kind.name());
                 Ok(self.open(connections, connection)?.connection.execute_batch(&sql)?)
             }
+            // With a rollback journal it would keep the writer out.
+            Step::Snapshot { .. } if self.setting.journal != Journal::Wal => Ok(()),
             Step::Snapshot { connection, held } => {
-                let sql = if held { "BEGIN; SELECT count(*) FROM sqlite_schema" } else { "COMMIT" };
-                Ok(self.open(connections, connection)?.connection.execute_batch(sql)?)
+                let connection = &self.open(connections, connection)?.connection;
+                // A script may have lost either step to shrinking.
+                match (held, connection.is_autocommit()) {
+                    (true, true) => Ok(connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?),
+                    (false, false) => Ok(connection.execute_batch("COMMIT")?),
+                    (true, false) | (false, true) => Ok(()),
+                }
             }
             Step::Synchronous { connection, level } => {
                 // A rollback journal at NORMAL may corrupt the database when power is lost; SQLite says so, and promises nothing.

@@ -598,8 +598,12 @@ impl Strategy for Plain {
                     self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL)?;
                 }
             }
-            let flush = || self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL);
-            self.shared.extent.reserve(below, offset + data.len() as u64, self.options.prealloc_bytes, flush)?;
+            // Not before the header: zeros over a file that was cut, which the device need not know yet, would leave the first frames of the
+            // old generation, with a header that vouches for them.
+            if offset != 0 {
+                let flush = || self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL);
+                self.shared.extent.reserve(below, offset + data.len() as u64, self.options.prealloc_bytes, flush)?;
+            }
             self.unsynced_frames.store(offset != 0, Relaxed);
         }
         let result = below.write(data, offset);
