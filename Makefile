@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo test bench sqlite-suite lint units model tsan clients compat suite-subset clean help
+.PHONY: build demo test bench sqlite-suite lint units mutants model kills tsan clients compat suite-subset clean help
 
 RELEASE := target/release
 EXTENSION := $(RELEASE)/liboneflush.so
@@ -15,28 +15,37 @@ build:
 	cargo rustc --release --locked -p oneflush-vfs --features loadable --crate-type cdylib
 	install -m 755 $(RELEASE)/liboneflush_vfs.so $(EXTENSION)
 
-## demo: strategy plain beside stock, then each of SQLite's journal modes, on this machine
+## demo: strategies eager and plain beside stock, then each of SQLite's journal modes, on this machine
 demo: build
 	mkdir -p build
-	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain -t 1,16 -n 10000 --rounds 2 --plot-latency build/demo-latency.svg
+	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager -t 1,16 -n 10000 --rounds 2 --plot-latency build/demo-latency.svg
 	$(RELEASE)/oneflush bench --plot build/demo.svg
 
-## test: formatting, lints, unit and integration tests, model check, races, clients, neighbours, a part of SQLite's own suite
-test: lint build units model tsan clients compat suite-subset
+## test: formatting, lints, unit and integration tests, broken variants, model check, deaths, races, clients, neighbours, a part of SQLite's own suite
+test: lint build units mutants model kills tsan clients compat suite-subset
 
 ## lint: formatting and lints as errors
 lint:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
+	cargo clippy --locked -p oneflush-crashlab --features mutants --all-targets -- -D warnings
 
 units: build
 	scripts/need sqlite3 xfsprogs btrfs-progs
 	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) cargo test --locked --workspace
 
+## mutants: broken variants of the code, each of which the crash simulator must catch
+mutants:
+	cargo test --locked -p oneflush-crashlab --features mutants --test mutants
+
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:
 	cargo test --release --locked -p oneflush-vfs --lib --features shuttle model
+
+## kills: processes that share a log and die at each place where another could see what they do
+kills:
+	cargo test --locked -p oneflush-vfs --features kill-points --test kills
 
 ## tsan: ThreadSanitizer over the tests with several threads; wants a nightly toolchain
 tsan:
@@ -48,15 +57,18 @@ clients: build
 ## compat: what else meets a live database: stock SQLite, Litestream, backups, kill -9, full disks
 compat: build
 	compat/run
+	compat/run --strategy eager
 
 suite-subset:
 	suite/run --subset --strategy stock
 	suite/run --subset --strategy plain
+	suite/run --subset --strategy eager
 
 ## sqlite-suite: the whole of SQLite's own test suite on our VFS, with each strategy
 sqlite-suite:
 	suite/run --all --strategy stock
 	suite/run --all --strategy plain
+	suite/run --all --strategy eager
 
 ## bench: the comparison that docs/results/ keeps
 bench: build

@@ -4,6 +4,7 @@
 #
 #   make -f testfixture.mk HOOK="libraries or objects with oneflush_vfs_extra_init" OUT=testfixture
 
+THIS := $(lastword $(MAKEFILE_LIST))
 include Makefile
 .DEFAULT_GOAL = $(OUT)
 
@@ -14,6 +15,14 @@ vpath %.c $(sort $(dir $(TESTFIXTURE_SRC)))
 
 $(OUT): $(OBJECTS) $(HOOK)
 	$(CC) $(CFLAGS) -o $@ $^ $(LIBTCL) $(TLIBS) -lpthread -ldl -lm
+
+# The VFS that simulates crashes keeps SQLite's syncs to itself, and what lies below would never know what is to be durable.
+objects/test6.o: test6.c $(THIS) | sqlite3.c
+	@mkdir -p objects
+	sed 's/^  return writeListSync(pCrash, isCrash);/  int rc = writeListSync(pCrash, isCrash);\
+	  return rc ? rc : sqlite3OsSync(pCrash->pRealFile, flags);/' $< > objects/test6.c
+	grep -q sqlite3OsSync objects/test6.c
+	$(TCC) $(FLAGS) -c -o $@ objects/test6.c
 
 objects/%.o: %.c | sqlite3.c
 	@mkdir -p objects

@@ -7,6 +7,8 @@ import sys
 
 CASE = os.environ.get("CASE", "compat")
 STRATEGY = os.environ.get("STRATEGY", "plain")
+# A strategy whose live database SQLite alone may not open.
+IS_GUARDED = STRATEGY == "eager"
 SHELL = "/usr/bin/sqlite3"
 _loaded = False
 
@@ -53,6 +55,31 @@ def shell(file, sql):
     if done.returncode != 0:
         fail(f"{SHELL} {file} {sql!r}: {done.stderr.strip()}")
     return done.stdout.strip()
+
+
+def our_shell(file, *lines):
+    """The answer of `oneflush shell`, in a process of its own."""
+    program = os.path.join(os.path.dirname(os.environ["ONEFLUSH_EXTENSION_PATH"]), "oneflush")
+    command = [program, "shell", file, "--strategy", STRATEGY, "--", "-batch", "-cmd", ".timeout 60000", *lines]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode != 0 or done.stderr:
+        fail(f"oneflush shell {file} {lines}: exit code {done.returncode}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def refused(file):
+    """That SQLite alone does not open a live database that is guarded."""
+    done = subprocess.run([SHELL, "-batch", "-cmd", ".timeout 60000", file, "SELECT count(*) FROM sqlite_schema"], capture_output=True,
+                          text=True)
+    check(f"{SHELL} at the live {file}", (done.returncode != 0, "not a database" in done.stderr, done.stdout), (True, True, ""))
+
+
+def look(connect_by, file, sql):
+    """The answer of a shell in another process at a live database: of one that never heard of Oneflush, where that is allowed."""
+    if connect_by is connect_stock or not IS_GUARDED:
+        return shell(file, sql)
+    refused(file)
+    return our_shell(file, sql)
 
 
 def integrity(file):

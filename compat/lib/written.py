@@ -68,11 +68,11 @@ def records(writers):
     return {writer.number: writer.acknowledged() for writer in writers}
 
 
-def check_holds(database, wanted, unrecorded=None):
+def check_holds(database, wanted, unrecorded=None, strategy=None):
     """That the database is sound and holds all that `wanted` (writer: ids) lists; returns the number of its rows.
 
-    `unrecorded` (writer: number) limits how many rows may be there beyond that."""
-    db = compat.connect_stock(database)
+    `unrecorded` (writer: number) limits how many rows may be there beyond that. Stock SQLite looks, or a strategy that is named."""
+    db = compat.connect(database, strategy) if strategy else compat.connect_stock(database)
     db.execute("BEGIN")
     totals = dict(db.execute("SELECT writer, commits FROM total"))
     rows_by = {writer: [] for writer in wanted}

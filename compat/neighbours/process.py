@@ -1,10 +1,11 @@
 """One process at the live database: `process.py KIND ROLE DATABASE WRITER SECONDS`.
 
 KIND    ours-system, stock-system (Python's own SQLite), ours-apsw, stock-apsw (the newest SQLite)
-ROLE    writes, reads, checkpoints
+ROLE    writes, reads, checkpoints, is-refused
 
-Prints how often it did that (acknowledged commits, consistent snapshots, checkpoints) and how long the longest took, in ms. A row is never there without the
-counter that the same transaction moved.
+Prints how often it did that (acknowledged commits, consistent snapshots, checkpoints, refusals) and how long the longest took, in ms. A
+row is never there without the counter that the same transaction moved. Who is refused (a strategy may keep SQLite alone out of a live
+database) sees nothing at all, by a read, a write or a change of the journal mode.
 """
 
 import os
@@ -32,12 +33,15 @@ def connect_apsw(ours):
     return db
 
 
-def connect():
+def connect_once():
     ours, library = kind.split("-")
     if library == "apsw":
-        db = connect_apsw(ours == "ours")
-    else:
-        db = compat.connect(file) if ours == "ours" else compat.connect_stock(file)
+        return connect_apsw(ours == "ours")
+    return compat.connect(file) if ours == "ours" else compat.connect_stock(file)
+
+
+def connect():
+    db = connect_once()
     db.execute("PRAGMA synchronous=FULL")
     db.execute("PRAGMA wal_autocheckpoint=100")
     return db
@@ -67,21 +71,39 @@ def checkpoint(db):
     time.sleep(0.05)
 
 
+def is_refused():
+    db = connect_once()
+    sql = random.choice(["SELECT count(*) FROM item", "INSERT INTO item VALUES(1000, 1, 'never')", "PRAGMA journal_mode=DELETE"])
+    try:
+        found = db.execute(sql).fetchall()
+    except Exception as error:
+        if "not a database" not in str(error):
+            raise
+    else:
+        sys.exit(f"{kind} was not refused: {sql} says {found}")
+    finally:
+        db.close()
+    time.sleep(0.01)
+
+
 done, longest = 0, 0.0
-db = connect()
+db = None if role == "is-refused" else connect()
 until = time.monotonic() + seconds
 while (began := time.monotonic()) < until:
     if role == "writes":
         write(db, done + 1)
     elif role == "reads":
         read(db)
-    else:
+    elif role == "checkpoints":
         checkpoint(db)
+    else:
+        is_refused()
     done += 1
     longest = max(longest, time.monotonic() - began)
     # A neighbour that comes and goes.
-    if random.random() < 0.01:
+    if db and random.random() < 0.01:
         db.close()
         db = connect()
-db.close()
+if db:
+    db.close()
 print(done, round(1000 * longest))

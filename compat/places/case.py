@@ -39,6 +39,8 @@ def play(module, scene, strategy):
 
 def excuse(scene, observation, stock, ours):
     for entry in DIFFERENCES:
+        if not re.fullmatch(entry.get("strategy", ".*"), compat.STRATEGY):
+            continue
         if not (re.fullmatch(entry["scene"], scene) and re.fullmatch(entry["observation"], observation)):
             continue
         if "at least" in entry:

@@ -67,7 +67,7 @@ def play(connect, autocheckpoint):
     again = fill(db)
     compat.check("the error of the next commit", again[1], "SQLITE_FULL")
     commits += again[0]
-    compat.check("rows, by the shell, while the disk is full", compat.shell("a.db", "SELECT count(*) FROM item"),
+    compat.check("rows, by the shell, while the disk is full", compat.look(connect, "a.db", "SELECT count(*) FROM item"),
                  str(commits * ROWS_A_TRANSACTION))
     os.unlink("ballast")
     for _ in range(3):

@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import compat
-from scenes import ROWS, create, insert, main, scene, sound
+from scenes import ROWS, create, insert, main, scene, sound, sound_when_reopened
 
 CHILD = """
 import compat, sys
@@ -40,11 +40,11 @@ def both_at_once(connect, one, other):
     rows += 400
     sound(a, rows, one)
     sound(b, rows, other)
-    compat.check("rows by the shell", compat.shell(other, "SELECT count(*) FROM item"), str(rows))
+    compat.check("rows by the shell", compat.look(connect, other, "SELECT count(*) FROM item"), str(rows))
     a.close()
     insert(b, 1)
     b.close()
-    sound(connect(one), rows + 1, f"{one}, after a reopen")
+    sound_when_reopened(connect, one, rows + 1)
     compat.integrity(one)
     compat.integrity(other)
     return rows + 1

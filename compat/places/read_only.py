@@ -1,9 +1,10 @@
 """A directory or a file that must not be written. As root nothing is forbidden, so the scenes become somebody else first."""
 
 import os
+import signal
 
 import compat
-from scenes import ROWS, create, insert, main, scene, tried
+from scenes import ROWS, create, insert, main, scene, sound, tried
 
 NOBODY = 65534
 COUNT = "SELECT count(*) FROM item"
@@ -73,6 +74,26 @@ def read_only_directory_wal_in_use(connect):
 
 
 @scene
+def read_only_directory_after_a_crash(connect):
+    """The writer was killed. Whoever cannot recover must not show a database without its commits, and not lose them."""
+    become_nobody()
+    child = os.fork()
+    if child == 0:
+        create(connect("a.db"))
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.chmod(".", 0o555)
+    observed = {how: answer for how, answer in observe(connect).items() if "immutable" not in how}
+    os.chmod(".", 0o755)
+    db = connect("a.db")
+    rows = ROWS + sum(observed[how] == "ok" for how in ("write", "write with mode=ro"))
+    sound(db, rows, "when the directory can be written again")
+    db.close()
+    compat.integrity("a.db")
+    return observed
+
+
+@scene
 def read_only_file(connect):
     become_nobody()
     db = connect("a.db")
@@ -101,17 +122,18 @@ def read_only_file_in_use(connect):
 
 @scene
 def read_only_side_files(connect):
-    """The WAL and its index may be read but not written: what a reader with fewer rights than the writer finds."""
+    """The files beside the database may be read but not written: what a reader with fewer rights than the writer finds."""
     become_nobody()
     db = connect("a.db")
     create(db)
-    for name in ("a.db", "a.db-wal", "a.db-shm"):
+    names = [name for name in os.listdir(".") if name.startswith("a.db")]
+    for name in names:
         os.chmod(name, 0o444)
     os.chmod(".", 0o555)
     observed = observe(connect)
     insert(db, 5)
     os.chmod(".", 0o755)
-    for name in ("a.db", "a.db-wal", "a.db-shm"):
+    for name in names:
         os.chmod(name, 0o644)
     db.close()
     compat.integrity("a.db")

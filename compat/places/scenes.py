@@ -57,6 +57,13 @@ def sound(db, rows, who):
     compat.check(f"integrity, {who}", compat.value(db, "PRAGMA integrity_check"), "ok")
 
 
+def sound_when_reopened(connect, file, rows):
+    """The connection is closed: Python would keep it until its garbage is collected."""
+    db = connect(file)
+    sound(db, rows, f"{file}, after a reopen")
+    db.close()
+
+
 def main():
     if sys.argv[1:] == ["list"]:
         print("\n".join(_scenes))

@@ -38,6 +38,10 @@ mod head;
 mod header;
 mod layout;
 mod log;
+#[cfg(not(feature = "mutants"))]
+mod mutant;
+#[cfg(feature = "mutants")]
+pub mod mutant;
 mod record;
 mod scan;
 mod storage;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::header::{FileHeader, HEADER_BYTES as FILE_HEADER_BYTES, is_page_size};
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
+use crate::mutant::{self, Mutant};
 use crate::record::{self, RecordHeader};
 use crate::{AlignedBuffer, Epoch, Error, Head, Lsn, Storage, Uuid};
 
@@ -125,9 +126,12 @@ impl<S: Storage> Log<S> {
     /// Writes the first record of the next epoch, into the other lane; durable on return. From then on nothing of the head's
     /// epoch is replayed. Where it does not fit, `Error::Full`, and nothing is written.
     pub fn begin_epoch(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
-        let epoch = head.epoch.0.checked_add(1).ok_or(Error::BadHead { what: "there is no further epoch" })?;
+        let is_reused = mutant::is(Mutant::EpochReused) && head.epoch.0 > 0;
+        let epoch = head.epoch.0.checked_add(u64::from(!is_reused));
+        let epoch = epoch.ok_or(Error::BadHead { what: "there is no further epoch" })?;
         let previous = record::first_previous(self.uuid, epoch);
-        self.put(&Head { epoch: Epoch(epoch), position: 0, previous, ..*head }, kind, payload)
+        let lsn = if mutant::is(Mutant::LsnReused) { Lsn(0) } else { head.lsn };
+        self.put(&Head { epoch: Epoch(epoch), position: 0, previous, lsn, ..*head }, kind, payload)
     }
 
     /// Extends both lanes to at least `lane_bytes`; never shortens them.

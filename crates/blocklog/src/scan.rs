@@ -31,6 +31,14 @@ impl<S: Storage> Log<S> {
         mut visit: impl FnMut(u8, Lsn, &[u8]) -> Result<(), E>,
     ) -> Result<Option<Head>, E> {
         self.storage().flush().map_err(failed("flush before reading"))?;
+        self.walk(|kind, head, payload| visit(kind, head.lsn, payload))
+    }
+
+    /// [`scan`](Log::scan) without its flush; `visit` gets the head behind each record.
+    fn walk<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(u8, &Head, &[u8]) -> Result<(), E>,
+    ) -> Result<Option<Head>, E> {
         let mut reader = Reader::new(self)?;
         let Some(first) = reader.newest_epoch()? else { return Ok(None) };
         let mut head = Head {
@@ -43,10 +51,10 @@ impl<S: Storage> Log<S> {
         loop {
             match reader.next(&head)? {
                 Next::Record(header, checksum) => {
-                    visit(header.kind, Lsn(header.lsn), &reader.payload)?;
                     head.position += header.record_bytes(self.layout());
                     head.lsn = Lsn(header.lsn);
                     head.previous = checksum;
+                    visit(header.kind, &head, &reader.payload)?;
                 }
                 Next::End { behind } => {
                     reader.refuse_behind(&head, behind)?;
@@ -55,35 +63,20 @@ impl<S: Storage> Log<S> {
             }
         }
     }
-}
 
-impl<S: Storage> Log<S> {
     /// Writes the record `lsn` again, as it reads, if it is the last. For a record whose append failed: where reads come from a
     /// cache, it may read as if it were there though the device lacks it, and what is appended behind would stand on a hole.
     ///
     /// Only for a record that was never acknowledged: while it is written it can be torn.
     pub fn write_again(&self, lsn: Lsn) -> Result<(), Error> {
-        let mut before = None;
-        let mut last: Option<Head> = None;
-        let mut reader = Reader::new(self)?;
-        let Some(first) = reader.newest_epoch()? else { return Ok(()) };
-        let mut head = Head {
-            epoch: Epoch(first.epoch),
-            position: 0,
-            lsn: Lsn(first.lsn - 1),
-            previous: first_previous(self.uuid(), first.epoch),
-            lane_bytes: reader.lane_bytes,
-        };
-        while let Next::Record(header, checksum) = reader.next(&head)? {
-            before = Some(head.position);
-            head.position += header.record_bytes(self.layout());
-            head.lsn = Lsn(header.lsn);
-            head.previous = checksum;
-            last = Some(head);
-        }
-        let (Some(from), Some(last)) = (before, last.filter(|last| last.lsn == lsn)) else { return Ok(()) };
+        let (mut from, mut end) = (0, 0);
+        let last = self.walk(|_, head, _| {
+            (from, end) = (end, head.position);
+            Ok::<(), Error>(())
+        })?;
+        let Some(last) = last.filter(|last| last.lsn == lsn) else { return Ok(()) };
         let mut piece_bytes = AlignedBuffer::default();
-        for (offset, piece) in self.layout().pieces(lane_of(last.epoch.0), from, last.position - from) {
+        for (offset, piece) in self.layout().pieces(lane_of(last.epoch.0), from, end - from) {
             piece_bytes.reset((piece.end - piece.start) as usize);
             self.storage().read_at(&mut piece_bytes, offset).map_err(failed("read a record"))?;
             self.storage().write(&piece_bytes, offset).map_err(failed("write a record again"))?;

@@ -11,7 +11,6 @@ use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::{self, PlaceChoice, Plan, Rounds, Workers};
 use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
-use oneflush_vfs::StrategyKind;
 
 use crate::progress::Terminal;
 use crate::{Failure, size};
@@ -58,8 +57,8 @@ pub struct Options {
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
     modes: Option<String>,
-    /// A transaction of one row: insert, update, delete or mixed; open, commit three times, close: reopen; reads of a row by its
-    /// key or of a whole table: point, scan; inserts while a reader keeps its snapshot: long-reader
+    /// A transaction of one row: insert, update, delete or mixed; an insert with five random index keys: indexed; open, commit three
+    /// times, close: reopen; reads of a row by its key or of a whole table: point, scan; inserts while a reader keeps its snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time
@@ -202,13 +201,6 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     if let (Workload::LongReader(_), Some(mode)) = (&workload, modes.iter().find(|mode| !mode.journal.is_wal())) {
         let message =
             format!("--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or wal-growing");
-        return Err(Failure::usage(message));
-    }
-    let is_for_one_process =
-        |mode: &&Mode| mode.journal.is_wal() && mode.strategy == Strategy::Oneflush(StrategyKind::Eager);
-    if let (WorkerKind::Processes, Some(mode)) = (options.workers, modes.iter().find(is_for_one_process)) {
-        let message =
-            format!("--as processes: mode {mode} is for one process at a time in this version; use --as threads");
         return Err(Failure::usage(message));
     }
     let workers = match options.workers {

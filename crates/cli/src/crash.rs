@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, builder::PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_crashlab::{
-    Case, Fault, Journal, Plan, Progress, Reading, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Tear, Workload,
+    Case, Fault, Journal, Loss, Plan, Progress, Reading, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Tear,
+    Workload,
 };
 use oneflush_vfs::StrategyKind;
 use serde_json::json;
@@ -237,6 +238,9 @@ fn print_table(plan: &Plan, report: &Report) {
     println!("reading   {}", list(&Reading::ALL.map(Reading::name), &counts.by_reading));
     println!("crash     {}", list(&Tear::ALL.map(Tear::name), &counts.by_tear));
     println!("depth     {}", list(&["1:", "2:", "3:"], &counts.by_depth));
+    for (kind, lost) in counts.losses.iter() {
+        println!("in states {:<16} {}", format!("*.db{kind}"), list(&Loss::ALL.map(Loss::name), &lost));
+    }
     println!("faults    {}", list(&Fault::ALL.map(Fault::name), &total.faults.runs));
     let found = if report.violation.is_some() { "1 violation" } else { "no violation" };
     let per_second = counts.states as f64 / report.elapsed.as_secs_f64();

@@ -4,11 +4,15 @@
 
 mod bench;
 mod crash;
+mod identify;
+mod library;
 mod probe;
 mod progress;
 mod recover;
 mod run;
+mod shell;
 mod size;
+mod uri;
 mod worker;
 
 use std::error::Error;
@@ -34,12 +38,16 @@ enum Command {
     Bench(Box<bench::Options>),
     /// Run SQLite on a simulated disk that loses power at every operation, and check what it recovers
     Crash(Box<crash::Options>),
+    /// Find the SQLite transactions in a trace of block I/O: what each cost, and why
+    Identify(identify::Options),
     /// Say what a directory's file system and device can do
     Probe(probe::Options),
     /// Leave one plain database file of a database that strategy eager was using when it was interrupted
     Recover(recover::Options),
     /// Run an unmodified program with Oneflush as SQLite's default VFS
     Run(run::Options),
+    /// The sqlite3 shell, with a database open through Oneflush
+    Shell(shell::Options),
     /// One connection of `oneflush bench --as processes`
     #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
     Worker,
@@ -67,12 +75,14 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Bench(options) => bench::main(&options),
         Command::Crash(options) => crash::main(&options),
+        Command::Identify(options) => identify::main(&options),
         Command::Probe(options) => probe::main(&options),
         Command::Recover(options) => recover::main(&options),
         Command::Run(options) => match run::main(&options) {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Shell(options) => shell::main(&options),
         Command::Worker => worker::main(),
     };
     let (error, code) = match outcome {

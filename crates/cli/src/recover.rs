@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use oneflush_vfs::LogContents;
+use oneflush_vfs::{LogContents, StrategyKind};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
-use crate::Failure;
+use crate::{Failure, uri};
 
 const EXAMPLES: &str = "Examples:
   oneflush recover app.db             what the log holds goes into app.db; the log is removed
@@ -61,21 +61,12 @@ fn said(log: &LogContents) -> String {
 
 fn recover(database: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
     oneflush_vfs::register()?;
-    let name: String = database.to_string_lossy().bytes().map(escaped).collect();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
-    let db = Connection::open_with_flags(format!("file:{name}?vfs=oneflush&strategy=eager"), flags)?;
+    let db = Connection::open_with_flags(uri::of(database, Some(StrategyKind::Eager)), flags)?;
     db.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0))?;
     db.close().map_err(|(_, error)| error)?;
     match oneflush_vfs::inspect(database)? {
         None => Ok(()),
         Some(_) => Err("the log could not be copied into the database file; is the disk full?".into()),
-    }
-}
-
-/// A byte of a path in a URI.
-fn escaped(byte: u8) -> String {
-    match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
     }
 }

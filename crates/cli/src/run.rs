@@ -1,7 +1,7 @@
 //! `oneflush run -- CMD…`: an unmodified program with Oneflush as its default VFS.
 //!
 //! The program is started with `liboneflush_preload.so` in `LD_PRELOAD`, which lets the program's own SQLite load
-//! `liboneflush.so` when the first database is opened. Both lie beside this program, or in `../lib/oneflush` from there.
+//! `liboneflush.so` when the first database is opened.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -15,6 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::Failure;
+use crate::library::{self, EXTENSION, LibraryError};
 
 const EXAMPLES: &str = "Examples:
   oneflush run -- sqlite3 app.db \"PRAGMA oneflush_stats\"
@@ -24,13 +25,12 @@ The program must link libsqlite3.so dynamically, as the sqlite3 shell and Python
 sqlite3 module do. For one that has SQLite built in, load the extension instead:
 SELECT load_extension('liboneflush.so'), or ONEFLUSH_DEFAULT=1 with the driver's own way.";
 
-const EXTENSION: &str = "liboneflush.so";
 const PRELOAD: &str = "liboneflush_preload.so";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Strategy for every database that names none in its URI: auto or stock
+    /// Strategy for every database that names none in its URI: auto, stock, plain or eager
     #[arg(long, value_name = "NAME")]
     strategy: Option<StrategyKind>,
     /// The program and its arguments
@@ -40,10 +40,8 @@ pub struct Options {
 
 #[derive(Debug, thiserror::Error)]
 enum RunError {
-    #[error("{name} is neither in {beside} nor in {installed}; `make build` leaves it beside the program")]
-    NoLibrary { name: &'static str, beside: String, installed: String },
-    #[error("cannot find this program's own folder: {0}")]
-    Myself(std::io::Error),
+    #[error("{0}")]
+    Library(#[from] LibraryError),
     #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one without", .0.display())]
     Unpreloadable(PathBuf),
     #[error("cannot start {command}: {source}")]
@@ -62,8 +60,8 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
 }
 
 fn run(options: &Options) -> Result<u8, RunError> {
-    let extension = library(EXTENSION)?;
-    let preload = library(PRELOAD)?;
+    let extension = library::find(EXTENSION)?;
+    let preload = library::find(PRELOAD)?;
     let marks = tempfile::tempdir().map_err(RunError::Mark)?;
     let mark = marks.path().join("loaded");
     let preload = preloadable(preload, marks.path())?;
@@ -108,15 +106,6 @@ fn run(options: &Options) -> Result<u8, RunError> {
     }
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     Ok(u8::try_from(code).unwrap_or(1))
-}
-
-fn library(name: &'static str) -> Result<PathBuf, RunError> {
-    let program = std::env::current_exe().map_err(RunError::Myself)?;
-    let beside = program.parent().unwrap_or(Path::new("/"));
-    let installed = beside.join("../lib/oneflush");
-    [beside, &installed].into_iter().map(|folder| folder.join(name)).find(|path| path.is_file()).ok_or_else(|| {
-        RunError::NoLibrary { name, beside: beside.display().to_string(), installed: installed.display().to_string() }
-    })
 }
 
 /// The dynamic linker splits `LD_PRELOAD` at spaces and colons, so a path that has some is preloaded through a link.

@@ -243,15 +243,13 @@ fn a_hundred_thousand_commits_keep_their_longest_in_a_timeline_of_bounded_length
 /// A strategy that the VFS knows is one that every workload runs, and whose contents are checked there.
 #[test]
 fn every_strategy_runs_every_workload() {
-    let modes = |workers: &str| {
-        let kinds = oneflush_vfs::StrategyKind::ALL.iter().map(|kind| kind.name());
-        let modes: Vec<String> =
-            kinds.filter(|name| workers == "threads" || *name != "eager").map(|name| format!("wal:{name}")).collect();
-        modes.join(",")
-    };
+    let modes: Vec<String> =
+        oneflush_vfs::StrategyKind::ALL.iter().map(|kind| format!("wal:{}", kind.name())).collect();
+    let modes = modes.join(",");
     for arguments in [
         &["-t", "1,8", "-n", "200"][..],
         &["-t", "4", "-n", "80", "--workload", "mixed"],
+        &["-t", "2", "-n", "80", "--workload", "indexed"],
         &["-t", "2", "-n", "8", "--workload", "reopen"],
         &["-t", "2", "-n", "400", "--workload", "point", "--beside-writer"],
         &["-n", "3", "--workload", "scan"],
@@ -259,7 +257,7 @@ fn every_strategy_runs_every_workload() {
         &["-t", "2", "-n", "40", "--mobibench", "-T", "2"],
     ] {
         for workers in ["threads", "processes"] {
-            let report = report(&[arguments, &["--modes", &modes(workers), "--as", workers, "--rounds", "1"]].concat());
+            let report = report(&[arguments, &["--modes", &modes, "--as", workers, "--rounds", "1"]].concat());
             for mode in report["modes"].as_array().unwrap() {
                 let count = mode["median"]["transactions"].as_u64().unwrap();
                 assert!(count > 0, "{arguments:?}, {workers}, {}", mode["mode"]);
@@ -269,13 +267,6 @@ fn every_strategy_runs_every_workload() {
             }
         }
     }
-}
-
-#[test]
-fn eager_in_several_processes_is_wrong_usage() {
-    let sandbox = Sandbox::new();
-    let output = sandbox.oneflush().args(["bench", "--modes", "wal,wal:eager", "--as", "processes"]).output().unwrap();
-    assert_refused(&output, 2, &["wal:eager", "one process", "--as threads"]);
 }
 
 #[test]

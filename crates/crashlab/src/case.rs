@@ -16,9 +16,9 @@ use crate::matrix::{Cell, run_cell};
 use crate::mix::mix2;
 use crate::model::{Allowed, Found};
 use crate::record::{Recording, record};
+use crate::script::Script;
 use crate::setting::Setting;
 use crate::state::{Fill, Tear};
-use crate::workload::Script;
 
 /// States that are looked at to see whether a shorter run still fails.
 const SHRINK_STATES: u64 = 4000;

@@ -12,6 +12,9 @@ use crate::fault::{Fault, FaultPlan, Operation};
 use crate::log::{Data, Ino, Mark, Op};
 use crate::sabotage::{Kind, Sabotage};
 
+/// What a sabotage takes for a block.
+const BLOCK_BYTES: u64 = 4096;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
     #[error("I/O error")]
@@ -161,9 +164,25 @@ impl Disk {
 
     fn put(&mut self, ino: Ino, offset: u64, data: &[u8]) {
         if let Some(file) = self.files.get_mut(&ino) {
-            file.content.write(offset, data);
-            self.log.push(Op::Write { ino, offset, data: Data(Arc::from(data)) });
+            let (mut offset, mut data) = (offset, Arc::<[u8]>::from(data));
+            if (self.sabotage, file.kind) == (Sabotage::RewrittenTail, Kind::Log) && offset <= file.content.size() {
+                let mut tail = vec![0; offset.min(BLOCK_BYTES) as usize];
+                offset -= tail.len() as u64;
+                file.content.read(offset, &mut tail);
+                data = [&tail[..], &data].concat().into();
+            }
+            file.content.write(offset, &data);
+            self.log.push(Op::Write { ino, offset, data: Data(data) });
         }
+    }
+
+    /// Where in the log the last write since the file's last sync is; the end, where there is none.
+    fn before_last_write(&self, ino: Ino) -> usize {
+        let of_file = self
+            .log
+            .iter()
+            .rposition(|op| matches!(op, Op::Write { ino: other, .. } | Op::Sync { ino: other } if *other == ino));
+        of_file.filter(|&at| matches!(self.log[at], Op::Write { .. })).unwrap_or(self.log.len())
     }
 
     pub fn truncate(&mut self, ino: Ino, size: u64) -> Result<(), DiskError> {
@@ -189,7 +208,8 @@ impl Disk {
         let Some(file) = self.files.get(&ino) else { return Ok(()) };
         match (self.sabotage, file.kind) {
             (Sabotage::NoFlush, Kind::Log) | (Sabotage::NoDatabaseSync, Kind::Database) => {}
-            (Sabotage::LateFlush, Kind::Log) => self.owed.push(ino),
+            (Sabotage::LateFlush, Kind::Log) | (Sabotage::LateDatabaseSync, Kind::Database) => self.owed.push(ino),
+            (Sabotage::FlushBeforeWrite, Kind::Log) => self.log.insert(self.before_last_write(ino), Op::Sync { ino }),
             _ => self.log.push(Op::Sync { ino }),
         }
         Ok(())

@@ -1,12 +1,17 @@
 //! What real SQLite makes of a disk after a loss of power: opens each database through the strategy, reads all of it, lets
 //! SQLite check it, closes it, and opens it once more.
+//!
+//! Some states are also shown to SQLite alone: it must find the same, or say that this is no database. Anything else would be a
+//! database that loses commits, or breaks, when a program without Oneflush opens it.
 
 use std::sync::{PoisonError, RwLock};
+
+use rusqlite::ErrorCode;
 
 use crate::content::Image;
 use crate::log::Op;
 use crate::model::{Found, find};
-use crate::setting::Setting;
+use crate::setting::{SQLITE_ALONE, Setting};
 use crate::vfs::Mounted;
 
 /// SQLite's random numbers belong to the whole process: who records by seed has them for itself.
@@ -21,10 +26,19 @@ pub struct Recovery {
 /// An error says what is wrong with the state, whatever the oracle allows.
 pub fn examine(image: &Image, setting: &Setting, files: &[String]) -> Result<Recovery, String> {
     let _shared = RANDOMNESS.read().unwrap_or_else(PoisonError::into_inner);
+    let alone =
+        if image.hash().is_multiple_of(ALONE_ONCE_IN) { look_alone(image, setting, files)? } else { Vec::new() };
     let machine = Mounted::new(image);
     let mut found = Vec::with_capacity(files.len());
     for file in files {
         found.push(look(&machine, setting, file, true).map_err(|error| format!("{file}: {error}"))?);
+    }
+    for ((file, alone), found) in files.iter().zip(alone).zip(&found) {
+        if alone.as_ref().is_some_and(|alone| alone != found) {
+            return Err(format!(
+                "{file}: SQLite alone finds {alone:?}, and does not refuse the file; the strategy {found:?}"
+            ));
+        }
     }
     let log = machine.disk().take_log();
     for (file, first) in files.iter().zip(&found) {
@@ -40,9 +54,24 @@ pub fn examine(image: &Image, setting: &Setting, files: &[String]) -> Result<Rec
     Ok(Recovery { found, log })
 }
 
+/// One state of so many is shown to SQLite alone.
+const ALONE_ONCE_IN: u64 = 8;
+
+/// None for a file that SQLite alone refuses.
+fn look_alone(image: &Image, setting: &Setting, files: &[String]) -> Result<Vec<Option<Found>>, String> {
+    let alone = Setting::new(SQLITE_ALONE, setting.journal);
+    let machine = Mounted::new(image);
+    let look = |file: &String| match alone.open(&machine, 0, file).and_then(|connection| find(&connection, "main")) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Ok(None),
+        Err(error) => Err(format!("{file}: SQLite alone, which does not refuse the file: {error}")),
+    };
+    files.iter().map(look).collect()
+}
+
 fn look(machine: &Mounted, setting: &Setting, file: &str, thoroughly: bool) -> Result<Found, String> {
     let text = |error: rusqlite::Error| error.to_string();
-    let connection = setting.open(machine, file).map_err(text)?;
+    let connection = setting.open(machine, 0, file).map_err(text)?;
     let found = find(&connection, "main").map_err(text)?;
     if thoroughly {
         let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(text)?;

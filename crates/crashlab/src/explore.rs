@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::content::Image;
 use crate::examine::examine;
 use crate::log::{Mark, Op};
+use crate::loss::Losses;
 use crate::mix::{mix, mix2};
 use crate::model::{Allowed, Found};
 use crate::record::Recording;
@@ -50,6 +51,8 @@ pub struct Counts {
     pub by_depth: [u64; DEPTH_MAX],
     /// Operations in a log after which power was lost.
     pub moments: u64,
+    /// What the first losses of power made of the files.
+    pub losses: Losses,
 }
 
 impl Counts {
@@ -64,6 +67,7 @@ impl Counts {
         self.states += other.states;
         self.duplicates += other.duplicates;
         self.moments += other.moments;
+        self.losses.add(&other.losses);
         let pairs = self.by_reading.iter_mut().zip(&other.by_reading);
         let pairs = pairs.chain(self.by_tear.iter_mut().zip(&other.by_tear));
         pairs.chain(self.by_depth.iter_mut().zip(&other.by_depth)).for_each(|(sum, more)| *sum += more);
@@ -167,7 +171,10 @@ impl<'a> Explorer<'a> {
                         .map_err(|message| Violation { message, crashes: vec![crash.clone()] })?;
                     self.judge(&allowed, &recovery.found, &crash)?;
                     match self.seen.is_new(hash) {
-                        true => counts.count(&crash, 1),
+                        true => {
+                            place.losses(&crash.choice, &image, |file, loss| counts.losses.count(file, loss));
+                            counts.count(&crash, 1);
+                        }
                         false => counts.duplicates += 1,
                     }
                     if !recovery.log.is_empty() && rng.u8(..RECOVERIES_A_CRASH) == 0 {

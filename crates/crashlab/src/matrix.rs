@@ -12,8 +12,8 @@ use crate::log::Op;
 use crate::mix::mix2;
 use crate::model::Allowed;
 use crate::record::{AfterError, FaultyRun, Recording, record_with_faults};
+use crate::script::Script;
 use crate::setting::Setting;
-use crate::workload::Script;
 
 /// Crash states of each run, in each reading.
 const SAMPLES: usize = 3;

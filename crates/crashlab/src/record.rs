@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use crate::changes::{Amount, changes, schema_changes, thinning};
 use crate::content::Image;
 use crate::fault::FaultPlan;
 use crate::log::{Mark, Op};
 use crate::model::{Book, CREATE, Change, Found, NOTHING, change_sql, find};
+use crate::script::{Script, Step};
 use crate::setting::{Journal, Setting, Synchronous};
 use crate::vfs::{Mounted, locked};
-use crate::workload::{Amount, Script, Step, Workload, changes, schema_changes, thinning};
+use crate::workload::Workload;
 
 /// What a run left behind: enough to make all its crash states.
 #[derive(Clone)]
@@ -94,6 +96,8 @@ struct Run<'a> {
     beginning: Vec<Found>,
     book: Mutex<Book>,
     machine: Mounted,
+    /// Of connections that are opened now; the strategy differs from that of `setting` after a switch.
+    opening: Mutex<Setting>,
 }
 
 struct Open {
@@ -136,6 +140,7 @@ impl<'a> Run<'a> {
             beginning: vec![NOTHING; files.len()],
             book: Mutex::default(),
             machine: Mounted::new(&Image::default()),
+            opening: Mutex::new(setting.clone()),
             files,
         };
         if script.workload != Workload::Fresh {
@@ -176,7 +181,7 @@ impl<'a> Run<'a> {
     /// Reads all databases through new connections.
     fn read_all(&self) -> Result<Vec<Found>, String> {
         let read = |file: &String| -> rusqlite::Result<Found> {
-            let connection = self.setting.open(&self.machine, file)?;
+            let connection = self.setting.open(&self.machine, 0, file)?;
             connection.busy_timeout(Duration::from_secs(5))?;
             find(&connection, "main")
         };
@@ -275,16 +280,22 @@ impl<'a> Run<'a> {
                 connections.remove(&connection);
                 Ok(())
             }
+            Step::Switch { ref strategy } => {
+                connections.clear();
+                let strategy = strategy.as_ref().unwrap_or(&self.setting.strategy).clone();
+                locked(&self.opening).strategy = strategy;
+                Ok(())
+            }
             Step::Threads { threads, commits, seed } => self.threads(threads, commits, seed),
         }
     }
 
     fn threads(&self, threads: usize, commits: usize, seed: u64) -> Result<(), StepError> {
         // Stays open, so that the first writer to end does not take the WAL with it (see `prepare`).
-        let _keeper = self.connect()?;
+        let _keeper = self.connect(threads)?;
         std::thread::scope(|scope| {
             let writer = |thread: usize| {
-                let mut open = self.connect()?;
+                let mut open = self.connect(thread)?;
                 for commit in 0..commits {
                     let seed = seed ^ (thread * 1000 + commit) as u64;
                     self.commit(&mut open, |_| changes(Amount::Small, seed))?;
@@ -301,15 +312,17 @@ impl<'a> Run<'a> {
     fn open<'c>(&self, connections: &'c mut Connections, number: usize) -> Result<&'c mut Open, StepError> {
         Ok(match connections.entry(number) {
             Entry::Occupied(open) => open.into_mut(),
-            Entry::Vacant(none) => none.insert(self.connect()?),
+            Entry::Vacant(none) => none.insert(self.connect(number)?),
         })
     }
 
-    fn connect(&self) -> Result<Open, StepError> {
-        let connection = self.setting.open(&self.machine, &self.files[0])?;
+    fn connect(&self, number: usize) -> Result<Open, StepError> {
+        let process = self.script.workload.process_of(number);
+        let setting = locked(&self.opening).clone();
+        let connection = setting.open(&self.machine, process, &self.files[0])?;
         connection.busy_timeout(Duration::from_secs(10))?;
         if let Some(second) = self.files.get(1) {
-            connection.execute("ATTACH ?1 AS second", [self.setting.uri(&self.machine, second)])?;
+            connection.execute("ATTACH ?1 AS second", [setting.uri(&self.machine, process, second)])?;
         }
         let (script, level) = (self.script, self.setting.synchronous);
         for (schema, _) in self.schemas() {

@@ -17,9 +17,10 @@ use crate::fault::Fault;
 use crate::matrix::{cells, run_cell};
 use crate::mix::{mix, mix2};
 use crate::record::record;
+use crate::script::Script;
 use crate::setting::Setting;
 use crate::vfs::{locked, seed_sqlite};
-use crate::workload::{Script, Workload};
+use crate::workload::Workload;
 
 pub struct Plan {
     pub setting: Setting,
@@ -52,7 +53,7 @@ pub struct Faults {
 pub struct Report {
     pub workloads: BTreeMap<&'static str, WorkloadReport>,
     pub elapsed: Duration,
-    /// The first violation, shrunk; it ends the run.
+    /// The first violation; it ends the run.
     pub violation: Option<Box<Case>>,
 }
 
@@ -93,8 +94,14 @@ struct Shared<'a> {
     watch: &'a (dyn Fn(Progress) + Sync),
 }
 
-/// Runs the plan; `watch` is called now and then from the threads of the run.
+/// Runs the plan and shrinks what it found; `watch` is called now and then from the threads of the run.
 pub fn run(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
+    let report = run_unshrunk(plan, watch);
+    Report { violation: report.violation.map(|case| Box::new(case.shrunk())), ..report }
+}
+
+/// The same where it is enough to know that something was found.
+pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
     let began = Instant::now();
     let shared = Shared {
         plan,
@@ -120,7 +127,7 @@ pub fn run(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
     Report {
         workloads: shared.reports.into_inner().unwrap_or_else(PoisonError::into_inner),
         elapsed: began.elapsed(),
-        violation: violation.map(|case| Box::new(case.shrunk())),
+        violation: violation.map(Box::new),
     }
 }
 
@@ -171,7 +178,7 @@ impl Shared<'_> {
     }
 
     fn explore(&self, workload: Workload, seed: u64, enough: u64) {
-        let setting = &self.plan.setting;
+        let setting = &self.plan.setting.with_uri(workload.uri());
         let script = Script::draw(workload, seed);
         let recorded = {
             let _alone = RANDOMNESS.write().unwrap_or_else(PoisonError::into_inner);
@@ -205,7 +212,7 @@ impl Shared<'_> {
     }
 
     fn run_matrix(&self, workload: Workload) {
-        let setting = &self.plan.setting;
+        let setting = &self.plan.setting.with_uri(workload.uri());
         let seed = mix2(self.plan.seed, workload as u64);
         let script = Script::draw(workload, seed);
         let mut cells = match cells(&script, setting) {

@@ -19,16 +19,25 @@ pub enum Sabotage {
     HiddenSyncFailure,
     /// Syncs of the database do nothing, so a log is reused before the database is durable.
     NoDatabaseSync,
+    /// Syncs of the database happen after the next acknowledgement, by when the log may have been begun anew.
+    LateDatabaseSync,
+    /// The flush comes before the write: a sync of a journal or log leaves out the last write before it.
+    FlushBeforeWrite,
+    /// A write behind something in a journal or log writes the block before it again, in the same write.
+    RewrittenTail,
 }
 
 impl Sabotage {
-    pub const ALL: [Sabotage; 6] = [
+    pub const ALL: [Sabotage; 9] = [
         Sabotage::None,
         Sabotage::NoFlush,
         Sabotage::LateFlush,
         Sabotage::NoDirectorySync,
         Sabotage::HiddenSyncFailure,
         Sabotage::NoDatabaseSync,
+        Sabotage::LateDatabaseSync,
+        Sabotage::FlushBeforeWrite,
+        Sabotage::RewrittenTail,
     ];
 
     pub fn name(self) -> &'static str {
@@ -39,6 +48,9 @@ impl Sabotage {
             Sabotage::NoDirectorySync => "no-directory-sync",
             Sabotage::HiddenSyncFailure => "hidden-sync-failure",
             Sabotage::NoDatabaseSync => "no-database-sync",
+            Sabotage::LateDatabaseSync => "late-database-sync",
+            Sabotage::FlushBeforeWrite => "flush-before-write",
+            Sabotage::RewrittenTail => "rewritten-tail",
         }
     }
 }

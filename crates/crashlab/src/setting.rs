@@ -73,9 +73,15 @@ impl Setting {
         Setting { strategy: strategy.to_owned(), journal, synchronous, uri, sabotage }
     }
 
-    /// The URI of a database on a machine.
-    pub fn uri(&self, machine: &Mounted, file: &str) -> String {
-        let path = machine.path(file);
+    /// The same with further parameters.
+    pub fn with_uri(&self, parameters: &str) -> Setting {
+        let both = [self.uri.as_str(), parameters].into_iter().filter(|part| !part.is_empty());
+        Setting { uri: both.collect::<Vec<_>>().join("&"), ..self.clone() }
+    }
+
+    /// The URI of a database on a machine, for one of its processes.
+    pub fn uri(&self, machine: &Mounted, process: usize, file: &str) -> String {
+        let path = machine.path(process, file);
         let mut uri = match self.strategy.as_str() {
             SQLITE_ALONE => format!("file:{path}?vfs={VFS_NAME}"),
             strategy => format!("file:{path}?vfs={}&strategy={strategy}", oneflush_vfs::VFS_NAME),
@@ -87,9 +93,9 @@ impl Setting {
         uri
     }
 
-    pub fn open(&self, machine: &Mounted, file: &str) -> rusqlite::Result<Connection> {
+    pub fn open(&self, machine: &Mounted, process: usize, file: &str) -> rusqlite::Result<Connection> {
         Connection::open_with_flags(
-            self.uri(machine, file),
+            self.uri(machine, process, file),
             OpenFlags::SQLITE_OPEN_READ_WRITE
                 | OpenFlags::SQLITE_OPEN_CREATE
                 | OpenFlags::SQLITE_OPEN_URI

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, Image};
+use crate::loss::Loss;
 use crate::timeline::{Change, Naming, Node, Reading, Timeline, sectors};
 
 /// So many operations in flight give all subsets.
@@ -168,6 +169,25 @@ impl<'a> Moment<'a> {
         kept.is_sorted_by(|earlier, later| earlier >= later)
     }
 
+    /// What `image`, the disk after this choice, lacks of what the processes saw.
+    pub fn losses(&self, choice: &Choice, image: &Image, mut visit: impl FnMut(&str, Loss)) {
+        let mut seen = self.timeline.names.clone();
+        self.timeline.namings.iter().for_each(|naming| naming.what.apply(&mut seen));
+        for (name, ino) in &seen {
+            let Some(node) = self.timeline.nodes.get(ino) else { continue };
+            let lost_a_write = || {
+                let is_write = |change: &Change| matches!(change, Change::Write { .. });
+                node.changes.iter().any(|change| is_write(&change.what) && !self.keeps(choice, change.at))
+            };
+            match image.files.get(name) {
+                None => visit(name, Loss::Missing),
+                Some(content) if content.size() < node.size => visit(name, Loss::Cut),
+                Some(_) if lost_a_write() => visit(name, Loss::Stale),
+                Some(_) => {}
+            }
+        }
+    }
+
     /// The disk after this loss of power.
     pub fn image(&self, choice: &Choice) -> Image {
         let mut names = self.timeline.names.clone();
@@ -211,6 +231,14 @@ impl<'a> Moment<'a> {
         content
     }
 
+    fn is_rollback_journal(&self, ino: u32) -> bool {
+        let created = self.timeline.namings.iter().filter_map(|naming| match &naming.what {
+            Naming::Create { name, ino } => Some((name, ino)),
+            Naming::Unlink { .. } | Naming::Rename { .. } => None,
+        });
+        self.timeline.names.iter().chain(created).any(|(name, of)| *of == ino && name.ends_with("-journal"))
+    }
+
     /// A part of a write that did not survive.
     #[expect(clippy::too_many_arguments, reason = "one write in all its circumstances")]
     fn lose(
@@ -250,7 +278,12 @@ impl<'a> Moment<'a> {
                         Naming::Create { .. } | Naming::Rename { .. } => false,
                     })
                 };
-                let others = timeline.nodes.iter().filter(|(other, _)| **other != ino && !released(other));
+                // Nor a rollback journal for a rollback journal: SQLite takes one's header for the other's (docs/crash-simulation.md, no. 4).
+                let both_journals = |other: &u32| self.is_rollback_journal(ino) && self.is_rollback_journal(*other);
+                let others = timeline
+                    .nodes
+                    .iter()
+                    .filter(|(other, _)| **other != ino && !released(other) && !both_journals(other));
                 if let Some((_, other)) = others.max_by_key(|(_, other)| other.durable.size()) {
                     other.durable.read(grown, &mut stale);
                 }

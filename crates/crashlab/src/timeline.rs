@@ -84,7 +84,7 @@ pub(crate) struct Node {
     pub durable: Content,
     pub changes: Vec<InFlight<Change>>,
     /// The size as the process sees it.
-    size: u64,
+    pub size: u64,
     /// Name or size changed since the last sync, so that a sync has to commit the journal.
     journaled: bool,
 }

@@ -134,3 +134,25 @@ fn acknowledgement_after_a_failed_fsync_is_caught() {
 fn a_wal_reused_before_the_database_is_synced_is_caught() {
     every_strategy_with(Sabotage::NoDatabaseSync, &[Workload::Checkpoints], 0);
 }
+
+/// The first commit after a checkpoint begins the log anew, and is acknowledged while the database is not durable yet.
+#[test]
+fn a_log_begun_anew_before_the_database_is_synced_is_caught() {
+    every_strategy_with(Sabotage::LateDatabaseSync, &[Workload::Checkpoints], 0);
+}
+
+#[test]
+fn a_flush_before_the_write_is_caught() {
+    for case in every_strategy_with(Sabotage::FlushBeforeWrite, &[Workload::One], 0) {
+        assert!(is_loss(&case), "{}", case.message);
+    }
+}
+
+/// Only garbage in a torn sector can harm what was there already, so only the weak reading shows it.
+#[test]
+fn a_tail_block_that_is_rewritten_is_caught() {
+    for case in every_strategy_with(Sabotage::RewrittenTail, &[Workload::One], 0) {
+        assert!(is_loss(&case), "{}", case.message);
+        assert_eq!(case.crashes[0].reading, Reading::Weak, "{}", case.message);
+    }
+}

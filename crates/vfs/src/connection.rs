@@ -286,7 +286,7 @@ fn stem(path: &str) -> &str {
 mod tests {
     use super::*;
     use crate::error::Code;
-    use crate::strategy::{LogFile, Progress};
+    use crate::strategy::{Common, LogFile, Progress};
 
     struct NoCheckpoints;
 
@@ -301,6 +301,10 @@ mod tests {
     struct NoLogs;
 
     impl SideFiles for NoLogs {
+        fn common(&self, _: &str) -> Result<Arc<dyn Common>, Code> {
+            Err(Code::CANTOPEN)
+        }
+
         fn open_log(&self, _: &str) -> Result<Option<LogFile>, Code> {
             Ok(None)
         }
@@ -314,6 +318,10 @@ mod tests {
         }
 
         fn exists(&self, _: &str) -> Result<bool, Code> {
+            Ok(false)
+        }
+
+        fn is_there(&self, _: &str) -> Result<bool, Code> {
             Ok(false)
         }
 

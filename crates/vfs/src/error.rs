@@ -14,10 +14,14 @@ impl Code {
     pub const BUSY: Code = Code(sqlite::SQLITE_BUSY);
     pub const LOCKED: Code = Code(sqlite::SQLITE_LOCKED);
     pub const SHORT_READ: Code = Code(sqlite::SQLITE_IOERR_SHORT_READ);
+    pub const MISUSE: Code = Code(sqlite::SQLITE_MISUSE);
+    pub const IOERR_READ: Code = Code(sqlite::SQLITE_IOERR_READ);
+    pub const IOERR_LOCK: Code = Code(sqlite::SQLITE_IOERR_LOCK);
     pub const IOERR_FSYNC: Code = Code(sqlite::SQLITE_IOERR_FSYNC);
     pub const FULL: Code = Code(sqlite::SQLITE_FULL);
     pub const READONLY: Code = Code(sqlite::SQLITE_READONLY);
     pub const CORRUPT: Code = Code(sqlite::SQLITE_CORRUPT);
+    pub const NOTADB: Code = Code(sqlite::SQLITE_NOTADB);
     pub const CANTOPEN: Code = Code(sqlite::SQLITE_CANTOPEN);
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use oneflush_blocklog::group::{Begin, Group};
@@ -10,7 +11,11 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
-use crate::strategy::{guard, log_path};
+use crate::error::Code;
+use crate::strategy::{
+    Below, DeviceCharacteristics, LockLevel, LogFile, RecoverError, ShmLock, SyncRequest, check, guard, image_path,
+    log_path,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
@@ -29,6 +34,8 @@ pub enum InspectError {
     InUse(PathBuf),
     #[error("{}: {source}", .log.display())]
     Log { log: PathBuf, source: LogError },
+    #[error("{}: {source}. Restore the database and its files together from a backup", .database.display())]
+    Recover { database: PathBuf, source: RecoverError },
 }
 
 /// What the log of a database holds.
@@ -72,7 +79,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Err(InspectError::InUse(database.to_owned()));
     }
-    let opened = Log::open(DirectFile::open(&log, false).map_err(of_log)?).map_err(of_log)?;
+    let opened = Log::open(LogFile(Box::new(DirectFile::open(&log, false).map_err(of_log)?))).map_err(of_log)?;
     let found = opened.uuid();
     if let Some(wanted) = wanted.filter(|&wanted| wanted != found) {
         return Err(InspectError::OtherLog { log, wanted, found });
@@ -90,7 +97,64 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
             Ok::<(), LogError>(())
         })
         .map_err(of_log)?;
+    let main = ReadOnly(Some(File::open(database).map_err(read)?));
+    let image = ReadOnly(File::open(image_path(&database.to_string_lossy())).ok());
+    check(&opened, &main, &image).map_err(|source| InspectError::Recover { database: database.to_owned(), source })?;
     contents.pages = pages.len() as u64;
     contents.log_bytes = opened.storage().size_bytes().unwrap_or_default();
     Ok(Some(contents))
+}
+
+/// A file that recovery may look at; None: it is not there.
+struct ReadOnly(Option<File>);
+
+impl Below for ReadOnly {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+        let Some(file) = &self.0 else { return Err(Code::SHORT_READ) };
+        match file.read_exact_at(buffer, offset) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Code::SHORT_READ),
+            result => result.map_err(|_| Code::IOERR_READ),
+        }
+    }
+
+    fn size_bytes(&self) -> Result<u64, Code> {
+        let size = self.0.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()));
+        size.map_err(|_| Code::IOERR_READ)
+    }
+
+    fn write(&self, _: &[u8], _: u64) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn truncate(&self, _: u64) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn sync(&self, _: SyncRequest) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn lock(&self, _: LockLevel) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn unlock(&self, _: LockLevel) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn published_frames(&self) -> Option<u32> {
+        None
+    }
+
+    fn sector_size(&self) -> i32 {
+        0
+    }
+
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        DeviceCharacteristics(0)
+    }
 }

@@ -27,6 +27,7 @@ mod error;
 mod ffi;
 mod file;
 mod inspect;
+mod kill_point;
 mod pragma;
 mod role;
 mod stats;
@@ -40,7 +41,11 @@ pub use ffi::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
 pub use inspect::{InspectError, LogContents, inspect};
+#[cfg(feature = "kill-points")]
+pub use kill_point::KillPoint;
 pub use role::Role;
+#[cfg(feature = "mutants")]
+pub use strategy::mutant;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 
 /// The name under which the VFS is registered: `vfs=oneflush` in a URI.

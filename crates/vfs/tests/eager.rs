@@ -99,7 +99,7 @@ fn a_close_leaves_one_plain_database_file_and_nothing_else() {
     let (_dir, path) = scratch();
     let db = open(&path);
     insert(&db, 10);
-    assert_eq!(files(&path), ["", "-oneflush", "-oneflush-wal", "-shm"]);
+    assert_eq!(files(&path), ["", "-oneflush", "-oneflush-shm", "-oneflush-wal", "-shm"]);
     drop(db);
     assert_eq!(files(&path), [""]);
     let header = std::fs::read(&path).unwrap();

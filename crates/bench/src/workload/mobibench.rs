@@ -47,7 +47,7 @@ impl Mobibench {
     /// Rows of each table before the measurement.
     fn first_rows(&self, transactions: u64) -> u64 {
         match self.operation {
-            Operation::Insert | Operation::Mixed => 0,
+            Operation::Insert | Operation::Mixed | Operation::Indexed => 0,
             Operation::Update | Operation::Delete => transactions.max(FIRST_ROWS_MIN),
         }
     }
@@ -74,7 +74,7 @@ impl Mobibench {
     pub(super) fn verify(&self, connection: &Connection, transactions: u64) -> Result<(), DatabaseError> {
         let first = self.first_rows(transactions);
         let expected = match self.operation {
-            Operation::Insert | Operation::Mixed => transactions,
+            Operation::Insert | Operation::Mixed | Operation::Indexed => transactions,
             Operation::Update => first,
             Operation::Delete => first - transactions,
         };
@@ -176,7 +176,7 @@ impl MobibenchStream {
             let id = self.ids[database as usize][self.done as usize];
             for table in 0..self.mobibench.tables {
                 match self.mobibench.operation {
-                    Operation::Insert | Operation::Mixed => write!(
+                    Operation::Insert | Operation::Mixed | Operation::Indexed => write!(
                         self.text,
                         "INSERT INTO {schema}.tblMyList{table}(id,Value) VALUES({id},'{}');",
                         self.insert_value

@@ -117,7 +117,8 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word.
-    pub const WORDS: [&str; 8] = ["insert", "update", "delete", "mixed", "reopen", "point", "scan", "long-reader"];
+    pub const WORDS: [&str; 9] =
+        ["insert", "update", "delete", "mixed", "indexed", "reopen", "point", "scan", "long-reader"];
 
     /// The files of one worker's databases, relative to the run's directory; the first is `main`.
     pub fn databases(&self, worker_index: u32) -> Vec<String> {
@@ -252,6 +253,7 @@ impl FromStr for Workload {
             "update" => Workload::Table(Operation::Update),
             "delete" => Workload::Table(Operation::Delete),
             "mixed" => Workload::Table(Operation::Mixed),
+            "indexed" => Workload::Table(Operation::Indexed),
             "reopen" => Workload::Reopen,
             "point" => reads(Access::Point),
             "scan" => reads(Access::Scan),

@@ -1,6 +1,9 @@
 //! The plain workload: one table, one row of 100 bytes a transaction, `AUTOINCREMENT` as in most
 //! applications' schemas (its counter is a second page that every insert changes).
 //!
+//! `indexed` is the expensive neighbour: the same row with five columns of random integers, each with an index, in a table of 100,000 rows, so that a commit
+//! changes seven pages, five of them in random places.
+//!
 //! All connections share the table. Each owns the rows whose id has its remainder, so that every
 //! update and delete finds its row whatever the others do, and the row count can be checked.
 
@@ -17,6 +20,21 @@ use crate::run::database::DatabaseError;
 /// Rows before an update or mixed workload: some 300 pages, so that two in a row seldom meet in one.
 const FIRST_ROWS: u64 = 10_000;
 
+/// Rows before `indexed`.
+const INDEXED_ROWS: u64 = 100_000;
+
+const INDEXED_TABLE: &str = "
+    CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT, a INTEGER, b INTEGER, c INTEGER, d INTEGER, e INTEGER);
+    CREATE INDEX ia ON t(a); CREATE INDEX ib ON t(b); CREATE INDEX ic ON t(c); CREATE INDEX id ON t(d); CREATE INDEX ie ON t(e);";
+
+const INSERT: &str = "INSERT INTO t(v) VALUES(?1)";
+const INSERT_INDEXED: &str = "INSERT INTO t(v, a, b, c, d, e) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
+
+/// Keys for the five indexes.
+fn random_keys(random: &mut fastrand::Rng) -> [i64; 5] {
+    std::array::from_fn(|_| random.i64(..))
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -25,14 +43,17 @@ pub enum Operation {
     Delete,
     /// Of four transactions, two insert, one updates and one deletes.
     Mixed,
+    /// Inserts into a table with five indexes.
+    Indexed,
 }
 
 impl Operation {
-    const ALL: [(Operation, &str); 4] = [
+    const ALL: [(Operation, &str); 5] = [
         (Operation::Insert, "insert"),
         (Operation::Update, "update"),
         (Operation::Delete, "delete"),
         (Operation::Mixed, "mixed"),
+        (Operation::Indexed, "indexed"),
     ];
 
     /// Rows before the measurement.
@@ -44,6 +65,7 @@ impl Operation {
             Operation::Update => own_rows(FIRST_ROWS),
             Operation::Delete => own_rows(transactions),
             Operation::Mixed => own_rows(FIRST_ROWS.max(transactions)),
+            Operation::Indexed => INDEXED_ROWS,
         }
     }
 
@@ -53,14 +75,24 @@ impl Operation {
         connections: u32,
         transactions: u64,
     ) -> Result<(), DatabaseError> {
-        connection.execute_batch("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT)")?;
+        let (table, insert) = match self {
+            Operation::Indexed => (INDEXED_TABLE, INSERT_INDEXED),
+            _ => ("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT)", INSERT),
+        };
+        connection.execute_batch(table)?;
         let rows = self.first_rows(connections, transactions);
         if rows > 0 {
             let mut random = fastrand::Rng::with_seed(u64::MAX);
             connection.execute_batch("BEGIN")?;
-            let mut insert = connection.prepare("INSERT INTO t(v) VALUES(?1)")?;
+            let mut insert = connection.prepare(insert)?;
             for _ in 0..rows {
-                insert.execute([random_value(&mut random)])?;
+                let value = random_value(&mut random);
+                if self == Operation::Indexed {
+                    let [a, b, c, d, e] = random_keys(&mut random);
+                    insert.execute((value, a, b, c, d, e))?;
+                } else {
+                    insert.execute([value])?;
+                }
             }
             connection.execute_batch("COMMIT")?;
         }
@@ -82,6 +114,7 @@ impl Operation {
             Operation::Delete => first - transactions..=first - transactions,
             // The draw decides; it never deletes more than it can.
             Operation::Mixed => first.saturating_sub(transactions)..=first + transactions,
+            Operation::Indexed => first + transactions..=first + transactions,
         };
         if expected.contains(&rows) {
             return Ok(());
@@ -98,6 +131,7 @@ impl Operation {
             Operation::Update => "update one row of 100 bytes a transaction",
             Operation::Delete => "delete one row of 100 bytes a transaction",
             Operation::Mixed => "insert (1/2), update (1/4) or delete (1/4) one row a transaction",
+            Operation::Indexed => "insert one row with five random index keys a transaction, 100,000 rows before",
         }
         .to_owned()
     }
@@ -122,7 +156,9 @@ pub struct TableStream {
 impl TableStream {
     pub fn new(connection: Connection, operation: Operation, spec: &WorkerSpec) -> TableStream {
         let rows = operation.first_rows(spec.connections, spec.transactions);
-        let own = (1..=rows as i64).filter(|id| id % i64::from(spec.connections) == i64::from(spec.index)).collect();
+        let is_own =
+            |id: &i64| operation != Operation::Indexed && id % i64::from(spec.connections) == i64::from(spec.index);
+        let own = (1..=rows as i64).filter(is_own).collect();
         TableStream {
             connection,
             operation,
@@ -167,9 +203,15 @@ impl Stream for TableStream {
                 delete.execute([id])?
             }
             Operation::Insert | Operation::Mixed => {
-                let mut insert = self.connection.prepare_cached("INSERT INTO t(v) VALUES(?1)")?;
+                let mut insert = self.connection.prepare_cached(INSERT)?;
                 begin_ns = clock::now_ns();
                 insert.execute([value])?
+            }
+            Operation::Indexed => {
+                let [a, b, c, d, e] = random_keys(&mut self.random);
+                let mut insert = self.connection.prepare_cached(INSERT_INDEXED)?;
+                begin_ns = clock::now_ns();
+                insert.execute((value, a, b, c, d, e))?
             }
         };
         let latency_ns = clock::now_ns() - begin_ns;

@@ -1,7 +1,11 @@
 //! A simulated machine: one disk, and what its processes share in memory. The registry finds it by the first part of a path.
 //!
+//! All processes live in this one. `/machine7/a.db` and `/machine7.2/a.db` are the same file, as the processes 0 and 2 name it; what a
+//! strategy keeps for a database by its path, each of them has for itself.
+//!
 //! Locks and WAL indexes live here and not on the disk: a loss of power ends them.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,6 +14,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use super::locks::{FileLocks, SlotLocks};
 use crate::content::Image;
 use crate::disk::Disk;
+use crate::sabotage::Kind;
 
 static VOLUMES: LazyLock<Mutex<HashMap<String, Arc<Volume>>>> = LazyLock::new(Mutex::default);
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -59,9 +64,22 @@ impl Volume {
     pub fn of_path(path: &str) -> Option<(Arc<Volume>, &str)> {
         let rest = path.strip_prefix('/')?;
         let (name, _) = rest.split_once('/')?;
-        let volume = locked(&VOLUMES).get(name).cloned();
+        let volume = locked(&VOLUMES).get(machine_of(name)).cloned();
         let volume = volume.or_else(|| CURRENT.with_borrow(Clone::clone))?;
         Some((volume, &rest[name.len()..]))
+    }
+}
+
+fn machine_of(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(machine, _process)| machine)
+}
+
+/// The full path of a file: a database's says which process uses it, any other's does not.
+pub fn full_path(path: &str) -> Cow<'_, str> {
+    let parts = path.strip_prefix('/').and_then(|rest| rest.split_once('/'));
+    match parts.filter(|_| Kind::of(path) != Kind::Database) {
+        Some((name, file)) if machine_of(name) != name => format!("/{}/{file}", machine_of(name)).into(),
+        _ => path.into(),
     }
 }
 
@@ -85,9 +103,12 @@ impl Mounted {
         self.volume.disk()
     }
 
-    /// The full path of a file on this machine's disk; `file` begins with a slash.
-    pub fn path(&self, file: &str) -> String {
-        format!("/{}{file}", self.name)
+    /// The full path of a file on this machine's disk, as one of its processes names it; `file` begins with a slash.
+    pub fn path(&self, process: usize, file: &str) -> String {
+        match process {
+            0 => format!("/{}{file}", self.name),
+            _ => format!("/{}.{process}{file}", self.name),
+        }
     }
 }
 

@@ -94,11 +94,16 @@ impl Api {
         unsafe { (self.libversion_number)() }
     }
 
-    /// A line in SQLite's error log (`SQLITE_CONFIG_LOG`).
+    /// A line in SQLite's error log (`SQLITE_CONFIG_LOG`), or several: SQLite cuts a line off at 210 bytes (`SQLITE_PRINT_BUF_SIZE`).
     pub fn log(&self, code: c_int, message: &str) {
-        let message = c_string(message);
-        // SAFETY: the format takes one string and gets one; SQLite copies it before it returns.
-        unsafe { (self.log)(code, c"%s".as_ptr(), message.as_ptr()) }
+        let mut rest = message;
+        while !rest.is_empty() {
+            let line = first_line(rest);
+            rest = rest[line.len()..].trim_start();
+            let line = c_string(line);
+            // SAFETY: the format takes one string and gets one; SQLite copies it before it returns.
+            unsafe { (self.log)(code, c"%s".as_ptr(), line.as_ptr()) }
+        }
     }
 
     /// A copy of `text` that SQLite frees; null without memory.
@@ -152,4 +157,36 @@ impl Api {
 fn c_string(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(&text[..end]).unwrap_or_default()
+}
+
+/// As much of a message as SQLite logs in one line, in whole words if there is more than one.
+fn first_line(message: &str) -> &str {
+    const BYTES_MAX: usize = 200;
+    if message.len() <= BYTES_MAX {
+        return message;
+    }
+    let end = (0..=BYTES_MAX).rev().find(|&at| message.is_char_boundary(at)).unwrap_or(BYTES_MAX);
+    let line = &message[..end];
+    line.rfind(' ').filter(|&at| at > 0).map_or(line, |at| &line[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_line;
+
+    #[test]
+    fn a_long_message_is_cut_between_words_and_nothing_of_it_is_lost() {
+        let message = "ü1234567 ".repeat(100);
+        let (mut rest, mut lines) = (message.as_str(), Vec::new());
+        while !rest.is_empty() {
+            let line = first_line(rest);
+            assert!(!line.is_empty() && line.len() <= 200);
+            lines.push(line);
+            rest = rest[line.len()..].trim_start();
+        }
+        assert!(lines.len() > 4);
+        assert_eq!(lines.join(" ").trim_end(), message.trim_end());
+        assert_eq!(first_line(&"x".repeat(300)).len(), 200);
+        assert_eq!(first_line("short"), "short");
+    }
 }

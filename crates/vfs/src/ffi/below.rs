@@ -1,11 +1,16 @@
 //! A file of the VFS below, by its raw `sqlite3_file`.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use libsqlite3_sys as sqlite;
 
 use crate::error::Code;
 use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
+
+/// "WAL-Index File Format": the first region, and where `mxFrame` of the first copy of the header stands in it, in the byte order of the machine.
+const WAL_INDEX_REGION_BYTES: c_int = 32 << 10;
+const MX_FRAME: usize = 16;
 
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used between `xOpen` and `xClose` only
 /// (invariant 4), and by one thread at a time, as SQLite promises for every file.
@@ -117,6 +122,17 @@ impl Below for BelowFile {
         let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
         let kind = if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
         check(call!(self, xShmLock, c_int::from(lock.first), c_int::from(lock.count), action | kind))
+    }
+
+    fn published_frames(&self) -> Option<u32> {
+        let mut region = std::ptr::null_mut();
+        let code = call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
+        if code != sqlite::SQLITE_OK || region.is_null() {
+            return None;
+        }
+        // SAFETY: the region is mapped while the WAL index is open, longer than the place, which is aligned; others write there too.
+        let frames = unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(MX_FRAME).cast()) };
+        Some(frames.load(Ordering::SeqCst))
     }
 
     #[inline]

@@ -13,6 +13,7 @@
 
 mod api;
 mod below;
+mod board_file;
 mod busy;
 mod checkpoint;
 mod entry;

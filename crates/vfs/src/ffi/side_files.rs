@@ -1,20 +1,22 @@
 //! The log of `eager`: a real file by direct I/O over the "unix" VFS, a file of the VFS below over any other (a simulated disk).
 
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
-use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::{Arc, LazyLock};
 
 use libsqlite3_sys as sqlite;
 use oneflush_blocklog::{DirectFile, Error as LogError, Storage, sync_directory};
-use rustix::fs::{FlockOperation, flock};
 
 use super::api::Api;
 use super::below::BelowFile;
+use super::board_file::{BoardFile, mode_of};
 use super::checkpoint;
 use crate::config::StrategyKind;
 use crate::error::Code;
-use crate::strategy::{Below, LogFile, SideFiles, SyncRequest};
+use crate::strategy::{Below, Common, LogFile, Private, SideFiles, SyncRequest, board_path};
+use crate::sync::{Mutex, lock};
 
 pub struct Files {
     pub api: Api,
@@ -34,7 +36,25 @@ impl Files {
     }
 }
 
+/// Boards of databases on simulated disks, by their full names: where such a disk has several names for a database, its users are
+/// processes to each other.
+static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> = LazyLock::new(Mutex::default);
+
 impl SideFiles for Files {
+    fn common(&self, database: &str) -> Result<Arc<dyn Common>, Code> {
+        if self.are_real() {
+            let opened = BoardFile::open_locked(database).map_err(|error| {
+                self.warn(&format!("oneflush: {}: {error}", board_path(database)));
+                code_of(&error)
+            });
+            return Ok(Arc::new(opened?));
+        }
+        let name = full_name(self.below, &board_path(database))?;
+        let board = Arc::clone(lock(&PRIVATE_BOARDS).entry(name).or_default());
+        board.lock()?;
+        Ok(board)
+    }
+
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code> {
         if !self.are_real() {
             let opened = VfsFile::open(self.below, path, sqlite::SQLITE_OPEN_READWRITE)?;
@@ -44,9 +64,8 @@ impl SideFiles for Files {
         if !path.try_exists().map_err(|error| code_of(&error))? {
             return Ok(None);
         }
-        let lock = lock_file(path)?;
         let file = DirectFile::open(path, false).map_err(|error| self.code(&error))?;
-        Ok(Some(LogFile(Box::new(Locked { file, _lock: lock }))))
+        Ok(Some(LogFile(Box::new(file))))
     }
 
     fn create_log(&self, path: &str) -> Result<LogFile, Code> {
@@ -59,15 +78,15 @@ impl SideFiles for Files {
         let path = Path::new(path);
         // Whoever may read the database may read its log.
         let database = path.to_str().and_then(|path| path.strip_suffix("-oneflush"));
-        let mode =
-            database.and_then(|database| rustix::fs::stat(database).ok()).map_or(0o644, |stat| stat.st_mode & 0o777);
-        let file = DirectFile::create(path, mode).map_err(|error| self.code(&error))?;
-        let lock = lock_file(path)?;
+        let file = DirectFile::create(path, database.map_or(0o644, mode_of)).map_err(|error| self.code(&error))?;
         sync_directory(path).map_err(|error| self.code(&error))?;
-        Ok(LogFile(Box::new(Locked { file, _lock: lock })))
+        Ok(LogFile(Box::new(file)))
     }
 
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code> {
+        if !self.are_real() {
+            lock(&PRIVATE_BOARDS).remove(&full_name(self.below, path)?);
+        }
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         // SAFETY: the VFS below lives for ever; the name is a C string.
         let code = unsafe {
@@ -84,6 +103,13 @@ impl SideFiles for Files {
     fn exists(&self, path: &str) -> Result<bool, Code> {
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         exists(self.below, &name)
+    }
+
+    fn is_there(&self, path: &str) -> Result<bool, Code> {
+        if self.are_real() {
+            return Path::new(path).try_exists().map_err(|error| code_of(&error));
+        }
+        self.exists(path)
     }
 
     fn fold_wal(&self, database: &str) -> Result<(), String> {
@@ -117,51 +143,6 @@ fn code_of(error: &io::Error) -> Code {
     }
 }
 
-/// One process at a time has a log open. `flock` belongs to the open file, so it ends with the process.
-fn lock_file(path: &Path) -> Result<File, Code> {
-    let file = File::open(path).map_err(|error| code_of(&error))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Code::BUSY),
-        Err(_) => Err(Code::CANTOPEN),
-    }
-}
-
-struct Locked {
-    file: DirectFile,
-    _lock: File,
-}
-
-impl Storage for Locked {
-    fn block_bytes(&self) -> usize {
-        self.file.block_bytes()
-    }
-
-    fn size_bytes(&self) -> io::Result<u64> {
-        self.file.size_bytes()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_at(buffer, offset)
-    }
-
-    fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_durable(blocks, offset)
-    }
-
-    fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write(blocks, offset)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.file.flush()
-    }
-
-    fn extend(&self, size_bytes: u64) -> io::Result<()> {
-        self.file.extend(size_bytes)
-    }
-}
-
 fn exists(vfs: *mut sqlite::sqlite3_vfs, name: &CStr) -> Result<bool, Code> {
     let mut exists = 0;
     // SAFETY: the VFS below lives for ever; the name is a C string.
@@ -171,6 +152,24 @@ fn exists(vfs: *mut sqlite::sqlite3_vfs, name: &CStr) -> Result<bool, Code> {
         })
     };
     if code == sqlite::SQLITE_OK { Ok(exists != 0) } else { Err(Code(code)) }
+}
+
+fn full_name(vfs: *mut sqlite::sqlite3_vfs, path: &str) -> Result<String, Code> {
+    let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
+    // SAFETY: the VFS below lives for ever; the name is a C string, and the answer has room for the longest one.
+    let (code, full) = unsafe {
+        let mut full = vec![0_u8; (*vfs).mxPathname as usize + 1];
+        let answer = full.as_mut_ptr().cast();
+        let code = (*vfs)
+            .xFullPathname
+            .map_or(sqlite::SQLITE_CANTOPEN, |method| method(vfs, name.as_ptr(), full.len() as c_int, answer));
+        (code, full)
+    };
+    if code != sqlite::SQLITE_OK {
+        return Err(Code(code));
+    }
+    let full = CStr::from_bytes_until_nul(&full).ok().and_then(|full| full.to_str().ok());
+    full.map(str::to_owned).ok_or(Code::CANTOPEN)
 }
 
 /// A file of the VFS below, opened by us rather than by SQLite. The log uses it from one thread at a time.

@@ -17,7 +17,7 @@ use crate::connection::{Connection, Database, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
-use crate::strategy::{self, Below, EMPTY_WAL, FIRST_FRAME, RunCheckpoint, SideFiles, guard};
+use crate::strategy::{self, Below, EMPTY_WAL, FIRST_FRAME, RunCheckpoint, SideFiles, guard, log_path};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -260,15 +260,19 @@ fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Erro
 
 /// What a log of `eager` has goes into the database file first.
 fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), Error> {
-    let is_guarded = || {
+    let header = || {
         let mut header = [0; guard::HEADER_BYTES];
-        below.read(&mut header, 0).is_ok() && guard::of(&header).is_some()
+        below.read(&mut header, 0).is_ok().then_some(header)
     };
-    if !is_guarded() {
+    let is_guarded = |header: &[u8]| guard::of(header).is_some();
+    let Some(found) = header() else { return Ok(()) };
+    // A crash may have garbled it, and with it the guard; the log has it.
+    let is_garbled = !guard::is_database(&found) && shim.side_files.exists(&log_path(path))?;
+    if !is_guarded(&found) && !is_garbled {
         return Ok(());
     }
     let recovered = shim.side_files.recover(path);
-    if !is_guarded() {
+    if !header().is_some_and(|header| is_guarded(&header)) {
         return Ok(());
     }
     let why = recovered.err().unwrap_or_else(|| "somebody else has it open".to_owned());

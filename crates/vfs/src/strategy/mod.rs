@@ -8,8 +8,12 @@ mod plain;
 mod stock;
 
 pub use eager::EagerLog;
-pub use eager::files::{LogFile, SideFiles, log_path};
+pub use eager::board::{Common, Private, WORDS};
+pub use eager::files::{LogFile, SideFiles, board_path, image_path, log_path};
 pub use eager::guard;
+#[cfg(feature = "mutants")]
+pub use eager::mutant;
+pub use eager::recover::{RecoverError, check};
 pub use plain::{EMPTY_WAL, FIRST_FRAME, Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
 pub use stock::Stock;
 
@@ -35,6 +39,9 @@ pub trait Below: Send + Sync {
     fn lock(&self, level: LockLevel) -> Result<(), Code>;
     fn unlock(&self, level: LockLevel) -> Result<(), Code>;
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code>;
+    /// How many frames of the WAL are published in the WAL index that all connections share; None: it cannot be read. To be asked of a main
+    /// database file that has a WAL index.
+    fn published_frames(&self) -> Option<u32>;
     /// Bytes that the storage writes at once, as the VFS below reports it.
     fn sector_size(&self) -> i32;
     fn device_characteristics(&self) -> DeviceCharacteristics;
@@ -178,6 +185,13 @@ impl ShmLock {
     }
 }
 
-/// The bits of `xDeviceCharacteristics`. A strategy claims no more than is proved, so it can only take bits away.
+/// The bits of `xDeviceCharacteristics`. A strategy claims no more than is proved, so of files that are durable it can only take bits away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCharacteristics(pub i32);
+
+impl DeviceCharacteristics {
+    /// With `SQLITE_IOCAP_POWERSAFE_OVERWRITE`.
+    pub fn with_powersafe_overwrite(self) -> DeviceCharacteristics {
+        DeviceCharacteristics(self.0 | 0x1000)
+    }
+}

@@ -1,9 +1,11 @@
 //! The files of `eager` beside the database, as a strategy may open and remove them.
 
 use std::io;
+use std::sync::Arc;
 
 use oneflush_blocklog::Storage;
 
+use super::board::Common;
 use crate::error::Code;
 
 /// The log of a database.
@@ -16,7 +18,12 @@ pub fn image_path(database: &str) -> String {
     format!("{database}-oneflush-wal")
 }
 
-/// An open log, kept from other processes as long as it is open.
+/// The board of the processes that use a database.
+pub fn board_path(database: &str) -> String {
+    format!("{database}-oneflush-shm")
+}
+
+/// An open log.
 pub struct LogFile(pub Box<dyn Storage>);
 
 impl Storage for LogFile {
@@ -51,13 +58,18 @@ impl Storage for LogFile {
 
 /// Opens and removes such files: real ones, or those of a simulated disk.
 pub trait SideFiles: Send + Sync {
-    /// None: there is none. `SQLITE_BUSY`: somebody has it open.
+    /// Opens, or makes, what the processes share that use the log of this database, and takes its lock. Whoever has the lock may remove it.
+    fn common(&self, database: &str) -> Result<Arc<dyn Common>, Code>;
+    /// None: there is none.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
     /// Makes a new one, in place of one that may be there.
     fn create_log(&self, path: &str) -> Result<LogFile, Code>;
-    /// Removes a file; it need not be there.
+    /// Removes a log or a board; it need not be there.
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code>;
+    /// False also for an empty file, as with SQLite.
     fn exists(&self, path: &str) -> Result<bool, Code>;
+    /// True also for an empty file.
+    fn is_there(&self, path: &str) -> Result<bool, Code>;
     /// Copies the WAL of SQLite's own that lies beside the database into it and removes it, if nobody else has the database open.
     fn fold_wal(&self, database: &str) -> Result<(), String>;
     /// Opens the database with `eager` and closes it: what the log has is in the database file then, and the log is gone.

@@ -9,6 +9,8 @@
 use oneflush_blocklog::Uuid;
 use oneflush_blocklog::group::page_crc;
 
+use super::mutant::{self, Mutant};
+
 /// The bytes of the database header that the guard changes, as one range to write.
 pub const FIRST: usize = 18;
 pub const END: usize = CRC_AT + 4;
@@ -21,26 +23,45 @@ const VERSION_WAL: u8 = 2;
 /// What a database header must at least have for all this.
 pub const HEADER_BYTES: usize = 100;
 
+fn version_guarded() -> u8 {
+    if mutant::is(Mutant::GuardUnseen) { VERSION_WAL } else { VERSION_GUARDED }
+}
+
 /// The log that the guard in this header names, if it is set.
 pub fn of(header: &[u8]) -> Option<Uuid> {
+    named(header).filter(|_| header[FIRST..=FIRST + 1] == [version_guarded(); 2])
+}
+
+/// The log that this header names.
+fn named(header: &[u8]) -> Option<Uuid> {
     let named = header.get(UUID_AT..END)?;
     let uuid: [u8; 16] = named[..16].try_into().ok()?;
-    let is_set = header[FIRST..=FIRST + 1] == [VERSION_GUARDED; 2] && named[16..] == page_crc(&uuid).to_be_bytes();
-    is_set.then_some(Uuid(uuid))
+    (named[16..] == page_crc(&uuid).to_be_bytes()).then_some(Uuid(uuid))
+}
+
+/// True if the guard is off, and only the name of a log has been left: a write that was to take it away ended half-way. Everything was in the
+/// database file by then, and SQLite alone may have changed it since.
+fn is_half_cleared(header: &[u8]) -> bool {
+    named(header).is_some() && header[FIRST..=FIRST + 1].iter().all(|version| matches!(version, 1 | 2))
 }
 
 /// True if this is the header of a database, with or without guard, as far as the bytes are concerned that the guard changes. If it is
 /// not, a crash has garbled it: "SQLite format 3", versions 1 or 2, payload fractions 64, 32 and 32, and reserved bytes of zero.
 pub fn is_database(header: &[u8]) -> bool {
     header.len() >= HEADER_BYTES
-        && header.starts_with(b"SQLite format 3\0")
-        && header[21..24] == [64, 32, 32]
+        && is_any_database(header)
         && (of(header).is_some()
+            || is_half_cleared(header)
             || (header[FIRST..=FIRST + 1].iter().all(|version| matches!(version, 1 | 2))
                 && header[UUID_AT..END].iter().all(|&byte| byte == 0)))
 }
 
-/// True if the guard can be set here: a database in WAL mode whose reserved bytes are zero.
+/// False for what SQLite would not take for a database either.
+pub fn is_any_database(header: &[u8]) -> bool {
+    header.starts_with(b"SQLite format 3\0") && header.get(21..24) == Some(&[64, 32, 32])
+}
+
+/// True if the guard can be set here: a database in WAL mode whose reserved bytes are zero, or ours.
 pub fn is_possible(header: &[u8]) -> bool {
     is_database(header) && header[FIRST..=FIRST + 1] == [VERSION_WAL; 2]
 }
@@ -50,12 +71,14 @@ pub fn hide(page: &mut [u8]) {
     if of(page).is_some() {
         page[FIRST..=FIRST + 1].fill(VERSION_WAL);
         page[UUID_AT..END].fill(0);
+    } else if is_half_cleared(page) {
+        page[UUID_AT..END].fill(0);
     }
 }
 
 /// Puts the guard into the first page.
 pub fn set(page: &mut [u8], log: Uuid) {
-    page[FIRST..=FIRST + 1].fill(VERSION_GUARDED);
+    page[FIRST..=FIRST + 1].fill(version_guarded());
     page[UUID_AT..CRC_AT].copy_from_slice(&log.0);
     page[CRC_AT..END].copy_from_slice(&page_crc(&log.0).to_be_bytes());
 }
@@ -101,6 +124,16 @@ mod tests {
                 assert!(!is_database(&garbled) && !is_possible(&garbled), "byte {at}");
             }
         }
+    }
+
+    #[test]
+    fn a_guard_that_was_taken_away_by_half_is_none() {
+        let mut half = header();
+        set(&mut half, LOG);
+        half[FIRST..=FIRST + 1].fill(VERSION_WAL);
+        assert!(of(&half).is_none() && is_database(&half) && is_possible(&half));
+        hide(&mut half);
+        assert_eq!(half, header());
     }
 
     #[test]

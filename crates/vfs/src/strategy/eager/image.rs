@@ -108,10 +108,15 @@ impl Image<'_> {
 
     /// True if the frames behind `from` up to `to` continue the chain: what SQLite itself takes for a commit when it recovers.
     pub fn continues(&self, from: u32, to: u32) -> Result<bool, Code> {
+        if to <= from {
+            return Ok(true);
+        }
         let Chain { salt, checksum: mut sum } = match from {
             0 => {
                 let mut header = [0; HEADER_BYTES as usize];
-                self.file.read(&mut header, 0)?;
+                if !found(self.file.read(&mut header, 0))? {
+                    return Ok(false);
+                }
                 let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
                 Chain { salt: [word(16), word(20)], checksum: [word(24), word(28)] }
             }

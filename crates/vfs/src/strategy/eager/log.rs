@@ -10,8 +10,8 @@
 //! 2. `pages` has every page of the frames up to `logged`, with its last frame there.
 //! 3. A page is written to the database file only when it is `contained`: the log has all of it, not only a delta against the file, whose
 //!    copy a crash may tear.
-//! 4. Nothing is written to the database file in an epoch that has only one record: were that record damaged, nobody would know that
-//!    there was an epoch, and the one before would be taken, whose pages are older than those in the file.
+//! 4. Nothing of a record is written to the database file while it is the last: were it damaged, it would be taken for torn, and nobody
+//!    would know that the file has a part of it; or, were it the epoch's first, the epoch before would be taken, whose pages are older.
 //! 5. A new epoch begins only when the old one is needed no more: the database file has all of it and is synced, or the image is.
 
 use std::collections::HashMap;
@@ -19,11 +19,14 @@ use std::collections::HashMap;
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, page_crc};
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
 
+use super::board::Board;
 use super::files::LogFile;
 use super::guard;
 use super::image::Image;
+use super::mutant::{self, Mutant};
 use super::recent::{Frames, Pages};
 use crate::error::Code;
+use crate::kill_point::KillPoint;
 use crate::strategy::{Below, SyncRequest};
 
 /// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
@@ -76,6 +79,8 @@ pub struct OpenLog {
     pub records_in_epoch: u64,
     pub pages: HashMap<u32, Page>,
     pub logged: u32,
+    /// The board's, when `pages` was brought up to date.
+    generation: u64,
     versions: Pages,
     /// The append of this record failed, so it may be there or not.
     pub unsure: Option<Lsn>,
@@ -95,6 +100,7 @@ impl OpenLog {
             records_in_epoch: 0,
             pages: HashMap::new(),
             logged: 0,
+            generation: 0,
             versions: Pages::default(),
             unsure: None,
             counts: LogCounts::default(),
@@ -102,13 +108,83 @@ impl OpenLog {
         }
     }
 
-    /// Bytes of the lane in use, of those it has.
-    pub fn used_bytes(&self) -> (u64, u64) {
-        (if self.begun { self.head.position } else { 0 }, self.head.lane_bytes)
+    /// Takes over what other processes have logged meanwhile. Without the image, only where the next record goes.
+    pub fn follow(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
+        board.read(self);
+        let logged = board.logged();
+        let Some(file) = image else {
+            (self.logged, self.generation) = (logged, u64::MAX);
+            return Ok(());
+        };
+        if self.generation != board.generation() {
+            self.generation = board.generation();
+            self.pages.clear();
+            self.versions.clear();
+            self.logged = 0;
+        }
+        let image = Image { file, page_bytes: self.page_bytes };
+        for frame in self.logged + 1..=logged {
+            let page_no = image.header_of(frame)?.page_no;
+            let contained = self.pages.get(&page_no).is_some_and(|page| page.contained) || board.contains(frame);
+            self.pages.insert(page_no, Page { frame, contained });
+            self.versions.forget(page_no);
+        }
+        self.logged = logged;
+        Ok(())
+    }
+
+    /// True if the log ends where a board says that somebody has left: by name and time it may be the right one and yet an old version of it,
+    /// where the device was away for a while.
+    pub fn ends_as(&mut self, board: &Board) -> bool {
+        let Ok(Some(found)) = self.log.scan(|_, _, _| Ok::<(), LogError>(())) else { return false };
+        board.read(self);
+        let known = self.head;
+        let has_died_behind_a_record = board.is_busy()
+            && found.lsn.0 == known.lsn.0 + 1
+            && (found.epoch == known.epoch || found.epoch.0 == known.epoch.0 + 1);
+        has_died_behind_a_record || Head { lane_bytes: 0, ..found } == Head { lane_bytes: 0, ..known }
+    }
+
+    /// Brings log and board to agree again after a process has died between the two (invariant 2 of the board): from the log's own end on
+    /// an epoch begins that stands on the image, which has all commits, or on the database file, which has them where no frame is
+    /// committed.
+    pub fn repair(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
+        let head = self.log.scan(|_, _, _| Ok::<(), LogError>(())).map_err(|error| code_of(&error))?;
+        self.head = match head {
+            Some(head) => head,
+            None => self.log.empty_head().map_err(|error| code_of(&error))?,
+        };
+        KillPoint::Repairing.reached();
+        board.next_generation();
+        board.forget_contained();
+        self.generation = board.generation();
+        self.versions.clear();
+        let committed = board.committed();
+        match image.filter(|_| committed > 0) {
+            Some(image) => self.take_back_to(board, &Image { file: image, page_bytes: self.page_bytes }, committed)?,
+            None => {
+                self.on_image = true;
+                self.forget_frames()?;
+            }
+        }
+        self.show(board);
+        Ok(())
+    }
+
+    /// Puts what has changed on the board.
+    pub fn show(&self, board: &Board) {
+        board.write(self);
     }
 
     /// Makes all commits up to frame `target` durable.
-    pub fn append(&mut self, main: &dyn Below, image: &dyn Below, recent: &Frames, target: u32) -> Result<(), Code> {
+    pub fn append(
+        &mut self,
+        board: &Board,
+        main: &dyn Below,
+        image: &dyn Below,
+        recent: &Frames,
+        target: u32,
+    ) -> Result<(), Code> {
         if target <= self.logged {
             return Ok(());
         }
@@ -127,7 +203,7 @@ impl OpenLog {
         last_frames.sort_unstable_by_key(|&(page_no, frame)| (page_no, std::cmp::Reverse(frame)));
         last_frames.dedup_by_key(|&mut (page_no, _)| page_no);
         if last_frames.len() * self.page_bytes > RECORD_PAGES_BYTES_MAX {
-            return self.through_image(&image, target);
+            return self.through_image(board, &image, target);
         }
         let begin = (!self.begun).then_some(Begin::Database);
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
@@ -139,17 +215,21 @@ impl OpenLog {
         });
         self.writer = writer;
         let Some(contained) = appended? else {
-            return self.through_image(&image, target);
+            return self.through_image(board, &image, target);
         };
         self.counts.frame_bytes += u64::from(target - self.logged) * self.page_bytes as u64;
         for ((page_no, frame), contained) in last_frames.into_iter().zip(contained) {
             match recent.get(frame, self.page_bytes) {
+                Some(_) if mutant::is(Mutant::WrongBase) && self.versions.get(page_no).is_some() => {}
                 Some((_, page)) => self.versions.put(page_no, page),
                 None => self.versions.forget(page_no),
             }
             let page = self.pages.entry(page_no).or_insert(Page { frame, contained });
             page.frame = frame;
             page.contained |= contained;
+            if page.contained {
+                board.set_contained(frame);
+            }
         }
         self.logged = target;
         Ok(())
@@ -243,6 +323,7 @@ impl OpenLog {
             };
             match appended {
                 Ok(head) => {
+                    KillPoint::Recorded.reached();
                     self.head = head;
                     self.counts.records += 1;
                     self.counts.logged_bytes += self.log.record_bytes(payload.len());
@@ -283,18 +364,19 @@ impl OpenLog {
     }
 
     /// Syncs the image up to `target` and begins an epoch on it: for transactions that are large, and when the log is full.
-    fn through_image(&mut self, image: &Image<'_>, target: u32) -> Result<(), Code> {
+    fn through_image(&mut self, board: &Board, image: &Image<'_>, target: u32) -> Result<(), Code> {
         image.file.sync(SyncRequest::ALL)?;
+        KillPoint::ImageSynced.reached();
         self.counts.image_syncs += 1;
         for frame in self.logged + 1..=target {
             let page_no = image.header_of(frame)?.page_no;
             self.pages.insert(page_no, Page { frame, contained: true });
             self.versions.forget(page_no);
         }
-        self.begin_on_image(image, target)
+        self.begin_on_image(board, image, target)
     }
 
-    fn begin_on_image(&mut self, image: &Image<'_>, target: u32) -> Result<(), Code> {
+    fn begin_on_image(&mut self, board: &Board, image: &Image<'_>, target: u32) -> Result<(), Code> {
         let last = image.header_of(target)?;
         let begin = Begin::Image { frames: target, salt: last.chain.salt, checksum: last.chain.checksum };
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
@@ -313,19 +395,28 @@ impl OpenLog {
         for page in self.pages.values_mut() {
             page.contained = true;
         }
+        board.set_all_contained(target);
         self.on_image = true;
         self.logged = target;
         Ok(())
     }
 
     /// Before a checkpoint writes its first page to the database file, all of whose frames are up to `target`: invariants 3 and 4.
-    pub fn before_checkpoint(&mut self, main: &dyn Below, image: &dyn Below, target: u32) -> Result<(), Code> {
-        self.append(main, image, &Frames::default(), target)?;
+    pub fn before_checkpoint(
+        &mut self,
+        board: &Board,
+        main: &dyn Below,
+        image: &dyn Below,
+        target: u32,
+    ) -> Result<(), Code> {
+        self.append(board, main, image, &Frames::default(), target)?;
         let image = Image { file: image, page_bytes: self.page_bytes };
+        let is_missing =
+            |page: &Page| !page.contained && !board.contains(page.frame) && !mutant::is(Mutant::NoPageImages);
         let mut missing: Vec<u32> =
-            self.pages.iter().filter(|(_, page)| !page.contained).map(|(&page_no, _)| page_no).collect();
+            self.pages.iter().filter(|(_, page)| is_missing(page)).map(|(&page_no, _)| page_no).collect();
         missing.sort_unstable();
-        if missing.is_empty() && (self.records_in_epoch > 1 || !self.begun) {
+        if !self.begun || self.logged == 0 {
             return Ok(());
         }
         let mut missing = missing.into_iter().peekable();
@@ -342,7 +433,7 @@ impl OpenLog {
             }
             if !self.write_record(KIND_IMAGES, writer.finish())? {
                 let logged = self.logged;
-                self.through_image(&image, logged)?;
+                self.through_image(board, &image, logged)?;
                 if self.records_in_epoch > 1 {
                     return Ok(());
                 }
@@ -351,7 +442,10 @@ impl OpenLog {
             }
             self.counts.page_images += held.len() as u64;
             for page_no in held {
-                self.pages.entry(page_no).and_modify(|page| page.contained = true);
+                self.pages.entry(page_no).and_modify(|page| {
+                    page.contained = true;
+                    board.set_contained(page.frame);
+                });
             }
             if missing.peek().is_none() {
                 return Ok(());
@@ -361,8 +455,10 @@ impl OpenLog {
 
     /// SQLite begins the image anew: the database file has everything and is synced. The image is cut if it has been there for so long
     /// that the kernel would soon write it back; else its memory is written again.
-    pub fn restart(&mut self, image: &dyn Below, is_old: bool) -> Result<(), Code> {
+    pub fn restart(&mut self, board: &Board, image: &dyn Below, is_old: bool) -> Result<(), Code> {
         self.forget_frames()?;
+        KillPoint::Forgotten.reached();
+        self.changed(board);
         if !is_old {
             return Ok(());
         }
@@ -392,16 +488,30 @@ impl OpenLog {
         Ok(())
     }
 
+    /// Frames that were committed or logged are not what they were any more.
+    fn changed(&mut self, board: &Board) {
+        board.next_generation();
+        board.forget_contained();
+        self.generation = board.generation();
+    }
+
     /// The frames behind `kept` are about to be overwritten: what the log has of them is part of a commit that failed.
-    pub fn take_back(&mut self, image: &dyn Below, kept: u32) -> Result<(), Code> {
+    pub fn take_back(&mut self, board: &Board, image: &dyn Below, kept: u32) -> Result<(), Code> {
+        self.changed(board);
         if kept >= self.logged {
+            board.note_contained(&self.pages);
             return Ok(());
         }
         if kept == 0 {
             return self.forget_frames();
         }
-        let image = Image { file: image, page_bytes: self.page_bytes };
+        self.take_back_to(board, &Image { file: image, page_bytes: self.page_bytes }, kept)
+    }
+
+    /// Begins an epoch on the image as it is up to frame `kept`.
+    fn take_back_to(&mut self, board: &Board, image: &Image<'_>, kept: u32) -> Result<(), Code> {
         image.file.sync(SyncRequest::ALL)?;
+        KillPoint::ImageSynced.reached();
         self.counts.image_syncs += 1;
         self.pages.clear();
         self.versions.clear();
@@ -409,7 +519,7 @@ impl OpenLog {
             let page_no = image.header_of(frame)?.page_no;
             self.pages.insert(page_no, Page { frame, contained: true });
         }
-        self.begin_on_image(&image, kept)
+        self.begin_on_image(board, image, kept)
     }
 }
 

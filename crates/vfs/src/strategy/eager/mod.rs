@@ -13,6 +13,8 @@
 //! Group commit, turns and checkpoints are those of [`plain`](super::plain), with "append what is not logged yet" in the place of
 //! the WAL's sync: whoever leads logs the frames of all who wait, in one record.
 //!
+//! Processes share the log by a board ([`board`]): each append is by whoever has its lock, for all who have committed.
+//!
 //! A checkpoint copies from the image to the database file as always, but first the log gets what a torn page would take
 //! with it ([`log`], invariant 3). When SQLite begins the WAL anew, the database file has everything and is synced, and a new epoch of
 //! the log begins. A transaction that is large, or a log that is full, makes the image durable for once: it is synced, and an
@@ -27,29 +29,33 @@
 //! in place to write-back. Here the file is one SQLite WAL, the log is a file, and what goes into it is the difference between page versions
 //! rather than blocks. The thesis copies back lazily and bounds that by the journal; here SQLite's checkpoint is the copying.
 
+pub mod board;
 pub mod files;
 pub mod guard;
 pub mod image;
 mod log;
+#[cfg(all(test, feature = "shuttle"))]
+mod model;
+pub mod mutant;
 mod recent;
-mod recover;
+pub mod recover;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use oneflush_blocklog::{Error as LogError, Log, Lsn, Uuid};
+use oneflush_blocklog::{Error as LogError, Log, Uuid};
 use serde::Serialize;
 
-use self::files::{SideFiles, image_path, log_path};
+use self::board::{Board, Private};
+use self::files::{SideFiles, board_path, image_path, log_path};
 use self::image::Image;
 use self::log::{LogCounts, OpenLog, code_of};
-use self::recent::Frames;
-pub use self::recent::Held;
+use self::mutant::Mutant;
+pub use self::recent::{Frames, Held};
 use self::recover::{RecoverError, Recovered};
 use crate::config::Options;
 use crate::error::{Code, Error};
+use crate::kill_point::KillPoint;
 use crate::stats::clock;
 use crate::strategy::{Below, LockLevel, SyncRequest};
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -57,20 +63,15 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// What each lane of a new log holds.
 const LANE_BYTES: u64 = 512 << 10;
 
-/// When a checkpoint is due, whatever SQLite's own threshold says: this many frames in the image, or so much in the log, or so long
-/// after the image was begun, so that the kernel need not write it back.
+/// When a checkpoint is due, whatever SQLite's own threshold says: this many frames in the image, or so much in the log (more, if it
+/// changes more pages than that), or so many frames so long after the image was begun, so that the kernel need not write them back. For fewer
+/// a checkpoint would cost more than that.
 const CHECKPOINT_FRAMES: u32 = 16_000;
-const CHECKPOINT_LOG_BYTES: u64 = 6 << 20;
-const CHECKPOINT_AFTER: Duration = Duration::from_secs(20);
+const CHECKPOINT_LOG_BYTES: u64 = 4 << 20;
+const CHECKPOINT_AFTER: [(u32, Duration); 2] = [(160, Duration::from_secs(5)), (32, Duration::from_secs(20))];
 
 /// From this age on the image is cut when it is begun anew; the kernel writes back what has been dirty for 30 s.
 const CUT_AFTER: Duration = Duration::from_secs(5);
-
-/// What this process left at its last close of a database: the record of this log whose append failed.
-static UNSURE: LazyLock<Mutex<HashMap<String, (Uuid, Lsn)>>> = LazyLock::new(Mutex::default);
-
-/// Databases whose guard this process has written and could not sync: the cache may have what the device lacks.
-static GUARD_UNSURE: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 /// Why a database cannot be opened with `eager`.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +80,7 @@ pub enum AttachError {
         "the log is missing: this database was in use with strategy eager, and commits may be in it. Put it back beside the database"
     )]
     LogMissing,
-    #[error("the log belongs to another database (it is {found}, the database wants {wanted})")]
+    #[error("the log belongs to another database (it is {found}, the database wants {wanted}). Put the right one back")]
     OtherLog { wanted: Uuid, found: Uuid },
     #[error("the log is for pages of {log} bytes, the database has {database}")]
     PageSize { log: u32, database: u32 },
@@ -92,7 +93,7 @@ pub enum AttachError {
         .0.0
     )]
     NotWritable(Code),
-    #[error("another process has this database open with strategy eager, which only one process may do")]
+    #[error("another process keeps the log to itself (oneflush recover --dry-run does, while it reads)")]
     InUse,
     #[error(
         "strategy eager was asked for, but the database is open elsewhere with SQLite's own WAL (SQLite alone, or strategy stock or plain); close it there first"
@@ -104,6 +105,12 @@ pub enum AttachError {
     Log(#[from] LogError),
     #[error("{0}")]
     Recover(#[from] RecoverError),
+    #[error(
+        "the database's header is damaged, not by a crash of ours, and there is a log beside it whose commits it may lack. Restore both files from a backup, or bytes 18 and 19 of the database"
+    )]
+    HeaderDamaged,
+    #[error("other processes use another log beside this database; close it there")]
+    OtherBoard,
     #[error("code {}", .0.0)]
     Below(Code),
 }
@@ -124,6 +131,8 @@ impl AttachError {
             | AttachError::NotWritable(_)
             | AttachError::OtherStrategy
             | AttachError::Fold(_)
+            | AttachError::OtherBoard
+            | AttachError::HeaderDamaged
             | AttachError::InUse => Code::CANTOPEN,
             AttachError::Log(error) => code_of(error),
             AttachError::Recover(error) => error.code(),
@@ -136,30 +145,12 @@ impl AttachError {
 pub struct EagerLog {
     path: String,
     files: Arc<dyn SideFiles>,
-    /// Held over an append and its flush.
+    /// Held over an append and its flush; taken before the board's lock.
     state: Mutex<State>,
-    /// What a writer has to know while somebody else appends.
-    now: Now,
-    /// Frames that are not logged yet. Taken after `state`, and never held over a write.
+    /// What a writer has to know while somebody else appends; one of our own while there is no log.
+    board: Mutex<Board>,
+    /// Frames that are not logged yet. Taken last, and never held over a write.
     unlogged: Mutex<Frames>,
-}
-
-/// Of the generation of the image that is in use; zeros without one.
-#[derive(Default)]
-struct Now {
-    page_bytes: AtomicU32,
-    /// The last frame of the last commit, which need not be durable.
-    committed: AtomicU32,
-    /// The last frame of a commit that was written and not synced. It may be published, and may have failed.
-    written: AtomicU32,
-    logged: AtomicU32,
-    used_bytes: AtomicU64,
-    /// To where the image's file reaches at least.
-    image_bytes: AtomicU64,
-    /// When the generation began, by the monotonic clock.
-    since_ns: AtomicU64,
-    /// The database file was written and not synced.
-    database_unsynced: AtomicBool,
 }
 
 #[derive(Default)]
@@ -167,7 +158,9 @@ struct State {
     /// How many connections have the image open.
     images_open: u32,
     open: Option<OpenLog>,
-    /// The image has to be built, or emptied, before SQLite sees it.
+    /// This process has joined those who use the log.
+    joined: bool,
+    /// The image has to be built, or emptied, before SQLite sees it; until then this process keeps the board's lock.
     image: Stale,
     recovered: Option<Recovered>,
 }
@@ -176,8 +169,14 @@ struct State {
 enum Stale {
     #[default]
     No,
+    /// The last user's, if it is whole: invariant 5 of the board.
+    Check,
     Rebuild,
     Empty,
+}
+
+fn private_board() -> Board {
+    Board::new(Arc::new(Private::default()))
 }
 
 impl EagerLog {
@@ -186,7 +185,7 @@ impl EagerLog {
             path: path.to_owned(),
             files,
             state: Mutex::default(),
-            now: Now::default(),
+            board: Mutex::new(private_board()),
             unlogged: Mutex::default(),
         }
     }
@@ -197,6 +196,58 @@ impl EagerLog {
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    fn board(&self) -> Board {
+        lock(&self.board).clone()
+    }
+
+    /// Something that the log does while no other process does anything with it. An error is the end of it, for all processes.
+    fn with_log<T>(
+        &self,
+        image: Option<&dyn Below>,
+        act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
+    ) -> Result<T, Code> {
+        let mut state = self.state();
+        let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
+        let board = self.board();
+        board.common().lock()?;
+        KillPoint::Locked.reached();
+        let result = match board.failure() {
+            Some(code) => Err(code),
+            None => self.act_alone(log, &board, image, act).inspect_err(|&code| board.fail(code, log.unsure)),
+        };
+        KillPoint::Shown.reached();
+        board.set_busy(false);
+        KillPoint::Unlocking.reached();
+        board.common().unlock();
+        result
+    }
+
+    fn act_alone<T>(
+        &self,
+        log: &mut OpenLog,
+        board: &Board,
+        image: Option<&dyn Below>,
+        act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
+    ) -> Result<T, Code> {
+        if board.is_busy() {
+            self.files.warn(&format!("oneflush: {}: a process died while it wrote to the log", self.path));
+            log.repair(board, image)?;
+        }
+        if !mutant::is(Mutant::StaleHead) || !log.begun {
+            log.follow(board, image)?;
+        }
+        board.set_busy(true);
+        KillPoint::Busy.reached();
+        let result = act(log, board)?;
+        log.show(board);
+        Ok(result)
+    }
+
+    /// The error after which nothing is acknowledged any more.
+    pub fn failure(&self) -> Option<Code> {
+        self.board().failure()
     }
 
     /// A connection has opened the database. A crash may have garbled the first page while it was written, and with it the guard; then
@@ -210,13 +261,14 @@ impl EagerLog {
             Err(Code::SHORT_READ) => return Ok(()),
             Err(code) => return Err(code.into()),
         }
-        let _state = self.state();
-        // What SQLite can recover by itself is its business.
-        for side_file in ["-journal", "-wal"] {
-            if self.files.exists(&format!("{}{side_file}", self.path))? {
-                return Ok(());
-            }
+        // What SQLite can recover by itself is its business: from a journal it does so through us, from a WAL of its own only without us.
+        if self.files.exists(&format!("{}-journal", self.path))? {
+            return Ok(());
         }
+        if self.files.exists(&format!("{}-wal", self.path))? {
+            return self.fold_wal().map_err(|error| self.refuse(&error));
+        }
+        let _state = self.state();
         let result = self.restore_page_one(main);
         result.map_err(|error| self.refuse(&error))
     }
@@ -224,18 +276,38 @@ impl EagerLog {
     /// A WAL of SQLite's own, or of strategy `plain`, goes into the database file first.
     fn fold_wal(&self) -> Result<(), AttachError> {
         let wal = format!("{}-wal", self.path);
-        if !self.files.exists(&wal)? {
+        if !self.files.is_there(&wal)? {
             return Ok(());
         }
         self.files.fold_wal(&self.path).map_err(AttachError::Fold)?;
-        if self.files.exists(&wal)? { Err(AttachError::OtherStrategy) } else { Ok(()) }
+        if self.files.is_there(&wal)? { Err(AttachError::OtherStrategy) } else { Ok(()) }
     }
 
     fn restore_page_one(&self, main: &dyn Below) -> Result<(), AttachError> {
-        let file = match self.files.open_log(&log_path(&self.path)) {
-            Ok(Some(file)) => file,
-            Ok(None) | Err(Code::BUSY) => return Ok(()),
-            Err(code) => return Err(code.into()),
+        if !self.files.exists(&log_path(&self.path))? {
+            return Ok(());
+        }
+        let board = Board::new(self.files.common(&self.path)?);
+        let alone = board.common().join();
+        let result = match alone {
+            // A log that somebody uses is one whose database has been mended.
+            Ok(false) | Err(Code::BUSY) => Ok(()),
+            Ok(true) => self.restore_page_one_alone(&board, main),
+            Err(code) => Err(code.into()),
+        };
+        if alone.is_ok() {
+            board.common().leave();
+        }
+        self.tidy(&board);
+        board.common().unlock();
+        result
+    }
+
+    fn restore_page_one_alone(&self, board: &Board, main: &dyn Below) -> Result<(), AttachError> {
+        let mut header = [0; guard::HEADER_BYTES];
+        main.read(&mut header, 0)?;
+        let Some(file) = self.files.open_log(&log_path(&self.path))?.filter(|_| !guard::is_database(&header)) else {
+            return Ok(());
         };
         let log = match Log::open(file) {
             Ok(log) => log,
@@ -243,25 +315,12 @@ impl EagerLog {
             Err(LogError::Unfinished) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if let Some(mut page) = recover::page_one(&log)? {
-            guard::set(&mut page, log.uuid());
-            main.write(&page, 0)?;
-            self.write_guard(main, &page)?;
-        }
+        // Whatever a crash can leave of page 1, the log has it then.
+        let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
+        guard::set(&mut page, log.uuid());
+        main.write(&page, 0)?;
+        write_guard(board, main, &page)?;
         Ok(())
-    }
-
-    /// Writes what the guard changes of a header, and syncs it. The log must have page 1.
-    fn write_guard(&self, main: &dyn Below, header: &[u8]) -> Result<(), Code> {
-        lock(&GUARD_UNSURE).insert(self.path.clone());
-        main.write(&header[guard::FIRST..guard::END], guard::FIRST as u64)?;
-        main.sync(SyncRequest::ALL)?;
-        lock(&GUARD_UNSURE).remove(&self.path);
-        Ok(())
-    }
-
-    fn guard_is_unsure(&self) -> bool {
-        lock(&GUARD_UNSURE).contains(&self.path)
     }
 
     /// Before a connection opens the image: the log is opened, or made, and the guard set. `level` is the connection's lock on the
@@ -276,17 +335,64 @@ impl EagerLog {
         Ok(())
     }
 
-    #[cold]
-    fn refuse(&self, error: &AttachError) -> Error {
-        if !matches!(error, AttachError::Below(Code::BUSY)) {
-            self.files.warn(&format!("oneflush: {}: {error}", self.path));
-        }
-        Error::Below(error.code())
-    }
-
+    /// The board's lock is kept until the image is there, if this process is the first.
     fn attach(
         &self,
         state: &mut State,
+        main: &dyn Below,
+        level: LockLevel,
+        options: &Options,
+    ) -> Result<(), AttachError> {
+        let board = Board::new(self.files.common(&self.path)?);
+        let result = self.attach_alone(state, &board, main, level, options);
+        if result.is_err() {
+            if std::mem::take(&mut state.joined) {
+                board.common().leave();
+            }
+            self.tidy(&board);
+        }
+        if result.is_err() || state.image == Stale::No {
+            board.common().unlock();
+        }
+        if result.is_ok() {
+            *lock(&self.board) = board;
+        }
+        result
+    }
+
+    /// Removes a board whose lock this process has, and that nobody uses or has to know anything of. One that cannot be removed is made anew by
+    /// the next opener.
+    fn tidy(&self, board: &Board) {
+        let is_used = match board.common().join() {
+            Ok(alone) => {
+                board.common().leave();
+                !alone
+            }
+            // Who has it open without its log can only be somebody from whom the log was taken away.
+            Err(_) => self.files.is_there(&log_path(&self.path)).unwrap_or(true),
+        };
+        if !is_used && !board.is_guard_unsure() && !board.is_unsure() {
+            let _ = self.files.delete(&board_path(&self.path), false);
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, error: &AttachError) -> Error {
+        let way_out = match error {
+            AttachError::Below(Code::BUSY) => return Error::Below(Code::BUSY),
+            AttachError::Log(_) | AttachError::Recover(_) => {
+                ". Nothing was changed. Restore the database and its log together from a backup, or see `oneflush recover --dry-run`"
+            }
+            _ => "",
+        };
+        self.files.warn(&format!("oneflush: {}: {error}{way_out}", self.path));
+        Error::Below(error.code())
+    }
+
+    fn attach_alone(
+        &self,
+        state: &mut State,
+        board: &Board,
         main: &dyn Below,
         level: LockLevel,
         options: &Options,
@@ -299,12 +405,7 @@ impl EagerLog {
             bytes => u32::from(bytes),
         };
         if let Some(wanted) = guard::of(&header) {
-            let file = match self.files.open_log(&path) {
-                Ok(file) => file.ok_or(AttachError::LogMissing)?,
-                Err(Code::BUSY) => return Err(AttachError::InUse),
-                Err(code) => return Err(code.into()),
-            };
-            let log = Log::open(file)?;
+            let log = Log::open(self.files.open_log(&path)?.ok_or(AttachError::LogMissing)?)?;
             let found = log.uuid();
             if found != wanted {
                 return Err(AttachError::OtherLog { wanted, found });
@@ -314,15 +415,25 @@ impl EagerLog {
             }
             let head = log.empty_head()?;
             let mut log = OpenLog::new(log, head, options.log_size_bytes);
-            log.unsure = lock(&UNSURE).remove(&self.path).filter(|&(of, _)| of == found).map(|(_, lsn)| lsn);
+            if join(state, board)? {
+                KillPoint::Joined.reached();
+                if board.can_go_on(found, log.page_bytes, &self.image_path()) {
+                    state.image = Stale::Check;
+                } else {
+                    log.unsure = board.begin(found, log.page_bytes);
+                    state.image = Stale::Rebuild;
+                }
+            } else if board.uuid() != found {
+                return Err(AttachError::OtherBoard);
+            }
             state.open = Some(log);
-            state.image = Stale::Rebuild;
             return Ok(());
         }
         if !guard::is_possible(&header) {
-            return Err(AttachError::NoGuard);
+            let is_any = guard::is_any_database(&header);
+            return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
         }
-        if self.files.exists(&format!("{}-wal", self.path))? {
+        if self.files.is_there(&format!("{}-wal", self.path))? {
             return Err(AttachError::OtherStrategy);
         }
         // Alone with the database: whoever has it open without us holds a shared lock.
@@ -333,7 +444,7 @@ impl EagerLog {
                 Err(code) => return Err(AttachError::NotWritable(code)),
             }
         }
-        let result = self.set_guard(state, main, &path, database_page_bytes, options);
+        let result = self.set_guard(state, board, main, &path, database_page_bytes, options);
         if level < LockLevel::Exclusive {
             main.unlock(level)?;
         }
@@ -343,6 +454,7 @@ impl EagerLog {
     fn set_guard(
         &self,
         state: &mut State,
+        board: &Board,
         main: &dyn Below,
         path: &str,
         page_bytes: u32,
@@ -353,17 +465,27 @@ impl EagerLog {
         if !guard::is_possible(&header) {
             return Err(AttachError::Below(Code::BUSY));
         }
-        if self.guard_is_unsure() {
-            self.write_guard(main, &header)?;
+        if board.is_guard_unsure() {
+            write_guard(board, main, &header)?;
         }
+        // A WAL of SQLite's own that was cut to nothing counts as none, but the device may still have all of it, and would show it after the
+        // log's commits are in the database file. The making of the log syncs the directory, before the guard is set.
+        self.files.delete(&format!("{}-wal", self.path), false)?;
         // A log that is there is one of a database that was closed: the guard was taken away first.
         let uuid = Uuid::random()?;
         let lane_bytes = LANE_BYTES.min(options.log_size_bytes / 2);
         let (log, head) = Log::create(self.files.create_log(path)?, uuid, page_bytes, lane_bytes)?;
         let mut log = OpenLog::new(log, head, options.log_size_bytes);
+        KillPoint::LogMade.reached();
+        if !join(state, board)? {
+            return Err(AttachError::InUse);
+        }
+        board.begin(uuid, log.page_bytes);
         log.log_page_one(main)?;
+        KillPoint::PageOneLogged.reached();
         guard::set(&mut header, uuid);
-        self.write_guard(main, &header)?;
+        write_guard(board, main, &header)?;
+        KillPoint::Guarded.reached();
         state.open = Some(log);
         state.image = Stale::Empty;
         Ok(())
@@ -374,49 +496,69 @@ impl EagerLog {
         let mut state = self.state();
         let result = self.prepare_image(&mut state, main, image);
         if let Err(error) = result {
+            if image.size_bytes() == Ok(0) {
+                // Made by this very open.
+                let _ = self.files.delete(&self.image_path(), false);
+            }
             self.forget(&mut state);
             return Err(self.refuse(&error));
         }
-        self.publish(&state);
         Ok(())
     }
 
-    fn publish(&self, state: &State) {
-        let Some(log) = &state.open else { return };
-        self.now.page_bytes.store(log.page_bytes as u32, SeqCst);
-        self.now.logged.store(log.logged, SeqCst);
-        self.now.committed.fetch_max(log.logged, SeqCst);
-        self.now.used_bytes.store(log.used_bytes().0, SeqCst);
-    }
-
     fn prepare_image(&self, state: &mut State, main: &dyn Below, image: &dyn Below) -> Result<(), AttachError> {
-        let stale = std::mem::take(&mut state.image);
+        let board = self.board();
         let Some(log) = state.open.as_mut() else { return Err(AttachError::Below(Code::BUSY)) };
-        match stale {
-            Stale::No => {}
+        if state.image == Stale::Check {
+            let of = Image { file: image, page_bytes: log.page_bytes };
+            if log.ends_as(&board) && of.continues(0, board.committed())? {
+                // What a checkpoint need not log is in other pages of the board's file: those may be older than the rest.
+                board.forget_contained();
+                state.image = Stale::No;
+                board.common().unlock();
+                return Ok(());
+            }
+            board.begin(log.log.uuid(), log.page_bytes);
+            state.image = Stale::Rebuild;
+        }
+        match state.image {
+            Stale::No | Stale::Check => return Ok(()),
             Stale::Empty => image.truncate(0)?,
             Stale::Rebuild => {
                 let began = Instant::now();
                 let salt = Uuid::random()?.0;
                 let word = |at: usize| u32::from_ne_bytes([salt[at], salt[at + 1], salt[at + 2], salt[at + 3]]);
                 let recovered = recover::run(log, main, image, [word(0), word(4)])?;
-                if self.guard_is_unsure() {
+                board.set_sure();
+                KillPoint::Rebuilt.reached();
+                if board.is_guard_unsure() {
                     log.log_page_one(main)?;
                     let mut header = [0; guard::HEADER_BYTES];
                     main.read(&mut header, 0)?;
-                    self.write_guard(main, &header)?;
+                    write_guard(&board, main, &header)?;
                 }
                 state.recovered = Some(Recovered { time_ns: began.elapsed().as_nanos() as u64, ..recovered });
-                self.now.since_ns.store(clock::now_ns(), SeqCst);
             }
         }
+        board.note_committed(log.logged);
+        board.note_contained(&log.pages);
+        board.set_since_ns(clock::now_ns());
+        log.show(&board);
+        board.identify(&self.image_path());
+        KillPoint::Opened.reached();
+        state.image = Stale::No;
+        board.common().unlock();
         Ok(())
     }
 
     /// A connection has closed the image, or failed to open it; the log stays open until the connection is closed or
     /// [`EagerLog::retire`] is called.
     pub fn closed_image(&self) {
-        self.state().images_open -= 1;
+        let mut state = self.state();
+        state.images_open -= 1;
+        if state.images_open == 0 && state.image != Stale::No {
+            self.forget(&mut state);
+        }
     }
 
     /// A connection is closed. After the last one the log stays for the next opener.
@@ -428,43 +570,39 @@ impl EagerLog {
     }
 
     fn forget(&self, state: &mut State) {
-        if let Some(log) = &state.open
-            && let Some(lsn) = log.unsure
-        {
-            lock(&UNSURE).insert(self.path.clone(), (log.log.uuid(), lsn));
+        if state.open.is_some() {
+            let board = std::mem::replace(&mut *lock(&self.board), private_board());
+            board.common().leave();
+            if state.image != Stale::No {
+                self.tidy(&board);
+                board.common().unlock();
+            }
         }
         *state = State { recovered: state.recovered, images_open: state.images_open, ..State::default() };
         lock(&self.unlogged).clear();
-        self.now.committed.store(0, SeqCst);
-        self.now.written.store(0, SeqCst);
-        self.now.logged.store(0, SeqCst);
-        self.now.used_bytes.store(0, SeqCst);
-        self.now.image_bytes.store(0, SeqCst);
-        self.now.database_unsynced.store(false, SeqCst);
     }
 
     /// SQLite deletes its WAL: everything is in the database file, which it has locked exclusively. Takes the guard and the log away.
     pub fn retire(&self, main: &dyn Below) -> Result<(), Error> {
-        let mut state = self.state();
-        let Some(log) = state.open.as_mut() else { return Ok(()) };
-        self.sync_database(main)?;
-        let mut header = [0; guard::HEADER_BYTES];
-        main.read(&mut header, 0)?;
-        if guard::of(&header) == Some(log.log.uuid()) {
-            log.log_page_one(main)?;
-            guard::hide(&mut header);
-            self.write_guard(main, &header)?;
+        if self.state().open.is_none() {
+            return Ok(());
         }
-        self.forget(&mut state);
+        self.with_log(None, |log, board| {
+            sync_database(board, main)?;
+            let mut header = [0; guard::HEADER_BYTES];
+            main.read(&mut header, 0)?;
+            if guard::of(&header) == Some(log.log.uuid()) {
+                log.log_page_one(main)?;
+                guard::hide(&mut header);
+                write_guard(board, main, &header)?;
+                KillPoint::GuardHidden.reached();
+            }
+            Ok(())
+        })?;
+        self.forget(&mut self.state());
+        self.files.delete(&board_path(&self.path), false)?;
+        KillPoint::BoardDeleted.reached();
         self.files.delete(&log_path(&self.path), true)?;
-        Ok(())
-    }
-
-    /// With `synchronous=OFF` SQLite does not sync what its checkpoint has written.
-    fn sync_database(&self, main: &dyn Below) -> Result<(), Code> {
-        if self.now.database_unsynced.swap(false, SeqCst) {
-            main.sync(SyncRequest::ALL).inspect_err(|_| self.now.database_unsynced.store(true, SeqCst))?;
-        }
         Ok(())
     }
 
@@ -476,19 +614,15 @@ impl EagerLog {
     }
 
     /// Before a checkpoint writes its first page to the database file.
-    pub fn before_checkpoint(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
-        let mut state = self.state();
-        let Some(log) = state.open.as_mut() else { return Ok(()) };
-        self.settle(image)?;
-        let result = log.before_checkpoint(main, image, self.now.committed.load(SeqCst));
-        self.publish(&state);
-        result
+    pub fn before_checkpoint(&self, main: &dyn Below, image: &dyn Below, published: Option<u32>) -> Result<(), Code> {
+        self.settle(image, published)?;
+        self.with_log(Some(image), |log, board| log.before_checkpoint(board, main, image, board.committed()))
     }
 
     /// A page that a checkpoint writes to the database file, as it is to be written; None: unchanged.
     pub fn guarded(&self, data: &[u8], offset: u64) -> Option<Vec<u8>> {
-        self.now.database_unsynced.store(true, SeqCst);
-        if offset != 0 || data.len() < guard::END {
+        self.board().set_database_unsynced(true);
+        if offset != 0 || data.len() < guard::END || mutant::is(Mutant::GuardClearedEarly) {
             return None;
         }
         let state = self.state();
@@ -499,147 +633,214 @@ impl EagerLog {
     }
 
     pub fn database_synced(&self) {
-        self.now.database_unsynced.store(false, SeqCst);
+        self.board().set_database_unsynced(false);
     }
 
     /// SQLite begins the image anew, or cuts it to nothing: the database file has everything.
     pub fn restart(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
-        let mut state = self.state();
-        self.sync_database(main)?;
-        let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
         lock(&self.unlogged).clear();
-        let is_old = self.age() >= CUT_AFTER;
-        log.restart(image, is_old)?;
-        if is_old {
-            self.image_cut(0);
-        }
-        self.now.since_ns.store(clock::now_ns(), SeqCst);
-        self.now.committed.store(0, SeqCst);
-        self.now.written.store(0, SeqCst);
-        self.publish(&state);
-        Ok(())
+        self.with_log(Some(image), |log, board| {
+            sync_database(board, main)?;
+            // First: who finds this half done must know that no frame is needed any more.
+            board.take_back(0);
+            KillPoint::RestartNoted.reached();
+            let is_old = age(board) >= CUT_AFTER;
+            log.restart(board, image, is_old)?;
+            if is_old {
+                board.image_cut(0);
+            }
+            board.set_since_ns(clock::now_ns());
+            Ok(())
+        })
     }
 
-    /// Before the frame at this offset is written. If the log has it already, the commit that it was part of failed after it was logged.
+    /// Before the frame at this offset is written. If the log has it already, or is about to get it, the commit that it was part of failed.
     pub fn before_frame(&self, image: &dyn Below, offset: u64) -> Result<(), Code> {
-        let Some(frame) = self.frame_at(offset) else { return Ok(()) };
-        let known = self.now.committed.load(SeqCst).max(self.now.written.load(SeqCst));
-        if frame > known && frame > self.now.logged.load(SeqCst) {
+        let board = self.board();
+        let Some(frame) = frame_at(&board, offset) else { return Ok(()) };
+        if frame > board.committed().max(board.written()).max(board.logged()) {
             return Ok(());
         }
-        let mut state = self.state();
-        let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
         lock(&self.unlogged).clear();
-        self.now.committed.fetch_min(frame - 1, SeqCst);
-        self.now.written.fetch_min(frame - 1, SeqCst);
-        let result = log.take_back(image, frame - 1);
-        self.publish(&state);
-        result
-    }
-
-    /// The frame whose header is written at this offset; None: something else is.
-    fn frame_at(&self, offset: u64) -> Option<u32> {
-        let frame_bytes = image::FRAME_HEADER_BYTES as u64 + u64::from(self.now.page_bytes.load(SeqCst));
-        let at = offset.checked_sub(image::HEADER_BYTES)?;
-        at.is_multiple_of(frame_bytes).then(|| u32::try_from(at / frame_bytes + 1).ok()).flatten()
+        board.take_back(frame - 1);
+        KillPoint::TakenBack.reached();
+        self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1))
     }
 
     /// True if this write to the image is the header of a frame that ends a commit, None if it is no frame's header.
     pub fn ends_commit(&self, data: &[u8], offset: u64) -> Option<bool> {
-        self.frame_at(offset)?;
+        frame_at(&self.board(), offset)?;
         Some(data.get(4..8)? != [0; 4])
     }
 
-    /// The commit that ends with the frame at this offset of the image is complete there.
-    pub fn note_commit(&self, offset: u64) {
-        if let Some(frame) = self.frame_at(offset) {
-            self.now.committed.fetch_max(frame, SeqCst);
+    /// Of a page.
+    pub fn page_bytes(&self) -> usize {
+        self.board().page_bytes()
+    }
+
+    /// The commit that ends with the frame at this offset of the image is complete there; `frames` has those of its frames that are known.
+    pub fn note_commit(&self, offset: u64, frames: &mut Frames) {
+        let board = self.board();
+        if let Some(frame) = frame_at(&board, offset) {
+            self.keep(&board, frames);
+            board.note_committed(frame);
+            KillPoint::Noted.reached();
         }
     }
 
     /// A writer lets the others in. The commit that ends with the frame at this offset was written and not synced: SQLite may have
     /// published it, but has not said so yet.
-    pub fn note_written(&self, offset: u64) {
-        if let Some(frame) = self.frame_at(offset) {
-            self.now.written.fetch_max(frame, SeqCst);
+    pub fn note_written(&self, offset: u64, frames: &mut Frames) {
+        let board = self.board();
+        if let Some(frame) = frame_at(&board, offset) {
+            self.keep(&board, frames);
+            board.note_written(frame);
         }
     }
 
-    /// What was written and not synced is a commit if SQLite would take it for one when it recovers.
-    fn settle(&self, image: &dyn Below) -> Result<(), Code> {
-        let (committed, written) = (self.now.committed.load(SeqCst), self.now.written.load(SeqCst));
-        let of = Image { file: image, page_bytes: self.now.page_bytes.load(SeqCst) as usize };
+    /// Takes the frames of one commit.
+    fn keep(&self, board: &Board, frames: &mut Frames) {
+        if frames.is_of(board.generation()) && !frames.bytes().is_empty() {
+            lock(&self.unlogged).take(board.generation(), frames.first(), frames.bytes(), board.page_bytes());
+        }
+        frames.clear();
+    }
+
+    /// What was written and not synced is a commit if SQLite has published it, or would take it for one when it recovers. (A process that
+    /// wrote it and died cannot have noted it.)
+    fn settle(&self, image: &dyn Below, published: Option<u32>) -> Result<(), Code> {
+        let board = self.board();
+        if let Some(published) = published {
+            board.note_committed(published);
+        }
+        let (committed, written) = (board.committed(), board.written());
+        let of = Image { file: image, page_bytes: board.page_bytes() };
         if written > committed && of.continues(committed, written)? {
-            self.now.committed.fetch_max(written, SeqCst);
+            board.note_committed(written);
         }
         Ok(())
     }
 
     /// The last frame of the last commit.
     pub fn frames(&self) -> u32 {
-        self.now.committed.load(SeqCst)
+        self.board().committed()
     }
 
     /// True if every commit so far is durable.
-    pub fn is_durable(&self, image: &dyn Below) -> Result<bool, Code> {
-        self.settle(image)?;
-        Ok(self.now.committed.load(SeqCst) <= self.now.logged.load(SeqCst))
+    pub fn is_durable(&self, image: &dyn Below, published: Option<u32>) -> Result<bool, Code> {
+        self.settle(image, published)?;
+        let board = self.board();
+        Ok(board.committed() <= board.logged())
     }
 
-    /// Makes all commits noted so far durable.
-    pub fn append(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
-        let mut state = self.state();
-        let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
-        // Frames first: whoever commits meanwhile adds his own, which are not needed here.
-        let frames = std::mem::take(&mut *lock(&self.unlogged));
-        let result = log.append(main, image, &frames, self.now.committed.load(SeqCst));
-        self.publish(&state);
-        result
+    /// Makes all commits noted so far durable; false: they were.
+    pub fn append(&self, main: &dyn Below, image: &dyn Below) -> Result<bool, Code> {
+        let board = self.board();
+        if board.committed() <= board.logged() && board.failure().is_none() {
+            // Another process has logged them with its own.
+            return Ok(false);
+        }
+        let records = self.with_log(Some(image), |log, board| {
+            let records_before = log.counts.records;
+            // Frames first: whoever commits meanwhile adds his own, which are not needed here.
+            let frames = std::mem::take(&mut *lock(&self.unlogged));
+            let frames = if frames.is_of(board.generation()) { frames } else { Frames::default() };
+            log.append(board, main, image, &frames, board.committed())?;
+            Ok(log.counts.records - records_before)
+        })?;
+        KillPoint::Durable.reached();
+        Ok(records > 0)
     }
 
     /// Makes the image's file longer ahead, with a hole: a write that does so itself would change the inode every time.
     pub fn extend_image(&self, image: &dyn Below, end_bytes: u64, by_bytes: u64) -> Result<(), Code> {
-        if by_bytes == 0 || end_bytes <= self.now.image_bytes.load(SeqCst) {
+        let board = self.board();
+        if by_bytes == 0 || end_bytes <= board.image_bytes() {
             return Ok(());
         }
         let size_bytes = image.size_bytes()?.max(end_bytes.next_multiple_of(by_bytes));
         image.truncate(size_bytes)?;
-        self.now.image_bytes.store(size_bytes, SeqCst);
+        board.image_reaches(size_bytes);
         Ok(())
     }
 
     pub fn image_cut(&self, size_bytes: u64) {
-        self.now.image_bytes.fetch_min(size_bytes, SeqCst);
+        self.board().image_cut(size_bytes);
     }
 
-    /// Frames that have been written to the image, from this offset on.
-    pub fn wrote_frames(&self, bytes: &[u8], offset: u64) {
-        if let Some(first) = self.frame_at(offset) {
-            lock(&self.unlogged).take(first, bytes, self.now.page_bytes.load(SeqCst) as usize);
+    /// Frames that have been written to the image, from this offset on, join those of their transaction.
+    pub fn wrote_frames(&self, frames: &mut Frames, bytes: &[u8], offset: u64) {
+        let board = self.board();
+        match frame_at(&board, offset) {
+            Some(first) => frames.take(board.generation(), first, bytes, board.page_bytes()),
+            // A page that is written over its first version.
+            None => frames.clear(),
         }
     }
 
     /// True if a checkpoint is worth it now.
     pub fn checkpoint_is_due(&self, options: &Options) -> bool {
-        let committed = self.now.committed.load(SeqCst);
+        let board = self.board();
+        let committed = board.committed();
+        // Where pages are changed all over the database, a checkpoint writes most of them for one change each: then later is cheaper.
+        let wanted_bytes = board.changed_bytes().max(CHECKPOINT_LOG_BYTES);
         committed >= CHECKPOINT_FRAMES
-            || self.now.used_bytes.load(SeqCst) >= CHECKPOINT_LOG_BYTES.min(options.log_size_bytes / 4)
-            || (committed > 0 && self.age() >= CHECKPOINT_AFTER)
-    }
-
-    /// Of the generation of the image.
-    fn age(&self) -> Duration {
-        Duration::from_nanos(clock::now_ns().saturating_sub(self.now.since_ns.load(SeqCst)))
+            || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes / 4)
+            || CHECKPOINT_AFTER.iter().any(|&(frames, after)| committed >= frames && age(&board) >= after)
     }
 
     pub fn report(&self) -> EagerReport {
+        let board = self.board();
         let state = self.state();
         let counts = state.open.as_ref().map(|log| log.counts).unwrap_or_default();
-        let (lane_used_bytes, lane_bytes) = state.open.as_ref().map(OpenLog::used_bytes).unwrap_or_default();
+        let (lane_used_bytes, lane_bytes) = (board.used_bytes(), board.lane_bytes());
         let packing_ratio =
             if counts.logged_bytes == 0 { 0.0 } else { counts.frame_bytes as f64 / counts.logged_bytes as f64 };
         EagerReport { counts, packing_ratio, lane_used_bytes, lane_bytes, recovered: state.recovered }
     }
+}
+
+/// Writes what the guard changes of a header, and syncs it. The log must have page 1.
+fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Result<(), Code> {
+    board.set_guard_unsure(true);
+    main.write(&header[guard::FIRST..guard::END], guard::FIRST as u64)?;
+    if guard::of(header).is_none() || !mutant::is(Mutant::GuardSetLate) {
+        main.sync(SyncRequest::ALL)?;
+    }
+    board.set_guard_unsure(false);
+    Ok(())
+}
+
+/// With `synchronous=OFF` SQLite does not sync what its checkpoint has written.
+fn sync_database(board: &Board, main: &dyn Below) -> Result<(), Code> {
+    if board.is_database_unsynced() {
+        main.sync(SyncRequest::ALL)?;
+        board.set_database_unsynced(false);
+    }
+    Ok(())
+}
+
+/// Joins those who use the log.
+fn join(state: &mut State, board: &Board) -> Result<bool, AttachError> {
+    match board.common().join() {
+        Err(Code::BUSY) => Err(AttachError::InUse),
+        joined => {
+            state.joined = joined.is_ok();
+            Ok(joined?)
+        }
+    }
+}
+
+/// Of the generation of the image.
+fn age(board: &Board) -> Duration {
+    Duration::from_nanos(clock::now_ns().saturating_sub(board.since_ns()))
+}
+
+/// The frame whose header is written at this offset; None: something else is.
+fn frame_at(board: &Board, offset: u64) -> Option<u32> {
+    let frame_bytes = (image::FRAME_HEADER_BYTES + board.page_bytes()) as u64;
+    let at = offset.checked_sub(image::HEADER_BYTES)?;
+    at.is_multiple_of(frame_bytes).then(|| u32::try_from(at / frame_bytes + 1).ok()).flatten()
 }
 
 /// `eager` in `PRAGMA oneflush_stats`, since the log was opened.

@@ -12,21 +12,36 @@ const FRAMES_BYTES_MAX: usize = 1 << 20;
 /// How many pages are kept at most.
 const PAGES_MAX: usize = 1024;
 
-/// Frames that were written last, without a gap.
+/// Frames that this process wrote last, without a gap.
 #[derive(Default)]
 pub struct Frames {
     first: u32,
     bytes: Vec<u8>,
+    /// Of the board: frames of another one have these numbers too.
+    generation: u64,
 }
 
 impl Frames {
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub fn is_of(&self, generation: u64) -> bool {
+        self.generation == generation
+    }
+
     /// Takes frames that were written, beginning with the whole frame `first`.
-    pub fn take(&mut self, first: u32, bytes: &[u8], page_bytes: usize) {
+    pub fn take(&mut self, generation: u64, first: u32, bytes: &[u8], page_bytes: usize) {
         let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
         let behind = self.first + (self.bytes.len() / frame_bytes) as u32;
-        if first != behind || self.bytes.len() + bytes.len() > FRAMES_BYTES_MAX {
+        if first != behind || !self.is_of(generation) || self.bytes.len() + bytes.len() > FRAMES_BYTES_MAX {
             self.bytes.clear();
             self.first = first;
+            self.generation = generation;
         }
         if bytes.len() <= FRAMES_BYTES_MAX && bytes.len().is_multiple_of(frame_bytes) {
             self.bytes.extend_from_slice(bytes);
@@ -53,9 +68,28 @@ pub struct Held {
     bytes: Vec<u8>,
     /// The bytes have been given out.
     is_taken: bool,
+    /// To where this transaction's frames reach.
+    end_bytes: u64,
 }
 
 impl Held {
+    /// The transaction is over; what is held of it was rolled back.
+    pub fn end_transaction(&mut self) {
+        self.is_taken = true;
+        self.end_bytes = 0;
+    }
+
+    /// Something was written beside what is held.
+    pub fn reaches(&mut self, end_bytes: u64) {
+        self.end_bytes = self.end_bytes.max(end_bytes);
+    }
+
+    /// True for what was written before in this transaction: SQLite writes pages over that it had spilled, and, after the frame that ends the
+    /// commit, the checksums of all frames behind. Nothing tells when it is done with that, so it cannot be held back.
+    pub fn is_written_over(&self, offset: u64) -> bool {
+        offset < self.end_bytes
+    }
+
     pub fn len(&self) -> usize {
         if self.is_taken { 0 } else { self.bytes.len() }
     }
@@ -71,6 +105,7 @@ impl Held {
             self.is_taken = false;
         }
         self.bytes.extend_from_slice(data);
+        self.end_bytes = offset + data.len() as u64;
     }
 
     /// What is held, and its place; afterwards nothing is.
@@ -127,24 +162,27 @@ mod tests {
     #[test]
     fn frames_without_a_gap_are_kept_and_others_replace_them() {
         let mut frames = Frames::default();
-        frames.take(5, &[frame(1), frame(2)].concat(), PAGE_BYTES);
-        frames.take(7, &frame(3), PAGE_BYTES);
+        frames.take(1, 5, &[frame(1), frame(2)].concat(), PAGE_BYTES);
+        frames.take(1, 7, &frame(3), PAGE_BYTES);
         let page_no = |frames: &Frames, at| frames.get(at, PAGE_BYTES).map(|(header, page)| (header.page_no, page[0]));
         assert_eq!(
             (4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(),
             [None, Some((1, 1)), Some((2, 2)), Some((3, 3)), None]
         );
-        frames.take(6, &frame(4), PAGE_BYTES);
+        frames.take(1, 6, &frame(4), PAGE_BYTES);
         assert_eq!((4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(), [None, None, Some((4, 4)), None, None]);
+        frames.take(2, 7, &frame(5), PAGE_BYTES);
+        assert_eq!((6..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(), [None, Some((5, 5)), None]);
+        assert!(frames.is_of(2) && !frames.is_of(1));
         frames.clear();
-        assert_eq!(page_no(&frames, 6), None);
+        assert_eq!(page_no(&frames, 7), None);
     }
 
     #[test]
     fn more_frames_than_are_kept_are_not_kept_in_part() {
         let mut frames = Frames::default();
         let many = frame(1).repeat(FRAMES_BYTES_MAX / (FRAME_HEADER_BYTES + PAGE_BYTES) + 1);
-        frames.take(1, &many, PAGE_BYTES);
+        frames.take(1, 1, &many, PAGE_BYTES);
         assert!(frames.get(1, PAGE_BYTES).is_none());
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, page_crc};
-use oneflush_blocklog::{Error as LogError, Log, Lsn, delta};
+use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
 
 use super::files::LogFile;
 use super::image::{Chain, Image};
@@ -74,32 +74,12 @@ pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2
         log.unsure = None;
     }
     let image = Image { file: image, page_bytes: log.page_bytes };
-    // Where the last full image of a page stands: what comes before it need not be built.
-    let mut images: HashMap<u32, Lsn> = HashMap::new();
-    let head = log.log.scan(|kind, lsn, payload| {
-        if kind == KIND_IMAGES {
-            for (page_no, ..) in Group::decode(kind, payload)?.pages() {
-                images.insert(page_no, lsn);
-            }
-        }
-        Ok::<(), RecoverError>(())
-    })?;
-    let Some(head) = head else {
+    let Some((head, built)) = build(&log.log, main, &image)? else {
         log.head = log.log.empty_head()?;
         image.file.truncate(0)?;
         return Ok(Recovered::default());
     };
-
-    let mut state = Building {
-        pages: BTreeMap::new(),
-        database_pages: 0,
-        on_image: None,
-        base_frames: HashMap::new(),
-        images: &images,
-        records: 0,
-    };
-    log.log.scan(|kind, lsn, payload| state.record(log.page_bytes, main, &image, kind, lsn, payload))?;
-    let Building { pages, mut database_pages, on_image, base_frames, records, .. } = state;
+    let Building { pages, mut database_pages, on_image, base_frames, records, .. } = built;
 
     let (mut frame, mut chain) = match on_image {
         Some((frames, chain)) => (frames, chain),
@@ -127,6 +107,27 @@ pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2
     Ok(Recovered { records, pages: count as u64, time_ns: 0 })
 }
 
+/// Says what would keep a database from being recovered. Nothing is written.
+pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<(), RecoverError> {
+    build(log, main, &Image { file: image, page_bytes: log.page_bytes() as usize }).map(|_| ())
+}
+
+/// All pages of the newest epoch; None: there is none.
+fn build(log: &Log<LogFile>, main: &dyn Below, image: &Image<'_>) -> Result<Option<(Head, Building)>, RecoverError> {
+    let mut built = Building::default();
+    let head = log.scan(|kind, lsn, payload| {
+        if kind == KIND_IMAGES {
+            for (page_no, ..) in Group::decode(kind, payload)?.pages() {
+                built.images.insert(page_no, lsn);
+            }
+        }
+        Ok::<(), RecoverError>(())
+    })?;
+    let Some(head) = head else { return Ok(None) };
+    log.scan(|kind, lsn, payload| built.record(image.page_bytes, main, image, kind, lsn, payload))?;
+    Ok(Some((head, built)))
+}
+
 /// The newest version of page 1 that the log holds. It is always there whole, or not at all.
 pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
     let mut content: Option<Vec<u8>> = None;
@@ -147,17 +148,19 @@ pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
     Ok(content)
 }
 
-struct Building<'a> {
+#[derive(Default)]
+struct Building {
     pages: BTreeMap<u32, Rebuilt>,
     database_pages: u32,
     /// The frames of the image that the epoch stands on.
     on_image: Option<(u32, Chain)>,
     base_frames: HashMap<u32, u32>,
-    images: &'a HashMap<u32, Lsn>,
+    /// Where the last full image of a page stands: what comes before it need not be built.
+    images: HashMap<u32, Lsn>,
     records: u64,
 }
 
-impl Building<'_> {
+impl Building {
     fn record(
         &mut self,
         page_bytes: usize,

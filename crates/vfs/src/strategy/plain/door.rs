@@ -27,7 +27,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 const IDLE_MAX: Duration = Duration::from_millis(5);
 
 pub struct Door {
-    /// The WAL.
+    /// The WAL, or what stands for it.
     path: String,
     state: Mutex<State>,
     changed: Condvar,
@@ -49,8 +49,8 @@ struct State {
 }
 
 impl Door {
-    pub fn new(path: &str) -> Arc<Door> {
-        Arc::new(Door { path: format!("{path}-wal"), state: Mutex::default(), changed: Condvar::new() })
+    pub fn new(wal: &str) -> Arc<Door> {
+        Arc::new(Door { path: wal.to_owned(), state: Mutex::default(), changed: Condvar::new() })
     }
 
     /// Goes through, if nobody of another process is there.
@@ -211,8 +211,8 @@ mod tests {
     /// Two doors on one file are as two processes: a `flock` belongs to an open file.
     fn two_processes() -> (tempfile::TempDir, Arc<Door>, Arc<Door>) {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.db").display().to_string();
-        std::fs::write(format!("{path}-wal"), b"").unwrap();
+        let path = dir.path().join("a.db-wal").display().to_string();
+        std::fs::write(&path, b"").unwrap();
         (dir, Door::new(&path), Door::new(&path))
     }
 
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn without_a_file_there_is_no_door() {
-        let door = Door::new("/nonexistent/a.db");
+        let door = Door::new("/nonexistent/a.db-wal");
         assert!(door.enter());
         assert!(door.wait(LONG));
         door.leave();

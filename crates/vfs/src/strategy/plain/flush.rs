@@ -74,13 +74,14 @@ impl GroupFlush {
         lock(&self.state).company > 0
     }
 
-    /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it. Whoever keeps others from
+    /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it; false: there was nothing left to
+    /// flush, by another process's doing. Whoever keeps others from
     /// committing meanwhile must not linger.
     pub fn wait_for(
         &self,
         commit: CommitNo,
         mut lingers: bool,
-        flush: impl Fn() -> Result<(), Code>,
+        flush: impl Fn() -> Result<bool, Code>,
     ) -> Result<(), Code> {
         let mut state = lock(&self.state);
         loop {
@@ -109,12 +110,12 @@ impl GroupFlush {
             let result = flush();
             state = lock(&self.state);
             state.flushing = false;
-            state.counts.flushes += 1;
+            state.counts.flushes += u64::from(result != Ok(false));
             if shared || state.given > upto {
                 state.company = COMPANY_MAX;
             }
             match result {
-                Ok(()) => state.covered = state.covered.max(upto),
+                Ok(_) => state.covered = state.covered.max(upto),
                 Err(code) => state.failed = Some(code),
             }
             self.ended.notify_all();
@@ -155,7 +156,7 @@ mod tests {
         let flushes = AtomicU64::new(0);
         let flush = || {
             flushes.fetch_add(1, SeqCst);
-            Ok(())
+            Ok(true)
         };
         let (first, second) = (group.register(), group.register());
         group.wait_for(first, true, flush).unwrap();
@@ -176,7 +177,7 @@ mod tests {
             if flushes.fetch_add(1, SeqCst) == 0 {
                 *lock(&late) = Some(group.register());
             }
-            Ok(())
+            Ok(true)
         };
         group.wait_for(first, true, flush).unwrap();
         let late = lock(&late).take().unwrap();
@@ -189,12 +190,12 @@ mod tests {
         let group = GroupFlush::default();
         assert!(!group.expects_company());
         let (first, second) = (group.register(), group.register());
-        group.wait_for(first, true, || Ok(())).unwrap();
-        group.wait_for(second, true, || Ok(())).unwrap();
+        group.wait_for(first, true, || Ok(true)).unwrap();
+        group.wait_for(second, true, || Ok(true)).unwrap();
         for _ in 0..COMPANY_MAX {
             assert!(group.expects_company());
             let alone = group.register();
-            group.wait_for(alone, true, || Ok(())).unwrap();
+            group.wait_for(alone, true, || Ok(true)).unwrap();
         }
         assert!(!group.expects_company());
         assert_eq!(group.counts().flushes, 1 + u64::from(COMPANY_MAX));
@@ -233,7 +234,7 @@ mod model {
     }
 
     impl Disk {
-        fn flush(&self) -> Result<(), Code> {
+        fn flush(&self) -> Result<bool, Code> {
             assert!(!self.flushing.swap(true, SeqCst), "invariant 2");
             let upto = self.written.load(SeqCst);
             shuttle::thread::yield_now();
@@ -242,7 +243,7 @@ mod model {
                 self.durable.fetch_max(upto, SeqCst);
             }
             self.flushing.store(false, SeqCst);
-            if failed { Err(Code(1034)) } else { Ok(()) }
+            if failed { Err(Code(1034)) } else { Ok(true) }
         }
     }
 

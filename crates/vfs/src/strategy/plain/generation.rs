@@ -150,6 +150,10 @@ mod tests {
             unreachable!()
         }
 
+        fn published_frames(&self) -> Option<u32> {
+            None
+        }
+
         fn sector_size(&self) -> i32 {
             unreachable!()
         }

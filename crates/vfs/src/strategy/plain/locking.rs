@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::Plain;
 use super::checkpointer::WRITE_LOCK_MAX;
+use super::logged::Frame;
 use super::turns::IDLE_MAX;
 use crate::error::{Code, Error};
 use crate::strategy::{Below, ShmLock};
@@ -97,6 +98,7 @@ impl Plain {
         // What it says is of a commit that failed.
         self.commit_frame.store(0, Relaxed);
         self.released_frame.store(0, Relaxed);
+        *lock(&self.frame) = Frame::default();
         if !self.group_commit() {
             self.try_write_lock(below, write)?;
             self.writing.store(true, Relaxed);

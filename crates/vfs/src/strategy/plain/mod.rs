@@ -33,6 +33,7 @@ mod extent;
 mod flush;
 mod generation;
 mod locking;
+mod logged;
 mod shared;
 mod turns;
 mod unsure;
@@ -46,7 +47,8 @@ use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use self::flush::CommitNo;
-use super::eager::{EagerLog, Held, image};
+use self::logged::Frame;
+use super::eager::{EagerLog, Frames, Held};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
@@ -61,6 +63,9 @@ pub const EMPTY_WAL: &[u8; 32] = b"Oneflush: empty WAL, kept; fine.";
 /// Where the first frame of a WAL begins ("WAL file format"). The header before it stays: a reader that may not write the WAL index
 /// wants to see one.
 pub const FIRST_FRAME: u64 = 32;
+
+/// From so many frames on SQLite checkpoints after each commit, if nobody has told it otherwise (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
+const AUTOMATIC_FRAMES: u32 = 1000;
 
 thread_local! {
     /// How many PRAGMAs this thread has prepared. `PRAGMA wal_checkpoint` is for all attached databases and SQLite tells only the main
@@ -104,6 +109,8 @@ pub struct Plain {
     sleeps: AtomicBool,
     /// The last call was the commit's end: a checkpoint that begins now is SQLite's automatic one.
     just_committed: AtomicBool,
+    /// With `eager`: SQLite has not tried a checkpoint after the last commits, though there were frames enough: one that comes was asked for.
+    no_automatic: AtomicBool,
     /// [`pragmas`] at that time.
     pragmas_before: AtomicU64,
     /// SQLite's automatic checkpoint is running, and it has not taken the write lock, as one that was asked for would.
@@ -123,6 +130,9 @@ pub struct Plain {
     released_frame: AtomicU64,
     /// With `eager`: frames that are to be written at once.
     held: Mutex<Held>,
+    /// With `eager`: frames of this transaction that were written.
+    frames: Mutex<Frames>,
+    frame: Mutex<Frame>,
     /// With `eager`: this checkpoint may write to the database file.
     checkpoint_prepared: AtomicBool,
     /// The connection's lock on the database.
@@ -131,11 +141,6 @@ pub struct Plain {
     put_off: Mutex<Option<(CommitNo, SyncRequest)>>,
     closing: Mutex<Closing>,
 }
-
-/// When frames that are held back are written: with one more page they must stay below 128 KiB, because the "unix" VFS writes no more
-/// at once (`seekAndWriteFd` takes 17 bits of the length).
-const HELD_BYTES_MAX: usize = 60 << 10;
-const _: () = assert!(HELD_BYTES_MAX + (64 << 10) + image::FRAME_HEADER_BYTES < 128 << 10);
 
 /// How far the last close of a database has come: only in this order, with nothing between, is the WAL's content known to be in the
 /// database file.
@@ -182,6 +187,7 @@ impl Plain {
             bounced: AtomicBool::new(false),
             sleeps: AtomicBool::new(true),
             just_committed: AtomicBool::new(false),
+            no_automatic: AtomicBool::new(false),
             pragmas_before: AtomicU64::new(0),
             automatic: AtomicBool::new(false),
             unsynced_frames: AtomicBool::new(false),
@@ -192,6 +198,8 @@ impl Plain {
             commit_frame: AtomicU64::new(0),
             released_frame: AtomicU64::new(0),
             held: Mutex::default(),
+            frames: Mutex::default(),
+            frame: Mutex::default(),
             checkpoint_prepared: AtomicBool::new(false),
             level: Mutex::new(LockLevel::None),
             put_off: Mutex::default(),
@@ -236,7 +244,7 @@ impl Plain {
             wal.sync(request).inspect_err(|_| self.shared.note_failure())?;
             self.directory_synced.store(true, Relaxed);
             self.shared.generation.flushed(writes);
-            Ok(())
+            Ok(true)
         })?)
     }
 
@@ -257,10 +265,11 @@ impl Plain {
                 // In exclusive locking mode there is no lock to tell a commit's sync from that of a checkpoint after one that failed.
                 self.note_written(log);
             }
-            if log.is_durable(wal)? {
+            let published = lock(&self.main).as_deref().and_then(|main| self.published_frames(main));
+            if log.is_durable(wal, published)? {
                 self.unsynced_frames.store(false, Relaxed);
                 self.checkpoint_wal_unsynced.store(false, Relaxed);
-                return self.shared.flush.failure().map_or(Ok(()), |code| Err(code.into()));
+                return Ok(self.refuse_if_failed()?);
             }
         }
         if !of_commit && lock(&self.shared.left).is_some() && self.shared.flush.failure().is_none() {
@@ -269,7 +278,7 @@ impl Plain {
         if !of_commit && self.shared.log.is_none() && self.shared.generation.is_durable(wal) {
             // Nothing to sync. A failed flush before would have been the end of it.
             self.checkpoint_wal_unsynced.store(false, Relaxed);
-            return self.shared.flush.failure().map_or(Ok(()), |code| Err(code.into()));
+            return Ok(self.refuse_if_failed()?);
         }
         if !of_commit {
             return self.flush(wal, self.shared.flush.register_sync(), request);
@@ -307,21 +316,10 @@ impl Plain {
         Ok(result?)
     }
 
-    /// With `eager`: the commit whose last frame is written is known to be complete.
-    fn note_commit(&self, log: &EagerLog) {
-        let offset = self.commit_frame.swap(0, Relaxed);
-        if offset != 0 {
-            log.note_commit(offset);
-        }
-    }
-
-    /// The same, where SQLite has not said so yet.
-    fn note_written(&self, log: &EagerLog) {
-        let offset = self.commit_frame.swap(0, Relaxed);
-        if offset != 0 {
-            log.note_written(offset);
-            self.released_frame.store(offset, Relaxed);
-        }
+    /// Invariant 2.
+    fn refuse_if_failed(&self) -> Result<(), Code> {
+        let of_log = || self.shared.log.as_ref().and_then(EagerLog::failure);
+        self.shared.flush.failure().or_else(of_log).map_or(Ok(()), Err)
     }
 
     fn request_checkpoint(&self) -> bool {
@@ -333,73 +331,6 @@ impl Plain {
     /// With `eager` SQLite's own threshold does not count.
     fn checkpoint_is_due(&self) -> bool {
         self.shared.log.as_ref().is_none_or(|log| log.checkpoint_is_due(&self.options))
-    }
-
-    /// A write with `eager`.
-    fn write_logged(
-        &self,
-        log: &EagerLog,
-        below: &dyn Below,
-        role: Role,
-        data: &[u8],
-        offset: u64,
-    ) -> Result<(), Error> {
-        match role {
-            Role::Wal if offset == 0 => {
-                self.write_held(log, below)?;
-                let main = lock(&self.main);
-                log.restart(main.as_deref().ok_or(Error::Below(Code::READONLY))?, below)?;
-                self.unsynced_frames.store(false, Relaxed);
-                Ok(below.write(data, offset)?)
-            }
-            Role::Wal => {
-                log.before_frame(below, offset)?;
-                if let Some(ends_commit) = log.ends_commit(data, offset) {
-                    self.commit_frame.store(if ends_commit { offset } else { 0 }, Relaxed);
-                }
-                self.unsynced_frames.store(true, Relaxed);
-                let mut held = lock(&self.held);
-                if !held.is_continued_at(offset) {
-                    drop(held);
-                    self.write_held(log, below)?;
-                    held = lock(&self.held);
-                }
-                held.add(data, offset);
-                // SQLite's last write of a commit is the page of the frame that ends it.
-                let ends = self.commit_frame.load(Relaxed) != 0 && data.len() > image::FRAME_HEADER_BYTES;
-                let is_much = held.len() >= HELD_BYTES_MAX;
-                drop(held);
-                if ends || is_much {
-                    self.write_held(log, below)?;
-                }
-                Ok(())
-            }
-            Role::Db => {
-                let image = lock(&self.wal);
-                let Some(image) = image.as_deref() else { return Ok(below.write(data, offset)?) };
-                if !self.checkpoint_prepared.swap(true, Relaxed) {
-                    log.before_checkpoint(below, image)
-                        .inspect_err(|_| self.checkpoint_prepared.store(false, Relaxed))?;
-                }
-                match log.guarded(data, offset) {
-                    Some(page) => Ok(below.write(&page, offset)?),
-                    None => Ok(below.write(data, offset)?),
-                }
-            }
-            Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.write(data, offset)?),
-        }
-    }
-
-    /// Writes the frames that are held back.
-    fn write_held(&self, log: &EagerLog, image: &dyn Below) -> Result<(), Error> {
-        let mut held = lock(&self.held);
-        let Some((bytes, offset)) = held.take() else { return Ok(()) };
-        let end_bytes = offset + bytes.len() as u64;
-        let extended = log.extend_image(image, end_bytes, self.options.prealloc_bytes);
-        // A commit that is not in the image is none.
-        extended.and_then(|()| image.write(bytes, offset)).inspect_err(|_| self.commit_frame.store(0, Relaxed))?;
-        log.wrote_frames(bytes, offset);
-        Ok(())
     }
 
     fn advance(&self, from: Closing, to: Closing) {
@@ -467,8 +398,9 @@ impl Strategy for Plain {
             let frame = if self.directory_synced.load(Relaxed) { *EMPTY_WAL } else { [0; EMPTY_WAL.len()] };
             let _ = wal.write(&frame, FIRST_FRAME);
         }
-        // The checkpoint of the last close was refused, so the WAL stays.
-        if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Exclusive)
+        // The checkpoint of the last close was refused, so the WAL stays. SQLite says that the pages are copied also where it could not.
+        let was_refused = matches!(closing, Closing::Exclusive | Closing::Copied);
+        if let Some(wal) = wal.as_deref().filter(|_| was_refused)
             && let Ok(end_bytes) = wal.size_bytes()
         {
             // If it fails, it stays noted.
@@ -480,7 +412,7 @@ impl Strategy for Plain {
     fn deleting_wal(&self) -> Result<(), Error> {
         let Some(log) = &self.shared.log else { return Ok(()) };
         let main = lock(&self.main);
-        main.as_deref().map_or(Ok(()), |main| log.retire(main))
+        main.as_deref().map_or(Ok(()), |main| self.retire_log(log, main))
     }
 
     fn wal_path(&self) -> Option<String> {
@@ -536,14 +468,17 @@ impl Strategy for Plain {
     }
 
     fn commit_phase_two(&self) -> Result<(), Error> {
-        self.just_committed.store(true, Relaxed);
+        let none_came = self.just_committed.swap(true, Relaxed);
+        if none_came && self.shared.log.as_ref().is_some_and(|log| log.frames() >= AUTOMATIC_FRAMES) {
+            self.no_automatic.store(true, Relaxed);
+        }
         self.pragmas_before.store(pragmas(), Relaxed);
         let put_off = lock(&self.put_off).take();
         let wal = lock(&self.wal);
         let Some(wal) = wal.as_deref() else { return Ok(()) };
         if let Some(log) = &self.shared.log {
             self.note_commit(log);
-            log.note_commit(self.released_frame.swap(0, Relaxed));
+            log.note_commit(self.released_frame.swap(0, Relaxed), &mut lock(&self.frames));
         }
         if let Some(log) = &self.shared.log
             && !self.is_checkpointer
@@ -565,19 +500,17 @@ impl Strategy for Plain {
         if role == Role::Wal {
             self.write_held(log, below)?;
         }
-        below.read(buffer, offset)?;
-        if role == Role::Db {
+        let result = below.read(buffer, offset);
+        if role == Role::Db && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
             log.hide_guard(buffer, offset);
         }
-        Ok(())
+        Ok(result?)
     }
 
     fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
         // Invariant 2; and no page may go into the database that the WAL is not sure to have.
-        if matches!(role, Role::Wal | Role::Db)
-            && let Some(code) = self.shared.flush.failure()
-        {
-            return Err(code.into());
+        if matches!(role, Role::Wal | Role::Db) {
+            self.refuse_if_failed()?;
         }
         if let Some(log) = &self.shared.log {
             return self.write_logged(log, below, role, data, offset);
@@ -617,12 +550,16 @@ impl Strategy for Plain {
     }
 
     fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
+        if role == Role::Wal {
+            // The database file may lack what the WAL has.
+            self.refuse_if_failed()?;
+        }
         match role {
             Role::Wal if self.shared.log.is_some() => {
                 if let Some(log) = &self.shared.log {
                     self.write_held(log, below)?;
                     if let (0, Some(main)) = (size_bytes, lock(&self.main).as_deref()) {
-                        log.restart(main, below)?;
+                        self.restart_image(log, main, below)?;
                     }
                     log.image_cut(size_bytes);
                 }
@@ -707,8 +644,9 @@ impl Strategy for Plain {
             (true, false) if lock.covers(ShmLock::WRITE) => {
                 if let Some(log) = &self.shared.log {
                     // What is held back now was rolled back: a commit has been written.
-                    self::lock(&self.held).take();
+                    self::lock(&self.held).end_transaction();
                     self.note_written(log);
+                    self::lock(&self.frames).clear();
                 }
                 let result = below.shm_lock(lock);
                 self.released_write_lock();
@@ -719,7 +657,9 @@ impl Strategy for Plain {
                     return Err(Error::Below(Code::BUSY));
                 }
                 // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
-                let is_for_later = |log: &EagerLog| log.frames() >= 1000 && !log.checkpoint_is_due(&self.options);
+                let is_for_later =
+                    |log: &EagerLog| log.frames() >= AUTOMATIC_FRAMES && !log.checkpoint_is_due(&self.options);
+                let just_committed = just_committed && !self.no_automatic.swap(false, Relaxed);
                 if just_committed && self.shared.log.as_ref().is_some_and(is_for_later) {
                     return Err(Error::Below(Code::BUSY));
                 }
@@ -763,7 +703,13 @@ impl Strategy for Plain {
         below.sector_size()
     }
 
-    fn device_characteristics(&self, below: &dyn Below, _: Role) -> DeviceCharacteristics {
-        below.device_characteristics()
+    fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics {
+        let characteristics = below.device_characteristics();
+        if role == Role::Db && self.shared.log.is_some() && lock(&self.wal).is_some() {
+            // By this bit of the database file SQLite decides whether it has to fill the sectors of its WAL. Of the image nothing has to
+            // survive a loss of power; and to the database file SQLite writes the same with and without the bit while it has a WAL.
+            return characteristics.with_powersafe_overwrite();
+        }
+        characteristics
     }
 }

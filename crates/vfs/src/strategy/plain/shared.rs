@@ -50,6 +50,7 @@ pub(super) struct Counts {
 
 impl Shared {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>, log: Option<EagerLog>) -> Shared {
+        let wal = log.as_ref().map_or_else(|| format!("{path}-wal"), EagerLog::image_path);
         Shared {
             turns: Turns::default(),
             flush: GroupFlush::default(),
@@ -61,7 +62,7 @@ impl Shared {
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
             outsiders: AtomicU64::new(0),
-            door: Door::new(path),
+            door: Door::new(&wal),
             counts: Counts::default(),
         }
     }

@@ -1,0 +1,35 @@
+//! Broken variants of this log, one promise less each: the crash simulator must catch every one of them (`crates/crashlab/tests/mutants.rs`).
+//!
+//! Without the feature `mutants` there is none, and [`is`] is a constant.
+
+/// What is broken, for the whole process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutant {
+    /// V8 is not asked for: a torn record counts as a whole one.
+    UncheckedPayload,
+    /// A new epoch has the number of the one before, and with it the lane.
+    EpochReused,
+    /// The records of every epoch are counted from 1.
+    LsnReused,
+}
+
+/// 0: none; else one more than the mutant's number.
+#[cfg(feature = "mutants")]
+static CHOSEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+
+/// Breaks the log, or mends it, from the next call on.
+#[cfg(feature = "mutants")]
+pub fn choose(mutant: Option<Mutant>) {
+    CHOSEN.store(mutant.map_or(0, |mutant| mutant as u8 + 1), std::sync::atomic::Ordering::SeqCst);
+}
+
+#[cfg(feature = "mutants")]
+pub(crate) fn is(mutant: Mutant) -> bool {
+    CHOSEN.load(std::sync::atomic::Ordering::SeqCst) == mutant as u8 + 1
+}
+
+#[cfg(not(feature = "mutants"))]
+#[inline(always)]
+pub(crate) const fn is(_: Mutant) -> bool {
+    false
+}

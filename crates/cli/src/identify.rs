@@ -1,0 +1,194 @@
+//! `oneflush identify TRACE…`: the SQLite transactions in traces, as a table of the databases or one line a transaction.
+//!
+//! Transactions are told as they become complete; what is kept is one line of figures a database, so a trace of any length fits.
+//! A signal ends the input, not the program: what was found until then is told whole, and the exit code is 1.
+
+mod input;
+mod output;
+mod record;
+mod table;
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::Args;
+use oneflush_bench::interrupt;
+use oneflush_trace::identify::{Identifier, Summary, Transaction};
+use oneflush_trace::import::{ImportError, Reader};
+use oneflush_trace::model::Names;
+
+use crate::Failure;
+use input::Input;
+use output::Output;
+use table::{Heading, Table};
+
+const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text, blktrace records,
+blkparse text (also MOST's), strace -f -ttt -yy -T text, AndroTrace records.
+
+Examples:
+  oneflush identify trace.txt.gz                           a table: one row a database
+  oneflush identify before.txt after.txt                   two traces, one table each
+  oneflush identify sda.blktrace.0                         with the files of the other processors
+  oneflush identify --database rmq.db phone.po             only this database
+  oneflush identify trace.txt --json | jq .latency_ms      one JSON object a transaction
+  oneflush identify trace.txt --csv -o transactions.csv    the same as CSV
+  cat /sys/kernel/tracing/trace_pipe | oneflush identify -     until Ctrl-C";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// Traces in any of the formats below; - is standard input
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<PathBuf>,
+    /// Print one JSON object a line and transaction, in the order in which they become complete
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+    /// Print the same as CSV, with a head
+    #[arg(long)]
+    csv: bool,
+    /// Only transactions of databases whose path or place holds this text
+    #[arg(long, value_name = "SUBSTRING")]
+    database: Option<String>,
+    /// Write to this file, which is replaced only when all is done
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// How the traces end up in the output.
+enum Form {
+    Table,
+    Lines(fn(&str, &Transaction, &Names) -> String),
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    let traces = input::distinct(&options.traces).map_err(Failure::usage)?;
+    if let Some(output) = &options.output {
+        output::check_is_no_input(output, &traces).map_err(Failure::usage)?;
+    }
+    interrupt::install().map_err(Failure::failed)?;
+    // What cannot be read at all is said before the first line of output.
+    let inputs: Vec<Input> =
+        traces.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let mut output = Output::new(options.output.as_deref()).map_err(Failure::failed)?;
+    match tell(options, inputs, &mut output) {
+        Ok(()) => output.finish().map_err(Failure::failed),
+        // Whoever reads has seen enough (`| head`).
+        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(Stop::Output(error)) => Err(Failure::failed(format!("{}: {error}", output.name()))),
+        Err(Stop::Input(error)) => {
+            output.finish().map_err(Failure::failed)?;
+            Err(Failure::failed(error))
+        }
+    }
+}
+
+/// Why not everything was told.
+enum Stop {
+    Output(io::Error),
+    /// All that could be read was told.
+    Input(String),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Stop {
+        Stop::Output(error)
+    }
+}
+
+fn tell(options: &Options, inputs: Vec<Input>, output: &mut Output) -> Result<(), Stop> {
+    let form = match (options.json, options.csv) {
+        (true, _) => Form::Lines(record::json_line),
+        (_, true) => Form::Lines(record::csv_line),
+        _ => Form::Table,
+    };
+    if options.csv {
+        output.line(&record::csv_head())?;
+    }
+    let mut damaged = None;
+    for (n, mut input) in inputs.into_iter().enumerate() {
+        if n > 0 && matches!(form, Form::Table) {
+            output.line("")?;
+        }
+        let error = trace(options, &form, &mut input, output)?;
+        damaged = damaged.or(error.map(|error| error.to_string()));
+        if interrupt::requested() {
+            let message = format!("{}: stopped by a signal; what was read until then is told", input.name);
+            return Err(Stop::Input(message));
+        }
+    }
+    match damaged {
+        Some(error) => Err(Stop::Input(format!("{error}; what was read until then is told"))),
+        None => Ok(()),
+    }
+}
+
+/// One trace from its begin to its end. An error of reading ends it like its end, and is given back.
+fn trace(options: &Options, form: &Form, input: &mut Input, output: &mut Output) -> Result<Option<ImportError>, Stop> {
+    let mut seen = Seen { options, form, name: input.name.clone(), table: Table::default(), left_out: 0 };
+    let mut identifier = Identifier::new();
+    let mut heading = Heading::default();
+    let error = loop {
+        match input.reader.next() {
+            Ok(Some(event)) => {
+                heading.event(&event);
+                identifier.push(&event, input.reader.names());
+            }
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+        while let Some(transaction) = identifier.next_transaction() {
+            seen.take(&transaction, &input.reader, output)?;
+        }
+    };
+    let (rest, summary) = identifier.finish(input.reader.names());
+    for transaction in &rest {
+        seen.take(transaction, &input.reader, output)?;
+    }
+    input.progress.done();
+    seen.end(&heading, &summary, &input.reader, output)?;
+    Ok(error)
+}
+
+/// What is done with the transactions of one trace.
+struct Seen<'a> {
+    options: &'a Options,
+    form: &'a Form,
+    name: String,
+    table: Table,
+    /// Transactions of databases that were not asked for.
+    left_out: u64,
+}
+
+impl Seen<'_> {
+    fn take(&mut self, transaction: &Transaction, reader: &Reader, output: &mut Output) -> io::Result<()> {
+        if let Some(wanted) = &self.options.database {
+            let mut databases = std::iter::once(&transaction.database).chain(&transaction.others);
+            if !databases.any(|database| database.to_string().contains(wanted)) {
+                self.left_out += 1;
+                return Ok(());
+            }
+        }
+        match self.form {
+            Form::Table => self.table.add(transaction),
+            Form::Lines(line) => output.line(&line(&self.name, transaction, reader.names()))?,
+        }
+        Ok(())
+    }
+
+    fn end(&self, heading: &Heading, summary: &Summary, reader: &Reader, output: &mut Output) -> io::Result<()> {
+        match self.form {
+            Form::Table => {
+                let left_out = self.options.database.as_deref().map(|wanted| (wanted, self.left_out));
+                let text = self.table.render(heading, &self.name, reader, summary, left_out);
+                text.lines().try_for_each(|line| output.line(line))
+            }
+            // Lines are for programs; what a reader of them must know of the trace goes beside.
+            Form::Lines(_) => {
+                for note in table::skipped(reader.skipped(), false) {
+                    eprintln!("{}: {}", self.name, note.trim_start());
+                }
+                Ok(())
+            }
+        }
+    }
+}

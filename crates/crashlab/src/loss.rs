@@ -1,0 +1,61 @@
+//! What a loss of power has made of the files that were there, by what the files are: so a run can show that the states which a
+//! strategy must stand were among those that it stood.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The worst of what became of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// It is not there.
+    Missing,
+    /// It ends earlier.
+    Cut,
+    /// It has its size, and lacks a write.
+    Stale,
+}
+
+impl Loss {
+    pub const ALL: [Loss; 3] = [Loss::Missing, Loss::Cut, Loss::Stale];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Loss::Missing => "missing",
+            Loss::Cut => "cut",
+            Loss::Stale => "stale",
+        }
+    }
+}
+
+/// States in which files had lost something: for each end of a name behind `.db` how often each [`Loss`] was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Losses(BTreeMap<String, [u64; Loss::ALL.len()]>);
+
+impl Losses {
+    pub fn count(&mut self, name: &str, loss: Loss) {
+        let kind = name.split_once(".db").map_or(name, |(_, kind)| kind);
+        // No String for each of millions of states.
+        match self.0.get_mut(kind) {
+            Some(counts) => counts[loss as usize] += 1,
+            None => self.0.entry(kind.to_owned()).or_default()[loss as usize] += 1,
+        }
+    }
+
+    pub fn add(&mut self, other: &Losses) {
+        for (kind, more) in &other.0 {
+            let counts = self.0.entry(kind.clone()).or_default();
+            counts.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+    }
+
+    /// Of the files whose name has this behind `.db`; "" is the database.
+    pub fn of(&self, kind: &str) -> [u64; Loss::ALL.len()] {
+        self.0.get(kind).copied().unwrap_or_default()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, [u64; Loss::ALL.len()])> {
+        self.0.iter().map(|(kind, counts)| (kind.as_str(), *counts))
+    }
+}

@@ -1,0 +1,219 @@
+//! A transaction while its groups come in, and what it shows about journal mode and synchronization.
+
+use super::files::Role;
+use super::group::Group;
+use super::requests::Removal;
+use super::table::Input;
+use super::transaction::{JournalMode, Outcome, Process, Synchronous, Traffic};
+
+/// What ext4 logs for an emptied file that gets data: inode, bitmap of blocks (of two groups, if it moves), group descriptor. A new
+/// file also needs its folder, the bitmap of inodes and the super block: 7 blocks, seldom 6.
+const METADATA_BLOCKS_OF_EMPTIED_FILE: std::ops::RangeInclusive<u64> = 2..=4;
+
+/// How the transaction keeps what it needs to be atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Rollback,
+    Wal,
+    Eager,
+    Waldio,
+    /// No journal was seen.
+    Bare,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub kind: Kind,
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    pub process: Option<Process>,
+    pub traffic: Traffic,
+    pub flushes: u64,
+    pub segments: u32,
+    pub outcome: Outcome,
+    pub joint: Option<u64>,
+    /// The trace begins within it.
+    pub is_partial: bool,
+    /// Header and body of its journal share a page.
+    pub is_one_page: bool,
+    /// Bytes of the last group with a body of the journal; sector of the first header; first and last group's ranges.
+    pub log_bytes: u64,
+    pub header: u64,
+    pub logs: Vec<Group>,
+    pub synced: bool,
+    pub counted: bool,
+    pub db_begin_ns: Option<u64>,
+    pub reset_begin_ns: Option<u64>,
+    /// The header was written again behind the database.
+    pub zeroed: bool,
+    pub emptied: bool,
+    pub folder_synced: bool,
+    /// What became of its journal, where the trace says it.
+    removal: Option<Removal>,
+    /// Blocks of metadata that the file system logged for the first synchronization of the journal.
+    log_metadata_blocks: Option<u64>,
+    /// The trace shows sync calls, so it would also show those that are not there.
+    shows_calls: bool,
+    pub append_end_ns: u64,
+    pub checkpoint: Traffic,
+    pub checkpoint_ns: u64,
+    /// The log was synchronized only once, and a checkpoint followed.
+    pub synced_for_checkpoint: bool,
+    file_syncs: u32,
+}
+
+impl Draft {
+    pub(super) fn begin(group: Group, input: Input) -> Draft {
+        let kind = match group.role {
+            Role::Wal => Kind::Wal,
+            Role::EagerLog => Kind::Eager,
+            Role::WaldioLog => Kind::Waldio,
+            Role::Database => Kind::Bare,
+            _ => Kind::Rollback,
+        };
+        let mut draft = Draft {
+            kind,
+            begin_ns: group.begin_ns,
+            end_ns: group.begin_ns,
+            process: None,
+            traffic: Traffic::default(),
+            flushes: 0,
+            segments: 1,
+            outcome: Outcome::Committed,
+            joint: group.joint,
+            is_partial: input == Input::Segment,
+            is_one_page: input == Input::Page,
+            log_bytes: group.bytes,
+            header: group.first_sector(),
+            logs: Vec::new(),
+            synced: false,
+            counted: false,
+            db_begin_ns: None,
+            reset_begin_ns: None,
+            zeroed: false,
+            emptied: false,
+            folder_synced: false,
+            removal: None,
+            log_metadata_blocks: group.metadata_blocks(),
+            shows_calls: group.file_syncs > 0,
+            append_end_ns: group.begin_ns,
+            checkpoint: Traffic::default(),
+            checkpoint_ns: 0,
+            synced_for_checkpoint: false,
+            file_syncs: 0,
+        };
+        draft.extend(group, input);
+        draft
+    }
+
+    pub(super) fn extend(&mut self, group: Group, input: Input) {
+        self.begin_ns = self.begin_ns.min(group.begin_ns);
+        self.end_ns = self.end_ns.max(group.done_ns);
+        self.process = self.process.or(group.process);
+        self.traffic += group.traffic;
+        self.flushes += group.flushes;
+        self.removal = self.removal.max(group.removal);
+        match group.role {
+            Role::Database => {
+                self.db_begin_ns.get_or_insert(group.begin_ns);
+                self.emptied |= group.emptied;
+                self.folder_synced |= group.folder_synced;
+                if input == Input::Db && (group.emptied || group.folder_synced) {
+                    self.reset_begin_ns = group.synced_ns;
+                }
+                if self.kind == Kind::Bare {
+                    self.synced |= input == Input::Db;
+                }
+            }
+            Role::Wal | Role::EagerLog | Role::WaldioLog => {
+                self.append_end_ns = group.done_ns;
+                self.synced |= group.synced_ns.is_some();
+                self.file_syncs += group.file_syncs;
+            }
+            _ => {
+                self.synced |= group.synced_ns.is_some();
+                if matches!(input, Input::Segment) && !self.logs.is_empty() {
+                    self.segments += 1;
+                }
+                if matches!(input, Input::Log | Input::Segment | Input::Page) {
+                    self.log_bytes = group.bytes;
+                }
+                // The first holds the header, the last what a header written next may rewrite.
+                self.logs.truncate(1);
+                self.logs.push(group);
+            }
+        }
+    }
+
+    /// The group that follows the update of the database and ends the transaction.
+    pub(super) fn reset(&mut self, group: Group, input: Input) {
+        self.reset_begin_ns = Some(group.begin_ns);
+        self.zeroed = true;
+        self.extend(group, input);
+    }
+
+    /// The group is a checkpoint; it lengthens the transaction only where the same thread makes it.
+    pub(super) fn add_checkpoint(&mut self, group: Group) {
+        self.synced_for_checkpoint |= self.checkpoint == Traffic::default() && self.file_syncs <= 1;
+        if group.thread().is_some() && group.thread() == self.process.map(|process| process.thread) {
+            self.end_ns = self.end_ns.max(group.done_ns);
+        }
+        self.traffic += group.traffic;
+        self.checkpoint += group.traffic;
+        self.flushes += group.flushes;
+        self.checkpoint_ns += group.done_ns - group.begin_ns;
+    }
+
+    /// The journal's first segment, which is where each later transaction of a kept journal begins as well.
+    pub(super) fn overwrites_first_log(&self, group: &Group) -> bool {
+        self.logs.first().is_some_and(|first| first.meets(group, self.header))
+    }
+
+    pub(super) fn rewrites(&self, sector: u64) -> bool {
+        self.logs.iter().any(|group| group.holds(sector))
+    }
+
+    /// Journal mode as this transaction alone shows it, and whether it shows it for certain.
+    pub(super) fn journal_mode(&self) -> (JournalMode, bool) {
+        match self.kind {
+            Kind::Wal => (JournalMode::Wal, true),
+            Kind::Eager => (JournalMode::Eager, true),
+            Kind::Waldio => (JournalMode::Waldio, true),
+            Kind::Bare => (JournalMode::Unknown, false),
+            Kind::Rollback if self.removal == Some(Removal::Deleted) => (JournalMode::Delete, true),
+            Kind::Rollback if self.zeroed => (JournalMode::Persist, !self.is_one_page),
+            // Over several databases, PERSIST truncates its journals too, and NORMAL synchronizes them.
+            Kind::Rollback if self.emptied && self.joint.is_some() => match self.synchronous().0 {
+                Synchronous::Normal => (JournalMode::Persist, true),
+                _ => (JournalMode::Truncate, false),
+            },
+            Kind::Rollback if self.joint.is_some() && self.removal.is_some() => (JournalMode::Truncate, false),
+            Kind::Rollback if self.emptied || self.removal.is_some() => (JournalMode::Truncate, true),
+            Kind::Rollback if self.folder_synced && self.joint.is_none() => (JournalMode::Delete, true),
+            // TRUNCATE with FULL would have synchronized the emptied journal.
+            Kind::Rollback if self.counted && self.shows_calls => (JournalMode::Delete, true),
+            Kind::Rollback => (JournalMode::Delete, false),
+        }
+    }
+
+    /// Whether the file system logged too little for a new journal. Only a hint: what it logs is of all programs, and a super-journal
+    /// has paid for some of it. `None`: it does not show.
+    pub(super) fn logged_little(&self) -> Option<bool> {
+        let blocks = self.log_metadata_blocks.filter(|_| self.joint.is_none())?;
+        Some(METADATA_BLOCKS_OF_EMPTIED_FILE.contains(&blocks))
+    }
+
+    pub(super) fn synchronous(&self) -> (Synchronous, bool) {
+        match self.kind {
+            _ if !self.synced => (Synchronous::Unknown, false),
+            Kind::Wal if self.synced_for_checkpoint => (Synchronous::Normal, false),
+            Kind::Bare => (Synchronous::Unknown, false),
+            Kind::Wal | Kind::Eager | Kind::Waldio => (Synchronous::Full, true),
+            Kind::Rollback if self.folder_synced && !self.zeroed && !self.emptied && self.joint.is_none() => {
+                (Synchronous::Extra, true)
+            }
+            Kind::Rollback if self.counted => (Synchronous::Full, true),
+            Kind::Rollback => (Synchronous::Normal, true),
+        }
+    }
+}

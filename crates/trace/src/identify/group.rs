@@ -1,0 +1,148 @@
+//! A group: the writes to one file of a database between two synchronizations, which is what the machine takes as one input.
+//!
+//! What the writes caused (flushes, commits of the file system's journal, metadata) is kept with the group, also when it comes
+//! behind the synchronization: a group is open until the next write of the same database.
+
+use crate::model::SECTOR_BYTES;
+
+use super::files::Role;
+use super::requests::{Removal, Request};
+use super::transaction::{Amount, Class, Process, Traffic};
+
+/// A page of the kernel's cache: no header is longer.
+const PAGE_BYTES_MAX: u64 = 4096;
+/// The header of a journal as SQLite writes it last; the number of its records is a part of it.
+const HEADER_CALL_BYTES_MAX: u64 = 28;
+/// The header of a WAL.
+const WAL_HEADER_BYTES: u64 = 32;
+/// The first writes of a group are remembered, since a header is written first.
+const RANGES_COUNT_MAX: usize = 128;
+
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub role: Role,
+    pub begin_ns: u64,
+    /// End of the last write.
+    pub data_done_ns: u64,
+    /// End of the last thing that belongs to it.
+    pub done_ns: u64,
+    /// End of the first synchronization.
+    pub synced_ns: Option<u64>,
+    /// How many synchronizations of this very file were seen.
+    pub file_syncs: u32,
+    /// The journal was synchronized behind a group of the database, without new data: it was truncated.
+    pub emptied: bool,
+    /// The folder was synchronized behind a group of the database: the journal's deletion was made durable.
+    pub folder_synced: bool,
+    /// What became of the journal behind it.
+    pub removal: Option<Removal>,
+    pub bytes: u64,
+    writes_count: usize,
+    ranges: Vec<(u64, u64)>,
+    pub traffic: Traffic,
+    pub flushes: u64,
+    /// Of the file system's journal: its block, which is what a commit record takes, and the number of commits.
+    commit_bytes: u64,
+    commits_count: u64,
+    pub process: Option<Process>,
+    pub is_call: bool,
+    /// Number of the transaction over several databases that may begin here.
+    pub joint: Option<u64>,
+}
+
+impl Group {
+    pub(super) fn new(role: Role, request: &Request) -> Group {
+        Group {
+            role,
+            begin_ns: request.begin_ns,
+            data_done_ns: request.begin_ns,
+            done_ns: request.begin_ns,
+            synced_ns: None,
+            file_syncs: 0,
+            emptied: false,
+            folder_synced: false,
+            removal: None,
+            bytes: 0,
+            writes_count: 0,
+            ranges: Vec::new(),
+            traffic: Traffic::default(),
+            flushes: 0,
+            commit_bytes: u64::MAX,
+            commits_count: 0,
+            process: None,
+            is_call: request.is_call,
+            joint: None,
+        }
+    }
+
+    pub(super) fn add(&mut self, request: &Request, process: Option<Process>) {
+        // The offset of a call may be unknown, which is the largest number.
+        let length = if request.is_call { request.bytes } else { request.bytes / SECTOR_BYTES };
+        let end = request.sector.saturating_add(length);
+        if self.ranges.len() < RANGES_COUNT_MAX {
+            self.ranges.push((request.sector, end));
+        }
+        self.writes_count += 1;
+        self.bytes += request.bytes;
+        self.data_done_ns = self.data_done_ns.max(request.done_ns);
+        self.done_ns = self.done_ns.max(request.done_ns);
+        self.process = self.process.or(process);
+        self.flushes += request.flushes;
+        let class = if self.role == Role::Database { Class::Db } else { Class::Journal };
+        *self.traffic.class(class) += Amount { bytes: request.bytes, requests: request.requests };
+    }
+
+    pub(super) fn attach(&mut self, class: Class, request: &Request) {
+        if class == Class::FsJournal {
+            self.commit_bytes = self.commit_bytes.min(request.bytes);
+            self.commits_count += u64::from(request.flags.preflush || request.flags.fua);
+        }
+        if request.bytes > 0 {
+            *self.traffic.class(class) += Amount { bytes: request.bytes, requests: request.requests };
+        }
+        self.flushes += request.flushes;
+        self.done_ns = self.done_ns.max(request.done_ns);
+    }
+
+    pub(super) fn synced(&mut self, time_ns: u64) {
+        self.synced_ns.get_or_insert(time_ns);
+        self.done_ns = self.done_ns.max(time_ns);
+    }
+
+    pub(super) fn thread(&self) -> Option<u32> {
+        self.process.map(|process| process.thread)
+    }
+
+    pub(super) fn first_sector(&self) -> u64 {
+        self.ranges.first().map_or(0, |range| range.0)
+    }
+
+    /// Blocks of metadata that the file system logged for it in one commit: without its descriptor and its record.
+    pub(super) fn metadata_blocks(&self) -> Option<u64> {
+        let blocks = self.traffic.fs_journal.bytes.checked_div(self.commit_bytes)?;
+        (self.commits_count == 1).then(|| blocks.saturating_sub(2))
+    }
+
+    /// Both hold a same sector, not counting `except`.
+    pub(super) fn meets(&self, other: &Group, except: u64) -> bool {
+        let without = |&&(begin, end): &&(u64, u64)| end - begin > 8 || begin != except;
+        self.ranges
+            .iter()
+            .filter(without)
+            .any(|a| other.ranges.iter().filter(without).any(|b| a.0.max(except + 8) < a.1 && a.0 < b.1 && b.0 < a.1))
+    }
+
+    pub(super) fn holds(&self, sector: u64) -> bool {
+        self.ranges.iter().any(|&(begin, end)| begin <= sector && sector < end)
+    }
+
+    /// It may be a header and nothing else.
+    pub(super) fn is_one_page(&self) -> bool {
+        self.writes_count == 1 && self.bytes <= if self.is_call { HEADER_CALL_BYTES_MAX } else { PAGE_BYTES_MAX }
+    }
+
+    /// It may be the header of a WAL and nothing else.
+    pub(super) fn is_wal_header(&self) -> bool {
+        self.writes_count == 1 && self.bytes <= if self.is_call { WAL_HEADER_BYTES } else { PAGE_BYTES_MAX }
+    }
+}

@@ -1,0 +1,396 @@
+//! Finds the individual SQLite transactions in a trace, without being told the journal mode: the method of "On the IO
+//! characteristics of the SQLite transactions" (MobileSoft'16, section 3), with what it leaves out.
+//!
+//! ```text
+//! events → requests   one request from the events of its life, in order           requests.rs
+//!        → files      which file is what; without names: by sectors and pattern   files.rs, nameless.rs
+//!        → attach     who caused a flush, a journal commit, metadata              attach.rs, causes.rs
+//!        → groups     writes to one file between two synchronizations             group.rs
+//!        → machine    one table of states and transitions, per database           table.rs, track.rs, draft.rs
+//!        → decision   mode and synchronization from consecutive transactions      decide.rs
+//!        → joints     transactions over several databases                         joint.rs
+//! ```
+//!
+//! Everything is streaming. What is kept grows with the number of databases and threads, not with the length of the trace: per database
+//! one open transaction, the last one until the next begins (what it caused may still come), and the first until the second decides.
+//!
+//! Differences to the paper: databases are told apart by their path alone, since a lock lets only one process write at a time and
+//! the kernel's write-back writes for all; each class's requests and the flushes are counted; an open end or beginning of the trace
+//! is counted (`partial_count`) and not handed out. What block I/O cannot show: how many commits of WAL and NORMAL a checkpoint
+//! synchronizes at once; whether a transaction whose cache had spilled was rolled back or committed; `synchronous=EXTRA` outside
+//! the mode `DELETE`.
+
+mod attach;
+mod causes;
+mod decide;
+mod draft;
+mod files;
+mod group;
+mod joint;
+mod nameless;
+mod requests;
+mod table;
+mod track;
+mod transaction;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+pub use transaction::{
+    Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason, Synchronous, Traffic,
+    Transaction,
+};
+
+use crate::model::{Content, Event, NameId, Names};
+use attach::{Attach, Owner, Window};
+use decide::{History, Judged};
+use draft::Kind;
+use files::{Role, Writer};
+use joint::Joints;
+use nameless::{Found, Nameless, Place, Step};
+use requests::{Item, Removal, Request, Requests};
+use track::{Context, Track};
+
+/// So long a silence of the whole trace is a suspended or idle machine.
+const SILENCE_NS_MIN: u64 = 1_000_000_000;
+const SILENCES_COUNT_MAX: usize = 256;
+
+/// What belongs to no transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Transactions of which the trace holds only the end or the beginning.
+    pub partial_count: u64,
+    /// What they wrote, and what else was written to SQLite's files outside of transactions.
+    pub partial: Traffic,
+    /// Writes to files that are not SQLite's.
+    pub other: Amount,
+    /// Of the file system, caused by no transaction.
+    pub fs_journal: Amount,
+    pub metadata: Amount,
+    pub flushes: u64,
+}
+
+/// Takes events in the order of time and hands out transactions as they become complete (in that order, which is not quite that of
+/// their beginnings).
+#[derive(Default)]
+pub struct Identifier {
+    requests: Requests,
+    attach: Attach,
+    tracks: Vec<Known>,
+    by_path: HashMap<Arc<str>, usize>,
+    by_place: HashMap<Place, usize>,
+    /// What a file name stands for, by its number.
+    files: Vec<Option<File>>,
+    /// What a thread's name stands for, by its number.
+    writers: Vec<Option<Writer>>,
+    nameless: Nameless,
+    joints: Joints,
+    ready: VecDeque<Transaction>,
+    silences: VecDeque<(u64, u64)>,
+    last_event_ns: Option<u64>,
+    names_seen: bool,
+    blocks_seen: bool,
+    summary: Summary,
+}
+
+struct Known {
+    track: Track,
+    history: History,
+}
+
+#[derive(Clone)]
+enum File {
+    Of(usize, Role),
+    SuperJournal(Arc<str>),
+}
+
+impl Identifier {
+    pub fn new() -> Identifier {
+        Identifier::default()
+    }
+
+    pub fn push(&mut self, event: &Event, names: &Names) {
+        if let Some(last_ns) = self.last_event_ns
+            && event.time_ns >= last_ns + SILENCE_NS_MIN
+        {
+            if self.silences.len() == SILENCES_COUNT_MAX {
+                self.silences.pop_front();
+            }
+            self.silences.push_back((last_ns, event.time_ns));
+        }
+        self.last_event_ns = self.last_event_ns.max(Some(event.time_ns));
+        self.requests.push(event);
+        while let Some(item) = self.requests.pop() {
+            self.take(item, names);
+        }
+    }
+
+    /// The next complete transaction.
+    pub fn next_transaction(&mut self) -> Option<Transaction> {
+        self.ready.pop_front()
+    }
+
+    /// The trace has ended: the transactions that are left, and what belongs to none.
+    pub fn finish(mut self, names: &Names) -> (Vec<Transaction>, Summary) {
+        while let Some(item) = self.requests.drain() {
+            self.take(item, names);
+        }
+        let found = self.nameless.finish();
+        self.place_found(found);
+        self.leave_out_nameless();
+        let context = self.context();
+        for index in 0..self.tracks.len() {
+            self.tracks[index].track.finish(context);
+            self.collect(index);
+            let judged = self.tracks[index].history.finish();
+            self.hand_out(index, judged);
+            let track = &self.tracks[index].track;
+            self.summary.partial_count += track.partial_count;
+            self.summary.partial += track.rest.0;
+            self.summary.flushes += track.rest.1;
+        }
+        let (joint, lonely) = self.joints.finish();
+        self.summary.partial += lonely.0;
+        self.summary.flushes += lonely.1;
+        self.ready.extend(joint);
+        (self.ready.into(), self.summary)
+    }
+
+    fn take(&mut self, item: Item, names: &Names) {
+        match item {
+            Item::Write(request) => self.write(request, names),
+            Item::SyncEnter { time_ns, actor, file } => self.sync_enter(time_ns, actor, file, names),
+            Item::SyncExit { time_ns, actor, file } => self.sync_exit(time_ns, actor, file, names),
+            Item::Removed { time_ns, file, removal } => self.removed(file, removal, time_ns, names),
+        }
+    }
+
+    fn removed(&mut self, file: Option<NameId>, removal: Removal, time_ns: u64, names: &Names) {
+        if let Some(File::Of(index, Role::Journal)) = file.and_then(|file| self.file(file, names)) {
+            self.tracks[index].track.journal_removed(removal, time_ns);
+        }
+    }
+
+    fn write(&mut self, request: Request, names: &Names) {
+        if request.is_call && self.blocks_seen {
+            return;
+        }
+        self.blocks_seen |= !request.is_call;
+        let writer = self.writer(request.actor.name, names);
+        let thread = (writer == Writer::Program).then_some(request.actor.thread);
+        if request.bytes == 0 && !request.is_call {
+            return self.flush(request, thread);
+        }
+        let file = request.file.and_then(|file| self.file(file, names));
+        let by_journal_thread = writer == Writer::FileSystemJournal && request.file.is_none();
+        match request.content {
+            Some(Content::Journal) => self.caused(Class::FsJournal, request, None),
+            Some(Content::Metadata) => self.caused(Class::Metadata, request, thread),
+            _ if by_journal_thread => self.caused(Class::FsJournal, request, None),
+            _ if request.flags.meta && file.is_none() => self.caused(Class::Metadata, request, thread),
+            _ => self.data(request, file, thread, names),
+        }
+    }
+
+    /// A write of data: to one of SQLite's files, or to another.
+    fn data(&mut self, request: Request, file: Option<File>, thread: Option<u32>, names: &Names) {
+        let window = thread.and_then(|thread| self.attach.window(thread)).copied();
+        let of_window = match window {
+            Some(Window { file: Some(file), .. }) if request.file.is_none() => self.file(file, names),
+            _ => None,
+        };
+        match (file.or(of_window), thread) {
+            (Some(File::Of(index, role)), _) => {
+                let owner = Owner::Track(index);
+                let enter_ns = self.own_window(thread, owner, role);
+                self.track_write(index, role, &request, thread, enter_ns);
+            }
+            (Some(File::SuperJournal(main)), _) => {
+                let number = self.joints.write(&main, &request);
+                self.own_window(thread, Owner::Joint(number), Role::SuperJournal);
+            }
+            (None, Some(thread)) if !self.names_seen => {
+                self.own_window(Some(thread), Owner::Thread(thread), Role::Database);
+                let found = self.nameless.write(thread, request, !self.attach.shows_syncs());
+                self.place_found(found);
+                self.leave_out_nameless();
+            }
+            (None, _) => {
+                self.summary.other += Amount { bytes: request.bytes, requests: request.requests };
+                if request.flags.sync && thread.is_some() {
+                    self.attach.other_wrote(request.done_ns);
+                }
+            }
+        }
+    }
+
+    fn track_write(&mut self, index: usize, role: Role, request: &Request, thread: Option<u32>, enter_ns: Option<u64>) {
+        match role {
+            Role::Temp => self.summary.other += Amount { bytes: request.bytes, requests: request.requests },
+            Role::Image | Role::Shm => self.tracks[index].track.attach_untimed(request),
+            _ => {
+                let mut context = Context { sync_enter_ns: enter_ns, ..self.context() };
+                if let Some(number) = thread.and_then(|thread| self.joints.open(thread, request.begin_ns)) {
+                    self.joints.alive(number, request.done_ns);
+                    context.joint = Some(number).filter(|&number| !self.tracks[index].track.began(number));
+                }
+                let actor = request.actor;
+                let process = thread.map(|thread| Process { process: actor.process, thread, name: actor.name });
+                self.tracks[index].track.write(role, request, process, context);
+                self.collect(index);
+            }
+        }
+    }
+
+    fn context(&self) -> Context {
+        Context { shows_syncs: self.attach.shows_syncs(), shows_calls: self.attach.shows_calls, ..Context::default() }
+    }
+
+    fn writer(&mut self, name: Option<NameId>, names: &Names) -> Writer {
+        let Some(name) = name else { return Writer::Program };
+        let number = name.0 as usize;
+        if let Some(&Some(known)) = self.writers.get(number) {
+            return known;
+        }
+        if self.writers.len() <= number {
+            self.writers.resize(number + 1, None);
+        }
+        *self.writers[number].insert(files::writer(names.text(name)))
+    }
+
+    /// What the file is to which database.
+    fn file(&mut self, file: NameId, names: &Names) -> Option<File> {
+        let number = file.0 as usize;
+        if let Some(Some(known)) = self.files.get(number) {
+            return Some(known.clone());
+        }
+        let path = names.text(file);
+        // What has no folder is the number of an inode that nobody knows the name of.
+        self.names_seen |= path.contains('/');
+        let known = match files::classify(path) {
+            Some((main, Role::SuperJournal)) => File::SuperJournal(main.into()),
+            Some((database, role)) => File::Of(self.track_of(database), role),
+            None => File::Of(*self.by_path.get(path)?, Role::Database),
+        };
+        if self.files.len() <= number {
+            self.files.resize(number + 1, None);
+        }
+        self.files[number] = Some(known.clone());
+        Some(known)
+    }
+
+    fn track_of(&mut self, path: &str) -> usize {
+        if let Some(&index) = self.by_path.get(path) {
+            return index;
+        }
+        let path: Arc<str> = path.into();
+        self.by_path.insert(path.clone(), self.tracks.len());
+        self.tracks.push(Known { track: Track::new(Database::Named(path)), history: History::new(true) });
+        self.tracks.len() - 1
+    }
+
+    /// Groups of which `nameless` has found out that they are of no database.
+    fn leave_out_nameless(&mut self) {
+        for step in self.nameless.take_left() {
+            let (class, request) = match step {
+                Step::Write(request) => (None, request),
+                Step::Attach(class, request) => (Some(class), request),
+                Step::Flushed(_) => continue,
+            };
+            self.summary.flushes += request.flushes;
+            let amount = Amount { bytes: request.bytes, requests: request.requests };
+            match class {
+                _ if request.bytes == 0 => {}
+                Some(Class::FsJournal) => self.summary.fs_journal += amount,
+                Some(Class::Metadata) => self.summary.metadata += amount,
+                _ => self.summary.other += amount,
+            }
+        }
+    }
+
+    /// Groups of which `nameless` has found out whose they are.
+    fn place_found(&mut self, found: Vec<Found>) {
+        for Found { place, role, steps } in found {
+            let count = self.tracks.len();
+            let index = *self.by_place.entry(place).or_insert(count);
+            if index == count {
+                let Place { device, landmark, sector } = place;
+                let database = Database::Sectors { device, landmark, sector };
+                self.tracks.push(Known { track: Track::new(database), history: History::new(false) });
+            }
+            for step in steps {
+                match step {
+                    Step::Write(request) => self.track_write(index, role, &request, Some(request.actor.thread), None),
+                    Step::Attach(class, request) => self.tracks[index].track.attach(class, &request),
+                    Step::Flushed(time_ns) => self.tracks[index].track.flushed(None, time_ns),
+                }
+            }
+        }
+    }
+
+    /// Takes the complete transactions of a database to their decision.
+    fn collect(&mut self, index: usize) {
+        let Known { track, history } = &mut self.tracks[index];
+        if track.finished.is_empty() {
+            return;
+        }
+        let drafts = std::mem::take(&mut track.finished);
+        let judged: Vec<Judged> = drafts.into_iter().flat_map(|draft| history.push(draft)).collect();
+        track.mode = history.mode();
+        self.hand_out(index, judged);
+    }
+
+    fn hand_out(&mut self, index: usize, judged: Vec<Judged>) {
+        for judged in judged {
+            let joint = judged.draft.joint;
+            let transaction = self.transaction(&self.tracks[index].track.database, judged);
+            match joint {
+                Some(number) => self.joints.add(number, transaction),
+                None => self.ready.push_back(transaction),
+            }
+        }
+        if !self.joints.is_empty() {
+            let tracks = &self.tracks;
+            let is_open =
+                |number| tracks.iter().any(|known| known.track.holds_joint(number) || known.history.awaits(number));
+            let complete = self.joints.take_complete(is_open);
+            self.ready.extend(complete);
+        }
+    }
+
+    fn transaction(&self, database: &Database, judged: Judged) -> Transaction {
+        let Judged { draft, journal_mode, synchronous, confidence } = judged;
+        let latency_ns = draft.end_ns - draft.begin_ns;
+        let phases = match draft.kind {
+            Kind::Rollback | Kind::Bare => {
+                let since =
+                    |time_ns: Option<u64>| time_ns.map_or(latency_ns, |time_ns| time_ns.saturating_sub(draft.begin_ns));
+                let reset_at = since(draft.reset_begin_ns).min(latency_ns);
+                let db_at = since(draft.db_begin_ns).min(reset_at);
+                Phases::Rollback { log_ns: db_at, db_ns: reset_at - db_at, reset_ns: latency_ns - reset_at }
+            }
+            Kind::Wal | Kind::Eager | Kind::Waldio => Phases::Append {
+                append_ns: draft.append_end_ns.saturating_sub(draft.begin_ns),
+                checkpoint_ns: draft.checkpoint_ns,
+                checkpoint: draft.checkpoint,
+            },
+        };
+        let within = |&(from, to): &(u64, u64)| to.min(draft.end_ns).saturating_sub(from.max(draft.begin_ns));
+        Transaction {
+            begin_ns: draft.begin_ns,
+            end_ns: draft.end_ns,
+            process: draft.process.unwrap_or_default(),
+            database: database.clone(),
+            others: Vec::new(),
+            journal_mode,
+            synchronous,
+            outcome: draft.outcome,
+            traffic: draft.traffic,
+            flushes: draft.flushes,
+            segments: draft.segments,
+            phases,
+            silent_ns: self.silences.iter().map(within).sum(),
+            confidence,
+        }
+    }
+}

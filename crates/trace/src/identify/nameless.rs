@@ -1,0 +1,287 @@
+//! Traces without file names: which sectors are a rollback journal, which its database.
+//!
+//! Worked out per thread, from the groups of writes between its flushes. The header of a journal is the one page that is written
+//! together with others (header and body), and also alone (number of records, or reset), with a group in between that does not hold it
+//! (the database). Any of these rows of groups, where `s` is the first page of `A`, shows it:
+//!
+//! | mode | groups |
+//! |---|---|
+//! | PERSIST, FULL | A = {s, …} · {s} · C without s · {s} |
+//! | DELETE or TRUNCATE, FULL, the journal stays in its place | A = {s, …} · {s} · C without s · {s, …} |
+//! | the same, the journal moves: known by the database's first page p | A = {s, …} · {s} · C = {p, …} · B = {t, …} · {t} · D = {p, …} |
+//! | PERSIST, NORMAL | A = {s, …} · C without s · {s} · {s, …} |
+//!
+//! From then on, groups that hold `s` or lie in the journal's known pages are the journal's, and what the thread writes between a log
+//! and the reset is the database's; of a journal that moves, each row that ends with `p`. The groups that were seen before are not
+//! lost: they are handed out with the row. Not found: DELETE and TRUNCATE with NORMAL, a cache that spills in every transaction, WAL.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use crate::model::{DeviceId, SECTOR_BYTES};
+
+use super::files::Role;
+use super::requests::Request;
+use super::transaction::{Class, Landmark};
+
+/// The longest row, and room for one group of something else.
+const RECENT_COUNT_MAX: usize = 7;
+/// A longer group is no commit that could teach anything; what it held is dropped.
+const STEPS_COUNT_MAX: usize = 65_536;
+/// Pages of a journal that are remembered.
+const BODY_COUNT_MAX: usize = 65_536;
+const THREADS_COUNT_MAX: usize = 4096;
+const PAGE_BYTES_MAX: u64 = 4096;
+
+/// What a thread did, in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Write(Request),
+    Attach(Class, Request),
+    Flushed(u64),
+}
+
+/// What of it lies where; stands for the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub device: DeviceId,
+    pub landmark: Landmark,
+    pub sector: u64,
+}
+
+/// A group of which it is known whose it is.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub place: Place,
+    pub role: Role,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    steps: Vec<Step>,
+    /// First and one past the last sector of each write.
+    ranges: Vec<(u64, u64)>,
+    bytes: u64,
+    done_ns: u64,
+    device: DeviceId,
+    is_closed: bool,
+}
+
+impl Run {
+    fn holds(&self, sector: u64) -> bool {
+        self.ranges.iter().any(|&(begin, end)| begin <= sector && sector < end)
+    }
+
+    fn is_alone(&self, sector: u64) -> bool {
+        self.ranges.len() == 1 && self.ranges[0].0 == sector && self.bytes <= PAGE_BYTES_MAX
+    }
+
+    fn has_body(&self) -> bool {
+        self.bytes > PAGE_BYTES_MAX || self.ranges.len() > 1
+    }
+
+    fn meets(&self, other: &Run) -> bool {
+        self.ranges.iter().any(|a| other.ranges.iter().any(|b| a.0 < b.1 && b.0 < a.1))
+    }
+}
+
+#[derive(Debug)]
+struct Known {
+    place: Place,
+    body: BTreeSet<u64>,
+    /// A log was written and the database was not yet.
+    is_logged: bool,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    open: Run,
+    recent: VecDeque<Run>,
+    known: Vec<Known>,
+    /// Of which journal the last group was.
+    last: Option<usize>,
+    left: Vec<Step>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Nameless {
+    threads: HashMap<u32, Thread>,
+    left: Vec<Step>,
+}
+
+impl Nameless {
+    /// A write of `thread`; `waits_show`: only its waiting shows where a group ends.
+    pub(super) fn write(&mut self, thread: u32, request: Request, waits_show: bool) -> Vec<Found> {
+        if self.threads.len() >= THREADS_COUNT_MAX {
+            let (kept, left) =
+                std::mem::take(&mut self.threads).into_iter().partition(|(_, thread)| !thread.known.is_empty());
+            self.threads = kept;
+            let left: HashMap<u32, Thread> = left;
+            self.left.extend(left.into_values().flat_map(Thread::into_steps));
+        }
+        let thread = self.threads.entry(thread).or_default();
+        let mut found = Vec::new();
+        let waited = waits_show && !thread.open.ranges.is_empty() && thread.open.done_ns <= request.begin_ns;
+        if thread.open.is_closed || waited {
+            found = thread.close();
+        }
+        if thread.open.steps.len() >= STEPS_COUNT_MAX {
+            self.left.append(&mut std::mem::take(&mut thread.open).steps);
+        }
+        let run = &mut thread.open;
+        run.device = request.device;
+        run.bytes += request.bytes;
+        run.done_ns = run.done_ns.max(request.done_ns);
+        run.ranges.push((request.sector, request.sector.saturating_add(request.bytes / SECTOR_BYTES)));
+        run.steps.push(Step::Write(request));
+        self.left.append(&mut thread.left);
+        found
+    }
+
+    /// What has turned out to belong to no database.
+    pub(super) fn take_left(&mut self) -> Vec<Step> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Something else of a thread that has written.
+    pub(super) fn step(&mut self, thread: u32, step: Step) {
+        match self.threads.get_mut(&thread).map(|thread| &mut thread.open).filter(|run| !run.ranges.is_empty()) {
+            Some(run) => {
+                run.is_closed |= matches!(step, Step::Flushed(_));
+                run.steps.push(step);
+            }
+            None => self.left.push(step),
+        }
+    }
+
+    /// Threads that have written, and when all that was done.
+    pub(super) fn last_writers(&self) -> impl Iterator<Item = (u32, u64)> {
+        let writers = self.threads.iter().filter(|(_, thread)| !thread.open.ranges.is_empty());
+        writers.map(|(&number, thread)| (number, thread.open.done_ns))
+    }
+
+    pub(super) fn finish(&mut self) -> Vec<Found> {
+        let mut threads: Vec<_> = std::mem::take(&mut self.threads).into_iter().collect();
+        threads.sort_unstable_by_key(|(number, _)| *number);
+        let mut found = Vec::new();
+        for (_, mut thread) in threads {
+            found.append(&mut thread.close());
+            self.left.extend(thread.into_steps());
+        }
+        found
+    }
+}
+
+impl Thread {
+    fn into_steps(self) -> impl Iterator<Item = Step> {
+        self.left.into_iter().chain(self.recent.into_iter().chain([self.open]).flat_map(|run| run.steps))
+    }
+
+    /// The open group is complete: whose is it?
+    fn close(&mut self) -> Vec<Found> {
+        let run = std::mem::take(&mut self.open);
+        if run.ranges.is_empty() {
+            return Vec::new();
+        }
+        if let Some((index, role)) = self.classify(&run) {
+            let known = &mut self.known[index];
+            known.learn(&run, role);
+            self.last = Some(index);
+            return vec![Found { place: known.place, role, steps: run.steps }];
+        }
+        if self.recent.len() == RECENT_COUNT_MAX {
+            self.left.extend(self.recent.pop_front().into_iter().flat_map(|run| run.steps));
+        }
+        self.recent.push_back(run);
+        self.recognise()
+    }
+
+    fn classify(&self, run: &Run) -> Option<(usize, Role)> {
+        let of_device = |known: &&Known| known.place.device == run.device;
+        let index = |wanted: &Known| self.known.iter().position(|known| known.place == wanted.place);
+        let of_device = |known: &&Known| of_device(known) && known.place.landmark == Landmark::JournalHeader;
+        if let Some(known) = self.known.iter().filter(of_device).find(|known| run.holds(known.place.sector)) {
+            return index(known).map(|index| (index, Role::Journal));
+        }
+        let in_body = |known: &&Known| run.ranges.iter().all(|range| known.body.contains(&range.0));
+        if let Some(known) = self.known.iter().filter(of_device).find(in_body) {
+            return index(known).map(|index| (index, Role::Journal));
+        }
+        let last = self.last.filter(|&last| self.known[last].is_logged)?;
+        Some((last, Role::Database))
+    }
+
+    /// Do the last groups show a journal?
+    fn recognise(&mut self) -> Vec<Found> {
+        let rows = |count: usize| self.recent.len().checked_sub(count);
+        if let Some(begin) = rows(4)
+            && let Some(header) = fixed(&self.recent.range(begin..).collect::<Vec<_>>())
+        {
+            return self.learn(begin, Landmark::JournalHeader, header);
+        }
+        let Some(page) = rows(3).and_then(|begin| moving(&self.recent.range(begin..).collect::<Vec<_>>())) else {
+            return Vec::new();
+        };
+        let device = self.recent[self.recent.len() - 1].device;
+        let place = Place { device, landmark: Landmark::FirstPage, sector: page };
+        let before = rows(6).filter(|&begin| {
+            self.recent[begin].device == device
+                && moving(&self.recent.range(begin..begin + 3).collect::<Vec<_>>()) == Some(page)
+        });
+        match (self.known.iter().any(|known| known.place == place), before) {
+            (true, _) => self.learn(self.recent.len() - 3, Landmark::FirstPage, page),
+            (false, Some(begin)) => self.learn(begin, Landmark::FirstPage, page),
+            (false, None) => Vec::new(),
+        }
+    }
+
+    /// Hands out the last groups, from `begin` on, as a database's.
+    fn learn(&mut self, begin: usize, landmark: Landmark, sector: u64) -> Vec<Found> {
+        let place = Place { device: self.recent[begin].device, landmark, sector };
+        let index = self.known.iter().position(|known| known.place == place).unwrap_or_else(|| {
+            self.known.push(Known { place, body: BTreeSet::new(), is_logged: false });
+            self.known.len() - 1
+        });
+        let mut found = Vec::new();
+        for run in self.recent.drain(begin..) {
+            let is_journal = run.holds(sector) == (landmark == Landmark::JournalHeader);
+            let role = if is_journal { Role::Journal } else { Role::Database };
+            match landmark {
+                Landmark::JournalHeader => self.known[index].learn(&run, role),
+                Landmark::FirstPage => {}
+            }
+            found.push(Found { place, role, steps: run.steps });
+        }
+        self.left.extend(self.recent.drain(..).flat_map(|run| run.steps));
+        self.last = (landmark == Landmark::JournalHeader).then_some(index);
+        found
+    }
+}
+
+/// The header of a journal that stays in its place, if the four groups show one.
+fn fixed(row: &[&Run]) -> Option<u64> {
+    let header = row[0].ranges[0].0;
+    let is_database = |run: &Run| !run.holds(header) && !run.meets(row[0]);
+    let is_log = |run: &Run| run.holds(header) && run.has_body();
+    let full = row[1].is_alone(header) && is_database(row[2]) && row[3].holds(header);
+    let normal = is_database(row[1]) && row[2].is_alone(header) && is_log(row[3]);
+    let same_device = row.iter().all(|run| run.device == row[0].device);
+    (same_device && is_log(row[0]) && (full || normal)).then_some(header)
+}
+
+/// The first page of the database, if the three groups are log, count and update.
+fn moving(row: &[&Run]) -> Option<u64> {
+    let header = row[0].ranges[0].0;
+    let same_device = row.iter().all(|run| run.device == row[0].device);
+    let is_it = same_device && row[0].has_body() && row[1].is_alone(header) && !row[2].meets(row[0]);
+    is_it.then(|| row[2].ranges[0].0)
+}
+
+impl Known {
+    fn learn(&mut self, run: &Run, role: Role) {
+        self.is_logged = role == Role::Journal && (run.has_body() || self.is_logged);
+        if role == Role::Journal && self.body.len() < BODY_COUNT_MAX {
+            self.body.extend(run.ranges.iter().flat_map(|&(begin, end)| (begin..end).step_by(8)));
+        }
+    }
+}

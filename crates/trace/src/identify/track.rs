@@ -1,0 +1,355 @@
+//! One database: puts its writes into groups, gives each group its name, and runs the machine.
+//!
+//! A group ends at a synchronization, but stays open for what it caused until the next write. How a synchronization is known, best
+//! first: the sync call's end; a flush of the device; and, in traces that have shown neither, that the writer waited for its writes
+//! before it went on, as only a sync makes it do.
+
+mod naming;
+#[cfg(test)]
+mod walks;
+
+use super::draft::{Draft, Kind};
+use super::files::Role;
+use super::group::Group;
+use super::requests::{Removal, Request};
+use super::table::{Action, Input, State, transition};
+use super::transaction::{Amount, Class, Database, JournalMode, Outcome, Process, Traffic};
+
+/// What else a new write is told by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Context {
+    /// The trace shows sync calls or flushes.
+    pub shows_syncs: bool,
+    pub shows_calls: bool,
+    /// A transaction over several databases that this thread has begun.
+    pub joint: Option<u64>,
+    /// When the sync call began that sends this write.
+    pub sync_enter_ns: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Track {
+    pub database: Database,
+    state: State,
+    draft: Option<Draft>,
+    current: Option<Group>,
+    /// Writes to the database beside the log of WAL or ours.
+    checkpoint: Option<Group>,
+    held: Vec<Group>,
+    /// Complete transactions that nobody has taken yet.
+    pub finished: Vec<Draft>,
+    /// Transactions of which the trace holds only a part.
+    pub partial_count: u64,
+    /// What they wrote, and what belongs to none; with its flushes.
+    pub rest: (Traffic, u64),
+    /// The decided mode; options are static, so it tells a reset from a log.
+    pub mode: Option<JournalMode>,
+    header: Option<u64>,
+    /// Header and body of its last journal shared a page.
+    shares_page: bool,
+    /// The least that was ever written to the journal: a block of the file system.
+    unit_bytes: u64,
+    /// A WAL's next group may be its header alone.
+    wal_restarts: bool,
+    has_journal: bool,
+    /// No transaction has ended yet.
+    is_first: bool,
+    last_joint: Option<u64>,
+}
+
+impl Track {
+    pub(super) fn new(database: Database) -> Track {
+        Track {
+            database,
+            state: State::Idle,
+            draft: None,
+            current: None,
+            checkpoint: None,
+            held: Vec::new(),
+            finished: Vec::new(),
+            partial_count: 0,
+            rest: (Traffic::default(), 0),
+            mode: None,
+            header: None,
+            shares_page: false,
+            unit_bytes: u64::MAX,
+            wal_restarts: true,
+            has_journal: false,
+            is_first: true,
+            last_joint: None,
+        }
+    }
+
+    pub(super) fn write(&mut self, role: Role, request: &Request, process: Option<Process>, context: Context) {
+        self.has_journal |= role != Role::Database;
+        if role == Role::Database && self.logs_forward() {
+            let group = self.checkpoint.get_or_insert_with(|| Group::new(role, request));
+            return group.add(request, process);
+        }
+        if self.current.as_ref().is_some_and(|group| ends_before(group, role, request, context)) {
+            self.settle(Some(request.begin_ns), context);
+        }
+        if role == Role::Journal {
+            self.unit_bytes = self.unit_bytes.min(request.bytes);
+        }
+        let group = self.current.get_or_insert_with(|| {
+            let mut group = Group::new(role, request);
+            if let Some(enter_ns) = context.sync_enter_ns {
+                group.begin_ns = group.begin_ns.min(enter_ns);
+            }
+            group
+        });
+        group.joint = group.joint.or(context.joint);
+        group.add(request, process);
+    }
+
+    /// A file of this database was synchronized by a sync call.
+    pub(super) fn file_synced(&mut self, role: Role, time_ns: u64) {
+        if role == Role::Database
+            && let Some(group) = &mut self.checkpoint
+        {
+            return group.synced(time_ns);
+        }
+        let Some(group) = &mut self.current else { return };
+        if group.role == role {
+            group.file_syncs += 1;
+            group.synced(time_ns);
+        } else if role == Role::Journal && group.role == Role::Database && group.synced_ns.is_some() {
+            group.emptied = true;
+            group.done_ns = group.done_ns.max(time_ns);
+        }
+    }
+
+    /// The journal is gone: that ends the transaction.
+    pub(super) fn journal_removed(&mut self, removal: Removal, time_ns: u64) {
+        if let Some(group) = &mut self.current {
+            group.removal = group.removal.max(Some(removal));
+            group.done_ns = group.done_ns.max(time_ns);
+        }
+    }
+
+    pub(super) fn folder_synced(&mut self, time_ns: u64) {
+        if let Some(group) = self.current.as_mut().filter(|group| group.synced_ns.is_some()) {
+            group.folder_synced |= group.role == Role::Database;
+            group.done_ns = group.done_ns.max(time_ns);
+        }
+    }
+
+    /// The device was told to make durable what `thread` (nobody: any) wrote.
+    pub(super) fn flushed(&mut self, thread: Option<u32>, time_ns: u64) {
+        let is_checkpoint = self.checkpoint.as_ref().is_some_and(|group| {
+            group.synced_ns.is_none() && (group.thread() == thread || self.current.as_ref().is_none_or(is_synced))
+        });
+        let group = if is_checkpoint { &mut self.checkpoint } else { &mut self.current };
+        if let Some(group) = group {
+            group.synced(time_ns);
+        }
+    }
+
+    pub(super) fn attach(&mut self, class: Class, request: &Request) {
+        let thread = (!request.is_call).then_some(request.actor.thread);
+        let is_checkpoint = self.checkpoint.as_ref().is_some_and(|group| {
+            (group.thread() == thread && self.current.as_ref().is_none_or(|current| current.thread() != thread))
+                || self.current.as_ref().is_none_or(|current| current.begin_ns < group.begin_ns)
+        });
+        let group = if is_checkpoint { &mut self.checkpoint } else { &mut self.current };
+        match group {
+            Some(group) => group.attach(class, request),
+            None => self.rest_of(class, request),
+        }
+    }
+
+    fn rest_of(&mut self, class: Class, request: &Request) {
+        *self.rest.0.class(class) +=
+            Amount { bytes: request.bytes, requests: u64::from(request.bytes > 0) * request.requests };
+        self.rest.1 += request.flushes;
+    }
+
+    /// Written for the database, at no certain time: a log's volatile image, the WAL index.
+    pub(super) fn attach_untimed(&mut self, request: &Request) {
+        match &mut self.current {
+            Some(group) => {
+                let done_ns = group.done_ns;
+                group.attach(Class::Journal, request);
+                group.done_ns = done_ns;
+            }
+            None => self.rest_of(Class::Journal, request),
+        }
+    }
+
+    /// Until when it was busy, which thread was, and whether all its writes were done at `time_ns`, so that it waits for something.
+    pub(super) fn last_writer(&self, time_ns: u64) -> Option<(u64, Option<u32>, bool)> {
+        let newest = [&self.current, &self.checkpoint].into_iter().flatten().max_by_key(|group| group.done_ns)?;
+        Some((newest.done_ns, newest.thread(), newest.data_done_ns <= time_ns))
+    }
+
+    /// A reset in place, once durable, makes the file system log nothing.
+    pub(super) fn is_reset(&self) -> bool {
+        matches!(self.state, State::UpdatedFull | State::UpdatedNormal)
+            && self
+                .current
+                .as_ref()
+                .is_some_and(|group| group.role == Role::Journal && group.is_one_page() && group.synced_ns.is_some())
+    }
+
+    pub(super) fn began(&self, joint: u64) -> bool {
+        self.last_joint == Some(joint)
+    }
+
+    /// A part of that transaction over several databases is open.
+    pub(super) fn holds_joint(&self, joint: u64) -> bool {
+        self.draft.as_ref().is_some_and(|draft| draft.joint == Some(joint))
+            || self.current.as_ref().is_some_and(|group| group.joint == Some(joint))
+    }
+
+    /// The trace ends.
+    pub(super) fn finish(&mut self, context: Context) {
+        self.settle(None, context);
+        self.run(Input::End, None);
+    }
+
+    fn logs_forward(&self) -> bool {
+        let by_group = self.current.as_ref().map(|group| group.role);
+        matches!(by_group, Some(Role::Wal | Role::EagerLog | Role::WaldioLog))
+            || by_group.is_none() && matches!(self.state, State::WalBegun | State::Appended | State::Recorded)
+    }
+
+    /// Gives the machine what is complete now that a write begins at `next_ns`, or the trace ends.
+    fn settle(&mut self, next_ns: Option<u64>, context: Context) {
+        if let Some(mut group) = self.current.take() {
+            if !context.shows_syncs && next_ns.is_none_or(|next_ns| group.data_done_ns <= next_ns) {
+                group.synced(group.data_done_ns);
+            }
+            let input = self.input(&group);
+            if input == Input::Wal || input == Input::WalHead {
+                self.wal_restarts = false;
+            }
+            self.run(input, Some(group));
+        }
+        if let Some(group) = self.checkpoint.take() {
+            let input = if group.synced_ns.is_some() { Input::Db } else { Input::DbUnsynced };
+            self.wal_restarts = true;
+            self.run(input, Some(group));
+        }
+    }
+
+    fn run(&mut self, input: Input, group: Option<Group>) {
+        // A trace that begins with the count or the reset of a transaction: only now does the journal turn out to have a body.
+        if let (true, Input::Log, Some(draft), Some(group)) = (self.is_first, input, &mut self.draft, &group) {
+            draft.is_partial |= draft.is_one_page && group.holds(draft.header);
+        }
+        let row = transition(self.state, input);
+        let from = self.state;
+        self.state = row.to;
+        match (row.action, group) {
+            (Action::Begin, Some(group)) => self.begin(group, input),
+            (Action::Next, Some(group)) => {
+                self.close(Outcome::Committed);
+                self.begin(group, input);
+            }
+            (Action::RolledBackNext, Some(group)) => {
+                self.close(Outcome::RolledBack);
+                self.begin(group, input);
+            }
+            (Action::Extend, Some(group)) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.counted |= row.to == State::Counted;
+                    draft.extend(group, input);
+                }
+            }
+            (Action::Close, Some(group)) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.is_partial |= from == State::Bare;
+                    draft.reset(group, input);
+                }
+                self.close(Outcome::Committed);
+            }
+            (Action::RollBack, Some(group)) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.reset(group, input);
+                }
+                self.close(Outcome::RolledBack);
+            }
+            (Action::Checkpoint, Some(group)) => {
+                if let Some(draft) = &mut self.draft {
+                    draft.add_checkpoint(group);
+                }
+            }
+            (Action::Hold, Some(group)) => self.held.push(group),
+            (Action::Split(ended), group) => self.split(ended, input, group),
+            (Action::Finish, _) => self.close(Outcome::Committed),
+            (Action::Abandon, _) => {
+                if let Some(draft) = self.draft.take() {
+                    self.leave_out(&draft);
+                }
+            }
+            (Action::Stray, Some(group)) => {
+                self.rest.0 += group.traffic;
+                self.rest.1 += group.flushes;
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn split(&mut self, ended: usize, input: Input, group: Option<Group>) {
+        let mut held = std::mem::take(&mut self.held);
+        let next = held.split_off(ended.min(held.len()));
+        if let Some(draft) = &mut self.draft {
+            for group in held {
+                draft.reset(group, Input::Header);
+            }
+        }
+        self.close(Outcome::Committed);
+        self.state = State::Idle;
+        for group in next {
+            self.run(Input::Page, Some(group));
+        }
+        self.run(input, group);
+    }
+
+    fn begin(&mut self, group: Group, input: Input) {
+        if group.role == Role::Journal {
+            self.header = Some(group.first_sector());
+            self.shares_page = input == Input::Page;
+        }
+        if group.joint.is_some() {
+            self.last_joint = group.joint;
+        }
+        self.draft = Some(Draft::begin(group, input));
+    }
+
+    fn leave_out(&mut self, draft: &Draft) {
+        self.partial_count += 1;
+        self.rest.0 += draft.traffic;
+        self.rest.1 += draft.flushes;
+    }
+
+    fn close(&mut self, outcome: Outcome) {
+        let Some(mut draft) = self.draft.take() else { return };
+        self.is_first = false;
+        draft.outcome = outcome;
+        // A database written behind its log of which the trace shows nothing is the end of a checkpoint or of a transaction.
+        if draft.is_partial || draft.kind == Kind::Bare && (self.has_journal || !draft.synced) {
+            self.leave_out(&draft);
+        } else {
+            self.finished.push(draft);
+        }
+    }
+}
+
+fn is_synced(group: &Group) -> bool {
+    group.synced_ns.is_some()
+}
+
+/// The write does not belong to the group any more.
+fn ends_before(group: &Group, role: Role, request: &Request, context: Context) -> bool {
+    if group.role != role {
+        return true;
+    }
+    if group.synced_ns.is_some() {
+        return true;
+    }
+    // Nothing in the trace shows this sync: then a page that is written again was waited for.
+    let is_hidden = !context.shows_syncs || !context.shows_calls && group.traffic.fs_journal.bytes > 0;
+    is_hidden && group.data_done_ns <= request.begin_ns && group.holds(request.sector) && !request.is_call
+}

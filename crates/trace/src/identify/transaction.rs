@@ -1,0 +1,248 @@
+//! What a found transaction is: when, whose, in which mode, at what cost, and how sure we are.
+//!
+//! The classes are the paper's (Table 4): the database file, SQLite's own journal, the journal of the file system; and, beyond it,
+//! other metadata of the file system. A request is counted once, whatever number of trace events tell its life.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use crate::model::{DeviceId, NameId};
+
+/// How SQLite makes the transaction atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum JournalMode {
+    Delete,
+    Truncate,
+    Persist,
+    Wal,
+    /// Our own log, `DB-oneflush`.
+    Eager,
+    /// Our own log, `DB-waldio`.
+    Waldio,
+    /// No journal was seen: `MEMORY`, `OFF`, or something that the trace does not show.
+    Unknown,
+}
+
+impl fmt::Display for JournalMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JournalMode::Delete => "DELETE",
+            JournalMode::Truncate => "TRUNCATE",
+            JournalMode::Persist => "PERSIST",
+            JournalMode::Wal => "WAL",
+            JournalMode::Eager => "EAGER",
+            JournalMode::Waldio => "WALDIO",
+            JournalMode::Unknown => "UNKNOWN",
+        })
+    }
+}
+
+/// `PRAGMA synchronous`, as far as it shows: `EXTRA` differs from `FULL` only in the mode `DELETE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Synchronous {
+    Full,
+    Normal,
+    Extra,
+    Unknown,
+}
+
+impl fmt::Display for Synchronous {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Synchronous::Full => "FULL",
+            Synchronous::Normal => "NORMAL",
+            Synchronous::Extra => "EXTRA",
+            Synchronous::Unknown => "UNKNOWN",
+        })
+    }
+}
+
+/// What a byte on the device was written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Class {
+    Db,
+    Journal,
+    FsJournal,
+    Metadata,
+}
+
+/// `requests` are what the device was sent, after merging and splitting, as far as the trace shows that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    pub bytes: u64,
+    pub requests: u64,
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Amount) {
+        self.bytes += other.bytes;
+        self.requests += other.requests;
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub db: Amount,
+    pub journal: Amount,
+    pub fs_journal: Amount,
+    pub metadata: Amount,
+}
+
+impl Traffic {
+    pub fn class(&mut self, class: Class) -> &mut Amount {
+        match class {
+            Class::Db => &mut self.db,
+            Class::Journal => &mut self.journal,
+            Class::FsJournal => &mut self.fs_journal,
+            Class::Metadata => &mut self.metadata,
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.db.bytes + self.journal.bytes + self.fs_journal.bytes + self.metadata.bytes
+    }
+
+    /// Share of the bytes that are journaling, of SQLite or of the file system; 0 where there are none.
+    pub fn journaling_share(&self) -> f64 {
+        let bytes = self.bytes();
+        if bytes == 0 { 0.0 } else { (self.journal.bytes + self.fs_journal.bytes) as f64 / bytes as f64 }
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Traffic) {
+        self.db += other.db;
+        self.journal += other.journal;
+        self.fs_journal += other.fs_journal;
+        self.metadata += other.metadata;
+    }
+}
+
+/// By what a database without a name is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Landmark {
+    /// The header of its journal, which stays where it is.
+    JournalHeader,
+    /// Its own first page; the journal lies elsewhere each time.
+    FirstPage,
+}
+
+/// Which database: its path, or, where the trace names no files, what lies where.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Database {
+    Named(Arc<str>),
+    Sectors { device: DeviceId, landmark: Landmark, sector: u64 },
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Database::Named(path) => f.write_str(path),
+            Database::Sectors { device, landmark, sector } => {
+                let what = match landmark {
+                    Landmark::JournalHeader => "journal",
+                    Landmark::FirstPage => "database",
+                };
+                write!(f, "{what} at sector {sector} of {}:{}", device.major, device.minor)
+            }
+        }
+    }
+}
+
+/// Who wrote it; of a transaction that only the kernel's write-back was seen to write, nobody (0).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Process {
+    pub process: u32,
+    pub thread: u32,
+    pub name: Option<NameId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    Committed,
+    /// The journal was written, the database was not, or was restored from it.
+    RolledBack,
+}
+
+/// Where the time went; the parts of a rollback mode add up to the latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phases {
+    /// Logging, update of the database, reset of the log.
+    Rollback { log_ns: u64, db_ns: u64, reset_ns: u64 },
+    /// Append to the log; and what of the transaction was a checkpoint (0 where it made none).
+    Append { append_ns: u64, checkpoint_ns: u64, checkpoint: Traffic },
+}
+
+/// Why the confidence is what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    Whole,
+    Single,
+    Neighbours,
+    OnePageJournal,
+    DeleteOrTruncate,
+    NoNames,
+    Joint,
+    Batch,
+    Unsynced,
+    NoJournal,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Whole => "every phase was seen, and other transactions of the database agree",
+            Reason::Single => "every phase was seen, but of this database only one transaction",
+            Reason::Neighbours => "mode or synchronization differ from what its neighbours show; theirs are given",
+            Reason::OnePageJournal => {
+                "header and body of the journal share a page; told apart by the transactions around it"
+            }
+            Reason::DeleteOrTruncate => "DELETE and TRUNCATE write the same data, and the trace shows no more",
+            Reason::NoNames => "the trace names no files; told apart by sectors and pattern",
+            Reason::Joint => {
+                "part of a transaction over several databases, whose reset looks the same in several modes"
+            }
+            Reason::Batch => "log that was synchronized only for a checkpoint; may hold several commits",
+            Reason::Unsynced => "no synchronization was seen; written back by the kernel",
+            Reason::NoJournal => "the database was written and synchronized without any journal",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Confidence {
+    /// In 0..=1.
+    pub value: f64,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transaction {
+    /// Its first request, or the sync that sent it, by the trace's clock.
+    pub begin_ns: u64,
+    /// When its last request, flush or sync was done.
+    pub end_ns: u64,
+    pub process: Process,
+    pub database: Database,
+    /// The other databases of a transaction over several (super-journal).
+    pub others: Vec<Database>,
+    pub journal_mode: JournalMode,
+    pub synchronous: Synchronous,
+    pub outcome: Outcome,
+    pub traffic: Traffic,
+    /// How often it had the device empty its cache. The block layer may join what several ask for at a time; each is counted.
+    pub flushes: u64,
+    /// Log segments; more than one where the page cache spilled.
+    pub segments: u32,
+    pub phases: Phases,
+    /// Time within it in which nothing at all happened in the trace for a second or more: the machine was suspended or idle.
+    pub silent_ns: u64,
+    pub confidence: Confidence,
+}
+
+impl Transaction {
+    pub fn latency_ns(&self) -> u64 {
+        self.end_ns - self.begin_ns
+    }
+}

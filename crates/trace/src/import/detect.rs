@@ -1,0 +1,119 @@
+//! Which format a trace has, by what its first bytes or lines look like; the file's name says nothing.
+
+use std::fmt;
+
+use super::{androtrace, blkparse, blktrace, ftrace, most, perf, strace};
+
+/// Bytes in which a line of a known format must stand.
+pub(super) const LOOKED_AT_BYTES: usize = 64 << 10;
+
+/// What wrote a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// `trace` and `trace_pipe` of tracefs, `trace-cmd report`.
+    Ftrace,
+    /// `blkparse` in its default form.
+    Blkparse,
+    /// `blkparse` in the form of MOST, the mobile storage analyzer, with columns for the block's type and the file.
+    Most,
+    /// `blktrace`, or `blkparse -d`.
+    Blktrace,
+    /// `perf script`.
+    Perf,
+    /// `strace -f -ttt -yy -T`.
+    Strace,
+    /// AndroTrace's `.uio` files.
+    AndroTrace,
+}
+
+impl Format {
+    /// In the order in which they are looked for.
+    pub const ALL: [Format; 7] = [
+        Format::Blktrace,
+        Format::Ftrace,
+        Format::Perf,
+        Format::Most,
+        Format::Blkparse,
+        Format::Strace,
+        Format::AndroTrace,
+    ];
+
+    /// What a trace of this format is recognized by.
+    fn sign(self) -> &'static str {
+        match self {
+            Format::Ftrace => "ftrace text (`task-pid [cpu] flags seconds: event: …`)",
+            Format::Blkparse => "blkparse text (`8,0 cpu number seconds pid action RWBS …`)",
+            Format::Most => {
+                "blkparse text of MOST (seconds, action, RWBS, sector, count, pid, name, type, file; by tabs)"
+            }
+            Format::Blktrace => "blktrace records (magic 0x65617407, either byte order)",
+            Format::Perf => "perf script text (`name pid [cpu] seconds: block:event: …`)",
+            Format::Strace => "strace -f -ttt -yy -T text (`pid seconds.microseconds call(…) = …`)",
+            Format::AndroTrace => "AndroTrace records (.uio)",
+        }
+    }
+
+    fn recognizes_line(self, line: &[u8]) -> bool {
+        match self {
+            Format::Ftrace => ftrace::recognizes(line),
+            Format::Blkparse => blkparse::recognizes(line),
+            Format::Most => most::recognizes(line),
+            Format::Perf => perf::recognizes(line),
+            Format::Strace => strace::recognizes(line),
+            Format::Blktrace | Format::AndroTrace => false,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Format::Ftrace => "ftrace text",
+            Format::Blkparse => "blkparse text",
+            Format::Most => "blkparse text of MOST",
+            Format::Blktrace => "blktrace records",
+            Format::Perf => "perf script text",
+            Format::Strace => "strace text",
+            Format::AndroTrace => "AndroTrace records",
+        })
+    }
+}
+
+/// `ended`: `begin` is the whole trace, so that its last line is whole too. None asks for more bytes, if there are any.
+pub(super) fn format(begin: &[u8], ended: bool) -> Option<Format> {
+    if blktrace::recognizes(begin) {
+        return Some(Format::Blktrace);
+    }
+    let mut lines = begin;
+    while let Some(n) = memchr::memchr(b'\n', lines).or((ended && !lines.is_empty()).then_some(lines.len())) {
+        let line = lines[..n].strip_suffix(b"\r").unwrap_or(&lines[..n]);
+        if let Some(format) = Format::ALL.into_iter().find(|format| format.recognizes_line(line)) {
+            return Some(format);
+        }
+        lines = &lines[(n + 1).min(lines.len())..];
+    }
+    androtrace::recognizes(begin, ended).then_some(Format::AndroTrace)
+}
+
+/// All that was looked for, in one line.
+pub(super) fn looked_for() -> String {
+    Format::ALL.map(Format::sign).join("; ")
+}
+
+/// What a file that is no trace of ours is, and the way out.
+pub(super) fn hint(begin: &[u8]) -> Option<&'static str> {
+    let blktrace_of_another_version = begin.starts_with(b"eat") || begin.get(1..4) == Some(b"tae");
+    if begin.starts_with(b"PERFILE2") {
+        Some("It is perf's own recording: `perf script -i FILE > trace.txt` makes text of it")
+    } else if begin.starts_with(b"\x17\x08\x44tracing") {
+        Some("It is trace-cmd's own recording: `trace-cmd report -i FILE > trace.txt` makes text of it")
+    } else if blktrace_of_another_version {
+        Some("It is blktrace's, of a version other than 7: `blkparse -i FILE > trace.txt` makes text of it")
+    } else if begin.starts_with(b"SQLite format 3\0") {
+        Some("It is a database, not a trace")
+    } else if begin.starts_with(b"\xfd7zXZ\0") || begin.starts_with(b"BZh") || begin.starts_with(b"PK\x03\x04") {
+        Some("It is packed in a way that is not read here: unpack it first (gzip and zstd are read as they are)")
+    } else {
+        None
+    }
+}

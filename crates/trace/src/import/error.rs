@@ -1,0 +1,22 @@
+//! Why a trace cannot be read at all. What is wrong inside of a readable one is counted, see [`Skipped`](super::Skipped).
+
+use std::io;
+
+/// `name` is the file as the user gave it.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    #[error("{name}: cannot be opened: {source}")]
+    Open { name: String, source: io::Error },
+    #[error("{name}: cannot be read after line or record {after}: {source}")]
+    Read { name: String, after: u64, source: io::Error },
+    #[error("{name}: is empty; a recording that was never started or never stopped leaves such a file")]
+    Empty { name: String },
+    #[error("{name}: is in no known format. {}Looked in its first {bytes} bytes for: {looked_for}", .hint.map(|hint| format!("{hint}. ")).unwrap_or_default())]
+    Unknown {
+        name: String,
+        bytes: usize,
+        /// What the file seems to be, and how to make a readable trace of it.
+        hint: Option<&'static str>,
+        looked_for: String,
+    },
+}

@@ -1,0 +1,246 @@
+//! One system call in strace's notation: `name(argument, …) = result <seconds>`.
+//!
+//! Arguments are split at commas that stand in no string, bracket or `<…>`. A descriptor is `4</path>`, with `-yy` also
+//! `2</dev/null<char 1:3>>` and `3<socket:[17]>`; a file that has no name any more is `4</path>(deleted)`, or before strace 5.16
+//! `4</path (deleted)>`. A path that the program gave is a string; a relative one is known where a folder stands before it
+//! (`unlinkat(AT_FDCWD</folder>, "name", 0)`). In paths strace escapes what is not printable, and `<` and `>`, as C does.
+
+use std::borrow::Cow;
+
+use super::super::text::{self, Cursor};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Sync,
+    Write,
+    Read,
+    Seek,
+    Truncate,
+    Delete,
+}
+
+impl Kind {
+    /// None for calls that mean nothing here.
+    pub fn of(name: &[u8]) -> Option<Kind> {
+        Some(match name {
+            b"fsync" | b"fdatasync" | b"sync_file_range" => Kind::Sync,
+            b"write" | b"writev" | b"pwrite64" | b"pwritev" | b"pwritev2" => Kind::Write,
+            b"read" | b"readv" | b"pread64" | b"preadv" | b"preadv2" => Kind::Read,
+            b"lseek" | b"_llseek" => Kind::Seek,
+            b"truncate" | b"ftruncate" | b"truncate64" | b"ftruncate64" => Kind::Truncate,
+            b"unlink" | b"unlinkat" => Kind::Delete,
+            _ => return None,
+        })
+    }
+}
+
+/// A call from its begin to its end.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub kind: Kind,
+    /// 0 where the file is named by its path.
+    pub descriptor: u64,
+    pub file: Option<Cow<'a, [u8]>>,
+    /// Whether the descriptor can be one of a file: it is not known to be something else.
+    pub is_file: bool,
+    /// Where in the file, as the call says; the new size of a truncation.
+    pub offset: Option<u64>,
+    /// None where it failed or did not return.
+    pub result: Option<u64>,
+    /// 0 where the trace does not say it.
+    pub took_ns: u64,
+}
+
+/// The name before the first parenthesis.
+pub(super) fn name(text: &[u8]) -> Option<&[u8]> {
+    let n = text.iter().take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
+    (n > 0 && text.get(n) == Some(&b'(')).then(|| &text[..n])
+}
+
+/// None where the text is not in strace's notation.
+pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
+    let mut cursor = Cursor::new(text);
+    let name = cursor.until(b'(')?;
+    let (arguments, rest) = arguments(cursor.rest)?;
+    let descriptor = match name {
+        b"unlink" | b"truncate" | b"truncate64" => named(None, arguments[0])?,
+        b"unlinkat" => named(Some(arguments[0]), arguments[1])?,
+        _ => descriptor(arguments[0])?,
+    };
+    let is_folder = name == b"unlinkat" && memchr::memmem::find(arguments[2], b"AT_REMOVEDIR").is_some();
+    // Position of a call that has one is the fourth argument: pwrite64(fd, data, count, AT), pwritev(fd, vectors, count, AT[, flags]).
+    let offset = match kind {
+        Kind::Truncate => Some(text::whole_number(text::trim(arguments[1]))?),
+        _ if name.starts_with(b"p") => Some(text::whole_number(text::trim(arguments[3]))?),
+        _ => None,
+    };
+    let mut cursor = Cursor::new(rest);
+    cursor.spaces().eat(b"=")?;
+    cursor.spaces();
+    let result = if cursor.eat(b"?").is_some() || cursor.eat(b"-").is_some() { None } else { Some(cursor.number()?) };
+    let took = memchr::memrchr(b'<', cursor.rest).and_then(|at| Cursor::new(&cursor.rest[at + 1..]).seconds());
+    Some(Call {
+        kind,
+        descriptor: descriptor.number,
+        file: descriptor.file,
+        is_file: descriptor.is_file && !is_folder,
+        offset,
+        result,
+        took_ns: took.unwrap_or(0),
+    })
+}
+
+/// The file of a call of which only the begin is there: outer none where that is in another notation.
+pub(super) fn file_of_begun(begun: &[u8]) -> Option<Option<Cow<'_, [u8]>>> {
+    let mut cursor = Cursor::new(begun);
+    cursor.until(b'(')?;
+    Some(descriptor(cursor.rest)?.file)
+}
+
+/// A file that a call names by a string, which is relative to `folder` unless it begins with a slash.
+fn named<'a>(folder: Option<&'a [u8]>, argument: &'a [u8]) -> Option<Descriptor<'a>> {
+    let path = text::trim(argument).strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let file = if path.starts_with(b"/") {
+        Some(unescaped(path))
+    } else {
+        folder.and_then(angled).map(|folder| {
+            let mut whole = unescaped(folder).into_owned();
+            if !whole.ends_with(b"/") {
+                whole.push(b'/');
+            }
+            whole.extend_from_slice(&unescaped(path));
+            Cow::Owned(whole)
+        })
+    };
+    Some(Descriptor { number: 0, file, is_file: true })
+}
+
+/// The path of `AT_FDCWD</path>` or `3</path>`.
+fn angled(argument: &[u8]) -> Option<&[u8]> {
+    let at = memchr::memchr(b'<', argument)? + 1;
+    let rest = &argument[at..];
+    let path = &rest[..angle_end(rest)?];
+    path.starts_with(b"/").then_some(path)
+}
+
+struct Descriptor<'a> {
+    number: u64,
+    file: Option<Cow<'a, [u8]>>,
+    is_file: bool,
+}
+
+fn descriptor(argument: &[u8]) -> Option<Descriptor<'_>> {
+    let mut cursor = Cursor::new(argument);
+    let number = cursor.spaces().number()?;
+    if cursor.eat(b"<").is_none() {
+        return Some(Descriptor { number, file: None, is_file: true });
+    }
+    let n = angle_end(cursor.rest)?;
+    let path = &cursor.rest[..n];
+    let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+    // A device's own numbers stand behind its path.
+    let (path, device) = match memchr::memchr(b'<', path) {
+        Some(at) => (&path[..at], &path[at..]),
+        None => (path, &path[..0]),
+    };
+    let is_file = path.starts_with(b"/") && !device.starts_with(b"<char ");
+    Some(Descriptor { number, file: is_file.then(|| unescaped(path)), is_file })
+}
+
+/// Where the `>` is that ends a `<` before this text. The arrow of sockets ("->") ends nothing.
+fn angle_end(text: &[u8]) -> Option<usize> {
+    let mut depth = 1;
+    for at in memchr::memchr2_iter(b'<', b'>', text) {
+        if text[at] == b'<' {
+            depth += 1;
+        } else if at == 0
+            || text[at - 1] != b'-'
+            || text.get(at + 1).is_none_or(|b| matches!(b, b',' | b')' | b' ' | b'('))
+        {
+            depth -= 1;
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// Arguments that are looked at; later ones are passed over.
+const ARGUMENTS_MAX: usize = 5;
+
+/// What stands up to the parenthesis that ends the call, and what is behind it.
+fn arguments(text: &[u8]) -> Option<([&[u8]; ARGUMENTS_MAX], &[u8])> {
+    let mut arguments = [&b""[..]; ARGUMENTS_MAX];
+    let (mut n, mut start, mut depth) = (0, 0, 0u32);
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b'"' => at += string_end(&text[at + 1..])?,
+            b'<' => at += 1 + angle_end(&text[at + 1..])?,
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' if depth == 0 => {
+                if n < ARGUMENTS_MAX {
+                    arguments[n] = &text[start..at];
+                }
+                return Some((arguments, &text[at + 1..]));
+            }
+            b')' | b']' | b'}' => depth = depth.checked_sub(1)?,
+            b',' if depth == 0 => {
+                if n < ARGUMENTS_MAX {
+                    arguments[n] = &text[start..at];
+                }
+                n += 1;
+                start = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Bytes up to and with the quote that ends a string.
+fn string_end(text: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    for (at, &b) in text.iter().enumerate() {
+        match b {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn unescaped(path: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'\\', path).is_none() {
+        return Cow::Borrowed(path);
+    }
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path;
+    while let Some((&b, behind)) = rest.split_first() {
+        rest = behind;
+        if b != b'\\' {
+            out.push(b);
+            continue;
+        }
+        let octal = rest.iter().take(3).take_while(|b| (b'0'..=b'7').contains(b)).count();
+        if octal > 0 {
+            out.push(rest[..octal].iter().fold(0u32, |value, b| value * 8 + u32::from(b - b'0')) as u8);
+            rest = &rest[octal..];
+        } else if let Some((&b, behind)) = rest.split_first() {
+            rest = behind;
+            out.push(match b {
+                b'n' => b'\n',
+                b't' => b'\t',
+                b'r' => b'\r',
+                b'v' => 0x0b,
+                b'f' => 0x0c,
+                other => other,
+            });
+        }
+    }
+    Cow::Owned(out)
+}

@@ -1,0 +1,168 @@
+//! The text that the kernel's tracepoints print, whichever tool wrote what stands before it (ftrace, trace-cmd, perf).
+//!
+//! ```text
+//! block_bio_queue:      DEV RWBS SECTOR + COUNT [COMM]
+//! block_rq_insert:      DEV RWBS BYTES (CMD) SECTOR + COUNT [PRIO] [COMM]      PRIO from Linux 6.10: `be,0,4` (perf: `0x2,0,4`)
+//! block_rq_issue:       the same
+//! block_rq_complete:    DEV RWBS (CMD) SECTOR + COUNT [PRIO] [ERROR]
+//! ext4_sync_file_enter: dev M,N ino I parent P datasync D                      …_exit: dev M,N ino I ret R
+//! f2fs_sync_file_enter: dev = (M,N), ino = I, …                                …_exit: the same
+//! ext4_unlink_enter:    dev M,N ino I size S parent P
+//! ext4_truncate_enter:  dev M,N ino I blocks B                                 B: what the file had; its new size is not said
+//! f2fs_unlink_exit:     dev = (M,N), ino = I, …, ret = R                       …_enter names the folder's inode, so it is not read
+//! f2fs_truncate:        dev = (M,N), ino = I, pino = P, …, i_size = S, …       S: the new size
+//! tracing_mark_write:   what a program wrote into trace_marker                 trace-cmd, perf: `print: tracing_mark_write: …`
+//! ```
+//! COUNT is in sectors of 512 bytes. BYTES is 0 in kernels before 4.11 for all that carries data, so it is not used. A flush has the
+//! sector 0 or, from some places, 2⁶⁴-1; a write that asked for flushes ends by a completion of 0 bytes at its own sector, which is
+//! kept. `block_bio_complete` and `block_rq_error` say again what `block_rq_complete` says, and
+//! `block_io_start` what `block_rq_insert` and `block_rq_issue` say: they are not read.
+
+use super::line::{Interner, Line};
+use super::rwbs;
+use super::text::{self, Cursor};
+use crate::model::{Action, Actor, DeviceId, Event, Flags, SECTOR_BYTES};
+
+/// What stands before the event: who, and when.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head<'a> {
+    pub time_ns: u64,
+    pub thread: u32,
+    pub process: u32,
+    pub comm: &'a [u8],
+}
+
+/// `name` without its system ("block:") and its colon.
+pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) -> Line {
+    let event = match name {
+        b"block_bio_queue" => request(body, Action::Queue, head, names),
+        b"block_rq_insert" => request(body, Action::Insert, head, names),
+        b"block_rq_issue" => request(body, Action::Issue, head, names),
+        b"block_rq_complete" => request(body, Action::Complete, head, names),
+        b"ext4_sync_file_enter" => ext4_file(body, Action::SyncEnter, head, names),
+        b"ext4_sync_file_exit" => ext4_file(body, Action::SyncExit, head, names),
+        b"f2fs_sync_file_enter" => f2fs_file(body, Action::SyncEnter, head, names),
+        b"f2fs_sync_file_exit" => f2fs_file(body, Action::SyncExit, head, names),
+        b"ext4_unlink_enter" => ext4_file(body, Action::FileDelete, head, names),
+        b"ext4_truncate_enter" => ext4_file(body, Action::FileTruncate, head, names),
+        b"f2fs_unlink_exit" => return f2fs_unlinked(body, head, names),
+        b"f2fs_truncate" => return f2fs_truncated(body, head, names),
+        b"tracing_mark_write" | b"print" => marker(body, head, names),
+        _ => return Line::Ignored,
+    };
+    event.map_or(Line::NotUnderstood, Line::Event)
+}
+
+fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
+    let mut cursor = Cursor::new(body);
+    let device = device(&mut cursor)?;
+    let flags = rwbs::flags(cursor.spaces().word())?;
+    cursor.spaces();
+    if matches!(action, Action::Insert | Action::Issue) {
+        cursor.number()?;
+        cursor.spaces();
+    }
+    if action != Action::Queue {
+        cursor.eat(b"(")?;
+        cursor.until(b')')?;
+        cursor.spaces();
+    }
+    let sector = cursor.number()?;
+    cursor.spaces().eat(b"+")?;
+    let count = cursor.spaces().number()?;
+    // The bracket at the end is also the sign that the line is whole.
+    let comm = text::in_brackets(cursor.rest)?;
+    let comm = if head.comm == b"<...>" && action != Action::Complete { comm } else { head.comm };
+    let bytes = count.checked_mul(SECTOR_BYTES)?;
+    let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
+    Some(Event {
+        time_ns: head.time_ns,
+        action,
+        device,
+        sector,
+        bytes,
+        flags,
+        actor: actor(head, comm, names),
+        content: None,
+        file: None,
+    })
+}
+
+fn device(cursor: &mut Cursor) -> Option<DeviceId> {
+    let major = cursor.number_u32()?;
+    cursor.eat(b",")?;
+    Some(DeviceId { major, minor: cursor.number_u32()? })
+}
+
+fn ext4_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
+    let mut cursor = Cursor::new(body);
+    cursor.eat(b"dev ")?;
+    let device = device(&mut cursor)?;
+    cursor.eat(b" ino ")?;
+    let inode = cursor.number()?;
+    of_inode(device, inode, action, head, names)
+}
+
+fn f2fs_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
+    let mut cursor = Cursor::new(body);
+    cursor.eat(b"dev = (")?;
+    let device = device(&mut cursor)?;
+    cursor.eat(b"), ino = ")?;
+    let inode = cursor.number()?;
+    of_inode(device, inode, action, head, names)
+}
+
+fn of_inode(device: DeviceId, inode: u64, action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
+    let file = names.inode(device, inode);
+    Some(Event { device, file, ..plain(action, head, head.comm, names) })
+}
+
+fn f2fs_unlinked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
+    // Failures are negative.
+    match number_behind(body, b", ret = ") {
+        Some(0) => f2fs_file(body, Action::FileDelete, head, names).map_or(Line::NotUnderstood, Line::Event),
+        _ if memchr::memmem::find(body, b", ret = -").is_some() => Line::Ignored,
+        _ => Line::NotUnderstood,
+    }
+}
+
+fn f2fs_truncated(body: &[u8], head: &Head, names: &mut Interner) -> Line {
+    match number_behind(body, b", i_size = ") {
+        Some(0) => f2fs_file(body, Action::FileTruncate, head, names).map_or(Line::NotUnderstood, Line::Event),
+        Some(_) => Line::Ignored,
+        None => Line::NotUnderstood,
+    }
+}
+
+fn number_behind(body: &[u8], label: &[u8]) -> Option<u64> {
+    let at = memchr::memmem::find(body, label)?;
+    Cursor::new(&body[at + label.len()..]).number()
+}
+
+fn marker(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
+    let body = text::trim(body);
+    let body = body.strip_prefix(b"tracing_mark_write:").unwrap_or(body);
+    let file = names.id(text::trim(body));
+    Some(Event { file, ..plain(Action::Marker, head, head.comm, names) })
+}
+
+/// An event that moves no bytes.
+fn plain(action: Action, head: &Head, comm: &[u8], names: &mut Interner) -> Event {
+    Event {
+        time_ns: head.time_ns,
+        action,
+        device: DeviceId::default(),
+        sector: 0,
+        bytes: 0,
+        flags: Flags::default(),
+        actor: actor(head, comm, names),
+        content: None,
+        file: None,
+    }
+}
+
+/// "<...>" is the kernel's word for a name that it has forgotten.
+fn actor(head: &Head, comm: &[u8], names: &mut Interner) -> Actor {
+    let name = if comm.is_empty() || comm == b"<...>" { None } else { names.id(comm) };
+    Actor { thread: head.thread, process: head.process, name }
+}

@@ -1,0 +1,7 @@
+//! Finds the individual SQLite transactions in a trace of what reached a block device.
+//!
+//! [`import`] reads traces of many tools into one event model ([`model`]); [`identify`] finds the transactions in the events.
+
+pub mod identify;
+pub mod import;
+pub mod model;

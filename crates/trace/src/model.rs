@@ -1,0 +1,124 @@
+//! The one event model that all readers of traces fill and everything else works on.
+//!
+//! Times are nanoseconds since the trace's own zero. Names (files, threads) stand once in [`Names`]; events hold their numbers.
+
+use std::collections::HashMap;
+
+/// The unit in which the kernel counts positions on a device, whatever its blocks are.
+pub const SECTOR_BYTES: u64 = 512;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    /// A thread hands a request to the block layer (`block_bio_queue`, blktrace `Q`). The thread is the one that asked for it.
+    Queue,
+    /// It enters the device's queue (`block_rq_insert`, `I`). The thread may be a worker of the kernel.
+    Insert,
+    /// It goes to the device (`block_rq_issue`, `D`). The thread may be a worker of the kernel.
+    Issue,
+    /// The device says that it is done (`block_rq_complete`, `C`). The thread means nothing.
+    Complete,
+    /// A thread enters `fsync`, `fdatasync` or what the file system makes of them; `file` is known where the trace says it.
+    SyncEnter,
+    SyncExit,
+    /// A write or read of a file by a thread, from a trace of system calls. `sector` is the offset in the file, in bytes.
+    FileWrite,
+    FileRead,
+    /// A thread truncates a file to nothing, or deletes it; `file` says which. A deletion may be followed by a truncation, the file
+    /// system's own.
+    FileTruncate,
+    FileDelete,
+    /// Truth or a note that the recorded program left (`trace_marker`); `file` is the text's number.
+    Marker,
+}
+
+/// What a request is, as far as the trace says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags {
+    pub write: bool,
+    pub read: bool,
+    pub discard: bool,
+    /// Somebody waits for it (`S`).
+    pub sync: bool,
+    /// The device's cache is emptied before it (`F` before `W`, or a flush without data).
+    pub preflush: bool,
+    /// It is durable when it completes (`F` behind `W`).
+    pub fua: bool,
+    /// File-system metadata (`M`).
+    pub meta: bool,
+    /// Readahead (`A` behind `R`).
+    pub ahead: bool,
+}
+
+/// What a range of the device holds, as the trace itself says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Content {
+    /// A file's data.
+    Data,
+    /// The journal of the file system.
+    Journal,
+    /// Other metadata of the file system.
+    Metadata,
+}
+
+/// Major and minor number of a device; 0:0 where the trace has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId {
+    pub major: u32,
+    pub minor: u32,
+}
+
+/// Number of a name in [`Names`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NameId(pub u32);
+
+/// Who did it: `process` is 0 where the trace has only threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Actor {
+    pub thread: u32,
+    pub process: u32,
+    /// The thread's name (`comm`).
+    pub name: Option<NameId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub time_ns: u64,
+    pub action: Action,
+    pub device: DeviceId,
+    pub sector: u64,
+    pub bytes: u64,
+    pub flags: Flags,
+    pub actor: Actor,
+    pub content: Option<Content>,
+    /// The file, where the trace says it.
+    pub file: Option<NameId>,
+}
+
+/// Every name once.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    texts: Vec<Box<str>>,
+    ids: HashMap<Box<str>, NameId>,
+}
+
+impl Names {
+    pub fn id(&mut self, text: &str) -> NameId {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let id = NameId(self.texts.len() as u32);
+        self.texts.push(text.into());
+        self.ids.insert(text.into(), id);
+        id
+    }
+
+    /// The text of a number that [`Names::id`] gave.
+    pub fn text(&self, id: NameId) -> &str {
+        &self.texts[id.0 as usize]
+    }
+
+    pub fn find(&self, text: &str) -> Option<NameId> {
+        self.ids.get(text).copied()
+    }
+}

@@ -1,0 +1,156 @@
+//! The board of `eager` as a file that the processes map, and its locks.
+//!
+//! Both locks are `flock`s, which belong to the open file and end with the process: the board's own on the board's file, and, on the log, a
+//! shared one of every process that uses it. A child of a fork shares its parent's locks, so it may do nothing here.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::AtomicU64;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::error::Code;
+use crate::strategy::{Common, WORDS, board_path, log_path};
+use crate::sync::{Mutex, lock};
+
+const BYTES: usize = WORDS * size_of::<AtomicU64>();
+
+pub struct BoardFile {
+    file: File,
+    words: NonNull<AtomicU64>,
+    log_path: String,
+    /// Open as long as this process uses the log.
+    log: Mutex<Option<File>>,
+    pid: u32,
+}
+
+// SAFETY: the mapping lives as long as the value and consists of atomics.
+unsafe impl Send for BoardFile {}
+// SAFETY: as above.
+unsafe impl Sync for BoardFile {}
+
+/// The permission bits of a file.
+pub fn mode_of(path: &str) -> u32 {
+    rustix::fs::stat(path).map_or(0o644, |stat| stat.st_mode & 0o777)
+}
+
+impl BoardFile {
+    /// Opens or makes the board of a database, and takes its lock.
+    pub fn open_locked(database: &str) -> io::Result<BoardFile> {
+        let path = board_path(database);
+        loop {
+            let file = open_or_create(&path, database)?;
+            wait_for(&file, FlockOperation::LockExclusive)?;
+            // Whoever had the lock before may have removed the file.
+            let there = rustix::fs::stat(&path).ok().map(|stat| (stat.st_dev, stat.st_ino));
+            let ours = rustix::fs::fstat(&file)?;
+            if there == Some((ours.st_dev, ours.st_ino)) {
+                return BoardFile::map(file, database);
+            }
+        }
+    }
+
+    fn map(file: File, database: &str) -> io::Result<BoardFile> {
+        if file.metadata()?.len() < BYTES as u64 {
+            file.set_len(BYTES as u64)?;
+        }
+        // SAFETY: a new mapping of a file that is at least so long, and that nobody cuts.
+        let words = unsafe {
+            mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)?
+        };
+        let words = NonNull::new(words.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(BoardFile { file, words, log_path: log_path(database), log: Mutex::default(), pid: std::process::id() })
+    }
+}
+
+fn open_or_create(path: &str, database: &str) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    match options.open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let file = options.create(true).truncate(false).mode(0o600).open(path)?;
+            // Whoever may use the database may use its board, whatever the umask says.
+            file.set_permissions(Permissions::from_mode(mode_of(database)))?;
+            Ok(file)
+        }
+        opened => opened,
+    }
+}
+
+impl Drop for BoardFile {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `open`, and nobody has a reference to it any more.
+        let _ = unsafe { munmap(self.words.as_ptr().cast(), BYTES) };
+    }
+}
+
+/// Waits for a lock.
+fn wait_for(file: &File, operation: FlockOperation) -> io::Result<()> {
+    loop {
+        match flock(file, operation) {
+            Err(Errno::INTR) => {}
+            result => return Ok(result?),
+        }
+    }
+}
+
+impl Common for BoardFile {
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: mapped in `open` for as long as the value lives, aligned to a page; the words are atomic.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
+    }
+
+    fn lock(&self) -> Result<(), Code> {
+        if std::process::id() != self.pid {
+            return Err(Code::MISUSE);
+        }
+        wait_for(&self.file, FlockOperation::LockExclusive).map_err(|_| Code::IOERR_LOCK)
+    }
+
+    fn unlock(&self) {
+        // An open file's lock can always be released.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
+
+    fn join(&self) -> Result<bool, Code> {
+        let log = File::open(Path::new(&self.log_path)).map_err(|_| Code::CANTOPEN)?;
+        let alone = match flock(&log, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => true,
+            Err(Errno::WOULDBLOCK) => false,
+            Err(_) => return Err(Code::IOERR_LOCK),
+        };
+        // Not in one step, but whoever joins has the board's lock.
+        match flock(&log, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(Code::BUSY),
+            Err(_) => return Err(Code::IOERR_LOCK),
+        }
+        *lock(&self.log) = Some(log);
+        Ok(alone)
+    }
+
+    fn leave(&self) {
+        *lock(&self.log) = None;
+    }
+
+    fn identity(&self, image: &str) -> u64 {
+        // Changes with every start of the system.
+        let Ok(boot) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else { return 0 };
+        let number = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+        let of = |path: &str| rustix::fs::stat(path).map(number);
+        let (Ok(board), Ok(log), Ok(image)) =
+            (rustix::fs::fstat(&self.file).map(number), of(&self.log_path), of(image))
+        else {
+            return 0;
+        };
+        let mut hasher = DefaultHasher::new();
+        (boot, board, log, image).hash(&mut hasher);
+        hasher.finish().max(1)
+    }
+}

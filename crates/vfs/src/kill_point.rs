@@ -1,0 +1,126 @@
+//! Places where a process can be made to die, for the test that kills processes at each of them (feature `kill-points`).
+//!
+//! Without the feature nothing of it is compiled. With it, `ONEFLUSH_KILL_AT=name:n` ends the process by `SIGKILL` when it comes to that
+//! place for the n-th time.
+
+macro_rules! kill_points {
+    ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
+        /// A place between two steps that other processes can see.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum KillPoint {
+            $($(#[$about])* $point,)*
+        }
+
+        #[cfg(feature = "kill-points")]
+        impl KillPoint {
+            pub const ALL: &[KillPoint] = &[$(KillPoint::$point,)*];
+
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(KillPoint::$point => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kill_points! {
+    /// A commit is noted on the board and not logged.
+    Noted = "noted",
+    /// The board's lock is taken.
+    Locked = "locked",
+    /// The board says that somebody changes the log.
+    Busy = "busy",
+    /// A record is durable, and the board does not know of it.
+    Recorded = "recorded",
+    /// The board has half of what is new.
+    HalfShown = "half-shown",
+    /// The board has all of it and still says "busy".
+    Shown = "shown",
+    /// The lock is about to be released.
+    Unlocking = "unlocking",
+    /// A commit is durable, and SQLite has not published it.
+    Durable = "durable",
+    /// The image was synced, and no record says so.
+    ImageSynced = "image-synced",
+    /// The image is begun anew: the board knows no frame any more.
+    RestartNoted = "restart-noted",
+    /// The log has forgotten its frames, and the board has not.
+    Forgotten = "forgotten",
+    /// A frame of a commit that failed is about to be overwritten.
+    TakenBack = "taken-back",
+    /// A checkpoint may write to the database file.
+    Prepared = "prepared",
+    /// Another process has died, and its doings are being repaired.
+    Repairing = "repairing",
+    /// Set up: the log is made; page 1 is logged; the guard is set.
+    LogMade = "log-made",
+    PageOneLogged = "page-one-logged",
+    Guarded = "guarded",
+    /// Recovery: joined; the image is built; the board is filled.
+    Joined = "joined",
+    Rebuilt = "rebuilt",
+    Opened = "opened",
+    /// Clean close: the guard is taken away; the board is deleted.
+    GuardHidden = "guard-hidden",
+    BoardDeleted = "board-deleted",
+}
+
+#[cfg(all(feature = "kill-points", not(feature = "shuttle")))]
+impl KillPoint {
+    pub fn reached(self) {
+        use std::sync::LazyLock;
+        use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+        static WANTED: LazyLock<Option<(String, AtomicU64)>> = LazyLock::new(|| {
+            let wanted = std::env::var("ONEFLUSH_KILL_AT").ok()?;
+            let (name, count) = wanted.split_once(':')?;
+            Some((name.to_owned(), AtomicU64::new(count.parse().ok()?)))
+        });
+        if let Some((name, left)) = &*WANTED
+            && name == self.name()
+            && left.fetch_sub(1, SeqCst) == 1
+        {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            std::thread::park();
+        }
+    }
+}
+
+/// How a thread of the model checker that plays a process ends.
+#[cfg(all(test, feature = "shuttle"))]
+pub struct Died;
+
+#[cfg(all(test, feature = "shuttle"))]
+mod model {
+    use std::cell::Cell;
+
+    use super::{Died, KillPoint};
+
+    shuttle::thread_local! {
+        static LEFT: Cell<u32> = Cell::new(0);
+    }
+
+    impl Died {
+        /// This thread ends at the `points`-th place that it comes to.
+        pub fn after(points: u32) {
+            LEFT.with(|left| left.set(points));
+        }
+    }
+
+    impl KillPoint {
+        pub fn reached(self) {
+            shuttle::thread::yield_now();
+            let dies = LEFT.with(|left| left.replace(left.get().saturating_sub(1)) == 1);
+            if dies {
+                std::panic::resume_unwind(Box::new(Died));
+            }
+        }
+    }
+}
+
+#[cfg(not(any(all(feature = "kill-points", not(feature = "shuttle")), all(test, feature = "shuttle"))))]
+impl KillPoint {
+    #[inline(always)]
+    pub fn reached(self) {}
+}

@@ -1,0 +1,401 @@
+//! The board: what the processes that use one database with `eager` tell each other, in memory that they share.
+//!
+//! The log has one tail and many writers. Whoever appends holds the board's lock, which the kernel takes back when its holder dies; where
+//! the next record goes, up to which frame the log has everything, and what a checkpoint still has to log, stand on the board.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. Everything but [`Word::Committed`], [`Word::Written`], [`Word::ImageBytes`] and [`Word::DatabaseUnsynced`] is changed only under the lock.
+//! 2. `Busy` is set before anything of the log or of the board is changed, and cleared when both agree again. Who takes the lock and finds it
+//!    set knows that a process died in between, and believes only the log itself.
+//! 3. `Logged` grows only after what it speaks of is durable, so that a reader without the lock may trust it.
+//! 4. After a failed write or sync `Failed` stays set until no process has the database open.
+//! 5. The board is made anew by whoever finds himself alone, unless it and the image are those that the last user has left while this system runs:
+//!    then he goes on with both, as if he had been there when the last user died. (A commit that asked for no durability outlives its process.)
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use oneflush_blocklog::{Epoch, Head, Lsn, Uuid};
+
+use super::log::{OpenLog, Page};
+use crate::error::Code;
+use crate::kill_point::KillPoint;
+use crate::sync::{Condvar, Mutex, lock, wait};
+
+/// Memory and locks that the processes share which use a database with `eager`.
+pub trait Common: Send + Sync {
+    /// [`WORDS`] words, zero in a new board.
+    fn words(&self) -> &[AtomicU64];
+    /// Takes the lock, waiting for it; one caller at a time in each process.
+    fn lock(&self) -> Result<(), Code>;
+    fn unlock(&self);
+    /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
+    fn join(&self) -> Result<bool, Code>;
+    fn leave(&self);
+    /// Names this board, the log and the image at this path, and the time for which the system runs. They are the same files with the same
+    /// contents only if this is the same. 0: that cannot be known.
+    fn identity(&self, image: &str) -> u64;
+}
+
+/// The board's memory.
+pub const WORDS: usize = FIRST_BITS + BITS_WORDS;
+const FIRST_BITS: usize = 64;
+/// For so many frames the board knows whether the log has the whole page; of others it is taken not to.
+const BITS_WORDS: usize = 1024;
+
+#[derive(Clone, Copy)]
+enum Word {
+    UuidHigh,
+    UuidLow,
+    Busy,
+    Failed,
+    /// The append of the record with this LSN failed, so it may be there or not.
+    Unsure,
+    /// Counts how often frames may have changed that had been committed or logged before.
+    Generation,
+    Epoch,
+    Position,
+    Lsn,
+    Previous,
+    LaneBytes,
+    Begun,
+    OnImage,
+    RecordsInEpoch,
+    /// Different pages that the log has changes of in this epoch.
+    Pages,
+    Logged,
+    /// The log has whole pages of all frames up to this.
+    Contained,
+    PageBytes,
+    /// The last frame of the last commit, which need not be durable.
+    Committed,
+    /// The last frame of a commit that was written and not synced. It may be published, and may have failed.
+    Written,
+    /// To where the image's file reaches at least.
+    ImageBytes,
+    /// When the image's generation began, by the monotonic clock.
+    SinceNs,
+    /// The database file was written and not synced.
+    DatabaseUnsynced,
+    /// The guard was written and could not be synced: the cache may have what the device lacks.
+    GuardUnsure,
+    /// [`Common::identity`], when the image was there.
+    Identity,
+}
+
+/// The board of one database; that of a process alone with itself where there is no log.
+#[derive(Clone)]
+pub struct Board(Arc<dyn Common>);
+
+impl Board {
+    pub fn new(common: Arc<dyn Common>) -> Board {
+        Board(common)
+    }
+
+    pub fn common(&self) -> &dyn Common {
+        &*self.0
+    }
+
+    fn word(&self, word: Word) -> &AtomicU64 {
+        &self.0.words()[word as usize]
+    }
+
+    fn get(&self, word: Word) -> u64 {
+        self.word(word).load(SeqCst)
+    }
+
+    fn set(&self, word: Word, value: u64) {
+        self.word(word).store(value, SeqCst);
+    }
+
+    fn frame(&self, word: Word) -> u32 {
+        // Only frames are written there.
+        self.get(word) as u32
+    }
+
+    /// Invariant 5: the board, and the image at this path, can be gone on with.
+    pub fn can_go_on(&self, uuid: Uuid, page_bytes: usize, image: &str) -> bool {
+        let identity = self.0.identity(image);
+        identity != 0
+            && self.get(Word::Identity) == identity
+            && self.uuid() == uuid
+            && self.page_bytes() == page_bytes
+            && self.failure().is_none()
+            && !self.is_unsure()
+            && !self.is_guard_unsure()
+    }
+
+    /// Whoever finds board and image as they are now may go on with them.
+    pub fn identify(&self, image: &str) {
+        self.set(Word::Identity, self.0.identity(image));
+    }
+
+    /// Invariant 5. Says which record of this log the last user has left unsure.
+    pub fn begin(&self, uuid: Uuid, page_bytes: usize) -> Option<Lsn> {
+        let unsure = Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0 && self.uuid() == uuid).map(Lsn);
+        let guard_unsure = self.is_guard_unsure();
+        self.0.words().iter().for_each(|word| word.store(0, SeqCst));
+        let (high, low) = uuid.0.split_at(8);
+        for (word, half) in [(Word::UuidHigh, high), (Word::UuidLow, low)] {
+            self.set(word, half.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)));
+        }
+        self.set(Word::PageBytes, page_bytes as u64);
+        self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
+        self.set_guard_unsure(guard_unsure);
+        unsure
+    }
+
+    pub fn is_guard_unsure(&self) -> bool {
+        self.get(Word::GuardUnsure) != 0
+    }
+
+    pub fn set_guard_unsure(&self, unsure: bool) {
+        self.set(Word::GuardUnsure, u64::from(unsure));
+    }
+
+    /// A record of this log may be there or not.
+    pub fn is_unsure(&self) -> bool {
+        self.get(Word::Unsure) != 0
+    }
+
+    /// The record that was unsure is written again.
+    pub fn set_sure(&self) {
+        self.set(Word::Unsure, 0);
+    }
+
+    pub fn uuid(&self) -> Uuid {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&self.get(Word::UuidHigh).to_be_bytes());
+        bytes[8..].copy_from_slice(&self.get(Word::UuidLow).to_be_bytes());
+        Uuid(bytes)
+    }
+
+    pub fn page_bytes(&self) -> usize {
+        self.get(Word::PageBytes) as usize
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.get(Word::Busy) != 0
+    }
+
+    pub fn set_busy(&self, busy: bool) {
+        self.set(Word::Busy, u64::from(busy));
+    }
+
+    pub fn failure(&self) -> Option<Code> {
+        // What was stored is a code.
+        Some(self.get(Word::Failed) as i32).filter(|&code| code != 0).map(Code)
+    }
+
+    /// Invariant 4.
+    pub fn fail(&self, code: Code, unsure: Option<Lsn>) {
+        self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
+        self.set(Word::Failed, code.0 as u64);
+    }
+
+    pub fn generation(&self) -> u64 {
+        self.get(Word::Generation)
+    }
+
+    pub fn next_generation(&self) {
+        self.word(Word::Generation).fetch_add(1, SeqCst);
+    }
+
+    pub fn committed(&self) -> u32 {
+        self.frame(Word::Committed)
+    }
+
+    pub fn written(&self) -> u32 {
+        self.frame(Word::Written)
+    }
+
+    pub fn logged(&self) -> u32 {
+        self.frame(Word::Logged)
+    }
+
+    pub fn note_committed(&self, frame: u32) {
+        self.word(Word::Committed).fetch_max(u64::from(frame), SeqCst);
+    }
+
+    pub fn note_written(&self, frame: u32) {
+        self.word(Word::Written).fetch_max(u64::from(frame), SeqCst);
+    }
+
+    /// What comes behind `kept` was not committed after all.
+    pub fn take_back(&self, kept: u32) {
+        self.word(Word::Committed).fetch_min(u64::from(kept), SeqCst);
+        self.word(Word::Written).fetch_min(u64::from(kept), SeqCst);
+    }
+
+    pub fn image_bytes(&self) -> u64 {
+        self.get(Word::ImageBytes)
+    }
+
+    pub fn image_reaches(&self, bytes: u64) {
+        self.word(Word::ImageBytes).fetch_max(bytes, SeqCst);
+    }
+
+    pub fn image_cut(&self, bytes: u64) {
+        self.word(Word::ImageBytes).fetch_min(bytes, SeqCst);
+    }
+
+    pub fn since_ns(&self) -> u64 {
+        self.get(Word::SinceNs)
+    }
+
+    pub fn set_since_ns(&self, now_ns: u64) {
+        self.set(Word::SinceNs, now_ns);
+    }
+
+    pub fn is_database_unsynced(&self) -> bool {
+        self.get(Word::DatabaseUnsynced) != 0
+    }
+
+    pub fn set_database_unsynced(&self, unsynced: bool) {
+        self.set(Word::DatabaseUnsynced, u64::from(unsynced));
+    }
+
+    /// Bytes of the lane in use.
+    pub fn used_bytes(&self) -> u64 {
+        if self.get(Word::Begun) != 0 { self.get(Word::Position) } else { 0 }
+    }
+
+    pub fn lane_bytes(&self) -> u64 {
+        self.get(Word::LaneBytes)
+    }
+
+    /// Where the next record goes, as whoever had the lock last has left it.
+    pub fn read(&self, log: &mut OpenLog) {
+        log.head = Head {
+            epoch: Epoch(self.get(Word::Epoch)),
+            position: self.get(Word::Position),
+            lsn: Lsn(self.get(Word::Lsn)),
+            previous: self.get(Word::Previous) as u32,
+            lane_bytes: self.get(Word::LaneBytes),
+        };
+        log.begun = self.get(Word::Begun) != 0;
+        log.on_image = self.get(Word::OnImage) != 0;
+        log.records_in_epoch = self.get(Word::RecordsInEpoch);
+    }
+
+    /// The same for who comes next. `Logged` last: invariant 3.
+    pub fn write(&self, log: &OpenLog) {
+        let Head { epoch, position, lsn, previous, lane_bytes } = log.head;
+        for (at, (word, value)) in [
+            (Word::Epoch, epoch.0),
+            (Word::Position, position),
+            (Word::Lsn, lsn.0),
+            (Word::Previous, u64::from(previous)),
+            (Word::LaneBytes, lane_bytes),
+            (Word::Begun, u64::from(log.begun)),
+            (Word::OnImage, u64::from(log.on_image)),
+            (Word::RecordsInEpoch, log.records_in_epoch),
+            (Word::Pages, log.pages.len() as u64),
+            (Word::Logged, u64::from(log.logged)),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            if at == 4 {
+                KillPoint::HalfShown.reached();
+            }
+            self.set(word, value);
+        }
+    }
+
+    /// Bytes of the pages that a checkpoint would write.
+    pub fn changed_bytes(&self) -> u64 {
+        self.get(Word::Pages) * self.get(Word::PageBytes)
+    }
+
+    fn bit_of(&self, frame: u32) -> Option<(&AtomicU64, u64)> {
+        let at = frame as usize / 64;
+        (at < BITS_WORDS).then(|| (&self.0.words()[FIRST_BITS + at], 1 << (frame % 64)))
+    }
+
+    /// True if the log has all of the page in this frame, the last of that page that is logged.
+    pub fn contains(&self, frame: u32) -> bool {
+        frame <= self.frame(Word::Contained)
+            || self.bit_of(frame).is_some_and(|(word, bit)| word.load(SeqCst) & bit != 0)
+    }
+
+    pub fn set_contained(&self, frame: u32) {
+        if let Some((word, bit)) = self.bit_of(frame) {
+            word.fetch_or(bit, SeqCst);
+        }
+    }
+
+    /// The log has whole pages of all frames up to this.
+    pub fn set_all_contained(&self, upto: u32) {
+        self.set(Word::Contained, u64::from(upto));
+    }
+
+    /// Nothing is known to be contained.
+    pub fn forget_contained(&self) {
+        self.set(Word::Contained, 0);
+        self.0.words()[FIRST_BITS..].iter().for_each(|word| word.store(0, SeqCst));
+    }
+
+    pub fn note_contained(&self, pages: &HashMap<u32, Page>) {
+        pages.values().filter(|page| page.contained).for_each(|page| self.set_contained(page.frame));
+    }
+}
+
+/// A board within one process: on a simulated disk, whose "processes" are connections' groups of this one, and in the place of none.
+pub struct Private {
+    words: Box<[AtomicU64]>,
+    state: Mutex<PrivateState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct PrivateState {
+    locked: bool,
+    users: u32,
+}
+
+impl Default for Private {
+    fn default() -> Private {
+        Private {
+            words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl Common for Private {
+    fn words(&self) -> &[AtomicU64] {
+        &self.words
+    }
+
+    fn lock(&self) -> Result<(), Code> {
+        let mut state = lock(&self.state);
+        while state.locked {
+            state = wait(&self.changed, state);
+        }
+        state.locked = true;
+        Ok(())
+    }
+
+    fn unlock(&self) {
+        lock(&self.state).locked = false;
+        self.changed.notify_one();
+    }
+
+    fn join(&self) -> Result<bool, Code> {
+        let mut state = lock(&self.state);
+        state.users += 1;
+        Ok(state.users == 1)
+    }
+
+    fn leave(&self) {
+        lock(&self.state).users -= 1;
+    }
+
+    fn identity(&self, _: &str) -> u64 {
+        0
+    }
+}

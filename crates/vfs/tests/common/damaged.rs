@@ -1,0 +1,231 @@
+//! Databases as a crash of `eager` leaves them, for tests that damage their files: put back, damage, open, judge.
+
+use std::fs::{self, File};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::{commits, crash, files, open_with, side, take_said};
+
+pub const BLOCK_BYTES: usize = 4096;
+/// docs/log-format.md, "Record".
+pub const RECORD_HEADER_BYTES: usize = 52;
+/// Of a longer payload so many bytes are tried, of a shorter one all.
+const SAMPLE: usize = 40;
+
+/// Thousands of small databases, which need no device.
+fn scratch() -> TempDir {
+    let shm = Path::new("/dev/shm");
+    if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
+}
+
+/// The files that a crash has left.
+pub struct Fixture {
+    pub name: &'static str,
+    _dir: TempDir,
+    pub path: PathBuf,
+    pub database: Vec<u8>,
+    pub log: Vec<u8>,
+    /// Only where the log stands on it.
+    pub image: Option<Vec<u8>>,
+    pub commits: i64,
+}
+
+pub struct Record {
+    pub bytes: Range<usize>,
+    pub epoch: u64,
+    pub lsn: u64,
+}
+
+impl Fixture {
+    pub fn new(name: &'static str, history: impl FnOnce(&Connection), with_image: bool) -> Fixture {
+        let dir = scratch();
+        let live = dir.path().join("live.db");
+        let db = open_with(&live, "strategy=eager&checkpoints=sqlite&log_size=1048576").unwrap();
+        db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0").unwrap();
+        commits::create(&db);
+        history(&db);
+        let commits = commits::check(&db).unwrap();
+        let side_files: &[&str] = if with_image { &["-oneflush", "-oneflush-wal"] } else { &["-oneflush"] };
+        let path = crash(&live, side_files);
+        drop(db);
+        let read = |suffix: &str| fs::read(side(&path, suffix)).unwrap();
+        let image = with_image.then(|| read("-oneflush-wal"));
+        Fixture { name, _dir: dir, database: read(""), log: read("-oneflush"), path, image, commits }
+    }
+
+    /// All of them; the last record of each is of another kind or epoch.
+    pub fn all() -> Vec<Fixture> {
+        let checkpoint = |db: &Connection, mode: &str| {
+            db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(())).unwrap();
+        };
+        vec![
+            Fixture::new("the first epoch", |db| commits::make(db, 9), false),
+            Fixture::new(
+                "pages in the database file, the last record logged them whole before",
+                |db| {
+                    commits::make(db, 6);
+                    checkpoint(db, "PASSIVE");
+                },
+                false,
+            ),
+            Fixture::new(
+                "commits behind a checkpoint",
+                |db| {
+                    commits::make(db, 5);
+                    checkpoint(db, "PASSIVE");
+                    commits::make(db, 4);
+                },
+                false,
+            ),
+            Fixture::new(
+                "an epoch that has only begun",
+                |db| {
+                    commits::make(db, 5);
+                    checkpoint(db, "RESTART");
+                    commits::make(db, 1);
+                },
+                false,
+            ),
+            Fixture::new(
+                "three epochs, so that an old one lies behind the newest",
+                |db| {
+                    for count in [9, 5, 3] {
+                        commits::make(db, count);
+                        checkpoint(db, "TRUNCATE");
+                    }
+                    commits::make(db, 3);
+                },
+                false,
+            ),
+            Fixture::new(
+                "an epoch that stands on the image",
+                |db| {
+                    commits::make(db, 2);
+                    db.execute_batch("CREATE TABLE large AS SELECT zeroblob(4500000)").unwrap();
+                    commits::make(db, 3);
+                },
+                true,
+            ),
+        ]
+    }
+
+    /// Puts all files back as they were.
+    pub fn restore(&self) {
+        for suffix in files(&self.path) {
+            fs::remove_file(side(&self.path, &suffix)).unwrap();
+        }
+        fs::write(&self.path, &self.database).unwrap();
+        fs::write(side(&self.path, "-oneflush"), &self.log).unwrap();
+        if let Some(image) = &self.image {
+            fs::write(side(&self.path, "-oneflush-wal"), image).unwrap();
+        }
+    }
+
+    /// In the order of the LSNs.
+    pub fn records(&self) -> Vec<Record> {
+        let number = |at: usize, len: usize| {
+            self.log[at..at + len].iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
+        };
+        let starts = (BLOCK_BYTES..self.log.len()).step_by(BLOCK_BYTES).filter(|&at| self.log[at..at + 4] == *b"1FLR");
+        let mut records: Vec<Record> = starts
+            .map(|at| Record {
+                bytes: at..at + RECORD_HEADER_BYTES + number(at + 32, 4) as usize,
+                epoch: number(at + 8, 8),
+                lsn: number(at + 16, 8),
+            })
+            .collect();
+        records.sort_by_key(|record| record.lsn);
+        assert!(records.len() > 4, "{}", self.name);
+        records
+    }
+
+    /// Damages a file at some places, opens, and judges. The files are as before afterwards.
+    pub fn flip(&self, suffix: &str, at: usize, bit: u8, last_may_go: bool) -> Option<i64> {
+        let path = side(&self.path, suffix);
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at as u64).unwrap();
+        file.write_all_at(&[byte[0] ^ 1 << bit], at as u64).unwrap();
+        let opened = self.judge(&format!("bit {bit} of byte {at} of the file {suffix:?}"), last_may_go);
+        match opened {
+            None => file.write_all_at(&byte, at as u64).unwrap(),
+            Some(_) => self.restore(),
+        }
+        opened
+    }
+
+    /// Opens what is there. None: refused.
+    pub fn judge(&self, what: &str, last_may_go: bool) -> Option<i64> {
+        let what = format!("{}, {what}", self.name);
+        let before = self.bytes();
+        let inspected = oneflush_vfs::inspect(&self.path);
+        assert!(self.bytes() == before, "{what}: looking at it has changed it");
+        take_said(&self.path);
+        let opened = open(&self.path);
+        let said = take_said(&self.path);
+        assert_eq!(inspected.is_ok(), opened.is_ok(), "{what}: dry run {inspected:?}, open {opened:?}, {said}");
+        match opened {
+            Ok(found) => {
+                let enough = self.commits - i64::from(last_may_go);
+                assert!((enough..=self.commits).contains(&found), "{what}: {found} of {} commits", self.commits);
+                Some(found)
+            }
+            Err(error) => {
+                assert!(self.bytes() == before, "{what}: refused, but the files have changed");
+                let name = self.path.file_name().unwrap().to_str().unwrap();
+                assert!(said.contains(name), "{what}: no reason in SQLite's error log, but {error:?}");
+                let inspected = inspected.unwrap_err().to_string();
+                assert!(inspected.contains(name), "{what}: {inspected}");
+                None
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> [Option<Vec<u8>>; 2] {
+        ["", "-oneflush"].map(|suffix| fs::read(side(&self.path, suffix)).ok())
+    }
+}
+
+/// In place of a number of commits.
+pub const UNSOUND: i64 = -1;
+
+/// How many commits are there; a refusal is an error.
+pub fn open(path: &Path) -> Result<i64, String> {
+    let db = open_with(path, "strategy=eager&checkpoints=sqlite").map_err(|error| error.to_string())?;
+    db.busy_timeout(Duration::ZERO).unwrap();
+    match db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)) {
+        Err(error) => Err(error.to_string()),
+        // From here on it is not refused any more: the database is sound, or this is wrong.
+        Ok(_) => Ok(commits::check(&db).unwrap_or(UNSOUND)),
+    }
+}
+
+/// SplitMix64: the same cases each time.
+pub struct Chance(pub u64);
+
+impl Chance {
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ z >> 31) % end as u64) as usize
+    }
+
+    pub fn bit(&mut self) -> u8 {
+        self.below(8) as u8
+    }
+
+    /// All of a short range, some of a long one.
+    pub fn sample(&mut self, range: Range<usize>) -> Vec<usize> {
+        if range.len() <= SAMPLE {
+            return range.collect();
+        }
+        (0..SAMPLE).map(|_| range.start + self.below(range.len())).collect()
+    }
+}

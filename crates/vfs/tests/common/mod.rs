@@ -1,0 +1,141 @@
+//! What the tests of `eager` share: databases, their files as a crash leaves them, and what SQLite's error log said of them.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub mod damaged;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, ffi};
+
+static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+unsafe extern "C" fn on_log(_: *mut c_void, _: c_int, message: *const c_char) {
+    // SAFETY: SQLite passes a string.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
+    LOG.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+}
+
+/// Before any use of SQLite.
+pub fn setup() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: SQLite is not in use yet: every test comes through here first.
+        unsafe {
+            let callback: unsafe extern "C" fn(*mut c_void, c_int, *const c_char) = on_log;
+            ffi::sqlite3_config(ffi::SQLITE_CONFIG_LOG, callback, std::ptr::null_mut::<c_void>());
+        }
+        oneflush_vfs::register().unwrap();
+    });
+}
+
+/// Takes out of SQLite's error log what Oneflush has said of this database.
+pub fn take_said(database: &Path) -> String {
+    let name = database.display().to_string();
+    let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
+    let (said, others): (Vec<String>, Vec<String>) = log.drain(..).partition(|line| line.contains(&name));
+    *log = others;
+    let ours: Vec<String> = said.into_iter().filter(|line| line.starts_with("oneflush: ")).collect();
+    ours.join("\n")
+}
+
+pub fn open_with(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    setup();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let db = Connection::open_with_flags(format!("file:{}?vfs=oneflush&{parameters}", path.display()), flags)?;
+    db.busy_timeout(Duration::from_secs(2))?;
+    Ok(db)
+}
+
+/// SQLite alone, as another program would open the file.
+pub fn open_stock(path: &Path) -> Connection {
+    setup();
+    let db = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap();
+    db.busy_timeout(Duration::from_secs(5)).unwrap();
+    db
+}
+
+pub fn side(path: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", path.display()))
+}
+
+/// What follows the database's name in those of the files that begin with it.
+pub fn files(path: &Path) -> Vec<String> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let entries = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let names = entries
+        .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_prefix(name).map(str::to_owned));
+    let mut files: Vec<String> = names.collect();
+    files.sort();
+    files
+}
+
+/// The files as they are, with these side files, under another name.
+pub fn crash(path: &Path, side_files: &[&str]) -> PathBuf {
+    let name = (0..).map(|n| path.with_extension(format!("crash{n}.db"))).find(|name| !name.exists()).unwrap();
+    std::fs::copy(path, &name).unwrap();
+    for side_file in side_files {
+        std::fs::copy(side(path, side_file), side(&name, side_file)).unwrap();
+    }
+    name
+}
+
+pub fn integrity(db: &Connection) -> String {
+    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap_or_else(|error| error.to_string())
+}
+
+pub fn number(db: &Connection, sql: &str) -> i64 {
+    db.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// What an application's commit looks like that can be checked later: row `n` is there with its content exactly if commit `n` is, and the
+/// counter says how many there are.
+pub mod commits {
+    use rusqlite::Connection;
+
+    const CONTENT: &str = "substr(replace(hex(zeroblob(40)), '00', n || ','), 1, 30 + n % 50)";
+
+    pub fn create(db: &Connection) {
+        db.execute_batch("CREATE TABLE t(n INTEGER PRIMARY KEY, v); CREATE INDEX i ON t(v); CREATE TABLE total(n)")
+            .unwrap();
+        db.execute_batch("INSERT INTO total VALUES (0)").unwrap();
+    }
+
+    pub fn make(db: &Connection, count: usize) {
+        for _ in 0..count {
+            try_make(db).unwrap();
+        }
+    }
+
+    pub fn try_make(db: &Connection) -> rusqlite::Result<()> {
+        try_make_with(db, "")
+    }
+
+    /// A commit that does something else as well.
+    pub fn try_make_with(db: &Connection, sql: &str) -> rusqlite::Result<()> {
+        let insert = format!("INSERT INTO t SELECT n, {CONTENT} FROM total");
+        db.execute_batch(&format!("BEGIN IMMEDIATE; UPDATE total SET n = n + 1; {insert}; {sql}; COMMIT")).inspect_err(
+            |_| {
+                let _ = db.execute_batch("ROLLBACK");
+            },
+        )
+    }
+
+    /// How many commits are there. They are the first ones, whole, and the database is sound: else what is wrong.
+    pub fn check(db: &Connection) -> Result<i64, String> {
+        let query =
+            format!("SELECT count(*), coalesce(max(n), 0), sum(v IS NOT {CONTENT}), (SELECT n FROM total) FROM t");
+        let found = db.query_row(&query, [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?, row.get::<_, i64>(3)?))
+        });
+        let (count, last, wrong, total) = found.map_err(|error| error.to_string())?;
+        let sound = super::integrity(db);
+        if (last, wrong.unwrap_or(0), total, sound.as_str()) != (count, 0, count, "ok") {
+            return Err(format!("{count} rows, the last {last}, {wrong:?} wrong, counter {total}, integrity {sound}"));
+        }
+        Ok(count)
+    }
+}

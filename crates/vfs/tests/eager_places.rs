@@ -1,0 +1,377 @@
+//! Databases of all kinds, uses and places with `eager`: what SQLite lets an application choose or do beside its commits must come out of the
+//! log after a crash as it was, and a close must leave what stock SQLite reads. Read-only places, forks and mount points need other users and
+//! processes: `compat/run --strategy eager places`.
+
+mod common;
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::{commits, crash, files, integrity, number, open_stock, open_with, take_said};
+use rusqlite::backup::Backup;
+use rusqlite::{Connection, ErrorCode};
+use tempfile::TempDir;
+
+fn scratch() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    (dir, path)
+}
+
+fn try_open(path: &Path, strategy: &str) -> rusqlite::Result<Connection> {
+    let db = open_with(path, &format!("strategy={strategy}"))?;
+    db.execute_batch("PRAGMA synchronous=full; SELECT count(*) FROM sqlite_schema")?;
+    Ok(db)
+}
+
+fn open(path: &Path) -> Connection {
+    try_open(path, "eager").unwrap()
+}
+
+/// A new database in WAL mode, made with these PRAGMAs.
+fn create(path: &Path, pragmas: &str) -> Connection {
+    let db = open_with(path, "strategy=eager").unwrap();
+    db.execute_batch(&format!("{pragmas}; PRAGMA journal_mode=wal; PRAGMA synchronous=full")).unwrap();
+    commits::create(&db);
+    db
+}
+
+/// The files as a crash would leave them, without the image.
+fn after_crash(path: &Path) -> Connection {
+    open(&crash(path, &["-oneflush"]))
+}
+
+/// After the last close: plain, alone, and with all commits.
+fn assert_plain(path: &Path, expected: i64) {
+    assert_eq!(files(path), [""]);
+    assert_eq!(commits::check(&open_stock(path)), Ok(expected));
+}
+
+fn journal_mode(db: &Connection, mode: &str) -> rusqlite::Result<String> {
+    db.query_row(&format!("PRAGMA journal_mode={mode}"), [], |row| row.get(0))
+}
+
+#[test]
+fn every_page_size_encoding_and_vacuum_mode_comes_back_from_the_log() {
+    let vacuums = ["none", "full", "incremental"];
+    for (at, page_bytes) in [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536].into_iter().enumerate() {
+        let (_dir, path) = scratch();
+        let (encoding, vacuum) = (["UTF-8", "UTF-16le", "UTF-16be"][at % 3], vacuums[at % 3]);
+        let pragmas =
+            format!("PRAGMA page_size={page_bytes}; PRAGMA encoding='{encoding}'; PRAGMA auto_vacuum={vacuum}");
+        let db = create(&path, &pragmas);
+        commits::make(&db, 60);
+        db.execute_batch("CREATE TABLE much AS SELECT randomblob(20000); DROP TABLE much").unwrap();
+        commits::make(&db, 5);
+        let crashed = after_crash(&path);
+        assert_eq!(commits::check(&crashed), Ok(65), "{pragmas}");
+        assert_eq!(crashed.query_row("PRAGMA encoding", [], |row| row.get::<_, String>(0)), Ok(encoding.to_owned()));
+        assert_eq!(number(&crashed, "PRAGMA page_size"), page_bytes);
+        assert_eq!(number(&crashed, "PRAGMA auto_vacuum"), (at % 3) as i64);
+        db.execute_batch("PRAGMA incremental_vacuum").unwrap();
+        commits::make(&db, 1);
+        assert_eq!(commits::check(&after_crash(&path)), Ok(66), "{pragmas}");
+        drop(db);
+        assert_plain(&path, 66);
+    }
+}
+
+#[test]
+fn tables_without_rowid_and_long_rows_come_back_from_the_log() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    db.execute_batch(
+        "CREATE TABLE w(a TEXT, b INTEGER, c, PRIMARY KEY(b, a)) WITHOUT ROWID; CREATE UNIQUE INDEX u ON w(a)",
+    )
+    .unwrap();
+    for row in 0..300 {
+        db.execute("INSERT INTO w VALUES (hex(randomblob(20)), ?1 * 7919 % 300, zeroblob(?1 * 31))", [row]).unwrap();
+    }
+    db.execute_batch("UPDATE w SET c = b WHERE b % 3 = 0; DELETE FROM w WHERE b % 5 = 0").unwrap();
+    let content = "SELECT count(*) * 1000000 + sum(length(c)) FROM w";
+    let crashed = after_crash(&path);
+    assert_eq!((number(&crashed, content), integrity(&crashed)), (number(&db, content), "ok".to_owned()));
+}
+
+#[test]
+fn exclusive_locking_mode_comes_back_and_keeps_others_out() {
+    let (_dir, path) = scratch();
+    drop(create(&path, ""));
+    let db = open_with(&path, "strategy=eager").unwrap();
+    db.execute_batch("PRAGMA locking_mode=exclusive; PRAGMA synchronous=full").unwrap();
+    commits::make(&db, 20);
+    let other = open_with(&path, "strategy=eager").unwrap();
+    other.busy_timeout(Duration::ZERO).unwrap();
+    let refused = other.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
+    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy), "{refused}");
+    assert_eq!(commits::check(&after_crash(&path)), Ok(20));
+    drop(db);
+    assert_eq!(commits::check(&other), Ok(20));
+    // Back to normal SQLite goes only if it has begun there.
+    other.execute_batch("PRAGMA locking_mode=exclusive").unwrap();
+    commits::make(&other, 1);
+    other.execute_batch("PRAGMA locking_mode=normal; SELECT count(*) FROM t").unwrap();
+    assert_eq!(commits::check(&open(&path)), Ok(21));
+    drop(other);
+    assert_plain(&path, 21);
+}
+
+#[test]
+fn vacuum_comes_back_from_the_log() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    db.execute_batch("CREATE TABLE much AS WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 500) SELECT randomblob(2000) FROM n").unwrap();
+    commits::make(&db, 50);
+    db.execute_batch("DROP TABLE much; VACUUM").unwrap();
+    let pages = number(&db, "PRAGMA page_count");
+    commits::make(&db, 3);
+    let crashed = open(&crash(&path, &["-oneflush", "-oneflush-wal"]));
+    assert_eq!(commits::check(&crashed), Ok(53));
+    assert!(number(&crashed, "PRAGMA page_count") <= pages + 2);
+    drop(db);
+    assert_plain(&path, 53);
+}
+
+/// Ends a thread that looks at it, also when a test fails.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Every copy is a snapshot: the first commits, without a gap, and none missing that was acknowledged before it began.
+#[test]
+fn copies_under_write_load_are_sound_snapshots() {
+    let (dir, path) = scratch();
+    let db = create(&path, "");
+    commits::make(&db, 30);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let _ends = SetOnDrop(&done);
+        let writer = scope.spawn(|| {
+            let db = open(&path);
+            let mut made = 0;
+            while !done.load(Ordering::Relaxed) {
+                commits::make(&db, 1);
+                made += 1;
+            }
+            made
+        });
+        for turn in 0..6 {
+            let name = |how: &str| dir.path().join(format!("{how}-{turn}.db"));
+            let before = number(&db, "SELECT n FROM total");
+            db.execute("VACUUM INTO ?", [name("vacuumed").display().to_string()]).unwrap();
+            let mut at_once = open_stock(&name("at-once"));
+            Backup::new(&db, &mut at_once).unwrap().run_to_completion(i32::MAX, Duration::ZERO, None).unwrap();
+            // The target is a database of ours too, which is in use.
+            let mut into_ours = create(&name("into-ours"), "");
+            Backup::new(&db, &mut into_ours).unwrap().run_to_completion(i32::MAX, Duration::ZERO, None).unwrap();
+            commits::make(&into_ours, 1);
+            assert!(commits::check(&after_crash(&name("into-ours"))).unwrap() > before);
+            // By the connection that writes, so that the steps need not begin anew.
+            let mut in_steps = open_stock(&name("in-steps"));
+            let steps = Backup::new(&db, &mut in_steps).unwrap();
+            steps.run_to_completion(500, Duration::from_millis(1), None).unwrap();
+            drop(steps);
+            for copy in [open_stock(&name("vacuumed")), at_once, in_steps] {
+                assert!(commits::check(&copy).unwrap() >= before);
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(writer.join().unwrap() > 10);
+    });
+}
+
+#[test]
+fn the_journal_mode_changes_and_comes_back_while_the_database_is_open() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    let mut expected = 0;
+    for mode in ["delete", "truncate", "persist", "delete"] {
+        commits::make(&db, 7);
+        assert_eq!(journal_mode(&db, mode).unwrap(), mode);
+        commits::make(&db, 3);
+        expected += 10;
+        // Not guarded now: SQLite alone reads and writes.
+        let stock = open_stock(&path);
+        assert_eq!(commits::check(&stock), Ok(expected), "{mode}");
+        commits::make(&stock, 1);
+        expected += 1;
+        drop(stock);
+        assert_eq!(journal_mode(&db, "wal").unwrap(), "wal");
+        commits::make(&db, 2);
+        expected += 2;
+        assert_eq!(commits::check(&after_crash(&path)), Ok(expected), "{mode}");
+    }
+    drop(db);
+    assert!(open_stock(&path).query_row("SELECT 1 FROM t", [], |_| Ok(())).is_ok());
+}
+
+#[test]
+fn the_journal_mode_stays_while_somebody_else_has_the_database_open() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    commits::make(&db, 3);
+    let other = open(&path);
+    db.busy_timeout(Duration::ZERO).unwrap();
+    let refused = journal_mode(&db, "delete").unwrap_err();
+    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy), "{refused}");
+    commits::make(&db, 2);
+    commits::make(&other, 2);
+    assert_eq!(commits::check(&after_crash(&path)), Ok(7));
+    drop(other);
+    assert_eq!(journal_mode(&db, "delete").unwrap(), "delete");
+    commits::make(&db, 1);
+    drop(db);
+    assert_plain(&path, 8);
+}
+
+/// Each strategy commits and leaves; in the second round each leaves by a crash.
+#[test]
+fn strategies_follow_each_other_after_a_close_and_after_a_crash() {
+    let (_dir, path) = scratch();
+    drop(create(&path, ""));
+    let mut expected = 0;
+    for strategy in ["eager", "plain", "stock", "eager", "stock", "plain", "eager"] {
+        let db = try_open(&path, strategy).unwrap();
+        commits::make(&db, 11);
+        expected += 11;
+        assert_eq!(commits::check(&db), Ok(expected), "{strategy}");
+    }
+    let mut path = path;
+    for (strategy, left) in [
+        ("eager", "-oneflush"),
+        ("plain", "-wal"),
+        ("eager", "-oneflush"),
+        ("plain", "-wal"),
+        ("stock", "-wal"),
+        ("eager", "-oneflush"),
+    ] {
+        let db = try_open(&path, strategy).unwrap();
+        commits::make(&db, 11);
+        expected += 11;
+        assert_eq!(commits::check(&db), Ok(expected), "{strategy}");
+        path = crash(&path, &[left]);
+    }
+    let refused = try_open(&path, "stock").unwrap_err();
+    assert_eq!(
+        refused.sqlite_error_code(),
+        Some(ErrorCode::NotADatabase),
+        "after eager stock needs a recovery: {refused}"
+    );
+    assert_eq!(commits::check(&open(&path)), Ok(expected));
+    assert_plain(&path, expected);
+}
+
+#[test]
+fn a_symbolic_link_leads_to_the_same_log() {
+    let (dir, path) = scratch();
+    let link = dir.path().join("link.db");
+    symlink("a.db", &link).unwrap();
+    let (db, by_link) = (create(&path, ""), open(&link));
+    commits::make(&db, 3);
+    commits::make(&by_link, 3);
+    assert_eq!((commits::check(&db), commits::check(&by_link)), (Ok(6), Ok(6)));
+    assert_eq!(files(&link), [""], "the log is beside the file, not beside the link");
+    assert_eq!(commits::check(&after_crash(&path)), Ok(6));
+    drop((db, by_link));
+    assert_plain(&path, 6);
+}
+
+/// The log of the other name is another file, so commits could get lost between the two.
+#[test]
+fn a_second_hard_link_is_refused_while_the_first_is_in_use_and_loses_nothing_after_a_crash() {
+    let (dir, path) = scratch();
+    let link = dir.path().join("link.db");
+    let db = create(&path, "");
+    std::fs::hard_link(&path, &link).unwrap();
+    commits::make(&db, 5);
+    for strategy in ["eager", "plain", "stock"] {
+        take_said(&link);
+        let refused = try_open(&link, strategy).unwrap_err();
+        let said = take_said(&link);
+        assert!(strategy == "stock" || said.contains("the log is missing"), "{strategy}: {refused}, {said}");
+        assert_eq!(commits::check(&db), Ok(5));
+    }
+    commits::make(&db, 1);
+    let crashed = crash(&path, &["-oneflush"]);
+    let other_name = dir.path().join("other-name.db");
+    std::fs::hard_link(&crashed, &other_name).unwrap();
+    assert!(try_open(&other_name, "eager").is_err());
+    assert_eq!(commits::check(&open(&crashed)), Ok(6));
+    assert_eq!(commits::check(&open(&other_name)), Ok(6), "recovered and closed, either name will do");
+    drop(db);
+    assert_plain(&path, 6);
+    let by_link = open(&link);
+    commits::make(&by_link, 1);
+    assert!(try_open(&path, "eager").is_err());
+    drop(by_link);
+    assert_eq!((commits::check(&open_stock(&path)), commits::check(&open_stock(&link))), (Ok(7), Ok(7)));
+}
+
+/// This program again, as another process: `ONEFLUSH_TEST_OPENS` names a database and a strategy. It says how that went, and what the error
+/// log said.
+#[test]
+fn opens_as_another_process() {
+    let Ok(task) = std::env::var("ONEFLUSH_TEST_OPENS") else { return };
+    let (path, strategy) = task.split_once('|').unwrap();
+    let path = Path::new(path);
+    common::setup();
+    match try_open(path, strategy).and_then(|db| commits::try_make(&db)) {
+        Ok(()) => println!("opened"),
+        Err(error) => println!("refused: {error}\n{}", take_said(path)),
+    }
+}
+
+fn in_another_process(path: &Path, strategy: &str) -> String {
+    let task = format!("{}|{strategy}", path.display());
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "opens_as_another_process", "--nocapture"])
+        .env("ONEFLUSH_TEST_OPENS", task)
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && (said.contains("opened") || said.contains("refused: ")), "{said}");
+    said
+}
+
+#[test]
+fn a_process_with_plain_or_stock_is_refused_beside_eager_and_the_strategies_are_named() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    commits::make(&db, 2);
+    assert!(in_another_process(&path, "eager").contains("opened"), "the same strategy shares");
+    let said = in_another_process(&path, "plain");
+    assert!(said.contains("strategy plain was asked for") && said.contains("strategy eager"), "{said}");
+    // It changes nothing, so SQLite answers.
+    let said = in_another_process(&path, "stock");
+    assert!(said.contains("refused: file is not a database"), "{said}");
+    commits::make(&db, 1);
+    assert_eq!(commits::check(&db), Ok(4));
+    drop(db);
+    assert_plain(&path, 4);
+}
+
+/// The refusal once was "database is locked" after the whole busy timeout, with no reason in the error log: SQLite's `xAccess` says of a WAL
+/// that was cut to nothing that it does not exist.
+#[test]
+fn eager_is_refused_beside_a_process_with_plain_or_stock_and_the_strategies_are_named() {
+    for strategy in ["plain", "stock"] {
+        let (_dir, path) = scratch();
+        drop(create(&path, ""));
+        let db = try_open(&path, strategy).unwrap();
+        commits::make(&db, 1);
+        let said = in_another_process(&path, "eager");
+        commits::make(&db, 1);
+        assert_eq!(commits::check(&db), Ok(2));
+        drop(db);
+        assert_eq!(commits::check(&open(&path)), Ok(2));
+        assert_plain(&path, 2);
+        assert!(said.contains("strategy eager was asked for") && said.contains("stock or plain"), "{strategy}: {said}");
+    }
+}

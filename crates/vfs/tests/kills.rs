@@ -1,0 +1,345 @@
+//! Processes that share a database with `eager` and die at each place where another could see what they do (feature `kill-points`).
+//!
+//! A worker is this program again, told by its environment; it writes rows of its own and says each number on its standard output when
+//! SQLite has acknowledged the commit. Whatever was said must be there at the end, and of what was not said at most one row a death.
+#![cfg(feature = "kill-points")]
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use oneflush_vfs::KillPoint;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+const WORKER: &str = "ONEFLUSH_TEST_WORKER";
+const COMMITS: &str = "ONEFLUSH_TEST_COMMITS";
+const SYNCHRONOUS: &str = "ONEFLUSH_TEST_SYNCHRONOUS";
+const SIGKILL: i32 = 9;
+/// A victim that has not come to its place by then never will.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    oneflush_vfs::register().unwrap();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
+    let db = Connection::open_with_flags(
+        format!("file:{}?vfs=oneflush&strategy=eager&log_size=1048576", path.display()),
+        flags,
+    )?;
+    db.busy_timeout(Duration::from_secs(20))?;
+    db.execute_batch("PRAGMA synchronous=full; PRAGMA cache_size=20")?;
+    Ok(db)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// Not a test of its own: what a worker does.
+#[test]
+fn worker() {
+    let Ok(told) = std::env::var(WORKER) else { return };
+    let commits: i64 = std::env::var(COMMITS).unwrap().parse().unwrap();
+    let (path, writer) = told.rsplit_once('#').unwrap();
+    let writer: i64 = writer.parse().unwrap();
+    let open = |path: &str| {
+        let db = open(Path::new(path)).unwrap();
+        if let Ok(synchronous) = std::env::var(SYNCHRONOUS) {
+            db.pragma_update(None, "synchronous", synchronous).unwrap();
+        }
+        db
+    };
+    let mut db = open(path);
+    let mut number: i64 = db
+        .query_row("SELECT coalesce(max(number), 0) FROM kept WHERE writer = ?1", [writer], |row| row.get(0))
+        .unwrap();
+    for at in 1..=commits {
+        number += 1;
+        while let Err(error) = commit(&db, writer, number, at) {
+            assert!(is_busy(&error), "{error}");
+            let _ = db.execute_batch("ROLLBACK");
+        }
+        println!("acknowledged {number}");
+        if at % 7 == 0 {
+            let mode = ["PASSIVE", "FULL", "RESTART", "TRUNCATE"][(at / 7 + writer) as usize % 4];
+            let checkpointed = db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
+            assert!(checkpointed.as_ref().is_ok() || checkpointed.as_ref().is_err_and(is_busy), "{checkpointed:?}");
+        }
+        if at % 20 == 0 {
+            drop(db);
+            db = open(path);
+        }
+    }
+}
+
+/// Mostly one row; at times many pages, more than the cache holds, and than the log.
+fn commit(db: &Connection, writer: i64, number: i64, at: i64) -> rusqlite::Result<()> {
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    db.execute("INSERT INTO kept VALUES (?1, ?2, randomblob(100))", [writer, number])?;
+    if at % 11 == 0 {
+        db.execute_batch("INSERT INTO ballast SELECT randomblob(3000) FROM numbers LIMIT 250; SAVEPOINT s; DELETE FROM ballast; ROLLBACK TO s; RELEASE s")?;
+    } else if at % 5 == 0 {
+        db.execute_batch("DELETE FROM ballast")?;
+    }
+    db.execute_batch("COMMIT")
+}
+
+struct Worker {
+    writer: i64,
+    child: Child,
+}
+
+impl Worker {
+    fn command(path: &Path, writer: i64, commits: i64) -> Command {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "worker", "--nocapture"])
+            .env(WORKER, format!("{}#{writer}", path.display()))
+            .env(COMMITS, commits.to_string())
+            .stdout(Stdio::piped());
+        command
+    }
+
+    fn start(path: &Path, writer: i64, commits: i64, kill_at: Option<(KillPoint, u32)>) -> Worker {
+        let mut command = Worker::command(path, writer, commits);
+        if let Some((point, count)) = kill_at {
+            command.env("ONEFLUSH_KILL_AT", format!("{}:{count}", point.name()));
+        }
+        Worker { writer, child: command.spawn().unwrap() }
+    }
+
+    /// Waits for its end; what it said, and whether it was killed.
+    fn end(mut self) -> (i64, Vec<i64>, bool) {
+        let mut said = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        let status = self.child.wait().unwrap();
+        let killed = status.signal() == Some(SIGKILL);
+        assert!(killed || status.success(), "worker {}: {status}", self.writer);
+        let numbers = said.lines().filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok()).collect();
+        (self.writer, numbers, killed)
+    }
+
+    fn is_dead_by(&mut self, deadline: Instant) -> bool {
+        while Instant::now() < deadline {
+            if self.child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+}
+
+fn create(path: &Path) {
+    let db = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode=wal; CREATE TABLE kept(writer, number, filler, PRIMARY KEY(writer, number)); CREATE TABLE ballast(b);
+         CREATE VIEW numbers AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;",
+    )
+    .unwrap();
+}
+
+#[derive(Default)]
+struct Said {
+    numbers: BTreeMap<i64, Vec<i64>>,
+    deaths: BTreeMap<i64, i64>,
+}
+
+impl Said {
+    fn add(&mut self, worker: Worker) -> bool {
+        let (writer, numbers, killed) = worker.end();
+        self.numbers.entry(writer).or_default().extend(numbers);
+        *self.deaths.entry(writer).or_default() += i64::from(killed);
+        killed
+    }
+
+    fn check(&self, path: &Path, about: &str) {
+        let db = open(path).unwrap();
+        let rows = |writer: i64| -> Vec<i64> {
+            let mut statement = db.prepare("SELECT number FROM kept WHERE writer = ?1 ORDER BY number").unwrap();
+            statement.query_map([writer], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+        };
+        for (&writer, said) in &self.numbers {
+            let rows = rows(writer);
+            assert_eq!(rows, (1..=rows.len() as i64).collect::<Vec<_>>(), "{about}: writer {writer}");
+            assert!(said.iter().all(|number| rows.contains(number)), "{about}: writer {writer} lost one of {said:?}");
+            let unsaid = rows.len() - said.len();
+            assert!(
+                unsaid as i64 <= self.deaths[&writer],
+                "{about}: {unsaid} rows of writer {writer} were not acknowledged"
+            );
+        }
+        let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(sound, "ok", "{about}");
+        drop(db);
+        let left: Vec<PathBuf> =
+            std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(left, [path], "{about}: a clean close leaves the database alone");
+    }
+}
+
+/// Who dies where, one after the other or at once, before the rest goes on.
+struct Scenario {
+    point: KillPoint,
+    count: u32,
+    /// Another victim, which makes the first come to its place.
+    before: Option<(KillPoint, u32)>,
+    /// A crash comes first: the victim finds a log to recover.
+    after_crash: bool,
+    /// Others use the database when the victim dies.
+    in_company: bool,
+}
+
+/// What becomes of the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Others {
+    GoOn,
+    Die,
+    /// They die, and nothing but the log tells of them, as after a loss of power.
+    DieAndTheirBoardIsLost,
+}
+
+fn run(scenario: &Scenario, others: Others) {
+    let Scenario { point, count, before, after_crash, in_company } = *scenario;
+    let about = format!("{point:?} no. {count}, before it {before:?}, in company: {in_company}, others: {others:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    create(&path);
+    let mut said = Said::default();
+    if after_crash {
+        assert!(said.add(Worker::start(&path, 9, 100, Some((KillPoint::Durable, 15)))), "{about}");
+        // As after a loss of power.
+        std::fs::remove_file(format!("{}-oneflush-shm", path.display())).unwrap();
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let company: Vec<Worker> =
+        (1..=2).filter(|_| in_company).map(|writer| Worker::start(&path, writer, 120, None)).collect();
+    // Somebody who only reads keeps what the first victim leaves from being recovered by whoever finds himself alone.
+    let reader = before.map(|_| open(&path).unwrap());
+    if let Some(reader) = &reader {
+        reader.query_row("SELECT count(*) FROM kept", [], |_| Ok(())).unwrap();
+    }
+    let first = before.map(|kill_at| Worker::start(&path, 3, 100_000, Some(kill_at)));
+    let mut victim = Worker::start(&path, 4, 100_000, Some((point, count)));
+    let died = victim.is_dead_by(deadline);
+    if !died {
+        victim.child.kill().unwrap();
+    }
+    drop(reader);
+    for mut worker in company.into_iter().chain(first) {
+        if others != Others::GoOn {
+            worker.child.kill().unwrap();
+        }
+        // Whoever has no end of his own, and was not killed yet, goes on for a while.
+        let endless = worker.writer == 3;
+        if endless && !worker.is_dead_by(deadline) {
+            worker.child.kill().unwrap();
+        }
+        said.add(worker);
+    }
+    assert!(said.add(victim) && died, "{about}: the place was not come to");
+    let board = format!("{}-oneflush-shm", path.display());
+    if others == Others::DieAndTheirBoardIsLost && Path::new(&board).exists() {
+        std::fs::remove_file(board).unwrap();
+    }
+    // Somebody comes later, and works as if nothing had been.
+    assert!(!said.add(Worker::start(&path, 5, 30, None)), "{about}");
+    said.check(&path, &about);
+}
+
+fn scenarios() -> Vec<Scenario> {
+    use KillPoint::*;
+    let alone = |point| Scenario { point, count: 1, before: None, after_crash: false, in_company: false };
+    KillPoint::ALL
+        .iter()
+        .flat_map(|&point| match point {
+            LogMade | PageOneLogged | Guarded | GuardHidden | BoardDeleted => vec![alone(point)],
+            Joined | Rebuilt | Opened => vec![Scenario { after_crash: true, ..alone(point) }],
+            Repairing => [Recorded, HalfShown, RestartNoted, Forgotten]
+                .map(|first| Scenario { before: Some((first, 3)), ..alone(point) })
+                .into(),
+            ImageSynced => vec![Scenario { in_company: true, ..alone(point) }],
+            TakenBack => vec![Scenario { before: Some((Noted, 3)), ..alone(point) }],
+            _ => [1, 4, 9].map(|count| Scenario { count, in_company: true, ..alone(point) }).into(),
+        })
+        .collect()
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_the_others_go_on() {
+    scenarios().iter().for_each(|scenario| run(scenario, Others::GoOn));
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_the_others_die_with_it() {
+    scenarios().iter().for_each(|scenario| run(scenario, Others::Die));
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_only_the_log_tells_of_it() {
+    scenarios().iter().for_each(|scenario| run(scenario, Others::DieAndTheirBoardIsLost));
+}
+
+/// As with SQLite alone: `synchronous` is about losses of power.
+#[test]
+fn commits_that_asked_for_no_durability_outlive_their_process() {
+    for synchronous in ["normal", "off"] {
+        for _ in 0..3 {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.db");
+            create(&path);
+            let mut said = Said::default();
+            for _ in 0..3 {
+                let mut command = Worker::command(&path, 1, 100_000);
+                let mut worker = Worker { writer: 1, child: command.env(SYNCHRONOUS, synchronous).spawn().unwrap() };
+                assert!(!worker.is_dead_by(Instant::now() + Duration::from_millis(400)));
+                worker.child.kill().unwrap();
+                assert!(said.add(worker));
+            }
+            assert!(said.numbers[&1].len() > 10, "{synchronous}: it got to work");
+            said.check(&path, synchronous);
+        }
+    }
+}
+
+/// Words of the board.
+const BUSY: usize = 2;
+const RECORDS: usize = 13;
+const COMMITTED: usize = 18;
+
+fn word(board: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(board[at * 8..at * 8 + 8].try_into().unwrap())
+}
+
+/// As where a device is pulled out and put back: the files are the same by name and number, and some of them older than the log.
+#[test]
+fn an_old_version_of_the_board_is_not_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    create(&path);
+    let board = PathBuf::from(format!("{}-oneflush-shm", path.display()));
+    let image = PathBuf::from(format!("{}-oneflush-wal", path.display()));
+    let mut said = Said::default();
+    // Short of the 20 commits after which a worker opens the database anew.
+    let mut worker = Worker::start(&path, 1, 100_000, Some((KillPoint::Durable, 17)));
+    let deadline = Instant::now() + PATIENCE;
+    let (old_board, mut old_image) = loop {
+        assert!(Instant::now() < deadline);
+        match (std::fs::read(&board), std::fs::read(&image)) {
+            (Ok(board), Ok(image)) if board.len() > 512 && word(&board, BUSY) == 0 && word(&board, RECORDS) >= 3 => {
+                break (board, image);
+            }
+            _ => {}
+        }
+    };
+    assert!(worker.is_dead_by(deadline));
+    assert!(said.add(worker));
+    let last = std::fs::read(&board).unwrap();
+    assert_ne!(last[..512], old_board[..512], "the log went on after the copy");
+    old_image[32 + word(&old_board, COMMITTED) as usize * (24 + 4096)..].fill(0);
+    std::fs::write(&board, old_board).unwrap();
+    std::fs::write(&image, old_image).unwrap();
+    said.check(&path, "an old board");
+}
