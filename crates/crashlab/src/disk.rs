@@ -40,12 +40,18 @@ pub struct Disk {
     owed: Vec<Ino>,
     acknowledged_unsynced: bool,
     powered: bool,
+    tells_all: bool,
 }
 
 struct File {
     content: Content,
     kind: Kind,
+    sync_failures: SyncFailures,
 }
+
+/// How many syncs of a file have failed: an open file is told of those since it was opened, once, by its next sync.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncFailures(u32);
 
 impl Disk {
     /// A disk that holds exactly these files, all durable.
@@ -60,6 +66,7 @@ impl Disk {
             owed: Vec::new(),
             acknowledged_unsynced: false,
             powered: true,
+            tells_all: false,
         };
         for (name, content) in &image.files {
             let ino = disk.add(name);
@@ -72,6 +79,12 @@ impl Disk {
 
     pub fn sabotage(&mut self, sabotage: Sabotage) {
         self.sabotage = sabotage;
+    }
+
+    /// A sync that fails is told to every open file, as Linux does since 4.13. Without, only who asked for the sync hears of it, which is
+    /// harder on a process with several.
+    pub fn tell_all_of_failed_syncs(&mut self) {
+        self.tells_all = true;
     }
 
     pub fn plan_faults(&mut self, plan: FaultPlan) {
@@ -115,7 +128,8 @@ impl Disk {
         let ino = self.next;
         self.next += 1;
         self.names.insert(name.to_owned(), ino);
-        self.files.insert(ino, File { content: Content::default(), kind: Kind::of(name) });
+        self.files
+            .insert(ino, File { content: Content::default(), kind: Kind::of(name), sync_failures: SyncFailures(0) });
         ino
     }
 
@@ -194,10 +208,23 @@ impl Disk {
         Ok(())
     }
 
-    pub fn sync(&mut self, ino: Ino) -> Result<(), DiskError> {
+    pub fn sync_failures(&self, ino: Ino) -> SyncFailures {
+        self.files.get(&ino).map_or(SyncFailures(0), |file| file.sync_failures)
+    }
+
+    /// `known` is of the open file that asks.
+    pub fn sync(&mut self, ino: Ino, known: &mut SyncFailures) -> Result<(), DiskError> {
+        let all = self.sync_failures(ino);
+        if std::mem::replace(known, all) != all && self.tells_all {
+            return Err(DiskError::Io);
+        }
         match self.may(Operation::Sync) {
             Ok(()) => {}
             Err(error) => {
+                if let Some(file) = self.files.get_mut(&ino) {
+                    file.sync_failures.0 += 1;
+                    *known = file.sync_failures;
+                }
                 if self.powered {
                     let seed = self.faults.as_ref().map_or(0, |plan| plan.seed) ^ self.log.len() as u64;
                     self.log.push(Op::SyncFailed { ino, seed });

@@ -159,6 +159,9 @@ impl<'a> Run<'a> {
             run.machine = Mounted::new(&run.initial);
         }
         run.machine.disk().sabotage(setting.sabotage);
+        if script.workload.has_processes() {
+            run.machine.disk().tell_all_of_failed_syncs();
+        }
         Ok(run)
     }
 

@@ -252,7 +252,12 @@ impl<'a> Moment<'a> {
         rng: &mut fastrand::Rng,
     ) {
         let end = start + lost.len() as u64;
-        if torn && choice.tear == Tear::Garbled && rng.bool() {
+        let is_mended = || {
+            let mut there = vec![0; lost.len()];
+            content.read(start, &mut there);
+            there == lost && self.timeline.nodes.get(&ino).is_some_and(|node| node.sync_has_failed)
+        };
+        if torn && choice.tear == Tear::Garbled && rng.bool() && !is_mended() {
             let garbage: Vec<u8> = lost.iter().map(|_| rng.u8(..)).collect();
             content.write(start, &garbage);
             return;

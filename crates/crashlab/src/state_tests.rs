@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskError, SyncFailures};
 use crate::log::Op;
 
 /// All images of the last moment of what `work` does to a disk that holds `/d/old` with eight sectors of ones.
@@ -83,7 +83,7 @@ fn bytes_beside_a_write_never_change() {
 fn space_that_a_file_gained_is_missing_zero_or_written_and_in_the_weak_reading_stale() {
     let work = |disk: &mut Disk| {
         let new = disk.create("/d/new").unwrap();
-        disk.sync(new).unwrap();
+        disk.sync(new, &mut SyncFailures::default()).unwrap();
         disk.sync_dir("/d").unwrap();
         disk.write(new, 0, &[2; 1024]).unwrap();
     };
@@ -118,7 +118,7 @@ fn the_sync_of_a_new_file_saves_its_name_on_ext4_only() {
     let work = |disk: &mut Disk| {
         let new = disk.create("/d/new").unwrap();
         disk.write(new, 0, &[2; 512]).unwrap();
-        disk.sync(new).unwrap();
+        disk.sync(new, &mut SyncFailures::default()).unwrap();
     };
     assert!(images(Reading::Ordered, work).iter().all(|image| sectors_of(image, "/d/new") == "2"));
     assert!(images(Reading::Weak, work).iter().any(|image| !image.files.contains_key("/d/new")));
@@ -146,8 +146,8 @@ fn a_sync_after_a_failed_one_does_not_save_what_the_first_lost() {
             let ino = old(disk);
             disk.write(ino, 0, &[2; 512]).unwrap();
             disk.plan_faults(crate::fault::FaultPlan::new(crate::fault::Fault::Sync, 0, false, seed));
-            disk.sync(ino).unwrap_err();
-            disk.sync(ino).unwrap();
+            disk.sync(ino, &mut SyncFailures::default()).unwrap_err();
+            disk.sync(ino, &mut SyncFailures::default()).unwrap();
             let mut seen = [0; 512];
             disk.read(ino, 0, &mut seen).unwrap();
             assert_eq!(seen, [2; 512], "the process still reads what it wrote");
@@ -156,6 +156,24 @@ fn a_sync_after_a_failed_one_does_not_save_what_the_first_lost() {
         .all(|image| sectors_of(image, "/d/old") == "11111111")
     });
     assert!(lost);
+}
+
+/// As Linux does since 4.13: once to every open file, not to one that is opened after it.
+#[test]
+fn a_failed_sync_is_told_once_to_every_file_that_was_open() {
+    let mut initial = Image::default();
+    initial.files.insert("/d/old".to_owned(), Content::from_bytes(&[1; 4096]));
+    let mut disk = Disk::from_image(&initial);
+    disk.tell_all_of_failed_syncs();
+    let ino = old(&disk);
+    let (mut one, mut other) = (disk.sync_failures(ino), disk.sync_failures(ino));
+    disk.plan_faults(crate::fault::FaultPlan::new(crate::fault::Fault::Sync, 0, false, 1));
+    assert_eq!(disk.sync(ino, &mut one), Err(DiskError::Io));
+    let mut later = disk.sync_failures(ino);
+    assert_eq!(disk.sync(ino, &mut other), Err(DiskError::Io));
+    for known in [&mut one, &mut other, &mut later] {
+        assert_eq!(disk.sync(ino, known), Ok(()));
+    }
 }
 
 #[test]

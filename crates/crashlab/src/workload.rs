@@ -106,6 +106,10 @@ impl Workload {
         }
     }
 
+    pub fn has_processes(self) -> bool {
+        self.process_of(1) != self.process_of(0)
+    }
+
     /// The databases of the workload.
     pub fn files(self) -> Vec<String> {
         match self {

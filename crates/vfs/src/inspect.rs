@@ -150,6 +150,8 @@ impl Below for ReadOnly {
         None
     }
 
+    fn forget_backfill(&self) {}
+
     fn sector_size(&self) -> i32 {
         0
     }

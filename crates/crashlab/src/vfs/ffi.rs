@@ -12,7 +12,7 @@ use libsqlite3_sys as sqlite;
 use super::locks::{Busy, Level, SLOTS, SlotsHeld};
 use super::volume::{Shared, Volume, full_path, locked};
 use crate::content::Content;
-use crate::disk::{DiskError, parent};
+use crate::disk::{DiskError, SyncFailures, parent};
 use crate::log::Ino;
 
 /// `vfs=crashlab` in a URI: SQLite alone on a simulated disk.
@@ -109,6 +109,7 @@ struct Handle {
     level: Cell<Level>,
     /// The next sync also syncs the directory.
     sync_directory: Cell<bool>,
+    sync_failures: Cell<SyncFailures>,
     delete_on_close: bool,
     persist_wal: Cell<bool>,
     mapped: Cell<bool>,
@@ -184,6 +185,7 @@ unsafe extern "C" fn x_open(
 fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
     static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
     let journal = sqlite::SQLITE_OPEN_MAIN_JOURNAL | sqlite::SQLITE_OPEN_WAL | sqlite::SQLITE_OPEN_SUPER_JOURNAL;
+    let mut sync_failures = SyncFailures::default();
     let target = match name {
         None => Target::Temporary(RefCell::default()),
         Some(path) => {
@@ -198,6 +200,7 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
                 }
                 None => return Err(sqlite::SQLITE_CANTOPEN),
             };
+            sync_failures = disk.sync_failures(ino);
             drop(disk);
             let shared = volume.shared(name);
             Target::OnDisk { name: name.to_owned(), ino, shared, volume }
@@ -209,6 +212,7 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
         level: Cell::default(),
         // Of every one that may be created, new or not, as "unix" does.
         sync_directory: Cell::new(flags & sqlite::SQLITE_OPEN_CREATE != 0 && flags & journal != 0),
+        sync_failures: Cell::new(sync_failures),
         delete_on_close: flags & sqlite::SQLITE_OPEN_DELETEONCLOSE != 0,
         persist_wal: Cell::new(false),
         mapped: Cell::new(false),
@@ -373,7 +377,10 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, _flags: c_int) -> c
         on(file, |handle| {
             let Target::OnDisk { volume, name, ino, .. } = &handle.target else { return sqlite::SQLITE_OK };
             let mut disk = volume.disk();
-            if let Err(error) = disk.sync(*ino) {
+            let mut known = handle.sync_failures.get();
+            let result = disk.sync(*ino, &mut known);
+            handle.sync_failures.set(known);
+            if let Err(error) = result {
                 return code(Err(error), sqlite::SQLITE_IOERR_FSYNC);
             }
             if handle.sync_directory.get() {

@@ -11,6 +11,8 @@ use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequ
 /// "WAL-Index File Format": the first region, and where `mxFrame` of the first copy of the header stands in it, in the byte order of the machine.
 const WAL_INDEX_REGION_BYTES: c_int = 32 << 10;
 const MX_FRAME: usize = 16;
+/// `nBackfill`, behind the two copies of the header.
+const N_BACKFILL: usize = 96;
 
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used between `xOpen` and `xClose` only
 /// (invariant 4), and by one thread at a time, as SQLite promises for every file.
@@ -64,6 +66,17 @@ impl BelowFile {
 
     pub fn raw(&self) -> *mut sqlite::sqlite3_file {
         self.0
+    }
+
+    /// A number in the first region of the WAL index, if that can be read.
+    fn wal_index(&self, at: usize) -> Option<&AtomicU32> {
+        let mut region = std::ptr::null_mut();
+        let code = call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
+        if code != sqlite::SQLITE_OK || region.is_null() {
+            return None;
+        }
+        // SAFETY: the region is mapped while the WAL index is open, longer than the place, which is aligned; others write there too.
+        Some(unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(at).cast()) })
     }
 
     pub fn close(&self) -> c_int {
@@ -125,14 +138,13 @@ impl Below for BelowFile {
     }
 
     fn published_frames(&self) -> Option<u32> {
-        let mut region = std::ptr::null_mut();
-        let code = call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
-        if code != sqlite::SQLITE_OK || region.is_null() {
-            return None;
+        self.wal_index(MX_FRAME).map(|frames| frames.load(Ordering::SeqCst))
+    }
+
+    fn forget_backfill(&self) {
+        if let Some(frames) = self.wal_index(N_BACKFILL) {
+            frames.store(0, Ordering::SeqCst);
         }
-        // SAFETY: the region is mapped while the WAL index is open, longer than the place, which is aligned; others write there too.
-        let frames = unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(MX_FRAME).cast()) };
-        Some(frames.load(Ordering::SeqCst))
     }
 
     #[inline]

@@ -42,6 +42,9 @@ pub trait Below: Send + Sync {
     /// How many frames of the WAL are published in the WAL index that all connections share; None: it cannot be read. To be asked of a main
     /// database file that has a WAL index.
     fn published_frames(&self) -> Option<u32>;
+    /// Makes the next checkpoint, by whichever process, copy all frames of the WAL, also those that an earlier one has copied. To be asked
+    /// of a main database file whose checkpoint lock is held.
+    fn forget_backfill(&self);
     /// Bytes that the storage writes at once, as the VFS below reports it.
     fn sector_size(&self) -> i32;
     fn device_characteristics(&self) -> DeviceCharacteristics;

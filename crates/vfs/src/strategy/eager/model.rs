@@ -140,6 +140,8 @@ impl Below for Disk {
         None
     }
 
+    fn forget_backfill(&self) {}
+
     fn sector_size(&self) -> i32 {
         512
     }

@@ -86,6 +86,11 @@ impl Generation {
         least(state.in_flush_from, state.unflushed_from)
     }
 
+    /// Where the last frame that is known ends.
+    pub fn end_bytes(&self) -> Option<u64> {
+        lock(&self.0).known.as_ref().map(|known| known.end_bytes)
+    }
+
     pub fn is_durable(&self, wal: &dyn Below) -> bool {
         let state = lock(&self.0);
         let Some(known) = state.known.as_ref().filter(|_| state.flushed == state.writes) else { return false };
@@ -153,6 +158,8 @@ mod tests {
         fn published_frames(&self) -> Option<u32> {
             None
         }
+
+        fn forget_backfill(&self) {}
 
         fn sector_size(&self) -> i32 {
             unreachable!()

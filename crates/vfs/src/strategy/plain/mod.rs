@@ -137,9 +137,17 @@ pub struct Plain {
     checkpoint_prepared: AtomicBool,
     /// The connection's lock on the database.
     level: Mutex<LockLevel>,
-    /// The commit whose sync is put off, and how SQLite wanted it.
-    put_off: Mutex<Option<(CommitNo, SyncRequest)>>,
+    put_off: Mutex<Option<PutOff>>,
     closing: Mutex<Closing>,
+}
+
+/// A commit whose sync is put off.
+struct PutOff {
+    number: CommitNo,
+    /// How SQLite wanted it.
+    request: SyncRequest,
+    /// Where its last frame ends in the WAL.
+    end_bytes: Option<u64>,
 }
 
 /// How far the last close of a database has come: only in this order, with nothing between, is the WAL's content known to be in the
@@ -250,9 +258,15 @@ impl Plain {
 
     /// The sync of a checkpoint. Where readers hold a checkpoint up, SQLite takes what it has copied for done without a sync, and copies only
     /// the rest the next time; if the sync then fails, the device may lack pages that no later checkpoint of SQLite's would write again.
-    /// Nothing may be copied, and the WAL not begun anew, until all connections are closed; who opens the database then copies everything.
+    /// Nothing may be copied, and the WAL not begun anew, until all connections are closed; who opens the database then copies everything, and
+    /// so does the next checkpoint of another process.
     fn sync_database(&self, main: &dyn Below, request: SyncRequest) -> Result<(), Code> {
-        main.sync(request).inspect_err(|&code| self.shared.flush.poison(code))
+        main.sync(request).inspect_err(|&code| {
+            self.shared.flush.poison(code);
+            if self.shares_index.load(Relaxed) && self.checkpointing.load(Relaxed) {
+                main.forget_backfill();
+            }
+        })
     }
 
     fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
@@ -286,7 +300,8 @@ impl Plain {
         let number = self.shared.flush.register();
         // Invariant 1: a WAL that comes here has been linked to this connection.
         if self.writing.load(Relaxed) && self.group_commit() && self.is_in_company() {
-            *lock(&self.put_off) = Some((number, request));
+            let end_bytes = self.shared.generation.end_bytes();
+            *lock(&self.put_off) = Some(PutOff { number, request, end_bytes });
             return Ok(());
         }
         self.flush(wal, number, request)
@@ -486,8 +501,12 @@ impl Strategy for Plain {
         {
             self.request_checkpoint();
         }
-        if let Some((number, request)) = put_off {
-            return self.flush_lingering(wal, number, request, true);
+        if let Some(PutOff { number, request, end_bytes }) = put_off {
+            return self.flush_lingering(wal, number, request, true).inspect_err(|_| {
+                if let Some(end_bytes) = end_bytes {
+                    self.shared.write_published_again(wal, end_bytes);
+                }
+            });
         }
         if self.promises_full() && self.unsynced_frames.load(Relaxed) {
             return self.flush(wal, self.shared.flush.register(), SyncRequest::ALL);

@@ -78,6 +78,16 @@ impl Shared {
         *left = left.iter().copied().chain(self.generation.unsure_from()).min();
     }
 
+    /// A commit that others may stand on, and that ends at `end_bytes`, has no flush. The caller still has its read lock, so no WAL is begun
+    /// anew, and of the frames up to its own none changes.
+    pub(super) fn write_published_again(&self, wal: &dyn Below, end_bytes: u64) {
+        let left = lock(&self.left);
+        if let Some(unsure_from) = *left {
+            // If it fails, the close tries it again, as it does for what is behind.
+            let _ = unsure::write_again(wal, unsure_from, end_bytes);
+        }
+    }
+
     /// Mends what is unsure before `end_bytes`. The caller keeps all writers out.
     pub(super) fn mend(&self, wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
         let mut left = lock(&self.left);

@@ -6,6 +6,10 @@
 //! a failed flush, the bytes that are not sure to be on the device are written once more, as they read. Whatever they are, cache and
 //! device have the same after the next flush that succeeds. What earlier flushes covered is not touched.
 //!
+//! Commits whose flush was put off others see already, and another process may commit on top of them: theirs are written again at once, when
+//! the flush has failed. A process that had the WAL open before gets the error too at its next flush (Linux since 4.13 tells it to
+//! every open file once) and acknowledges nothing; one that opens it later finds bytes that its own flush will save.
+//!
 //! If that fails, or another process keeps the database open, it is done later: when this process opens the database again, before its
 //! first frame or the sync of a checkpoint, under the write lock. (A process that dies after a failed fsync leaves what stock SQLite
 //! leaves.)
