@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
@@ -205,6 +205,33 @@ fn a_log_that_is_full_goes_on_through_the_image() {
     let again = open(&crash(&path, &["-oneflush", "-oneflush-wal"]));
     assert_eq!((count(&again), integrity(&again).as_str()), (500, "ok"));
     assert_eq!(count(&reader), 0);
+}
+
+/// So that who reads finds the pages in the database file.
+fn wait_for_a_checkpoint(db: &Connection) {
+    let began = Instant::now();
+    while number(db, "/eager/checkpoints/count") == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no checkpoint");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_large_transaction_is_checkpointed_at_once_and_small_ones_when_there_are_no_more() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("BEGIN").unwrap();
+    insert(&db, 50_000);
+    db.execute_batch("COMMIT").unwrap();
+    wait_for_a_checkpoint(&db);
+    drop(db);
+
+    let db = try_open(&path, "strategy=eager").unwrap();
+    insert(&db, 300);
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(number(&db, "/eager/checkpoints/count"), 0, "300 commits are not worth it");
+    insert(&db, 1000);
+    wait_for_a_checkpoint(&db);
 }
 
 #[test]

@@ -9,17 +9,31 @@ use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::thread::futex::{self, Timespec};
 
 use crate::error::Code;
 use crate::strategy::{Common, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
 
-const BYTES: usize = WORDS * size_of::<AtomicU64>();
+const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
+/// Behind the words: [`Unlocks`].
+const BYTES: usize = WORDS_BYTES + size_of::<Unlocks>();
+
+/// How long somebody waits who was not told of an unlock, because the holder has died.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
+/// Who waits for the lock waits for a change of `count`, so that one unlock wakes all for whom something may be done.
+#[derive(Default)]
+#[repr(C)]
+struct Unlocks {
+    count: AtomicU32,
+    waiting: AtomicU32,
+}
 
 pub struct BoardFile {
     file: File,
@@ -69,6 +83,13 @@ impl BoardFile {
     }
 }
 
+impl BoardFile {
+    fn unlocks(&self) -> &Unlocks {
+        // SAFETY: mapped in `open` for as long as the value lives, behind the words and so aligned; consists of atomics.
+        unsafe { self.words.byte_add(WORDS_BYTES).cast().as_ref() }
+    }
+}
+
 fn open_or_create(path: &str, database: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -106,16 +127,38 @@ impl Common for BoardFile {
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
     }
 
-    fn lock(&self) -> Result<(), Code> {
+    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code> {
         if std::process::id() != self.pid {
             return Err(Code::MISUSE);
         }
-        wait_for(&self.file, FlockOperation::LockExclusive).map_err(|_| Code::IOERR_LOCK)
+        let unlocks = self.unlocks();
+        loop {
+            let count = unlocks.count.load(SeqCst);
+            if done() {
+                return Ok(false);
+            }
+            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(true),
+                Err(Errno::INTR) => continue,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(_) => return Err(Code::IOERR_LOCK),
+            }
+            unlocks.waiting.fetch_add(1, SeqCst);
+            // Whatever ends the wait, the loop looks again.
+            let _ = futex::wait(&unlocks.count, futex::Flags::empty(), count, Some(&PATIENCE));
+            unlocks.waiting.fetch_sub(1, SeqCst);
+        }
     }
 
     fn unlock(&self) {
         // An open file's lock can always be released.
         let _ = flock(&self.file, FlockOperation::Unlock);
+        let unlocks = self.unlocks();
+        unlocks.count.fetch_add(1, SeqCst);
+        if unlocks.waiting.load(SeqCst) > 0 {
+            // Nobody is lost if it fails: see `PATIENCE`.
+            let _ = futex::wake(&unlocks.count, futex::Flags::empty(), i32::MAX as u32);
+        }
     }
 
     fn join(&self) -> Result<bool, Code> {

@@ -29,7 +29,11 @@ pub trait Common: Send + Sync {
     /// [`WORDS`] words, zero in a new board.
     fn words(&self) -> &[AtomicU64];
     /// Takes the lock, waiting for it; one caller at a time in each process.
-    fn lock(&self) -> Result<(), Code>;
+    fn lock(&self) -> Result<(), Code> {
+        self.lock_unless(&|| false).map(|_| ())
+    }
+    /// The same, until `done` says that it is not needed any more, as it may from one [`Common::unlock`] to the next; false: it did.
+    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code>;
     fn unlock(&self);
     /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
     fn join(&self) -> Result<bool, Code>;
@@ -257,6 +261,11 @@ impl Board {
         self.set(Word::DatabaseUnsynced, u64::from(unsynced));
     }
 
+    /// The log stands on the synced image.
+    pub fn is_on_image(&self) -> bool {
+        self.get(Word::OnImage) != 0
+    }
+
     /// Bytes of the lane in use.
     pub fn used_bytes(&self) -> u64 {
         if self.get(Word::Begun) != 0 { self.get(Word::Position) } else { 0 }
@@ -371,18 +380,23 @@ impl Common for Private {
         &self.words
     }
 
-    fn lock(&self) -> Result<(), Code> {
+    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code> {
         let mut state = lock(&self.state);
-        while state.locked {
+        loop {
+            if done() {
+                return Ok(false);
+            }
+            if !state.locked {
+                state.locked = true;
+                return Ok(true);
+            }
             state = wait(&self.changed, state);
         }
-        state.locked = true;
-        Ok(())
     }
 
     fn unlock(&self) {
         lock(&self.state).locked = false;
-        self.changed.notify_one();
+        self.changed.notify_all();
     }
 
     fn join(&self) -> Result<bool, Code> {

@@ -67,6 +67,9 @@ const LANE_BYTES: u64 = 512 << 10;
 /// changes more pages than that), or so many frames so long after the image was begun, so that the kernel need not write them back. For fewer
 /// a checkpoint would cost more than that.
 const CHECKPOINT_FRAMES: u32 = 16_000;
+/// The same where the image is synced, because the transaction was large: it changes each page once, and who reads finds its pages faster in the
+/// database file.
+const CHECKPOINT_IMAGE_FRAMES: u32 = 1000;
 const CHECKPOINT_LOG_BYTES: u64 = 4 << 20;
 const CHECKPOINT_AFTER: [(u32, Duration); 2] = [(160, Duration::from_secs(5)), (32, Duration::from_secs(20))];
 
@@ -208,10 +211,23 @@ impl EagerLog {
         image: Option<&dyn Below>,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
+        let done = self.with_log_unless(image, |_| false, act)?;
+        done.ok_or(Code::IOERR_LOCK)
+    }
+
+    /// The same, if it is still needed when its turn comes.
+    fn with_log_unless<T>(
+        &self,
+        image: Option<&dyn Below>,
+        is_done: impl Fn(&Board) -> bool,
+        act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
+    ) -> Result<Option<T>, Code> {
         let mut state = self.state();
         let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
         let board = self.board();
-        board.common().lock()?;
+        if !board.common().lock_unless(&|| is_done(&board))? {
+            return Ok(None);
+        }
         KillPoint::Locked.reached();
         let result = match board.failure() {
             Some(code) => Err(code),
@@ -221,7 +237,7 @@ impl EagerLog {
         board.set_busy(false);
         KillPoint::Unlocking.reached();
         board.common().unlock();
-        result
+        result.map(Some)
     }
 
     fn act_alone<T>(
@@ -735,12 +751,10 @@ impl EagerLog {
 
     /// Makes all commits noted so far durable; false: they were.
     pub fn append(&self, main: &dyn Below, image: &dyn Below) -> Result<bool, Code> {
-        let board = self.board();
-        if board.committed() <= board.logged() && board.failure().is_none() {
-            // Another process has logged them with its own.
-            return Ok(false);
-        }
-        let records = self.with_log(Some(image), |log, board| {
+        // Those that come later are not needed here.
+        let committed = self.board().committed();
+        let by_another = |board: &Board| committed <= board.logged() && board.failure().is_none();
+        let records = self.with_log_unless(Some(image), by_another, |log, board| {
             let records_before = log.counts.records;
             // Frames first: whoever commits meanwhile adds his own, which are not needed here.
             let frames = std::mem::take(&mut *lock(&self.unlogged));
@@ -749,7 +763,7 @@ impl EagerLog {
             Ok(log.counts.records - records_before)
         })?;
         KillPoint::Durable.reached();
-        Ok(records > 0)
+        Ok(records.is_some_and(|records| records > 0))
     }
 
     /// Makes the image's file longer ahead, with a hole: a write that does so itself would change the inode every time.
@@ -785,6 +799,7 @@ impl EagerLog {
         // Where pages are changed all over the database, a checkpoint writes most of them for one change each: then later is cheaper.
         let wanted_bytes = board.changed_bytes().max(CHECKPOINT_LOG_BYTES);
         committed >= CHECKPOINT_FRAMES
+            || (board.is_on_image() && committed >= CHECKPOINT_IMAGE_FRAMES)
             || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes / 4)
             || CHECKPOINT_AFTER.iter().any(|&(frames, after)| committed >= frames && age(&board) >= after)
     }

@@ -175,10 +175,10 @@ impl Common for Handle {
         self.shared.words()
     }
 
-    fn lock(&self) -> Result<(), Code> {
-        self.shared.lock()?;
-        *self.has_lock.lock().unwrap() = true;
-        Ok(())
+    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+        let locked = self.shared.lock_unless(done)?;
+        *self.has_lock.lock().unwrap() = locked;
+        Ok(locked)
     }
 
     fn unlock(&self) {

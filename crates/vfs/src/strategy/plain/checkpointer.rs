@@ -11,10 +11,13 @@
 //! without the write lock (the "WAL-reset bug"), so there only the second pass is run, which holds it from before the header is read
 //! until the result is published, against writers of all processes.
 //!
+//! A strategy for which a checkpoint is due later than SQLite takes it to be can ask for one when nobody commits ([`IDLE_AFTER`]).
+//!
 //! A reader with an old snapshot holds a checkpoint up, as in SQLite. It is then tried again after a pause that doubles up to
 //! [`PAUSE_MAX`]; after [`STARVING_AFTER`] the starvation is counted and said in SQLite's error log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -28,6 +31,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long anybody without a busy handler waits for the write lock of a checkpoint. On a device so slow that this is too short,
 /// the answer is `SQLITE_BUSY`.
 pub const WRITE_LOCK_MAX: Duration = Duration::from_secs(2);
+
+/// Without a commit for so long a database is idle.
+const IDLE_AFTER: Duration = Duration::from_secs(2);
 
 /// When a checkpoint that readers hold up is worth a warning.
 pub const STARVING_AFTER: Duration = Duration::from_secs(10);
@@ -67,12 +73,16 @@ pub struct Checkpointer {
     run: Arc<dyn RunCheckpoint>,
     state: Mutex<State>,
     changed: Condvar,
+    /// Counts the commits after which a checkpoint is wanted when there are no more.
+    commits: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     thread: Thread,
     wanted: Option<Options>,
+    /// What `wanted` is to be when the database is idle.
+    wanted_when_idle: Option<Options>,
     running: bool,
     /// Its connection holds the write lock, or is just taking it.
     writing: bool,
@@ -96,18 +106,19 @@ enum Thread {
 
 impl Checkpointer {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Checkpointer> {
-        Arc::new(Checkpointer { path: path.to_owned(), run, state: Mutex::default(), changed: Condvar::new() })
+        Arc::new(Checkpointer {
+            path: path.to_owned(),
+            run,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            commits: AtomicU64::new(0),
+        })
     }
 
     /// A checkpoint is due. False if there is no thread to do it: then SQLite has to.
     pub fn request(self: &Arc<Self>, options: &Options) -> bool {
         let mut state = self.state();
-        if state.thread == Thread::None {
-            let me = Arc::clone(self);
-            let spawned = std::thread::Builder::new().name("oneflush-ckpt".to_owned()).spawn(move || me.work());
-            state.thread = if spawned.is_ok() { Thread::Alive } else { Thread::Refused };
-        }
-        if state.thread != Thread::Alive {
+        if !self.has_thread(&mut state) {
             return false;
         }
         if state.wanted.is_none() {
@@ -115,6 +126,25 @@ impl Checkpointer {
             self.changed.notify_all();
         }
         true
+    }
+
+    /// After a commit: a checkpoint is wanted when there are no more.
+    pub fn request_when_idle(self: &Arc<Self>, options: &Options) {
+        self.commits.fetch_add(1, Relaxed);
+        let mut state = self.state();
+        if state.wanted_when_idle.is_none() && self.has_thread(&mut state) {
+            state.wanted_when_idle = Some(options.clone());
+            self.changed.notify_all();
+        }
+    }
+
+    fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
+        if state.thread == Thread::None {
+            let me = Arc::clone(self);
+            let spawned = std::thread::Builder::new().name("oneflush-ckpt".to_owned()).spawn(move || me.work());
+            state.thread = if spawned.is_ok() { Thread::Alive } else { Thread::Refused };
+        }
+        state.thread == Thread::Alive
     }
 
     /// True if the thread has a checkpoint to do, or does it.
@@ -195,7 +225,7 @@ impl Checkpointer {
         loop {
             let mut state = self.state();
             while !state.stopping && (state.wanted.is_none() || state.held_off > 0 || state.running) {
-                state = wait(&self.changed, state);
+                state = self.wait_for_work(state);
             }
             if state.stopping {
                 return;
@@ -225,6 +255,20 @@ impl Checkpointer {
             self.pause(pause);
             pause = (2 * pause).min(PAUSE_MAX);
         }
+    }
+
+    /// Waits for a change, or until the database is idle.
+    fn wait_for_work<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if state.wanted.is_some() || state.wanted_when_idle.is_none() {
+            return wait(&self.changed, state);
+        }
+        let commits = self.commits.load(Relaxed);
+        let began = Instant::now();
+        let mut state = wait_timeout(&self.changed, state, IDLE_AFTER);
+        if began.elapsed() >= IDLE_AFTER && self.commits.load(Relaxed) == commits && state.wanted.is_none() {
+            state.wanted = state.wanted_when_idle.take();
+        }
+        state
     }
 
     /// Books a checkpoint; true if readers held it up.
@@ -257,6 +301,7 @@ impl Checkpointer {
             }
         } else {
             state.wanted = None;
+            state.wanted_when_idle = None;
             state.held_up_since = None;
             state.starvation_said = false;
         }

@@ -497,9 +497,12 @@ impl Strategy for Plain {
         }
         if let Some(log) = &self.shared.log
             && !self.is_checkpointer
-            && log.checkpoint_is_due(&self.options)
         {
-            self.request_checkpoint();
+            if log.checkpoint_is_due(&self.options) {
+                self.request_checkpoint();
+            } else if self.options.checkpoints_in_background && log.frames() >= AUTOMATIC_FRAMES {
+                self.shared.checkpointer.request_when_idle(&self.options);
+            }
         }
         if let Some(PutOff { number, request, end_bytes }) = put_off {
             return self.flush_lingering(wal, number, request, true).inspect_err(|_| {
