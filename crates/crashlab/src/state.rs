@@ -231,12 +231,12 @@ impl<'a> Moment<'a> {
         content
     }
 
-    fn is_rollback_journal(&self, ino: u32) -> bool {
+    fn is_named(&self, ino: u32, ending: &str) -> bool {
         let created = self.timeline.namings.iter().filter_map(|naming| match &naming.what {
             Naming::Create { name, ino } => Some((name, ino)),
             Naming::Unlink { .. } | Naming::Rename { .. } => None,
         });
-        self.timeline.names.iter().chain(created).any(|(name, of)| *of == ino && name.ends_with("-journal"))
+        self.timeline.names.iter().chain(created).any(|(name, of)| *of == ino && name.ends_with(ending))
     }
 
     /// A part of a write that did not survive.
@@ -252,13 +252,20 @@ impl<'a> Moment<'a> {
         rng: &mut fastrand::Rng,
     ) {
         let end = start + lost.len() as u64;
-        let is_mended = || {
-            let mut there = vec![0; lost.len()];
-            content.read(start, &mut there);
-            there == lost && self.timeline.nodes.get(&ino).is_some_and(|node| node.sync_has_failed)
-        };
-        if torn && choice.tear == Tear::Garbled && rng.bool() && !is_mended() {
-            let garbage: Vec<u8> = lost.iter().map(|_| rng.u8(..)).collect();
+        if torn && choice.tear == Tear::Garbled && rng.bool() {
+            let mut garbage: Vec<u8> = lost.iter().map(|_| rng.u8(..)).collect();
+            if self.is_named(ino, "-wal") {
+                // What a WAL has is written again after a failed flush, in case that the device does not have it.
+                let mut there = vec![0; lost.len()];
+                content.read(start, &mut there);
+                let same = there.iter().zip(lost).map(|(there, lost)| there == lost);
+                garbage
+                    .iter_mut()
+                    .zip(lost)
+                    .zip(same)
+                    .filter(|(_, same)| *same)
+                    .for_each(|((byte, &lost), _)| *byte = lost);
+            }
             content.write(start, &garbage);
             return;
         }
@@ -284,7 +291,7 @@ impl<'a> Moment<'a> {
                     })
                 };
                 // Nor a rollback journal for a rollback journal: SQLite takes one's header for the other's (docs/crash-simulation.md, no. 4).
-                let both_journals = |other: &u32| self.is_rollback_journal(ino) && self.is_rollback_journal(*other);
+                let both_journals = |other: &u32| self.is_named(ino, "-journal") && self.is_named(*other, "-journal");
                 let others = timeline
                     .nodes
                     .iter()

@@ -87,8 +87,6 @@ pub(crate) struct Node {
     pub size: u64,
     /// Name or size changed since the last sync, so that a sync has to commit the journal.
     journaled: bool,
-    /// A sync has failed, so that what is on the medium may be written again.
-    pub sync_has_failed: bool,
 }
 
 impl Node {
@@ -105,7 +103,6 @@ impl Node {
     /// Each sector was written or was not, and nobody will write it again: that is over, but the size is the kernel's to
     /// keep.
     fn sync_failed(&mut self, seed: u64) {
-        self.sync_has_failed = true;
         let mut rng = fastrand::Rng::with_seed(seed);
         let size = self.size;
         for InFlight { what, .. } in self.changes.drain(..) {

@@ -18,7 +18,7 @@ use super::files::{LogFile, SideFiles};
 use super::image::Chain;
 use super::*;
 use crate::kill_point::Died;
-use crate::strategy::{DeviceCharacteristics, ShmLock};
+use crate::strategy::{DeviceCharacteristics, LockLevel, ShmLock};
 
 const PAGE_BYTES: usize = 512;
 const PAGES: u32 = 6;

@@ -27,9 +27,6 @@ struct State {
     writes: u64,
     flushed: u64,
     known: Option<Known>,
-    /// Where the writes begin that no flush has begun after, and those that one has begun after and not succeeded for.
-    unflushed_from: Option<u64>,
-    in_flush_from: Option<u64>,
 }
 
 struct Known {
@@ -48,7 +45,6 @@ impl Generation {
     pub fn wrote(&self, data: &[u8], offset: u64) {
         let mut state = lock(&self.0);
         state.writes += 1;
-        state.unflushed_from = least(state.unflushed_from, Some(offset));
         let end_bytes = offset + data.len() as u64;
         let salts_at = |range| data.get(range).and_then(|salts| <[u8; 8]>::try_from(salts).ok());
         let salts = match data.len() {
@@ -68,22 +64,13 @@ impl Generation {
 
     /// A flush begins, one at a time. The answer is for [`Generation::flushed`].
     pub fn begin_flush(&self) -> u64 {
-        let mut state = lock(&self.0);
-        state.in_flush_from = least(state.in_flush_from, state.unflushed_from.take());
-        state.writes
+        lock(&self.0).writes
     }
 
     /// The flush that began with `writes` succeeded.
     pub fn flushed(&self, writes: u64) {
         let mut state = lock(&self.0);
         state.flushed = state.flushed.max(writes);
-        state.in_flush_from = None;
-    }
-
-    /// Where the bytes begin that this process wrote and that are not sure to be on the device.
-    pub fn unsure_from(&self) -> Option<u64> {
-        let state = lock(&self.0);
-        least(state.in_flush_from, state.unflushed_from)
     }
 
     /// Where the last frame that is known ends.
@@ -103,10 +90,6 @@ impl Generation {
         let _ = wal.read(&mut next, known.end_bytes);
         next[FRAME_SALTS] != known.salts
     }
-}
-
-fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
-    one.into_iter().chain(other).min()
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -242,21 +225,6 @@ mod tests {
         assert!(!generation.is_durable(&wal));
         generation.flushed(generation.begin_flush());
         assert!(generation.is_durable(&wal));
-    }
-
-    #[test]
-    fn what_a_flush_did_not_cover_or_failed_for_is_unsure() {
-        let (generation, _) = written();
-        assert_eq!(generation.unsure_from(), None);
-        write_frame(&generation, 1, 568);
-        write_frame(&generation, 1, 1104);
-        let first = generation.begin_flush();
-        write_frame(&generation, 1, 1640);
-        assert_eq!(generation.unsure_from(), Some(568));
-        generation.flushed(first);
-        assert_eq!(generation.unsure_from(), Some(1640));
-        generation.begin_flush();
-        assert_eq!(generation.unsure_from(), Some(1640), "a flush that never succeeded");
     }
 
     #[test]

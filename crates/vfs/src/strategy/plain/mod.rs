@@ -286,7 +286,7 @@ impl Plain {
                 return Ok(self.refuse_if_failed()?);
             }
         }
-        if !of_commit && lock(&self.shared.left).is_some() && self.shared.flush.failure().is_none() {
+        if !of_commit && *lock(&self.shared.left) && self.shared.flush.failure().is_none() {
             self.mend_for_checkpoint(wal)?;
         }
         if !of_commit && self.shared.log.is_none() && self.shared.generation.is_durable(wal) {
@@ -453,7 +453,12 @@ impl Strategy for Plain {
         if *lock(&self.closing) == Closing::Leaving {
             return false;
         }
-        self.advance(Closing::Complete, Closing::Kept);
+        // With nothing left to copy there is nothing between the lock and this.
+        let mut closing = lock(&self.closing);
+        *closing = match *closing {
+            Closing::Exclusive | Closing::Complete => Closing::Kept,
+            _ => Closing::No,
+        };
         true
     }
 
@@ -544,7 +549,7 @@ impl Strategy for Plain {
                 self.shared.extent.forget();
                 self.header_unsynced.store(true, Relaxed);
                 // The frames of the old generation do not matter any more.
-                *lock(&self.shared.left) = None;
+                *lock(&self.shared.left) = false;
             } else {
                 self.shared.mend(below, offset)?;
                 if self.promises_full() && self.header_unsynced.load(Relaxed) {

@@ -28,8 +28,8 @@ pub struct Shared {
     pub(super) path: String,
     /// With `eager`: what makes commits durable in the place of the WAL.
     pub(super) log: Option<EagerLog>,
-    /// Where the bytes of the WAL begin that a failed flush, now or when the database was open before, has left unsure.
-    pub(super) left: Mutex<Option<u64>>,
+    /// A failed flush, now or when the database was open before, has left the WAL unsure.
+    pub(super) left: Mutex<bool>,
     pub(super) checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     pub(super) checkpointer_id: AtomicU64,
@@ -72,28 +72,27 @@ impl Shared {
         self.checkpointer.run_now(options)
     }
 
-    /// Notes what a failed flush has left unsure.
+    /// A flush has failed.
     pub(super) fn note_failure(&self) {
-        let mut left = lock(&self.left);
-        *left = left.iter().copied().chain(self.generation.unsure_from()).min();
+        *lock(&self.left) = true;
     }
 
     /// A commit that others may stand on, and that ends at `end_bytes`, has no flush. The caller still has its read lock, so no WAL is begun
     /// anew, and of the frames up to its own none changes.
     pub(super) fn write_published_again(&self, wal: &dyn Below, end_bytes: u64) {
         let left = lock(&self.left);
-        if let Some(unsure_from) = *left {
+        if *left {
             // If it fails, the close tries it again, as it does for what is behind.
-            let _ = unsure::write_again(wal, unsure_from, end_bytes);
+            let _ = unsure::write_again(wal, end_bytes);
         }
     }
 
     /// Mends what is unsure before `end_bytes`. The caller keeps all writers out.
     pub(super) fn mend(&self, wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
         let mut left = lock(&self.left);
-        if let Some(unsure_from) = *left {
-            unsure::write_again(wal, unsure_from, end_bytes)?;
-            *left = None;
+        if *left {
+            unsure::write_again(wal, end_bytes)?;
+            *left = false;
         }
         Ok(())
     }
@@ -144,8 +143,8 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(unsure_from) = *lock(&self.left) {
-            unsure::leave(&self.path, unsure_from);
+        if *lock(&self.left) {
+            unsure::leave(&self.path);
         }
         self.checkpointer.stop();
         self.door.stop();

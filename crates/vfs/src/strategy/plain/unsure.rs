@@ -3,8 +3,8 @@
 //! After a failed fsync Linux takes the pages for clean, though the device lacks them. Who opens the database later would recover
 //! their frames from the page cache as if nothing had happened, append commits behind them, and flush only what is new: on the
 //! device the chain of frames has a hole, and a power failure takes every commit behind it. So when the last connection closes after
-//! a failed flush, the bytes that are not sure to be on the device are written once more, as they read. Whatever they are, cache and
-//! device have the same after the next flush that succeeds. What earlier flushes covered is not touched.
+//! a failed flush, the WAL is written once more, as it reads: all of it, since what another process wrote may be what the error is about, and this
+//! one cannot know what has been saved. Whatever it is, cache and device have the same after the next flush that succeeds.
 //!
 //! Commits whose flush was put off others see already, and another process may commit on top of them: theirs are written again at once, when
 //! the flush has failed. A process that had the WAL open before gets the error too at its next flush (Linux since 4.13 tells it to
@@ -14,7 +14,7 @@
 //! first frame or the sync of a checkpoint, under the write lock. (A process that dies after a failed fsync leaves what stock SQLite
 //! leaves.)
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::error::Code;
@@ -23,23 +23,23 @@ use crate::sync::{Mutex, lock};
 
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Where the unsure bytes begin, by the path of the database.
-static LEFT: LazyLock<Mutex<HashMap<String, u64>>> = LazyLock::new(Mutex::default);
+/// Databases, by their paths, whose WAL is unsure though no connection of this process is left.
+static LEFT: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// The last connection of this process is gone, and the bytes are still unsure.
-pub fn leave(path: &str, unsure_from: u64) {
-    lock(&LEFT).insert(path.to_owned(), unsure_from);
+/// The last connection of this process is gone, and the WAL is still unsure.
+pub fn leave(path: &str) {
+    lock(&LEFT).insert(path.to_owned());
 }
 
 /// What this process left at its last close of the database.
-pub fn take(path: &str) -> Option<u64> {
+pub fn take(path: &str) -> bool {
     lock(&LEFT).remove(path)
 }
 
-/// Writes the bytes from `unsure_from` to `end_bytes` again. The caller keeps all writers out.
-pub fn write_again(wal: &dyn Below, unsure_from: u64, end_bytes: u64) -> Result<(), Code> {
+/// Writes what is before `end_bytes` again. The caller keeps from it all who could write there.
+pub fn write_again(wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
     let mut piece = vec![0; PIECE_BYTES];
-    let mut at = unsure_from;
+    let mut at = 0;
     while at < end_bytes {
         let len = (end_bytes - at).min(PIECE_BYTES as u64) as usize;
         wal.read(&mut piece[..len], at)?;

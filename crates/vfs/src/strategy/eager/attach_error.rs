@@ -1,0 +1,75 @@
+//! Why a database cannot be opened with `eager`.
+
+use oneflush_blocklog::{Error as LogError, Uuid};
+
+use super::log::code_of;
+use super::recover::RecoverError;
+use crate::error::Code;
+
+/// Why a database cannot be opened with `eager`.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    #[error(
+        "the log is missing: this database was in use with strategy eager, and commits may be in it. Put it back beside the database"
+    )]
+    LogMissing,
+    #[error("the log belongs to another database (it is {found}, the database wants {wanted}). Put the right one back")]
+    OtherLog { wanted: Uuid, found: Uuid },
+    #[error("the log is for pages of {log} bytes, the database has {database}")]
+    PageSize { log: u32, database: u32 },
+    #[error(
+        "strategy eager cannot mark this database as in use: its header is not that of a database in WAL mode, or uses reserved bytes"
+    )]
+    NoGuard,
+    #[error(
+        "the database cannot be locked for writing (code {}); a read-only connection cannot be the first with strategy eager: use strategy=plain",
+        .0.0
+    )]
+    NotWritable(Code),
+    #[error("another process keeps the log to itself (oneflush recover --dry-run does, while it reads)")]
+    InUse,
+    #[error(
+        "strategy eager was asked for, but the database is open elsewhere with SQLite's own WAL (SQLite alone, or strategy stock or plain); close it there first"
+    )]
+    OtherStrategy,
+    #[error("its WAL, which SQLite or strategy plain has left, cannot be copied into the database file: {0}")]
+    Fold(String),
+    #[error("{0}")]
+    Log(#[from] LogError),
+    #[error("{0}")]
+    Recover(#[from] RecoverError),
+    #[error(
+        "the database's header is damaged, not by a crash of ours, and there is a log beside it whose commits it may lack. Restore both files from a backup, or bytes 18 and 19 of the database"
+    )]
+    HeaderDamaged,
+    #[error("other processes use another log beside this database; close it there")]
+    OtherBoard,
+    #[error("code {}", .0.0)]
+    Below(Code),
+}
+
+impl From<Code> for AttachError {
+    fn from(code: Code) -> AttachError {
+        AttachError::Below(code)
+    }
+}
+
+impl AttachError {
+    pub fn code(&self) -> Code {
+        match self {
+            AttachError::LogMissing
+            | AttachError::OtherLog { .. }
+            | AttachError::PageSize { .. }
+            | AttachError::NoGuard
+            | AttachError::NotWritable(_)
+            | AttachError::OtherStrategy
+            | AttachError::Fold(_)
+            | AttachError::OtherBoard
+            | AttachError::HeaderDamaged
+            | AttachError::InUse => Code::CANTOPEN,
+            AttachError::Log(error) => code_of(error),
+            AttachError::Recover(error) => error.code(),
+            AttachError::Below(code) => *code,
+        }
+    }
+}
