@@ -95,6 +95,23 @@ pub struct Event {
     pub file: Option<NameId>,
 }
 
+impl Event {
+    /// One that moves no bytes and of which nothing else is known.
+    pub(crate) fn plain(time_ns: u64, action: Action, actor: Actor) -> Event {
+        Event {
+            time_ns,
+            action,
+            device: DeviceId::default(),
+            sector: 0,
+            bytes: 0,
+            flags: Flags::default(),
+            actor,
+            content: None,
+            file: None,
+        }
+    }
+}
+
 /// Every name once.
 #[derive(Clone, Debug, Default)]
 pub struct Names {

@@ -36,7 +36,8 @@ impl Heading {
 
 #[derive(Default)]
 pub struct Table {
-    rows: BTreeMap<Database, BTreeMap<(JournalMode, Synchronous), Row>>,
+    /// Boxed, since a map has room for eleven, and nearly every database has one.
+    rows: BTreeMap<Database, BTreeMap<(JournalMode, Synchronous), Box<Row>>>,
     count: u64,
 }
 

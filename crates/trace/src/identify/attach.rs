@@ -11,21 +11,12 @@ use std::collections::HashMap;
 use crate::model::NameId;
 
 use super::files::Role;
+use super::waiters::{Busy, Owner, Waiters};
 
 /// A cause comes so shortly before its effect.
 const PROMPT_NS: u64 = 20_000_000;
 /// Sync calls of so many threads are remembered, in case their ends were lost.
 const WINDOWS_COUNT_MAX: usize = 4096;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// Number of a database.
-    Track(usize),
-    /// Number of a super-journal.
-    Joint(u64),
-    /// A thread whose files have no names.
-    Thread(u32),
-}
 
 /// What is synchronized by a call that has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -37,21 +28,10 @@ pub(super) struct Window {
     pub file: Option<NameId>,
 }
 
-/// Somebody who has written, and until when it was busy.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waiter {
-    pub owner: Owner,
-    pub since_ns: u64,
-    pub thread: Option<u32>,
-    /// All its writes are done.
-    pub waits: bool,
-    /// Waits for the device, but for no commit of the file system.
-    pub only_flush: bool,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Attach {
     windows: HashMap<u32, Window>,
+    waiters: Waiters,
     pub shows_calls: bool,
     pub shows_flushes: bool,
     /// Last end of a write to other files that somebody waits for.
@@ -59,16 +39,41 @@ pub(super) struct Attach {
 }
 
 impl Attach {
-    pub(super) fn enter(&mut self, thread: u32, window: Window) {
+    /// The trace shows sync calls.
+    pub(super) fn show_calls(&mut self) {
         self.shows_calls = true;
+        self.waiters.show_calls();
+    }
+
+    pub(super) fn enter(&mut self, thread: u32, window: Window) {
         if self.windows.len() >= WINDOWS_COUNT_MAX {
-            self.windows.clear();
+            for (thread, window) in std::mem::take(&mut self.windows) {
+                self.left(thread, window);
+            }
         }
-        self.windows.insert(thread, window);
+        if let Some(before) = self.windows.insert(thread, window) {
+            self.left(thread, before);
+        }
+        if let Some(owner) = window.owner {
+            self.waiters.enter_call(owner, window.enter_ns, thread);
+        }
     }
 
     pub(super) fn exit(&mut self, thread: u32) -> Option<Window> {
-        self.windows.remove(&thread)
+        let window = self.windows.remove(&thread)?;
+        self.left(thread, window);
+        Some(window)
+    }
+
+    fn left(&mut self, thread: u32, window: Window) {
+        if let Some(owner) = window.owner {
+            self.waiters.exit_call(owner, window.enter_ns, thread);
+        }
+    }
+
+    /// What `owner` does has changed; `None`: it is gone.
+    pub(super) fn set_busy(&mut self, owner: Owner, busy: Option<Busy>) {
+        self.waiters.set(owner, busy);
     }
 
     pub(super) fn window(&self, thread: u32) -> Option<&Window> {
@@ -83,43 +88,27 @@ impl Attach {
         self.other_ns = self.other_ns.max(Some(done_ns));
     }
 
-    /// Whose is what `thread` (`None`: one of the kernel's) sends at `time_ns`; `is_commit`: of the file system's journal.
-    pub(super) fn owner(
-        &self,
-        time_ns: u64,
-        thread: Option<u32>,
-        is_commit: bool,
-        waiters: &[Waiter],
-    ) -> Option<Owner> {
-        if let Some(thread) = thread
-            && let Some(window) = self.windows.get(&thread)
-        {
+    /// Whose is what `thread` (`None`: one of the kernel's) sends at `time_ns`; `is_commit`: of the file system's journal, which no
+    /// thread of a program sends.
+    pub(super) fn owner(&mut self, time_ns: u64, thread: Option<u32>, is_commit: bool) -> Option<Owner> {
+        if let Some(window) = thread.and_then(|thread| self.window(thread)) {
             return window.owner;
         }
-        if self.shows_calls {
-            return self.latest_call(thread, waiters);
-        }
-        let of_thread = |waiter: &&Waiter| if thread.is_some() { waiter.thread == thread } else { waiter.waits };
-        let newest = waiters
-            .iter()
-            .filter(of_thread)
-            .filter(|waiter| !(is_commit && waiter.only_flush))
-            .max_by_key(|waiter| waiter.since_ns)?;
-        let is_prompt = time_ns <= newest.since_ns + PROMPT_NS;
-        let other_is_newer = self.other_ns.is_some_and(|other_ns| other_ns <= time_ns && other_ns > newest.since_ns);
-        (is_prompt && (thread.is_some() || !other_is_newer)).then_some(newest.owner)
+        let (since_ns, owner) = match thread {
+            // Outside of its calls, a thread waits for nothing.
+            Some(_) if self.shows_calls => return None,
+            // Among those who wait inside a sync call, the one whose writes were done last.
+            None if self.shows_calls => return self.waiters.newest(time_ns, is_commit).map(|found| found.1),
+            Some(thread) => self.waiters.newest_of_thread(thread)?,
+            None => self.waiters.newest(time_ns, is_commit)?,
+        };
+        let is_prompt = time_ns <= since_ns + PROMPT_NS;
+        let other_is_newer = self.other_ns.is_some_and(|other_ns| other_ns <= time_ns && other_ns > since_ns);
+        (is_prompt && (thread.is_some() || !other_is_newer)).then_some(owner)
     }
 
-    /// Among those who wait inside a sync call, the one whose writes were done last.
-    fn latest_call(&self, thread: Option<u32>, waiters: &[Waiter]) -> Option<Owner> {
-        if thread.is_some() {
-            return None;
-        }
-        let waits = |window: &&Window| waiters.iter().find(|waiter| waiter.waits && Some(waiter.owner) == window.owner);
-        self.windows
-            .values()
-            .filter_map(|window| waits(&window).map(|waiter| (waiter.since_ns.max(window.enter_ns), waiter.owner)))
-            .max_by_key(|found| found.0)
-            .map(|found| found.1)
+    /// What in this folder `thread` was last busy with, and now waits for; and until when it was busy.
+    pub(super) fn in_folder(&self, thread: u32, folder: u32, time_ns: u64) -> Option<(u64, Owner)> {
+        self.waiters.newest_in_folder(thread, folder, time_ns)
     }
 }

@@ -1,11 +1,12 @@
 //! Finds out whose a flush, a commit, metadata or a sync call is, and tells them; the rules are in `attach`.
 
-use super::attach::{Owner, Waiter, Window};
-use super::files::{self, Role};
+use super::attach::Window;
+use super::files::Role;
 use super::nameless::Step;
 use super::requests::Request;
-use super::transaction::{Amount, Class, Database};
-use super::{File, Identifier, Known};
+use super::transaction::Class;
+use super::waiters::Owner;
+use super::{File, Identifier};
 use crate::model::{Actor, NameId, Names};
 
 impl Identifier {
@@ -23,8 +24,7 @@ impl Identifier {
 
     pub(super) fn flush(&mut self, request: Request, thread: Option<u32>) {
         self.attach.shows_flushes = true;
-        let waiters = self.waiters(request.begin_ns);
-        match self.attach.owner(request.begin_ns, thread, false, &waiters) {
+        match self.attach.owner(request.begin_ns, thread, false) {
             Some(owner) => {
                 self.attach_to(owner, Class::Db, request);
                 if !self.attach.shows_calls {
@@ -37,13 +37,10 @@ impl Identifier {
 
     /// The file system's journal or metadata.
     pub(super) fn caused(&mut self, class: Class, request: Request, thread: Option<u32>) {
-        let waiters = self.waiters(request.begin_ns);
         let is_commit = class == Class::FsJournal;
-        let owner =
-            self.attach.owner(request.begin_ns, thread, is_commit, &waiters).filter(|_| is_commit || thread.is_some());
+        let owner = self.attach.owner(request.begin_ns, thread, is_commit).filter(|_| is_commit || thread.is_some());
         let Some(owner) = owner else {
-            let amount = Amount { bytes: request.bytes, requests: request.requests };
-            *(if is_commit { &mut self.summary.fs_journal } else { &mut self.summary.metadata }) += amount;
+            *(if is_commit { &mut self.summary.fs_journal } else { &mut self.summary.metadata }) += request.amount();
             self.summary.flushes += request.flushes;
             if !is_commit && thread.is_some() && request.flags.sync {
                 self.attach.other_wrote(request.done_ns);
@@ -58,43 +55,25 @@ impl Identifier {
 
     pub(super) fn attach_to(&mut self, owner: Owner, class: Class, request: Request) {
         match owner {
-            Owner::Track(index) => self.tracks[index].track.attach(class, &request),
-            Owner::Joint(number) => self.joints.attach(number, class, &request),
+            Owner::Track(index) => self.change(index, |track| track.attach(class, &request)),
+            Owner::Joint(number) => {
+                self.joints.attach(number, class, &request);
+                self.attach.set_busy(owner, self.joints.busy(number));
+            }
             Owner::Thread(thread) => self.nameless.step(thread, Step::Attach(class, request)),
         }
     }
 
     pub(super) fn flushed(&mut self, owner: Owner, thread: Option<u32>, time_ns: u64) {
         match owner {
-            Owner::Track(index) => self.tracks[index].track.flushed(thread, time_ns),
+            Owner::Track(index) => self.change(index, |track| track.flushed(thread, time_ns)),
             Owner::Joint(_) => {}
             Owner::Thread(thread) => self.nameless.step(thread, Step::Flushed(time_ns)),
         }
     }
 
-    pub(super) fn waiters(&self, time_ns: u64) -> Vec<Waiter> {
-        let tracks = self.tracks.iter().enumerate().filter_map(|(index, known)| {
-            let (since_ns, thread, waits) = known.track.last_writer(time_ns)?;
-            Some(Waiter { owner: Owner::Track(index), since_ns, thread, waits, only_flush: known.track.is_reset() })
-        });
-        let joints = self.joints.last_writers(time_ns).map(|(number, since_ns, thread, waits)| Waiter {
-            owner: Owner::Joint(number),
-            since_ns,
-            thread: Some(thread),
-            waits,
-            only_flush: false,
-        });
-        let threads = self.nameless.last_writers().map(|(thread, since_ns)| Waiter {
-            owner: Owner::Thread(thread),
-            since_ns,
-            thread: Some(thread),
-            waits: since_ns <= time_ns,
-            only_flush: false,
-        });
-        tracks.chain(joints).chain(threads).collect()
-    }
-
     pub(super) fn sync_enter(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
+        self.attach.show_calls();
         let (owner, role) = match file.and_then(|file| self.file(file, names)) {
             Some(File::Of(index, role)) => (Some(Owner::Track(index)), Some(role)),
             Some(File::SuperJournal(_)) => (None, Some(Role::SuperJournal)),
@@ -114,8 +93,10 @@ impl Identifier {
             }
         });
         match window {
-            (Some(Owner::Track(index)), Some(role)) => self.tracks[index].track.file_synced(role, time_ns),
-            (Some(Owner::Track(index)), None) => self.tracks[index].track.folder_synced(time_ns),
+            (Some(Owner::Track(index)), Some(role)) => {
+                self.change(index, |track| track.file_synced(role, time_ns));
+            }
+            (Some(Owner::Track(index)), None) => self.change(index, |track| track.folder_synced(time_ns)),
             (Some(Owner::Thread(thread)), _) => self.nameless.step(thread, Step::Flushed(time_ns)),
             (Some(Owner::Joint(_)) | None, _) => {}
         }
@@ -124,20 +105,12 @@ impl Identifier {
     /// What in this folder the thread was last busy with.
     pub(super) fn in_folder(&self, folder: &str, thread: u32, time_ns: u64) -> Option<Owner> {
         let folder = folder.strip_suffix('/').filter(|stem| !stem.is_empty()).unwrap_or(folder);
-        let is_there = |known: &Known| match &known.track.database {
-            Database::Named(path) => files::folder(path) == folder,
-            Database::Sectors { .. } => false,
-        };
-        let busy = self.tracks.iter().enumerate().filter(|(_, known)| is_there(known)).filter_map(|(index, known)| {
-            let (since_ns, by, waits) = known.track.last_writer(time_ns)?;
-            (waits && by == Some(thread)).then_some((since_ns, index))
-        });
-        let track = busy.max();
+        let track = self.folders.get(folder).and_then(|&number| self.attach.in_folder(thread, number, time_ns));
         let joint = self.joints.open(thread, time_ns).map(|number| (self.joints.done_ns(number), number));
         match (track, joint) {
             (Some((track_ns, _)), Some((joint_ns, number))) if joint_ns > track_ns => Some(Owner::Joint(number)),
             (None, Some((_, number))) => Some(Owner::Joint(number)),
-            (track, _) => track.map(|found| Owner::Track(found.1)),
+            (track, _) => track.map(|found| found.1),
         }
     }
 }

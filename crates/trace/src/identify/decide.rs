@@ -69,8 +69,9 @@ impl History {
         waiting.into_iter().map(|draft| self.judge(draft)).collect()
     }
 
-    pub(super) fn awaits(&self, joint: u64) -> bool {
-        self.waiting.iter().any(|draft| draft.joint == Some(joint))
+    /// Transactions over several databases of which a part waits here.
+    pub(super) fn open_joints(&self) -> impl Iterator<Item = u64> {
+        self.waiting.iter().filter_map(|draft| draft.joint)
     }
 
     /// The mode that the last transactions agree on.

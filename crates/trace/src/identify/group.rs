@@ -6,11 +6,10 @@
 use crate::model::SECTOR_BYTES;
 
 use super::files::Role;
+use super::ranges::{self, PAGE_BYTES_MAX, Range};
 use super::requests::{Removal, Request};
-use super::transaction::{Amount, Class, Process, Traffic};
+use super::transaction::{Class, Process, Traffic};
 
-/// A page of the kernel's cache: no header is longer.
-const PAGE_BYTES_MAX: u64 = 4096;
 /// The header of a journal as SQLite writes it last; the number of its records is a part of it.
 const HEADER_CALL_BYTES_MAX: u64 = 28;
 /// The header of a WAL.
@@ -38,7 +37,7 @@ pub(super) struct Group {
     pub removal: Option<Removal>,
     pub bytes: u64,
     writes_count: usize,
-    ranges: Vec<(u64, u64)>,
+    ranges: Vec<Range>,
     pub traffic: Traffic,
     pub flushes: u64,
     /// Of the file system's journal: its block, which is what a commit record takes, and the number of commits.
@@ -89,7 +88,7 @@ impl Group {
         self.process = self.process.or(process);
         self.flushes += request.flushes;
         let class = if self.role == Role::Database { Class::Db } else { Class::Journal };
-        *self.traffic.class(class) += Amount { bytes: request.bytes, requests: request.requests };
+        *self.traffic.class(class) += request.amount();
     }
 
     pub(super) fn attach(&mut self, class: Class, request: &Request) {
@@ -97,9 +96,7 @@ impl Group {
             self.commit_bytes = self.commit_bytes.min(request.bytes);
             self.commits_count += u64::from(request.flags.preflush || request.flags.fua);
         }
-        if request.bytes > 0 {
-            *self.traffic.class(class) += Amount { bytes: request.bytes, requests: request.requests };
-        }
+        self.traffic.add_caused(class, request);
         self.flushes += request.flushes;
         self.done_ns = self.done_ns.max(request.done_ns);
     }
@@ -125,7 +122,7 @@ impl Group {
 
     /// Both hold a same sector, not counting `except`.
     pub(super) fn meets(&self, other: &Group, except: u64) -> bool {
-        let without = |&&(begin, end): &&(u64, u64)| end - begin > 8 || begin != except;
+        let without = |&&(begin, end): &&Range| end - begin > 8 || begin != except;
         self.ranges
             .iter()
             .filter(without)
@@ -133,7 +130,7 @@ impl Group {
     }
 
     pub(super) fn holds(&self, sector: u64) -> bool {
-        self.ranges.iter().any(|&(begin, end)| begin <= sector && sector < end)
+        ranges::holds(&self.ranges, sector)
     }
 
     /// It may be a header and nothing else.

@@ -4,17 +4,18 @@
 //! super-journal, which is the commit of all, then resets the journals. So the databases whose journals the same thread begins to
 //! write behind a super-journal are parts of one transaction, which is handed out when no part is open any more.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::requests::Request;
-use super::transaction::{Amount, Class, Database, Phases, Traffic, Transaction};
+use super::transaction::{Class, Database, Phases, Traffic, Transaction};
+use super::waiters::Busy;
 
 /// Behind the last sign of life of its parts, nothing joins any more.
 const SILENCE_NS_MAX: u64 = 1_000_000_000;
 
 #[derive(Debug)]
 struct Joint {
-    number: u64,
     thread: u32,
     main: Arc<str>,
     begin_ns: u64,
@@ -24,6 +25,8 @@ struct Joint {
     traffic: Traffic,
     flushes: u64,
     parts: Vec<Transaction>,
+    /// Numbers of the databases with a part that is not in `parts` yet.
+    open: BTreeSet<usize>,
 }
 
 /// So many super-journals may wait for their parts; the oldest without any is given up.
@@ -31,36 +34,39 @@ const JOINTS_COUNT_MAX: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Joints {
-    joints: Vec<Joint>,
+    joints: BTreeMap<u64, Joint>,
+    by_thread: BTreeSet<(u32, u64)>,
+    /// Those without any part, of which there are never more than may wait.
+    empty: BTreeSet<u64>,
+    /// Those that may have become complete.
+    to_check: BTreeSet<u64>,
     last_number: u64,
     /// Traffic and flushes of those given up.
     lonely: (Traffic, u64),
 }
 
 impl Joints {
-    /// A super-journal of `main` is written; returns the number of its transaction.
-    pub(super) fn write(&mut self, main: &str, request: &Request) -> u64 {
+    /// A super-journal of `main` is written; returns the number of its transaction, and that of another which is given up for it.
+    pub(super) fn write(&mut self, main: &str, request: &Request) -> (u64, Option<u64>) {
         let thread = request.actor.thread;
-        let known = self.joints.iter_mut().rev().find(|joint| {
-            joint.thread == thread && &*joint.main == main && joint.alive_ns == joint.done_ns && joint.parts.is_empty()
-        });
-        let amount = Amount { bytes: request.bytes, requests: request.requests };
-        if let Some(joint) = known {
+        let is_it = |joint: &Joint| joint.thread == thread && &*joint.main == main && joint.alive_ns == joint.done_ns;
+        let known = self.empty.iter().rev().copied().find(|number| self.joints.get(number).is_some_and(is_it));
+        let amount = request.amount();
+        if let Some(number) = known
+            && let Some(joint) = self.joints.get_mut(&number)
+        {
             joint.traffic.journal += amount;
             joint.data_done_ns = joint.data_done_ns.max(request.done_ns);
             joint.touch(request.done_ns);
             joint.alive_ns = joint.done_ns;
-            return joint.number;
+            return (number, None);
         }
-        if self.joints.len() >= JOINTS_COUNT_MAX
-            && let Some(oldest) = self.joints.iter().position(|joint| joint.parts.is_empty())
-        {
-            let joint = self.joints.remove(oldest);
+        let oldest = self.empty.first().copied().filter(|_| self.joints.len() >= JOINTS_COUNT_MAX);
+        if let Some(joint) = oldest.and_then(|oldest| self.remove(oldest)) {
             self.give_up(joint);
         }
         self.last_number += 1;
         let mut joint = Joint {
-            number: self.last_number,
             thread,
             main: main.into(),
             begin_ns: request.begin_ns,
@@ -70,62 +76,95 @@ impl Joints {
             traffic: Traffic::default(),
             flushes: request.flushes,
             parts: Vec::new(),
+            open: BTreeSet::new(),
         };
         joint.traffic.journal += amount;
-        self.joints.push(joint);
-        self.last_number
+        self.joints.insert(self.last_number, joint);
+        self.by_thread.insert((thread, self.last_number));
+        self.empty.insert(self.last_number);
+        (self.last_number, oldest)
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Joint> {
+        let joint = self.joints.remove(&number)?;
+        self.by_thread.remove(&(joint.thread, number));
+        self.empty.remove(&number);
+        Some(joint)
     }
 
     /// The transaction that a journal which `thread` begins to write at `time_ns` may be part of.
     pub(super) fn open(&self, thread: u32, time_ns: u64) -> Option<u64> {
-        let newest = self.joints.iter().rev().find(|joint| joint.thread == thread)?;
-        (newest.parts.is_empty() && time_ns <= newest.alive_ns + SILENCE_NS_MAX).then_some(newest.number)
+        let &(_, number) = self.by_thread.range((thread, 0)..=(thread, u64::MAX)).next_back()?;
+        let newest = self.joints.get(&number)?;
+        (newest.parts.is_empty() && time_ns <= newest.alive_ns + SILENCE_NS_MAX).then_some(number)
     }
 
     /// When that super-journal's own writes and syncs were done.
     pub(super) fn done_ns(&self, number: u64) -> u64 {
-        self.joints.iter().find(|joint| joint.number == number).map_or(0, |joint| joint.done_ns)
+        self.joints.get(&number).map_or(0, |joint| joint.done_ns)
     }
 
     pub(super) fn alive(&mut self, number: u64, time_ns: u64) {
-        if let Some(joint) = self.get(number) {
+        if let Some(joint) = self.joints.get_mut(&number) {
             joint.alive_ns = joint.alive_ns.max(time_ns);
         }
     }
 
     pub(super) fn attach(&mut self, number: u64, class: Class, request: &Request) {
-        if let Some(joint) = self.get(number) {
-            if request.bytes > 0 {
-                *joint.traffic.class(class) += Amount { bytes: request.bytes, requests: request.requests };
-            }
+        if let Some(joint) = self.joints.get_mut(&number) {
+            joint.traffic.add_caused(class, request);
             joint.flushes += request.flushes;
             joint.touch(request.done_ns);
         }
     }
 
-    /// Super-journals: number, until when their writer was busy, thread, and whether the writes were done at `time_ns`.
-    pub(super) fn last_writers(&self, time_ns: u64) -> impl Iterator<Item = (u64, u64, u32, bool)> {
-        self.joints.iter().map(move |joint| (joint.number, joint.done_ns, joint.thread, joint.data_done_ns <= time_ns))
+    /// What the writer of that super-journal does, as far as others must know.
+    pub(super) fn busy(&self, number: u64) -> Option<Busy> {
+        let joint = self.joints.get(&number)?;
+        let (since_ns, data_done_ns, thread) = (joint.done_ns, joint.data_done_ns, Some(joint.thread));
+        Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
     }
 
-    pub(super) fn add(&mut self, number: u64, part: Transaction) {
-        if let Some(joint) = self.get(number) {
-            joint.parts.push(part);
+    /// A part of it is open in the database of this number.
+    pub(super) fn join(&mut self, number: u64, database: usize) {
+        if let Some(joint) = self.joints.get_mut(&number) {
+            joint.open.insert(database);
         }
     }
 
-    /// The transactions of which `is_open` says that no part is open.
-    pub(super) fn take_complete(&mut self, is_open: impl Fn(u64) -> bool) -> Vec<Transaction> {
-        let (complete, open) =
-            self.joints.drain(..).partition(|joint: &Joint| !joint.parts.is_empty() && !is_open(joint.number));
-        self.joints = open;
-        complete.into_iter().filter_map(Joint::merge).collect()
+    /// No part of it is open in that database any more.
+    pub(super) fn let_go(&mut self, number: u64, database: usize) {
+        if let Some(joint) = self.joints.get_mut(&number) {
+            joint.open.remove(&database);
+            self.to_check.insert(number);
+        }
+    }
+
+    /// Gives the part back if its super-journal was given up.
+    pub(super) fn add(&mut self, number: u64, part: Transaction) -> Option<Transaction> {
+        let Some(joint) = self.joints.get_mut(&number) else { return Some(part) };
+        joint.parts.push(part);
+        self.empty.remove(&number);
+        self.to_check.insert(number);
+        None
+    }
+
+    /// The transactions of which no part is open, with their numbers.
+    pub(super) fn take_complete(&mut self) -> Vec<(u64, Transaction)> {
+        let mut complete = Vec::new();
+        for number in std::mem::take(&mut self.to_check) {
+            let is_complete = |joint: &Joint| !joint.parts.is_empty() && joint.open.is_empty();
+            if self.joints.get(&number).is_some_and(is_complete) {
+                complete.extend(self.remove(number).and_then(Joint::merge).map(|whole| (number, whole)));
+            }
+        }
+        complete
     }
 
     /// All, at the end of the trace; and traffic and flushes of super-journals without a complete part.
     pub(super) fn finish(&mut self) -> (Vec<Transaction>, (Traffic, u64)) {
         let mut whole = Vec::new();
-        for joint in std::mem::take(&mut self.joints) {
+        for joint in std::mem::take(&mut self.joints).into_values() {
             if joint.parts.is_empty() {
                 self.give_up(joint);
             } else {
@@ -138,14 +177,6 @@ impl Joints {
     fn give_up(&mut self, joint: Joint) {
         self.lonely.0 += joint.traffic;
         self.lonely.1 += joint.flushes;
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.joints.is_empty()
-    }
-
-    fn get(&mut self, number: u64) -> Option<&mut Joint> {
-        self.joints.iter_mut().find(|joint| joint.number == number)
     }
 }
 

@@ -4,15 +4,16 @@
 //! ```text
 //! events → requests   one request from the events of its life, in order           requests.rs
 //!        → files      which file is what; without names: by sectors and pattern   files.rs, nameless.rs
-//!        → attach     who caused a flush, a journal commit, metadata              attach.rs, causes.rs
+//!        → attach     who caused a flush, a journal commit, metadata              attach.rs, waiters.rs, causes.rs
 //!        → groups     writes to one file between two synchronizations             group.rs
 //!        → machine    one table of states and transitions, per database           table.rs, track.rs, draft.rs
 //!        → decision   mode and synchronization from consecutive transactions      decide.rs
-//!        → joints     transactions over several databases                         joint.rs
+//!        → joints     transactions over several databases                         joint.rs, complete.rs
 //! ```
 //!
 //! Everything is streaming. What is kept grows with the number of databases and threads, not with the length of the trace: per database
 //! one open transaction, the last one until the next begins (what it caused may still come), and the first until the second decides.
+//! The time for an event grows with the logarithm of their number, so nothing here may look at all databases for one event.
 //!
 //! Differences to the paper: databases are told apart by their path alone, since a lock lets only one process write at a time and
 //! the kernel's write-back writes for all; each class's requests and the flushes are counted; an open end or beginning of the trace
@@ -22,16 +23,19 @@
 
 mod attach;
 mod causes;
+mod complete;
 mod decide;
 mod draft;
 mod files;
 mod group;
 mod joint;
 mod nameless;
+mod ranges;
 mod requests;
 mod table;
 mod track;
 mod transaction;
+mod waiters;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -42,14 +46,14 @@ pub use transaction::{
 };
 
 use crate::model::{Content, Event, NameId, Names};
-use attach::{Attach, Owner, Window};
-use decide::{History, Judged};
-use draft::Kind;
+use attach::{Attach, Window};
+use decide::History;
 use files::{Role, Writer};
 use joint::Joints;
 use nameless::{Found, Nameless, Place, Step};
 use requests::{Item, Removal, Request, Requests};
 use track::{Context, Track};
+use waiters::Owner;
 
 /// So long a silence of the whole trace is a suspended or idle machine.
 const SILENCE_NS_MIN: u64 = 1_000_000_000;
@@ -79,6 +83,8 @@ pub struct Identifier {
     tracks: Vec<Known>,
     by_path: HashMap<Arc<str>, usize>,
     by_place: HashMap<Place, usize>,
+    /// Numbers of the folders with databases.
+    folders: HashMap<Box<str>, u32>,
     /// What a file name stands for, by its number.
     files: Vec<Option<File>>,
     /// What a thread's name stands for, by its number.
@@ -96,6 +102,17 @@ pub struct Identifier {
 struct Known {
     track: Track,
     history: History,
+    /// Number of its folder.
+    folder: Option<u32>,
+    /// Transactions over several databases of which a part is open here.
+    joints: Vec<u64>,
+}
+
+impl Known {
+    fn new(database: Database, folder: Option<u32>) -> Known {
+        let has_name = matches!(database, Database::Named(_));
+        Known { track: Track::new(database), history: History::new(has_name), folder, joints: Vec::new() }
+    }
 }
 
 #[derive(Clone)]
@@ -167,7 +184,7 @@ impl Identifier {
 
     fn removed(&mut self, file: Option<NameId>, removal: Removal, time_ns: u64, names: &Names) {
         if let Some(File::Of(index, Role::Journal)) = file.and_then(|file| self.file(file, names)) {
-            self.tracks[index].track.journal_removed(removal, time_ns);
+            self.change(index, |track| track.journal_removed(removal, time_ns));
         }
     }
 
@@ -206,17 +223,23 @@ impl Identifier {
                 self.track_write(index, role, &request, thread, enter_ns);
             }
             (Some(File::SuperJournal(main)), _) => {
-                let number = self.joints.write(&main, &request);
+                let (number, given_up) = self.joints.write(&main, &request);
+                for number in given_up.into_iter().chain([number]) {
+                    self.attach.set_busy(Owner::Joint(number), self.joints.busy(number));
+                }
                 self.own_window(thread, Owner::Joint(number), Role::SuperJournal);
             }
             (None, Some(thread)) if !self.names_seen => {
                 self.own_window(Some(thread), Owner::Thread(thread), Role::Database);
-                let found = self.nameless.write(thread, request, !self.attach.shows_syncs());
+                let (found, given_up) = self.nameless.write(thread, request, !self.attach.shows_syncs());
+                for thread in given_up.into_iter().chain([thread]) {
+                    self.attach.set_busy(Owner::Thread(thread), self.nameless.busy(thread));
+                }
                 self.place_found(found);
                 self.leave_out_nameless();
             }
             (None, _) => {
-                self.summary.other += Amount { bytes: request.bytes, requests: request.requests };
+                self.summary.other += request.amount();
                 if request.flags.sync && thread.is_some() {
                     self.attach.other_wrote(request.done_ns);
                 }
@@ -226,8 +249,8 @@ impl Identifier {
 
     fn track_write(&mut self, index: usize, role: Role, request: &Request, thread: Option<u32>, enter_ns: Option<u64>) {
         match role {
-            Role::Temp => self.summary.other += Amount { bytes: request.bytes, requests: request.requests },
-            Role::Image | Role::Shm => self.tracks[index].track.attach_untimed(request),
+            Role::Temp => self.summary.other += request.amount(),
+            Role::Image | Role::Shm => self.change(index, |track| track.attach_untimed(request)),
             _ => {
                 let mut context = Context { sync_enter_ns: enter_ns, ..self.context() };
                 if let Some(number) = thread.and_then(|thread| self.joints.open(thread, request.begin_ns)) {
@@ -236,10 +259,17 @@ impl Identifier {
                 }
                 let actor = request.actor;
                 let process = thread.map(|thread| Process { process: actor.process, thread, name: actor.name });
-                self.tracks[index].track.write(role, request, process, context);
+                self.change(index, |track| track.write(role, request, process, context));
                 self.collect(index);
             }
         }
+    }
+
+    /// Whatever changes a database goes through here, so that `attach` knows who waits.
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut Track)) {
+        let Known { track, folder, .. } = &mut self.tracks[index];
+        change(track);
+        self.attach.set_busy(Owner::Track(index), track.busy(*folder));
     }
 
     fn context(&self) -> Context {
@@ -285,7 +315,9 @@ impl Identifier {
         }
         let path: Arc<str> = path.into();
         self.by_path.insert(path.clone(), self.tracks.len());
-        self.tracks.push(Known { track: Track::new(Database::Named(path)), history: History::new(true) });
+        let count = self.folders.len() as u32;
+        let folder = *self.folders.entry(files::folder(&path).into()).or_insert(count);
+        self.tracks.push(Known::new(Database::Named(path), Some(folder)));
         self.tracks.len() - 1
     }
 
@@ -298,7 +330,7 @@ impl Identifier {
                 Step::Flushed(_) => continue,
             };
             self.summary.flushes += request.flushes;
-            let amount = Amount { bytes: request.bytes, requests: request.requests };
+            let amount = request.amount();
             match class {
                 _ if request.bytes == 0 => {}
                 Some(Class::FsJournal) => self.summary.fs_journal += amount,
@@ -316,81 +348,15 @@ impl Identifier {
             if index == count {
                 let Place { device, landmark, sector } = place;
                 let database = Database::Sectors { device, landmark, sector };
-                self.tracks.push(Known { track: Track::new(database), history: History::new(false) });
+                self.tracks.push(Known::new(database, None));
             }
             for step in steps {
                 match step {
                     Step::Write(request) => self.track_write(index, role, &request, Some(request.actor.thread), None),
-                    Step::Attach(class, request) => self.tracks[index].track.attach(class, &request),
-                    Step::Flushed(time_ns) => self.tracks[index].track.flushed(None, time_ns),
+                    Step::Attach(class, request) => self.change(index, |track| track.attach(class, &request)),
+                    Step::Flushed(time_ns) => self.change(index, |track| track.flushed(None, time_ns)),
                 }
             }
-        }
-    }
-
-    /// Takes the complete transactions of a database to their decision.
-    fn collect(&mut self, index: usize) {
-        let Known { track, history } = &mut self.tracks[index];
-        if track.finished.is_empty() {
-            return;
-        }
-        let drafts = std::mem::take(&mut track.finished);
-        let judged: Vec<Judged> = drafts.into_iter().flat_map(|draft| history.push(draft)).collect();
-        track.mode = history.mode();
-        self.hand_out(index, judged);
-    }
-
-    fn hand_out(&mut self, index: usize, judged: Vec<Judged>) {
-        for judged in judged {
-            let joint = judged.draft.joint;
-            let transaction = self.transaction(&self.tracks[index].track.database, judged);
-            match joint {
-                Some(number) => self.joints.add(number, transaction),
-                None => self.ready.push_back(transaction),
-            }
-        }
-        if !self.joints.is_empty() {
-            let tracks = &self.tracks;
-            let is_open =
-                |number| tracks.iter().any(|known| known.track.holds_joint(number) || known.history.awaits(number));
-            let complete = self.joints.take_complete(is_open);
-            self.ready.extend(complete);
-        }
-    }
-
-    fn transaction(&self, database: &Database, judged: Judged) -> Transaction {
-        let Judged { draft, journal_mode, synchronous, confidence } = judged;
-        let latency_ns = draft.end_ns - draft.begin_ns;
-        let phases = match draft.kind {
-            Kind::Rollback | Kind::Bare => {
-                let since =
-                    |time_ns: Option<u64>| time_ns.map_or(latency_ns, |time_ns| time_ns.saturating_sub(draft.begin_ns));
-                let reset_at = since(draft.reset_begin_ns).min(latency_ns);
-                let db_at = since(draft.db_begin_ns).min(reset_at);
-                Phases::Rollback { log_ns: db_at, db_ns: reset_at - db_at, reset_ns: latency_ns - reset_at }
-            }
-            Kind::Wal | Kind::Eager | Kind::Waldio => Phases::Append {
-                append_ns: draft.append_end_ns.saturating_sub(draft.begin_ns),
-                checkpoint_ns: draft.checkpoint_ns,
-                checkpoint: draft.checkpoint,
-            },
-        };
-        let within = |&(from, to): &(u64, u64)| to.min(draft.end_ns).saturating_sub(from.max(draft.begin_ns));
-        Transaction {
-            begin_ns: draft.begin_ns,
-            end_ns: draft.end_ns,
-            process: draft.process.unwrap_or_default(),
-            database: database.clone(),
-            others: Vec::new(),
-            journal_mode,
-            synchronous,
-            outcome: draft.outcome,
-            traffic: draft.traffic,
-            flushes: draft.flushes,
-            segments: draft.segments,
-            phases,
-            silent_ns: self.silences.iter().map(within).sum(),
-            confidence,
         }
     }
 }

@@ -15,22 +15,24 @@
 //! and the reset is the database's; of a journal that moves, each row that ends with `p`. The groups that were seen before are not
 //! lost: they are handed out with the row. Not found: DELETE and TRUNCATE with NORMAL, a cache that spills in every transaction, WAL.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+mod databases;
+
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::model::{DeviceId, SECTOR_BYTES};
 
 use super::files::Role;
+use super::ranges::{self, PAGE_BYTES_MAX, Range};
 use super::requests::Request;
 use super::transaction::{Class, Landmark};
+use super::waiters::Busy;
+use databases::Databases;
 
 /// The longest row, and room for one group of something else.
 const RECENT_COUNT_MAX: usize = 7;
 /// A longer group is no commit that could teach anything; what it held is dropped.
 const STEPS_COUNT_MAX: usize = 65_536;
-/// Pages of a journal that are remembered.
-const BODY_COUNT_MAX: usize = 65_536;
 const THREADS_COUNT_MAX: usize = 4096;
-const PAGE_BYTES_MAX: u64 = 4096;
 
 /// What a thread did, in order.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +61,7 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 struct Run {
     steps: Vec<Step>,
-    /// First and one past the last sector of each write.
-    ranges: Vec<(u64, u64)>,
+    ranges: Vec<Range>,
     bytes: u64,
     done_ns: u64,
     device: DeviceId,
@@ -69,7 +70,7 @@ struct Run {
 
 impl Run {
     fn holds(&self, sector: u64) -> bool {
-        self.ranges.iter().any(|&(begin, end)| begin <= sector && sector < end)
+        ranges::holds(&self.ranges, sector)
     }
 
     fn is_alone(&self, sector: u64) -> bool {
@@ -85,19 +86,11 @@ impl Run {
     }
 }
 
-#[derive(Debug)]
-struct Known {
-    place: Place,
-    body: BTreeSet<u64>,
-    /// A log was written and the database was not yet.
-    is_logged: bool,
-}
-
 #[derive(Debug, Default)]
 struct Thread {
     open: Run,
     recent: VecDeque<Run>,
-    known: Vec<Known>,
+    known: Databases,
     /// Of which journal the last group was.
     last: Option<usize>,
     left: Vec<Step>,
@@ -106,24 +99,30 @@ struct Thread {
 #[derive(Debug, Default)]
 pub(super) struct Nameless {
     threads: HashMap<u32, Thread>,
+    /// Those that have shown no database yet.
+    unknown: HashSet<u32>,
     left: Vec<Step>,
 }
 
 impl Nameless {
-    /// A write of `thread`; `waits_show`: only its waiting shows where a group ends.
-    pub(super) fn write(&mut self, thread: u32, request: Request, waits_show: bool) -> Vec<Found> {
+    /// A write of `thread`; `waits_show`: only its waiting shows where a group ends. Also gives the threads that are forgotten.
+    pub(super) fn write(&mut self, number: u32, request: Request, waits_show: bool) -> (Vec<Found>, Vec<u32>) {
+        let mut given_up = Vec::new();
         if self.threads.len() >= THREADS_COUNT_MAX {
-            let (kept, left) =
-                std::mem::take(&mut self.threads).into_iter().partition(|(_, thread)| !thread.known.is_empty());
-            self.threads = kept;
-            let left: HashMap<u32, Thread> = left;
-            self.left.extend(left.into_values().flat_map(Thread::into_steps));
+            given_up.extend(self.unknown.drain());
+            let threads = given_up.iter().filter_map(|thread| self.threads.remove(thread));
+            self.left.extend(threads.flat_map(Thread::into_steps));
         }
-        let thread = self.threads.entry(thread).or_default();
+        let thread = self.threads.entry(number).or_default();
         let mut found = Vec::new();
         let waited = waits_show && !thread.open.ranges.is_empty() && thread.open.done_ns <= request.begin_ns;
         if thread.open.is_closed || waited {
             found = thread.close();
+        }
+        if thread.known.is_empty() {
+            self.unknown.insert(number);
+        } else {
+            self.unknown.remove(&number);
         }
         if thread.open.steps.len() >= STEPS_COUNT_MAX {
             self.left.append(&mut std::mem::take(&mut thread.open).steps);
@@ -135,7 +134,7 @@ impl Nameless {
         run.ranges.push((request.sector, request.sector.saturating_add(request.bytes / SECTOR_BYTES)));
         run.steps.push(Step::Write(request));
         self.left.append(&mut thread.left);
-        found
+        (found, given_up)
     }
 
     /// What has turned out to belong to no database.
@@ -154,10 +153,11 @@ impl Nameless {
         }
     }
 
-    /// Threads that have written, and when all that was done.
-    pub(super) fn last_writers(&self) -> impl Iterator<Item = (u32, u64)> {
-        let writers = self.threads.iter().filter(|(_, thread)| !thread.open.ranges.is_empty());
-        writers.map(|(&number, thread)| (number, thread.open.done_ns))
+    /// What the thread does, as far as others must know.
+    pub(super) fn busy(&self, number: u32) -> Option<Busy> {
+        let run = self.threads.get(&number).map(|thread| &thread.open).filter(|run| !run.ranges.is_empty())?;
+        let (since_ns, data_done_ns, thread) = (run.done_ns, run.done_ns, Some(number));
+        Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
     }
 
     pub(super) fn finish(&mut self) -> Vec<Found> {
@@ -184,10 +184,9 @@ impl Thread {
             return Vec::new();
         }
         if let Some((index, role)) = self.classify(&run) {
-            let known = &mut self.known[index];
-            known.learn(&run, role);
+            self.known.learn(index, &run, role);
             self.last = Some(index);
-            return vec![Found { place: known.place, role, steps: run.steps }];
+            return vec![Found { place: self.known.place(index), role, steps: run.steps }];
         }
         if self.recent.len() == RECENT_COUNT_MAX {
             self.left.extend(self.recent.pop_front().into_iter().flat_map(|run| run.steps));
@@ -197,17 +196,10 @@ impl Thread {
     }
 
     fn classify(&self, run: &Run) -> Option<(usize, Role)> {
-        let of_device = |known: &&Known| known.place.device == run.device;
-        let index = |wanted: &Known| self.known.iter().position(|known| known.place == wanted.place);
-        let of_device = |known: &&Known| of_device(known) && known.place.landmark == Landmark::JournalHeader;
-        if let Some(known) = self.known.iter().filter(of_device).find(|known| run.holds(known.place.sector)) {
-            return index(known).map(|index| (index, Role::Journal));
+        if let Some(index) = self.known.journal_of(run) {
+            return Some((index, Role::Journal));
         }
-        let in_body = |known: &&Known| run.ranges.iter().all(|range| known.body.contains(&range.0));
-        if let Some(known) = self.known.iter().filter(of_device).find(in_body) {
-            return index(known).map(|index| (index, Role::Journal));
-        }
-        let last = self.last.filter(|&last| self.known[last].is_logged)?;
+        let last = self.last.filter(|&last| self.known.is_logged(last))?;
         Some((last, Role::Database))
     }
 
@@ -228,7 +220,7 @@ impl Thread {
             self.recent[begin].device == device
                 && moving(&self.recent.range(begin..begin + 3).collect::<Vec<_>>()) == Some(page)
         });
-        match (self.known.iter().any(|known| known.place == place), before) {
+        match (self.known.find(place).is_some(), before) {
             (true, _) => self.learn(self.recent.len() - 3, Landmark::FirstPage, page),
             (false, Some(begin)) => self.learn(begin, Landmark::FirstPage, page),
             (false, None) => Vec::new(),
@@ -238,16 +230,13 @@ impl Thread {
     /// Hands out the last groups, from `begin` on, as a database's.
     fn learn(&mut self, begin: usize, landmark: Landmark, sector: u64) -> Vec<Found> {
         let place = Place { device: self.recent[begin].device, landmark, sector };
-        let index = self.known.iter().position(|known| known.place == place).unwrap_or_else(|| {
-            self.known.push(Known { place, body: BTreeSet::new(), is_logged: false });
-            self.known.len() - 1
-        });
+        let index = self.known.find_or_add(place);
         let mut found = Vec::new();
         for run in self.recent.drain(begin..) {
             let is_journal = run.holds(sector) == (landmark == Landmark::JournalHeader);
             let role = if is_journal { Role::Journal } else { Role::Database };
             match landmark {
-                Landmark::JournalHeader => self.known[index].learn(&run, role),
+                Landmark::JournalHeader => self.known.learn(index, &run, role),
                 Landmark::FirstPage => {}
             }
             found.push(Found { place, role, steps: run.steps });
@@ -275,13 +264,4 @@ fn moving(row: &[&Run]) -> Option<u64> {
     let same_device = row.iter().all(|run| run.device == row[0].device);
     let is_it = same_device && row[0].has_body() && row[1].is_alone(header) && !row[2].meets(row[0]);
     is_it.then(|| row[2].ranges[0].0)
-}
-
-impl Known {
-    fn learn(&mut self, run: &Run, role: Role) {
-        self.is_logged = role == Role::Journal && (run.has_body() || self.is_logged);
-        if role == Role::Journal && self.body.len() < BODY_COUNT_MAX {
-            self.body.extend(run.ranges.iter().flat_map(|&(begin, end)| (begin..end).step_by(8)));
-        }
-    }
 }

@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
+use super::transaction::Amount;
 use crate::model::{Action, Actor, Content, DeviceId, Event, Flags, NameId, SECTOR_BYTES};
 
 /// Longest wait for an end, by the trace's clock.
@@ -40,6 +41,10 @@ pub(super) struct Request {
 }
 
 impl Request {
+    pub(super) fn amount(&self) -> Amount {
+        Amount { bytes: self.bytes, requests: self.requests }
+    }
+
     fn end_sector(&self) -> u64 {
         self.sector.saturating_add(self.bytes.div_ceil(SECTOR_BYTES))
     }
@@ -79,7 +84,7 @@ pub(super) struct Requests {
     front: u64,
     /// Writes with data that wait for their end, by place.
     places: BTreeSet<(DeviceId, u64, u64)>,
-    /// Flushes that wait for their end.
+    /// Flushes that wait for their end, like all here in the order of their numbers.
     flushes: VecDeque<(DeviceId, u64)>,
     /// Writes that asked for a flush and wait.
     flushing: VecDeque<(DeviceId, u64)>,
@@ -151,8 +156,8 @@ impl Requests {
         let mut item = slot.item;
         if let Item::Write(request) = &mut item {
             self.places.remove(&(request.device, request.sector, number));
-            self.flushes.retain(|&(_, held)| held != number);
-            self.flushing.retain(|&(_, held)| held != number);
+            forget(&mut self.flushes, number);
+            forget(&mut self.flushing, number);
             if request.flushes == 0 && (request.bytes == 0 && !request.is_call || request.flags.preflush) {
                 request.flushes = 1;
             }
@@ -245,12 +250,12 @@ impl Requests {
         match (flush, asked) {
             (Some(flush), asked) if asked.is_none_or(|asked| flush < asked) => {
                 self.end(flush, event.time_ns);
-                self.flushes.retain(|&(_, held)| held != flush);
+                forget(&mut self.flushes, flush);
             }
             (_, Some(asked)) => {
                 self.end(asked, event.time_ns);
                 self.slot(asked).is_final = true;
-                self.flushing.retain(|&(_, held)| held != asked);
+                forget(&mut self.flushing, asked);
             }
             _ => {
                 if event.sector == 0 && !self.begun.contains(&event.device) {
@@ -317,7 +322,7 @@ impl Requests {
         }
         self.places.remove(&(part.device, part.sector, other));
         self.places.remove(&(whole.device, whole.sector, first));
-        self.flushing.retain(|&(_, held)| held != other);
+        forget(&mut self.flushing, other);
         self.slot(other).gone = true;
         let request = self.request(first);
         request.sector = whole.sector.min(part.sector);
@@ -356,6 +361,13 @@ impl Requests {
                 self.end(number, event.time_ns);
             }
         }
+    }
+}
+
+/// Takes a number out of those that wait.
+fn forget(waiting: &mut VecDeque<(DeviceId, u64)>, number: u64) {
+    if let Ok(at) = waiting.binary_search_by_key(&number, |&(_, held)| held) {
+        waiting.remove(at);
     }
 }
 

@@ -13,7 +13,8 @@ use super::files::Role;
 use super::group::Group;
 use super::requests::{Removal, Request};
 use super::table::{Action, Input, State, transition};
-use super::transaction::{Amount, Class, Database, JournalMode, Outcome, Process, Traffic};
+use super::transaction::{Class, Database, JournalMode, Outcome, Process, Traffic};
+use super::waiters::Busy;
 
 /// What else a new write is told by.
 #[derive(Clone, Copy, Debug, Default)]
@@ -160,8 +161,7 @@ impl Track {
     }
 
     fn rest_of(&mut self, class: Class, request: &Request) {
-        *self.rest.0.class(class) +=
-            Amount { bytes: request.bytes, requests: u64::from(request.bytes > 0) * request.requests };
+        self.rest.0.add_caused(class, request);
         self.rest.1 += request.flushes;
     }
 
@@ -177,14 +177,15 @@ impl Track {
         }
     }
 
-    /// Until when it was busy, which thread was, and whether all its writes were done at `time_ns`, so that it waits for something.
-    pub(super) fn last_writer(&self, time_ns: u64) -> Option<(u64, Option<u32>, bool)> {
+    /// What it does, as far as others must know; `folder`: the number of its folder.
+    pub(super) fn busy(&self, folder: Option<u32>) -> Option<Busy> {
         let newest = [&self.current, &self.checkpoint].into_iter().flatten().max_by_key(|group| group.done_ns)?;
-        Some((newest.done_ns, newest.thread(), newest.data_done_ns <= time_ns))
+        let (since_ns, data_done_ns, thread) = (newest.done_ns, newest.data_done_ns, newest.thread());
+        Some(Busy { since_ns, data_done_ns, thread, folder, only_flush: self.is_reset() })
     }
 
     /// A reset in place, once durable, makes the file system log nothing.
-    pub(super) fn is_reset(&self) -> bool {
+    fn is_reset(&self) -> bool {
         matches!(self.state, State::UpdatedFull | State::UpdatedNormal)
             && self
                 .current
@@ -196,10 +197,11 @@ impl Track {
         self.last_joint == Some(joint)
     }
 
-    /// A part of that transaction over several databases is open.
-    pub(super) fn holds_joint(&self, joint: u64) -> bool {
-        self.draft.as_ref().is_some_and(|draft| draft.joint == Some(joint))
-            || self.current.as_ref().is_some_and(|group| group.joint == Some(joint))
+    /// Transactions over several databases of which a part is open here.
+    pub(super) fn open_joints(&self) -> impl Iterator<Item = u64> {
+        let of_draft = self.draft.as_ref().and_then(|draft| draft.joint);
+        let of_group = self.current.as_ref().and_then(|group| group.joint);
+        [of_draft, of_group].into_iter().flatten()
     }
 
     /// The trace ends.

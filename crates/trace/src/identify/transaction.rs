@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use super::requests::Request;
 use crate::model::{DeviceId, NameId};
 
 /// How SQLite makes the transaction atomic.
@@ -96,6 +97,13 @@ impl Traffic {
             Class::Journal => &mut self.journal,
             Class::FsJournal => &mut self.fs_journal,
             Class::Metadata => &mut self.metadata,
+        }
+    }
+
+    /// What a request was sent for; one without data is a flush, which is counted beside.
+    pub(super) fn add_caused(&mut self, class: Class, request: &Request) {
+        if request.bytes > 0 {
+            *self.class(class) += request.amount();
         }
     }
 

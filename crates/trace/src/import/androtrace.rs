@@ -91,9 +91,7 @@ pub(super) fn record(source: &mut Source, names: &mut Interner, damaged: &mut Ve
         }
         Size::Is(size) => (Line::Ignored, size),
         Size::CutOff => {
-            let rest = bytes.len();
-            source.advance(rest);
-            source.cut_off.get_or_insert("the last record is not whole");
+            source.cut_off_in_record();
             return Ok(None);
         }
         Size::None => {

@@ -48,9 +48,7 @@ pub(super) fn recognizes(line: &[u8]) -> bool {
 
 fn head(line: &[u8]) -> Option<(Head<'_>, &[u8])> {
     let mut cursor = Cursor::new(line);
-    let major = cursor.spaces().number_u32()?;
-    cursor.eat(b",")?;
-    let minor = cursor.number_u32()?;
+    let device = cursor.spaces().device()?;
     cursor.eat(b" ")?;
     cursor.spaces().number()?;
     cursor.eat(b" ")?;
@@ -63,7 +61,7 @@ fn head(line: &[u8]) -> Option<(Head<'_>, &[u8])> {
     let action = action(cursor.spaces().word())?;
     let rwbs = cursor.spaces().word();
     cursor.spaces();
-    Some((Head { device: DeviceId { major, minor }, time_ns, thread, action, rwbs }, cursor.rest))
+    Some((Head { device, time_ns, thread, action, rwbs }, cursor.rest))
 }
 
 fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Option<Event> {
@@ -87,17 +85,8 @@ fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Opti
     }
     // At a completion the bracket holds the error.
     let name = if action == Action::Complete { None } else { names.id(last) };
-    Some(Event {
-        time_ns: head.time_ns,
-        action,
-        device: head.device,
-        sector,
-        bytes,
-        flags,
-        actor: Actor { thread: head.thread, process: 0, name },
-        content: None,
-        file: None,
-    })
+    let actor = Actor { thread: head.thread, process: 0, name };
+    Some(Event { device: head.device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
 }
 
 /// Sums behind the events, and notes before them ("Input file sda.blktrace.0 added").

@@ -83,9 +83,7 @@ pub(super) fn record(
         return Ok(None);
     }
     if head.len() < 4 {
-        let rest = head.len();
-        source.advance(rest);
-        source.cut_off.get_or_insert("the last record is not whole");
+        source.cut_off_in_record();
         return Ok(None);
     }
     let Some(big) = big_endian(head) else {
@@ -98,9 +96,7 @@ pub(super) fn record(
     let size = RECORD_BYTES + pdu_bytes;
     let record = source.peek(size)?;
     if record.len() < size {
-        let held = record.len();
-        source.advance(held);
-        source.cut_off.get_or_insert("the last record is not whole");
+        source.cut_off_in_record();
         return Ok(None);
     }
     let line = line(record, big, names, processes);

@@ -11,7 +11,7 @@
 use super::blkparse;
 use super::line::{Interner, Line};
 use super::rwbs;
-use super::text::{self, Cursor};
+use super::text;
 use crate::model::{Action, Actor, Content, DeviceId, Event, SECTOR_BYTES};
 
 /// Where MOST's digit stands in a process id.
@@ -44,15 +44,13 @@ pub(super) fn recognizes(line: &[u8]) -> bool {
 
 fn row(line: &[u8]) -> Option<Row<'_>> {
     let mut columns = line.split(|b| *b == b'\t');
-    let mut time = Cursor::new(text::trim(columns.next()?));
-    let time_ns = time.seconds()?;
-    time.rest.is_empty().then_some(())?;
-    let action = blkparse::action(text::trim(columns.next()?))?;
-    let rwbs = text::trim(columns.next()?);
-    let sector = text::whole_number(text::trim(columns.next()?))?;
-    let count = text::whole_number(text::trim(columns.next()?))?;
-    let thread = u32::try_from(text::whole_number(text::trim(columns.next()?))?).ok()?;
-    let comm = text::trim(columns.next()?);
+    let time_ns = text::whole_seconds(columns.next()?.trim_ascii())?;
+    let action = blkparse::action(columns.next()?.trim_ascii())?;
+    let rwbs = columns.next()?.trim_ascii();
+    let sector = text::whole_number(columns.next()?.trim_ascii())?;
+    let count = text::whole_number(columns.next()?.trim_ascii())?;
+    let thread = u32::try_from(text::whole_number(columns.next()?.trim_ascii())?).ok()?;
+    let comm = columns.next()?.trim_ascii();
     let content = match columns.next() {
         None => None,
         Some(b"D") => Some(Content::Data),

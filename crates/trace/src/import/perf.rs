@@ -48,9 +48,7 @@ fn head(line: &[u8]) -> Option<(Head<'_>, &[u8])> {
     memchr::memchr_iter(b':', line).take(COLONS_MAX).find_map(|colon| {
         let rest = line[colon + 1..].strip_prefix(b" ")?;
         let (before, time) = last_word(&line[..colon])?;
-        let mut time = Cursor::new(time);
-        let time_ns = time.seconds()?;
-        time.rest.is_empty().then_some(())?;
+        let time_ns = text::whole_seconds(time)?;
         let (mut before, mut id) = last_word(before)?;
         if let Some(cpu) = id.strip_prefix(b"[").and_then(|id| id.strip_suffix(b"]")) {
             text::is_number(cpu).then_some(())?;
@@ -62,7 +60,7 @@ fn head(line: &[u8]) -> Option<(Head<'_>, &[u8])> {
             process = thread;
             thread = cursor.number_u32()?;
         }
-        let comm = text::trim(before);
+        let comm = before.trim_ascii();
         (cursor.rest.is_empty() && !comm.is_empty()).then_some((Head { time_ns, thread, process, comm }, rest))
     })
 }

@@ -132,6 +132,12 @@ impl Source {
         self.start = self.end.min(self.start + n);
     }
 
+    /// What is held is the begin of a record whose end is not in the input: uses it up, and says so.
+    pub fn cut_off_in_record(&mut self) {
+        self.start = self.end;
+        self.cut_off.get_or_insert("the last record is not whole");
+    }
+
     fn without_return(&self, line: Range<usize>) -> Range<usize> {
         match self.buffer[line.clone()].last() {
             Some(b'\r') => line.start..line.end - 1,

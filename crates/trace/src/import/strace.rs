@@ -18,8 +18,8 @@
 use std::collections::HashMap;
 
 use super::line::{Interner, Line};
-use super::text::{self, Cursor};
-use crate::model::{Action, Actor, DeviceId, Event, Flags};
+use super::text::Cursor;
+use crate::model::{Action, Actor, Event, Flags};
 
 mod call;
 
@@ -255,17 +255,9 @@ impl Strace {
 }
 
 fn event(head: Head, action: Action, file: Option<&[u8]>, names: &mut Interner) -> Event {
-    Event {
-        time_ns: head.time_ns,
-        action,
-        device: DeviceId::default(),
-        sector: 0,
-        bytes: 0,
-        flags: Flags::default(),
-        actor: Actor { thread: head.thread, process: 0, name: None },
-        content: None,
-        file: file.and_then(|file| names.id(text::trim(file))),
-    }
+    let actor = Actor { thread: head.thread, process: 0, name: None };
+    let file = file.and_then(|file| names.id(file.trim_ascii()));
+    Event { file, ..Event::plain(head.time_ns, action, actor) }
 }
 
 #[cfg(test)]

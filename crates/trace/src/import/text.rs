@@ -1,6 +1,8 @@
 //! Walks over the bytes of one line. Every step that does not find what it wants gives `None`, so that an importer is a row of `?`
 //! and a line that is not of its form costs nothing but itself. Bytes, not text: names in traces are whatever a program called itself.
 
+use crate::model::DeviceId;
+
 /// What is left of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
@@ -43,6 +45,13 @@ impl<'a> Cursor<'a> {
         u32::try_from(self.number()?).ok()
     }
 
+    /// "8,0": major and minor number.
+    pub fn device(&mut self) -> Option<DeviceId> {
+        let major = self.number_u32()?;
+        self.eat(b",")?;
+        Some(DeviceId { major, minor: self.number_u32()? })
+    }
+
     /// What stands before `end`, which is passed over; none where `end` does not come.
     pub fn until(&mut self, end: u8) -> Option<&'a [u8]> {
         let at = memchr::memchr(end, self.rest)?;
@@ -72,11 +81,6 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Without the spaces at both ends.
-pub(super) fn trim(text: &[u8]) -> &[u8] {
-    text.trim_ascii()
-}
-
 /// Whether the whole text is a decimal number.
 pub(super) fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
@@ -87,6 +91,13 @@ pub(super) fn whole_number(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor::new(text);
     let value = cursor.number()?;
     cursor.rest.is_empty().then_some(value)
+}
+
+/// The seconds with decimals that are the whole text, in nanoseconds.
+pub(super) fn whole_seconds(text: &[u8]) -> Option<u64> {
+    let mut cursor = Cursor::new(text);
+    let time_ns = cursor.seconds()?;
+    cursor.rest.is_empty().then_some(time_ns)
 }
 
 /// What stands between the first `[` and the last `]`; none where either is missing.

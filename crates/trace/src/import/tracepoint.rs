@@ -21,7 +21,7 @@
 use super::line::{Interner, Line};
 use super::rwbs;
 use super::text::{self, Cursor};
-use crate::model::{Action, Actor, DeviceId, Event, Flags, SECTOR_BYTES};
+use crate::model::{Action, Actor, DeviceId, Event, SECTOR_BYTES};
 
 /// What stands before the event: who, and when.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
 
 fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
     let mut cursor = Cursor::new(body);
-    let device = device(&mut cursor)?;
+    let device = cursor.device()?;
     let flags = rwbs::flags(cursor.spaces().word())?;
     cursor.spaces();
     if matches!(action, Action::Insert | Action::Issue) {
@@ -75,29 +75,14 @@ fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Op
     let comm = if head.comm == b"<...>" && action != Action::Complete { comm } else { head.comm };
     let bytes = count.checked_mul(SECTOR_BYTES)?;
     let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
-    Some(Event {
-        time_ns: head.time_ns,
-        action,
-        device,
-        sector,
-        bytes,
-        flags,
-        actor: actor(head, comm, names),
-        content: None,
-        file: None,
-    })
-}
-
-fn device(cursor: &mut Cursor) -> Option<DeviceId> {
-    let major = cursor.number_u32()?;
-    cursor.eat(b",")?;
-    Some(DeviceId { major, minor: cursor.number_u32()? })
+    let actor = actor(head, comm, names);
+    Some(Event { device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
 }
 
 fn ext4_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
     let mut cursor = Cursor::new(body);
     cursor.eat(b"dev ")?;
-    let device = device(&mut cursor)?;
+    let device = cursor.device()?;
     cursor.eat(b" ino ")?;
     let inode = cursor.number()?;
     of_inode(device, inode, action, head, names)
@@ -106,7 +91,7 @@ fn ext4_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> 
 fn f2fs_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
     let mut cursor = Cursor::new(body);
     cursor.eat(b"dev = (")?;
-    let device = device(&mut cursor)?;
+    let device = cursor.device()?;
     cursor.eat(b"), ino = ")?;
     let inode = cursor.number()?;
     of_inode(device, inode, action, head, names)
@@ -114,7 +99,7 @@ fn f2fs_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> 
 
 fn of_inode(device: DeviceId, inode: u64, action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
     let file = names.inode(device, inode);
-    Some(Event { device, file, ..plain(action, head, head.comm, names) })
+    Some(Event { device, file, ..Event::plain(head.time_ns, action, actor(head, head.comm, names)) })
 }
 
 fn f2fs_unlinked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
@@ -140,25 +125,10 @@ fn number_behind(body: &[u8], label: &[u8]) -> Option<u64> {
 }
 
 fn marker(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
-    let body = text::trim(body);
+    let body = body.trim_ascii();
     let body = body.strip_prefix(b"tracing_mark_write:").unwrap_or(body);
-    let file = names.id(text::trim(body));
-    Some(Event { file, ..plain(Action::Marker, head, head.comm, names) })
-}
-
-/// An event that moves no bytes.
-fn plain(action: Action, head: &Head, comm: &[u8], names: &mut Interner) -> Event {
-    Event {
-        time_ns: head.time_ns,
-        action,
-        device: DeviceId::default(),
-        sector: 0,
-        bytes: 0,
-        flags: Flags::default(),
-        actor: actor(head, comm, names),
-        content: None,
-        file: None,
-    }
+    let file = names.id(body.trim_ascii());
+    Some(Event { file, ..Event::plain(head.time_ns, Action::Marker, actor(head, head.comm, names)) })
 }
 
 /// "<...>" is the kernel's word for a name that it has forgotten.

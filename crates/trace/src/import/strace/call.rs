@@ -70,8 +70,8 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
     let is_folder = name == b"unlinkat" && memchr::memmem::find(arguments[2], b"AT_REMOVEDIR").is_some();
     // Position of a call that has one is the fourth argument: pwrite64(fd, data, count, AT), pwritev(fd, vectors, count, AT[, flags]).
     let offset = match kind {
-        Kind::Truncate => Some(text::whole_number(text::trim(arguments[1]))?),
-        _ if name.starts_with(b"p") => Some(text::whole_number(text::trim(arguments[3]))?),
+        Kind::Truncate => Some(text::whole_number(arguments[1].trim_ascii())?),
+        _ if name.starts_with(b"p") => Some(text::whole_number(arguments[3].trim_ascii())?),
         _ => None,
     };
     let mut cursor = Cursor::new(rest);
@@ -99,7 +99,7 @@ pub(super) fn file_of_begun(begun: &[u8]) -> Option<Option<Cow<'_, [u8]>>> {
 
 /// A file that a call names by a string, which is relative to `folder` unless it begins with a slash.
 fn named<'a>(folder: Option<&'a [u8]>, argument: &'a [u8]) -> Option<Descriptor<'a>> {
-    let path = text::trim(argument).strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    let path = argument.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let file = if path.starts_with(b"/") {
         Some(unescaped(path))
     } else {
