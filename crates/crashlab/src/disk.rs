@@ -258,7 +258,11 @@ impl Disk {
     }
 
     pub fn sync_dir(&mut self, dir: &str) -> Result<(), DiskError> {
-        self.may(Operation::SyncDir)?;
+        self.may(Operation::SyncDir).inspect_err(|_| {
+            if self.powered {
+                self.log.push(Op::SyncDirFailed);
+            }
+        })?;
         if self.sabotage != Sabotage::NoDirectorySync {
             self.log.push(Op::SyncDir { dir: dir.to_owned() });
         }

@@ -105,7 +105,7 @@ pub struct Explorer<'a> {
 /// Whether power may be lost here with another result than one operation earlier.
 fn is_a_moment(op: &Op) -> bool {
     match op {
-        Op::Sync { .. } | Op::SyncDir { .. } | Op::Mark(Mark::Begun { .. }) => false,
+        Op::Sync { .. } | Op::SyncDir { .. } | Op::SyncDirFailed | Op::Mark(Mark::Begun { .. }) => false,
         Op::Mark(Mark::Acknowledged { promised, .. }) => *promised,
         Op::Create { .. }
         | Op::Write { .. }

@@ -20,8 +20,8 @@
 //! - Power is lost again during recoveries, to depth 3, at moments drawn by seed.
 //! - A sync that fails leaves each sector that it covered written or not, by seed, for good: a later sync does not
 //!   write it (Linux marks it clean). The running process still reads what it wrote. In the workloads with several processes every file that
-//!   was open is told of it once, by its next sync (Linux since 4.13); in the others only who asked for the sync. Bytes of a WAL that
-//!   are written again as they are on the medium do not become garbage: who mends after a failed sync cannot know what another's has saved.
+//!   was open is told of it once, by its next sync (Linux since 4.13); in the others only who asked for the sync. After it, bytes of a WAL
+//!   that are written again as they are on the medium do not become garbage: who mends cannot know what another's sync has saved.
 //! - Each operation of a run fails with EIO, ENOSPC, a short write or a failed sync, once or from then on, and the application
 //!   goes on, reopens or dies (`matrix.rs`).
 //! - Locks and shared memory end with the power. `PRAGMA mmap_size` has no effect here.

@@ -43,6 +43,8 @@ pub enum Op {
     SyncDir {
         dir: String,
     },
+    /// Nothing is durable by it, and the application believes that nothing is.
+    SyncDirFailed,
     Mark(Mark),
 }
 

@@ -254,8 +254,7 @@ impl<'a> Moment<'a> {
         let end = start + lost.len() as u64;
         if torn && choice.tear == Tear::Garbled && rng.bool() {
             let mut garbage: Vec<u8> = lost.iter().map(|_| rng.u8(..)).collect();
-            if self.is_named(ino, "-wal") {
-                // What a WAL has is written again after a failed flush, in case that the device does not have it.
+            if self.timeline.sync_has_failed && self.is_named(ino, "-wal") {
                 let mut there = vec![0; lost.len()];
                 content.read(start, &mut there);
                 let same = there.iter().zip(lost).map(|(there, lost)| there == lost);

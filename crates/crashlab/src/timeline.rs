@@ -142,6 +142,8 @@ pub struct Timeline {
     pub(crate) names: BTreeMap<String, Ino>,
     pub(crate) namings: Vec<InFlight<Naming>>,
     pub(crate) nodes: BTreeMap<Ino, Node>,
+    /// What a WAL has may be written again after that, in case that the medium does not have it.
+    pub(crate) sync_has_failed: bool,
     at: u32,
 }
 
@@ -155,6 +157,7 @@ impl Timeline {
             names: files().map(|(ino, (name, _))| (name.clone(), ino)).collect(),
             namings: Vec::new(),
             nodes: files().map(|(ino, (_, content))| (ino, node(content))).collect(),
+            sync_has_failed: false,
             at: 0,
         }
     }
@@ -194,7 +197,11 @@ impl Timeline {
                     self.names_are_durable(None);
                 }
             }
-            Op::SyncFailed { ino, seed } => self.nodes.entry(*ino).or_default().sync_failed(*seed),
+            Op::SyncFailed { ino, seed } => {
+                self.sync_has_failed = true;
+                self.nodes.entry(*ino).or_default().sync_failed(*seed);
+            }
+            Op::SyncDirFailed => self.sync_has_failed = true,
             Op::SyncDir { dir } => match self.reading {
                 Reading::Ordered => self.names_are_durable(None),
                 Reading::Weak => self.names_are_durable(Some(dir)),

@@ -17,15 +17,20 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::thread::futex::{self, Timespec};
 
 use crate::error::Code;
-use crate::strategy::{Common, WORDS, board_path, log_path};
+use crate::strategy::{Common, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
-/// Behind the words: [`Unlocks`].
-const BYTES: usize = WORDS_BYTES + size_of::<Unlocks>();
+const BYTES: usize = WORDS_BYTES + size_of::<BehindWords>();
 
 /// How long somebody waits who was not told of an unlock, because the holder has died.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+
+#[repr(C)]
+struct BehindWords {
+    unlocks: Unlocks,
+    tickets: Tickets,
+}
 
 /// Who waits for the lock waits for a change of `count`, so that one unlock wakes all for whom something may be done.
 #[derive(Default)]
@@ -84,7 +89,7 @@ impl BoardFile {
 }
 
 impl BoardFile {
-    fn unlocks(&self) -> &Unlocks {
+    fn behind_words(&self) -> &BehindWords {
         // SAFETY: mapped in `open` for as long as the value lives, behind the words and so aligned; consists of atomics.
         unsafe { self.words.byte_add(WORDS_BYTES).cast().as_ref() }
     }
@@ -131,7 +136,7 @@ impl Common for BoardFile {
         if std::process::id() != self.pid {
             return Err(Code::MISUSE);
         }
-        let unlocks = self.unlocks();
+        let unlocks = &self.behind_words().unlocks;
         loop {
             let count = unlocks.count.load(SeqCst);
             if done() {
@@ -153,12 +158,16 @@ impl Common for BoardFile {
     fn unlock(&self) {
         // An open file's lock can always be released.
         let _ = flock(&self.file, FlockOperation::Unlock);
-        let unlocks = self.unlocks();
+        let unlocks = &self.behind_words().unlocks;
         unlocks.count.fetch_add(1, SeqCst);
         if unlocks.waiting.load(SeqCst) > 0 {
             // Nobody is lost if it fails: see `PATIENCE`.
             let _ = futex::wake(&unlocks.count, futex::Flags::empty(), i32::MAX as u32);
         }
+    }
+
+    fn tickets(&self) -> &Tickets {
+        &self.behind_words().tickets
     }
 
     fn join(&self) -> Result<bool, Code> {

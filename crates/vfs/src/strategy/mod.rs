@@ -14,6 +14,7 @@ pub use eager::guard;
 #[cfg(feature = "mutants")]
 pub use eager::mutant;
 pub use eager::recover::{RecoverError, check};
+pub use eager::tickets::Tickets;
 pub use plain::{EMPTY_WAL, FIRST_FRAME, Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
 pub use stock::Stock;
 

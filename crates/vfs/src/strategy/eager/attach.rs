@@ -343,6 +343,7 @@ impl EagerLog {
     fn forget(&self, state: &mut State) {
         if state.open.is_some() {
             let board = std::mem::replace(&mut *lock(&self.board), private_board());
+            self.ticket.give_back(board.common().tickets());
             board.common().leave();
             if state.image != Stale::No {
                 self.tidy(&board);

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use oneflush_blocklog::{Epoch, Head, Lsn, Uuid};
 
 use super::log::{OpenLog, Page};
+use super::tickets::Tickets;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::sync::{Condvar, Mutex, lock, wait};
@@ -35,6 +36,7 @@ pub trait Common: Send + Sync {
     /// The same, until `done` says that it is not needed any more, as it may from one [`Common::unlock`] to the next; false: it did.
     fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code>;
     fn unlock(&self);
+    fn tickets(&self) -> &Tickets;
     /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
     fn join(&self) -> Result<bool, Code>;
     fn leave(&self);
@@ -355,6 +357,7 @@ impl Board {
 /// A board within one process: on a simulated disk, whose "processes" are connections' groups of this one, and in the place of none.
 pub struct Private {
     words: Box<[AtomicU64]>,
+    tickets: Tickets,
     state: Mutex<PrivateState>,
     changed: Condvar,
 }
@@ -369,6 +372,7 @@ impl Default for Private {
     fn default() -> Private {
         Private {
             words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
+            tickets: Tickets::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -397,6 +401,10 @@ impl Common for Private {
     fn unlock(&self) {
         lock(&self.state).locked = false;
         self.changed.notify_all();
+    }
+
+    fn tickets(&self) -> &Tickets {
+        &self.tickets
     }
 
     fn join(&self) -> Result<bool, Code> {

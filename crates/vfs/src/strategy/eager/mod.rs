@@ -41,6 +41,7 @@ mod model;
 pub mod mutant;
 mod recent;
 pub mod recover;
+pub mod tickets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,7 @@ use self::log::{LogCounts, OpenLog};
 use self::mutant::Mutant;
 pub use self::recent::{Frames, Held};
 use self::recover::Recovered;
+use self::tickets::Ticket;
 use crate::config::Options;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
@@ -85,6 +87,7 @@ pub struct EagerLog {
     state: Mutex<State>,
     /// What a writer has to know while somebody else appends; one of our own while there is no log.
     board: Mutex<Board>,
+    ticket: Ticket,
     /// Frames that are not logged yet. Taken last, and never held over a write.
     unlogged: Mutex<Frames>,
 }
@@ -122,6 +125,7 @@ impl EagerLog {
             files,
             state: Mutex::default(),
             board: Mutex::new(private_board()),
+            ticket: Ticket::default(),
             unlogged: Mutex::default(),
         }
     }
@@ -192,6 +196,19 @@ impl EagerLog {
         let result = act(log, board)?;
         log.show(board);
         Ok(result)
+    }
+
+    /// Asks for this process's turn among those that write; true if it has it.
+    pub fn take_ticket(&self) -> bool {
+        self.ticket.take(self.board().common().tickets())
+    }
+
+    pub fn wait_for_ticket(&self, at_most: Duration) -> bool {
+        self.ticket.wait(self.board().common().tickets(), at_most)
+    }
+
+    pub fn give_ticket_back(&self) {
+        self.ticket.give_back(self.board().common().tickets());
     }
 
     /// The error after which nothing is acknowledged any more.

@@ -186,6 +186,10 @@ impl Common for Handle {
         self.shared.unlock();
     }
 
+    fn tickets(&self) -> &tickets::Tickets {
+        self.shared.tickets()
+    }
+
     fn join(&self) -> Result<bool, Code> {
         self.shared.join()
     }

@@ -118,7 +118,7 @@ impl Plain {
             && self.has_slept.load(Relaxed)
             && !self.passes_by_the_door.load(Relaxed)
             && self.shared.outsiders.load(Relaxed) > 0;
-        if !uses_door || self.shared.door.enter() {
+        if !uses_door || self.shared.enter_door() {
             match self.try_write_lock(below, write) {
                 Ok(()) => {
                     if has_turn {
@@ -226,7 +226,7 @@ impl Plain {
             return;
         }
         let began = Instant::now();
-        while !self.shared.door.wait(IDLE_MAX / 2) && began.elapsed() < DOOR_PATIENCE {
+        while !self.shared.wait_at_door(IDLE_MAX / 2) && began.elapsed() < DOOR_PATIENCE {
             self.shared.turns.renew(self.id);
             if Instant::now() >= deadline {
                 return;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -102,7 +102,23 @@ impl Shared {
         let had_turn = self.turns.holds(id);
         self.turns.leave(id);
         if had_turn {
-            self.door.leave();
+            match &self.log {
+                Some(log) => log.give_ticket_back(),
+                None => self.door.leave(),
+            }
+        }
+    }
+
+    /// Goes through the door between processes, if nobody of another is there.
+    pub(super) fn enter_door(&self) -> bool {
+        self.log.as_ref().map_or_else(|| self.door.enter(), EagerLog::take_ticket)
+    }
+
+    /// Waits at it; true if it is open for this process now.
+    pub(super) fn wait_at_door(&self, at_most: Duration) -> bool {
+        match &self.log {
+            Some(log) => log.wait_for_ticket(at_most),
+            None => self.door.wait(at_most),
         }
     }
 

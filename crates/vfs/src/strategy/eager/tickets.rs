@@ -1,0 +1,174 @@
+//! Turns between processes with `eager`, in the memory that they share: a ticket for each that wants to write, served in order.
+//!
+//! Like [`plain`'s door](crate::strategy::plain) a courtesy: nothing depends on it but how long writers wait. Here nobody's thread waits in the
+//! kernel in the place of another, so from one process's commit to the next is one wake-up.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. `serving` only goes forward, modulo 2³².
+//! 2. Whoever was served and does nothing, because it gave up or its process has died, is passed over after [`PATIENCE`] by who waits.
+
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use rustix::thread::futex::{self, Timespec};
+
+use crate::sync::{Mutex, lock};
+
+/// A turn is a commit without its flush; a process that takes longer is not worth waiting for.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// What the processes share.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Tickets {
+    next: AtomicU32,
+    serving: AtomicU32,
+    waiting: AtomicU32,
+}
+
+/// The ticket of this process, which needs one at a time.
+#[derive(Default)]
+pub struct Ticket(Mutex<Option<Held>>);
+
+struct Held {
+    number: u32,
+    /// Who was served when it was last looked at, and since when.
+    serving: u32,
+    since: Instant,
+}
+
+impl Ticket {
+    /// Takes a ticket, if this process has none. True if it is its turn.
+    pub fn take(&self, tickets: &Tickets) -> bool {
+        let number = lock(&self.0).get_or_insert_with(|| tickets.take()).number;
+        tickets.is_served(number)
+    }
+
+    /// Waits for its turn; true if it came.
+    pub fn wait(&self, tickets: &Tickets, at_most: Duration) -> bool {
+        let deadline = Instant::now() + at_most;
+        loop {
+            let serving = tickets.serving.load(SeqCst);
+            if self.take(tickets) {
+                return true;
+            }
+            let now = Instant::now();
+            if self.is_stuck(serving, now) {
+                tickets.pass(serving);
+                continue;
+            }
+            if now >= deadline {
+                return false;
+            }
+            tickets.sleep(serving, PATIENCE.min(deadline - now));
+        }
+    }
+
+    /// Invariant 2.
+    fn is_stuck(&self, serving: u32, now: Instant) -> bool {
+        let mut held = lock(&self.0);
+        let Some(held) = held.as_mut() else { return false };
+        if held.serving != serving {
+            (held.serving, held.since) = (serving, now);
+        }
+        now - held.since >= PATIENCE
+    }
+
+    /// The turn is over, or not wanted any more.
+    pub fn give_back(&self, tickets: &Tickets) {
+        let held = lock(&self.0).take();
+        if let Some(held) = held {
+            tickets.pass(held.number);
+        }
+    }
+}
+
+impl Tickets {
+    fn take(&self) -> Held {
+        let number = self.next.fetch_add(1, SeqCst);
+        Held { number, serving: self.serving.load(SeqCst), since: Instant::now() }
+    }
+
+    fn is_served(&self, ticket: u32) -> bool {
+        // Passed over, it may try its luck as well.
+        (self.serving.load(SeqCst).wrapping_sub(ticket) as i32) >= 0
+    }
+
+    /// Serves the one behind `ticket`, if that one is being served.
+    fn pass(&self, ticket: u32) {
+        let passed = self.serving.compare_exchange(ticket, ticket.wrapping_add(1), SeqCst, SeqCst).is_ok();
+        if passed && self.waiting.load(SeqCst) > 0 {
+            // Nobody is lost if it fails: they look again by themselves.
+            let _ = futex::wake(&self.serving, futex::Flags::empty(), i32::MAX as u32);
+        }
+    }
+
+    fn sleep(&self, serving: u32, at_most: Duration) {
+        let timeout = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+        self.waiting.fetch_add(1, SeqCst);
+        // Whatever ends it, the caller looks again.
+        let _ = futex::wait(&self.serving, futex::Flags::empty(), serving, Some(&timeout));
+        self.waiting.fetch_sub(1, SeqCst);
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn tickets_are_served_in_order() {
+        let tickets = Tickets::default();
+        let (one, two, three) = (Ticket::default(), Ticket::default(), Ticket::default());
+        assert!(one.take(&tickets));
+        assert!(!two.take(&tickets));
+        assert!(!three.take(&tickets));
+        one.give_back(&tickets);
+        assert!(two.take(&tickets));
+        assert!(!three.take(&tickets));
+        two.give_back(&tickets);
+        assert!(three.wait(&tickets, Duration::ZERO));
+    }
+
+    #[test]
+    fn who_waits_is_woken() {
+        let tickets = Tickets::default();
+        let (one, two) = (Ticket::default(), Ticket::default());
+        assert!(one.take(&tickets));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| two.wait(&tickets, LONG));
+            std::thread::sleep(Duration::from_millis(1));
+            one.give_back(&tickets);
+            assert!(waiter.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn who_does_nothing_with_his_turn_is_passed_over() {
+        let tickets = Tickets::default();
+        let (dead, given_up, waiting) = (Ticket::default(), Ticket::default(), Ticket::default());
+        assert!(dead.take(&tickets));
+        assert!(!given_up.take(&tickets));
+        given_up.give_back(&tickets);
+        let began = Instant::now();
+        assert!(waiting.wait(&tickets, LONG));
+        assert!(began.elapsed() < LONG / 2);
+        // The dead one was only slow; its turn is over without harm.
+        dead.give_back(&tickets);
+        assert!(waiting.take(&tickets));
+    }
+
+    #[test]
+    fn the_count_may_begin_anew() {
+        let tickets =
+            Tickets { next: AtomicU32::new(u32::MAX), serving: AtomicU32::new(u32::MAX), ..Tickets::default() };
+        let (one, two) = (Ticket::default(), Ticket::default());
+        assert!(one.take(&tickets));
+        assert!(!two.take(&tickets));
+        one.give_back(&tickets);
+        assert!(two.take(&tickets));
+    }
+}
