@@ -32,7 +32,7 @@ lint:
 	cargo clippy --locked -p oneflush-crashlab --features mutants --all-targets -- -D warnings
 
 units: build
-	scripts/need sqlite3 xfsprogs btrfs-progs
+	scripts/need sqlite3 xfsprogs btrfs-progs chromium
 	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) cargo test --locked --workspace
 
 ## mutants: broken variants of the code, each of which the crash simulator must catch

@@ -3,10 +3,11 @@
 //! Transactions are told as they become complete; what is kept is one line of figures a database, so a trace of any length fits.
 //! A signal ends the input, not the program: what was found until then is told whole, and the exit code is 1.
 
-mod input;
-mod output;
+pub mod input;
+pub mod output;
+mod parquet;
 mod record;
-mod table;
+pub mod table;
 
 use std::io;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ use oneflush_trace::model::Names;
 use crate::Failure;
 use input::Input;
 use output::Output;
+use parquet::ParquetFile;
 use table::{Heading, Table};
 
 const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text, blktrace records,
@@ -32,6 +34,7 @@ Examples:
   oneflush identify --database rmq.db phone.po             only this database
   oneflush identify trace.txt --json | jq .latency_ms      one JSON object a transaction
   oneflush identify trace.txt --csv -o transactions.csv    the same as CSV
+  oneflush identify trace.txt --parquet transactions.parquet     the table, and a Parquet file
   cat /sys/kernel/tracing/trace_pipe | oneflush identify -     until Ctrl-C";
 
 #[derive(Args)]
@@ -52,6 +55,9 @@ pub struct Options {
     /// Write to this file, which is replaced only when all is done
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write the columns of the CSV to this Parquet file as well
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
 }
 
 /// How the traces end up in the output.
@@ -62,54 +68,80 @@ enum Form {
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     let traces = input::distinct(&options.traces).map_err(Failure::usage)?;
-    if let Some(output) = &options.output {
-        output::check_is_no_input(output, &traces).map_err(Failure::usage)?;
+    for (name, file) in [("-o", &options.output), ("--parquet", &options.parquet)] {
+        if let Some(file) = file {
+            output::check_is_no_input(name, file, &traces).map_err(Failure::usage)?;
+        }
+    }
+    if options.output.is_some() && options.output == options.parquet {
+        return Err(Failure::usage("-o and --parquet name the same file; give each its own"));
     }
     interrupt::install().map_err(Failure::failed)?;
     // What cannot be read at all is said before the first line of output.
     let inputs: Vec<Input> =
         traces.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map_err(Failure::failed)?;
-    let mut output = Output::new(options.output.as_deref()).map_err(Failure::failed)?;
-    match tell(options, inputs, &mut output) {
-        Ok(()) => output.finish().map_err(Failure::failed),
-        // Whoever reads has seen enough (`| head`).
-        Err(Stop::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(Stop::Output(error)) => Err(Failure::failed(format!("{}: {error}", output.name()))),
+    let lines = options
+        .output
+        .as_deref()
+        .map_or_else(|| Ok(Output::stdout()), |path| Output::named("-o", path))
+        .map_err(Failure::failed)?;
+    let parquet = options.parquet.as_deref().map(ParquetFile::create).transpose().map_err(Failure::failed)?;
+    let mut outputs = Outputs { lines, parquet };
+    match tell(options, inputs, &mut outputs) {
+        Ok(()) => outputs.finish().map_err(Failure::failed),
+        // Whoever reads has seen enough (`| head`); but half a Parquet file would look like a whole one.
+        Err(Stop::Lines(error)) if error.kind() == io::ErrorKind::BrokenPipe && outputs.parquet.is_none() => Ok(()),
+        Err(Stop::Lines(error)) => Err(Failure::failed(format!("{}: {error}", outputs.lines.name()))),
+        Err(Stop::Parquet(error)) => Err(Failure::failed(error)),
         Err(Stop::Input(error)) => {
-            output.finish().map_err(Failure::failed)?;
+            outputs.finish().map_err(Failure::failed)?;
             Err(Failure::failed(error))
         }
     }
 }
 
+/// Where the transactions go.
+struct Outputs {
+    lines: Output,
+    parquet: Option<ParquetFile>,
+}
+
+impl Outputs {
+    fn finish(self) -> Result<(), String> {
+        self.lines.finish()?;
+        self.parquet.map_or(Ok(()), ParquetFile::finish)
+    }
+}
+
 /// Why not everything was told.
 enum Stop {
-    Output(io::Error),
+    Lines(io::Error),
+    Parquet(String),
     /// All that could be read was told.
     Input(String),
 }
 
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
-        Stop::Output(error)
+        Stop::Lines(error)
     }
 }
 
-fn tell(options: &Options, inputs: Vec<Input>, output: &mut Output) -> Result<(), Stop> {
+fn tell(options: &Options, inputs: Vec<Input>, outputs: &mut Outputs) -> Result<(), Stop> {
     let form = match (options.json, options.csv) {
         (true, _) => Form::Lines(record::json_line),
         (_, true) => Form::Lines(record::csv_line),
         _ => Form::Table,
     };
     if options.csv {
-        output.line(&record::csv_head())?;
+        outputs.lines.line(&record::csv_head())?;
     }
     let mut damaged = None;
     for (n, mut input) in inputs.into_iter().enumerate() {
         if n > 0 && matches!(form, Form::Table) {
-            output.line("")?;
+            outputs.lines.line("")?;
         }
-        let error = trace(options, &form, &mut input, output)?;
+        let error = trace(options, &form, &mut input, outputs)?;
         damaged = damaged.or(error.map(|error| error.to_string()));
         if interrupt::requested() {
             let message = format!("{}: stopped by a signal; what was read until then is told", input.name);
@@ -123,7 +155,12 @@ fn tell(options: &Options, inputs: Vec<Input>, output: &mut Output) -> Result<()
 }
 
 /// One trace from its begin to its end. An error of reading ends it like its end, and is given back.
-fn trace(options: &Options, form: &Form, input: &mut Input, output: &mut Output) -> Result<Option<ImportError>, Stop> {
+fn trace(
+    options: &Options,
+    form: &Form,
+    input: &mut Input,
+    outputs: &mut Outputs,
+) -> Result<Option<ImportError>, Stop> {
     let mut seen = Seen { options, form, name: input.name.clone(), table: Table::default(), left_out: 0 };
     let mut identifier = Identifier::new();
     let mut heading = Heading::default();
@@ -137,15 +174,15 @@ fn trace(options: &Options, form: &Form, input: &mut Input, output: &mut Output)
             Err(error) => break Some(error),
         }
         while let Some(transaction) = identifier.next_transaction() {
-            seen.take(&transaction, &input.reader, output)?;
+            seen.take(&transaction, &input.reader, outputs)?;
         }
     };
     let (rest, summary) = identifier.finish(input.reader.names());
     for transaction in &rest {
-        seen.take(transaction, &input.reader, output)?;
+        seen.take(transaction, &input.reader, outputs)?;
     }
     input.progress.done();
-    seen.end(&heading, &summary, &input.reader, output)?;
+    seen.end(&heading, &summary, &input.reader, &mut outputs.lines)?;
     Ok(error)
 }
 
@@ -160,7 +197,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    fn take(&mut self, transaction: &Transaction, reader: &Reader, output: &mut Output) -> io::Result<()> {
+    fn take(&mut self, transaction: &Transaction, reader: &Reader, outputs: &mut Outputs) -> Result<(), Stop> {
         if let Some(wanted) = &self.options.database {
             let mut databases = std::iter::once(&transaction.database).chain(&transaction.others);
             if !databases.any(|database| database.to_string().contains(wanted)) {
@@ -170,7 +207,10 @@ impl Seen<'_> {
         }
         match self.form {
             Form::Table => self.table.add(transaction),
-            Form::Lines(line) => output.line(&line(&self.name, transaction, reader.names()))?,
+            Form::Lines(line) => outputs.lines.line(&line(&self.name, transaction, reader.names()))?,
+        }
+        if let Some(file) = &mut outputs.parquet {
+            file.add(&self.name, transaction, reader.names()).map_err(Stop::Parquet)?;
         }
         Ok(())
     }

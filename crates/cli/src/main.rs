@@ -9,6 +9,7 @@ mod library;
 mod probe;
 mod progress;
 mod recover;
+mod report;
 mod run;
 mod shell;
 mod size;
@@ -44,6 +45,8 @@ enum Command {
     Probe(probe::Options),
     /// Leave one plain database file of a database that strategy eager was using when it was interrupted
     Recover(recover::Options),
+    /// Say what the transactions of traces cost: tables, findings, a page with charts
+    Report(report::Options),
     /// Run an unmodified program with Oneflush as SQLite's default VFS
     Run(run::Options),
     /// The sqlite3 shell, with a database open through Oneflush
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Identify(options) => identify::main(&options),
         Command::Probe(options) => probe::main(&options),
         Command::Recover(options) => recover::main(&options),
+        Command::Report(options) => report::main(&options),
         Command::Run(options) => match run::main(&options) {
             Ok(code) => return code,
             Err(error) => Err(error),

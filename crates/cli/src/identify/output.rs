@@ -1,6 +1,6 @@
 //! Where the result goes: standard output, or a file that is replaced only when everything is in it.
 //!
-//! Only whole lines are handed to the kernel, so whoever reads the output, or kills the program, has no half of one.
+//! Of lines, only whole ones are handed to the kernel, so whoever reads the output, or kills the program, has no half of one.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ const DELAY: Duration = Duration::from_millis(200);
 
 pub struct Output {
     to: To,
-    lines: String,
+    held: Vec<u8>,
     flushed: Instant,
 }
 
@@ -28,14 +28,15 @@ enum To {
 }
 
 impl Output {
-    /// `None`: standard output.
-    pub fn new(path: Option<&Path>) -> Result<Output, String> {
-        let to = match path {
-            None => To::Stdout,
-            Some(path) => file(path)
-                .map_err(|error| format!("{}: cannot be written: {error}; choose another with -o", path.display()))?,
-        };
-        Ok(Output { to, lines: String::new(), flushed: Instant::now() })
+    pub fn stdout() -> Output {
+        Output { to: To::Stdout, held: Vec::new(), flushed: Instant::now() }
+    }
+
+    /// The file that `option` names.
+    pub fn named(option: &str, path: &Path) -> Result<Output, String> {
+        let unwritable =
+            |error| format!("{}: cannot be written: {error}; choose another with {option}", path.display());
+        Ok(Output { to: file(path).map_err(unwritable)?, held: Vec::new(), flushed: Instant::now() })
     }
 
     pub fn name(&self) -> String {
@@ -47,27 +48,15 @@ impl Output {
 
     /// `text` without its line feed.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
-        self.lines.push_str(text);
-        self.lines.push('\n');
-        if self.lines.len() >= BUFFER_BYTES || self.flushed.elapsed() >= DELAY {
-            self.flush()?;
-        }
-        Ok(())
+        self.held.extend_from_slice(text.as_bytes());
+        self.held.push(b'\n');
+        self.hand_over()
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        let lines = self.lines.as_bytes();
-        match &mut self.to {
-            To::Stdout => {
-                let mut stdout = io::stdout().lock();
-                stdout.write_all(lines)?;
-                stdout.flush()?;
-            }
-            To::Special(_, file) => file.write_all(lines)?,
-            To::Replaced(_, file) => file.write_all(lines)?,
+    fn hand_over(&mut self) -> io::Result<()> {
+        if self.held.len() >= BUFFER_BYTES || self.flushed.elapsed() >= DELAY {
+            self.flush()?;
         }
-        self.lines.clear();
-        self.flushed = Instant::now();
         Ok(())
     }
 
@@ -83,6 +72,30 @@ impl Output {
             }
             To::Stdout | To::Special(..) => Ok(()),
         }
+    }
+}
+
+/// For what is not made of lines.
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(bytes);
+        self.hand_over()?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.to {
+            To::Stdout => {
+                let mut stdout = io::stdout().lock();
+                stdout.write_all(&self.held)?;
+                stdout.flush()?;
+            }
+            To::Special(_, file) => file.write_all(&self.held)?,
+            To::Replaced(_, file) => file.write_all(&self.held)?,
+        }
+        self.held.clear();
+        self.flushed = Instant::now();
+        Ok(())
     }
 }
 
@@ -104,11 +117,11 @@ fn file(path: &Path) -> io::Result<To> {
 }
 
 /// A trace must not be replaced by what is found in it.
-pub fn check_is_no_input(output: &Path, traces: &[PathBuf]) -> Result<(), String> {
+pub fn check_is_no_input(option: &str, output: &Path, traces: &[PathBuf]) -> Result<(), String> {
     let Ok(output) = output.canonicalize() else { return Ok(()) };
     let is_it = |trace: &&PathBuf| trace.canonicalize().is_ok_and(|trace| trace == output);
     match traces.iter().find(is_it) {
-        Some(trace) => Err(format!("-o {}: is one of the traces; choose another file", trace.display())),
+        Some(trace) => Err(format!("{option} {}: is one of the traces; choose another file", trace.display())),
         None => Ok(()),
     }
 }

@@ -1,8 +1,9 @@
-//! One transaction as a JSON object or a line of CSV. Both come from the same [`Record`]; in CSV the classes and phases are columns.
+//! One transaction as a JSON object, or as cells, of which CSV and Parquet are made. All come from the same [`Record`]; in cells the
+//! classes and phases are columns.
 //!
 //! Times are seconds of the trace's own clock, so two traces' times say nothing of each other.
 
-use oneflush_trace::identify::{Amount, Outcome, Phases, Traffic, Transaction};
+use oneflush_trace::identify::{Amount, Phases, Traffic, Transaction};
 use oneflush_trace::model::Names;
 use serde::Serialize;
 
@@ -21,7 +22,7 @@ struct Record<'a> {
     others: Vec<String>,
     journal_mode: String,
     synchronous: String,
-    outcome: &'static str,
+    outcome: String,
     latency_ms: f64,
     phases: PhasesMs,
     silent_ms: f64,
@@ -62,8 +63,8 @@ impl Classes {
         Classes::of(traffic, |amount| amount.bytes)
     }
 
-    fn columns(self) -> [String; 4] {
-        [self.db, self.journal, self.fs_journal, self.metadata].map(|number| number.to_string())
+    fn cells(self) -> [Cell; 4] {
+        [self.db, self.journal, self.fs_journal, self.metadata].map(Cell::Whole)
     }
 }
 
@@ -81,10 +82,7 @@ impl<'a> Record<'a> {
             others: transaction.others.iter().map(ToString::to_string).collect(),
             journal_mode: transaction.journal_mode.to_string(),
             synchronous: transaction.synchronous.to_string(),
-            outcome: match transaction.outcome {
-                Outcome::Committed => "committed",
-                Outcome::RolledBack => "rolled back",
-            },
+            outcome: transaction.outcome.to_string(),
             latency_ms: ms(transaction.latency_ns()),
             phases: match transaction.phases {
                 Phases::Rollback { log_ns, db_ns, reset_ns } => {
@@ -115,82 +113,111 @@ pub fn json_line(trace: &str, transaction: &Transaction, names: &Names) -> Strin
     serde_json::to_string(&Record::new(trace, transaction, names)).expect("numbers and texts are JSON")
 }
 
-const COLUMNS: [&str; 34] = [
-    "trace",
-    "begin_s",
-    "end_s",
-    "process",
-    "pid",
-    "tid",
-    "database",
-    "others",
-    "journal_mode",
-    "synchronous",
-    "outcome",
-    "latency_ms",
-    "log_ms",
-    "db_ms",
-    "reset_ms",
-    "append_ms",
-    "checkpoint_ms",
-    "checkpoint_bytes_db",
-    "checkpoint_bytes_journal",
-    "checkpoint_bytes_fs_journal",
-    "checkpoint_bytes_metadata",
-    "silent_ms",
-    "segments",
-    "flushes",
-    "requests_db",
-    "requests_journal",
-    "requests_fs_journal",
-    "requests_metadata",
-    "bytes_db",
-    "bytes_journal",
-    "bytes_fs_journal",
-    "bytes_metadata",
-    "confidence",
-    "reason",
-];
-
-pub fn csv_head() -> String {
-    COLUMNS.join(",")
+/// What the cells of a column are.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    Text,
+    Real,
+    Whole,
 }
 
-/// A phase that the journal mode does not have is an empty field; other databases are separated by semicolons.
-pub fn csv_line(trace: &str, transaction: &Transaction, names: &Names) -> String {
+pub enum Cell {
+    Text(String),
+    Real(f64),
+    Whole(u64),
+    /// The trace does not have it, or the journal mode has no such phase.
+    Nothing,
+}
+
+pub const COLUMNS: [(&str, Kind); 34] = [
+    ("trace", Kind::Text),
+    ("begin_s", Kind::Real),
+    ("end_s", Kind::Real),
+    ("process", Kind::Text),
+    ("pid", Kind::Whole),
+    ("tid", Kind::Whole),
+    ("database", Kind::Text),
+    ("others", Kind::Text),
+    ("journal_mode", Kind::Text),
+    ("synchronous", Kind::Text),
+    ("outcome", Kind::Text),
+    ("latency_ms", Kind::Real),
+    ("log_ms", Kind::Real),
+    ("db_ms", Kind::Real),
+    ("reset_ms", Kind::Real),
+    ("append_ms", Kind::Real),
+    ("checkpoint_ms", Kind::Real),
+    ("checkpoint_bytes_db", Kind::Whole),
+    ("checkpoint_bytes_journal", Kind::Whole),
+    ("checkpoint_bytes_fs_journal", Kind::Whole),
+    ("checkpoint_bytes_metadata", Kind::Whole),
+    ("silent_ms", Kind::Real),
+    ("segments", Kind::Whole),
+    ("flushes", Kind::Whole),
+    ("requests_db", Kind::Whole),
+    ("requests_journal", Kind::Whole),
+    ("requests_fs_journal", Kind::Whole),
+    ("requests_metadata", Kind::Whole),
+    ("bytes_db", Kind::Whole),
+    ("bytes_journal", Kind::Whole),
+    ("bytes_fs_journal", Kind::Whole),
+    ("bytes_metadata", Kind::Whole),
+    ("confidence", Kind::Real),
+    ("reason", Kind::Text),
+];
+
+/// One for each of [`COLUMNS`]; other databases are separated by semicolons.
+pub fn cells(trace: &str, transaction: &Transaction, names: &Names) -> Vec<Cell> {
     let record = Record::new(trace, transaction, names);
-    let phases: [Vec<String>; 2] = match record.phases {
-        PhasesMs::Rollback { log_ms, db_ms, reset_ms } => {
-            [[log_ms, db_ms, reset_ms].map(|ms| ms.to_string()).into(), vec![String::new(); 6]]
-        }
-        PhasesMs::Append { append_ms, checkpoint_ms, checkpoint_bytes } => {
-            let mut append = vec![append_ms.to_string(), checkpoint_ms.to_string()];
-            append.extend(checkpoint_bytes.columns());
-            [vec![String::new(); 3], append]
-        }
-    };
-    let number = |number: Option<u32>| number.map_or(String::new(), |number| number.to_string());
-    let mut fields = vec![
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let number = |number: Option<u32>| number.map_or(Cell::Nothing, |number| Cell::Whole(number.into()));
+    let nothing = |count: usize| (0..count).map(|_| Cell::Nothing);
+    let mut cells = vec![
         text(record.trace),
-        record.begin_s.to_string(),
-        record.end_s.to_string(),
-        text(record.process.unwrap_or_default()),
+        Cell::Real(record.begin_s),
+        Cell::Real(record.end_s),
+        record.process.map_or(Cell::Nothing, text),
         number(record.pid),
         number(record.tid),
-        text(&record.database),
-        text(&record.others.join(";")),
-        record.journal_mode,
-        record.synchronous,
-        record.outcome.to_owned(),
-        record.latency_ms.to_string(),
+        Cell::Text(record.database),
+        Cell::Text(record.others.join(";")),
+        Cell::Text(record.journal_mode),
+        Cell::Text(record.synchronous),
+        Cell::Text(record.outcome),
+        Cell::Real(record.latency_ms),
     ];
-    fields.extend(phases.into_iter().flatten());
-    fields.extend([record.silent_ms.to_string(), record.segments.to_string(), record.flushes.to_string()]);
-    fields.extend(record.requests.columns());
-    fields.extend(record.bytes.columns());
-    fields.extend([record.confidence.to_string(), text(&record.reason)]);
-    debug_assert_eq!(fields.len(), COLUMNS.len());
-    fields.join(",")
+    match record.phases {
+        PhasesMs::Rollback { log_ms, db_ms, reset_ms } => {
+            cells.extend([log_ms, db_ms, reset_ms].map(Cell::Real));
+            cells.extend(nothing(6));
+        }
+        PhasesMs::Append { append_ms, checkpoint_ms, checkpoint_bytes } => {
+            cells.extend(nothing(3));
+            cells.extend([append_ms, checkpoint_ms].map(Cell::Real));
+            cells.extend(checkpoint_bytes.cells());
+        }
+    }
+    cells.extend([Cell::Real(record.silent_ms), Cell::Whole(record.segments.into()), Cell::Whole(record.flushes)]);
+    cells.extend(record.requests.cells());
+    cells.extend(record.bytes.cells());
+    cells.extend([Cell::Real(record.confidence), Cell::Text(record.reason)]);
+    debug_assert_eq!(cells.len(), COLUMNS.len());
+    cells
+}
+
+pub fn csv_head() -> String {
+    COLUMNS.map(|column| column.0).join(",")
+}
+
+/// What is not there is an empty field.
+pub fn csv_line(trace: &str, transaction: &Transaction, names: &Names) -> String {
+    let field = |cell: Cell| match cell {
+        Cell::Text(field) => text(&field),
+        Cell::Real(number) => number.to_string(),
+        Cell::Whole(number) => number.to_string(),
+        Cell::Nothing => String::new(),
+    };
+    cells(trace, transaction, names).into_iter().map(field).collect::<Vec<_>>().join(",")
 }
 
 /// In quotes where CSV (RFC 4180) needs them.

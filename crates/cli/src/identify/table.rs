@@ -273,7 +273,7 @@ fn wrapped(out: &mut String, words: &str) {
 }
 
 /// A name in a trace is whatever a program chose; it must not steer the terminal.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
@@ -290,12 +290,12 @@ fn short(ms: f64) -> String {
     }
 }
 
-fn plural(count: u64, what: &str) -> String {
+pub fn plural(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
 /// 1,234,567
-fn grouped(count: u64) -> String {
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {

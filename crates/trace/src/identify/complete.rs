@@ -88,6 +88,7 @@ impl Identifier {
             phases,
             silent_ns: self.silences.iter().map(within).sum(),
             confidence,
+            accesses: draft.accesses.into_vec(),
         }
     }
 }

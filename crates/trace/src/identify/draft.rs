@@ -1,5 +1,6 @@
 //! A transaction while its groups come in, and what it shows about journal mode and synchronization.
 
+use super::access::Accesses;
 use super::files::Role;
 use super::group::Group;
 use super::requests::Removal;
@@ -60,6 +61,7 @@ pub(super) struct Draft {
     /// The log was synchronized only once, and a checkpoint followed.
     pub synced_for_checkpoint: bool,
     file_syncs: u32,
+    pub accesses: Accesses,
 }
 
 impl Draft {
@@ -101,12 +103,14 @@ impl Draft {
             checkpoint_ns: 0,
             synced_for_checkpoint: false,
             file_syncs: 0,
+            accesses: Accesses::default(),
         };
         draft.extend(group, input);
         draft
     }
 
-    pub(super) fn extend(&mut self, group: Group, input: Input) {
+    pub(super) fn extend(&mut self, mut group: Group, input: Input) {
+        self.accesses.append(&mut group.accesses);
         self.begin_ns = self.begin_ns.min(group.begin_ns);
         self.end_ns = self.end_ns.max(group.done_ns);
         self.process = self.process.or(group.process);
@@ -153,7 +157,8 @@ impl Draft {
     }
 
     /// The group is a checkpoint; it lengthens the transaction only where the same thread makes it.
-    pub(super) fn add_checkpoint(&mut self, group: Group) {
+    pub(super) fn add_checkpoint(&mut self, mut group: Group) {
+        self.accesses.append(&mut group.accesses);
         self.synced_for_checkpoint |= self.checkpoint == Traffic::default() && self.file_syncs <= 1;
         if group.thread().is_some() && group.thread() == self.process.map(|process| process.thread) {
             self.end_ns = self.end_ns.max(group.done_ns);

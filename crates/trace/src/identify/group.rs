@@ -5,6 +5,7 @@
 
 use crate::model::SECTOR_BYTES;
 
+use super::access::Accesses;
 use super::files::Role;
 use super::ranges::{self, PAGE_BYTES_MAX, Range};
 use super::requests::{Removal, Request};
@@ -47,6 +48,7 @@ pub(super) struct Group {
     pub is_call: bool,
     /// Number of the transaction over several databases that may begin here.
     pub joint: Option<u64>,
+    pub accesses: Accesses,
 }
 
 impl Group {
@@ -71,7 +73,14 @@ impl Group {
             process: None,
             is_call: request.is_call,
             joint: None,
+            accesses: Accesses::default(),
         }
+    }
+
+    /// Keeps the single requests from now on, if they are wanted.
+    pub(super) fn keeping(mut self, wanted: bool) -> Group {
+        self.accesses = Accesses::new(wanted);
+        self
     }
 
     pub(super) fn add(&mut self, request: &Request, process: Option<Process>) {
@@ -89,6 +98,7 @@ impl Group {
         self.flushes += request.flushes;
         let class = if self.role == Role::Database { Class::Db } else { Class::Journal };
         *self.traffic.class(class) += request.amount();
+        self.accesses.push(class, request);
     }
 
     pub(super) fn attach(&mut self, class: Class, request: &Request) {
@@ -99,6 +109,7 @@ impl Group {
         self.traffic.add_caused(class, request);
         self.flushes += request.flushes;
         self.done_ns = self.done_ns.max(request.done_ns);
+        self.accesses.push(class, request);
     }
 
     pub(super) fn synced(&mut self, time_ns: u64) {

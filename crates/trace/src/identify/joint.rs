@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::access::{ACCESSES_COUNT_MAX, Accesses};
 use super::requests::Request;
 use super::transaction::{Class, Database, Phases, Traffic, Transaction};
 use super::waiters::Busy;
@@ -27,6 +28,7 @@ struct Joint {
     parts: Vec<Transaction>,
     /// Numbers of the databases with a part that is not in `parts` yet.
     open: BTreeSet<usize>,
+    accesses: Accesses,
 }
 
 /// So many super-journals may wait for their parts; the oldest without any is given up.
@@ -43,6 +45,8 @@ pub(super) struct Joints {
     last_number: u64,
     /// Traffic and flushes of those given up.
     lonely: (Traffic, u64),
+    /// Somebody wants the single requests.
+    pub keeps_accesses: bool,
 }
 
 impl Joints {
@@ -56,6 +60,7 @@ impl Joints {
             && let Some(joint) = self.joints.get_mut(&number)
         {
             joint.traffic.journal += amount;
+            joint.accesses.push(Class::Journal, request);
             joint.data_done_ns = joint.data_done_ns.max(request.done_ns);
             joint.touch(request.done_ns);
             joint.alive_ns = joint.done_ns;
@@ -77,8 +82,10 @@ impl Joints {
             flushes: request.flushes,
             parts: Vec::new(),
             open: BTreeSet::new(),
+            accesses: Accesses::new(self.keeps_accesses),
         };
         joint.traffic.journal += amount;
+        joint.accesses.push(Class::Journal, request);
         self.joints.insert(self.last_number, joint);
         self.by_thread.insert((thread, self.last_number));
         self.empty.insert(self.last_number);
@@ -114,6 +121,7 @@ impl Joints {
         if let Some(joint) = self.joints.get_mut(&number) {
             joint.traffic.add_caused(class, request);
             joint.flushes += request.flushes;
+            joint.accesses.push(class, request);
             joint.touch(request.done_ns);
         }
     }
@@ -209,11 +217,15 @@ impl Joint {
             whole.flushes += part.flushes;
             whole.segments += part.segments;
             whole.others.push(part.database);
+            whole.accesses.extend(part.accesses);
             if part.confidence.value < whole.confidence.value {
                 whole.confidence = part.confidence;
             }
         }
         whole.others.sort();
+        whole.accesses.extend(self.accesses.into_vec());
+        whole.accesses.sort_by_key(|access| access.begin_ns);
+        whole.accesses.truncate(ACCESSES_COUNT_MAX);
         let super_journal_ns = whole.begin_ns.saturating_sub(self.begin_ns);
         whole.begin_ns = whole.begin_ns.min(self.begin_ns);
         whole.traffic += self.traffic;

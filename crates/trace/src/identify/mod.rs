@@ -21,6 +21,7 @@
 //! synchronizes at once; whether a transaction whose cache had spilled was rolled back or committed; `synchronous=EXTRA` outside
 //! the mode `DELETE`.
 
+mod access;
 mod attach;
 mod causes;
 mod complete;
@@ -40,6 +41,7 @@ mod waiters;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+pub use access::{ACCESSES_COUNT_MAX, Access};
 pub use transaction::{
     Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason, Synchronous, Traffic,
     Transaction,
@@ -97,6 +99,7 @@ pub struct Identifier {
     names_seen: bool,
     blocks_seen: bool,
     summary: Summary,
+    keeps_accesses: bool,
 }
 
 struct Known {
@@ -317,7 +320,7 @@ impl Identifier {
         self.by_path.insert(path.clone(), self.tracks.len());
         let count = self.folders.len() as u32;
         let folder = *self.folders.entry(files::folder(&path).into()).or_insert(count);
-        self.tracks.push(Known::new(Database::Named(path), Some(folder)));
+        self.add_track(Database::Named(path), Some(folder));
         self.tracks.len() - 1
     }
 
@@ -348,7 +351,7 @@ impl Identifier {
             if index == count {
                 let Place { device, landmark, sector } = place;
                 let database = Database::Sectors { device, landmark, sector };
-                self.tracks.push(Known::new(database, None));
+                self.add_track(database, None);
             }
             for step in steps {
                 match step {

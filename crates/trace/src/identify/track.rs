@@ -56,6 +56,8 @@ pub(super) struct Track {
     /// No transaction has ended yet.
     is_first: bool,
     last_joint: Option<u64>,
+    /// Somebody wants the single requests.
+    pub keeps_accesses: bool,
 }
 
 impl Track {
@@ -78,14 +80,15 @@ impl Track {
             has_journal: false,
             is_first: true,
             last_joint: None,
+            keeps_accesses: false,
         }
     }
 
     pub(super) fn write(&mut self, role: Role, request: &Request, process: Option<Process>, context: Context) {
         self.has_journal |= role != Role::Database;
         if role == Role::Database && self.logs_forward() {
-            let group = self.checkpoint.get_or_insert_with(|| Group::new(role, request));
-            return group.add(request, process);
+            let new = || Group::new(role, request).keeping(self.keeps_accesses);
+            return self.checkpoint.get_or_insert_with(new).add(request, process);
         }
         if self.current.as_ref().is_some_and(|group| ends_before(group, role, request, context)) {
             self.settle(Some(request.begin_ns), context);
@@ -94,7 +97,7 @@ impl Track {
             self.unit_bytes = self.unit_bytes.min(request.bytes);
         }
         let group = self.current.get_or_insert_with(|| {
-            let mut group = Group::new(role, request);
+            let mut group = Group::new(role, request).keeping(self.keeps_accesses);
             if let Some(enter_ns) = context.sync_enter_ns {
                 group.begin_ns = group.begin_ns.min(enter_ns);
             }

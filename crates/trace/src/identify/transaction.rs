@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
+use super::access::Access;
 use super::requests::Request;
 use crate::model::{DeviceId, NameId};
 
@@ -111,6 +112,10 @@ impl Traffic {
         self.db.bytes + self.journal.bytes + self.fs_journal.bytes + self.metadata.bytes
     }
 
+    pub fn requests(&self) -> u64 {
+        self.db.requests + self.journal.requests + self.fs_journal.requests + self.metadata.requests
+    }
+
     /// Share of the bytes that are journaling, of SQLite or of the file system; 0 where there are none.
     pub fn journaling_share(&self) -> f64 {
         let bytes = self.bytes();
@@ -171,6 +176,15 @@ pub enum Outcome {
     Committed,
     /// The journal was written, the database was not, or was restored from it.
     RolledBack,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Outcome::Committed => "committed",
+            Outcome::RolledBack => "rolled back",
+        })
+    }
 }
 
 /// Where the time went; the parts of a rollback mode add up to the latency.
@@ -247,6 +261,8 @@ pub struct Transaction {
     /// Time within it in which nothing at all happened in the trace for a second or more: the machine was suspended or idle.
     pub silent_ns: u64,
     pub confidence: Confidence,
+    /// Its requests in the order of their beginnings, at most [`super::ACCESSES_COUNT_MAX`]; none unless asked for.
+    pub accesses: Vec<Access>,
 }
 
 impl Transaction {

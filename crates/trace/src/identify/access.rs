@@ -1,0 +1,70 @@
+//! The single requests of a transaction, for whoever asks for them ([`super::Identifier::keep_accesses`]); nobody else pays for them.
+
+use super::requests::Request;
+use super::transaction::{Class, Database};
+use super::{Identifier, Known};
+use crate::model::DeviceId;
+
+/// Of one transaction, so many are kept; what comes later is left out.
+pub const ACCESSES_COUNT_MAX: usize = 4096;
+
+/// One request that a transaction sent or caused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    pub begin_ns: u64,
+    pub done_ns: u64,
+    pub device: DeviceId,
+    /// Where on the device; of a system call (`is_call`), the offset in its file in bytes, or `u64::MAX`: unknown.
+    pub sector: u64,
+    /// 0: a flush alone, which is of no class.
+    pub bytes: u64,
+    pub class: Class,
+    pub flushes: u64,
+    pub is_call: bool,
+}
+
+/// `None`: nobody asked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Accesses(Option<Vec<Access>>);
+
+impl Accesses {
+    pub(super) fn new(keeps: bool) -> Accesses {
+        Accesses(keeps.then(Vec::new))
+    }
+
+    pub(super) fn push(&mut self, class: Class, request: &Request) {
+        let Some(kept) = self.0.as_mut().filter(|kept| kept.len() < ACCESSES_COUNT_MAX) else { return };
+        let &Request { begin_ns, done_ns, device, sector, bytes, flushes, is_call, .. } = request;
+        kept.push(Access { begin_ns, done_ns, device, sector, bytes, class, flushes, is_call });
+    }
+
+    /// Takes those of a part.
+    pub(super) fn append(&mut self, part: &mut Accesses) {
+        let Some(part) = part.0.take() else { return };
+        let kept = self.0.get_or_insert_default();
+        let room = ACCESSES_COUNT_MAX - kept.len();
+        kept.extend(part.into_iter().take(room));
+    }
+
+    /// In the order of their beginnings.
+    pub(super) fn into_vec(self) -> Vec<Access> {
+        let mut kept = self.0.unwrap_or_default();
+        kept.sort_by_key(|access| access.begin_ns);
+        kept
+    }
+}
+
+impl Identifier {
+    /// Lets each transaction have its single requests ([`super::Transaction::accesses`]). To be called before the first event.
+    pub fn keep_accesses(mut self) -> Identifier {
+        self.keeps_accesses = true;
+        self.joints.keeps_accesses = true;
+        self
+    }
+
+    pub(super) fn add_track(&mut self, database: Database, folder: Option<u32>) {
+        let mut known = Known::new(database, folder);
+        known.track.keeps_accesses = self.keeps_accesses;
+        self.tracks.push(known);
+    }
+}

@@ -1,0 +1,174 @@
+//! Keeps of each transaction what tables, findings and the page need, while a trace is read.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use super::sample::{Sample, Sampler};
+use crate::identify::{Class, Confidence, Database, JournalMode, Outcome, Phases, Process, Synchronous, Transaction};
+use crate::model::{Event, Names};
+
+/// What is kept of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    /// By the trace's clock.
+    pub begin_ns: u64,
+    pub latency_ns: u64,
+    /// Of it, without anything in the whole trace for a second or more.
+    pub silent_ns: u64,
+    /// By class, in the order of [`super::CLASSES`].
+    pub bytes: [u64; 4],
+    /// Of them, written by its checkpoint.
+    pub checkpoint_bytes: u64,
+    pub requests: u64,
+    pub flushes: u64,
+    /// Number in [`Trace::databases`].
+    pub database: u32,
+    /// Number in [`Trace::processes`].
+    pub process: u32,
+    pub journal_mode: JournalMode,
+    pub synchronous: Synchronous,
+    pub outcome: Outcome,
+    pub confidence: Confidence,
+}
+
+impl Entry {
+    pub fn total_bytes(&self) -> u64 {
+        self.bytes.iter().sum()
+    }
+}
+
+/// A trace that was read to its end.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// Short, and different from all others'.
+    pub label: String,
+    /// As it was given.
+    pub name: String,
+    pub format: String,
+    pub events: u64,
+    /// Of the first and the last event; both 0 where there was none.
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    /// In the order of their beginnings.
+    pub entries: Vec<Entry>,
+    /// Each name once, and so each process.
+    pub databases: Vec<String>,
+    pub processes: Vec<String>,
+    pub samples: Vec<Sample>,
+    /// Of which the trace holds only a part; they are in no table.
+    pub partial_count: u64,
+    /// What a reader of the figures must know: events that were lost, lines that were not understood.
+    pub notes: Vec<String>,
+}
+
+/// Fills a [`Trace`].
+#[derive(Default)]
+pub struct Collector {
+    entries: Vec<Entry>,
+    databases: Numbers<Database>,
+    processes: Numbers<Process>,
+    process_names: Vec<String>,
+    sampler: Sampler,
+    events: u64,
+    begin_ns: Option<u64>,
+    end_ns: u64,
+}
+
+impl Collector {
+    pub fn event(&mut self, event: &Event) {
+        self.events += 1;
+        self.begin_ns = Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
+        self.end_ns = self.end_ns.max(event.time_ns);
+    }
+
+    pub fn transaction(&mut self, transaction: Transaction, names: &Names) {
+        let process = self.processes.of(transaction.process);
+        if process as usize == self.process_names.len() {
+            self.process_names.push(said(&transaction.process, names));
+        }
+        let traffic = &transaction.traffic;
+        let entry = Entry {
+            begin_ns: transaction.begin_ns,
+            latency_ns: transaction.latency_ns(),
+            silent_ns: transaction.silent_ns,
+            bytes: [traffic.db, traffic.journal, traffic.fs_journal, traffic.metadata].map(|amount| amount.bytes),
+            checkpoint_bytes: match transaction.phases {
+                Phases::Append { checkpoint, .. } => checkpoint.bytes(),
+                Phases::Rollback { .. } => 0,
+            },
+            requests: traffic.requests(),
+            flushes: transaction.flushes,
+            database: self.databases.of(transaction.database),
+            process,
+            journal_mode: transaction.journal_mode,
+            synchronous: transaction.synchronous,
+            outcome: transaction.outcome,
+            confidence: transaction.confidence,
+        };
+        self.sampler.offer(self.entries.len(), &entry, transaction.accesses);
+        self.entries.push(entry);
+    }
+
+    /// The trace has ended. What the caller knows of it (`label`, `name`, `format`, `partial_count`, `notes`) it fills in.
+    pub fn finish(self) -> Trace {
+        let mut order: Vec<usize> = (0..self.entries.len()).collect();
+        order.sort_by_key(|&number| (self.entries[number].begin_ns, number));
+        let entries: Vec<Entry> = order.iter().map(|&number| self.entries[number]).collect();
+        let mut place = vec![0; order.len()];
+        for (to, &from) in order.iter().enumerate() {
+            place[from] = to;
+        }
+        Trace {
+            samples: self.sampler.finish(&self.entries, &place),
+            entries,
+            databases: self.databases.into_vec().iter().map(ToString::to_string).collect(),
+            processes: self.process_names,
+            events: self.events,
+            begin_ns: self.begin_ns.unwrap_or(0),
+            end_ns: self.end_ns,
+            ..Trace::default()
+        }
+    }
+}
+
+/// Gives each different thing a number, counted from 0.
+struct Numbers<T>(HashMap<T, u32>);
+
+impl<T> Default for Numbers<T> {
+    fn default() -> Numbers<T> {
+        Numbers(HashMap::new())
+    }
+}
+
+impl<T: Eq + Hash> Numbers<T> {
+    fn of(&mut self, thing: T) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(thing).or_insert(next)
+    }
+
+    fn into_vec(self) -> Vec<T> {
+        let mut numbered: Vec<(T, u32)> = self.0.into_iter().collect();
+        numbered.sort_by_key(|numbered| numbered.1);
+        numbered.into_iter().map(|numbered| numbered.0).collect()
+    }
+}
+
+fn said(process: &Process, names: &Names) -> String {
+    let id = if process.process != 0 { process.process } else { process.thread };
+    match (process.name, id) {
+        (None, 0) => "kernel write-back".to_owned(),
+        (None, id) => format!("process {id}"),
+        (Some(name), 0) => names.text(name).to_owned(),
+        (Some(name), id) => format!("{} {id}", names.text(name)),
+    }
+}
+
+/// Place of a class in arrays by class.
+pub(super) fn class_number(class: Class) -> usize {
+    match class {
+        Class::Db => 0,
+        Class::Journal => 1,
+        Class::FsJournal => 2,
+        Class::Metadata => 3,
+    }
+}

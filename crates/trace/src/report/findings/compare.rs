@@ -1,0 +1,37 @@
+//! Traces beside the first one.
+
+use super::{Finding, TRANSACTIONS_COUNT_MIN, amount, count, duration, finding};
+use crate::report::tables::Tables;
+
+pub(super) fn findings(tables: &[Tables]) -> Vec<Finding> {
+    let Some((first, others)) = tables.split_first() else { return Vec::new() };
+    if first.transactions < TRANSACTIONS_COUNT_MIN {
+        return Vec::new();
+    }
+    others.iter().filter(|other| other.transactions >= TRANSACTIONS_COUNT_MIN).map(|other| said(first, other)).collect()
+}
+
+fn said(first: &Tables, other: &Tables) -> Finding {
+    let change = |before: f64, after: f64| match (after / before - 1.0) * 100.0 {
+        percent if percent.is_finite() && percent.abs() >= 0.5 => format!(" ({percent:+.0} %)"),
+        _ => String::new(),
+    };
+    let flushes = |tables: &Tables| tables.flushes as f64 / tables.transactions as f64;
+    let (bytes, before_bytes) = (other.kb.average * 1024.0, first.kb.average * 1024.0);
+    let (latency, before_latency) = (other.latency_ms.median, first.latency_ms.median);
+    let text = format!(
+        "Beside {}, a transaction writes {} in place of {}{}, has {:.1} flushes in place of {:.1}, and a median latency of {} in \
+         place of {}{}.",
+        first.trace,
+        amount(bytes),
+        amount(before_bytes),
+        change(before_bytes, bytes),
+        flushes(other),
+        flushes(first),
+        duration(latency),
+        duration(before_latency),
+        change(before_latency, latency),
+    );
+    let basis = format!("averages of {} and {} transactions", count(other.transactions), count(first.transactions));
+    finding("comparison", other, text, basis)
+}

@@ -1,0 +1,37 @@
+//! What to know before one believes the other findings.
+
+use super::{Finding, count, finding, percent, share};
+use crate::identify::Reason;
+use crate::report::collect::{Entry, Trace};
+use crate::report::tables::Tables;
+
+/// Less sure is unsure; the reasons at [`Reason`].
+const CONFIDENCE_MIN: f64 = 0.7;
+const UNSURE_SHARE_MIN: f64 = 0.1;
+
+pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
+    let unsure: Vec<&Entry> = trace.entries.iter().filter(|entry| entry.confidence.value < CONFIDENCE_MIN).collect();
+    let of_all = share(unsure.len() as u64, tables.transactions);
+    if of_all < UNSURE_SHARE_MIN {
+        return Vec::new();
+    }
+    let mut reasons: Vec<(Reason, u64)> = Vec::new();
+    for entry in &unsure {
+        match reasons.iter_mut().find(|(reason, _)| *reason == entry.confidence.reason) {
+            Some((_, number)) => *number += 1,
+            None => reasons.push((entry.confidence.reason, 1)),
+        }
+    }
+    let Some((reason, number)) = reasons.into_iter().max_by_key(|reason| reason.1) else { return Vec::new() };
+    let text = format!(
+        "{} of the transactions are not told apart for certain, mostly for this reason: {reason}.",
+        percent(of_all)
+    );
+    let basis = format!(
+        "confidence below {CONFIDENCE_MIN} in {} of {} transactions, for this reason in {}",
+        count(unsure.len() as u64),
+        count(tables.transactions),
+        count(number),
+    );
+    vec![finding("doubt", tables, text, basis)]
+}

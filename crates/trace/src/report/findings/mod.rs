@@ -1,0 +1,96 @@
+//! What stands out, in sentences: each is computed, has its numbers and says what it rests on. Where data are thin, nothing is said.
+
+mod compare;
+mod doubt;
+mod latency;
+mod volume;
+mod wal;
+
+use serde::Serialize;
+
+use super::collect::{Entry, Trace};
+use super::tables::Tables;
+
+/// No finding rests on fewer transactions.
+pub(super) const TRANSACTIONS_COUNT_MIN: u64 = 30;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// A word for programs.
+    pub kind: &'static str,
+    /// Label of the trace.
+    pub trace: String,
+    pub text: String,
+    pub basis: String,
+}
+
+pub(super) fn all(traces: &[Trace], tables: &[Tables]) -> Vec<Finding> {
+    let mut findings = compare::findings(tables);
+    for (trace, tables) in traces.iter().zip(tables) {
+        if tables.transactions < TRANSACTIONS_COUNT_MIN {
+            continue;
+        }
+        findings.extend(volume::findings(trace, tables));
+        findings.extend(wal::findings(trace, tables));
+        findings.extend(latency::findings(trace, tables));
+        findings.extend(doubt::findings(trace, tables));
+    }
+    findings
+}
+
+fn finding(kind: &'static str, tables: &Tables, text: String, basis: String) -> Finding {
+    Finding { kind, trace: tables.trace.clone(), text, basis }
+}
+
+/// "1,234 transactions, 56.1 MB"
+fn whole(tables: &Tables) -> String {
+    format!("{} transactions, {}", count(tables.transactions), amount(tables.bytes.total() as f64))
+}
+
+/// 1,234,567
+fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn amount(bytes: f64) -> String {
+    const KB: f64 = 1024.0;
+    match bytes {
+        bytes if bytes < KB * KB => format!("{:.1} KB", bytes / KB),
+        bytes if bytes < KB * KB * KB => format!("{:.1} MB", bytes / KB / KB),
+        bytes => format!("{:.1} GB", bytes / KB / KB / KB),
+    }
+}
+
+fn duration(ms: f64) -> String {
+    match ms {
+        ms if ms < 10.0 => format!("{ms:.2} ms"),
+        ms if ms < 1000.0 => format!("{ms:.1} ms"),
+        ms => format!("{:.1} s", ms / 1000.0),
+    }
+}
+
+/// Two digits where one would say nothing: 0.16 %, 3.4 %, 76 %.
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent == 0.0 || percent >= 10.0 => format!("{percent:.0} %"),
+        percent if percent >= 1.0 => format!("{percent:.1} %"),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// The name of an entry's database.
+fn database<'a>(trace: &'a Trace, entry: &Entry) -> &'a str {
+    &trace.databases[entry.database as usize]
+}

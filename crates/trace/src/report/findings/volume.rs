@@ -1,0 +1,99 @@
+//! Where the bytes go.
+
+use super::{Finding, amount, count, database, finding, percent, share, whole};
+use crate::report::collect::{Entry, Trace};
+use crate::report::tables::Tables;
+
+/// A smaller share of journaling is nothing to speak of.
+const JOURNALING_SHARE_MIN: f64 = 0.5;
+/// A database with so much of all bytes is named.
+const HEAVY_SHARE_MIN: f64 = 0.3;
+/// A transaction is exceptionally large from so many medians on, and from so many bytes.
+const LARGE_MEDIANS_MIN: f64 = 100.0;
+const LARGE_BYTES_MIN: u64 = 1 << 20;
+const CHECKPOINT_SHARE_MIN: f64 = 0.1;
+const FLUSHES_MIN: f64 = 2.0;
+
+pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
+    [journaling(tables), heavy(tables), flushes(tables), checkpoints(trace, tables), largest(trace, tables)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn journaling(tables: &Tables) -> Option<Finding> {
+    let bytes = &tables.bytes;
+    let of_all = |part| share(part, bytes.total());
+    let journaling = of_all(bytes.journal + bytes.fs_journal);
+    (journaling >= JOURNALING_SHARE_MIN).then(|| {
+        let text = format!(
+            "{} of the bytes are journaling: SQLite's journal {}, the file system's {}. The databases themselves are {}.",
+            percent(journaling),
+            percent(of_all(bytes.journal)),
+            percent(of_all(bytes.fs_journal)),
+            percent(of_all(bytes.db)),
+        );
+        finding("journaling", tables, text, whole(tables))
+    })
+}
+
+fn heavy(tables: &Tables) -> Option<Finding> {
+    let row = tables.databases.iter().max_by_key(|row| row.bytes.total())?;
+    (tables.databases.len() > 1 && row.share_of_bytes >= HEAVY_SHARE_MIN).then(|| {
+        let text = format!(
+            "{} alone writes {} of all bytes, with {} of the transactions.",
+            row.database,
+            percent(row.share_of_bytes),
+            percent(row.share_of_transactions),
+        );
+        let basis = format!(
+            "{} of {} databases; {} transactions, {}",
+            1,
+            count(tables.databases.len() as u64),
+            count(row.transactions),
+            amount(row.bytes.total() as f64)
+        );
+        finding("heavy database", tables, text, basis)
+    })
+}
+
+fn flushes(tables: &Tables) -> Option<Finding> {
+    let each = tables.flushes as f64 / tables.transactions as f64;
+    (each >= FLUSHES_MIN).then(|| {
+        let text = format!("A transaction makes the device empty its cache {each:.1} times; one would do.");
+        let basis = format!("{} flushes of {} transactions", count(tables.flushes), count(tables.transactions));
+        finding("flushes", tables, text, basis)
+    })
+}
+
+fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
+    let with: Vec<&Entry> = trace.entries.iter().filter(|entry| entry.checkpoint_bytes > 0).collect();
+    let bytes = with.iter().map(|entry| entry.checkpoint_bytes).sum();
+    let of_all = share(bytes, tables.bytes.total());
+    (of_all >= CHECKPOINT_SHARE_MIN).then(|| {
+        let text = format!(
+            "Checkpoints write {} of the bytes; {} of the transactions pay for one.",
+            percent(of_all),
+            percent(share(with.len() as u64, tables.transactions)),
+        );
+        let basis = format!("{} checkpoints, {}", count(with.len() as u64), amount(bytes as f64));
+        finding("checkpoints", tables, text, basis)
+    })
+}
+
+fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
+    let entry = trace.entries.iter().max_by_key(|entry| entry.total_bytes())?;
+    let bytes = entry.total_bytes();
+    let medians = bytes as f64 / 1024.0 / tables.kb.median.max(0.5);
+    (medians >= LARGE_MEDIANS_MIN && bytes >= LARGE_BYTES_MIN).then(|| {
+        let text = format!(
+            "One transaction of {} wrote {}, as much as {} median ones.",
+            database(trace, entry),
+            amount(bytes as f64),
+            count(medians.round() as u64),
+        );
+        let at = (entry.begin_ns - trace.begin_ns.min(entry.begin_ns)) as f64 / 1e9;
+        let basis = format!("it began at {at:.1} s of the trace; the median is {:.1} KB", tables.kb.median);
+        finding("large transaction", tables, text, basis)
+    })
+}

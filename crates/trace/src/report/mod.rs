@@ -1,0 +1,55 @@
+//! What transactions cost, over whole traces: the tables and figures of section 4 of "On the IO characteristics of the SQLite
+//! transactions" (MobileSoft'16), findings in words, and a page that shows them.
+//!
+//! ```text
+//! transactions → entries    what is kept of each, and the requests of a few   collect.rs, sample.rs
+//!              → tables     quantiles, sums, shares, curves                   tables.rs, quantiles.rs, databases.rs
+//!              → findings   sentences with their numbers                      findings/
+//!              → page       one HTML file                                     page.rs, columns.rs, ../../assets
+//! events, transactions → lines of a trace for ui.perfetto.dev                 perfetto.rs, depth.rs
+//! ```
+//!
+//! Events are never kept; of a transaction some 120 bytes are, and of a few of each database the single requests.
+//!
+//! Differences to the paper: metadata of the file system outside its journal is a class of its own; rolled back transactions count,
+//! since they cost as well; a transaction over several databases counts for the one whose super-journal it has.
+
+mod collect;
+mod columns;
+mod databases;
+mod depth;
+mod findings;
+mod page;
+mod perfetto;
+mod quantiles;
+mod sample;
+mod tables;
+
+pub use collect::{Collector, Entry, Trace};
+pub use databases::DatabaseRow;
+pub use findings::Finding;
+pub use page::page;
+pub use perfetto::Perfetto;
+pub use quantiles::{Curve, Quantiles, curve, quantile};
+pub use sample::{Sample, Why};
+pub use tables::{ByClass, Tables};
+
+use serde::Serialize;
+
+/// The classes of bytes in the order of all arrays by class.
+pub const CLASSES: [&str; 4] = ["db", "journal", "fs journal", "metadata"];
+
+/// All that is said of some traces.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub traces: Vec<Tables>,
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub fn new(traces: &[Trace]) -> Report {
+        let tables: Vec<Tables> = traces.iter().map(Tables::new).collect();
+        let findings = findings::all(traces, &tables);
+        Report { traces: tables, findings }
+    }
+}

@@ -1,0 +1,104 @@
+//! Quantiles and cumulative shares, exact: all values are there.
+
+use serde::Serialize;
+
+/// Points of a curve between its ends; it has a few more at its tail.
+const POINTS_COUNT: usize = 240;
+
+/// The value that at least this share of the (sorted) values do not exceed; 0 where there are none.
+pub fn quantile(sorted: &[u64], share: f64) -> u64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
+}
+
+/// What the paper's tables have, and the lower quartile of its Figure 23. In the unit that the values were divided to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Quantiles {
+    pub q25: f64,
+    pub median: f64,
+    pub average: f64,
+    pub q75: f64,
+    pub q99: f64,
+    pub q999: f64,
+    pub max: f64,
+}
+
+impl Quantiles {
+    /// `unit`: so many of the values are 1.
+    pub(super) fn new(sorted: &[u64], unit: f64) -> Quantiles {
+        let at = |share| quantile(sorted, share) as f64 / unit;
+        let sum: u128 = sorted.iter().map(|&value| u128::from(value)).sum();
+        let average = if sorted.is_empty() { 0.0 } else { sum as f64 / sorted.len() as f64 / unit };
+        Quantiles {
+            q25: at(0.25),
+            median: at(0.5),
+            average,
+            q75: at(0.75),
+            q99: at(0.99),
+            q999: at(0.999),
+            max: at(1.0),
+        }
+    }
+}
+
+/// A cumulative distribution: this share of all is at most this value. Values rise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Curve {
+    pub values: Vec<f64>,
+    pub shares: Vec<f64>,
+}
+
+/// At most some 270 points: even in shares, and denser at the tail, up to the largest value.
+pub fn curve(sorted: &[u64], unit: f64) -> Curve {
+    let count = sorted.len();
+    let Some(last) = count.checked_sub(1) else { return Curve::default() };
+    let even = (0..=POINTS_COUNT).map(|n| n * last / POINTS_COUNT);
+    let tail = (0..usize::BITS).map(|n| 1usize << n).take_while(|&n| n <= last).map(|n| last - n);
+    let mut ranks: Vec<usize> = even.chain(tail).collect();
+    ranks.sort_unstable();
+    let mut curve = Curve::default();
+    for rank in ranks {
+        let value = sorted[rank] as f64 / unit;
+        // Of equal values the last one tells the share.
+        let at_most = sorted.partition_point(|&other| other <= sorted[rank]);
+        if curve.values.last() != Some(&value) {
+            curve.values.push(value);
+            curve.shares.push(at_most as f64 / count as f64);
+        }
+    }
+    curve
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_a_value_that_was_there() {
+        assert_eq!(quantile(&[], 0.5), 0);
+        assert_eq!(quantile(&[7], 0.999), 7);
+        assert_eq!(quantile(&[1, 2, 3, 4], 0.5), 2);
+        assert_eq!(quantile(&[1, 2, 3, 4], 0.75), 3);
+        assert_eq!(quantile(&[1, 2, 3, 4], 1.0), 4);
+        let thousand: Vec<u64> = (1..=1000).collect();
+        assert_eq!([0.99, 0.999].map(|share| quantile(&thousand, share)), [990, 999]);
+    }
+
+    #[test]
+    fn a_curve_ends_with_all_of_them() {
+        let values: Vec<u64> = (1..=100_000).map(|n| n * n).collect();
+        let curve = curve(&values, 1.0);
+        assert!(curve.values.len() < 300, "{}", curve.values.len());
+        assert!(curve.values.is_sorted() && curve.shares.is_sorted());
+        assert_eq!((curve.values.last(), curve.shares.last()), (Some(&1e10), Some(&1.0)));
+        for (value, share) in curve.values.iter().zip(&curve.shares) {
+            assert_eq!((value.sqrt() / 1e5 * 1e6).round(), (share * 1e6).round());
+        }
+    }
+
+    #[test]
+    fn equal_values_are_one_point() {
+        let Curve { values, shares } = curve(&[8, 8, 8, 16], 8.0);
+        assert_eq!((values, shares), (vec![1.0, 2.0], vec![0.75, 1.0]));
+    }
+}

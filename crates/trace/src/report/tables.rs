@@ -1,0 +1,109 @@
+//! Tables 2 to 6 of the paper and what its Figures 18, 20, 22, 23 and 24 draw, of one trace. KB are 1,024 bytes.
+
+use serde::Serialize;
+
+use super::collect::{Entry, Trace};
+use super::databases::{self, DatabaseRow};
+use super::quantiles::{Curve, Quantiles, curve};
+
+const NS_PER_MS: f64 = 1e6;
+const BYTES_PER_KB: f64 = 1024.0;
+
+/// One thing for each class of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ByClass<T> {
+    pub db: T,
+    pub journal: T,
+    pub fs_journal: T,
+    pub metadata: T,
+}
+
+impl<T> ByClass<T> {
+    /// In the order of [`super::CLASSES`].
+    pub fn of(make: impl FnMut(usize) -> T) -> ByClass<T> {
+        let [db, journal, fs_journal, metadata] = [0, 1, 2, 3].map(make);
+        ByClass { db, journal, fs_journal, metadata }
+    }
+
+    pub fn as_array(&self) -> [&T; 4] {
+        [&self.db, &self.journal, &self.fs_journal, &self.metadata]
+    }
+}
+
+impl ByClass<u64> {
+    pub fn total(&self) -> u64 {
+        self.as_array().into_iter().sum()
+    }
+
+    pub(super) fn add(&mut self, bytes: [u64; 4]) {
+        let own = [&mut self.db, &mut self.journal, &mut self.fs_journal, &mut self.metadata];
+        own.into_iter().zip(bytes).for_each(|(own, bytes)| *own += bytes);
+    }
+}
+
+/// All figures of one trace. Quantiles of no transactions are 0.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tables {
+    pub trace: String,
+    pub name: String,
+    pub format: String,
+    pub seconds: f64,
+    pub events: u64,
+    pub transactions: u64,
+    pub rolled_back: u64,
+    /// Of which the trace holds only a part.
+    pub cut_off: u64,
+    pub notes: Vec<String>,
+    pub flushes: u64,
+    /// Table 2, Figure 18.
+    pub latency_ms: Quantiles,
+    pub latency_curve: Curve,
+    /// Table 3, Figure 20: all classes together.
+    pub kb: Quantiles,
+    pub kb_curve: Curve,
+    /// Table 4, Figures 22 and 23. A transaction without bytes of a class counts with 0.
+    pub kb_by_class: ByClass<Quantiles>,
+    pub kb_by_class_curves: ByClass<Curve>,
+    /// Table 5, Figure 24.
+    pub bytes: ByClass<u64>,
+    /// Table 6, all of them, those with most transactions first.
+    pub databases: Vec<DatabaseRow>,
+}
+
+impl Tables {
+    pub fn new(trace: &Trace) -> Tables {
+        let entries = &trace.entries;
+        let latencies = sorted(entries, |entry| entry.latency_ns);
+        let volumes = sorted(entries, Entry::total_bytes);
+        let by_class = ByClass::of(|class| sorted(entries, |entry| entry.bytes[class]));
+        let classes = by_class.as_array();
+        let mut bytes = ByClass::default();
+        entries.iter().for_each(|entry| bytes.add(entry.bytes));
+        Tables {
+            trace: trace.label.clone(),
+            name: trace.name.clone(),
+            format: trace.format.clone(),
+            seconds: (trace.end_ns - trace.begin_ns) as f64 / 1e9,
+            events: trace.events,
+            transactions: entries.len() as u64,
+            rolled_back: entries.iter().filter(|entry| databases::is_rolled_back(entry)).count() as u64,
+            cut_off: trace.partial_count,
+            notes: trace.notes.clone(),
+            flushes: entries.iter().map(|entry| entry.flushes).sum(),
+            latency_ms: Quantiles::new(&latencies, NS_PER_MS),
+            latency_curve: curve(&latencies, NS_PER_MS),
+            kb: Quantiles::new(&volumes, BYTES_PER_KB),
+            kb_curve: curve(&volumes, BYTES_PER_KB),
+            kb_by_class: ByClass::of(|class| Quantiles::new(classes[class], BYTES_PER_KB)),
+            kb_by_class_curves: ByClass::of(|class| curve(classes[class], BYTES_PER_KB)),
+            bytes,
+            databases: databases::rows(trace),
+        }
+    }
+}
+
+fn sorted(entries: &[Entry], value: impl Fn(&Entry) -> u64) -> Vec<u64> {
+    let mut values: Vec<u64> = entries.iter().map(value).collect();
+    values.sort_unstable();
+    values
+}
