@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod shell;
 mod size;
+mod trace;
 mod uri;
 mod worker;
 
@@ -51,6 +52,8 @@ enum Command {
     Run(run::Options),
     /// The sqlite3 shell, with a database open through Oneflush
     Shell(shell::Options),
+    /// Record what reaches a block device, with the file that each write belongs to
+    Trace(trace::Options),
     /// One connection of `oneflush bench --as processes`
     #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
     Worker,
@@ -87,6 +90,10 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Command::Shell(options) => shell::main(&options),
+        Command::Trace(options) => match trace::main(&options) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Command::Worker => worker::main(),
     };
     let (error, code) = match outcome {

@@ -39,7 +39,7 @@ pub struct Options {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum RunError {
+pub(crate) enum RunError {
     #[error("{0}")]
     Library(#[from] LibraryError),
     #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one without", .0.display())]
@@ -60,24 +60,31 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
 }
 
 fn run(options: &Options) -> Result<u8, RunError> {
+    let variables = options.strategy.map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy.name())));
+    with_variables(&options.command, variables)
+}
+
+/// Runs `program` with Oneflush as its default VFS, and with these environment variables.
+pub(crate) fn with_variables(
+    program: &[OsString],
+    variables: impl IntoIterator<Item = (&'static str, OsString)>,
+) -> Result<u8, RunError> {
     let extension = library::find(EXTENSION)?;
     let preload = library::find(PRELOAD)?;
     let marks = tempfile::tempdir().map_err(RunError::Mark)?;
     let mark = marks.path().join("loaded");
     let preload = preloadable(preload, marks.path())?;
-    let name = options.command[0].to_string_lossy().into_owned();
+    let name = program[0].to_string_lossy().into_owned();
 
-    let mut command = Command::new(&options.command[0]);
+    let mut command = Command::new(&program[0]);
     command
-        .args(&options.command[1..])
+        .args(&program[1..])
         .env("LD_PRELOAD", preloads(&preload))
         .env("ONEFLUSH_EXTENSION", extension)
         .env("ONEFLUSH_EXPECTED_VERSION", oneflush_vfs::VERSION)
         .env("ONEFLUSH_RUN_MARK", &mark)
-        .env("ONEFLUSH_DEFAULT", "1");
-    if let Some(strategy) = options.strategy {
-        command.env("ONEFLUSH_STRATEGY", strategy.name());
-    }
+        .env("ONEFLUSH_DEFAULT", "1")
+        .envs(variables);
     // The terminal sends Ctrl-C to the program too, and it decides; this process waits for it and cleans up.
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).map_err(RunError::Signals)?;
     let mut child = command.spawn().map_err(|source| RunError::Start { command: name.clone(), source })?;

@@ -1,9 +1,12 @@
 //! Finds the individual SQLite transactions in a trace of what reached a block device.
 //!
-//! [`import`] reads traces of many tools into one event model ([`model`]); [`identify`] finds the transactions in the events;
-//! [`report`] says what they cost over whole traces.
+//! [`record`] makes a trace out of what the kernel tells ([`kernel`]); [`import`] reads traces of many tools into one event model
+//! ([`model`]); [`identify`] finds the transactions in the events; [`report`] says what they cost over whole traces.
 
+mod escape;
 pub mod identify;
 pub mod import;
+pub mod kernel;
 pub mod model;
+pub mod record;
 pub mod report;

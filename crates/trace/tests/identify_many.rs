@@ -59,10 +59,10 @@ fn told(shape: Shape) -> (u64, u64) {
 const INTERLEAVED: [(Shape, u64, u64); 12] = [
     (Shape::Threads(Show::Calls), 1200, 0x2647_f266_ae90_7e92),
     (Shape::Threads(Show::Flushes), 1200, 0xebc5_c04f_f959_0191),
-    (Shape::Threads(Show::Waits), 1198, 0x36ef_5950_43cb_8bae),
+    (Shape::Threads(Show::Waits), 1198, 0x7997_d6c0_715e_aa77),
     (Shape::Commits(Show::Calls), 1200, 0x2433_7be8_3d1e_8091),
     (Shape::Commits(Show::Flushes), 1200, 0xc7b2_8c4c_411b_f1c3),
-    (Shape::Commits(Show::Waits), 1199, 0x3d16_3b77_b2b1_2529),
+    (Shape::Commits(Show::Waits), 1199, 0xe648_b601_a259_1cff),
     (Shape::OneThread(Show::Calls), 1200, 0x2c4a_e011_bad4_dbe2),
     (Shape::OneThread(Show::Flushes), 1200, 0xeaf3_76b1_9650_6a1c),
     (Shape::Pairs, 789, 0x8f56_6fc5_5b59_7b32),

@@ -10,6 +10,7 @@
 //! | `keep_wal` | `ONEFLUSH_KEEP_WAL` | `on`, `off` | `on` |
 //! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
+//! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
 //! `group_commit` and `log_size` permit and bound; a strategy without group commit or log has no use for them.
 //! `durability=full` promises, so a strategy that cannot keep the promise refuses the open.
@@ -119,6 +120,10 @@ pub enum OptionError {
          use strategy=eager, or close it there"
     )]
     Guarded { asked: StrategyKind, why: String },
+    #[error(
+        "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a folder that is there"
+    )]
+    Trace { path: String, reason: String },
 }
 
 impl OptionError {

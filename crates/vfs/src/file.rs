@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock};
 
+use crate::calls::{Call, Calls};
 use crate::config::StrategyKind;
 use crate::connection::{Connection, Database};
 use crate::error::{Code, Error};
@@ -22,6 +23,8 @@ pub struct File<B> {
     /// from several.
     counts_alone: bool,
     owner: Owner,
+    /// Where its calls are written down, which is seldom wanted.
+    calls: Option<Box<Calls>>,
     below: B,
 }
 
@@ -100,9 +103,9 @@ impl Owner {
 }
 
 impl<B: Below> File<B> {
-    pub fn new(role: Role, owner: Owner, below: B) -> File<B> {
+    pub fn new(role: Role, owner: Owner, calls: Option<Box<Calls>>, below: B) -> File<B> {
         let counts_alone = role.is_durable() && matches!(owner, Owner::Connection(_));
-        let file = File { role, counts_alone, owner, below };
+        let file = File { role, counts_alone, owner, calls, below };
         file.count(|counters| [(&counters.opens, 1)]);
         file
     }
@@ -129,7 +132,8 @@ impl<B: Below> File<B> {
         if let Some(connection) = self.connection() {
             connection.commit().wrote(self.role, data.len());
         }
-        self.strategy().call(|strategy| strategy.write(&self.below, self.role, data, offset))
+        let call = Call::Write { bytes: data.len(), offset };
+        self.around(call, || self.strategy().call(|strategy| strategy.write(&self.below, self.role, data, offset)))
     }
 
     pub fn truncate(&self, size_bytes: u64) -> Result<(), Error> {
@@ -137,7 +141,8 @@ impl<B: Below> File<B> {
         if let Some(connection) = self.connection() {
             connection.commit().goes_on();
         }
-        self.strategy().call(|strategy| strategy.truncate(&self.below, self.role, size_bytes))
+        let call = Call::Truncate { size_bytes };
+        self.around(call, || self.strategy().call(|strategy| strategy.truncate(&self.below, self.role, size_bytes)))
     }
 
     pub fn sync(&self, request: SyncRequest) -> Result<(), Error> {
@@ -146,7 +151,8 @@ impl<B: Below> File<B> {
         if let Some(connection) = self.connection() {
             connection.commit().syncs(self.role, began_ns);
         }
-        let result = self.strategy().call(|strategy| strategy.sync(&self.below, self.role, request));
+        let sync = || self.strategy().call(|strategy| strategy.sync(&self.below, self.role, request));
+        let result = self.around(Call::Sync, sync);
         let ended_ns = clock::now_ns();
         let sample = Sample::Sync { role: self.role, latency_ns: ended_ns - began_ns };
         match &self.owner {
@@ -283,6 +289,14 @@ impl<B: Below> File<B> {
     pub fn note_use(&self) {
         if let Some(connection) = self.main_of() {
             connection.note_use();
+        }
+    }
+
+    #[inline]
+    fn around<T>(&self, call: Call, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        match &self.calls {
+            None => act(),
+            Some(calls) => calls.around(call, act),
         }
     }
 

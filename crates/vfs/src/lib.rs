@@ -20,6 +20,7 @@
 //!    (from `xOpen` to `xClose`).
 //! 5. Every byte that is written through an open file is counted once, under one role of one database.
 
+mod calls;
 mod config;
 mod connection;
 mod error;

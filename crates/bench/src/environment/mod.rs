@@ -1,6 +1,5 @@
 //! What a number depends on: it is part of every output, so that a result can be judged later.
 
-pub mod mounts;
 mod system;
 
 use std::fmt;
@@ -11,7 +10,7 @@ use serde::Serialize;
 pub(crate) use system::device;
 
 use crate::place::Place;
-use mounts::MountInfo;
+use oneflush_trace::kernel::MountInfo;
 
 /// Kernel, SQLite, file system, device and machine of a run. Empty strings: not known here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,12 +1,16 @@
 //! The rules, on events as the kernel sends them for real commits.
 
+use oneflush_trace::kernel::attribute::{Geometry, Write, Writer};
+use oneflush_trace::kernel::{Area, FileSystem};
+
 use super::*;
 
 const DB: u64 = 12;
 const JOURNAL: u64 = 13;
 
-fn ext4() -> Geometry {
-    Geometry { fs: FsKind::Ext4, journal: vec![Area { start: 1_000_000, end: 2_000_000 }], chunks: Vec::new() }
+fn ext4() -> Attribution {
+    let journal = vec![Area { start: 1_000_000, end: 2_000_000 }];
+    Attribution::new(Geometry::new(FileSystem::Ext4, journal))
 }
 
 fn write(start: u64, length_bytes: u64, metadata: bool) -> Write {
@@ -33,7 +37,7 @@ fn a_deleted_rollback_journal_is_told_from_the_db_by_the_threads_last_file() {
         // A flush.
         (1, What::Queued(write(0, 0, false))),
     ]);
-    let split = split(&events, &ext4(), &[(DB, Class::Db)].into());
+    let split = split(&events, &mut ext4(), &[(DB, Class::Db)].into());
     assert_eq!(counts(&split, Class::Journal), (16384, 1));
     assert_eq!(counts(&split, Class::FsJournal), (4096, 1));
     assert_eq!(counts(&split, Class::Db), (12288, 1));
@@ -51,50 +55,23 @@ fn merged_writes_are_one_and_split_ones_are_more() {
         (1, What::Queued(write(1 << 20, 2 << 20, false))),
         (1, What::Split(write(1 << 20, 1 << 20, false))),
     ]);
-    let split = split(&events, &ext4(), &[(DB, Class::Db)].into());
+    let split = split(&events, &mut ext4(), &[(DB, Class::Db)].into());
     assert_eq!(counts(&split, Class::Db), (8192 + (2 << 20), 3));
 }
 
 #[test]
 fn metadata_in_place_is_other_and_is_explained() {
     let events = events(vec![(1, What::File { inode: DB }), (1, What::Queued(write(8192, 4096, true)))]);
-    let split = split(&events, &ext4(), &[(DB, Class::Db)].into());
+    let split = split(&events, &mut ext4(), &[(DB, Class::Db)].into());
     assert_eq!(counts(&split, Class::Other), (4096, 1));
     assert_eq!(split.unattributed_bytes, 0);
 }
 
 #[test]
 fn data_of_a_thread_that_named_no_file_is_unattributed() {
-    let split = split(&events(vec![(9, What::Queued(write(0, 4096, false)))]), &ext4(), &Owners::new());
+    let split = split(&events(vec![(9, What::Queued(write(0, 4096, false)))]), &mut ext4(), &Owners::new());
     assert_eq!(counts(&split, Class::Other), (4096, 1));
     assert_eq!(split.unattributed_bytes, 4096);
-}
-
-#[test]
-fn btrfs_data_queued_by_another_thread_is_found_by_its_logical_address() {
-    let chunk = Chunk { logical: 1 << 30, length_bytes: 1 << 20, physical: vec![1 << 25] };
-    let geometry = Geometry { fs: FsKind::Btrfs, journal: Vec::new(), chunks: vec![chunk] };
-    let events = events(vec![
-        (1, What::Extent { inode: DB, logical: (1 << 30) + 8192, length_bytes: 4096 }),
-        (1, What::Extent { inode: JOURNAL, logical: (1 << 30) + 16384, length_bytes: 4096 }),
-        (7, What::Queued(write((1 << 25) + 8192, 4096, false))),
-        (1, What::Queued(write(1 << 28, 16384, true))),
-        (3, What::Queued(Write { by: Writer::BtrfsTransaction, ..write(1 << 28, 16384, true) })),
-    ]);
-    let split = split(&events, &geometry, &[(DB, Class::Db)].into());
-    assert_eq!(counts(&split, Class::Db), (4096, 1));
-    assert_eq!(counts(&split, Class::FsJournal), (16384, 1));
-    assert_eq!(counts(&split, Class::Other), (16384, 1));
-}
-
-#[test]
-fn a_later_extent_replaces_what_it_covers_and_nothing_else() {
-    let mut extents = Extents::default();
-    extents.insert(0, 100, 1);
-    extents.insert(40, 20, 2);
-    assert_eq!([39, 40, 59, 60, 99].map(|at| extents.owner(at)), [Some(1), Some(2), Some(2), Some(1), Some(1)]);
-    extents.insert(30, 80, 3);
-    assert_eq!([29, 30, 109, 110].map(|at| extents.owner(at)), [Some(1), Some(3), Some(3), None]);
 }
 
 #[test]

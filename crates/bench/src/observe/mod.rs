@@ -6,7 +6,7 @@
 //! **The split** comes from the kernel's trace events, in a tracefs instance of our own, filtered to the
 //! device. Two kinds of events are enough, because they come in the order in which a thread works:
 //! *a file's pages are about to be written* (`ext4_writepages`, `iomap_writeback_folio`, …: inode) and
-//! *a write is queued* (`block_bio_queue`: range, flags, thread). See [`attribute`] for the rules. It works
+//! *a write is queued* (`block_bio_queue`: range, flags, thread). See [`oneflush_trace::kernel::attribute`] for the rules. It works
 //! for files that are gone at the end, as a rollback journal is, and for blocks that were one file's
 //! and then another's. Nothing is decoded during the slice unless a buffer is a quarter full.
 //!
@@ -14,29 +14,26 @@
 //! `unattributed_bytes`; (3) between slices nothing is recorded.
 
 mod attribute;
-mod btrfs;
-mod decode;
 mod drain;
 mod error;
-mod format;
-mod layout;
-mod ring;
 mod stat;
-mod tracefs;
+mod trace;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use oneflush_trace::kernel::attribute::{Attribution, Geometry};
+use oneflush_trace::kernel::{FileSystem, KernelError, Volume};
 use serde::{Deserialize, Serialize};
 
 pub use error::ObserveError;
 
 use crate::place::{Device, FsKind, Place};
-use attribute::{Geometry, Owners};
+use attribute::Owners;
 use stat::DeviceStat;
-use tracefs::Trace;
+use trace::Trace;
 
 /// Whose bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -113,10 +110,9 @@ enum How {
 
 #[derive(Debug)]
 struct DeviceObserver {
-    device: Device,
-    directory: PathBuf,
+    volume: Volume,
     trace: Option<Trace>,
-    geometry: Geometry,
+    attribution: Attribution,
     at_start: Option<(DeviceStat, Files)>,
 }
 
@@ -132,21 +128,13 @@ impl Observer {
             return Ok(Observer { how: How::Nothing, limit: Some(limit) });
         };
         DeviceStat::read(&device.name)?;
-        let geometry = Geometry::of(device, place.path())?;
-        let inode_dev = fs::metadata(place.path())
-            .map_err(|reason| ObserveError::Read { path: place.path().to_owned(), reason })?
-            .dev();
-        let (trace, limit) = match Trace::open(device, inode_dev) {
+        let volume = volume(device, place.path())?;
+        let attribution = Attribution::new(Geometry::of(&volume)?);
+        let (trace, limit) = match Trace::open(&volume) {
             Ok(trace) => (Some(trace), None),
-            Err(error) => (None, Some(error.to_string())),
+            Err(error) => (None, Some(format!("{error}; only totals of the device are known"))),
         };
-        let observer = DeviceObserver {
-            device: device.clone(),
-            directory: place.path().to_owned(),
-            trace,
-            geometry,
-            at_start: None,
-        };
+        let observer = DeviceObserver { volume, trace, attribution, at_start: None };
         Ok(Observer { how: How::Device(Box::new(observer)), limit })
     }
 
@@ -162,7 +150,7 @@ impl Observer {
         if let Some(trace) = &mut observer.trace {
             trace.start()?;
         }
-        observer.at_start = Some((DeviceStat::read(&observer.device.name)?, files));
+        observer.at_start = Some((DeviceStat::read(&observer.volume.name)?, files));
         Ok(())
     }
 
@@ -186,7 +174,7 @@ impl Observer {
 
 impl DeviceObserver {
     fn stop(&mut self, named: &[(PathBuf, Class)]) -> Result<Counts, ObserveError> {
-        let end = DeviceStat::read(&self.device.name)?;
+        let end = DeviceStat::read(&self.volume.name)?;
         let (start, files_before) = self.at_start.take().ok_or(ObserveError::NotStarted)?;
         let total = end.since(start);
         let mut counts = Counts {
@@ -201,11 +189,12 @@ impl DeviceObserver {
         let Some(trace) = &mut self.trace else { return Ok(counts) };
         let recorded = trace.stop()?;
         let owners = owners(&[files_before, self.files()], named);
-        if self.device.fs == FsKind::Btrfs {
+        if self.volume.file_system == FileSystem::Btrfs {
             // Chunks are allocated as the file system grows.
-            self.geometry = Geometry::of(&self.device, &self.directory)?;
+            self.attribution.geometry = Geometry::of(&self.volume)?;
         }
-        let mut split = attribute::split(&recorded.events, &self.geometry, &owners);
+        let mut split = attribute::split(&recorded.events, &mut self.attribution, &owners);
+        self.attribution.forget();
         split.settle(total.bytes, total.writes);
         counts.by_class = split.by_class;
         counts.unattributed_bytes = split.unattributed_bytes;
@@ -220,7 +209,7 @@ impl DeviceObserver {
     /// the POSIX locks that SQLite holds on it in this process.
     fn files(&self) -> Files {
         let mut files = Files::new();
-        let mut directories = vec![self.directory.clone()];
+        let mut directories = vec![self.volume.mount_point.clone()];
         while let Some(directory) = directories.pop() {
             for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
                 let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
@@ -233,6 +222,24 @@ impl DeviceObserver {
         }
         files
     }
+}
+
+fn volume(device: &Device, directory: &Path) -> Result<Volume, KernelError> {
+    let metadata =
+        fs::metadata(directory).map_err(|reason| KernelError::Read { path: directory.to_owned(), reason })?;
+    Ok(Volume {
+        name: device.name.clone(),
+        disk: (device.major, device.minor),
+        partition: None,
+        start_bytes: 0,
+        file_system: match device.fs {
+            FsKind::Ext4 => FileSystem::Ext4,
+            FsKind::Xfs => FileSystem::Xfs,
+            FsKind::Btrfs => FileSystem::Btrfs,
+        },
+        mount_point: directory.to_owned(),
+        inode_dev: (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev())),
+    })
 }
 
 fn owners(scans: &[Files], named: &[(PathBuf, Class)]) -> Owners {

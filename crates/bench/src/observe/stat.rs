@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::ObserveError;
-
-/// Sectors in this file are of 512 bytes, whatever the device's.
-pub(super) const SECTOR_BYTES: u64 = 512;
+use oneflush_trace::kernel::KernelError;
+use oneflush_trace::model::SECTOR_BYTES;
 
 /// Completed so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,11 +15,11 @@ pub(super) struct DeviceStat {
 }
 
 impl DeviceStat {
-    pub(super) fn read(device: &str) -> Result<DeviceStat, ObserveError> {
+    pub(super) fn read(device: &str) -> Result<DeviceStat, KernelError> {
         let path = PathBuf::from(format!("/sys/block/{device}/stat"));
-        let text = fs::read_to_string(&path).map_err(|reason| ObserveError::Read { path: path.clone(), reason })?;
+        let text = fs::read_to_string(&path).map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
         DeviceStat::parse(&text)
-            .ok_or(ObserveError::Format { path, what: "17 numbers are expected (Linux 5.5 or later)".to_owned() })
+            .ok_or(KernelError::Format { path, what: "17 numbers are expected (Linux 5.5 or later)".to_owned() })
     }
 
     fn parse(text: &str) -> Option<DeviceStat> {

@@ -4,15 +4,13 @@
 //! a mount in a private mount namespace. Each of them is held only by the next, so when the last
 //! process of the run is gone, however it ended, the kernel drops the whole chain. What the kernel does
 //! not drop, an empty directory to mount on or the subdirectory of a run with `--dir`, is removed by
-//! `Drop`, and if the process is killed, by a [`guard`].
+//! `Drop`, and if the process is killed, by a [`Guard`].
 //!
 //! `Place` is taken away in this order: unmount, (the loop device clears itself), directory.
 
 mod error;
-pub(crate) mod guard;
 mod loopdev;
 mod mkfs;
-mod namespace;
 
 use std::fmt;
 use std::fs;
@@ -20,16 +18,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use oneflush_trace::kernel::Guard;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
 pub use error::PlaceError;
-pub use namespace::enter_private_namespace;
 
-use crate::environment::mounts::MountInfo;
-use guard::Guard;
 use loopdev::LoopDevice;
+use oneflush_trace::kernel::MountInfo;
+
+/// Moves the calling thread into a private mount namespace, once; see [`oneflush_trace::kernel::enter_private_namespace`].
+pub fn enter_private_namespace() -> Result<(), PlaceError> {
+    oneflush_trace::kernel::enter_private_namespace().map_err(|reason| PlaceError::Namespace { reason })
+}
 
 /// Prefix of everything that is made in a directory, so that a user knows whose it is.
 const NAME_PREFIX: &str = "oneflush-";

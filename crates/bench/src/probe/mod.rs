@@ -14,9 +14,9 @@ use serde::Serialize;
 
 pub use latency::{Latency, RawWrite};
 
-use crate::environment::mounts::MountInfo;
 use crate::environment::{self, DeviceInfo};
 use crate::place::{Place, PlaceError};
+use oneflush_trace::kernel::MountInfo;
 
 /// Everything found out about a directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]

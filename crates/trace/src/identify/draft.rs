@@ -132,7 +132,10 @@ impl Draft {
             Role::Wal | Role::EagerLog | Role::WaldioLog => {
                 self.append_end_ns = group.done_ns;
                 self.synced |= group.synced_ns.is_some();
-                self.file_syncs += group.file_syncs;
+                // A log that begins anew has its header synchronized, also with NORMAL.
+                if input != Input::WalHead {
+                    self.file_syncs += group.file_syncs;
+                }
             }
             _ => {
                 self.synced |= group.synced_ns.is_some();
@@ -174,8 +177,15 @@ impl Draft {
         self.logs.first().is_some_and(|first| first.meets(group, self.header))
     }
 
-    pub(super) fn rewrites(&self, sector: u64) -> bool {
-        self.logs.iter().any(|group| group.holds(sector))
+    /// The group holds no body at the place where that of each transaction of a kept journal begins. Offsets of calls do not say it.
+    pub(super) fn leaves_first_body(&self, group: &Group) -> bool {
+        let body = self.logs.first().filter(|log| !log.is_call).and_then(|log| log.body_sector(self.header));
+        body.is_some_and(|body| !group.holds(body))
+    }
+
+    /// The journal's header is there, or that of its last segment.
+    pub(super) fn has_header_at(&self, sector: u64) -> bool {
+        self.logs.iter().any(|group| group.first_sector() == sector)
     }
 
     /// Journal mode as this transaction alone shows it, and whether it shows it for certain.

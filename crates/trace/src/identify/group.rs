@@ -140,6 +140,17 @@ impl Group {
             .any(|a| other.ranges.iter().filter(without).any(|b| a.0.max(except + 8) < a.1 && a.0 < b.1 && b.0 < a.1))
     }
 
+    /// Where the body begins, behind the page with the header; `None` if there is none.
+    pub(super) fn body_sector(&self, header: u64) -> Option<u64> {
+        const PAGE_SECTORS: u64 = PAGE_BYTES_MAX / SECTOR_BYTES;
+        let of_range = |&(begin, end): &(u64, u64)| match begin {
+            _ if begin != header => Some(begin),
+            _ if end - begin > PAGE_SECTORS => Some(begin + PAGE_SECTORS),
+            _ => None,
+        };
+        self.ranges.iter().find_map(of_range)
+    }
+
     pub(super) fn holds(&self, sector: u64) -> bool {
         ranges::holds(&self.ranges, sector)
     }

@@ -37,6 +37,9 @@ pub(super) struct Track {
     /// Writes to the database beside the log of WAL or ours.
     checkpoint: Option<Group>,
     held: Vec<Group>,
+    /// Behind an update of the database, what the kernel wrote of the journal for nobody. Either the journal goes away next: then it
+    /// was what a rolled back transaction had never synchronized. Or it is the begin of the next transaction's log.
+    early: Vec<Request>,
     /// Complete transactions that nobody has taken yet.
     pub finished: Vec<Draft>,
     /// Transactions of which the trace holds only a part.
@@ -69,6 +72,7 @@ impl Track {
             current: None,
             checkpoint: None,
             held: Vec::new(),
+            early: Vec::new(),
             finished: Vec::new(),
             partial_count: 0,
             rest: (Traffic::default(), 0),
@@ -89,6 +93,14 @@ impl Track {
         if role == Role::Database && self.logs_forward() {
             let new = || Group::new(role, request).keeping(self.keeps_accesses);
             return self.checkpoint.get_or_insert_with(new).add(request, process);
+        }
+        let is_update = self.current.as_ref().is_some_and(|group| group.role == Role::Database);
+        if role == Role::Journal && process.is_none() && is_update {
+            self.early.push(*request);
+            return;
+        }
+        if !self.early.is_empty() {
+            self.begin_early(request.begin_ns, context);
         }
         if self.current.as_ref().is_some_and(|group| ends_before(group, role, request, context)) {
             self.settle(Some(request.begin_ns), context);
@@ -114,6 +126,9 @@ impl Track {
         {
             return group.synced(time_ns);
         }
+        if role == Role::Journal && !self.early.is_empty() {
+            self.begin_early(time_ns, Context { shows_syncs: true, shows_calls: true, ..Context::default() });
+        }
         let Some(group) = &mut self.current else { return };
         if group.role == role {
             group.file_syncs += 1;
@@ -126,6 +141,9 @@ impl Track {
 
     /// The journal is gone: that ends the transaction.
     pub(super) fn journal_removed(&mut self, removal: Removal, time_ns: u64) {
+        for request in std::mem::take(&mut self.early) {
+            self.attach_untimed(&request);
+        }
         if let Some(group) = &mut self.current {
             group.removal = group.removal.max(Some(removal));
             group.done_ns = group.done_ns.max(time_ns);
@@ -209,8 +227,24 @@ impl Track {
 
     /// The trace ends.
     pub(super) fn finish(&mut self, context: Context) {
+        for request in std::mem::take(&mut self.early) {
+            self.attach_untimed(&request);
+        }
         self.settle(None, context);
         self.run(Input::End, None);
+    }
+
+    /// What the kernel wrote early of the journal is the begin of a log.
+    fn begin_early(&mut self, time_ns: u64, context: Context) {
+        let early = std::mem::take(&mut self.early);
+        let Some(first) = early.first() else { return };
+        self.settle(Some(time_ns), context);
+        let mut group = Group::new(Role::Journal, first);
+        for request in &early {
+            self.unit_bytes = self.unit_bytes.min(request.bytes);
+            group.add(request, None);
+        }
+        self.current = Some(group);
     }
 
     fn logs_forward(&self) -> bool {
@@ -229,7 +263,13 @@ impl Track {
             if input == Input::Wal || input == Input::WalHead {
                 self.wal_restarts = false;
             }
+            let is_removed = group.removal.is_some();
             self.run(input, Some(group));
+            // The journal is gone, and the database was not durable after it: whatever comes is of another transaction.
+            if is_removed && matches!(self.state, State::Logged | State::Counted | State::Spilled) {
+                self.close(Outcome::RolledBack);
+                self.state = State::Idle;
+            }
         }
         if let Some(group) = self.checkpoint.take() {
             let input = if group.synced_ns.is_some() { Input::Db } else { Input::DbUnsynced };

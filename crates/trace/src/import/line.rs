@@ -1,5 +1,6 @@
 //! What an importer makes of one line or record, and what it keeps names in.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use crate::model::{DeviceId, Event, NameId, Names};
@@ -22,6 +23,9 @@ pub(super) enum Line {
 /// Text of names that is kept at most, so that a trace that never ends (a marker with a number in it, say) cannot fill the memory.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
+/// What a name costs beside its text: of a short one, as much again.
+const NAME_COST_BYTES: usize = 32;
+
 /// [`Names`] with a bound, and whatever bytes a name has.
 #[derive(Debug, Default)]
 pub(super) struct Interner {
@@ -30,6 +34,8 @@ pub(super) struct Interner {
     /// Names that are missing in events since there is no room for them.
     pub left_out: u64,
     scratch: String,
+    /// Files whose names the trace says, by device and inode.
+    files: HashMap<(DeviceId, u64), NameId>,
 }
 
 impl Interner {
@@ -40,8 +46,25 @@ impl Interner {
         }
     }
 
-    /// A file of which only the number is known: "ino 12 on 8,1".
+    /// From here on this inode is a file of this name; an empty name: of one that nobody knows.
+    pub fn name_inode(&mut self, device: DeviceId, inode: u64, name: &[u8]) {
+        let key = (device, inode);
+        // What cannot be kept must not go on under its old name.
+        let is_known = self.files.remove(&key).is_some();
+        if !name.is_empty()
+            && (is_known || self.has_room(0))
+            && let Some(name) = self.id(name)
+        {
+            self.bytes += if is_known { 0 } else { NAME_COST_BYTES };
+            self.files.insert(key, name);
+        }
+    }
+
+    /// A file by its number: its name if the trace has said it, else "ino 12 on 8,1".
     pub fn inode(&mut self, device: DeviceId, inode: u64) -> Option<NameId> {
+        if let Some(&name) = self.files.get(&(device, inode)) {
+            return Some(name);
+        }
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
         let _ = write!(text, "ino {inode} on {},{}", device.major, device.minor);
@@ -54,14 +77,16 @@ impl Interner {
         if let Some(id) = self.names.find(text) {
             return Some(id);
         }
-        // A short name costs as much again beside its text.
-        let cost = text.len() + 32;
-        if self.bytes + cost > NAMES_BYTES_MAX {
+        if !self.has_room(text.len()) {
             self.left_out += 1;
             return None;
         }
-        self.bytes += cost;
+        self.bytes += text.len() + NAME_COST_BYTES;
         Some(self.names.id(text))
+    }
+
+    fn has_room(&self, text_bytes: usize) -> bool {
+        self.bytes + text_bytes + NAME_COST_BYTES <= NAMES_BYTES_MAX
     }
 }
 
@@ -84,6 +109,20 @@ mod tests {
         let mut known = long.clone();
         known.push(0);
         assert!(names.id(&known).is_some(), "a name that is there already needs no room");
+    }
+
+    #[test]
+    fn an_inode_has_the_name_that_it_was_given_last() {
+        let mut names = Interner::default();
+        let (here, there) = (DeviceId { major: 7, minor: 0 }, DeviceId { major: 7, minor: 1 });
+        let name = |names: &mut Interner, device| names.inode(device, 12).map(|id| names.names.text(id).to_owned());
+        names.name_inode(here, 12, b"/d/a-journal");
+        assert_eq!(name(&mut names, here).as_deref(), Some("/d/a-journal"));
+        assert_eq!(name(&mut names, there).as_deref(), Some("ino 12 on 7,1"));
+        names.name_inode(here, 12, b"/d/b-journal");
+        assert_eq!(name(&mut names, here).as_deref(), Some("/d/b-journal"));
+        names.name_inode(here, 12, b"");
+        assert_eq!(name(&mut names, here).as_deref(), Some("ino 12 on 7,0"));
     }
 
     #[test]

@@ -13,6 +13,12 @@
 //! f2fs_truncate:        dev = (M,N), ino = I, pino = P, …, i_size = S, …       S: the new size
 //! tracing_mark_write:   what a program wrote into trace_marker                 trace-cmd, perf: `print: tracing_mark_write: …`
 //! ```
+//! `oneflush trace` adds to them (`docs/trace.md`):
+//! ```text
+//! block_bio_queue:      … [COMM] oneflush=data dev M,N ino I                   or oneflush=journal, oneflush=metadata
+//! oneflush_file:        dev M,N ino I name PATH                                the inode's name from here on; \ooo for odd bytes
+//! oneflush_area:        where the file system's journal is; for those who read
+//! ```
 //! COUNT is in sectors of 512 bytes. BYTES is 0 in kernels before 4.11 for all that carries data, so it is not used. A flush has the
 //! sector 0 or, from some places, 2⁶⁴-1; a write that asked for flushes ends by a completion of 0 bytes at its own sector, which is
 //! kept. `block_bio_complete` and `block_rq_error` say again what `block_rq_complete` says, and
@@ -21,7 +27,8 @@
 use super::line::{Interner, Line};
 use super::rwbs;
 use super::text::{self, Cursor};
-use crate::model::{Action, Actor, DeviceId, Event, SECTOR_BYTES};
+use crate::escape::unescape;
+use crate::model::{Action, Actor, Content, DeviceId, Event, NameId, SECTOR_BYTES};
 
 /// What stands before the event: who, and when.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +55,8 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
         b"f2fs_unlink_exit" => return f2fs_unlinked(body, head, names),
         b"f2fs_truncate" => return f2fs_truncated(body, head, names),
         b"tracing_mark_write" | b"print" => marker(body, head, names),
+        b"oneflush_file" => return file_name(body, names).map_or(Line::NotUnderstood, |()| Line::Nothing),
+        b"oneflush_area" => return Line::Nothing,
         _ => return Line::Ignored,
     };
     event.map_or(Line::NotUnderstood, Line::Event)
@@ -73,10 +82,45 @@ fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Op
     // The bracket at the end is also the sign that the line is whole.
     let comm = text::in_brackets(cursor.rest)?;
     let comm = if head.comm == b"<...>" && action != Action::Complete { comm } else { head.comm };
+    let (content, file) = match memchr::memmem::rfind(cursor.rest, WHOSE) {
+        Some(at) if action == Action::Queue => whose(&cursor.rest[at + WHOSE.len()..], names)?,
+        _ => (None, None),
+    };
     let bytes = count.checked_mul(SECTOR_BYTES)?;
     let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
     let actor = actor(head, comm, names);
-    Some(Event { device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
+    Some(Event { device, sector, bytes, flags, content, file, ..Event::plain(head.time_ns, action, actor) })
+}
+
+/// What stands between a queued request and whose it is.
+const WHOSE: &[u8] = b"] oneflush=";
+
+fn whose(text: &[u8], names: &mut Interner) -> Option<(Option<Content>, Option<NameId>)> {
+    let mut cursor = Cursor::new(text);
+    match cursor.word() {
+        b"journal" => Some((Some(Content::Journal), None)),
+        b"metadata" => Some((Some(Content::Metadata), None)),
+        b"data" => {
+            cursor.eat(b" dev ")?;
+            let device = cursor.device()?;
+            cursor.eat(b" ino ")?;
+            let inode = cursor.number()?;
+            Some((Some(Content::Data), names.inode(device, inode)))
+        }
+        _ => None,
+    }
+}
+
+/// `dev M,N ino I name PATH`
+fn file_name(body: &[u8], names: &mut Interner) -> Option<()> {
+    let mut cursor = Cursor::new(body);
+    cursor.eat(b"dev ")?;
+    let device = cursor.device()?;
+    cursor.eat(b" ino ")?;
+    let inode = cursor.number()?;
+    cursor.eat(b" name ")?;
+    names.name_inode(device, inode, &unescape(cursor.rest));
+    Some(())
 }
 
 fn ext4_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {

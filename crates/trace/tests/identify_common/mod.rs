@@ -125,6 +125,16 @@ impl<'a> Pen<'a> {
         self
     }
 
+    /// A page of the rollback journal that the file system's journal thread writes for nobody, so many pages from its begin.
+    pub fn written_by_kernel(&mut self, at: u64) -> &mut Self {
+        let (thread, comm) = (self.thread, std::mem::replace(&mut self.comm, "jbd2/sda1-8".into()));
+        self.thread = 9;
+        let (file, sector) = (self.side_file("-journal"), self.journal_sector + at * PAGE_SECTORS);
+        self.write(file.as_deref(), &[(sector, 1)]);
+        (self.thread, self.comm) = (thread, comm);
+        self
+    }
+
     /// A sync call around `inside`, or what of it shows.
     pub fn sync(&mut self, file: Option<&str>, inside: impl FnOnce(&mut Self)) -> &mut Self {
         let actor = self.actor();

@@ -7,6 +7,7 @@ use libsqlite3_sys as sqlite;
 
 use super::api::{self, Api};
 use super::vfs::Shim;
+use crate::calls;
 use crate::config::{self, OptionError, Options};
 
 /// Why the VFS could not be registered.
@@ -44,6 +45,7 @@ fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let options = Options::from_environment(environment)?;
     let default = config::default_wanted(environment)? || default;
+    calls::begin()?;
     match Shim::of(api, options).ok_or(RegisterError::NoVfs)?.register(default) {
         sqlite::SQLITE_OK => Ok(()),
         code => Err(RegisterError::Refused(code)),

@@ -12,6 +12,7 @@ use super::checkpoint::{self, Checkpoints};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::side_files::Files;
 use super::{callback, callback_or};
+use crate::calls::{self, Call, Calls};
 use crate::config::{OptionError, Options, StrategyKind};
 use crate::connection::{Connection, Database, Opening};
 use crate::error::{Code, Error, RefusedOption};
@@ -134,6 +135,7 @@ unsafe extern "C" fn x_open(
     // SAFETY: `vfs` is ours.
     let shim = unsafe { shim_of(vfs) };
     callback(&shim.api, "xOpen", || {
+        let began = calls::begins();
         let open = file.cast::<OpenFile>();
         // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure, even if it fails."
         // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
@@ -211,7 +213,11 @@ unsafe extern "C" fn x_open(
             // A database without a name counts for nobody.
             (_, _, None) => Owner::Nobody,
         };
-        let file = File::new(role, owner, below);
+        let calls = Calls::of(path.as_deref()).map(Box::new);
+        if let (Some(calls), Some(began)) = (&calls, began) {
+            calls.tell(Call::Open, began, Ok(()));
+        }
+        let file = File::new(role, owner, calls, below);
         file.note_use();
         if let Err(error) = file.opened() {
             file.closing();
@@ -354,13 +360,16 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
             {
                 connection.strategy().call(|strategy| strategy.deleting_wal())?;
             }
+            let began = calls::begins();
             let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
             let code = method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir);
             if code != sqlite::SQLITE_OK {
                 return Err(Error::Below(Code(code)));
             }
             if !name.is_null() {
-                file::deleted(&CStr::from_ptr(name).to_string_lossy());
+                let path = CStr::from_ptr(name).to_string_lossy();
+                calls::deleted(&path, began);
+                file::deleted(&path);
             }
         }
         Ok(())

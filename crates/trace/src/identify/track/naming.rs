@@ -1,7 +1,7 @@
 //! A group's name in the machine's table.
 //!
 //! Most is plain from the file. A group of the rollback journal is told by its size and place: a header is one page, and it is
-//! written where the journal's first header is (reset) or over a page that was just logged (number of records). One page at
+//! written where the journal's first header is (reset) or where the segment begins that was just logged (number of records). One page at
 //! the place of the header may also be a whole log, where the pages of the database are small: that is [`Input::Page`], unless the
 //! database's mode is known.
 
@@ -25,7 +25,8 @@ impl Track {
         let sector = group.first_sector();
         match (self.state, &self.draft) {
             (State::Logged | State::Counted | State::Spilled, Some(draft)) => {
-                if one_page && draft.rewrites(sector) {
+                // A later segment may begin in the page in which the one before ended; its own header is where it begins.
+                if one_page && draft.has_header_at(sector) {
                     if group.bytes < draft.log_bytes { Input::Header } else { Input::Page }
                 } else if group.holds(draft.header) {
                     Input::Log
@@ -35,9 +36,8 @@ impl Track {
             }
             (State::UpdatedFull | State::UpdatedNormal, Some(draft))
                 if !one_page
-                    && draft.segments > 1
                     && group.holds(draft.header)
-                    && !draft.overwrites_first_log(group)
+                    && (draft.segments > 1 && !draft.overwrites_first_log(group) || draft.leaves_first_body(group))
                     && !matches!(self.mode, Some(JournalMode::Delete | JournalMode::Truncate)) =>
             {
                 Input::Leftover

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use crate::import::{Format, Reader};
-use crate::model::{Action, DeviceId, Event, Flags};
+use crate::model::{Action, Content, DeviceId, Event, Flags};
 
 fn reader(text: &str) -> Reader {
     Reader::with_format("test", Cursor::new(text.to_owned()), Format::Ftrace).unwrap()
@@ -283,4 +283,51 @@ fn a_line_that_is_not_understood_is_kept_with_its_number_up_to_ten() {
 fn nanoseconds_of_trace_cmd_are_kept() {
     let (event, ..) = one("   dd-12  [000] 100.000000042: block_bio_queue:      8,0 WS 8 + 8 [dd]\n");
     assert_eq!(event.time_ns, 100_000_000_042);
+}
+
+/// As `oneflush trace` writes it.
+const RECORDING: &str = "\
+# tracer: nop
+        oneflush-900     (    900) [000] .....     0.000000: oneflush_area: dev 7,0 sector 262144 sectors 65536 journal
+        oneflush-900     (    900) [000] .....    10.000001: oneflush_file: dev 7,0 ino 12 name /mnt/a b\\134\\012.db
+         sqlite3-901     (    901) [001] .....    10.000001: ext4_sync_file_enter: dev 7,0 ino 12 parent 2 datasync 1
+         sqlite3-901     (    901) [001] .....    10.000002: block_bio_queue: 7,0 WS 1024 + 8 [sqlite3] oneflush=data dev 7,0 ino 12
+         sqlite3-901     (    901) [001] .....    10.000003: block_bio_queue: 7,0 WS 2048 + 8 [a] [b]] oneflush=data dev 7,0 ino 13
+    jbd2/loop0-8-77      (     77) [001] .....    10.000004: block_bio_queue: 7,0 WSM 262144 + 8 [jbd2/loop0-8] oneflush=journal
+         sqlite3-901     (    901) [001] .....    10.000005: block_bio_queue: 7,0 WSM 4096 + 8 [sqlite3] oneflush=metadata
+         sqlite3-901     (    901) [001] .....    10.000006: ext4_unlink_enter: dev 7,0 ino 12 size 512 parent 2
+        oneflush-900     (    900) [000] .....    10.000007: oneflush_file: dev 7,0 ino 12 name /mnt/c-journal
+         sqlite3-901     (    901) [001] .....    10.000007: block_bio_queue: 7,0 WS 8192 + 8 [sqlite3] oneflush=data dev 7,0 ino 12
+";
+
+#[test]
+fn a_recording_of_ours_says_whose_each_write_is() {
+    let mut reader = reader(RECORDING);
+    let mut found = Vec::new();
+    while let Some(event) = reader.next().unwrap() {
+        let file = event.file.map(|id| reader.names().text(id).to_owned()).unwrap_or_default();
+        found.push((event.action, event.content, file));
+    }
+    let data = |file: &str| (Action::Queue, Some(Content::Data), file.to_owned());
+    let expected = [
+        (Action::SyncEnter, None, "/mnt/a b\\\n.db".to_owned()),
+        data("/mnt/a b\\\n.db"),
+        data("ino 13 on 7,0"),
+        (Action::Queue, Some(Content::Journal), String::new()),
+        (Action::Queue, Some(Content::Metadata), String::new()),
+        (Action::FileDelete, None, "/mnt/a b\\\n.db".to_owned()),
+        data("/mnt/c-journal"),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!((reader.skipped().count, reader.skipped().ignored), (0, 0));
+}
+
+#[test]
+fn half_an_attribution_is_not_understood() {
+    let line = RECORDING.lines().find(|line| line.ends_with("ino 13")).unwrap();
+    for length in line.find("oneflush=").unwrap() + "oneflush=".len()..line.len() - " 13".len() {
+        let mut reader = reader(&format!("{}\n", &line[..length]));
+        assert_eq!(reader.next().unwrap(), None, "{}", &line[..length]);
+        assert_eq!(reader.skipped().count, 1);
+    }
 }

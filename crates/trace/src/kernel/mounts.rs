@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::escape::unescape;
+
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MountInfo {
@@ -28,24 +30,33 @@ impl MountInfo {
     /// The mount that `path` is on.
     pub fn of(path: &Path) -> io::Result<MountInfo> {
         let path = fs::canonicalize(path)?;
-        let table = fs::read("/proc/thread-self/mountinfo")?;
         // The longest mount point that contains the path wins; of several on one point the last, which covers the others.
-        table
-            .split(|&byte| byte == b'\n')
-            .filter_map(parse)
+        MountInfo::all()?
+            .into_iter()
             .filter(|mount| path.starts_with(&mount.mount_point))
             .max_by_key(|mount| mount.mount_point.as_os_str().len())
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no mount found in /proc/self/mountinfo"))
     }
 
+    /// All that this thread sees.
+    pub fn all() -> io::Result<Vec<MountInfo>> {
+        let table = fs::read("/proc/thread-self/mountinfo")?;
+        Ok(table.split(|&byte| byte == b'\n').filter_map(parse).collect())
+    }
+
+    /// Major and minor number of the block device; `None` where there is no one block device.
+    pub fn device(&self) -> Option<(u32, u32)> {
+        if self.major != 0 {
+            return Some((self.major, self.minor));
+        }
+        // btrfs shows an anonymous number, but names the device.
+        let rdev = fs::metadata(&self.source).ok().map(|metadata| metadata.rdev()).filter(|&rdev| rdev != 0)?;
+        Some((rustix::fs::major(rdev), rustix::fs::minor(rdev)))
+    }
+
     /// The whole disk below, by its name in `/sys/block`; `None` where there is no one block device.
     pub fn disk(&self) -> Option<String> {
-        let (mut major, mut minor) = (self.major, self.minor);
-        if major == 0 {
-            // btrfs shows an anonymous number, but names the device.
-            let rdev = fs::metadata(&self.source).ok().map(|metadata| metadata.rdev()).filter(|&rdev| rdev != 0)?;
-            (major, minor) = (rustix::fs::major(rdev), rustix::fs::minor(rdev));
-        }
+        let (major, minor) = self.device()?;
         let node = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
         // A partition is a directory inside its disk's.
         let disk = if node.join("partition").exists() { node.parent()? } else { &node };
@@ -79,28 +90,6 @@ fn parse(line: &[u8]) -> Option<MountInfo> {
         major: major.parse().ok()?,
         minor: minor.parse().ok()?,
     })
-}
-
-/// Space, tab, newline and backslash come as `\040` and so on.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&first, tail)) = rest.split_first() {
-        let octal = (first == b'\\' && tail.len() >= 3)
-            .then(|| std::str::from_utf8(&tail[..3]).ok().and_then(|digits| u8::from_str_radix(digits, 8).ok()))
-            .flatten();
-        match octal {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[3..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]

@@ -35,18 +35,18 @@ for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done"#;
 
 #[derive(Debug)]
-pub(crate) struct Guard {
+pub struct Guard {
     shell: Child,
 }
 
 impl Guard {
     /// Unmounts what is mounted on `path`, if anything, and removes it with its contents.
-    pub(crate) fn of_directory(path: &Path) -> io::Result<Guard> {
+    pub fn of_directory(path: &Path) -> io::Result<Guard> {
         Guard::start(REMOVE_DIRECTORY, path)
     }
 
     /// Removes a tracefs instance.
-    pub(crate) fn of_trace_instance(path: &Path) -> io::Result<Guard> {
+    pub fn of_trace_instance(path: &Path) -> io::Result<Guard> {
         Guard::start(REMOVE_INSTANCE, path)
     }
 
@@ -63,7 +63,7 @@ impl Guard {
     }
 
     /// After the clean-up was done here: lets the guard see that nothing is left, and waits for it.
-    pub(crate) fn dismiss(mut self) {
+    pub fn dismiss(mut self) {
         drop(self.shell.stdin.take());
         // An error means that it is gone already.
         let _ = self.shell.wait();

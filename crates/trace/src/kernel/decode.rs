@@ -3,12 +3,12 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use super::ObserveError;
-use super::attribute::{Event, What, Write, Writer, bytes};
+use super::KernelError;
+use super::attribute::{Event, What, Write, Writer};
 use super::format::Format;
-use super::layout;
+use super::layout::{self, FileSystem, Volume};
 use super::tracefs::Instance;
-use crate::place::{Device, FsKind};
+use crate::model::SECTOR_BYTES;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -36,29 +36,47 @@ const EVENTS: [(&str, Kind); 10] = [
     ("btrfs/btrfs_ordered_extent_add", Kind::Extent),
 ];
 
+/// Which of the device's requests are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Writes with data.
+    Writes,
+    /// Reads, discards and flushes too.
+    All,
+}
+
 /// Cheap to clone: one for each draining thread.
 #[derive(Clone, Debug)]
-pub(super) struct Decoder {
+pub struct Decoder {
     events: Arc<Vec<(Kind, Format)>>,
     fsid: Option<[u8; 16]>,
 }
 
+/// Inside the kernel a device number is major << 20 | minor.
+pub(crate) fn kernel_dev((major, minor): (u32, u32)) -> u64 {
+    u64::from(major) << 20 | u64::from(minor)
+}
+
 impl Decoder {
     /// Switches the events on in `instance`, filtered to the device (block) or file system (the others).
-    pub(super) fn enable(instance: &Instance, device: &Device, inode_dev: u64) -> Result<Decoder, ObserveError> {
-        // Inside the kernel a device number is major << 20 | minor.
-        let kernel_dev = |major: u32, minor: u32| u64::from(major) << 20 | u64::from(minor);
-        let block_dev = kernel_dev(device.major, device.minor);
-        let inode_dev = kernel_dev(rustix::fs::major(inode_dev), rustix::fs::minor(inode_dev));
-        let fsid = match device.fs {
-            FsKind::Btrfs => Some(layout::btrfs_fsid(&device.name)?),
-            FsKind::Ext4 | FsKind::Xfs => None,
+    pub fn enable(instance: &Instance, volume: &Volume, scope: Scope) -> Result<Decoder, KernelError> {
+        // What is queued carries the number of the partition.
+        let block_dev = kernel_dev(volume.partition.unwrap_or(volume.disk));
+        let inode_dev = kernel_dev(volume.inode_dev);
+        let fsid = match volume.file_system {
+            FileSystem::Btrfs => Some(layout::btrfs_fsid(volume)?),
+            _ => None,
+        };
+        let filter = match scope {
+            // A write's flags have a W.
+            Scope::Writes => format!("dev == {block_dev} && rwbs ~ \"*W*\""),
+            Scope::All => format!("dev == {block_dev}"),
         };
         let mut events = Vec::new();
         for (name, kind) in EVENTS {
             let format = match Format::read(&instance.event_dir(name)) {
                 Ok(format) => format,
-                Err(ObserveError::Read { reason, .. })
+                Err(KernelError::Read { reason, .. })
                     if reason.kind() == ErrorKind::NotFound && matches!(kind, Kind::File | Kind::Extent) =>
                 {
                     continue;
@@ -66,10 +84,8 @@ impl Decoder {
                 Err(error) => return Err(error),
             };
             match kind {
-                // Flushes and reads are not needed; a write's flags have a W.
                 Kind::Queued | Kind::Merged | Kind::Split => {
-                    instance
-                        .write(&format!("events/{name}/filter"), &format!("dev == {block_dev} && rwbs ~ \"*W*\""))?;
+                    instance.write(&format!("events/{name}/filter"), &filter)?;
                 }
                 Kind::File => instance.write(&format!("events/{name}/filter"), &format!("dev == {inode_dev}"))?,
                 // It carries no device number, but the file system's identifier, which no filter can compare.
@@ -82,7 +98,8 @@ impl Decoder {
         Ok(Decoder { events: Arc::new(events), fsid })
     }
 
-    pub(super) fn decode(&self, time_ns: u64, record: &[u8]) -> Option<Event> {
+    /// None for what says nothing about writes.
+    pub fn decode(&self, time_ns: u64, record: &[u8]) -> Option<Event> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
         let (kind, format) = self.events.iter().find(|(_, format)| format.id == id)?;
         let number = |field| format.number(record, field);
@@ -98,9 +115,12 @@ impl Decoder {
             Kind::Queued | Kind::Merged | Kind::Split => {
                 let rwbs = format.bytes(record, "rwbs")?;
                 let flags = rwbs.split(|&byte| byte == 0).next()?;
+                if !flags.contains(&b'W') {
+                    return None;
+                }
                 let write = Write {
-                    start: bytes(number("sector")?),
-                    length_bytes: bytes(number("nr_sector").unwrap_or(0)),
+                    start: number("sector")?.saturating_mul(SECTOR_BYTES),
+                    length_bytes: number("nr_sector").unwrap_or(0).saturating_mul(SECTOR_BYTES),
                     metadata: flags.contains(&b'M'),
                     by: format.bytes(record, "comm").map_or(Writer::Any, Writer::named),
                 };

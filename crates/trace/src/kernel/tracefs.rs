@@ -5,89 +5,39 @@
 //! `oneflush-…` of a dead process may be tried.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mount::{MountFlags, mount};
 
-use super::ObserveError;
-use super::attribute::Event;
-use super::decode::Decoder;
-use super::drain::Drain;
-use crate::place::guard::Guard;
-use crate::place::{Device, enter_private_namespace};
+use super::{Guard, KernelError, enter_private_namespace, ring};
 
 const NAME_PREFIX: &str = "oneflush-";
 
-/// Memory for events, all processors together; a slice of 10,000 commits needs about 5 MiB.
-const BUFFER_KIB_TOTAL: usize = 64 << 10;
 const BUFFER_KIB_PER_CPU_MIN: usize = 1 << 10;
-const BUFFER_KIB_PER_CPU_MAX: usize = 16 << 10;
-
-/// Reading begins when a processor's buffer is so full: early enough to lose nothing, and never in a short slice.
-const WAKE_PERCENT: u32 = 25;
-
-#[derive(Debug)]
-pub(super) struct Trace {
-    /// Above `instance`, so dropped before it: an instance in use cannot be removed.
-    drain: Option<Drain>,
-    decoder: Decoder,
-    instance: Instance,
-}
-
-/// What a slice left in the buffers.
-pub(super) struct Recorded {
-    /// In the order of time.
-    pub(super) events: Vec<Event>,
-    pub(super) lost: u64,
-}
-
-impl Trace {
-    /// `inode_dev`: the device number that the file system's inodes carry, which at btrfs is not the device's.
-    pub(super) fn open(device: &Device, inode_dev: u64) -> Result<Trace, ObserveError> {
-        let root = mount_point().map_err(|reason| ObserveError::NoTracefs { reason })?;
-        let instances = root.join("instances");
-        remove_stale(&instances);
-        let instance = Instance::make(&instances).map_err(|reason| ObserveError::NoTracefs { reason })?;
-        let cpus = instance.cpus()?;
-        let kib = (BUFFER_KIB_TOTAL / cpus.len().max(1)).clamp(BUFFER_KIB_PER_CPU_MIN, BUFFER_KIB_PER_CPU_MAX);
-        instance.write("tracing_on", "0")?;
-        // One clock for all processors: events of a thread that moves must stay in order.
-        instance.write("trace_clock", "mono")?;
-        instance.write("buffer_size_kb", &kib.to_string())?;
-        instance.write("buffer_percent", &WAKE_PERCENT.to_string())?;
-        let decoder = Decoder::enable(&instance, device, inode_dev)?;
-        Ok(Trace { drain: None, decoder, instance })
-    }
-
-    pub(super) fn start(&mut self) -> Result<(), ObserveError> {
-        self.drain = None;
-        // Opening for writing with O_TRUNC empties all buffers and resets their counters.
-        self.instance.write("trace", "")?;
-        let pipes = self.instance.cpus()?.iter().map(|cpu| self.instance.open_pipe(cpu)).collect::<Result<_, _>>()?;
-        self.drain = Some(Drain::start(pipes, self.instance.sub_buffer_bytes(), self.decoder.clone())?);
-        self.instance.write("tracing_on", "1")
-    }
-
-    pub(super) fn stop(&mut self) -> Result<Recorded, ObserveError> {
-        self.instance.write("tracing_on", "0")?;
-        let drain = self.drain.take().ok_or(ObserveError::NotStarted)?;
-        let mut events = drain.finish()?;
-        events.sort_by_key(|event| event.time_ns);
-        Ok(Recorded { events, lost: self.instance.lost()? })
-    }
-}
 
 /// A directory in `instances`; removed when dropped.
 #[derive(Debug)]
-pub(super) struct Instance {
+pub struct Instance {
     path: PathBuf,
     guard: Option<Guard>,
 }
 
 impl Instance {
-    fn make(instances: &Path) -> io::Result<Instance> {
+    /// A new instance, with recording off, whose clock is CLOCK_MONOTONIC.
+    pub fn make() -> Result<Instance, KernelError> {
+        let root = mount_point().map_err(|reason| KernelError::NoTracefs { reason })?;
+        let instances = root.join("instances");
+        remove_stale(&instances);
+        let instance = Instance::directory(&instances).map_err(|reason| KernelError::NoTracefs { reason })?;
+        instance.write("tracing_on", "0")?;
+        // One clock for all processors: events of a thread that moves must stay in order.
+        instance.write("trace_clock", "mono")?;
+        Ok(instance)
+    }
+
+    fn directory(instances: &Path) -> io::Result<Instance> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = instances.join(format!("{NAME_PREFIX}{}-{number}", std::process::id()));
@@ -97,27 +47,52 @@ impl Instance {
         Ok(instance)
     }
 
-    pub(super) fn event_dir(&self, event: &str) -> PathBuf {
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Memory for events: `kib_total` for all processors together, at least 1 and at most `kib_per_cpu_max` for each; reading wakes
+    /// when a processor's is full to `wake_percent`.
+    pub fn size(&self, kib_total: usize, kib_per_cpu_max: usize, wake_percent: u32) -> Result<(), KernelError> {
+        let kib = (kib_total / self.cpus()?.len().max(1)).clamp(BUFFER_KIB_PER_CPU_MIN, kib_per_cpu_max);
+        self.write("buffer_size_kb", &kib.to_string())?;
+        self.write("buffer_percent", &wake_percent.to_string())
+    }
+
+    pub fn event_dir(&self, event: &str) -> PathBuf {
         self.path.join("events").join(event)
     }
 
-    pub(super) fn write(&self, file: &str, text: &str) -> Result<(), ObserveError> {
+    pub fn write(&self, file: &str, text: &str) -> Result<(), KernelError> {
         let path = self.path.join(file);
-        fs::write(&path, text).map_err(|reason| ObserveError::Write { path, reason })
+        fs::write(&path, text).map_err(|reason| KernelError::Write { path, reason })
     }
 
-    fn cpus(&self) -> Result<Vec<PathBuf>, ObserveError> {
+    /// Empties all buffers and sets their counters back.
+    pub fn clear(&self) -> Result<(), KernelError> {
+        // Opening for writing with O_TRUNC does it.
+        self.write("trace", "")
+    }
+
+    fn cpus(&self) -> Result<Vec<PathBuf>, KernelError> {
         let path = self.path.join("per_cpu");
         let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let entries = entries.map_err(|reason| ObserveError::Read { path, reason })?;
+        let entries = entries.map_err(|reason| KernelError::Read { path, reason })?;
         Ok(entries.into_iter().map(|entry| entry.path()).collect())
     }
 
-    fn open_pipe(&self, cpu: &Path) -> Result<File, ObserveError> {
+    /// The buffers of all processors, to read. They must be closed before the instance can go away.
+    pub fn buffers(&self) -> Result<Buffers, KernelError> {
+        let pipes = self.cpus()?.iter().map(|cpu| self.open_pipe(cpu)).collect::<Result<_, _>>()?;
+        Ok(Buffers { pipes, sub_buffer: vec![0; self.sub_buffer_bytes()] })
+    }
+
+    fn open_pipe(&self, cpu: &Path) -> Result<(u32, File), KernelError> {
         use std::os::unix::fs::OpenOptionsExt;
+        let number = cpu.file_name().and_then(|name| name.to_str()?.strip_prefix("cpu")?.parse().ok()).unwrap_or(0);
         let path = cpu.join("trace_pipe_raw");
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
-        opened.map_err(|reason| ObserveError::Read { path, reason })
+        Ok((number, opened.map_err(|reason| KernelError::Read { path, reason })?))
     }
 
     /// A page, unless the kernel was told otherwise (Linux 6.8).
@@ -128,11 +103,11 @@ impl Instance {
     }
 
     /// Events that found no room since the buffers were emptied.
-    fn lost(&self) -> Result<u64, ObserveError> {
+    pub fn lost(&self) -> Result<u64, KernelError> {
         let mut lost = 0;
         for cpu in self.cpus()? {
             let path = cpu.join("stats");
-            let text = fs::read_to_string(&path).map_err(|reason| ObserveError::Read { path, reason })?;
+            let text = fs::read_to_string(&path).map_err(|reason| KernelError::Read { path, reason })?;
             lost += text
                 .lines()
                 .filter_map(|line| line.split_once(": "))
@@ -154,6 +129,38 @@ impl Drop for Instance {
     }
 }
 
+/// The binary buffers of an instance, one for each processor.
+#[derive(Debug)]
+pub struct Buffers {
+    pipes: Vec<(u32, File)>,
+    sub_buffer: Vec<u8>,
+}
+
+impl Buffers {
+    /// What becomes readable when a buffer is full enough.
+    pub fn files(&self) -> impl Iterator<Item = &File> {
+        self.pipes.iter().map(|(_, file)| file)
+    }
+
+    /// Calls `each(processor, time_ns, record)` for all that is there, in the order of time for each processor.
+    pub fn read(&mut self, mut each: impl FnMut(u32, u64, &[u8])) -> io::Result<()> {
+        for (cpu, pipe) in &mut self.pipes {
+            loop {
+                match pipe.read(&mut self.sub_buffer) {
+                    Ok(0) => break,
+                    Ok(length) => {
+                        ring::records(&self.sub_buffer[..length], |time_ns, record| each(*cpu, time_ns, record))
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Where tracefs is, or, in a mount namespace of our own, is now.
 fn mount_point() -> io::Result<PathBuf> {
     let usual = Path::new("/sys/kernel/tracing");
@@ -162,7 +169,7 @@ fn mount_point() -> io::Result<PathBuf> {
             return Ok(path.to_owned());
         }
     }
-    enter_private_namespace().map_err(io::Error::other)?;
+    enter_private_namespace()?;
     mount("tracefs", usual, "tracefs", MountFlags::empty(), None)?;
     if usual.join("instances").is_dir() {
         Ok(usual.to_owned())

@@ -8,14 +8,58 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use super::ObserveError;
-use crate::place::FsKind;
+use super::KernelError;
+
+/// A file system, as far as it makes a difference here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileSystem {
+    Ext4,
+    Xfs,
+    Btrfs,
+    F2fs,
+    Other,
+}
+
+impl FileSystem {
+    /// By the name that mount(2) knows.
+    pub fn named(name: &str) -> FileSystem {
+        match name {
+            "ext4" => FileSystem::Ext4,
+            "xfs" => FileSystem::Xfs,
+            "btrfs" => FileSystem::Btrfs,
+            "f2fs" => FileSystem::F2fs,
+            _ => FileSystem::Other,
+        }
+    }
+}
+
+/// A block device and the file system on it.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    /// As in `/dev`: `loop0`, `sda1`.
+    pub name: String,
+    /// The disk's number, in which requests are counted, and, if this is a partition, its own.
+    pub disk: (u32, u32),
+    pub partition: Option<(u32, u32)>,
+    /// Where the partition begins on the disk; 0 for a whole disk.
+    pub start_bytes: u64,
+    pub file_system: FileSystem,
+    pub mount_point: PathBuf,
+    /// The device number that the file system's inodes carry, which at btrfs is not the device's.
+    pub inode_dev: (u32, u32),
+}
+
+impl Volume {
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/{}", self.name))
+    }
+}
 
 /// Bytes on the device, `end` excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Area {
-    pub(super) start: u64,
-    pub(super) end: u64,
+pub struct Area {
+    pub start: u64,
+    pub end: u64,
 }
 
 impl Area {
@@ -24,31 +68,35 @@ impl Area {
     }
 }
 
-/// Where the journal is; empty if the file system has no fixed journal, or keeps it where the
+/// Where the journal is on the disk; empty if the file system has no fixed journal, or keeps it where the
 /// superblock alone does not say.
-pub(super) fn journal(device: &str, fs: FsKind) -> Result<Vec<Area>, ObserveError> {
-    let path = PathBuf::from(format!("/dev/{device}"));
-    let mut head = [0; 4096];
-    File::open(&path)
-        .and_then(|file| file.read_exact_at(&mut head, 0))
-        .map_err(|reason| ObserveError::Read { path: path.clone(), reason })?;
-    let wrong = |what: &str| ObserveError::Format { path: path.clone(), what: what.to_owned() };
-    match fs {
-        FsKind::Ext4 => ext4(&head).ok_or_else(|| wrong("no ext4 superblock with a journal")),
-        FsKind::Xfs => xfs(&head).ok_or_else(|| wrong("no XFS superblock with an internal log")),
-        FsKind::Btrfs => Ok(Vec::new()),
-    }
+pub(super) fn journal(volume: &Volume) -> Result<Vec<Area>, KernelError> {
+    let path = volume.path();
+    let read = || {
+        let mut head = [0; 4096];
+        File::open(&path).and_then(|file| file.read_exact_at(&mut head, 0))?;
+        Ok(head)
+    };
+    let read = || read().map_err(|reason| KernelError::Read { path: path.clone(), reason });
+    let wrong = |what: &str| KernelError::Format { path: path.clone(), what: what.to_owned() };
+    let areas = match volume.file_system {
+        FileSystem::Ext4 => ext4(&read()?).ok_or_else(|| wrong("no ext4 superblock with a journal"))?,
+        FileSystem::Xfs => xfs(&read()?).ok_or_else(|| wrong("no XFS superblock with an internal log"))?,
+        FileSystem::Btrfs | FileSystem::F2fs | FileSystem::Other => Vec::new(),
+    };
+    let on_disk = |area: Area| Area { start: area.start + volume.start_bytes, end: area.end + volume.start_bytes };
+    Ok(areas.into_iter().map(on_disk).collect())
 }
 
 /// The identifier that btrfs's trace events carry (`struct btrfs_super_block`, `linux/btrfs_tree.h`).
-pub(super) fn btrfs_fsid(device: &str) -> Result<[u8; 16], ObserveError> {
+pub(super) fn btrfs_fsid(volume: &Volume) -> Result<[u8; 16], KernelError> {
     const SUPERBLOCK_OFFSET: u64 = 64 << 10;
     const FSID_OFFSET: u64 = 0x20;
-    let path = PathBuf::from(format!("/dev/{device}"));
+    let path = volume.path();
     let mut fsid = [0; 16];
     File::open(&path)
         .and_then(|file| file.read_exact_at(&mut fsid, SUPERBLOCK_OFFSET + FSID_OFFSET))
-        .map_err(|reason| ObserveError::Read { path, reason })?;
+        .map_err(|reason| KernelError::Read { path, reason })?;
     Ok(fsid)
 }
 

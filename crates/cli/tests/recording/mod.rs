@@ -1,0 +1,249 @@
+//! Records real work on a scratch ext4 of our own, with the truth in `trace_marker`, and finds the transactions in it.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use oneflush_bench::place::{FsKind, Place, PlaceError};
+use oneflush_trace::identify::{Database, Identifier, Summary, Transaction};
+use oneflush_trace::import;
+use oneflush_trace::model::{Action, Content, Event, Names};
+use oneflush_trace::record::{Counts, Options, Recorder, Target};
+
+const SIZE_BYTES: u64 = 1 << 30;
+
+/// `None`, said aloud, where this machine cannot do it.
+pub fn scratch() -> Option<Place> {
+    match Place::scratch(FsKind::Ext4, SIZE_BYTES) {
+        Ok(place) => Some(place),
+        Err(
+            error @ (PlaceError::NotRoot { .. }
+            | PlaceError::Namespace { .. }
+            | PlaceError::NoTool { .. }
+            | PlaceError::Loop { .. }),
+        ) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Notes in the recording.
+#[derive(Clone)]
+pub struct Marker(Arc<File>);
+
+impl Marker {
+    pub fn note(&self, text: &str) {
+        (&*self.0).write_all(text.as_bytes()).expect("trace_marker can be written");
+    }
+}
+
+/// What the device itself counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceCounts {
+    pub written_bytes: u64,
+    pub flushes: u64,
+}
+
+impl DeviceCounts {
+    fn read(device: &str) -> DeviceCounts {
+        let text = fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
+        let fields: Vec<u64> = text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
+        DeviceCounts { written_bytes: fields[6] * 512, flushes: fields[15] }
+    }
+}
+
+pub struct Recording {
+    pub events: Vec<Event>,
+    pub names: Names,
+    pub transactions: Vec<Transaction>,
+    pub summary: Summary,
+    pub counts: Counts,
+    pub device: DeviceCounts,
+}
+
+/// Records `work` on the place; what it wrote is on the device when it ends.
+pub fn record(place: &Place, file: &Path, work: impl FnOnce(&Marker)) -> Recording {
+    let target = Target::of_directory(place.path()).expect("a place is on a device");
+    let options = Options { target, process: None, sched: false, syscalls: false };
+    let out = File::create(file).expect("the recording");
+    let over = Arc::new(AtomicBool::new(false));
+    let (ready, begun) = mpsc::channel();
+    let turns = thread::spawn({
+        let over = over.clone();
+        move || {
+            let mut recorder = Recorder::start(options, out).expect("recording");
+            assert!(recorder.is_watched());
+            ready.send(recorder.marker()).expect("the test waits");
+            while !over.load(Ordering::Relaxed) {
+                recorder.turn(Duration::from_millis(50)).expect("a turn");
+            }
+            recorder.finish().expect("the end")
+        }
+    });
+    let marker = begun.recv().expect("the recorder begins");
+    let marker = Marker(Arc::new(OpenOptions::new().write(true).open(marker).expect("trace_marker")));
+    let device = &place.device().expect("a device").name;
+    let before = DeviceCounts::read(device);
+    work(&marker);
+    sync(place);
+    let after = DeviceCounts::read(device);
+    // An instance that is in use does not go away.
+    drop(marker);
+    over.store(true, Ordering::Relaxed);
+    let counts = turns.join().expect("the recorder");
+    assert_eq!(counts.lost, 0);
+    let device = DeviceCounts {
+        written_bytes: after.written_bytes - before.written_bytes,
+        flushes: after.flushes - before.flushes,
+    };
+    read(file, counts, device)
+}
+
+pub fn sync(place: &Place) {
+    rustix::fs::syncfs(File::open(place.path()).expect("the place")).expect("syncfs");
+}
+
+fn read(file: &Path, counts: Counts, device: DeviceCounts) -> Recording {
+    let mut reader = import::open(file).expect("a recording is a trace");
+    let mut identifier = Identifier::new();
+    let (mut events, mut transactions) = (Vec::new(), Vec::new());
+    while let Some(event) = reader.next().expect("a recording can be read") {
+        identifier.push(&event, reader.names());
+        events.push(event);
+        while let Some(transaction) = identifier.next_transaction() {
+            transactions.push(transaction);
+        }
+    }
+    assert_eq!(reader.skipped().count, 0, "{:?}", reader.skipped());
+    assert_eq!((reader.skipped().lost, reader.skipped().cut_off), (0, None));
+    let names = reader.names().clone();
+    let (rest, summary) = identifier.finish(&names);
+    transactions.extend(rest);
+    transactions.sort_by_key(|transaction| transaction.begin_ns);
+    Recording { events, names, transactions, summary, counts, device }
+}
+
+/// Bytes that were queued, by whose they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    pub db: u64,
+    pub sqlite_journal: u64,
+    pub other_files: u64,
+    pub fs_journal: u64,
+    pub metadata: u64,
+    pub unknown: u64,
+}
+
+impl Bytes {
+    pub fn total(&self) -> u64 {
+        self.db + self.sqlite_journal + self.other_files + self.fs_journal + self.metadata + self.unknown
+    }
+}
+
+impl Recording {
+    pub fn bytes(&self) -> Bytes {
+        let mut bytes = Bytes::default();
+        for event in self.events.iter().filter(|event| event.action == Action::Queue && event.flags.write) {
+            let name = event.file.map_or("", |file| self.names.text(file));
+            let class = match event.content {
+                Some(Content::Data) if name.ends_with(".db") => &mut bytes.db,
+                Some(Content::Data) if name.ends_with("-journal") || name.ends_with("-wal") => {
+                    &mut bytes.sqlite_journal
+                }
+                Some(Content::Data) => &mut bytes.other_files,
+                Some(Content::Journal) => &mut bytes.fs_journal,
+                Some(Content::Metadata) => &mut bytes.metadata,
+                None => &mut bytes.unknown,
+            };
+            *class += event.bytes;
+        }
+        bytes
+    }
+
+    /// What the notes say, in their order: time and text.
+    pub fn notes(&self) -> Vec<(u64, &str)> {
+        let notes = self.events.iter().filter(|event| event.action == Action::Marker);
+        notes.filter_map(|event| Some((event.time_ns, self.names.text(event.file?)))).collect()
+    }
+
+    /// The transactions of one database, alone or with others.
+    pub fn of(&self, database: &Path) -> Vec<&Transaction> {
+        let is = |name: &Database| matches!(name, Database::Named(path) if Path::new(&**path) == database);
+        let found = self.transactions.iter();
+        found.filter(|found| is(&found.database) || found.others.iter().any(&is)).collect()
+    }
+}
+
+/// A transaction that the program says it made, by the notes `begin NAME` and `end NAME`.
+#[derive(Clone, Debug)]
+pub struct Truth {
+    pub begin_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Truth {
+    pub fn holds(&self, found: &Transaction) -> bool {
+        (self.begin_ns..=self.end_ns).contains(&found.begin_ns)
+    }
+}
+
+/// Notes around a transaction.
+pub fn noted<T>(marker: &Marker, name: &str, transaction: impl FnOnce() -> T) -> T {
+    marker.note(&format!("begin {name}"));
+    let result = transaction();
+    marker.note(&format!("end {name}"));
+    result
+}
+
+/// The transactions of `name`, by the notes.
+pub fn truth(recording: &Recording, name: &str) -> Vec<Truth> {
+    let (begin, end) = (format!("begin {name}"), format!("end {name}"));
+    let mut truth = Vec::new();
+    let mut open = None;
+    for (time_ns, note) in recording.notes() {
+        if note == begin {
+            open = Some(time_ns);
+        } else if note == end {
+            truth.push(Truth { begin_ns: open.take().expect("an end has a begin"), end_ns: time_ns });
+        }
+    }
+    truth
+}
+
+/// What was found against what is true, added up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Score {
+    pub found: usize,
+    pub truth: usize,
+    /// Found ones that are true: one for each true one.
+    pub same: usize,
+}
+
+impl Score {
+    pub fn add(&mut self, found: &[&Transaction], truth: &[Truth]) {
+        self.found += found.len();
+        self.truth += truth.len();
+        self.same += truth.iter().filter(|truth| found.iter().any(|found| truth.holds(found))).count();
+    }
+
+    pub fn precision(&self) -> f64 {
+        self.same as f64 / self.found.max(1) as f64
+    }
+
+    pub fn recall(&self) -> f64 {
+        self.same as f64 / self.truth.max(1) as f64
+    }
+}
+
+/// A path as the kernel tells it.
+pub fn path(place: &Place, name: &str) -> PathBuf {
+    fs::canonicalize(place.path()).expect("the place").join(name)
+}

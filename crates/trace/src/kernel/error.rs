@@ -1,0 +1,19 @@
+//! What can go wrong between us and the kernel's files.
+
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum KernelError {
+    #[error("cannot read {}: {reason}", path.display())]
+    Read { path: PathBuf, reason: io::Error },
+
+    #[error("cannot write {}: {reason}", path.display())]
+    Write { path: PathBuf, reason: io::Error },
+
+    #[error("{} is not as expected: {what}", path.display())]
+    Format { path: PathBuf, what: String },
+
+    #[error("no tracefs: {reason} (as root: mount -t tracefs none /sys/kernel/tracing)")]
+    NoTracefs { reason: io::Error },
+}

@@ -1,0 +1,140 @@
+//! An event's `format` file: its number, and where its fields are in the record.
+
+use std::fs;
+use std::path::Path;
+
+use super::KernelError;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    pub id: u16,
+    fields: Vec<Field>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    name: String,
+    offset: usize,
+    size: usize,
+    /// The field only says where in the record its bytes are (`__data_loc`).
+    is_elsewhere: bool,
+}
+
+impl Format {
+    pub fn read(event_dir: &Path) -> Result<Format, KernelError> {
+        let path = event_dir.join("format");
+        let text = fs::read_to_string(&path).map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
+        Format::parse(&text).ok_or(KernelError::Format { path, what: "no ID and fields found".to_owned() })
+    }
+
+    fn parse(text: &str) -> Option<Format> {
+        let id = text.lines().find_map(|line| line.strip_prefix("ID:")?.trim().parse().ok())?;
+        Some(Format { id, fields: text.lines().filter_map(Field::parse).collect() })
+    }
+
+    fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// The bytes of a field in its place, or nothing if the event has no such field or the record is too short.
+    pub fn bytes<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
+        let field = self.field(field).filter(|field| !field.is_elsewhere)?;
+        record.get(field.offset..field.offset.checked_add(field.size)?)
+    }
+
+    /// An unsigned number of 1 to 8 bytes.
+    pub fn number(&self, record: &[u8], field: &str) -> Option<u64> {
+        let bytes = self.bytes(record, field)?;
+        match bytes.len() {
+            1 => Some(bytes[0].into()),
+            2 => Some(u16::from_ne_bytes(bytes.try_into().ok()?).into()),
+            4 => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
+            8 => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+            _ => None,
+        }
+    }
+
+    /// A number that may be negative.
+    pub fn signed(&self, record: &[u8], field: &str) -> Option<i64> {
+        let bytes = self.bytes(record, field)?;
+        match bytes.len() {
+            4 => Some(i32::from_ne_bytes(bytes.try_into().ok()?).into()),
+            8 => Some(i64::from_ne_bytes(bytes.try_into().ok()?)),
+            _ => None,
+        }
+    }
+
+    /// Text up to its end mark; of a field without a size, up to the end of the record.
+    pub fn text<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
+        let field = self.field(field)?;
+        let bytes = if field.is_elsewhere {
+            // Length in the high half, place in the low one.
+            let place = record.get(field.offset..field.offset.checked_add(4)?)?;
+            let place = u32::from_ne_bytes(place.try_into().ok()?);
+            let (start, length) = ((place & 0xFFFF) as usize, (place >> 16) as usize);
+            record.get(start..start.checked_add(length)?)?
+        } else if field.size == 0 {
+            record.get(field.offset..)?
+        } else {
+            record.get(field.offset..field.offset.checked_add(field.size)?)?
+        };
+        bytes.split(|&byte| byte == 0).next()
+    }
+
+    /// The event's own fields (not those that all events have), in the order of the record.
+    pub fn own_fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|field| field.name.as_str()).filter(|name| !name.starts_with("common_"))
+    }
+}
+
+impl Field {
+    /// `field:char rwbs[10]; offset:28; size:10; signed:0;`, with tabs
+    fn parse(line: &str) -> Option<Field> {
+        let mut parts = line.trim().split(';').map(str::trim);
+        let declaration = parts.next()?.strip_prefix("field:")?;
+        let is_elsewhere = declaration.starts_with("__data_loc");
+        let name = declaration.rsplit([' ', '*']).next()?.split('[').next()?.to_owned();
+        let offset = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
+        let size = parts.next()?.strip_prefix("size:")?.parse().ok()?;
+        Some(Field { name, offset, size, is_elsewhere })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BIO: &str = "name: block_bio_queue\nID: 2097\nformat:\n\
+        \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+        \tfield:dev_t dev;\toffset:8;\tsize:4;\tsigned:0;\n\
+        \tfield:sector_t sector;\toffset:16;\tsize:8;\tsigned:0;\n\
+        \tfield:char rwbs[10];\toffset:24;\tsize:10;\tsigned:0;\n\nprint fmt: \"%d\"\n";
+
+    #[test]
+    fn fields_are_found_by_name() {
+        let format = Format::parse(BIO).unwrap();
+        assert_eq!(format.id, 2097);
+        let mut record = [0; 34];
+        record[16] = 7;
+        record[24..26].copy_from_slice(b"WS");
+        assert_eq!(format.number(&record, "sector"), Some(7));
+        assert_eq!(format.bytes(&record, "rwbs").unwrap()[..2], *b"WS");
+        assert_eq!(format.number(&record[..20], "sector"), None);
+        assert_eq!(format.number(&record, "missing"), None);
+        assert_eq!(format.text(&record, "rwbs"), Some(&b"WS"[..]));
+        assert_eq!(format.own_fields().collect::<Vec<_>>(), ["dev", "sector", "rwbs"]);
+        assert_eq!(Format::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn text_that_is_elsewhere_and_text_to_the_end_are_found() {
+        let text = "ID: 5\n\tfield:__data_loc char[] cmd;\toffset:0;\tsize:4;\tsigned:0;\n\
+            \tfield:char buf[];\toffset:4;\tsize:0;\tsigned:0;\n";
+        let format = Format::parse(text).unwrap();
+        let mut record = (3u32 << 16 | 6).to_ne_bytes().to_vec();
+        record.extend(b"a\0bc\0");
+        assert_eq!(format.text(&record, "cmd"), Some(&b"bc"[..]));
+        assert_eq!(format.text(&record, "buf"), Some(&b"a"[..]));
+        assert_eq!(format.text(&record[..6], "cmd"), None);
+    }
+}

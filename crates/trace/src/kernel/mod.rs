@@ -1,0 +1,34 @@
+//! What the kernel tells of a block device: its trace events, and where a file system keeps what.
+//!
+//! ```text
+//! tracefs   an instance of our own ─▶ ring      records out of its binary buffers, with their times
+//!           format, decode                      a record's fields; which events say whose a write is
+//! layout    journals of file systems, btrfs     chunks
+//!        ─▶ attribute                           whose a write is: rules at its head
+//! fanotify  which file got which name           mounts: which file system a path is on
+//! ```
+//! The benchmark's observer and the recorder ([`crate::record`]) both stand on it.
+
+pub mod attribute;
+mod btrfs;
+mod decode;
+mod error;
+mod fanotify;
+mod format;
+mod guard;
+mod layout;
+mod mounts;
+mod namespace;
+mod ring;
+mod tracefs;
+
+pub(crate) use decode::kernel_dev;
+pub use decode::{Decoder, Scope};
+pub use error::KernelError;
+pub use fanotify::{Named, Watch};
+pub use format::Format;
+pub use guard::Guard;
+pub use layout::{Area, FileSystem, Volume};
+pub use mounts::MountInfo;
+pub use namespace::enter_private_namespace;
+pub use tracefs::{Buffers, Instance};

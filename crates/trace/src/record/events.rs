@@ -1,0 +1,171 @@
+//! Which events are recorded, and what each means to the recorder.
+
+use std::collections::HashMap;
+use std::io::ErrorKind;
+
+use super::text::Form;
+use crate::kernel::{FileSystem, Format, Instance, KernelError, Volume, kernel_dev};
+
+/// What the recorder does with an event besides printing it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    Print,
+    Queue,
+    Request,
+    Complete,
+    SyncEnter,
+    SyncExit,
+    /// Of a file that the recording names.
+    OfFile,
+    /// An inode becomes another file.
+    Allocate,
+    Fork,
+    End,
+    Exec,
+}
+
+/// What an event is filtered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Device,
+    FileSystem,
+    All,
+}
+
+/// Events of the block layer must be there, the others may be; without a form, they are not printed.
+const EVENTS: [(&str, Of, Does, Option<Form>); 19] = [
+    ("block/block_bio_queue", Of::Device, Does::Queue, Some(Form::Queue)),
+    ("block/block_rq_insert", Of::Device, Does::Request, Some(Form::Request)),
+    ("block/block_rq_issue", Of::Device, Does::Request, Some(Form::Request)),
+    ("block/block_rq_complete", Of::Device, Does::Complete, Some(Form::Complete)),
+    ("ext4/ext4_sync_file_enter", Of::FileSystem, Does::SyncEnter, Some(Form::Ext4)),
+    ("ext4/ext4_sync_file_exit", Of::FileSystem, Does::SyncExit, Some(Form::Ext4)),
+    ("ext4/ext4_unlink_enter", Of::FileSystem, Does::OfFile, Some(Form::Ext4)),
+    ("ext4/ext4_truncate_enter", Of::FileSystem, Does::OfFile, Some(Form::Ext4)),
+    (ALLOCATE, Of::FileSystem, Does::Allocate, None),
+    ("f2fs/f2fs_sync_file_enter", Of::FileSystem, Does::SyncEnter, Some(Form::F2fs)),
+    ("f2fs/f2fs_sync_file_exit", Of::FileSystem, Does::SyncExit, Some(Form::F2fs)),
+    ("f2fs/f2fs_unlink_exit", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
+    ("f2fs/f2fs_truncate", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
+    ("jbd2/jbd2_start_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
+    ("jbd2/jbd2_end_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
+    ("sched/sched_process_fork", Of::All, Does::Fork, None),
+    ("sched/sched_process_exit", Of::All, Does::End, None),
+    ("sched/sched_process_exec", Of::All, Does::Exec, None),
+    // What is written to `trace_marker`: always on.
+    ("ftrace/print", Of::All, Does::Print, Some(Form::Marker)),
+];
+
+const ALLOCATE: &str = "ext4/ext4_allocate_inode";
+
+/// System calls by which a program reads, writes and synchronizes files.
+const CALLS: [&str; 22] = [
+    "openat",
+    "close",
+    "read",
+    "pread64",
+    "readv",
+    "preadv",
+    "write",
+    "pwrite64",
+    "writev",
+    "pwritev",
+    "pwritev2",
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "msync",
+    "ftruncate",
+    "fallocate",
+    "unlink",
+    "unlinkat",
+    "rename",
+    "renameat2",
+    "fcntl",
+];
+
+pub(super) struct Event {
+    /// Without its system.
+    pub(super) name: String,
+    pub(super) does: Does,
+    pub(super) form: Option<Form>,
+    pub(super) format: Format,
+}
+
+pub(super) struct Events {
+    by_id: HashMap<u16, Event>,
+    /// Allocations of inodes are among them.
+    pub(super) has_allocations: bool,
+}
+
+impl Events {
+    /// Switches them on in `instance`, filtered to the device (block) or its file system.
+    pub(super) fn enable(
+        instance: &Instance,
+        volume: &Volume,
+        sched: bool,
+        syscalls: bool,
+    ) -> Result<Events, KernelError> {
+        let mut events = Events { by_id: HashMap::new(), has_allocations: false };
+        for (name, of, does, form) in EVENTS {
+            let filter = match of {
+                Of::Device => {
+                    let partition = volume.partition.map(|part| format!(" || dev == {}", kernel_dev(part)));
+                    Some(format!("dev == {}{}", kernel_dev(volume.disk), partition.unwrap_or_default()))
+                }
+                Of::FileSystem => Some(format!("dev == {}", kernel_dev(volume.inode_dev))),
+                Of::All => None,
+            };
+            let is_there = events.add(instance, name, does, form, filter.as_deref())?;
+            if !is_there && of == Of::Device {
+                let path = instance.event_dir(name);
+                return Err(KernelError::Format { path, what: "this kernel does not have the event".to_owned() });
+            }
+        }
+        events.has_allocations =
+            volume.file_system == FileSystem::Ext4 && events.by_id.values().any(|event| event.does == Does::Allocate);
+        if sched {
+            events.add(instance, "sched/sched_switch", Does::Print, Some(Form::Fields), None)?;
+        }
+        if syscalls {
+            for call in CALLS {
+                for way in ["enter", "exit"] {
+                    let name = format!("syscalls/sys_{way}_{call}");
+                    events.add(instance, &name, Does::Print, Some(Form::Fields), None)?;
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    /// False where the kernel does not have it.
+    fn add(
+        &mut self,
+        instance: &Instance,
+        name: &str,
+        does: Does,
+        form: Option<Form>,
+        filter: Option<&str>,
+    ) -> Result<bool, KernelError> {
+        let format = match Format::read(&instance.event_dir(name)) {
+            Ok(format) => format,
+            Err(KernelError::Read { reason, .. }) if reason.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        if let Some(filter) = filter {
+            instance.write(&format!("events/{name}/filter"), filter)?;
+        }
+        if form != Some(Form::Marker) {
+            instance.write(&format!("events/{name}/enable"), "1")?;
+        }
+        let short = name.rsplit('/').next().unwrap_or(name);
+        let name = if form == Some(Form::Marker) { "tracing_mark_write".to_owned() } else { short.to_owned() };
+        self.by_id.insert(format.id, Event { name, does, form, format });
+        Ok(true)
+    }
+
+    pub(super) fn of(&self, record: &[u8]) -> Option<&Event> {
+        let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
+        self.by_id.get(&id)
+    }
+}

@@ -1,0 +1,208 @@
+//! The recorder: a trace of what reaches a block device, with the file, journal or metadata that each write belongs to.
+//!
+//! ```text
+//! tracefs instance ─▶ buffers of the processors ─▶ held until nothing older can come, in the order of time
+//!   ─▶ attribution (kernel/attribute.rs)  whose is a write that is queued        ┐
+//!   ─▶ names                              which file the inode is just then      ├─▶ text ─▶ zstd
+//!   ─▶ threads, own                       who does it, and is that recorded      ┘
+//! ```
+//! A recording is ftrace's text, compressed, with three additions (`docs/trace.md`): `oneflush_file` lines give an inode its name
+//! from then on, `oneflush_area` lines say where the file system's journal is, and what is queued ends with whose it is.
+//!
+//! Invariants: (1) lines are in the order of time; (2) a name stands before the first line that speaks of its inode;
+//! (3) what the kernel had no room for is counted and written where it is missing.
+
+mod error;
+mod events;
+mod names;
+mod own;
+mod target;
+mod text;
+mod threads;
+mod writer;
+
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::time::{ClockId, clock_gettime};
+use zstd::stream::write::Encoder;
+
+pub use error::RecordError;
+pub use target::Target;
+
+use crate::kernel::attribute::{Attribution, Geometry};
+use crate::kernel::{Buffers, Decoder, Instance, KernelError, Scope};
+use events::Events;
+use names::Names;
+use threads::Threads;
+use writer::{Moment, Writer};
+
+/// Memory for events that wait to be read, all processors together.
+const BUFFER_KIB_TOTAL: usize = 64 << 10;
+const BUFFER_KIB_PER_CPU_MAX: usize = 16 << 10;
+/// Reading begins when a processor's buffer is so full, or at the next turn.
+const WAKE_PERCENT: u32 = 25;
+/// So long an event can be on its way into the buffer, with its time already taken.
+const ON_ITS_WAY_NS: u64 = 2_000_000;
+/// Fast, and still a tenth of the text.
+const ZSTD_LEVEL: i32 = 1;
+/// After so many turns what is written can be unpacked from outside.
+const FLUSH_TURNS: u64 = 16;
+
+pub struct Options {
+    pub target: Target,
+    /// Only this process, what it starts, and the threads of the file system's journal.
+    pub process: Option<u32>,
+    /// Which thread runs, too.
+    pub sched: bool,
+    /// Calls that read, write and synchronize files, too, of all processes.
+    pub syscalls: bool,
+}
+
+/// What a recording holds so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub events: u64,
+    /// Of writes that were queued, by whose they are.
+    pub data_bytes: u64,
+    pub journal_bytes: u64,
+    pub metadata_bytes: u64,
+    /// Of a file that nobody knows.
+    pub unknown_bytes: u64,
+    /// Events that the kernel had no room for.
+    pub lost: u64,
+}
+
+/// Records from its making until [`Recorder::finish`]; [`Recorder::turn`] must be called again and again.
+pub struct Recorder<W: Write> {
+    /// Above `instance`, so dropped before it: an instance in use cannot be removed.
+    buffers: Buffers,
+    instance: Instance,
+    decoder: Decoder,
+    events: Events,
+    writer: Writer<W>,
+    held: Vec<Held>,
+    held_bytes: Vec<u8>,
+    turns: u64,
+}
+
+/// A record that waits for its turn.
+struct Held {
+    time_ns: u64,
+    cpu: u32,
+    bytes: Range<usize>,
+}
+
+impl<W: Write> Recorder<W> {
+    pub fn start(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(RecordError::NotRoot);
+        }
+        let Options { target, process, sched, syscalls } = options;
+        let threads = process.map(Threads::of_process).transpose()?.unwrap_or_default();
+        let instance = Instance::make()?;
+        instance.size(BUFFER_KIB_TOTAL, BUFFER_KIB_PER_CPU_MAX, WAKE_PERCENT)?;
+        let decoder = Decoder::enable(&instance, &target.volume, Scope::All)?;
+        let events = Events::enable(&instance, &target.volume, sched, syscalls)?;
+        let attribution = Attribution::new(Geometry::of(&target.volume)?);
+        let names = match &target.directory {
+            Some(directory) => Names::new(directory, &target.volume.mount_point, events.has_allocations)
+                .map(Some)
+                .map_err(|reason| KernelError::Read { path: directory.clone(), reason })?,
+            None => None,
+        };
+        let encoder = Encoder::new(BufWriter::new(out), ZSTD_LEVEL).map_err(RecordError::Output)?;
+        let mut writer = Writer::new(target, attribution, names, threads, encoder);
+        writer.begin().map_err(RecordError::Output)?;
+        let buffers = instance.buffers()?;
+        instance.write("tracing_on", "1")?;
+        Ok(Recorder { buffers, instance, decoder, events, writer, held: Vec::new(), held_bytes: Vec::new(), turns: 0 })
+    }
+
+    /// What is written into this file stands in the recording.
+    pub fn marker(&self) -> PathBuf {
+        self.instance.path().join("trace_marker")
+    }
+
+    /// Names of files that are made while recording are known for certain.
+    pub fn is_watched(&self) -> bool {
+        self.writer.names.as_ref().is_some_and(Names::is_watched)
+    }
+
+    pub fn counts(&self) -> Counts {
+        self.writer.counts
+    }
+
+    /// Waits at most `wait` for events and writes those that are sure to be complete.
+    pub fn turn(&mut self, wait: Duration) -> Result<(), RecordError> {
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let mut waits: Vec<PollFd> = self.buffers.files().map(|file| PollFd::new(file, PollFlags::IN)).collect();
+        match poll(&mut waits, Some(&wait)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(failed(errno.into()).into()),
+        }
+        let now = clock_gettime(ClockId::Monotonic);
+        let now_ns = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+        self.take(now_ns.saturating_sub(ON_ITS_WAY_NS))
+    }
+
+    /// Ends the recording.
+    pub fn finish(mut self) -> Result<Counts, RecordError> {
+        self.instance.write("tracing_on", "0")?;
+        self.take(u64::MAX)?;
+        self.writer.end().map_err(RecordError::Output)?;
+        let mut out = self.writer.out.finish().map_err(RecordError::Output)?;
+        out.flush().map_err(RecordError::Output)?;
+        Ok(self.writer.counts)
+    }
+
+    /// Writes all events before `until_ns`.
+    fn take(&mut self, until_ns: u64) -> Result<(), RecordError> {
+        let (held, bytes) = (&mut self.held, &mut self.held_bytes);
+        self.buffers
+            .read(|cpu, time_ns, record| {
+                let start = bytes.len();
+                bytes.extend_from_slice(record);
+                held.push(Held { time_ns, cpu, bytes: start..bytes.len() });
+            })
+            .map_err(failed)?;
+        self.writer.refresh()?;
+        // Stable: what a processor did in one nanosecond stays in its order.
+        self.held.sort_by_key(|held| held.time_ns);
+        let count = self.held.partition_point(|held| held.time_ns < until_ns);
+        for Held { time_ns, cpu, bytes } in self.held.drain(..count) {
+            let moment = Moment { time_ns, cpu, record: &self.held_bytes[bytes] };
+            self.writer.event(&self.decoder, &self.events, moment).map_err(RecordError::Output)?;
+        }
+        self.keep_held();
+        let lost = self.instance.lost()?;
+        self.writer.lost(lost).map_err(RecordError::Output)?;
+        self.turns += 1;
+        if self.turns.is_multiple_of(FLUSH_TURNS) {
+            self.writer.out.flush().map_err(RecordError::Output)?;
+        }
+        if let Some(names) = &mut self.writer.names {
+            names.turn_ended();
+        }
+        Ok(())
+    }
+
+    /// Moves the bytes of what is still held to the begin.
+    fn keep_held(&mut self) {
+        let mut kept = Vec::new();
+        for held in &mut self.held {
+            let start = kept.len();
+            kept.extend_from_slice(&self.held_bytes[held.bytes.clone()]);
+            held.bytes = start..kept.len();
+        }
+        self.held_bytes = kept;
+    }
+}
+
+fn failed(reason: io::Error) -> KernelError {
+    KernelError::Read { path: PathBuf::from("trace_pipe_raw"), reason }
+}

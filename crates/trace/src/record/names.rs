@@ -1,0 +1,251 @@
+//! Which inode had which name when.
+//!
+//! The kernel's events say inodes. What is there at the begin is found by reading the folders; what comes later is told by
+//! fanotify with the file's own inode, in the right order but without times. On ext4 the trace has the times: `ext4_allocate_inode`
+//! says when an inode became another file, and the next name that fanotify tells of this inode is that file's. So a journal
+//! that is made and deleted a hundred times a second, with an inode that now this, now another journal has, is always told by its
+//! right name. Elsewhere, and for files that are renamed, a name counts from when it is read, up to one turn late.
+//!
+//! Invariant: when an event at a time `t` is looked at, everything that fanotify told before `t` was read. A file's data cannot
+//! be written before its creation was told, so the name is there when it is needed.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::kernel::Watch;
+
+type Name = Arc<[u8]>;
+
+pub(super) struct Names {
+    directory: PathBuf,
+    device: u64,
+    /// None where the kernel cannot (before Linux 5.17): then folders are read again and again.
+    watch: Option<Watch>,
+    /// The trace says when an inode becomes another file.
+    has_allocations: bool,
+    inodes: HashMap<u64, Known>,
+    /// Inodes with names that wait for their allocation.
+    waiting: Vec<u64>,
+    turn: u64,
+}
+
+#[derive(Default)]
+struct Known {
+    name: Option<Name>,
+    /// Allocations in the trace that no name was taken for yet.
+    allocated_count: usize,
+    /// Told by fanotify, and when.
+    next: VecDeque<(u64, Name)>,
+    /// The recording says it.
+    is_told: bool,
+}
+
+impl Names {
+    /// Watches before it reads, so that nothing is missed. `has_allocations`: see the head of this file.
+    pub(super) fn new(directory: &Path, mount_point: &Path, has_allocations: bool) -> io::Result<Names> {
+        let device = fs::metadata(directory)?.dev();
+        let watch = Watch::new(mount_point).ok();
+        let mut names = Names {
+            directory: directory.to_owned(),
+            device,
+            watch,
+            has_allocations,
+            inodes: HashMap::new(),
+            waiting: Vec::new(),
+            turn: 0,
+        };
+        names.scan()?;
+        names.hear(true)?;
+        Ok(names)
+    }
+
+    /// Names are told by the kernel, not found by reading folders again.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watch.is_some()
+    }
+
+    fn scan(&mut self) -> io::Result<()> {
+        let mut folders = vec![(self.directory.clone(), fs::metadata(&self.directory)?.ino())];
+        while let Some((folder, inode)) = folders.pop() {
+            self.found(inode, folder.as_os_str().as_bytes());
+            // A folder that vanishes meanwhile is no error.
+            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let (path, inode) = (entry.path(), entry.ino());
+                if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    self.found(inode, path.as_os_str().as_bytes());
+                } else if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.dev() == self.device) {
+                    folders.push((path, inode));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn found(&mut self, inode: u64, name: &[u8]) {
+        let known = self.inodes.entry(inode).or_default();
+        if known.name.as_deref() != Some(name) {
+            known.name = Some(name.into());
+            known.is_told = false;
+        }
+    }
+
+    /// Once a turn, behind the moment up to which events will be looked at.
+    pub(super) fn refresh(&mut self) -> io::Result<()> {
+        self.turn += 1;
+        if self.watch.is_none() {
+            return self.scan();
+        }
+        self.hear(false)
+    }
+
+    /// `at_once`: no allocation is in the trace for what is heard.
+    fn hear(&mut self, at_once: bool) -> io::Result<()> {
+        let Some(mut watch) = self.watch.take() else { return Ok(()) };
+        let at_once = at_once || !self.has_allocations;
+        let read = watch.read(|named| {
+            let Some(folder) = self.newest(named.directory) else { return };
+            let mut name = folder.to_vec();
+            if !name.ends_with(b"/") {
+                name.push(b'/');
+            }
+            name.extend(&named.name);
+            if at_once || named.moved {
+                self.found(named.inode, &name);
+            } else {
+                self.inodes.entry(named.inode).or_default().next.push_back((self.turn, name.into()));
+                self.waiting.push(named.inode);
+            }
+        });
+        self.watch = Some(watch);
+        read
+    }
+
+    /// What an inode is called by what was heard last.
+    fn newest(&self, inode: u64) -> Option<Name> {
+        let known = self.inodes.get(&inode)?;
+        known.next.back().map(|(_, name)| name).or(known.name.as_ref()).cloned()
+    }
+
+    /// The trace says that this inode is now another file.
+    pub(super) fn allocated(&mut self, inode: u64) {
+        self.inodes.entry(inode).or_default().allocated_count += 1;
+    }
+
+    /// All events up to the last [`Names::refresh`] were looked at: what waited longer waits for an allocation that was not recorded.
+    pub(super) fn turn_ended(&mut self) {
+        let turn = self.turn;
+        let inodes = &mut self.inodes;
+        self.waiting.retain(|inode| {
+            let Some(known) = inodes.get_mut(inode) else { return false };
+            known.settle();
+            while known.next.front().is_some_and(|(heard, _)| *heard < turn) {
+                known.name = known.next.pop_front().map(|(_, name)| name);
+                known.is_told = false;
+            }
+            !known.next.is_empty()
+        });
+    }
+
+    /// The name now, if the recording does not say it yet; the inner none: a file whose name nobody knows.
+    pub(super) fn news(&mut self, inode: u64) -> Option<Option<Name>> {
+        let known = self.inodes.get_mut(&inode)?;
+        known.settle();
+        let is_told = std::mem::replace(&mut known.is_told, true);
+        (!is_told).then(|| known.name.clone())
+    }
+}
+
+impl Known {
+    fn settle(&mut self) {
+        let count = std::mem::take(&mut self.allocated_count);
+        if count > 0 {
+            // Not every allocation gets a name (O_TMPFILE): the last that is there is the likeliest.
+            self.name = self.next.drain(..count.min(self.next.len())).next_back().map(|(_, name)| name);
+            self.is_told = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names {
+            directory: PathBuf::from("/d"),
+            device: 0,
+            watch: None,
+            has_allocations: true,
+            inodes: HashMap::new(),
+            waiting: Vec::new(),
+            turn: 1,
+        }
+    }
+
+    fn hear(names: &mut Names, inode: u64, name: &str) {
+        names.inodes.entry(inode).or_default().next.push_back((names.turn, name.as_bytes().into()));
+        names.waiting.push(inode);
+    }
+
+    fn name(names: &mut Names, inode: u64) -> Option<String> {
+        names.news(inode).flatten().map(|name| String::from_utf8_lossy(&name).into_owned())
+    }
+
+    #[test]
+    fn an_inode_that_now_this_and_now_that_file_has_is_told_by_the_files_turns() {
+        let mut names = names();
+        for file in ["/d/a-journal", "/d/b-journal", "/d/a-journal"] {
+            hear(&mut names, 7, file);
+        }
+        for file in ["/d/a-journal", "/d/b-journal", "/d/a-journal"] {
+            names.allocated(7);
+            assert_eq!(name(&mut names, 7).as_deref(), Some(file));
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_name_takes_the_name_of_none_before_it() {
+        let mut names = names();
+        names.found(7, b"/d/a");
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/a"));
+        assert_eq!(names.news(7), None);
+        names.allocated(7);
+        assert_eq!(names.news(7), Some(None));
+    }
+
+    #[test]
+    fn a_name_whose_allocation_was_not_recorded_counts_one_turn_later() {
+        let mut names = names();
+        hear(&mut names, 7, "/d/a");
+        names.turn_ended();
+        assert_eq!(name(&mut names, 7), None);
+        names.turn += 1;
+        names.turn_ended();
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/a"));
+        hear(&mut names, 7, "/d/b");
+        names.allocated(7);
+        assert_eq!(name(&mut names, 7).as_deref(), Some("/d/b"));
+    }
+
+    #[test]
+    fn files_that_are_made_and_deleted_are_named_by_the_kernel() {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = crate::kernel::MountInfo::of(folder.path()).unwrap();
+        let folder = fs::canonicalize(folder.path()).unwrap();
+        let mut names = Names::new(&folder, &mount.mount_point, false).unwrap();
+        if !names.is_watched() {
+            eprintln!("skipped: fanotify needs root and Linux 5.17");
+            return;
+        }
+        let path = folder.join("a.db-journal");
+        let inode = fs::File::create(&path).unwrap().metadata().unwrap().ino();
+        fs::remove_file(&path).unwrap();
+        names.refresh().unwrap();
+        assert_eq!(name(&mut names, inode).as_deref(), path.to_str());
+    }
+}

@@ -1,0 +1,128 @@
+//! Threads: what they are called, whose they are, and which of them are recorded.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+
+use super::RecordError;
+
+/// What the head of a line says of a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Thread {
+    /// Empty where nobody knows it.
+    pub(super) comm: Vec<u8>,
+    pub(super) process: Option<u32>,
+}
+
+#[derive(Default)]
+pub(super) struct Threads {
+    known: HashMap<u32, Thread>,
+    /// None: all are recorded.
+    only: Option<HashSet<u32>>,
+}
+
+impl Threads {
+    /// Only this process, what it has started and what it will start.
+    pub(super) fn of_process(pid: u32) -> Result<Threads, RecordError> {
+        let mut only = HashSet::new();
+        let mut processes = vec![pid];
+        let children = children();
+        while let Some(process) = processes.pop() {
+            let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
+            only.extend(tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok()));
+            processes.extend(children.iter().filter(|(_, parent)| *parent == process).map(|(child, _)| *child));
+        }
+        if !only.contains(&pid) {
+            return Err(RecordError::NoProcess { pid });
+        }
+        Ok(Threads { known: HashMap::new(), only: Some(only) })
+    }
+
+    pub(super) fn are_all(&self) -> bool {
+        self.only.is_none()
+    }
+
+    /// Whether what this thread does is recorded; the threads of file systems' journals always are.
+    pub(super) fn is_recorded(&mut self, thread: u32) -> bool {
+        let Some(only) = &self.only else { return true };
+        only.contains(&thread) || self.get(thread, None).comm.starts_with(b"jbd2/")
+    }
+
+    pub(super) fn forked(&mut self, parent: u32, child: u32) {
+        self.known.remove(&child);
+        if let Some(only) = &mut self.only
+            && only.contains(&parent)
+        {
+            only.insert(child);
+        }
+    }
+
+    pub(super) fn ended(&mut self, thread: u32) {
+        self.known.remove(&thread);
+        if let Some(only) = &mut self.only {
+            only.remove(&thread);
+        }
+    }
+
+    /// The thread calls itself something else now.
+    pub(super) fn renamed(&mut self, thread: u32) {
+        self.known.remove(&thread);
+    }
+
+    /// `comm`: its name, where the event says it.
+    pub(super) fn get(&mut self, thread: u32, comm: Option<&[u8]>) -> &Thread {
+        let known = self.known.entry(thread).or_insert_with(|| look_up(thread));
+        if let Some(comm) = comm
+            && known.comm != comm
+        {
+            known.comm = comm.to_vec();
+        }
+        known
+    }
+}
+
+/// A thread that is gone already has neither.
+fn look_up(thread: u32) -> Thread {
+    if thread == 0 {
+        return Thread { comm: b"<idle>".to_vec(), process: None };
+    }
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    let process = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
+    let comm = fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
+    Thread { comm: comm.trim_ascii_end().to_vec(), process }
+}
+
+/// All processes with their parents.
+fn children() -> Vec<(u32, u32)> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter_map(|entry| {
+            let process = entry.file_name().to_str()?.parse().ok()?;
+            let status = fs::read_to_string(entry.path().join("status")).ok()?;
+            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())?;
+            Some((process, parent))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_and_what_it_starts_are_recorded_and_others_are_not() {
+        let mut threads = Threads::of_process(std::process::id()).unwrap();
+        assert!(threads.is_recorded(std::process::id()));
+        assert!(!threads.is_recorded(1));
+        let child = u32::MAX - 1;
+        assert!(!threads.is_recorded(child));
+        threads.forked(std::process::id(), child);
+        assert!(threads.is_recorded(child));
+        threads.ended(child);
+        assert!(!threads.is_recorded(child));
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_is_an_error() {
+        assert!(matches!(Threads::of_process(u32::MAX - 1), Err(RecordError::NoProcess { .. })));
+    }
+}
