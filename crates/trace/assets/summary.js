@@ -9,7 +9,8 @@ const Summary = (() => {
   function head() {
     const of = document.getElementById("traces");
     for (const trace of traces) {
-      const text = `${trace.name}: ${Format.count(trace.transactions)} transactions of ${Format.count(trace.databases.length)} databases, ` +
+      const count = (number, what) => `${Format.count(number)} ${what}${number === 1 ? "" : "s"}`;
+      const text = `${trace.name}: ${count(trace.transactions, "transaction")} of ${count(trace.databases.length, "database")}, ` +
         `${Format.bytes(sum(trace.bytes))}, in ${Format.short(trace.seconds)} s`;
       of.append(make("p", {}, text));
       const cut = trace.cut_off > 0 ? [`${Format.count(trace.cut_off)} transactions are cut off and in no table`] : [];
