@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod shell;
 mod size;
+mod top;
 mod trace;
 mod uri;
 mod worker;
@@ -52,6 +53,8 @@ enum Command {
     Run(run::Options),
     /// The sqlite3 shell, with a database open through Oneflush
     Shell(shell::Options),
+    /// Show what SQLite does to a block device just now, by database
+    Top(top::Options),
     /// Record what reaches a block device, with the file that each write belongs to
     Trace(trace::Options),
     /// One connection of `oneflush bench --as processes`
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Command::Shell(options) => shell::main(&options),
+        Command::Top(options) => top::main(&options),
         Command::Trace(options) => match trace::main(&options) {
             Ok(code) => return code,
             Err(error) => Err(error),

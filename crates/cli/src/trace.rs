@@ -64,7 +64,7 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is no time; give seconds above 0, such as 60 or 0.5");
     let seconds = text.parse::<f64>().map_err(|_| wrong())?;
     Duration::try_from_secs_f64(seconds).ok().filter(|time| !time.is_zero()).ok_or_else(wrong)

@@ -135,6 +135,10 @@ impl Names {
         &self.texts[id.0 as usize]
     }
 
+    pub fn count(&self) -> usize {
+        self.texts.len()
+    }
+
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.ids.get(text).copied()
     }

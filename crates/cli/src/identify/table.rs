@@ -277,12 +277,12 @@ pub fn printable(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
-fn kb(bytes: f64) -> String {
+pub fn kb(bytes: f64) -> String {
     let kb = bytes / 1024.0;
     if kb < 10_000.0 { format!("{kb:.1}") } else { format!("{kb:.0}") }
 }
 
-fn short(ms: f64) -> String {
+pub fn short(ms: f64) -> String {
     match ms {
         ms if ms < 10.0 => format!("{ms:.2}"),
         ms if ms < 1000.0 => format!("{ms:.1}"),

@@ -150,6 +150,17 @@ impl Identifier {
         self.ready.pop_front()
     }
 
+    /// What belongs to no transaction, so far. What is still open may yet turn out to.
+    pub fn summary(&self) -> Summary {
+        let mut summary = self.summary;
+        for Known { track, .. } in &self.tracks {
+            summary.partial_count += track.partial_count;
+            summary.partial += track.rest.0;
+            summary.flushes += track.rest.1;
+        }
+        summary
+    }
+
     /// The trace has ended: the transactions that are left, and what belongs to none.
     pub fn finish(mut self, names: &Names) -> (Vec<Transaction>, Summary) {
         while let Some(item) = self.requests.drain() {
@@ -164,16 +175,13 @@ impl Identifier {
             self.collect(index);
             let judged = self.tracks[index].history.finish();
             self.hand_out(index, judged);
-            let track = &self.tracks[index].track;
-            self.summary.partial_count += track.partial_count;
-            self.summary.partial += track.rest.0;
-            self.summary.flushes += track.rest.1;
         }
+        let mut summary = self.summary();
         let (joint, lonely) = self.joints.finish();
-        self.summary.partial += lonely.0;
-        self.summary.flushes += lonely.1;
+        summary.partial += lonely.0;
+        summary.flushes += lonely.1;
         self.ready.extend(joint);
-        (self.ready.into(), self.summary)
+        (self.ready.into(), summary)
     }
 
     fn take(&mut self, item: Item, names: &Names) {

@@ -15,13 +15,14 @@
 mod error;
 mod events;
 mod names;
+mod output;
 mod own;
 mod target;
 mod text;
 mod threads;
 mod writer;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,7 +30,6 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
-use zstd::stream::write::Encoder;
 
 pub use error::RecordError;
 pub use target::Target;
@@ -38,6 +38,7 @@ use crate::kernel::attribute::{Attribution, Geometry};
 use crate::kernel::{Buffers, Decoder, Instance, KernelError, Scope};
 use events::Events;
 use names::Names;
+use output::Output;
 use threads::Threads;
 use writer::{Moment, Writer};
 
@@ -48,10 +49,6 @@ const BUFFER_KIB_PER_CPU_MAX: usize = 16 << 10;
 const WAKE_PERCENT: u32 = 25;
 /// So long an event can be on its way into the buffer, with its time already taken.
 const ON_ITS_WAY_NS: u64 = 2_000_000;
-/// Fast, and still a tenth of the text.
-const ZSTD_LEVEL: i32 = 1;
-/// After so many turns what is written can be unpacked from outside.
-const FLUSH_TURNS: u64 = 16;
 
 pub struct Options {
     pub target: Target,
@@ -98,7 +95,17 @@ struct Held {
 }
 
 impl<W: Write> Recorder<W> {
+    /// Into a file: packed.
     pub fn start(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
+        Recorder::begin(options, Output::packed(out).map_err(RecordError::Output)?)
+    }
+
+    /// The same text, not packed, for one who reads it as it comes: what a turn has written is there when the turn ends.
+    pub fn live(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
+        Recorder::begin(options, Output::plain(out))
+    }
+
+    fn begin(options: Options, out: Output<W>) -> Result<Recorder<W>, RecordError> {
         if !rustix::process::geteuid().is_root() {
             return Err(RecordError::NotRoot);
         }
@@ -115,8 +122,7 @@ impl<W: Write> Recorder<W> {
                 .map_err(|reason| KernelError::Read { path: directory.clone(), reason })?,
             None => None,
         };
-        let encoder = Encoder::new(BufWriter::new(out), ZSTD_LEVEL).map_err(RecordError::Output)?;
-        let mut writer = Writer::new(target, attribution, names, threads, encoder);
+        let mut writer = Writer::new(target, attribution, names, threads, out);
         writer.begin().map_err(RecordError::Output)?;
         let buffers = instance.buffers()?;
         instance.write("tracing_on", "1")?;
@@ -155,8 +161,7 @@ impl<W: Write> Recorder<W> {
         self.instance.write("tracing_on", "0")?;
         self.take(u64::MAX)?;
         self.writer.end().map_err(RecordError::Output)?;
-        let mut out = self.writer.out.finish().map_err(RecordError::Output)?;
-        out.flush().map_err(RecordError::Output)?;
+        self.writer.out.finish().map_err(RecordError::Output)?;
         Ok(self.writer.counts)
     }
 
@@ -182,9 +187,7 @@ impl<W: Write> Recorder<W> {
         let lost = self.instance.lost()?;
         self.writer.lost(lost).map_err(RecordError::Output)?;
         self.turns += 1;
-        if self.turns.is_multiple_of(FLUSH_TURNS) {
-            self.writer.out.flush().map_err(RecordError::Output)?;
-        }
+        self.writer.out.turn_ended(self.turns).map_err(RecordError::Output)?;
         if let Some(names) = &mut self.writer.names {
             names.turn_ended();
         }

@@ -1,12 +1,11 @@
 //! From events in the order of time to lines: what each means for those that follow, and how it is written.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::Range;
-
-use zstd::stream::write::Encoder;
 
 use super::events::{Does, Event, Events};
 use super::names::Names;
+use super::output::Output;
 use super::own::Own;
 use super::text::{self, Form};
 use super::threads::{Thread, Threads};
@@ -22,7 +21,7 @@ pub(super) struct Writer<W: Write> {
     pub(super) names: Option<Names>,
     threads: Threads,
     own: Own,
-    pub(super) out: Encoder<'static, BufWriter<W>>,
+    pub(super) out: Output<W>,
     line: Vec<u8>,
     pub(super) counts: Counts,
 }
@@ -41,7 +40,7 @@ impl<W: Write> Writer<W> {
         attribution: Attribution,
         names: Option<Names>,
         threads: Threads,
-        out: Encoder<'static, BufWriter<W>>,
+        out: Output<W>,
     ) -> Writer<W> {
         let (own, line, counts) = (Own::default(), Vec::new(), Counts::default());
         Writer { target, attribution, names, threads, own, out, line, counts }

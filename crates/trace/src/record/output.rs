@@ -1,0 +1,57 @@
+//! Where a recording's text goes: packed into a file, or as it is to whoever reads it at once.
+
+use std::io::{self, BufWriter, Write};
+
+use zstd::stream::write::Encoder;
+
+/// Fast, and still a tenth of the text.
+const ZSTD_LEVEL: i32 = 1;
+/// After so many turns what is written can be unpacked from outside.
+const FLUSH_TURNS: u64 = 16;
+
+pub(super) enum Output<W: Write> {
+    Packed(Encoder<'static, BufWriter<W>>),
+    Plain(BufWriter<W>),
+}
+
+impl<W: Write> Output<W> {
+    pub(super) fn packed(out: W) -> io::Result<Output<W>> {
+        Encoder::new(BufWriter::new(out), ZSTD_LEVEL).map(Output::Packed)
+    }
+
+    pub(super) fn plain(out: W) -> Output<W> {
+        Output::Plain(BufWriter::new(out))
+    }
+
+    /// After the turn of this number. Packing badly is the price of a flush, so a file gets few; a reader waits for each turn.
+    pub(super) fn turn_ended(&mut self, number: u64) -> io::Result<()> {
+        match self {
+            Output::Packed(out) if number.is_multiple_of(FLUSH_TURNS) => out.flush(),
+            Output::Packed(_) => Ok(()),
+            Output::Plain(out) => out.flush(),
+        }
+    }
+
+    pub(super) fn finish(self) -> io::Result<()> {
+        match self {
+            Output::Packed(out) => out.finish()?.flush(),
+            Output::Plain(mut out) => out.flush(),
+        }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Output::Packed(out) => out.write(bytes),
+            Output::Plain(out) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Output::Packed(out) => out.flush(),
+            Output::Plain(out) => out.flush(),
+        }
+    }
+}
