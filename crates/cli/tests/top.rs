@@ -61,7 +61,7 @@ fn assert_no_instances() {
         let pid = |name: &str| Some(name.strip_prefix("oneflush-")?.split('-').next()?.to_owned());
         names.filter(|name| pid(name).is_some_and(|pid| !Path::new("/proc").join(pid).exists())).collect()
     };
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(60);
     while !of_the_dead().is_empty() {
         assert!(Instant::now() < until, "{:?}", of_the_dead());
         thread::sleep(Duration::from_millis(50));

@@ -95,63 +95,7 @@ impl Generation {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::error::Code;
-    use crate::strategy::{DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
-
-    /// A WAL in memory; only what [`Generation`] uses works.
-    #[derive(Default)]
-    struct Wal(Vec<u8>);
-
-    impl Below for Wal {
-        fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
-            let there = self.0.get(offset as usize..).unwrap_or_default();
-            let len = there.len().min(buffer.len());
-            buffer[..len].copy_from_slice(&there[..len]);
-            Ok(())
-        }
-
-        fn write(&self, _: &[u8], _: u64) -> Result<(), Code> {
-            unreachable!()
-        }
-
-        fn truncate(&self, _: u64) -> Result<(), Code> {
-            unreachable!()
-        }
-
-        fn sync(&self, _: SyncRequest) -> Result<(), Code> {
-            unreachable!()
-        }
-
-        fn size_bytes(&self) -> Result<u64, Code> {
-            unreachable!()
-        }
-
-        fn lock(&self, _: LockLevel) -> Result<(), Code> {
-            unreachable!()
-        }
-
-        fn unlock(&self, _: LockLevel) -> Result<(), Code> {
-            unreachable!()
-        }
-
-        fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
-            unreachable!()
-        }
-
-        fn published_frames(&self) -> Option<u32> {
-            None
-        }
-
-        fn forget_backfill(&self) {}
-
-        fn sector_size(&self) -> i32 {
-            unreachable!()
-        }
-
-        fn device_characteristics(&self) -> DeviceCharacteristics {
-            unreachable!()
-        }
-    }
+    use crate::strategy::plain::test_wal::Wal;
 
     fn header(salts: u8) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
@@ -176,9 +120,9 @@ mod tests {
 
     /// A header and one frame by this process, flushed.
     fn written() -> (Generation, Wal) {
-        let (generation, mut wal) = (Generation::default(), Wal::default());
-        wal.0.extend(header(1));
-        wal.0.extend(frame(1));
+        let (generation, wal) = (Generation::default(), Wal::default());
+        wal.extend(header(1));
+        wal.extend(frame(1));
         generation.wrote(&header(1), 0);
         write_frame(&generation, 1, HEADER_BYTES);
         generation.flushed(generation.begin_flush());
@@ -187,9 +131,9 @@ mod tests {
 
     #[test]
     fn what_this_process_wrote_and_flushed_is_durable() {
-        let (generation, mut wal) = written();
+        let (generation, wal) = written();
         assert!(generation.is_durable(&wal));
-        wal.0.extend(frame(7));
+        wal.extend(frame(7));
         assert!(generation.is_durable(&wal), "a frame of an older generation does not count");
     }
 
@@ -204,10 +148,10 @@ mod tests {
 
     #[test]
     fn frames_of_another_process_are_seen_at_the_end_and_covered_in_between() {
-        let (generation, mut wal) = written();
-        wal.0.extend(frame(1));
+        let (generation, wal) = written();
+        wal.extend(frame(1));
         assert!(!generation.is_durable(&wal));
-        wal.0.extend(frame(1));
+        wal.extend(frame(1));
         write_frame(&generation, 1, HEADER_BYTES + 2 * FRAME_BYTES);
         assert!(!generation.is_durable(&wal));
         generation.flushed(generation.begin_flush());
@@ -216,11 +160,11 @@ mod tests {
 
     #[test]
     fn a_generation_that_another_process_began_is_seen() {
-        let (generation, mut wal) = written();
-        wal.0[..32].copy_from_slice(&header(2));
-        wal.0[32..].copy_from_slice(&frame(2));
+        let (generation, wal) = written();
+        wal.set(0, &header(2));
+        wal.set(32, &frame(2));
         assert!(!generation.is_durable(&wal));
-        wal.0.extend(frame(2));
+        wal.extend(frame(2));
         write_frame(&generation, 2, HEADER_BYTES + FRAME_BYTES);
         assert!(!generation.is_durable(&wal));
         generation.flushed(generation.begin_flush());

@@ -35,6 +35,8 @@ mod generation;
 mod locking;
 mod logged;
 mod shared;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod test_wal;
 mod turns;
 mod unsure;
 

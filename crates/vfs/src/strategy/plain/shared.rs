@@ -201,3 +201,34 @@ struct TurnsReport {
     /// Turns taken for a transaction that did not write.
     mispredicted: u64,
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::strategy::plain::test_wal::Wal;
+
+    struct NoCheckpoints;
+
+    impl RunCheckpoint for NoCheckpoints {
+        fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
+            Err("there are none".to_owned())
+        }
+
+        fn warn(&self, _: &str) {}
+    }
+
+    #[test]
+    fn what_others_can_see_of_a_failed_flush_is_written_again_and_the_rest_stays_for_the_close() {
+        let shared = Shared::new("/nonexistent/shared.db", Arc::new(NoCheckpoints), None);
+        let wal = Wal::default();
+        wal.extend([7; 2000]);
+        shared.write_published_again(&wal, 1000);
+        assert_eq!(wal.written(), (0, 0), "nothing has failed");
+        shared.note_failure();
+        shared.write_published_again(&wal, 1000);
+        assert_eq!(wal.written(), (1000, 1000));
+        shared.mend(&wal, 2000).unwrap();
+        assert_eq!(wal.written(), (2000, 2000));
+        assert!(!*lock(&shared.left));
+    }
+}

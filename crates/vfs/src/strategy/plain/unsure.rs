@@ -48,3 +48,20 @@ pub fn write_again(wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
     }
     Ok(())
 }
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::strategy::plain::test_wal::Wal;
+
+    #[test]
+    fn all_that_is_before_the_end_is_written_again_as_it_is_and_nothing_behind() {
+        let wal = Wal::default();
+        wal.extend((0..3 * PIECE_BYTES + 1000).map(|at| (at % 251) as u8));
+        let before = wal.bytes();
+        let end = 2 * PIECE_BYTES + 77;
+        write_again(&wal, end as u64).unwrap();
+        assert_eq!(wal.written(), (end, end));
+        assert_eq!(wal.bytes(), before);
+    }
+}

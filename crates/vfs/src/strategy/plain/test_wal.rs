@@ -1,0 +1,90 @@
+//! A WAL in memory for tests; only what reads and writes bytes works.
+
+use crate::error::Code;
+use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
+use crate::sync::{Mutex, lock};
+
+#[derive(Default)]
+pub struct Wal {
+    bytes: Mutex<Vec<u8>>,
+    /// Which bytes were written through [`Below`].
+    written: Mutex<Vec<bool>>,
+}
+
+impl Wal {
+    pub fn extend(&self, bytes: impl IntoIterator<Item = u8>) {
+        lock(&self.bytes).extend(bytes);
+    }
+
+    pub fn set(&self, offset: usize, bytes: &[u8]) {
+        lock(&self.bytes)[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        lock(&self.bytes).clone()
+    }
+
+    /// How many bytes from the beginning were written without a gap, and how many in all.
+    pub fn written(&self) -> (usize, usize) {
+        let written = lock(&self.written);
+        (written.iter().take_while(|&&written| written).count(), written.iter().filter(|&&written| written).count())
+    }
+}
+
+impl Below for Wal {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+        let bytes = lock(&self.bytes);
+        let there = bytes.get(offset as usize..).unwrap_or_default();
+        let len = there.len().min(buffer.len());
+        buffer[..len].copy_from_slice(&there[..len]);
+        Ok(())
+    }
+
+    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
+        let end = offset as usize + data.len();
+        self.set(offset as usize, data);
+        let mut written = lock(&self.written);
+        let len = written.len().max(end);
+        written.resize(len, false);
+        written[offset as usize..end].fill(true);
+        Ok(())
+    }
+
+    fn truncate(&self, _: u64) -> Result<(), Code> {
+        unreachable!()
+    }
+
+    fn sync(&self, _: SyncRequest) -> Result<(), Code> {
+        unreachable!()
+    }
+
+    fn size_bytes(&self) -> Result<u64, Code> {
+        unreachable!()
+    }
+
+    fn lock(&self, _: LockLevel) -> Result<(), Code> {
+        unreachable!()
+    }
+
+    fn unlock(&self, _: LockLevel) -> Result<(), Code> {
+        unreachable!()
+    }
+
+    fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
+        unreachable!()
+    }
+
+    fn published_frames(&self) -> Option<u32> {
+        None
+    }
+
+    fn forget_backfill(&self) {}
+
+    fn sector_size(&self) -> i32 {
+        unreachable!()
+    }
+
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        unreachable!()
+    }
+}
