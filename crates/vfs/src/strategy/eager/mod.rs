@@ -207,6 +207,11 @@ impl EagerLog {
         self.ticket.wait(self.board().common().tickets(), at_most)
     }
 
+    /// This process has the write lock.
+    pub fn begin_writing(&self) {
+        self.ticket.begin_writing(self.board().common().tickets());
+    }
+
     pub fn give_ticket_back(&self) {
         self.ticket.give_back(self.board().common().tickets());
     }

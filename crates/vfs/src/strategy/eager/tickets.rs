@@ -6,7 +6,8 @@
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. `serving` only goes forward, modulo 2³².
-//! 2. Whoever was served and does nothing, because it gave up or its process has died, is passed over after [`PATIENCE`] by who waits.
+//! 2. Whoever was served and does nothing, because it gave up or its process has died, is passed over after [`PATIENCE`] by who waits; who
+//!    writes, after [`WRITER_PATIENCE`].
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -15,8 +16,11 @@ use rustix::thread::futex::{self, Timespec};
 
 use crate::sync::{Mutex, lock};
 
-/// A turn is a commit without its flush; a process that takes longer is not worth waiting for.
+/// From its turn to the write lock.
 const PATIENCE: Duration = Duration::from_millis(5);
+
+/// With the write lock: a transaction that takes longer may also be that of a process that has died.
+const WRITER_PATIENCE: Duration = Duration::from_millis(200);
 
 /// What the processes share.
 #[derive(Debug, Default)]
@@ -25,6 +29,8 @@ pub struct Tickets {
     next: AtomicU32,
     serving: AtomicU32,
     waiting: AtomicU32,
+    /// The ticket whose owner last got the write lock, and one more: 0 is nobody's.
+    writing: AtomicU32,
 }
 
 /// The ticket of this process, which needs one at a time.
@@ -54,7 +60,7 @@ impl Ticket {
                 return true;
             }
             let now = Instant::now();
-            if self.is_stuck(serving, now) {
+            if self.is_stuck(tickets, serving, now) {
                 tickets.pass(serving);
                 continue;
             }
@@ -66,13 +72,21 @@ impl Ticket {
     }
 
     /// Invariant 2.
-    fn is_stuck(&self, serving: u32, now: Instant) -> bool {
+    fn is_stuck(&self, tickets: &Tickets, serving: u32, now: Instant) -> bool {
         let mut held = lock(&self.0);
         let Some(held) = held.as_mut() else { return false };
         if held.serving != serving {
             (held.serving, held.since) = (serving, now);
         }
-        now - held.since >= PATIENCE
+        let writes = tickets.writing.load(SeqCst) == serving.wrapping_add(1);
+        now - held.since >= if writes { WRITER_PATIENCE } else { PATIENCE }
+    }
+
+    /// This process has the write lock.
+    pub fn begin_writing(&self, tickets: &Tickets) {
+        if let Some(held) = lock(&self.0).as_ref() {
+            tickets.writing.store(held.number.wrapping_add(1), SeqCst);
+        }
     }
 
     /// The turn is over, or not wanted any more.
@@ -159,6 +173,17 @@ mod tests {
         // The dead one was only slow; its turn is over without harm.
         dead.give_back(&tickets);
         assert!(waiting.take(&tickets));
+    }
+
+    #[test]
+    fn who_writes_is_waited_for_longer() {
+        let tickets = Tickets::default();
+        let (writer, waiting) = (Ticket::default(), Ticket::default());
+        assert!(writer.take(&tickets));
+        writer.begin_writing(&tickets);
+        let began = Instant::now();
+        assert!(waiting.wait(&tickets, LONG));
+        assert!(began.elapsed() >= WRITER_PATIENCE);
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Plain {
                 Ok(()) => {
                     if has_turn {
                         self.shared.turns.begin_writing(self.id);
-                        self.shared.door.begin_writing();
+                        self.shared.begin_writing();
                     }
                     self.passes_by_the_door.store(false, Relaxed);
                     self.writing.store(true, Relaxed);

@@ -114,6 +114,14 @@ impl Shared {
         self.log.as_ref().map_or_else(|| self.door.enter(), EagerLog::take_ticket)
     }
 
+    /// The user of the door has the write lock.
+    pub(super) fn begin_writing(&self) {
+        match &self.log {
+            Some(log) => log.begin_writing(),
+            None => self.door.begin_writing(),
+        }
+    }
+
     /// Waits at it; true if it is open for this process now.
     pub(super) fn wait_at_door(&self, at_most: Duration) -> bool {
         match &self.log {
