@@ -99,7 +99,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Switches them on in `instance`, filtered to the device (block) or its file system.
+    /// Switches them on in `instance`, filtered to the device (block) or its file system, and without the calls of this thread.
     pub(super) fn enable(
         instance: &Instance,
         volume: &Volume,
@@ -128,10 +128,12 @@ impl Events {
             events.add(instance, "sched/sched_switch", Does::Print, Some(Form::Fields), None)?;
         }
         if syscalls {
+            // Reading events is a call too, which would make the next event, and so on without end.
+            let not_ours = format!("common_pid != {}", rustix::thread::gettid().as_raw_nonzero());
             for call in CALLS {
                 for way in ["enter", "exit"] {
                     let name = format!("syscalls/sys_{way}_{call}");
-                    events.add(instance, &name, Does::Print, Some(Form::Fields), None)?;
+                    events.add(instance, &name, Does::Print, Some(Form::Fields), Some(&not_ours))?;
                 }
             }
         }
