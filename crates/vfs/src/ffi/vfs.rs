@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock};
 
 use libsqlite3_sys as sqlite;
 
@@ -26,7 +26,7 @@ pub struct Shim {
     api: Api,
     below: *mut sqlite::sqlite3_vfs,
     /// Options of the environment, under the URI parameters of an open.
-    defaults: RwLock<Options>,
+    defaults: Mutex<Options>,
     run_checkpoint: Arc<dyn RunCheckpoint>,
     side_files: Arc<dyn SideFiles>,
     /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
@@ -48,7 +48,7 @@ impl Shim {
     pub fn of(api: Api, options: Options) -> Option<&'static Shim> {
         let mut shims = lock(&SHIMS);
         if let Some(shim) = shims.iter().find(|shim| shim.api.is(&api)) {
-            *shim.defaults.write().unwrap_or_else(PoisonError::into_inner) = options;
+            *lock(&shim.defaults) = options;
             return Some(shim);
         }
         let below = api.vfs_find(None);
@@ -58,7 +58,7 @@ impl Shim {
         let shim = Box::into_raw(Box::new(Shim {
             api,
             below,
-            defaults: RwLock::new(options),
+            defaults: Mutex::new(options),
             run_checkpoint: Arc::new(Checkpoints { api }),
             side_files: Arc::new(Files { api, below }),
             vfs: std::ptr::null_mut(),
@@ -333,7 +333,7 @@ fn role(flags: c_int) -> Role {
 /// # Safety
 /// `name` and `flags` are those of one call of `xOpen`.
 unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c_int) -> Result<Options, Error> {
-    let defaults = shim.defaults.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let defaults = lock(&shim.defaults).clone();
     if flags & sqlite::SQLITE_OPEN_URI == 0 {
         return Ok(defaults);
     }
