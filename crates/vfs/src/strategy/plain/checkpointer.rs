@@ -17,7 +17,6 @@
 //! [`PAUSE_MAX`]; after [`STARVING_AFTER`] the starvation is counted and said in SQLite's error log.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -73,8 +72,6 @@ pub struct Checkpointer {
     run: Arc<dyn RunCheckpoint>,
     state: Mutex<State>,
     changed: Condvar,
-    /// Counts the commits after which a checkpoint is wanted when there are no more.
-    commits: AtomicU64,
 }
 
 #[derive(Default)]
@@ -83,6 +80,8 @@ struct State {
     wanted: Option<Options>,
     /// What `wanted` is to be when the database is idle.
     wanted_when_idle: Option<Options>,
+    /// Counts the commits that asked for it.
+    commits: u64,
     running: bool,
     /// Its connection holds the write lock, or is just taking it.
     writing: bool,
@@ -106,13 +105,7 @@ enum Thread {
 
 impl Checkpointer {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Checkpointer> {
-        Arc::new(Checkpointer {
-            path: path.to_owned(),
-            run,
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            commits: AtomicU64::new(0),
-        })
+        Arc::new(Checkpointer { path: path.to_owned(), run, state: Mutex::default(), changed: Condvar::new() })
     }
 
     /// A checkpoint is due. False if there is no thread to do it: then SQLite has to.
@@ -130,8 +123,8 @@ impl Checkpointer {
 
     /// After a commit: a checkpoint is wanted when there are no more.
     pub fn request_when_idle(self: &Arc<Self>, options: &Options) {
-        self.commits.fetch_add(1, Relaxed);
         let mut state = self.state();
+        state.commits += 1;
         if state.wanted_when_idle.is_none() && self.has_thread(&mut state) {
             state.wanted_when_idle = Some(options.clone());
             self.changed.notify_all();
@@ -262,10 +255,10 @@ impl Checkpointer {
         if state.wanted.is_some() || state.wanted_when_idle.is_none() {
             return wait(&self.changed, state);
         }
-        let commits = self.commits.load(Relaxed);
+        let commits = state.commits;
         let began = Instant::now();
         let mut state = wait_timeout(&self.changed, state, IDLE_AFTER);
-        if began.elapsed() >= IDLE_AFTER && self.commits.load(Relaxed) == commits && state.wanted.is_none() {
+        if began.elapsed() >= IDLE_AFTER && state.commits == commits && state.wanted.is_none() {
             state.wanted = state.wanted_when_idle.take();
         }
         state
