@@ -13,6 +13,7 @@ use oneflush_trace::identify::{
 };
 use oneflush_trace::import::{Reader, Skipped};
 use oneflush_trace::model::{Event, Names};
+pub use oneflush_trace::report::grouped;
 
 const WIDTH: usize = 80;
 /// Processes that are told apart for one database.
@@ -292,19 +293,6 @@ pub fn short(ms: f64) -> String {
 
 pub fn plural(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
-/// 1,234,567
-pub fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ mod tables;
 
 pub use collect::{Collector, Entry, Trace};
 pub use databases::DatabaseRow;
-pub use findings::Finding;
+pub use findings::{Finding, count as grouped};
 pub use page::page;
 pub use perfetto::Perfetto;
 pub use quantiles::{Curve, Quantiles, curve, quantile};

@@ -48,7 +48,7 @@ fn whole(tables: &Tables) -> String {
 }
 
 /// 1,234,567
-fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (n, digit) in digits.chars().enumerate() {
