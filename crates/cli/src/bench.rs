@@ -24,7 +24,7 @@ const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
   JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory, off
   SYNC      off, normal, full (default), extra
   STRATEGY  sqlite (without our VFS), stock (default: our VFS, changing nothing),
-            plain (SQLite's own WAL, with shared flushes)
+            plain (SQLite's own WAL, with shared flushes), eager (our log: one write and one flush)
 
 Examples:
   sudo oneflush bench                                  all journal modes, scratch ext4
@@ -39,6 +39,7 @@ Examples:
   sudo oneflush bench --sql recording/ --modes wal     SQL recorded from an application
   sudo oneflush bench --plot result.svg --json > result.json
   sudo oneflush bench --modes wal -n 100000 --plot-latency checkpoints.svg
+  sudo oneflush bench --modes persist --keep-trace t.zst && oneflush report t.zst
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 -t 1 --format mobibench";
 
 #[derive(Args)]
@@ -132,6 +133,9 @@ pub struct Options {
     /// Draw every mode's latencies over time, checkpoints as spikes; the name ends in .svg or .png
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot_latency: Option<PathBuf>,
+    /// Keep a recording of all that reaches the device, for identify and report (needs root; commits take a few percent longer)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    keep_trace: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -219,6 +223,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         connections,
         workers,
         rate: options.rate,
+        keep_trace: options.keep_trace.clone(),
     })
 }
 

@@ -26,7 +26,7 @@ use crate::observe::Source;
 use crate::run::latency::{Buckets, Latencies};
 use crate::run::timeline::TimelineFigures;
 use crate::run::vfs::RawStats;
-use crate::run::{ModeResults, Plan, Workers};
+use crate::run::{Kept, ModeResults, Plan, Workers};
 use crate::workload::Unit;
 
 #[derive(Debug, Serialize)]
@@ -45,6 +45,8 @@ pub struct Report {
     pub counted_at: Option<Source>,
     pub floor: FloorFigures,
     pub modes: Vec<ModeReport>,
+    /// Of all that reached the device, if it was to be kept.
+    pub recording: Option<Kept>,
     /// The result in one sentence.
     pub conclusion: String,
     /// What a reader must know to judge the figures.
@@ -83,7 +85,13 @@ pub struct ModeReport {
 }
 
 impl Report {
-    pub fn new(plan: &Plan, environment: Environment, floor: &Floor, results: Vec<ModeResults>) -> Report {
+    pub fn new(
+        plan: &Plan,
+        environment: Environment,
+        floor: &Floor,
+        results: Vec<ModeResults>,
+        recording: Option<Kept>,
+    ) -> Report {
         let mut modes: Vec<ModeReport> = results.into_iter().map(ModeReport::new).collect();
         for (mode, to_control) in control::compare(&modes).into_iter().enumerate() {
             modes[mode].to_control = to_control;
@@ -101,6 +109,7 @@ impl Report {
             counted_at: modes.iter().find_map(|mode| mode.median.counted_at),
             floor,
             modes,
+            recording,
             conclusion: String::new(),
             notes: Vec::new(),
         };

@@ -6,6 +6,7 @@ use super::format::{millis, significant};
 use super::{ModeReport, Report};
 use crate::mode::Journal;
 use crate::observe::Source;
+use crate::run::Kept;
 use crate::workload::Unit;
 
 /// Of two frames each, as in the plain workload.
@@ -163,7 +164,18 @@ pub fn notes(report: &Report) -> Vec<String> {
     }
     notes.extend(failed_statements(report));
     notes.extend(contents(report));
+    notes.extend(report.recording.as_ref().map(recording));
     notes
+}
+
+fn recording(kept: &Kept) -> String {
+    let lost =
+        if kept.lost > 0 { format!(", and {} that the kernel had no room for", kept.lost) } else { String::new() };
+    format!(
+        "Recorded beside it, which makes commits a few percent slower: {} ({} events{lost}); see it with oneflush report.",
+        kept.path.display(),
+        kept.events
+    )
 }
 
 /// Of a replay: one note a message, since most fail alike in all modes.

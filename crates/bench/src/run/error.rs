@@ -1,6 +1,9 @@
 //! What stops a run. Every message says where the run was and how to go on.
 
 use std::io;
+use std::path::PathBuf;
+
+use oneflush_trace::record::RecordError;
 
 use super::database::{DatabaseError, Failure, FailureKind};
 use crate::floor::FloorError;
@@ -16,6 +19,10 @@ pub enum RunError {
     Observe(#[from] ObserveError),
     #[error(transparent)]
     Floor(#[from] FloorError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error("{}: the recording cannot be kept: {reason}", path.display())]
+    Recording { path: PathBuf, reason: String },
     #[error("disk full in mode {mode}, round {round}, on {place}: {way_out}, or measure less with a smaller --txns")]
     DiskFull { mode: Mode, round: u32, place: String, way_out: &'static str },
     #[error("mode {mode}, round {round}: {message}")]

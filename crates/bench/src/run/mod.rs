@@ -17,6 +17,7 @@ mod error;
 pub mod latency;
 mod outcome;
 pub mod process;
+mod recording;
 mod slice;
 pub mod timeline;
 pub mod vfs;
@@ -27,6 +28,8 @@ use std::time::{Duration, Instant};
 
 pub use error::RunError;
 pub use outcome::SliceResult;
+pub use recording::Kept;
+use recording::Recording;
 use serde::Serialize;
 use slice::Slice;
 
@@ -56,6 +59,8 @@ pub struct Plan {
     pub connections: Vec<u32>,
     pub workers: Workers,
     pub rate: Option<f64>,
+    /// Keep a recording of all that reaches the place's device in this file. Root only.
+    pub keep_trace: Option<PathBuf>,
 }
 
 /// How often every mode runs.
@@ -135,6 +140,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
     }?;
     let environment = environment::collect(&place);
     let mut observer = place.device().map(|_| Observer::new(&place)).transpose()?;
+    let mut recording = plan.keep_trace.as_ref().map(|path| Recording::start(path, &place)).transpose()?;
 
     let mut floor = Floor::default();
     let of_connections =
@@ -152,7 +158,13 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
             progress.slice((round - 1) * slices_count + turn + 1, plan.rounds.max * slices_count, round, mode);
             floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
             let slice = Slice { plan, place: &place, observer: observer.as_mut(), mode, connections, round };
+            if let Some(recording) = &mut recording {
+                recording.note(&format!("oneflush bench: begin {mode} x{connections}, round {round}"))?;
+            }
             results[at].rounds.push(slice.measure()?);
+            if let Some(recording) = &mut recording {
+                recording.note(&format!("oneflush bench: end {mode} x{connections}, round {round}"))?;
+            }
         }
         progress.round_done(round, plan.rounds.max);
         if !plan.rounds.has_time_for_another(round, began.elapsed()) {
@@ -160,10 +172,11 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
         }
     }
     progress.done();
-    // Unmounts: the observer must not hold anything of the place any more.
+    // Unmounts: neither must hold anything of the place any more.
     drop(observer);
+    let kept = recording.map(Recording::finish).transpose()?;
     place.close()?;
-    Ok(Report::new(plan, environment, &floor, results))
+    Ok(Report::new(plan, environment, &floor, results, kept))
 }
 
 #[cfg(test)]
