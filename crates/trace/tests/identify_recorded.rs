@@ -83,6 +83,25 @@ fn a_journal_that_the_kernel_writes_between_update_and_deletion_is_no_transactio
     }
 }
 
+/// A program that truncates its journal writes, on ext4, what it cuts off of a page that was never synchronized. That was taken for the begin
+/// of a transaction, and the one before it for DELETE, because its journal had neither been emptied nor synchronized again.
+#[test]
+fn a_journal_of_which_its_truncation_writes_a_page_is_no_transaction() {
+    let found = found(|pen| {
+        for cuts_off in [false, false, true, false] {
+            pen.journal_sector += 800;
+            pen.log(3).count().update(2);
+            if cuts_off {
+                pen.written_unsynced(2);
+            }
+            pen.remove(Action::FileTruncate).wait(2_000_000);
+        }
+    });
+    assert_eq!(options(&found), [(JournalMode::Truncate, Synchronous::Full); 4]);
+    assert_eq!(outcomes(&found), [Outcome::Committed; 4]);
+    assert_eq!(found[2].traffic.journal.requests, found[1].traffic.journal.requests + 1);
+}
+
 /// The file system's journal thread may write the log of the next transaction before that synchronizes it.
 #[test]
 fn a_log_whose_begin_the_kernel_has_written_is_the_next_transactions() {

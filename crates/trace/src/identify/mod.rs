@@ -230,8 +230,12 @@ impl Identifier {
         match (file.or(of_window), thread) {
             (Some(File::Of(index, role)), _) => {
                 let owner = Owner::Track(index);
-                let enter_ns = self.own_window(thread, owner, role);
-                self.track_write(index, role, &request, thread, enter_ns);
+                let context = Context {
+                    sync_enter_ns: self.own_window(thread, owner, role),
+                    is_outside_of_syncs: self.attach.shows_calls && window.is_none() && !request.is_call,
+                    ..self.context()
+                };
+                self.track_write(index, role, &request, thread, context);
             }
             (Some(File::SuperJournal(main)), _) => {
                 let (number, given_up) = self.joints.write(&main, &request);
@@ -258,12 +262,11 @@ impl Identifier {
         }
     }
 
-    fn track_write(&mut self, index: usize, role: Role, request: &Request, thread: Option<u32>, enter_ns: Option<u64>) {
+    fn track_write(&mut self, index: usize, role: Role, request: &Request, thread: Option<u32>, mut context: Context) {
         match role {
             Role::Temp => self.summary.other += request.amount(),
             Role::Image | Role::Shm => self.change(index, |track| track.attach_untimed(request)),
             _ => {
-                let mut context = Context { sync_enter_ns: enter_ns, ..self.context() };
                 if let Some(number) = thread.and_then(|thread| self.joints.open(thread, request.begin_ns)) {
                     self.joints.alive(number, request.done_ns);
                     context.joint = Some(number).filter(|&number| !self.tracks[index].track.began(number));
@@ -363,7 +366,10 @@ impl Identifier {
             }
             for step in steps {
                 match step {
-                    Step::Write(request) => self.track_write(index, role, &request, Some(request.actor.thread), None),
+                    Step::Write(request) => {
+                        let thread = Some(request.actor.thread);
+                        self.track_write(index, role, &request, thread, self.context());
+                    }
                     Step::Attach(class, request) => self.change(index, |track| track.attach(class, &request)),
                     Step::Flushed(time_ns) => self.change(index, |track| track.flushed(None, time_ns)),
                 }

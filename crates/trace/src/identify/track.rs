@@ -26,6 +26,8 @@ pub(super) struct Context {
     pub joint: Option<u64>,
     /// When the sync call began that sends this write.
     pub sync_enter_ns: Option<u64>,
+    /// The trace shows sync calls, and none sends this write.
+    pub is_outside_of_syncs: bool,
 }
 
 #[derive(Debug)]
@@ -37,9 +39,10 @@ pub(super) struct Track {
     /// Writes to the database beside the log of WAL or ours.
     checkpoint: Option<Group>,
     held: Vec<Group>,
-    /// Behind an update of the database, what the kernel wrote of the journal for nobody. Either the journal goes away next: then it
-    /// was what a rolled back transaction had never synchronized. Or it is the begin of the next transaction's log.
-    early: Vec<Request>,
+    /// Behind an update of the database, what was written of the journal though nobody synchronized it: by the kernel, or by the program
+    /// as it truncated the journal (ext4 writes what it cuts off). Either the journal goes away next: then it was what a transaction had
+    /// never synchronized. Or it is the begin of the next transaction's log.
+    early: Vec<(Request, Option<Process>)>,
     /// Complete transactions that nobody has taken yet.
     pub finished: Vec<Draft>,
     /// Transactions of which the trace holds only a part.
@@ -95,8 +98,9 @@ impl Track {
             return self.checkpoint.get_or_insert_with(new).add(request, process);
         }
         let is_update = self.current.as_ref().is_some_and(|group| group.role == Role::Database);
-        if role == Role::Journal && process.is_none() && is_update {
-            self.early.push(*request);
+        let is_unasked = process.is_none() || context.is_outside_of_syncs;
+        if role == Role::Journal && is_unasked && is_update {
+            self.early.push((*request, process));
             return;
         }
         if !self.early.is_empty() {
@@ -141,7 +145,7 @@ impl Track {
 
     /// The journal is gone: that ends the transaction.
     pub(super) fn journal_removed(&mut self, removal: Removal, time_ns: u64) {
-        for request in std::mem::take(&mut self.early) {
+        for (request, _) in std::mem::take(&mut self.early) {
             self.attach_untimed(&request);
         }
         if let Some(group) = &mut self.current {
@@ -227,22 +231,22 @@ impl Track {
 
     /// The trace ends.
     pub(super) fn finish(&mut self, context: Context) {
-        for request in std::mem::take(&mut self.early) {
+        for (request, _) in std::mem::take(&mut self.early) {
             self.attach_untimed(&request);
         }
         self.settle(None, context);
         self.run(Input::End, None);
     }
 
-    /// What the kernel wrote early of the journal is the begin of a log.
+    /// What was written early of the journal is the begin of a log.
     fn begin_early(&mut self, time_ns: u64, context: Context) {
         let early = std::mem::take(&mut self.early);
-        let Some(first) = early.first() else { return };
+        let Some((first, _)) = early.first() else { return };
         self.settle(Some(time_ns), context);
         let mut group = Group::new(Role::Journal, first);
-        for request in &early {
+        for (request, process) in &early {
             self.unit_bytes = self.unit_bytes.min(request.bytes);
-            group.add(request, None);
+            group.add(request, *process);
         }
         self.current = Some(group);
     }

@@ -135,6 +135,12 @@ impl<'a> Pen<'a> {
         self
     }
 
+    /// A page of the rollback journal that the program's own thread writes and does not synchronize, so many pages from its begin.
+    pub fn written_unsynced(&mut self, at: u64) -> &mut Self {
+        let (file, sector) = (self.side_file("-journal"), self.journal_sector + at * PAGE_SECTORS);
+        self.write(file.as_deref(), &[(sector, 1)])
+    }
+
     /// A sync call around `inside`, or what of it shows.
     pub fn sync(&mut self, file: Option<&str>, inside: impl FnOnce(&mut Self)) -> &mut Self {
         let actor = self.actor();
