@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use oneflush_bench::place::Place;
 use oneflush_trace::identify::{JournalMode, Outcome, Phases, Synchronous, Transaction};
-use recording::{Marker, Recording, Score, noted, path, record, scratch, truth};
+use recording::{Folder, Marker, Recording, Score, noted, path, record, scratch, truth};
 use rusqlite::Connection;
 
 /// Of each database.
@@ -61,12 +61,12 @@ fn work(db: &Connection, mode: &str, name: &str, marker: &Marker) {
 }
 
 /// Records `count` databases that work at the same time, each with a thread of its own.
-fn recorded(place: &Place, count: usize, mode: &str, sync: &str) -> (Recording, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
+fn recorded(place: &Place, count: usize, mode: &str, sync: &str) -> (Recording, Vec<String>, Folder) {
+    let folder = Folder::new();
     let names: Vec<String> = (0..count).map(|n| format!("{mode}-{sync}-{count}-{n}.db")).collect();
     let databases: Vec<Connection> = names.iter().map(|name| open(&place.path().join(name), mode, sync)).collect();
     recording::sync(place);
-    let recording = record(place, &folder.path().join("t.zst"), |marker| {
+    let recording = record(place, &folder.file(), |marker| {
         thread::scope(|scope| {
             for (db, name) in databases.into_iter().zip(&names) {
                 scope.spawn(move || work(&db, mode, name, marker));
@@ -74,11 +74,11 @@ fn recorded(place: &Place, count: usize, mode: &str, sync: &str) -> (Recording, 
         });
     });
     assert_eq!(recording.counts.unknown_bytes, 0);
-    (recording, names)
+    (recording, names, folder)
 }
 
 fn assert_found(place: &Place, count: usize, mode: (&str, JournalMode), sync: (&str, Synchronous)) {
-    let (recording, names) = recorded(place, count, mode.0, sync.0);
+    let (recording, names, _folder) = recorded(place, count, mode.0, sync.0);
     let what = format!("{} {} {count}", mode.0, sync.0);
     let mut score = Score::default();
     for name in &names {
@@ -117,7 +117,7 @@ fn wal_with_full_is_found_with_one_database_and_with_four_at_once() {
 fn wal_with_normal_is_one_transaction_a_checkpoint() {
     let Some(place) = scratch() else { return };
     for count in [1, 4] {
-        let (recording, names) = recorded(&place, count, "WAL", "NORMAL");
+        let (recording, names, _folder) = recorded(&place, count, "WAL", "NORMAL");
         for name in &names {
             let found = recording.of(&path(&place, name));
             assert!(!found.is_empty(), "{name}");
@@ -140,7 +140,7 @@ fn checkpoint_bytes(found: &Transaction) -> u64 {
 #[test]
 fn a_checkpoint_is_found_in_the_commit_that_made_it() {
     let Some(place) = scratch() else { return };
-    let (recording, names) = recorded(&place, 1, "WAL", "FULL");
+    let (recording, names, _folder) = recorded(&place, 1, "WAL", "FULL");
     let found = recording.of(&path(&place, &names[0]));
     let with_checkpoint = found.iter().filter(|found| checkpoint_bytes(found) > 0).count();
     // 40 pages in each that spills, and 60 are due.
@@ -161,9 +161,9 @@ fn fs_bytes(found: &Transaction) -> u64 {
 #[test]
 fn a_rollback_that_reaches_the_device_is_told_as_one() {
     let Some(place) = scratch() else { return };
-    let folder = tempfile::tempdir().unwrap();
+    let folder = Folder::new();
     let db = open(&place.path().join("a.db"), "PERSIST", "FULL");
-    let recording = record(&place, &folder.path().join("t.zst"), |marker| {
+    let recording = record(&place, &folder.file(), |marker| {
         for n in 0..20 {
             let end = if n % 4 == 2 { "ROLLBACK" } else { "COMMIT" };
             noted(marker, end, || db.execute_batch(&format!("BEGIN; {} {end};", insert(1, 100))).unwrap());
@@ -182,7 +182,7 @@ fn a_rollback_that_reaches_the_device_is_told_as_one() {
 fn a_transaction_over_two_attached_databases_is_one() {
     let Some(place) = scratch() else { return };
     for (mode, expected) in ROLLBACK_MODES {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Folder::new();
         let paths: Vec<PathBuf> = ["one", "two"].map(|name| path(&place, &format!("{mode}-{name}.db"))).to_vec();
         drop(open(&paths[1], mode, "FULL"));
         let db = open(&paths[0], mode, "FULL");
@@ -192,7 +192,7 @@ fn a_transaction_over_two_attached_databases_is_one() {
         ))
         .unwrap();
         recording::sync(&place);
-        let recording = record(&place, &folder.path().join("t.zst"), |marker| {
+        let recording = record(&place, &folder.file(), |marker| {
             for n in 0..TRANSACTIONS {
                 let both = "INSERT INTO t(v) VALUES(zeroblob(100)); INSERT INTO two.t(v) VALUES(zeroblob(100));";
                 let one = "INSERT INTO t(v) VALUES(zeroblob(100));";

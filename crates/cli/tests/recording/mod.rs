@@ -35,6 +35,28 @@ pub fn scratch() -> Option<Place> {
     }
 }
 
+/// For recordings; stays where the test fails, so that they can be looked at.
+pub struct Folder(tempfile::TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::Builder::new().prefix("oneflush-recorded-").tempdir().expect("a folder"))
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.0.path().join("t.zst")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("the recording: {}", self.file().display());
+            self.0.disable_cleanup(true);
+        }
+    }
+}
+
 /// Notes in the recording.
 #[derive(Clone)]
 pub struct Marker(Arc<File>);
