@@ -294,7 +294,7 @@ impl EagerLog {
         }
         match state.image {
             Stale::No | Stale::Check => return Ok(()),
-            Stale::Empty => image.truncate(0)?,
+            Stale::Empty => Image { file: image, page_bytes: log.page_bytes }.empty()?,
             Stale::Rebuild => {
                 let began = Instant::now();
                 let salt = Uuid::random()?.0;

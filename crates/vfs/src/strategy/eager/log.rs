@@ -462,7 +462,7 @@ impl OpenLog {
         if !is_old {
             return Ok(());
         }
-        // Not to 0 bytes: ext4 takes a file that was cut to nothing for one that is being replaced, and writes it out at its close.
+        // Not to 0 bytes: see `Image::empty`. SQLite writes the header next.
         if image.size_bytes()? > super::image::HEADER_BYTES {
             image.truncate(super::image::HEADER_BYTES)?;
         }

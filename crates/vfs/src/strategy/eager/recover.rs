@@ -76,7 +76,7 @@ pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2
     let image = Image { file: image, page_bytes: log.page_bytes };
     let Some((head, built)) = build(&log.log, main, &image)? else {
         log.head = log.log.empty_head()?;
-        image.file.truncate(0)?;
+        image.empty()?;
         return Ok(Recovered::default());
     };
     let Building { pages, mut database_pages, on_image, base_frames, records, .. } = built;
@@ -98,7 +98,11 @@ pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2
         log.pages.insert(page_no, Page { frame, contained: page.contained });
     }
     // What a crash has left behind the last frame might continue the chain.
-    image.file.truncate(if frame == 0 { 0 } else { image.offset_of(frame + 1) })?;
+    if frame == 0 {
+        image.empty()?;
+    } else {
+        image.file.truncate(image.offset_of(frame + 1))?;
+    }
     log.head = head;
     log.logged = frame;
     log.begun = true;
