@@ -102,6 +102,23 @@ fn a_journal_of_which_its_truncation_writes_a_page_is_no_transaction() {
     assert_eq!(found[2].traffic.journal.requests, found[1].traffic.journal.requests + 1);
 }
 
+/// A busy machine writes back what a cache has spilled, and what the journal has got since it was synchronized. While the database is not
+/// durable, that is no other transaction's; it was taken for the log of the next, and the transaction for two.
+#[test]
+fn what_is_written_back_of_a_spilled_transaction_is_no_transaction() {
+    let found = found(|pen| {
+        plain(pen);
+        pen.journal_sector += 800;
+        pen.log(3).database_written_back(2).written_by_kernel(0).written_by_kernel(6).update(9);
+        pen.remove(Action::FileDelete).wait(2_000_000);
+        plain(pen);
+    });
+    assert_eq!(found.len(), 3);
+    assert_eq!(outcomes(&found), [Outcome::Committed; 3]);
+    // Two in the place of the count.
+    assert_eq!(found[1].traffic.journal.requests, found[0].traffic.journal.requests + 1);
+}
+
 /// The file system's journal thread may write the log of the next transaction before that synchronizes it.
 #[test]
 fn a_log_whose_begin_the_kernel_has_written_is_the_next_transactions() {

@@ -97,10 +97,15 @@ impl Track {
             let new = || Group::new(role, request).keeping(self.keeps_accesses);
             return self.checkpoint.get_or_insert_with(new).add(request, process);
         }
-        let is_update = self.current.as_ref().is_some_and(|group| group.role == Role::Database);
+        let update = self.current.as_ref().filter(|group| group.role == Role::Database);
         let is_unasked = process.is_none() || context.is_outside_of_syncs;
-        if role == Role::Journal && is_unasked && is_update {
-            self.early.push((*request, process));
+        if let (Role::Journal, true, Some(update)) = (role, is_unasked, update) {
+            // The next log begins behind the synchronization of the database.
+            if context.shows_calls && update.synced_ns.is_none() {
+                self.attach_untimed(request);
+            } else {
+                self.early.push((*request, process));
+            }
             return;
         }
         if !self.early.is_empty() {

@@ -127,10 +127,21 @@ impl<'a> Pen<'a> {
 
     /// A page of the rollback journal that the file system's journal thread writes for nobody, so many pages from its begin.
     pub fn written_by_kernel(&mut self, at: u64) -> &mut Self {
-        let (thread, comm) = (self.thread, std::mem::replace(&mut self.comm, "jbd2/sda1-8".into()));
-        self.thread = 9;
         let (file, sector) = (self.side_file("-journal"), self.journal_sector + at * PAGE_SECTORS);
-        self.write(file.as_deref(), &[(sector, 1)]);
+        self.by("jbd2/sda1-8", |pen| _ = pen.write(file.as_deref(), &[(sector, 1)]))
+    }
+
+    /// Pages of the database that the kernel's write-back writes for nobody.
+    pub fn database_written_back(&mut self, pages: u64) -> &mut Self {
+        let (file, sector) = (self.database.clone(), self.db_sector);
+        self.by("kworker/u4:1", |pen| _ = pen.write(file.as_deref(), &[(sector, pages)]))
+    }
+
+    /// What another thread does.
+    fn by(&mut self, comm: &str, act: impl FnOnce(&mut Self)) -> &mut Self {
+        let (thread, comm) = (self.thread, std::mem::replace(&mut self.comm, comm.into()));
+        self.thread = 9;
+        act(self);
         (self.thread, self.comm) = (thread, comm);
         self
     }
