@@ -128,9 +128,13 @@ fn without_a_terminal_it_prints_tables_of_80_columns_until_it_is_told_to_stop() 
     let Some(place) = scratch() else { return };
     let sandbox = Sandbox::new();
     let output: Output = beside_writers(&place, |_| {
+        // Else it signals its whole group as well, and a second Ctrl-C ends at once.
         let mut command = Command::new("timeout");
         let mut inner = top(&sandbox, &place, &["--interval", "0.5"]);
-        command.args(["--preserve-status", "-s", "INT", "4"]).arg(inner.get_program()).args(inner.get_args());
+        command
+            .args(["--foreground", "--preserve-status", "-s", "INT", "4"])
+            .arg(inner.get_program())
+            .args(inner.get_args());
         inner.stdin(Stdio::null());
         command.stdin(Stdio::null()).output().unwrap()
     });
