@@ -325,6 +325,8 @@ mod tests {
             Ok(false)
         }
 
+        fn will_read(&self, _: &str, _: &[u32], _: usize) {}
+
         fn fold_wal(&self, _: &str) -> Result<(), String> {
             Ok(())
         }

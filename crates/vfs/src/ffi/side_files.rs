@@ -12,7 +12,7 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Storage, sync_directory};
 use super::api::Api;
 use super::below::BelowFile;
 use super::board_file::{BoardFile, mode_of};
-use super::checkpoint;
+use super::{checkpoint, read_ahead};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::strategy::{Below, Common, LogFile, Private, SideFiles, SyncRequest, board_path};
@@ -110,6 +110,12 @@ impl SideFiles for Files {
             return Path::new(path).try_exists().map_err(|error| code_of(&error));
         }
         self.exists(path)
+    }
+
+    fn will_read(&self, database: &str, pages: &[u32], page_bytes: usize) {
+        if self.are_real() {
+            read_ahead::advise(Path::new(database), pages, page_bytes as u64);
+        }
     }
 
     fn fold_wal(&self, database: &str) -> Result<(), String> {

@@ -299,7 +299,9 @@ impl EagerLog {
                 let began = Instant::now();
                 let salt = Uuid::random()?.0;
                 let word = |at: usize| u32::from_ne_bytes([salt[at], salt[at + 1], salt[at + 2], salt[at + 3]]);
-                let recovered = recover::run(log, main, image, [word(0), word(4)])?;
+                let page_bytes = log.page_bytes;
+                let will_read = |pages: &[u32]| self.files.will_read(&self.path, pages, page_bytes);
+                let recovered = recover::run(log, main, image, [word(0), word(4)], &will_read)?;
                 board.set_sure();
                 KillPoint::Rebuilt.reached();
                 if board.is_guard_unsure() {

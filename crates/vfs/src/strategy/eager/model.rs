@@ -230,6 +230,8 @@ impl SideFiles for NoFiles {
         Ok(false)
     }
 
+    fn will_read(&self, _: &str, _: &[u32], _: usize) {}
+
     fn fold_wal(&self, _: &str) -> Result<(), String> {
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! next one does the same again. The image gets one frame for each page of the newest epoch, all in one transaction; after that the
 //! epoch goes on where it ended.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, page_crc};
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
@@ -67,14 +67,20 @@ struct Rebuilt {
     contained: bool,
 }
 
-/// Builds the image. `salt` is for a new one.
-pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2]) -> Result<Recovered, RecoverError> {
+/// Builds the image. `salt` is for a new one; `will_read` is told which pages of the database will be read, in their order.
+pub fn run(
+    log: &mut OpenLog,
+    main: &dyn Below,
+    image: &dyn Below,
+    salt: [u32; 2],
+    will_read: &dyn Fn(&[u32]),
+) -> Result<Recovered, RecoverError> {
     if let Some(lsn) = log.unsure {
         log.log.write_again(lsn)?;
         log.unsure = None;
     }
     let image = Image { file: image, page_bytes: log.page_bytes };
-    let Some((head, built)) = build(&log.log, main, &image)? else {
+    let Some((head, built)) = build(&log.log, main, &image, will_read)? else {
         log.head = log.log.empty_head()?;
         image.empty()?;
         return Ok(Recovered::default());
@@ -113,21 +119,31 @@ pub fn run(log: &mut OpenLog, main: &dyn Below, image: &dyn Below, salt: [u32; 2
 
 /// Says what would keep a database from being recovered. Nothing is written.
 pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<(), RecoverError> {
-    build(log, main, &Image { file: image, page_bytes: log.page_bytes() as usize }).map(|_| ())
+    build(log, main, &Image { file: image, page_bytes: log.page_bytes() as usize }, &|_| {}).map(|_| ())
 }
 
 /// All pages of the newest epoch; None: there is none.
-fn build(log: &Log<LogFile>, main: &dyn Below, image: &Image<'_>) -> Result<Option<(Head, Building)>, RecoverError> {
+fn build(
+    log: &Log<LogFile>,
+    main: &dyn Below,
+    image: &Image<'_>,
+    will_read: &dyn Fn(&[u32]),
+) -> Result<Option<(Head, Building)>, RecoverError> {
     let mut built = Building::default();
+    let mut read = BTreeSet::new();
     let head = log.scan(|kind, lsn, payload| {
-        if kind == KIND_IMAGES {
-            for (page_no, ..) in Group::decode(kind, payload)?.pages() {
+        for (page_no, base, _) in Group::decode(kind, payload)?.pages() {
+            if kind == KIND_IMAGES {
                 built.images.insert(page_no, lsn);
+            } else if matches!(base, Base::Database { .. }) {
+                read.insert(page_no);
             }
         }
         Ok::<(), RecoverError>(())
     })?;
     let Some(head) = head else { return Ok(None) };
+    read.retain(|page_no| *page_no != 0 && !built.images.contains_key(page_no));
+    will_read(&read.into_iter().collect::<Vec<u32>>());
     log.scan(|kind, lsn, payload| built.record(image.page_bytes, main, image, kind, lsn, payload))?;
     Ok(Some((head, built)))
 }

@@ -1,0 +1,65 @@
+//! Tells the kernel which pages of a database will be read, so that it reads them all at once: after a crash of the machine nothing is in
+//! memory, and thousands of pages, one after the other, take seconds.
+//!
+//! A descriptor of our own would do harm: POSIX releases a process's locks on a file when any of its descriptors is closed. So SQLite's own is
+//! looked for among those of the process. It is advice only; where anything is missing, nothing happens.
+
+use std::fs;
+use std::num::NonZeroU64;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{Advice, fadvise};
+
+/// `pages` are in their order, and counted from 1.
+pub fn advise(database: &Path, pages: &[u32], page_bytes: u64) {
+    let Some(descriptor) = descriptor_of(database) else { return };
+    for run in pages.chunk_by(|page, next| page + 1 == *next) {
+        let Some(first) = run.first().and_then(|page| page.checked_sub(1)) else { continue };
+        // SAFETY: SQLite keeps it open while it recovers. Were it another file's by now, that file would be read ahead, and no more.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+        let length = NonZeroU64::new(run.len() as u64 * page_bytes);
+        if fadvise(descriptor, u64::from(first) * page_bytes, length, Advice::WillNeed).is_err() {
+            return;
+        }
+    }
+}
+
+fn descriptor_of(file: &Path) -> Option<RawFd> {
+    let wanted = fs::metadata(file).ok()?;
+    fs::read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {
+        let found = fs::metadata(entry.path()).ok()?;
+        let is_it = (found.dev(), found.ino()) == (wanted.dev(), wanted.ino());
+        entry.file_name().to_str()?.parse().ok().filter(|_| is_it)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn the_descriptor_of_an_open_file_is_found_by_any_name_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        assert_eq!(descriptor_of(&path), None);
+        let file = File::create(&path).unwrap();
+        let link = folder.path().join("link.db");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(descriptor_of(&path), Some(file.as_raw_fd()));
+        assert_eq!(descriptor_of(&link), Some(file.as_raw_fd()));
+        drop(file);
+        assert_eq!(descriptor_of(&path), None);
+    }
+
+    #[test]
+    fn advice_about_pages_that_are_not_there_does_nothing() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        advise(file.path(), &[1, 2, 3, 9, u32::MAX], 4096);
+        advise(file.path(), &[0], 4096);
+        advise(Path::new("/nowhere"), &[1], 4096);
+    }
+}
