@@ -344,7 +344,7 @@ impl World {
         let log = Log::open(LogFile(Box::new(log))).unwrap();
         let head = log.empty_head().unwrap();
         let mut open = OpenLog::new(log, head, 1 << 19);
-        recover::run(&mut open, &database, &image, [3, 4]).unwrap();
+        recover::run(&mut open, &database, &image, [3, 4], &|_| {}).unwrap();
         let on_image = Image { file: &image, page_bytes: PAGE_BYTES };
         let mut content = Vec::new();
         let of = |(&page_no, page): (&u32, &log::Page)| {
