@@ -1,6 +1,7 @@
 //! `oneflush crash`: SQLite on a simulated disk that loses power, through a strategy.
 
 use std::io::IsTerminal;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, builder::PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
+use oneflush_bench::interrupt;
 use oneflush_crashlab::{
     Case, Fault, Journal, Loss, Plan, Progress, Reading, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Tear,
     Workload,
@@ -25,7 +27,9 @@ const EXAMPLES: &str = "Examples:
   oneflush crash --strategy stock --sabotage no-flush a lie that must be caught
   oneflush crash --replay crash-one-12ab.json         one failing case alone
 
-Exit codes: 0 nothing found, 1 a violation (said with the way to repeat it), 2 wrong usage.";
+Ctrl-C ends the run and says what it has examined.
+
+Exit codes: 0 nothing found, 1 a violation (said with the way to repeat it) or interrupted, 2 wrong usage.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -145,7 +149,11 @@ fn simulate(options: &Options) -> Result<(), Failure> {
         jobs: options.jobs.into(),
     };
     let watcher = Watcher::new(&plan);
-    let report = oneflush_crashlab::run(&plan, &|progress| watcher.tell(progress));
+    interrupt::install().map_err(Failure::failed)?;
+    let report = oneflush_crashlab::run(&plan, &|progress| {
+        watcher.tell(progress);
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     watcher.done();
     let saved = report.violation.as_deref().map(|case| save(case, options)).transpose()?;
     if options.json {
@@ -153,7 +161,13 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     } else {
         print_table(&plan, &report);
     }
-    let (Some(case), Some(saved)) = (&report.violation, saved) else { return Ok(()) };
+    let (Some(case), Some(saved)) = (&report.violation, saved) else {
+        return if report.interrupted {
+            Err(Failure::failed("interrupted before all states were examined"))
+        } else {
+            Ok(())
+        };
+    };
     if !options.json {
         println!();
         println!("violation: workload {}, seed {}", case.script.workload, case.script.seed);
@@ -253,6 +267,7 @@ fn as_json(plan: &Plan, report: &Report, saved: Option<&Path>) -> serde_json::Va
         "seed": plan.seed,
         "jobs": plan.jobs,
         "elapsed_s": report.elapsed.as_secs_f64(),
+        "interrupted": report.interrupted,
         "workloads": report.workloads,
         "total": report.total(),
         "violation": report.violation.as_deref().map(|case| json!({

@@ -3,8 +3,11 @@
 mod common;
 
 use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
 
 use common::Sandbox;
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn a_clean_run_says_what_was_examined() {
@@ -54,4 +57,21 @@ fn what_is_not_known_is_wrong_usage_and_says_what_is_known() {
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(known), "{message}");
     }
+}
+
+#[test]
+fn ctrl_c_ends_a_run_that_says_what_it_has_examined() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.oneflush();
+    command.args(["crash", "--strategy", "stock", "--workload", "one", "--states", "1000000000", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("interrupted"), "{message}");
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["interrupted"], true);
+    assert!(json["total"]["states"].as_u64().unwrap() > 100, "{json}");
 }

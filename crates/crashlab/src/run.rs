@@ -4,6 +4,7 @@
 //! numbers for itself, and what is examined of it depends on no other case. Several jobs may begin a few more cases than one.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,6 +54,8 @@ pub struct Faults {
 pub struct Report {
     pub workloads: BTreeMap<&'static str, WorkloadReport>,
     pub elapsed: Duration,
+    /// Who watched has ended it before its time.
+    pub interrupted: bool,
     /// The first violation; it ends the run.
     pub violation: Option<Box<Case>>,
 }
@@ -91,17 +94,18 @@ struct Shared<'a> {
     fault_runs: AtomicU64,
     reports: Mutex<BTreeMap<&'static str, WorkloadReport>>,
     violation: Mutex<Option<Case>>,
-    watch: &'a (dyn Fn(Progress) + Sync),
+    interrupted: AtomicBool,
+    watch: &'a (dyn Fn(Progress) -> ControlFlow<()> + Sync),
 }
 
-/// Runs the plan and shrinks what it found; `watch` is called now and then from the threads of the run.
-pub fn run(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
+/// Runs the plan and shrinks what it found; `watch` is called now and then from the threads of the run, and may end it.
+pub fn run(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + Sync)) -> Report {
     let report = run_unshrunk(plan, watch);
     Report { violation: report.violation.map(|case| Box::new(case.shrunk())), ..report }
 }
 
 /// The same where it is enough to know that something was found.
-pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
+pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + Sync)) -> Report {
     let began = Instant::now();
     let shared = Shared {
         plan,
@@ -113,6 +117,7 @@ pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
         fault_runs: AtomicU64::new(0),
         reports: Mutex::new(plan.workloads.iter().map(|workload| (workload.name(), Default::default())).collect()),
         violation: Mutex::default(),
+        interrupted: AtomicBool::new(false),
         watch,
     };
     std::thread::scope(|scope| {
@@ -127,6 +132,7 @@ pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) + Sync)) -> Report {
     Report {
         workloads: shared.reports.into_inner().unwrap_or_else(PoisonError::into_inner),
         elapsed: began.elapsed(),
+        interrupted: shared.interrupted.into_inner(),
         violation: violation.map(Box::new),
     }
 }
@@ -142,13 +148,20 @@ impl Budget<'_> {
         let new = counts.states - self.told.swap(counts.states, Relaxed);
         let states = self.shared.states.fetch_add(new, Relaxed) + new;
         if counts.states.is_multiple_of(64) {
-            (self.shared.watch)(Progress { states, fault_runs: self.shared.fault_runs.load(Relaxed) });
+            self.shared.tell(Progress { states, fault_runs: self.shared.fault_runs.load(Relaxed) });
         }
         !self.shared.stop.load(Relaxed)
     }
 }
 
 impl Shared<'_> {
+    fn tell(&self, progress: Progress) {
+        if (self.watch)(progress).is_break() {
+            self.interrupted.store(true, Relaxed);
+            self.stop.store(true, Relaxed);
+        }
+    }
+
     fn fail(&self, case: Case) {
         self.stop.store(true, Relaxed);
         locked(&self.violation).get_or_insert(case);
@@ -243,7 +256,7 @@ impl Shared<'_> {
                 },
             }
             let fault_runs = self.fault_runs.fetch_add(1, Relaxed) + 1;
-            (self.watch)(Progress { states: self.states.load(Relaxed), fault_runs });
+            self.tell(Progress { states: self.states.load(Relaxed), fault_runs });
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The simulator is tested by what it must catch, and by what it must not.
 
+use std::ops::ControlFlow;
+
 use oneflush_crashlab::{
     Case, Fault, Journal, Plan, Reading, Report, SQLITE_ALONE, Sabotage, Script, Setting, Synchronous, Workload,
     register, run,
@@ -9,7 +11,7 @@ use oneflush_vfs::StrategyKind;
 fn simulate(setting: Setting, workloads: &[Workload], states: u64, fault_runs: u64) -> Report {
     register().unwrap();
     let workloads = workloads.to_vec();
-    run(&Plan { setting, workloads, states, fault_runs, seed: 7, jobs: 2 }, &|_| {})
+    run(&Plan { setting, workloads, states, fault_runs, seed: 7, jobs: 2 }, &|_| ControlFlow::Continue(()))
 }
 
 fn sqlite(journal: Journal, synchronous: Synchronous) -> Setting {
@@ -80,7 +82,7 @@ fn a_run_follows_from_its_seed() {
         let setting = sqlite(Journal::Wal, Synchronous::Full);
         let workloads = vec![Workload::One];
         let plan = Plan { setting, workloads, states: 1000, fault_runs: 30, seed: 11, jobs: 1 };
-        let total = run(&plan, &|_| {}).total();
+        let total = run(&plan, &|_| ControlFlow::Continue(())).total();
         (total.counts, total.faults.runs, total.faults.states)
     };
     assert_eq!(run(), run());

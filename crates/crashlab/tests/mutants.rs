@@ -2,6 +2,7 @@
 //!
 //! What a lie between strategy and disk can break is in `controls.rs`. A variant breaks all of this process, so they take turns.
 
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -60,7 +61,7 @@ impl Turn {
         Mutant::choose(mutant);
         let setting = Setting::new("eager", Journal::Wal);
         let plan = Plan { setting, workloads: vec![workload], states, fault_runs: 0, seed: 7, jobs: 1 };
-        let report = run_unshrunk(&plan, &|_| {});
+        let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
         Mutant::choose(None);
         assert_eq!(PANICS.load(SeqCst), panics_before, "{mutant:?} made something panic");
         report

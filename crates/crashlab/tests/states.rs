@@ -1,12 +1,14 @@
 //! What every strategy has to survive in CI.
 
+use std::ops::ControlFlow;
+
 use oneflush_crashlab::{Journal, Plan, Report, Setting, Workload, register, run};
 use oneflush_vfs::StrategyKind;
 
 fn simulate(setting: Setting, states: u64, fault_runs: u64, seed: u64, jobs: usize) -> Report {
     register().unwrap();
     let workloads = Workload::ALL.to_vec();
-    run(&Plan { setting, workloads, states, fault_runs, seed, jobs }, &|_| {})
+    run(&Plan { setting, workloads, states, fault_runs, seed, jobs }, &|_| ControlFlow::Continue(()))
 }
 
 #[test]
