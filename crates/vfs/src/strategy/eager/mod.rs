@@ -377,11 +377,6 @@ impl EagerLog {
         Ok(())
     }
 
-    /// In the place of cutting it to nothing.
-    pub fn empty_image(&self, image: &dyn Below) -> Result<(), Code> {
-        Image { file: image, page_bytes: self.board().page_bytes() }.empty()
-    }
-
     pub fn image_cut(&self, size_bytes: u64) {
         self.board().image_cut(size_bytes);
     }

@@ -591,9 +591,6 @@ impl Strategy for Plain {
                         self.restart_image(log, main, below)?;
                     }
                     log.image_cut(size_bytes);
-                    if size_bytes == 0 {
-                        return Ok(log.empty_image(below)?);
-                    }
                 }
             }
             Role::Wal => {
