@@ -18,7 +18,7 @@ build:
 ## demo: strategies eager and plain beside stock, then each of SQLite's journal modes, on this machine
 demo: build
 	mkdir -p build
-	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager -t 1,16 -n 10000 --rounds 2 --plot-latency build/demo-latency.svg
+	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager -t 1,16 -n 10000 --rounds 2 --plot build/demo-strategies.svg --plot-latency build/demo-latency.svg
 	$(RELEASE)/oneflush bench --plot build/demo.svg
 
 ## test: formatting, lints, unit and integration tests, broken variants, model check, deaths, races, clients, neighbours, a part of SQLite's own suite
