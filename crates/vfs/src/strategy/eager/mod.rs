@@ -70,6 +70,9 @@ const LANE_BYTES: u64 = 512 << 10;
 /// changes more pages than that), or so many frames so long after the image was begun, so that the kernel need not write them back. For fewer
 /// a checkpoint would cost more than that.
 const CHECKPOINT_FRAMES: u32 = 16_000;
+/// The same where each changed page was changed so often on average: a checkpoint writes few pages, and the image, which the kernel may write
+/// back, stays small.
+const CHECKPOINT_DENSE_FRAMES: (u32, u64) = (4000, 16);
 /// The same where the image is synced, because the transaction was large: it changes each page once, and who reads finds its pages faster in the
 /// database file.
 const CHECKPOINT_IMAGE_FRAMES: u32 = 1000;
@@ -396,8 +399,12 @@ impl EagerLog {
         let board = self.board();
         let committed = board.committed();
         // Where pages are changed all over the database, a checkpoint writes most of them for one change each: then later is cheaper.
-        let wanted_bytes = board.changed_bytes().max(CHECKPOINT_LOG_BYTES);
+        let changed_bytes = board.changed_bytes();
+        let wanted_bytes = changed_bytes.max(CHECKPOINT_LOG_BYTES);
+        let (dense_frames, changes) = CHECKPOINT_DENSE_FRAMES;
+        let is_dense = u64::from(committed) * board.page_bytes() as u64 >= changed_bytes * changes;
         committed >= CHECKPOINT_FRAMES
+            || (is_dense && committed >= dense_frames)
             || (board.is_on_image() && committed >= CHECKPOINT_IMAGE_FRAMES)
             || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes / 4)
             || CHECKPOINT_AFTER.iter().any(|&(frames, after)| committed >= frames && age(&board) >= after)
