@@ -5,48 +5,15 @@
 
 #![no_main]
 
-use std::io;
-use std::sync::Mutex;
+#[path = "../memory.rs"]
+mod memory;
 
 use libfuzzer_sys::fuzz_target;
-use oneflush_blocklog::{CHUNK_BYTES, Error, Log, Storage, Uuid};
+use memory::{BLOCK, Memory};
+use oneflush_blocklog::{CHUNK_BYTES, Error, Log, Uuid};
 
-const BLOCK: usize = 512;
 const UUID: Uuid = Uuid([7; 16]);
 const HEADER_CRC: usize = 48;
-
-struct Memory(Mutex<Vec<u8>>);
-
-impl Storage for &Memory {
-    fn block_bytes(&self) -> usize {
-        BLOCK
-    }
-    fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.lock().unwrap().len() as u64)
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let bytes = self.0.lock().unwrap();
-        let part = bytes.get(offset as usize..offset as usize + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        buffer.copy_from_slice(part);
-        Ok(())
-    }
-    fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.0.lock().unwrap()[offset as usize..offset as usize + blocks.len()].copy_from_slice(blocks);
-        Ok(())
-    }
-    fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.write_durable(blocks, offset)
-    }
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
-    fn extend(&self, size_bytes: u64) -> io::Result<()> {
-        let mut bytes = self.0.lock().unwrap();
-        let size = bytes.len().max(size_bytes as usize);
-        bytes.resize(size, 0);
-        Ok(())
-    }
-}
 
 fn crc32c(parts: [&[u8]; 2]) -> u32 {
     !parts.into_iter().flatten().fold(!0, |crc, byte| {
@@ -55,7 +22,7 @@ fn crc32c(parts: [&[u8]; 2]) -> u32 {
 }
 
 fuzz_target!(|data: &[u8]| {
-    let memory = Memory(Mutex::default());
+    let memory = Memory::default();
     let (log, mut head) = Log::create(&memory, UUID, 4096, CHUNK_BYTES).unwrap();
     for step in data.chunks(8) {
         let [what, a, b, c, rest @ ..] = step else { break };

@@ -8,52 +8,21 @@
 
 #![no_main]
 
+#[path = "../../../blocklog/fuzz/memory.rs"]
+mod memory;
+
 use std::cell::Cell;
-use std::io;
 use std::path::Path;
-use std::sync::{Mutex, Once, OnceLock};
+use std::sync::{Once, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
+use memory::Memory;
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, page_crc};
-use oneflush_blocklog::{CHUNK_BYTES, Head, Log, Storage, Uuid, delta};
+use oneflush_blocklog::{CHUNK_BYTES, Head, Log, Uuid, delta};
 use rusqlite::{Connection, OpenFlags, ffi, trace};
 
-const BLOCK: usize = 512;
 const PAGE: usize = 1024;
 const UUID: Uuid = Uuid([7; 16]);
-
-struct Memory(Mutex<Vec<u8>>);
-
-impl Storage for &Memory {
-    fn block_bytes(&self) -> usize {
-        BLOCK
-    }
-    fn size_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.lock().unwrap().len() as u64)
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let bytes = self.0.lock().unwrap();
-        let part = bytes.get(offset as usize..offset as usize + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        buffer.copy_from_slice(part);
-        Ok(())
-    }
-    fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.0.lock().unwrap()[offset as usize..offset as usize + blocks.len()].copy_from_slice(blocks);
-        Ok(())
-    }
-    fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.write_durable(blocks, offset)
-    }
-    fn flush(&self) -> io::Result<()> {
-        Ok(())
-    }
-    fn extend(&self, size_bytes: u64) -> io::Result<()> {
-        let mut bytes = self.0.lock().unwrap();
-        let size = bytes.len().max(size_bytes as usize);
-        bytes.resize(size, 0);
-        Ok(())
-    }
-}
 
 thread_local! {
     static NOTHING_CHANGED: Cell<bool> = const { Cell::new(false) };
@@ -120,7 +89,7 @@ fn append(log: &Log<&Memory>, head: Head, kind: u8, payload: &[u8]) -> Head {
 
 /// The log's file, and the image of the WAL beside it.
 fn files(program: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let memory = Memory(Mutex::default());
+    let memory = Memory::default();
     let mut image = Vec::new();
     let (log, mut head) = Log::create(&memory, UUID, PAGE as u32, CHUNK_BYTES).unwrap();
     for step in program.chunks(16) {
