@@ -94,7 +94,6 @@ struct Shared<'a> {
     fault_runs: AtomicU64,
     reports: Mutex<BTreeMap<&'static str, WorkloadReport>>,
     violation: Mutex<Option<Case>>,
-    interrupted: AtomicBool,
     watch: &'a (dyn Fn(Progress) -> ControlFlow<()> + Sync),
 }
 
@@ -117,7 +116,6 @@ pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + 
         fault_runs: AtomicU64::new(0),
         reports: Mutex::new(plan.workloads.iter().map(|workload| (workload.name(), Default::default())).collect()),
         violation: Mutex::default(),
-        interrupted: AtomicBool::new(false),
         watch,
     };
     std::thread::scope(|scope| {
@@ -132,7 +130,8 @@ pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + 
     Report {
         workloads: shared.reports.into_inner().unwrap_or_else(PoisonError::into_inner),
         elapsed: began.elapsed(),
-        interrupted: shared.interrupted.into_inner(),
+        // Nothing else ends a run early.
+        interrupted: shared.stop.into_inner() && violation.is_none(),
         violation: violation.map(Box::new),
     }
 }
@@ -157,7 +156,6 @@ impl Budget<'_> {
 impl Shared<'_> {
     fn tell(&self, progress: Progress) {
         if (self.watch)(progress).is_break() {
-            self.interrupted.store(true, Relaxed);
             self.stop.store(true, Relaxed);
         }
     }
