@@ -41,8 +41,8 @@ pub(super) struct Recording {
 impl Recording {
     pub(super) fn start(path: &Path, place: &Place) -> Result<Recording, RunError> {
         let target = Target::of_directory(place.path())?;
-        let out = File::create(path)
-            .map_err(|reason| RunError::Recording { path: path.to_owned(), reason: reason.to_string() })?;
+        let failed = |reason: String| RunError::Recording { path: path.to_owned(), reason };
+        let out = File::create(path).map_err(|error| failed(error.to_string()))?;
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = mpsc::channel();
         let stopped = Arc::clone(&stop);
@@ -55,23 +55,16 @@ impl Recording {
             }
             recorder.finish()
         });
-        match told.recv() {
-            Ok(marker) => {
-                let marker = OpenOptions::new()
-                    .write(true)
-                    .open(&marker)
-                    .map_err(|reason| RunError::Recording { path: marker, reason: reason.to_string() })?;
-                Ok(Recording { path: path.to_owned(), marker, stop, thread: Some(thread) })
-            }
-            Err(mpsc::RecvError) => {
-                // Nothing was recorded: no empty file is left that looks like a recording.
-                let _ = fs::remove_file(path);
-                ended(thread).and(Err(RunError::Recording {
-                    path: path.to_owned(),
-                    reason: "the recorder ended before it began".to_owned(),
-                }))
-            }
-        }
+        let Ok(marker) = told.recv() else {
+            // Nothing was recorded: no empty file is left that looks like a recording.
+            let _ = fs::remove_file(path);
+            return ended(thread).and(Err(failed("the recorder ended before it began".to_owned())));
+        };
+        let marker = OpenOptions::new()
+            .write(true)
+            .open(&marker)
+            .map_err(|error| failed(format!("{}: {error}", marker.display())))?;
+        Ok(Recording { path: path.to_owned(), marker, stop, thread: Some(thread) })
     }
 
     /// Stands in the recording at this place.
