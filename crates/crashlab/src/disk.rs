@@ -5,7 +5,7 @@
 //! see, fails operations where a [`FaultPlan`] says so, and lies where a [`Sabotage`] says so.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::content::{Content, Image};
 use crate::fault::{Fault, FaultPlan, Operation};
@@ -178,7 +178,7 @@ impl Disk {
 
     fn put(&mut self, ino: Ino, offset: u64, data: &[u8]) {
         if let Some(file) = self.files.get_mut(&ino) {
-            let (mut offset, mut data) = (offset, Arc::<[u8]>::from(data));
+            let (mut offset, mut data) = (offset, shared(data));
             if (self.sabotage, file.kind) == (Sabotage::RewrittenTail, Kind::Log) && offset <= file.content.size() {
                 let mut tail = vec![0; offset.min(BLOCK_BYTES) as usize];
                 offset -= tail.len() as u64;
@@ -285,6 +285,12 @@ impl Disk {
             Some(Fault::Io | Fault::Sync) => Err(DiskError::Io),
         }
     }
+}
+
+/// A copy of the bytes. Those that extend a file ahead, most of what a recovery writes, are copied once for all.
+fn shared(data: &[u8]) -> Arc<[u8]> {
+    static ZEROS: LazyLock<Arc<[u8]>> = LazyLock::new(|| Arc::from([0; 64 << 10]));
+    if *data == **ZEROS { Arc::clone(&ZEROS) } else { Arc::from(data) }
 }
 
 /// The directory that a name is in.
