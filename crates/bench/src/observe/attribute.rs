@@ -29,8 +29,8 @@ pub(super) fn split(events: &[Event], attribution: &mut Attribution, owners: &Ow
     for event in events {
         match &event.what {
             What::File { inode } => attribution.file(event.thread, *inode),
-            What::Extent { inode, logical, length_bytes } => {
-                attribution.extent(event.thread, *inode, *logical, *length_bytes);
+            What::Extent { whose, address, length_bytes } => {
+                attribution.extent(event.thread, *whose, *address, *length_bytes);
             }
             What::Queued(write) | What::Merged(write) | What::Split(write) => {
                 let class = match attribution.whose(event.thread, write) {

@@ -9,6 +9,15 @@ use super::waiters::Owner;
 use super::{File, Identifier};
 use crate::model::{Actor, NameId, Names};
 
+/// Why the file system writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A commit, or a checkpoint: for this thread, if it is in a sync call, else for whoever waits.
+    Commit(Option<u32>),
+    /// This thread asked for it; `None`: one of the kernel's, for nobody.
+    Thread(Option<u32>),
+}
+
 impl Identifier {
     /// The sync call in which `thread` writes is the owner's, if the trace did not say whose; returns when it began.
     pub(super) fn own_window(&mut self, thread: Option<u32>, owner: Owner, role: Role) -> Option<u64> {
@@ -36,11 +45,15 @@ impl Identifier {
     }
 
     /// The file system's journal or metadata.
-    pub(super) fn caused(&mut self, class: Class, request: Request, thread: Option<u32>) {
-        let is_commit = class == Class::FsJournal;
+    pub(super) fn caused(&mut self, class: Class, request: Request, cause: Cause) {
+        let (is_commit, thread) = match cause {
+            Cause::Commit(thread) => (true, thread.filter(|&thread| self.attach.window(thread).is_some())),
+            Cause::Thread(thread) => (false, thread),
+        };
         let owner = self.attach.owner(request.begin_ns, thread, is_commit).filter(|_| is_commit || thread.is_some());
         let Some(owner) = owner else {
-            *(if is_commit { &mut self.summary.fs_journal } else { &mut self.summary.metadata }) += request.amount();
+            let is_journal = class == Class::FsJournal;
+            *(if is_journal { &mut self.summary.fs_journal } else { &mut self.summary.metadata }) += request.amount();
             self.summary.flushes += request.flushes;
             if !is_commit && thread.is_some() && request.flags.sync {
                 self.attach.other_wrote(request.done_ns);

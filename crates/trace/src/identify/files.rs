@@ -86,6 +86,8 @@ pub(super) enum Writer {
     Program,
     /// It commits the journal of ext4.
     FileSystemJournal,
+    /// It writes the checkpoints of F2FS: nodes, folders and other metadata.
+    FileSystemCheckpoint,
     /// It writes for others: what it sends says nothing about who asked for it.
     KernelWorker,
 }
@@ -105,6 +107,8 @@ pub(super) fn writer(comm: &str) -> Writer {
     ];
     if comm.starts_with("jbd2/") || comm.starts_with("jbd2-") {
         Writer::FileSystemJournal
+    } else if comm.starts_with("f2fs_ckpt") {
+        Writer::FileSystemCheckpoint
     } else if WORKERS.iter().any(|worker| comm.starts_with(worker)) {
         Writer::KernelWorker
     } else {

@@ -49,6 +49,7 @@ pub use transaction::{
 
 use crate::model::{Content, Event, NameId, Names};
 use attach::{Attach, Window};
+use causes::Cause;
 use decide::History;
 use files::{Role, Writer};
 use joint::Joints;
@@ -211,11 +212,15 @@ impl Identifier {
         }
         let file = request.file.and_then(|file| self.file(file, names));
         let by_journal_thread = writer == Writer::FileSystemJournal && request.file.is_none();
+        let by_checkpoint = writer == Writer::FileSystemCheckpoint;
+        let metadata = if by_checkpoint { Cause::Commit(None) } else { Cause::Thread(thread) };
         match request.content {
-            Some(Content::Journal) => self.caused(Class::FsJournal, request, None),
-            Some(Content::Metadata) => self.caused(Class::Metadata, request, thread),
-            _ if by_journal_thread => self.caused(Class::FsJournal, request, None),
-            _ if request.flags.meta && file.is_none() => self.caused(Class::Metadata, request, thread),
+            Some(Content::Journal) => self.caused(Class::FsJournal, request, Cause::Commit(thread)),
+            Some(Content::Metadata) => self.caused(Class::Metadata, request, metadata),
+            _ if by_journal_thread => self.caused(Class::FsJournal, request, Cause::Commit(None)),
+            _ if (request.flags.meta || by_checkpoint) && file.is_none() => {
+                self.caused(Class::Metadata, request, metadata);
+            }
             _ => self.data(request, file, thread, names),
         }
     }

@@ -6,6 +6,9 @@
 //! - **File data** belongs to the file that the same thread last said it is about to write; if it said nothing, to the one that it
 //!   synchronizes. At btrfs, where another thread may queue the write, to the file that owns the logical address: every write
 //!   goes to a newly reserved extent, announced by `btrfs_ordered_extent_add`.
+//! - **F2FS** announces each page with its address (`f2fs_submit_page_write`, `f2fs_submit_page_bio`): a page of a file is its data, one
+//!   of a node is `Journal`, for after a crash the nodes that an fsync wrote are what F2FS rolls forward from. A request that holds
+//!   pages of several files counts for the first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,10 +30,10 @@ pub enum What {
     File {
         inode: u64,
     },
-    /// btrfs: this file's data goes to these logical addresses.
+    /// What is written to these addresses, of btrfs's logical ones or of F2FS's device, is this file's data or the journal's.
     Extent {
-        inode: u64,
-        logical: u64,
+        whose: Whose,
+        address: u64,
         length_bytes: u64,
     },
     Queued(Write),
@@ -96,6 +99,15 @@ impl Geometry {
         &self.journal
     }
 
+    /// What a byte of the device is called where extents are announced; none where no extents are.
+    fn address(&self, byte: u64) -> Option<u64> {
+        match self.file_system {
+            FileSystem::Btrfs => btrfs::logical(&self.chunks, byte),
+            FileSystem::F2fs => Some(byte),
+            FileSystem::Ext4 | FileSystem::Xfs | FileSystem::Other => None,
+        }
+    }
+
     fn is_journal(&self, write: &Write) -> bool {
         let in_journal = self.journal.iter().any(|area| area.contains(write.start));
         match self.file_system {
@@ -144,10 +156,19 @@ impl Attribution {
         self.file_of_thread.insert(thread, inode);
     }
 
-    /// btrfs: this file's data goes to these logical addresses.
-    pub fn extent(&mut self, thread: u32, inode: u64, logical: u64, length_bytes: u64) {
-        self.file_of_thread.insert(thread, inode);
-        self.extents.insert(logical, length_bytes, inode);
+    /// Whose is what the thread is about to write to these addresses.
+    pub fn extent(&mut self, thread: u32, whose: Whose, address: u64, length_bytes: u64) {
+        if let Whose::File(inode) = whose {
+            self.file_of_thread.insert(thread, inode);
+        }
+        self.extents.insert(address, length_bytes, whose);
+    }
+
+    /// A write is on its way, and will not be asked for again. F2FS announces every page anew, so nothing is kept of it.
+    pub fn is_written(&mut self, write: &Write) {
+        if self.geometry.file_system == FileSystem::F2fs {
+            self.extents.remove(write.start, write.start.saturating_add(write.length_bytes));
+        }
     }
 
     /// The thread begins, or ends, to synchronize a file.
@@ -172,48 +193,51 @@ impl Attribution {
     }
 
     pub fn whose(&self, thread: u32, write: &Write) -> Whose {
+        let announced = self.geometry.address(write.start).and_then(|address| self.extents.owner(address));
         if write.metadata {
-            return if self.geometry.is_journal(write) { Whose::Journal } else { Whose::Metadata };
+            let is_journal = announced == Some(Whose::Journal) || self.geometry.is_journal(write);
+            return if is_journal { Whose::Journal } else { Whose::Metadata };
         }
-        btrfs::logical(&self.geometry.chunks, write.start)
-            .and_then(|logical| self.extents.owner(logical))
-            .or_else(|| self.file_of_thread.get(&thread).copied())
-            .or_else(|| self.syncs_of_thread.get(&thread).copied())
-            .map_or(Whose::Unknown, Whose::File)
+        let said = || self.file_of_thread.get(&thread).or_else(|| self.syncs_of_thread.get(&thread));
+        announced.or_else(|| said().copied().map(Whose::File)).unwrap_or(Whose::Unknown)
     }
 }
 
-/// Logical addresses → inode. A later extent at the same place replaces the earlier one.
+/// Addresses → whose. A later extent at the same place replaces the earlier one.
 #[derive(Debug, Default)]
 struct Extents {
-    by_start: BTreeMap<u64, (u64, u64)>,
+    by_start: BTreeMap<u64, (u64, Whose)>,
 }
 
 impl Extents {
-    fn insert(&mut self, start: u64, length: u64, inode: u64) {
+    fn insert(&mut self, start: u64, length: u64, whose: Whose) {
         let end = start.saturating_add(length);
-        // The one before may reach into the new one, and even past its end.
-        if let Some((&before, &(before_end, before_inode))) = self.by_start.range(..start).next_back()
+        self.remove(start, end);
+        self.by_start.insert(start, (end, whose));
+    }
+
+    fn remove(&mut self, start: u64, end: u64) {
+        // The one before may reach into the range, and even past its end.
+        if let Some((&before, &(before_end, of))) = self.by_start.range(..start).next_back()
             && before_end > start
         {
-            self.by_start.insert(before, (start, before_inode));
+            self.by_start.insert(before, (start, of));
             if before_end > end {
-                self.by_start.insert(end, (before_end, before_inode));
+                self.by_start.insert(end, (before_end, of));
             }
         }
         let covered: Vec<u64> = self.by_start.range(start..end).map(|(&at, _)| at).collect();
         for at in covered {
-            if let Some((covered_end, covered_inode)) = self.by_start.remove(&at)
+            if let Some((covered_end, of)) = self.by_start.remove(&at)
                 && covered_end > end
             {
-                self.by_start.insert(end, (covered_end, covered_inode));
+                self.by_start.insert(end, (covered_end, of));
             }
         }
-        self.by_start.insert(start, (end, inode));
     }
 
-    fn owner(&self, at: u64) -> Option<u64> {
-        self.by_start.range(..=at).next_back().filter(|(_, (end, _))| at < *end).map(|(_, (_, inode))| *inode)
+    fn owner(&self, at: u64) -> Option<Whose> {
+        self.by_start.range(..=at).next_back().filter(|(_, (end, _))| at < *end).map(|(_, (_, whose))| *whose)
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use super::KernelError;
-use super::attribute::{Event, What, Write, Writer};
+use super::attribute::{Event, What, Whose, Write, Writer};
 use super::format::Format;
 use super::layout::{self, FileSystem, Volume};
 use super::tracefs::Instance;
@@ -14,13 +14,15 @@ use crate::model::SECTOR_BYTES;
 enum Kind {
     File,
     Extent,
+    /// F2FS: a page, and the block that it goes to.
+    Page,
     Queued,
     Merged,
     Split,
 }
 
 /// Block events: must be there. The rest: as the kernel and its file systems have them.
-const EVENTS: [(&str, Kind); 10] = [
+const EVENTS: [(&str, Kind); 14] = [
     ("block/block_bio_queue", Kind::Queued),
     ("block/block_bio_backmerge", Kind::Merged),
     ("block/block_bio_frontmerge", Kind::Merged),
@@ -34,6 +36,11 @@ const EVENTS: [(&str, Kind); 10] = [
     // Direct I/O of all three.
     ("iomap/iomap_dio_rw_begin", Kind::File),
     ("btrfs/btrfs_ordered_extent_add", Kind::Extent),
+    // To a new place, or where it was: newer names, and those before.
+    ("f2fs/f2fs_submit_folio_write", Kind::Page),
+    ("f2fs/f2fs_submit_folio_bio", Kind::Page),
+    ("f2fs/f2fs_submit_page_write", Kind::Page),
+    ("f2fs/f2fs_submit_page_bio", Kind::Page),
 ];
 
 /// Which of the device's requests are recorded.
@@ -50,6 +57,15 @@ pub enum Scope {
 pub struct Decoder {
     events: Arc<Vec<(Kind, Format)>>,
     fsid: Option<[u8; 16]>,
+    f2fs_blocks: Option<Blocks>,
+}
+
+/// How F2FS counts the device.
+#[derive(Clone, Debug)]
+struct Blocks {
+    /// Where the partition begins on the disk.
+    start_bytes: u64,
+    block_bytes: u64,
 }
 
 /// Inside the kernel a device number is major << 20 | minor.
@@ -67,6 +83,12 @@ impl Decoder {
             FileSystem::Btrfs => Some(layout::btrfs_fsid(volume)?),
             _ => None,
         };
+        let f2fs_blocks = match volume.file_system {
+            FileSystem::F2fs => {
+                Some(Blocks { start_bytes: volume.start_bytes, block_bytes: layout::f2fs_block_bytes(volume)? })
+            }
+            _ => None,
+        };
         let filter = match scope {
             // A write's flags have a W.
             Scope::Writes => format!("dev == {block_dev} && rwbs ~ \"*W*\""),
@@ -77,7 +99,8 @@ impl Decoder {
             let format = match Format::read(&instance.event_dir(name)) {
                 Ok(format) => format,
                 Err(KernelError::Read { reason, .. })
-                    if reason.kind() == ErrorKind::NotFound && matches!(kind, Kind::File | Kind::Extent) =>
+                    if reason.kind() == ErrorKind::NotFound
+                        && matches!(kind, Kind::File | Kind::Extent | Kind::Page) =>
                 {
                     continue;
                 }
@@ -87,7 +110,9 @@ impl Decoder {
                 Kind::Queued | Kind::Merged | Kind::Split => {
                     instance.write(&format!("events/{name}/filter"), &filter)?;
                 }
-                Kind::File => instance.write(&format!("events/{name}/filter"), &format!("dev == {inode_dev}"))?,
+                Kind::File | Kind::Page => {
+                    instance.write(&format!("events/{name}/filter"), &format!("dev == {inode_dev}"))?;
+                }
                 // It carries no device number, but the file system's identifier, which no filter can compare.
                 Kind::Extent if fsid.is_none() => continue,
                 Kind::Extent => {}
@@ -95,7 +120,7 @@ impl Decoder {
             instance.write(&format!("events/{name}/enable"), "1")?;
             events.push((kind, format));
         }
-        Ok(Decoder { events: Arc::new(events), fsid })
+        Ok(Decoder { events: Arc::new(events), fsid, f2fs_blocks })
     }
 
     /// None for what says nothing about writes.
@@ -109,8 +134,27 @@ impl Decoder {
             Kind::Extent if format.bytes(record, "fsid") != self.fsid.as_ref().map(<[u8; 16]>::as_slice) => {
                 return None;
             }
-            Kind::Extent => {
-                What::Extent { inode: number("ino")?, logical: number("start")?, length_bytes: number("disk_len")? }
+            Kind::Extent => What::Extent {
+                whose: Whose::File(number("ino")?),
+                address: number("start")?,
+                length_bytes: number("disk_len")?,
+            },
+            Kind::Page => {
+                const REQ_OP_WRITE: u64 = 1;
+                const DATA: u64 = 0;
+                const NODE: u64 = 1;
+                if number("op")? != REQ_OP_WRITE {
+                    return None;
+                }
+                let whose = match number("type")? {
+                    DATA => Whose::File(number("ino")?),
+                    NODE => Whose::Journal,
+                    _ => return None,
+                };
+                let blocks = self.f2fs_blocks.as_ref()?;
+                let address =
+                    number("new_blkaddr")?.checked_mul(blocks.block_bytes)?.checked_add(blocks.start_bytes)?;
+                What::Extent { whose, address, length_bytes: blocks.block_bytes }
             }
             Kind::Queued | Kind::Merged | Kind::Split => {
                 let rwbs = format.bytes(record, "rwbs")?;

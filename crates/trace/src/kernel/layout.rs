@@ -100,6 +100,26 @@ pub(super) fn btrfs_fsid(volume: &Volume) -> Result<[u8; 16], KernelError> {
     Ok(fsid)
 }
 
+/// A block of F2FS (`struct f2fs_super_block`, `linux/f2fs_fs.h`).
+pub(super) fn f2fs_block_bytes(volume: &Volume) -> Result<u64, KernelError> {
+    let path = volume.path();
+    let mut head = [0; 4096];
+    File::open(&path)
+        .and_then(|file| file.read_exact_at(&mut head, 0))
+        .map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
+    f2fs(&head).ok_or_else(|| KernelError::Format { path, what: "no F2FS superblock".to_owned() })
+}
+
+fn f2fs(head: &[u8]) -> Option<u64> {
+    const MAGIC: u64 = 0xF2F5_2010;
+    let superblock = head.get(1024..)?;
+    if le32(superblock, 0)? != MAGIC {
+        return None;
+    }
+    // log_blocksize: 4 KiB, or the kernel's page.
+    1u64.checked_shl(u32::try_from(le32(superblock, 16)?).ok()?)
+}
+
 fn le16(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?).into())
 }
@@ -194,7 +214,16 @@ mod tests {
     }
 
     #[test]
+    fn f2fs_block_size_is_read() {
+        let mut head = [0; 4096];
+        head[1024..1028].copy_from_slice(&0xF2F5_2010u32.to_le_bytes());
+        head[1040..1044].copy_from_slice(&12u32.to_le_bytes());
+        assert_eq!(f2fs(&head), Some(4096));
+    }
+
+    #[test]
     fn other_superblocks_are_refused_without_a_panic() {
+        assert_eq!(f2fs(&[0; 4096]), None);
         assert_eq!(ext4(&[0; 4096]), None);
         assert_eq!(xfs(&[0xFF; 4096]), None);
         assert_eq!(ext4(&[0; 10]), None);

@@ -29,11 +29,13 @@ pub(super) enum Does {
 enum Of {
     Device,
     FileSystem,
+    /// The file system, too, by the text that write-back calls it.
+    WriteBack,
     All,
 }
 
 /// Events of the block layer must be there, the others may be; without a form, they are not printed.
-const EVENTS: [(&str, Of, Does, Option<Form>); 19] = [
+const EVENTS: [(&str, Of, Does, Option<Form>); 21] = [
     ("block/block_bio_queue", Of::Device, Does::Queue, Some(Form::Queue)),
     ("block/block_rq_insert", Of::Device, Does::Request, Some(Form::Request)),
     ("block/block_rq_issue", Of::Device, Does::Request, Some(Form::Request)),
@@ -42,11 +44,13 @@ const EVENTS: [(&str, Of, Does, Option<Form>); 19] = [
     ("ext4/ext4_sync_file_exit", Of::FileSystem, Does::SyncExit, Some(Form::Ext4)),
     ("ext4/ext4_unlink_enter", Of::FileSystem, Does::OfFile, Some(Form::Ext4)),
     ("ext4/ext4_truncate_enter", Of::FileSystem, Does::OfFile, Some(Form::Ext4)),
-    (ALLOCATE, Of::FileSystem, Does::Allocate, None),
+    ("ext4/ext4_allocate_inode", Of::FileSystem, Does::Allocate, None),
+    ("f2fs/f2fs_new_inode", Of::FileSystem, Does::Allocate, None),
     ("f2fs/f2fs_sync_file_enter", Of::FileSystem, Does::SyncEnter, Some(Form::F2fs)),
     ("f2fs/f2fs_sync_file_exit", Of::FileSystem, Does::SyncExit, Some(Form::F2fs)),
     ("f2fs/f2fs_unlink_exit", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
     ("f2fs/f2fs_truncate", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
+    ("writeback/writeback_single_inode", Of::WriteBack, Does::Print, Some(Form::Fields)),
     ("jbd2/jbd2_start_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
     ("jbd2/jbd2_end_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
     ("sched/sched_process_fork", Of::All, Does::Fork, None),
@@ -55,8 +59,6 @@ const EVENTS: [(&str, Of, Does, Option<Form>); 19] = [
     // What is written to `trace_marker`: always on.
     ("ftrace/print", Of::All, Does::Print, Some(Form::Marker)),
 ];
-
-const ALLOCATE: &str = "ext4/ext4_allocate_inode";
 
 /// System calls by which a program reads, writes and synchronizes files.
 const CALLS: [&str; 22] = [
@@ -114,6 +116,7 @@ impl Events {
                     Some(format!("dev == {}{}", kernel_dev(volume.disk), partition.unwrap_or_default()))
                 }
                 Of::FileSystem => Some(format!("dev == {}", kernel_dev(volume.inode_dev))),
+                Of::WriteBack => Some(format!("name == \"{}:{}\"", volume.disk.0, volume.disk.1)),
                 Of::All => None,
             };
             let is_there = events.add(instance, name, does, form, filter.as_deref())?;
@@ -122,8 +125,15 @@ impl Events {
                 return Err(KernelError::Format { path, what: "this kernel does not have the event".to_owned() });
             }
         }
-        events.has_allocations =
-            volume.file_system == FileSystem::Ext4 && events.by_id.values().any(|event| event.does == Does::Allocate);
+        let system = match volume.file_system {
+            FileSystem::Ext4 => Some("ext4"),
+            FileSystem::F2fs => Some("f2fs"),
+            FileSystem::Xfs | FileSystem::Btrfs | FileSystem::Other => None,
+        };
+        // Of this file system: the kernel may have the other's events too.
+        let is_its_allocation =
+            |event: &Event| event.does == Does::Allocate && system.is_some_and(|system| event.name.starts_with(system));
+        events.has_allocations = events.by_id.values().any(is_its_allocation);
         if sched {
             events.add(instance, "sched/sched_switch", Does::Print, Some(Form::Fields), None)?;
         }

@@ -132,11 +132,13 @@ impl<W: Write> Writer<W> {
         let event = decoder.decode(time_ns, record)?;
         match event.what {
             What::File { inode } => self.attribution.file(event.thread, inode),
-            What::Extent { inode, logical, length_bytes } => {
-                self.attribution.extent(event.thread, inode, logical, length_bytes);
+            What::Extent { whose, address, length_bytes } => {
+                self.attribution.extent(event.thread, whose, address, length_bytes);
             }
             What::Queued(write) if write.length_bytes > 0 => {
-                return Some((self.attribution.whose(event.thread, &write), write.length_bytes));
+                let whose = self.attribution.whose(event.thread, &write);
+                self.attribution.is_written(&write);
+                return Some((whose, write.length_bytes));
             }
             What::Queued(_) | What::Merged(_) | What::Split(_) => {}
         }
