@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo test bench sqlite-suite lint units mutants model kills tsan clients compat suite-subset clean help
+.PHONY: build demo test bench sqlite-suite lint units mutants model kills tsan clients compat guest suite-subset clean help
 
 RELEASE := target/release
 EXTENSION := $(RELEASE)/liboneflush.so
@@ -21,8 +21,8 @@ demo: build
 	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager -t 1,16 -n 10000 --rounds 2 --plot build/demo-strategies.svg --plot-latency build/demo-latency.svg
 	$(RELEASE)/oneflush bench --plot build/demo.svg
 
-## test: formatting, lints, unit and integration tests, broken variants, model check, deaths, races, clients, neighbours, a part of SQLite's own suite
-test: lint build units mutants model kills tsan clients compat suite-subset
+## test: formatting, lints, unit and integration tests, broken variants, model check, deaths, races, clients, neighbours, F2FS, a part of SQLite's own suite
+test: lint build units mutants model kills tsan clients compat guest suite-subset
 
 ## lint: formatting and lints as errors
 lint:
@@ -58,6 +58,10 @@ clients: build
 compat: build
 	compat/run
 	compat/run --strategy eager
+
+## guest: records SQLite on F2FS in a guest with another kernel, for this one may have no F2FS
+guest: build
+	guest/f2fs-trace
 
 suite-subset:
 	suite/run --subset --strategy stock

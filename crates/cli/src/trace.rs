@@ -134,6 +134,9 @@ fn record(
     if !recorder.is_watched() {
         eprintln!("oneflush trace: no fanotify with inodes (Linux 5.17): short-lived files may stay without a name");
     }
+    if options.dev.is_some() && recorder.is_nameless() {
+        eprintln!("oneflush trace: {described}; if a partition of it is mounted, name that one");
+    }
     let mut program = Program::start(&options.command, &recorder).map_err(|error| {
         // It would look like a recording.
         let _ = std::fs::remove_file(&options.output);

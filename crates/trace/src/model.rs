@@ -28,6 +28,11 @@ pub enum Action {
     /// system's own.
     FileTruncate,
     FileDelete,
+    /// A thread writes the header of a WAL or of one of its frames into the page cache. `file` is the WAL, `sector` the offset in bytes.
+    WalWrite,
+    /// A thread takes, or gives back, the lock that lets it write a database in WAL mode. `file` is the WAL's index.
+    WriteLock,
+    WriteUnlock,
     /// Truth or a note that the recorded program left (`trace_marker`); `file` is the text's number.
     Marker,
 }

@@ -88,7 +88,12 @@ impl Identifier {
     pub(super) fn sync_enter(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
         self.attach.show_calls();
         let (owner, role) = match file.and_then(|file| self.file(file, names)) {
-            Some(File::Of(index, role)) => (Some(Owner::Track(index)), Some(role)),
+            Some(File::Of(index, role)) => {
+                if role == Role::Wal {
+                    self.unsynced.sync(index, actor.thread);
+                }
+                (Some(Owner::Track(index)), Some(role))
+            }
             Some(File::SuperJournal(_)) => (None, Some(Role::SuperJournal)),
             None => {
                 let folder = file.map(|file| names.text(file));

@@ -105,8 +105,9 @@ impl History {
         let differs = (own_mode.1 && mode != own_mode.0) || (own_sync.1 && synchronous != own_sync.0);
         let (value, reason) = match draft.kind {
             Kind::Bare => (0.3, Reason::NoJournal),
+            _ if draft.is_by_lock() => (0.9, Reason::Lock),
             _ if !draft.synced => (0.3, Reason::Unsynced),
-            Kind::Wal if synchronous == Synchronous::Normal => (0.4, Reason::Batch),
+            Kind::Wal if synchronous == Synchronous::Normal && !draft.shows_locks => (0.4, Reason::Batch),
             Kind::Rollback if !is_certain && draft.joint.is_some() && draft.emptied => (0.6, Reason::Joint),
             Kind::Rollback if !is_certain && matches!(mode, JournalMode::Delete | JournalMode::Truncate) => {
                 (0.6, Reason::DeleteOrTruncate)

@@ -6,6 +6,7 @@ use super::group::Group;
 use super::requests::Removal;
 use super::table::Input;
 use super::transaction::{JournalMode, Outcome, Process, Synchronous, Traffic};
+use super::unsynced::Held;
 
 /// What ext4 logs for an emptied file that gets data: inode, bitmap of blocks (of two groups, if it moves), group descriptor. A new
 /// file also needs its folder, the bitmap of inodes and the super block: 7 blocks, seldom 6.
@@ -37,6 +38,8 @@ pub(super) struct Draft {
     pub is_partial: bool,
     /// Header and body of its journal share a page.
     pub is_one_page: bool,
+    /// Its journal was made for it.
+    pub is_new: bool,
     /// Bytes of the last group with a body of the journal; sector of the first header; first and last group's ranges.
     pub log_bytes: u64,
     pub header: u64,
@@ -61,6 +64,10 @@ pub(super) struct Draft {
     /// The log was synchronized only once, and a checkpoint followed.
     pub synced_for_checkpoint: bool,
     file_syncs: u32,
+    /// The trace has SQLite's locks.
+    pub shows_locks: bool,
+    /// Only the lock shows it; inside: whether another thread synchronized the WAL behind it.
+    by_lock: Option<bool>,
     pub accesses: Accesses,
 }
 
@@ -85,6 +92,7 @@ impl Draft {
             joint: group.joint,
             is_partial: input == Input::Segment,
             is_one_page: input == Input::Page,
+            is_new: group.is_new,
             log_bytes: group.bytes,
             header: group.first_sector(),
             logs: Vec::new(),
@@ -103,10 +111,27 @@ impl Draft {
             checkpoint_ns: 0,
             synced_for_checkpoint: false,
             file_syncs: 0,
+            shows_locks: false,
+            by_lock: None,
             accesses: Accesses::default(),
         };
         draft.extend(group, input);
         draft
+    }
+
+    /// One that only the lock shows; `header`: of the WAL, which it synchronized.
+    pub(super) fn unsynced(held: &Held, header: Option<Draft>) -> Draft {
+        let mut draft = header.unwrap_or_else(|| Draft::begin(Group::empty(Role::Wal, held.begin_ns), Input::Wal));
+        draft.begin_ns = held.begin_ns;
+        draft.end_ns = draft.end_ns.max(held.end_ns);
+        draft.append_end_ns = draft.end_ns;
+        draft.process = Some(held.process);
+        draft.by_lock = Some(held.synced_by_other);
+        draft
+    }
+
+    pub(super) fn is_by_lock(&self) -> bool {
+        self.by_lock.is_some()
     }
 
     pub(super) fn extend(&mut self, mut group: Group, input: Input) {
@@ -220,6 +245,9 @@ impl Draft {
 
     pub(super) fn synchronous(&self) -> (Synchronous, bool) {
         match self.kind {
+            _ if self.by_lock == Some(false) => (Synchronous::Normal, true),
+            // Where commits share a flush, one thread synchronizes for others.
+            _ if self.by_lock == Some(true) => (Synchronous::Full, false),
             _ if !self.synced => (Synchronous::Unknown, false),
             Kind::Wal if self.synced_for_checkpoint => (Synchronous::Normal, false),
             Kind::Bare => (Synchronous::Unknown, false),

@@ -34,6 +34,8 @@ pub(super) struct Group {
     pub emptied: bool,
     /// The folder was synchronized behind a group of the database: the journal's deletion was made durable.
     pub folder_synced: bool,
+    /// The same of a journal: it was made.
+    pub is_new: bool,
     /// What became of the journal behind it.
     pub removal: Option<Removal>,
     pub bytes: u64,
@@ -53,15 +55,20 @@ pub(super) struct Group {
 
 impl Group {
     pub(super) fn new(role: Role, request: &Request) -> Group {
+        Group { is_call: request.is_call, ..Group::empty(role, request.begin_ns) }
+    }
+
+    pub(super) fn empty(role: Role, begin_ns: u64) -> Group {
         Group {
             role,
-            begin_ns: request.begin_ns,
-            data_done_ns: request.begin_ns,
-            done_ns: request.begin_ns,
+            begin_ns,
+            data_done_ns: begin_ns,
+            done_ns: begin_ns,
             synced_ns: None,
             file_syncs: 0,
             emptied: false,
             folder_synced: false,
+            is_new: false,
             removal: None,
             bytes: 0,
             writes_count: 0,
@@ -71,7 +78,7 @@ impl Group {
             commit_bytes: u64::MAX,
             commits_count: 0,
             process: None,
-            is_call: request.is_call,
+            is_call: false,
             joint: None,
             accesses: Accesses::default(),
         }

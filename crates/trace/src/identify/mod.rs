@@ -8,6 +8,7 @@
 //!        → groups     writes to one file between two synchronizations             group.rs
 //!        → machine    one table of states and transitions, per database           table.rs, track.rs, draft.rs
 //!        → decision   mode and synchronization from consecutive transactions      decide.rs
+//!        → unsynced   commits that nobody synchronizes, by SQLite's lock           unsynced.rs
 //!        → joints     transactions over several databases                         joint.rs, complete.rs
 //! ```
 //!
@@ -17,8 +18,8 @@
 //!
 //! Differences to the paper: databases are told apart by their path alone, since a lock lets only one process write at a time and
 //! the kernel's write-back writes for all; each class's requests and the flushes are counted; an open end or beginning of the trace
-//! is counted (`partial_count`) and not handed out. What block I/O cannot show: how many commits of WAL and NORMAL a checkpoint
-//! synchronizes at once; whether a transaction whose cache had spilled was rolled back or committed; `synchronous=EXTRA` outside
+//! is counted (`partial_count`) and not handed out; the single commits of WAL and NORMAL are told where the trace has SQLite's locks. What
+//! block I/O cannot show: without locks, how many commits of WAL and NORMAL a checkpoint synchronizes at once; whether a transaction whose cache had spilled was rolled back or committed; `synchronous=EXTRA` outside
 //! the mode `DELETE`.
 
 mod access;
@@ -36,6 +37,7 @@ mod requests;
 mod table;
 mod track;
 mod transaction;
+mod unsynced;
 mod waiters;
 
 use std::collections::{HashMap, VecDeque};
@@ -56,6 +58,7 @@ use joint::Joints;
 use nameless::{Found, Nameless, Place, Step};
 use requests::{Item, Removal, Request, Requests};
 use track::{Context, Track};
+use unsynced::Unsynced;
 use waiters::Owner;
 
 /// So long a silence of the whole trace is a suspended or idle machine.
@@ -94,6 +97,7 @@ pub struct Identifier {
     writers: Vec<Option<Writer>>,
     nameless: Nameless,
     joints: Joints,
+    unsynced: Unsynced,
     ready: VecDeque<Transaction>,
     silences: VecDeque<(u64, u64)>,
     last_event_ns: Option<u64>,
@@ -170,6 +174,7 @@ impl Identifier {
         let found = self.nameless.finish();
         self.place_found(found);
         self.leave_out_nameless();
+        self.finish_unsynced();
         let context = self.context();
         for index in 0..self.tracks.len() {
             self.tracks[index].track.finish(context);
@@ -191,6 +196,9 @@ impl Identifier {
             Item::SyncEnter { time_ns, actor, file } => self.sync_enter(time_ns, actor, file, names),
             Item::SyncExit { time_ns, actor, file } => self.sync_exit(time_ns, actor, file, names),
             Item::Removed { time_ns, file, removal } => self.removed(file, removal, time_ns, names),
+            Item::WriteLock { time_ns, actor, file } => self.write_lock(time_ns, actor, file, names),
+            Item::WriteUnlock { time_ns, actor, file } => self.write_unlock(time_ns, actor, file, names),
+            Item::WalWrite { actor, file, offset } => self.wal_write(actor, file, offset, names),
         }
     }
 

@@ -64,6 +64,9 @@ pub(super) enum Item {
     SyncEnter { time_ns: u64, actor: Actor, file: Option<NameId> },
     SyncExit { time_ns: u64, actor: Actor, file: Option<NameId> },
     Removed { time_ns: u64, file: Option<NameId>, removal: Removal },
+    WriteLock { time_ns: u64, actor: Actor, file: Option<NameId> },
+    WriteUnlock { time_ns: u64, actor: Actor, file: Option<NameId> },
+    WalWrite { actor: Actor, file: Option<NameId>, offset: u64 },
 }
 
 struct Slot {
@@ -110,6 +113,9 @@ impl Requests {
             Action::SyncExit => self.add(Item::SyncExit { time_ns, actor, file }, true),
             Action::FileTruncate => self.add(Item::Removed { time_ns, file, removal: Removal::Truncated }, true),
             Action::FileDelete => self.add(Item::Removed { time_ns, file, removal: Removal::Deleted }, true),
+            Action::WriteLock => self.add(Item::WriteLock { time_ns, actor, file }, true),
+            Action::WriteUnlock => self.add(Item::WriteUnlock { time_ns, actor, file }, true),
+            Action::WalWrite => self.add(Item::WalWrite { actor, file, offset: event.sector }, true),
             Action::FileRead | Action::Marker => {}
         }
     }

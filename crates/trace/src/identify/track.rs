@@ -14,6 +14,7 @@ use super::group::Group;
 use super::requests::{Removal, Request};
 use super::table::{Action, Input, State, transition};
 use super::transaction::{Class, Database, JournalMode, Outcome, Process, Traffic};
+use super::unsynced::Held;
 use super::waiters::Busy;
 
 /// What else a new write is told by.
@@ -62,6 +63,8 @@ pub(super) struct Track {
     /// No transaction has ended yet.
     is_first: bool,
     last_joint: Option<u64>,
+    /// The trace has SQLite's locks.
+    pub shows_locks: bool,
     /// Somebody wants the single requests.
     pub keeps_accesses: bool,
 }
@@ -87,6 +90,7 @@ impl Track {
             has_journal: false,
             is_first: true,
             last_joint: None,
+            shows_locks: false,
             keeps_accesses: false,
         }
     }
@@ -162,8 +166,36 @@ impl Track {
     pub(super) fn folder_synced(&mut self, time_ns: u64) {
         if let Some(group) = self.current.as_mut().filter(|group| group.synced_ns.is_some()) {
             group.folder_synced |= group.role == Role::Database;
+            group.is_new |= group.role == Role::Journal;
             group.done_ns = group.done_ns.max(time_ns);
         }
+    }
+
+    /// What was synchronized of the WAL, and the checkpoint behind it, is this transaction's.
+    pub(super) fn checkpointed(&mut self, held: &Held) {
+        if let Some(group) = self.current.as_mut().filter(|group| group.role == Role::Wal) {
+            group.begin_ns = held.begin_ns;
+        }
+    }
+
+    /// A transaction of a WAL that nobody synchronized. It is told when all that the device saw until then was taken.
+    pub(super) fn unsynced(&mut self, held: &Held, context: Context) {
+        let is_complete = |group: &Option<Group>| group.as_ref().is_none_or(is_synced);
+        let mut header = None;
+        if self.logs_forward() && is_complete(&self.current) && is_complete(&self.checkpoint) {
+            let begin_ns = self.current.as_ref().map(|group| group.begin_ns);
+            self.settle(Some(held.end_ns), context);
+            // A header that it synchronized before its frames is its own.
+            let is_own = begin_ns.is_some_and(|begin_ns| (held.begin_ns..=held.end_ns).contains(&begin_ns));
+            if self.state == State::WalBegun && is_own {
+                header = self.draft.take();
+            } else {
+                self.close(Outcome::Committed);
+            }
+            self.state = State::Idle;
+        }
+        self.is_first = false;
+        self.finished.push(Draft::unsynced(held, header));
     }
 
     /// The device was told to make durable what `thread` (nobody: any) wrote.
@@ -290,7 +322,7 @@ impl Track {
     fn run(&mut self, input: Input, group: Option<Group>) {
         // A trace that begins with the count or the reset of a transaction: only now does the journal turn out to have a body.
         if let (true, Input::Log, Some(draft), Some(group)) = (self.is_first, input, &mut self.draft, &group) {
-            draft.is_partial |= draft.is_one_page && group.holds(draft.header);
+            draft.is_partial |= draft.is_one_page && !draft.is_new && group.holds(draft.header);
         }
         let row = transition(self.state, input);
         let from = self.state;
@@ -369,7 +401,9 @@ impl Track {
         if group.joint.is_some() {
             self.last_joint = group.joint;
         }
-        self.draft = Some(Draft::begin(group, input));
+        let mut draft = Draft::begin(group, input);
+        draft.shows_locks = self.shows_locks;
+        self.draft = Some(draft);
     }
 
     fn leave_out(&mut self, draft: &Draft) {

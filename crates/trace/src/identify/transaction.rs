@@ -207,6 +207,7 @@ pub enum Reason {
     NoNames,
     Joint,
     Batch,
+    Lock,
     Unsynced,
     NoJournal,
 }
@@ -226,6 +227,7 @@ impl fmt::Display for Reason {
                 "part of a transaction over several databases, whose reset looks the same in several modes"
             }
             Reason::Batch => "log that was synchronized only for a checkpoint; may hold several commits",
+            Reason::Lock => "nobody synchronized it; told by SQLite's lock and the frames written under it",
             Reason::Unsynced => "no synchronization was seen; written back by the kernel",
             Reason::NoJournal => "the database was written and synchronized without any journal",
         })

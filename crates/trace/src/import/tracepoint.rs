@@ -11,6 +11,8 @@
 //! ext4_truncate_enter:  dev M,N ino I blocks B                                 B: what the file had; its new size is not said
 //! f2fs_unlink_exit:     dev = (M,N), ino = I, …, ret = R                       …_enter names the folder's inode, so it is not read
 //! f2fs_truncate:        dev = (M,N), ino = I, pino = P, …, i_size = S, …       S: the new size
+//! ext4_da_write_end:    dev M,N ino I pos P len L copied C                     f2fs_write_end: dev = (M,N), ino = I, pos = P, …
+//! posix_lock_inode:     … dev=0xM:0xN ino=0xI … fl_type=F_WRLCK fl_start=S fl_end=E ret=R
 //! tracing_mark_write:   what a program wrote into trace_marker                 trace-cmd, perf: `print: tracing_mark_write: …`
 //! ```
 //! `oneflush trace` adds to them (`docs/trace.md`):
@@ -21,7 +23,8 @@
 //! ```
 //! COUNT is in sectors of 512 bytes. BYTES is 0 in kernels before 4.11 for all that carries data, so it is not used. A flush has the
 //! sector 0 or, from some places, 2⁶⁴-1; a write that asked for flushes ends by a completion of 0 bytes at its own sector, which is
-//! kept. `block_bio_complete` and `block_rq_error` say again what `block_rq_complete` says, and
+//! kept. Of writes into the page cache only those are read that are as long as the header of a WAL or of a frame, of locks only
+//! SQLite's for writing in WAL mode. `block_bio_complete` and `block_rq_error` say again what `block_rq_complete` says, and
 //! `block_io_start` what `block_rq_insert` and `block_rq_issue` say: they are not read.
 
 use super::line::{Interner, Line};
@@ -54,6 +57,9 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
         b"ext4_truncate_enter" => ext4_file(body, Action::FileTruncate, head, names),
         b"f2fs_unlink_exit" => return f2fs_unlinked(body, head, names),
         b"f2fs_truncate" => return f2fs_truncated(body, head, names),
+        b"ext4_da_write_end" | b"ext4_write_end" => return ext4_written(body, head, names),
+        b"f2fs_write_end" => return f2fs_written(body, head, names),
+        b"posix_lock_inode" => return locked(body, head, names),
         b"tracing_mark_write" | b"print" => marker(body, head, names),
         b"oneflush_file" => return file_name(body, names).map_or(Line::NotUnderstood, |()| Line::Nothing),
         b"oneflush_area" => return Line::Nothing,
@@ -161,6 +167,62 @@ fn f2fs_truncated(body: &[u8], head: &Head, names: &mut Interner) -> Line {
         Some(_) => Line::Ignored,
         None => Line::NotUnderstood,
     }
+}
+
+/// The header of a WAL, and of a frame (SQLite's file format, section 4).
+const WAL_HEADERS_BYTES: [u64; 2] = [32, 24];
+
+fn ext4_written(body: &[u8], head: &Head, names: &mut Interner) -> Line {
+    wal_written(body, [b" pos ", b" len "], ext4_file(body, Action::WalWrite, head, names))
+}
+
+fn f2fs_written(body: &[u8], head: &Head, names: &mut Interner) -> Line {
+    wal_written(body, [b", pos = ", b", len = "], f2fs_file(body, Action::WalWrite, head, names))
+}
+
+fn wal_written(body: &[u8], labels: [&[u8]; 2], event: Option<Event>) -> Line {
+    let [pos, len] = labels.map(|label| number_behind(body, label));
+    match (event, pos, len) {
+        (Some(event), Some(sector), Some(bytes)) if WAL_HEADERS_BYTES.contains(&bytes) => {
+            Line::Event(Event { sector, bytes, ..event })
+        }
+        (Some(_), Some(_), Some(_)) => Line::Ignored,
+        _ => Line::NotUnderstood,
+    }
+}
+
+/// Where SQLite locks the index of a WAL to write (`WALINDEX_LOCK_OFFSET`: its file format, section 4.4).
+const WRITE_LOCK_AT: u64 = 120;
+
+fn locked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
+    let text = |label: &[u8]| {
+        let at = memchr::memmem::find(body, label)? + label.len();
+        Some(Cursor::new(&body[at..]).word())
+    };
+    let hexadecimal = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?.strip_prefix("0x")?, 16).ok();
+    let parse = || {
+        let device = text(b"dev=")?;
+        let (major, minor) = device.split_at(device.iter().position(|&byte| byte == b':')?);
+        let number = |text: &[u8]| u32::try_from(hexadecimal(text)?).ok();
+        let device = DeviceId { major: number(major)?, minor: number(&minor[1..])? };
+        Some((
+            device,
+            hexadecimal(text(b" ino=")?)?,
+            text(b" fl_type=")?,
+            number_behind(body, b" fl_start=")?,
+            text(b" ret=")?,
+        ))
+    };
+    let Some((device, inode, kind, start, result)) = parse() else { return Line::NotUnderstood };
+    let action = match kind {
+        b"F_WRLCK" => Action::WriteLock,
+        b"F_UNLCK" => Action::WriteUnlock,
+        _ => return Line::Ignored,
+    };
+    if start != WRITE_LOCK_AT || number_behind(body, b" fl_end=") != Some(WRITE_LOCK_AT) || result != b"0" {
+        return Line::Ignored;
+    }
+    of_inode(device, inode, action, head, names).map_or(Line::NotUnderstood, Line::Event)
 }
 
 fn number_behind(body: &[u8], label: &[u8]) -> Option<u64> {

@@ -17,6 +17,8 @@ pub(super) enum Does {
     SyncExit,
     /// Of a file that the recording names.
     OfFile,
+    /// The same, of the index of a WAL.
+    Lock,
     /// An inode becomes another file.
     Allocate,
     Fork,
@@ -31,11 +33,15 @@ enum Of {
     FileSystem,
     /// The file system, too, by the text that write-back calls it.
     WriteBack,
+    /// The file system, and SQLite's lock for writing in WAL mode.
+    WriteLock,
+    /// The file system, and writes as long as the header of a WAL or of one of its frames.
+    WalHeader,
     All,
 }
 
 /// Events of the block layer must be there, the others may be; without a form, they are not printed.
-const EVENTS: [(&str, Of, Does, Option<Form>); 21] = [
+const EVENTS: [(&str, Of, Does, Option<Form>); 25] = [
     ("block/block_bio_queue", Of::Device, Does::Queue, Some(Form::Queue)),
     ("block/block_rq_insert", Of::Device, Does::Request, Some(Form::Request)),
     ("block/block_rq_issue", Of::Device, Does::Request, Some(Form::Request)),
@@ -51,6 +57,10 @@ const EVENTS: [(&str, Of, Does, Option<Form>); 21] = [
     ("f2fs/f2fs_unlink_exit", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
     ("f2fs/f2fs_truncate", Of::FileSystem, Does::OfFile, Some(Form::F2fs)),
     ("writeback/writeback_single_inode", Of::WriteBack, Does::Print, Some(Form::Fields)),
+    ("filelock/posix_lock_inode", Of::WriteLock, Does::Lock, Some(Form::Lock)),
+    ("ext4/ext4_da_write_end", Of::WalHeader, Does::OfFile, Some(Form::Ext4)),
+    ("ext4/ext4_write_end", Of::WalHeader, Does::OfFile, Some(Form::Ext4)),
+    ("f2fs/f2fs_write_end", Of::WalHeader, Does::OfFile, Some(Form::F2fs)),
     ("jbd2/jbd2_start_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
     ("jbd2/jbd2_end_commit", Of::FileSystem, Does::Print, Some(Form::Jbd2)),
     ("sched/sched_process_fork", Of::All, Does::Fork, None),
@@ -117,6 +127,10 @@ impl Events {
                 }
                 Of::FileSystem => Some(format!("dev == {}", kernel_dev(volume.inode_dev))),
                 Of::WriteBack => Some(format!("name == \"{}:{}\"", volume.disk.0, volume.disk.1)),
+                Of::WriteLock => {
+                    Some(format!("s_dev == {} && fl_start == 120 && fl_end == 120", kernel_dev(volume.inode_dev)))
+                }
+                Of::WalHeader => Some(format!("dev == {} && (len == 24 || len == 32)", kernel_dev(volume.inode_dev))),
                 Of::All => None,
             };
             let is_there = events.add(instance, name, does, form, filter.as_deref())?;

@@ -134,9 +134,14 @@ impl<W: Write> Recorder<W> {
         self.instance.path().join("trace_marker")
     }
 
-    /// Names of files that are made while recording are known for certain.
+    /// Names of files that are made while recording are known for certain, or not asked for.
     pub fn is_watched(&self) -> bool {
-        self.writer.names.as_ref().is_some_and(Names::is_watched)
+        self.writer.names.as_ref().is_none_or(Names::is_watched)
+    }
+
+    /// The device is not mounted: files have no names.
+    pub fn is_nameless(&self) -> bool {
+        self.writer.names.is_none()
     }
 
     pub fn counts(&self) -> Counts {

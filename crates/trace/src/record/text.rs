@@ -25,6 +25,8 @@ pub(super) enum Form {
     /// `dev = (7,0), ino = 12, …`
     F2fs,
     Jbd2,
+    /// `dev=0x7:0x0 ino=0xc fl_type=F_WRLCK …`
+    Lock,
     Marker,
     /// `field=value …`
     Fields,
@@ -90,6 +92,14 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, format: &Format, record: &[u8]
         Form::Jbd2 => {
             let (transaction, sync) = (number("transaction")?, number("sync_commit")?);
             put(out, format_args!("dev {major},{minor} transaction {transaction} sync {sync}"));
+        }
+        Form::Lock => {
+            put(out, format_args!("dev=0x{major:x}:0x{minor:x} ino=0x{:x}", number("i_ino")?));
+            let kind = number("type").or_else(|| number("fl_type"))?;
+            let kind = ["F_RDLCK", "F_WRLCK", "F_UNLCK"].get(kind as usize)?;
+            let signed = |field| format.signed(record, field);
+            let (start, end, result) = (signed("fl_start")?, signed("fl_end")?, signed("ret")?);
+            put(out, format_args!(" fl_type={kind} fl_start={start} fl_end={end} ret={result}"));
         }
         Form::Marker => {
             let text = format.text(record, "buf")?.trim_ascii_end();

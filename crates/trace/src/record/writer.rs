@@ -101,6 +101,7 @@ impl<W: Write> Writer<W> {
         let inode = match (event.does, whose) {
             (Does::Queue, Some((Whose::File(inode), _))) => Some(inode),
             (Does::SyncEnter | Does::SyncExit | Does::OfFile, _) => event.format.number(record, "ino"),
+            (Does::Lock, _) => event.format.number(record, "i_ino"),
             _ => None,
         };
         if let Some(inode) = inode {
@@ -166,7 +167,7 @@ impl<W: Write> Writer<W> {
                 self.attribution.thread_ended(thread);
             }
             Does::Exec => self.threads.renamed(thread),
-            Does::Print | Does::Queue | Does::Request | Does::Complete | Does::OfFile => {}
+            Does::Print | Does::Queue | Does::Request | Does::Complete | Does::OfFile | Does::Lock => {}
         }
     }
 

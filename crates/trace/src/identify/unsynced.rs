@@ -1,0 +1,265 @@
+//! Transactions that nobody synchronizes: those of a WAL with `synchronous=NORMAL`. The device sees them only when a checkpoint writes
+//! many at once; what shows each is the lock for writing, and the frames that its holder wrote into the page cache.
+//!
+//! What a thread did between lock and unlock waits for two answers. Was it committed? The frames of one that was rolled back are
+//! written over by the next. And did the thread itself synchronize the WAL before it took the lock again? With `FULL` it does, and for a
+//! checkpoint: then what the device saw is the transaction, and it is not told here.
+//!
+//! Kept is who has the lock, and the last of each thread and database.
+
+use std::collections::HashMap;
+
+use super::files::Role;
+use super::track::Context;
+use super::transaction::Process;
+use super::{File, Identifier};
+use crate::model::{Actor, NameId, Names};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Synced {
+    No,
+    /// While it had the lock.
+    Inside,
+    /// After that: for a checkpoint.
+    Behind,
+}
+
+/// What one thread did while it had the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub process: Process,
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    /// Another thread synchronized the WAL behind its frames, perhaps for both.
+    pub synced_by_other: bool,
+    synced: Synced,
+    /// Where in the WAL its first frame is.
+    first: Option<u64>,
+    /// It wrote the header of the WAL.
+    restarts: bool,
+    /// As far as it shows.
+    is_committed: Option<bool>,
+    /// The thread has taken the lock again.
+    is_over: bool,
+}
+
+/// By the numbers of databases.
+#[derive(Debug, Default)]
+pub(super) struct Unsynced {
+    open: HashMap<usize, Held>,
+    ended: HashMap<usize, Vec<Held>>,
+}
+
+impl Unsynced {
+    /// Gives what the thread has done before, if it has synchronized it for a checkpoint.
+    pub(super) fn lock(&mut self, index: usize, process: Process, time_ns: u64) -> Option<Held> {
+        let held = Held {
+            process,
+            begin_ns: time_ns,
+            end_ns: time_ns,
+            synced_by_other: false,
+            synced: Synced::No,
+            first: None,
+            restarts: false,
+            is_committed: None,
+            is_over: false,
+        };
+        // One that had the lock and never gave it back is dead.
+        self.open.insert(index, held);
+        let ended = self.ended.get_mut(&index)?;
+        let at = ended.iter().position(|held| held.process.thread == process.thread)?;
+        match ended[at].synced {
+            Synced::Behind => Some(ended.swap_remove(at)),
+            Synced::Inside => {
+                ended.swap_remove(at);
+                None
+            }
+            Synced::No => {
+                ended[at].is_over = true;
+                None
+            }
+        }
+    }
+
+    /// A header of the WAL, or of a frame, is written at `offset`; gives those of whom everything is known now, in their order.
+    pub(super) fn wal_write(&mut self, index: usize, thread: u32, offset: u64) -> Vec<Held> {
+        let Some(held) = self.open.get_mut(&index).filter(|held| held.process.thread == thread) else {
+            return Vec::new();
+        };
+        if offset == 0 {
+            held.restarts = true;
+            return Vec::new();
+        }
+        let is_first = held.first.is_none();
+        held.first = Some(held.first.map_or(offset, |first| first.min(offset)));
+        // What was synchronized before was without this frame.
+        held.synced = Synced::No;
+        held.synced_by_other = false;
+        let restarts = held.restarts;
+        if !is_first {
+            return Vec::new();
+        }
+        let ended = self.ended.entry(index).or_default();
+        for before in ended.iter_mut().filter(|before| before.is_committed.is_none()) {
+            // A WAL begins anew behind a checkpoint, which has synchronized it; or behind a first transaction that was rolled back.
+            let is_synced = before.synced != Synced::No || before.synced_by_other;
+            before.is_committed = Some(if restarts { is_synced } else { before.first < Some(offset) });
+        }
+        ended.retain(|before| before.is_committed != Some(false));
+        let (mut known, waiting): (Vec<Held>, _) = ended.drain(..).partition(|before| before.is_over);
+        *ended = waiting;
+        known.sort_by_key(|held| held.begin_ns);
+        known
+    }
+
+    pub(super) fn unlock(&mut self, index: usize, thread: u32, time_ns: u64) {
+        let Some(held) = self.open.remove(&index).filter(|held| held.process.thread == thread) else { return };
+        // Without frames, it has changed nothing.
+        if held.first.is_some() {
+            self.ended.entry(index).or_default().push(Held { end_ns: time_ns, ..held });
+        }
+    }
+
+    /// A thread synchronizes the WAL.
+    pub(super) fn sync(&mut self, index: usize, thread: u32) {
+        let ended = self.ended.get_mut(&index).into_iter().flatten().map(|held| (held, Synced::Behind));
+        let open = self.open.get_mut(&index).into_iter().map(|held| (held, Synced::Inside));
+        for (held, synced) in ended.chain(open) {
+            if held.process.thread != thread {
+                held.synced_by_other = true;
+            } else if held.synced == Synced::No {
+                held.synced = synced;
+            }
+        }
+    }
+
+    /// The trace has ended: what is left, with the numbers of the databases, and whether it was synchronized for a checkpoint.
+    pub(super) fn finish(&mut self) -> Vec<(usize, Held, bool)> {
+        let ended = std::mem::take(&mut self.ended).into_iter();
+        let ended = ended.flat_map(|(index, held)| held.into_iter().map(move |held| (index, held)));
+        let mut left: Vec<_> = ended.filter(|(_, held)| held.synced != Synced::Inside).collect();
+        left.sort_by_key(|(index, held)| (*index, held.begin_ns));
+        left.into_iter().map(|(index, held)| (index, held, held.synced == Synced::Behind)).collect()
+    }
+}
+
+impl Identifier {
+    pub(super) fn write_lock(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
+        let Some(index) = self.database_of(file, Role::Shm, names) else { return };
+        self.tracks[index].track.shows_locks = true;
+        let process = Process { process: actor.process, thread: actor.thread, name: actor.name };
+        if let Some(held) = self.unsynced.lock(index, process, time_ns) {
+            self.change(index, |track| track.checkpointed(&held));
+        }
+    }
+
+    pub(super) fn write_unlock(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
+        if let Some(index) = self.database_of(file, Role::Shm, names) {
+            self.unsynced.unlock(index, actor.thread, time_ns);
+        }
+    }
+
+    pub(super) fn wal_write(&mut self, actor: Actor, file: Option<NameId>, offset: u64, names: &Names) {
+        let Some(index) = self.database_of(file, Role::Wal, names) else { return };
+        for held in self.unsynced.wal_write(index, actor.thread, offset) {
+            self.tell_unsynced(index, &held);
+        }
+    }
+
+    pub(super) fn finish_unsynced(&mut self) {
+        for (index, held, is_checkpointed) in self.unsynced.finish() {
+            if is_checkpointed {
+                self.change(index, |track| track.checkpointed(&held));
+            } else {
+                self.tell_unsynced(index, &held);
+            }
+        }
+    }
+
+    fn tell_unsynced(&mut self, index: usize, held: &Held) {
+        let context = Context { shows_syncs: true, shows_calls: true, ..Context::default() };
+        self.change(index, |track| track.unsynced(held, context));
+        self.collect(index);
+    }
+
+    fn database_of(&mut self, file: Option<NameId>, wanted: Role, names: &Names) -> Option<usize> {
+        match self.file(file?, names)? {
+            File::Of(index, role) if role == wanted => Some(index),
+            File::Of(..) | File::SuperJournal(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FRAME: u64 = 24 + 4096;
+
+    fn process(thread: u32) -> Process {
+        Process { process: 1, thread, name: None }
+    }
+
+    /// Lock, frames and unlock; gives who is known by it.
+    fn held(unsynced: &mut Unsynced, thread: u32, time_ns: u64, frames: &[u64]) -> Vec<u64> {
+        unsynced.lock(0, process(thread), time_ns);
+        let known =
+            frames.iter().flat_map(|frame| unsynced.wal_write(0, thread, 32 + frame * FRAME)).collect::<Vec<_>>();
+        unsynced.unlock(0, thread, time_ns + 5);
+        known.iter().map(|held| held.begin_ns).collect()
+    }
+
+    #[test]
+    fn one_is_told_when_the_next_has_written_behind_it() {
+        let mut unsynced = Unsynced::default();
+        assert!(held(&mut unsynced, 1, 10, &[0, 1]).is_empty());
+        assert!(held(&mut unsynced, 1, 20, &[]).is_empty());
+        assert_eq!(held(&mut unsynced, 1, 30, &[2]), [10]);
+        assert_eq!(unsynced.finish().iter().map(|left| left.1.begin_ns).collect::<Vec<_>>(), [30]);
+    }
+
+    #[test]
+    fn one_whose_frames_the_next_writes_over_was_rolled_back() {
+        let mut unsynced = Unsynced::default();
+        assert!(held(&mut unsynced, 1, 10, &[0, 1]).is_empty());
+        assert_eq!(held(&mut unsynced, 1, 20, &[2, 3, 2]), [10]);
+        assert!(held(&mut unsynced, 1, 30, &[2]).is_empty());
+        assert_eq!(held(&mut unsynced, 1, 40, &[3]), [30]);
+    }
+
+    #[test]
+    fn one_that_its_thread_synchronizes_is_not_told() {
+        let mut unsynced = Unsynced::default();
+        unsynced.lock(0, process(1), 10);
+        unsynced.wal_write(0, 1, 32);
+        unsynced.sync(0, 1);
+        unsynced.unlock(0, 1, 15);
+        // For a checkpoint.
+        assert!(held(&mut unsynced, 1, 20, &[1]).is_empty());
+        unsynced.sync(0, 1);
+        assert_eq!(unsynced.lock(0, process(1), 30).map(|held| held.begin_ns), Some(20));
+        assert!(unsynced.finish().is_empty());
+    }
+
+    #[test]
+    fn a_header_that_is_synchronized_before_the_frames_is_no_commit() {
+        let mut unsynced = Unsynced::default();
+        unsynced.lock(0, process(1), 10);
+        unsynced.wal_write(0, 1, 0);
+        unsynced.sync(0, 1);
+        unsynced.wal_write(0, 1, 32);
+        unsynced.unlock(0, 1, 15);
+        assert_eq!(held(&mut unsynced, 1, 20, &[1]), [10]);
+    }
+
+    #[test]
+    fn each_thread_is_waited_for_until_it_comes_again() {
+        let mut unsynced = Unsynced::default();
+        assert!(held(&mut unsynced, 1, 10, &[0]).is_empty());
+        assert!(held(&mut unsynced, 2, 20, &[1]).is_empty());
+        unsynced.sync(0, 2);
+        assert_eq!(held(&mut unsynced, 1, 30, &[2]), [10]);
+        let left = unsynced.finish();
+        assert_eq!(left.iter().map(|left| (left.1.begin_ns, left.2)).collect::<Vec<_>>(), [(20, true), (30, false)]);
+    }
+}

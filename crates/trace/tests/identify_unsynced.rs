@@ -1,0 +1,131 @@
+//! WAL with NORMAL: commits that nobody synchronizes, told by SQLite's lock for writing, in a trace written out as the kernel prints it.
+
+use oneflush_trace::identify::{Amount, Identifier, JournalMode, Phases, Reason, Synchronous, Transaction};
+use oneflush_trace::import;
+
+const NAMES: &str = "\
+ oneflush-9 (9) [000] ..... 0.000001: oneflush_file: dev 7,0 ino 11 name /d/a.db
+ oneflush-9 (9) [000] ..... 0.000001: oneflush_file: dev 7,0 ino 12 name /d/a.db-wal
+ oneflush-9 (9) [000] ..... 0.000001: oneflush_file: dev 7,0 ino 13 name /d/a.db-shm
+";
+
+/// Lines of thread 1, a microsecond each.
+struct Pen {
+    text: String,
+    now_us: u64,
+}
+
+impl Pen {
+    fn line(&mut self, event: &str) {
+        self.now_us += 1;
+        self.text += &format!(" app-1 (1) [000] ..... 1.{:06}: {event}\n", self.now_us);
+    }
+
+    fn lock(&mut self, kind: &str) {
+        self.line(&format!(
+            "posix_lock_inode: fl=00000000d8d0a1c6 dev=0x7:0x0 ino=0xd fl_blocker=0000000000000000 \
+             fl_owner=00000000b4cb8b2e fl_pid=1 fl_flags=FL_POSIX fl_type={kind} fl_start=120 fl_end=120 ret=0"
+        ));
+    }
+
+    fn cached(&mut self, pos: u64, len: u64) {
+        self.line(&format!("ext4_da_write_end: dev 7,0 ino 12 pos {pos} len {len} copied {len}"));
+    }
+
+    fn frames(&mut self, frames: &[u64]) {
+        for frame in frames {
+            self.cached(32 + frame * 4120, 24);
+            self.cached(32 + frame * 4120 + 24, 4096);
+        }
+    }
+
+    fn commit(&mut self, frames: &[u64]) {
+        self.lock("F_WRLCK");
+        self.frames(frames);
+        self.lock("F_UNLCK");
+    }
+
+    /// The inode's data, and a flush.
+    fn sync(&mut self, inode: u64, sector: u64, sectors: u64) {
+        self.line(&format!("ext4_sync_file_enter: dev 7,0 ino {inode} parent 2 datasync 1"));
+        self.line(&format!("block_bio_queue: 7,0 WS {sector} + {sectors} [app] oneflush=data dev 7,0 ino {inode}"));
+        self.line(&format!("block_rq_complete: 7,0 WS () {sector} + {sectors} [0]"));
+        self.line("block_bio_queue: 7,0 FWS 0 + 0 [app]");
+        self.line("block_rq_complete: 7,0 FWS () 0 + 0 [0]");
+        self.line(&format!("ext4_sync_file_exit: dev 7,0 ino {inode} ret 0"));
+    }
+}
+
+fn identify(write: impl FnOnce(&mut Pen)) -> Vec<Transaction> {
+    let mut pen = Pen { text: NAMES.to_owned(), now_us: 0 };
+    write(&mut pen);
+    let text = std::io::Cursor::new(pen.text.into_bytes());
+    let mut reader = import::Reader::from_read("a trace", text).expect("the trace is of a known format");
+    let mut identifier = Identifier::new();
+    while let Some(event) = reader.next().expect("the trace can be read") {
+        identifier.push(&event, reader.names());
+    }
+    assert_eq!(reader.skipped().count, 0, "{:?}", reader.skipped());
+    let (mut found, _) = identifier.finish(reader.names());
+    found.sort_by_key(|found| found.begin_ns);
+    found
+}
+
+#[test]
+fn each_lock_with_frames_is_a_commit_and_a_checkpoint_is_the_last_ones() {
+    let found = identify(|pen| {
+        pen.commit(&[0, 1]);
+        pen.commit(&[2]);
+        pen.commit(&[]);
+        pen.commit(&[3, 4]);
+        // The checkpoint behind it.
+        pen.sync(12, 800, 48);
+        pen.sync(11, 1600, 16);
+        // The WAL begins anew: its header is synchronized, then two frames are written over what was there.
+        pen.lock("F_WRLCK");
+        pen.cached(0, 32);
+        pen.sync(12, 800, 8);
+        pen.frames(&[0, 1]);
+        pen.lock("F_UNLCK");
+        pen.commit(&[2]);
+    });
+    let modes: Vec<_> = found.iter().map(|found| (found.journal_mode, found.synchronous)).collect();
+    assert_eq!(modes, [(JournalMode::Wal, Synchronous::Normal); 5]);
+    let bytes: Vec<_> = found.iter().map(|found| (found.traffic.journal.bytes, found.traffic.db.bytes)).collect();
+    assert_eq!(bytes, [(0, 0), (0, 0), (48 * 512, 8192), (4096, 0), (0, 0)]);
+    assert_eq!(found.iter().map(|found| found.flushes).collect::<Vec<_>>(), [0, 0, 2, 1, 0]);
+    assert_eq!(found[0].confidence.reason, Reason::Lock);
+    let Phases::Append { checkpoint, .. } = found[2].phases else { panic!("{:?}", found[2]) };
+    assert_eq!(checkpoint.db, Amount { bytes: 8192, requests: 1 });
+    // From the lock on, and to the end of the checkpoint.
+    assert!(found[2].begin_ns < found[3].begin_ns && found[2].latency_ns() > found[3].latency_ns());
+}
+
+#[test]
+fn frames_that_the_next_writes_over_were_rolled_back() {
+    let found = identify(|pen| {
+        pen.commit(&[0]);
+        // It had spilled.
+        pen.commit(&[1, 2, 3]);
+        pen.commit(&[1]);
+        pen.commit(&[2, 3, 2]);
+        pen.commit(&[4]);
+    });
+    assert_eq!(found.len(), 4);
+    assert!(found.iter().all(|found| found.synchronous == Synchronous::Normal));
+}
+
+#[test]
+fn with_full_the_lock_adds_nothing() {
+    let found = identify(|pen| {
+        for commit in 0..3 {
+            pen.lock("F_WRLCK");
+            pen.frames(&[commit]);
+            pen.sync(12, 800 + commit * 8, 16);
+            pen.lock("F_UNLCK");
+        }
+    });
+    let modes: Vec<_> = found.iter().map(|found| (found.journal_mode, found.synchronous)).collect();
+    assert_eq!(modes, [(JournalMode::Wal, Synchronous::Full); 3]);
+    assert!(found.iter().all(|found| found.flushes == 1));
+}
