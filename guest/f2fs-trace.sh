@@ -2,7 +2,6 @@
 cat >/tmp/app <<'APP'
 for mode in delete truncate persist wal; do
     for sync in full normal; do
-        [ $mode-$sync = wal-normal ] && continue
         {
             echo "PRAGMA journal_mode=$mode; PRAGMA synchronous=$sync; CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB);"
             i=0
