@@ -33,7 +33,8 @@ lint:
 
 units: build
 	scripts/need sqlite3 xfsprogs btrfs-progs chromium
-	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) cargo test --locked --workspace
+	scripts/perfetto-ui build/perfetto-ui
+	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) ONEFLUSH_PERFETTO_UI=$(CURDIR)/build/perfetto-ui cargo test --locked --workspace
 
 ## mutants: broken variants of the code, each of which the crash simulator must catch
 mutants:

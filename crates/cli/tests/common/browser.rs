@@ -2,6 +2,8 @@
 //!
 //! The browser reads descriptor 3 and writes 4, which a shell makes of its standard input and output.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -80,16 +82,22 @@ impl Browser {
     /// Opens a file and waits until its script has run; returns how long that took.
     pub fn open(&mut self, path: &Path) -> Duration {
         let begun = Instant::now();
-        self.call("Page.navigate", json!({"url": format!("file://{}", path.display())}));
-        // Between two documents there may be none, or nothing to ask.
-        let ready = json!({"expression": "document.documentElement?.dataset.ready"});
-        while self.answer("Runtime.evaluate", ready.clone()).is_none_or(|answer| answer["result"]["value"] != "yes") {
-            assert!(begun.elapsed() < PATIENCE, "the page never became ready: {:?}", self.complaints);
-            thread::sleep(Duration::from_millis(10));
-        }
+        self.visit(&format!("file://{}", path.display()), "document.documentElement?.dataset.ready === 'yes'");
         // And until it is drawn.
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
         begun.elapsed()
+    }
+
+    /// Opens an address and waits until an expression is true there.
+    pub fn visit(&mut self, address: &str, ready: &str) {
+        let begun = Instant::now();
+        self.call("Page.navigate", json!({"url": address}));
+        // Between two documents there may be none, or nothing to ask.
+        let ready = json!({"expression": ready});
+        while self.answer("Runtime.evaluate", ready.clone()).is_none_or(|answer| answer["result"]["value"] != true) {
+            assert!(begun.elapsed() < PATIENCE, "{address} never became ready: {:?}", self.complaints);
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// The value of an expression; a promise is waited for.
