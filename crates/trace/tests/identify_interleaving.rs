@@ -179,12 +179,12 @@ proptest! {
     #[test]
     fn any_events_are_taken(
         raw in prop::collection::vec(
-            (0..9u8, 0..6u8, 0..40u64, 0..6u64, any::<u8>(), 0..4u32, 0..2_000_000_000u64),
+            (0..14u8, 0..7u8, 0..40u64, 0..6u64, any::<u8>(), 0..4u32, 0..2_000_000_000u64),
             0..400,
         ),
     ) {
         let mut names = Names::default();
-        let files = ["/d/a.db", "/d/a.db-journal", "/d/a.db-wal", "/d/a.db-mj0A1B2C9FF", "/d", "/d/b.db-oneflush"]
+        let files = ["/d/a.db", "/d/a.db-journal", "/d/a.db-wal", "/d/a.db-mj0A1B2C9FF", "/d", "/d/b.db-oneflush", "/d/a.db-shm"]
             .map(|path| names.id(path));
         let comms = ["app", "jbd2/sda1-8", "kworker/0:1", "other"].map(|name| names.id(name));
         let mut time_ns = 0;
@@ -192,7 +192,8 @@ proptest! {
         for (action, file, place, pages, bits, thread, pause_ns) in raw {
             let action = [
                 Action::Queue, Action::Insert, Action::Issue, Action::Complete, Action::SyncEnter,
-                Action::SyncExit, Action::FileWrite, Action::FileRead, Action::Marker,
+                Action::SyncExit, Action::FileWrite, Action::FileRead, Action::Marker, Action::FileTruncate,
+                Action::FileDelete, Action::WalWrite, Action::WriteLock, Action::WriteUnlock,
             ][usize::from(action)];
             time_ns += if bits & 1 == 0 { pause_ns } else { pause_ns % 100_000 };
             events.push(Event {
@@ -212,5 +213,50 @@ proptest! {
             prop_assert!((0.0..=1.0).contains(&transaction.confidence.value));
             prop_assert!(transaction.segments > 0);
         }
+    }
+
+    /// The same of a WAL alone, so that locks, frames and synchronizations meet.
+    #[test]
+    fn any_events_of_a_wal_are_taken(raw in prop::collection::vec((0..9u8, 0..5u64, 1..4u32, 0..1_000_000u64), 0..400)) {
+        let mut names = Names::default();
+        let [db, wal, index] = ["/d/a.db", "/d/a.db-wal", "/d/a.db-shm"].map(|path| names.id(path));
+        let (mut time_ns, mut events) = (0, Vec::new());
+        let mut written = 0;
+        for (kind, place, thread, pause_ns) in raw {
+            time_ns += pause_ns;
+            let (action, file, sector, bytes) = match kind {
+                0 => (Action::WriteLock, index, 0, 0),
+                1 => (Action::WriteUnlock, index, 0, 0),
+                2 | 3 => (Action::WalWrite, wal, 32 + place * 4120, 24),
+                4 => (Action::WalWrite, wal, 0, 32),
+                5 => (Action::SyncEnter, wal, 0, 0),
+                6 => (Action::SyncExit, wal, 0, 0),
+                7 => (Action::Queue, wal, 1000 + place * 8, 4096),
+                _ => (Action::Queue, db, place * 8, 4096),
+            };
+            let is_request = action == Action::Queue;
+            let event = Event {
+                time_ns,
+                action,
+                device: DeviceId { major: 8, minor: 0 },
+                sector,
+                bytes,
+                flags: Flags { write: is_request, ..Flags::default() },
+                actor: Actor { thread, process: 1, name: None },
+                content: is_request.then_some(Content::Data),
+                file: Some(file),
+            };
+            events.push(event);
+            if is_request {
+                written += bytes;
+                events.push(Event { action: Action::Complete, file: None, content: None, ..event });
+            }
+        }
+        let (found, summary) = identify(&events, &names);
+        for transaction in &found {
+            prop_assert!(transaction.begin_ns <= transaction.end_ns && transaction.end_ns <= time_ns);
+        }
+        let counted: u64 = found.iter().map(|found| found.traffic.bytes()).sum();
+        prop_assert_eq!(counted + summary.partial.bytes() + summary.other.bytes, written);
     }
 }

@@ -173,7 +173,10 @@ impl Track {
 
     /// What was synchronized of the WAL, and the checkpoint behind it, is this transaction's.
     pub(super) fn checkpointed(&mut self, held: &Held) {
-        if let Some(group) = self.current.as_mut().filter(|group| group.role == Role::Wal) {
+        let is_its = |group: &&mut Group| {
+            group.role == Role::Wal && group.synced_ns.is_some_and(|synced_ns| synced_ns >= held.end_ns)
+        };
+        if let Some(group) = self.current.as_mut().filter(is_its) {
             group.begin_ns = held.begin_ns;
         }
     }

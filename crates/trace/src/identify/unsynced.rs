@@ -5,7 +5,7 @@
 //! written over by the next. And did the thread itself synchronize the WAL before it took the lock again? With `FULL` it does, and for a
 //! checkpoint: then what the device saw is the transaction, and it is not told here.
 //!
-//! Kept is who has the lock, and the last of each thread and database.
+//! Kept is who has the lock of a database, and the last of each of [`THREADS_COUNT_MAX`] threads.
 
 use std::collections::HashMap;
 
@@ -14,6 +14,9 @@ use super::track::Context;
 use super::transaction::Process;
 use super::{File, Identifier};
 use crate::model::{Actor, NameId, Names};
+
+/// So many threads are waited for to take the lock of a database again.
+const THREADS_COUNT_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Synced {
@@ -69,9 +72,9 @@ impl Unsynced {
         let ended = self.ended.get_mut(&index)?;
         let at = ended.iter().position(|held| held.process.thread == process.thread)?;
         match ended[at].synced {
-            Synced::Behind => Some(ended.swap_remove(at)),
+            Synced::Behind => Some(ended.remove(at)),
             Synced::Inside => {
-                ended.swap_remove(at);
+                ended.remove(at);
                 None
             }
             Synced::No => {
@@ -106,10 +109,17 @@ impl Unsynced {
             before.is_committed = Some(if restarts { is_synced } else { before.first < Some(offset) });
         }
         ended.retain(|before| before.is_committed != Some(false));
+        // Threads that never come again.
+        let forgotten = ended.len().saturating_sub(THREADS_COUNT_MAX);
+        ended[..forgotten].iter_mut().for_each(|before| before.is_over = true);
         let (mut known, waiting): (Vec<Held>, _) = ended.drain(..).partition(|before| before.is_over);
         *ended = waiting;
         known.sort_by_key(|held| held.begin_ns);
         known
+    }
+
+    fn has_lock(&self, index: usize, thread: u32) -> bool {
+        self.open.get(&index).is_some_and(|held| held.process.thread == thread)
     }
 
     pub(super) fn unlock(&mut self, index: usize, thread: u32, time_ns: u64) {
@@ -146,7 +156,6 @@ impl Unsynced {
 impl Identifier {
     pub(super) fn write_lock(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
         let Some(index) = self.database_of(file, Role::Shm, names) else { return };
-        self.tracks[index].track.shows_locks = true;
         let process = Process { process: actor.process, thread: actor.thread, name: actor.name };
         if let Some(held) = self.unsynced.lock(index, process, time_ns) {
             self.change(index, |track| track.checkpointed(&held));
@@ -161,6 +170,7 @@ impl Identifier {
 
     pub(super) fn wal_write(&mut self, actor: Actor, file: Option<NameId>, offset: u64, names: &Names) {
         let Some(index) = self.database_of(file, Role::Wal, names) else { return };
+        self.tracks[index].track.shows_locks |= self.unsynced.has_lock(index, actor.thread);
         for held in self.unsynced.wal_write(index, actor.thread, offset) {
             self.tell_unsynced(index, &held);
         }
@@ -250,6 +260,15 @@ mod tests {
         unsynced.wal_write(0, 1, 32);
         unsynced.unlock(0, 1, 15);
         assert_eq!(held(&mut unsynced, 1, 20, &[1]), [10]);
+    }
+
+    #[test]
+    fn threads_that_never_come_again_are_not_waited_for_without_end() {
+        let mut unsynced = Unsynced::default();
+        let told: Vec<u64> =
+            (0..100).flat_map(|n| held(&mut unsynced, n, 10 * u64::from(n), &[u64::from(n)])).collect();
+        assert_eq!(told, (0..35).map(|n| 10 * n).collect::<Vec<u64>>());
+        assert_eq!(unsynced.finish().len(), 65);
     }
 
     #[test]
