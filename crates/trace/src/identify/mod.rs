@@ -18,9 +18,9 @@
 //!
 //! Differences to the paper: databases are told apart by their path alone, since a lock lets only one process write at a time and
 //! the kernel's write-back writes for all; each class's requests and the flushes are counted; an open end or beginning of the trace
-//! is counted (`partial_count`) and not handed out; the single commits of WAL and NORMAL are told where the trace has SQLite's locks. What
-//! block I/O cannot show: without locks, how many commits of WAL and NORMAL a checkpoint synchronizes at once; whether a transaction whose cache had spilled was rolled back or committed; `synchronous=EXTRA` outside
-//! the mode `DELETE`.
+//! is counted (`partial_count`) and not handed out; the single commits of WAL and NORMAL are told where the trace has SQLite's locks.
+//! What block I/O cannot show: without locks, how many commits of WAL and NORMAL a checkpoint synchronizes at once; whether a
+//! transaction whose cache had spilled was rolled back or committed; `synchronous=EXTRA` outside the mode `DELETE`.
 
 mod access;
 mod attach;
