@@ -7,6 +7,12 @@ use std::collections::HashMap;
 /// The unit in which the kernel counts positions on a device, whatever its blocks are.
 pub const SECTOR_BYTES: u64 = 512;
 
+/// The header of a WAL, and of a frame (SQLite's file format, section 4).
+pub(crate) const WAL_HEADER_BYTES: u64 = 32;
+pub(crate) const FRAME_HEADER_BYTES: u64 = 24;
+/// Where SQLite locks the index of a WAL to write (`WALINDEX_LOCK_OFFSET`: its file format, section 4.4).
+pub(crate) const WRITE_LOCK_AT: u64 = 120;
+
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {

@@ -3,7 +3,7 @@
 //! What the writes caused (flushes, commits of the file system's journal, metadata) is kept with the group, also when it comes
 //! behind the synchronization: a group is open until the next write of the same database.
 
-use crate::model::SECTOR_BYTES;
+use crate::model::{SECTOR_BYTES, WAL_HEADER_BYTES};
 
 use super::access::Accesses;
 use super::files::Role;
@@ -13,8 +13,6 @@ use super::transaction::{Class, Process, Traffic};
 
 /// The header of a journal as SQLite writes it last; the number of its records is a part of it.
 const HEADER_CALL_BYTES_MAX: u64 = 28;
-/// The header of a WAL.
-const WAL_HEADER_BYTES: u64 = 32;
 /// The first writes of a group are remembered, since a header is written first.
 const RANGES_COUNT_MAX: usize = 128;
 

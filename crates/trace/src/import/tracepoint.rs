@@ -31,7 +31,9 @@ use super::line::{Interner, Line};
 use super::rwbs;
 use super::text::{self, Cursor};
 use crate::escape::unescape;
-use crate::model::{Action, Actor, Content, DeviceId, Event, NameId, SECTOR_BYTES};
+use crate::model::{
+    Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, NameId, SECTOR_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT,
+};
 
 /// What stands before the event: who, and when.
 #[derive(Clone, Copy, Debug)]
@@ -169,9 +171,6 @@ fn f2fs_truncated(body: &[u8], head: &Head, names: &mut Interner) -> Line {
     }
 }
 
-/// The header of a WAL, and of a frame (SQLite's file format, section 4).
-const WAL_HEADERS_BYTES: [u64; 2] = [32, 24];
-
 fn ext4_written(body: &[u8], head: &Head, names: &mut Interner) -> Line {
     wal_written(body, [b" pos ", b" len "], ext4_file(body, Action::WalWrite, head, names))
 }
@@ -183,16 +182,13 @@ fn f2fs_written(body: &[u8], head: &Head, names: &mut Interner) -> Line {
 fn wal_written(body: &[u8], labels: [&[u8]; 2], event: Option<Event>) -> Line {
     let [pos, len] = labels.map(|label| number_behind(body, label));
     match (event, pos, len) {
-        (Some(event), Some(sector), Some(bytes)) if WAL_HEADERS_BYTES.contains(&bytes) => {
+        (Some(event), Some(sector), Some(bytes)) if [WAL_HEADER_BYTES, FRAME_HEADER_BYTES].contains(&bytes) => {
             Line::Event(Event { sector, bytes, ..event })
         }
         (Some(_), Some(_), Some(_)) => Line::Ignored,
         _ => Line::NotUnderstood,
     }
 }
-
-/// Where SQLite locks the index of a WAL to write (`WALINDEX_LOCK_OFFSET`: its file format, section 4.4).
-const WRITE_LOCK_AT: u64 = 120;
 
 fn locked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
     let text = |label: &[u8]| {

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 
 use super::text::Form;
 use crate::kernel::{FileSystem, Format, Instance, KernelError, Volume, kernel_dev};
+use crate::model::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT};
 
 /// What the recorder does with an event besides printing it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,9 +129,13 @@ impl Events {
                 Of::FileSystem => Some(format!("dev == {}", kernel_dev(volume.inode_dev))),
                 Of::WriteBack => Some(format!("name == \"{}:{}\"", volume.disk.0, volume.disk.1)),
                 Of::WriteLock => {
-                    Some(format!("s_dev == {} && fl_start == 120 && fl_end == 120", kernel_dev(volume.inode_dev)))
+                    let (dev, at) = (kernel_dev(volume.inode_dev), WRITE_LOCK_AT);
+                    Some(format!("s_dev == {dev} && fl_start == {at} && fl_end == {at}"))
                 }
-                Of::WalHeader => Some(format!("dev == {} && (len == 24 || len == 32)", kernel_dev(volume.inode_dev))),
+                Of::WalHeader => {
+                    let (dev, wal, frame) = (kernel_dev(volume.inode_dev), WAL_HEADER_BYTES, FRAME_HEADER_BYTES);
+                    Some(format!("dev == {dev} && (len == {wal} || len == {frame})"))
+                }
                 Of::All => None,
             };
             let is_there = events.add(instance, name, does, form, filter.as_deref())?;
