@@ -3,8 +3,9 @@
 //! ```text
 //! begin, in KIND_BEGIN only: u8 0, or u8 1, frames u32, salt 2 * u32, checksum 2 * u32
 //! database_pages u32
-//! a page each: varint page number, u8 base (0 zeros, 1 previous, 2 database: crc u32), varint length, delta
+//! a page each: varint page number, u8 base (0 zeros, 1 previous, 2 database: crc u32; + 4: in the row), varint length, delta
 //! ```
+//! A page that is *in the row* has a delta with copies from the bases of the record's other pages ([`delta::apply_in_row`]).
 //! Little-endian; see `docs/log-format.md` for what recovery makes of it. The record's checksums say that these are the bytes that
 //! were written; here every length is checked all the same.
 
@@ -45,6 +46,7 @@ const BEGIN_IMAGE: u8 = 1;
 const BASE_ZEROS: u8 = 0;
 const BASE_PREVIOUS: u8 = 1;
 const BASE_DATABASE: u8 = 2;
+const IN_ROW: u8 = 4;
 
 /// CRC32C, as in [`Base::Database`].
 pub fn page_crc(page: &[u8]) -> u32 {
@@ -94,17 +96,12 @@ impl GroupWriter {
     pub fn push(&mut self, page_no: u32, base: Base, delta: impl FnOnce(&mut Vec<u8>)) {
         self.delta.clear();
         delta(&mut self.delta);
-        varint::put(&mut self.payload, page_no);
-        match base {
-            Base::Zeros => self.payload.push(BASE_ZEROS),
-            Base::Previous => self.payload.push(BASE_PREVIOUS),
-            Base::Database { crc } => {
-                self.payload.push(BASE_DATABASE);
-                self.payload.extend_from_slice(&crc.to_le_bytes());
-            }
-        }
-        varint::put(&mut self.payload, self.delta.len() as u32);
-        self.payload.extend_from_slice(&self.delta);
+        put_page(&mut self.payload, PageEntry { page_no, base, in_row: false, delta: &self.delta });
+    }
+
+    /// Adds a page as it is to be decoded.
+    pub fn push_entry(&mut self, entry: PageEntry<'_>) {
+        put_page(&mut self.payload, entry);
     }
 
     /// `KIND_BEGIN` or `KIND_COMMITS`.
@@ -120,6 +117,16 @@ impl GroupWriter {
     pub fn finish(&mut self) -> &[u8] {
         &self.payload
     }
+}
+
+/// A page of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageEntry<'a> {
+    pub page_no: u32,
+    pub base: Base,
+    /// Its delta has copies from the bases of the record's other pages.
+    pub in_row: bool,
+    pub delta: &'a [u8],
 }
 
 /// A record's payload, checked.
@@ -147,8 +154,8 @@ impl<'a> Group<'a> {
         Ok(Group { begin, database_pages, entries })
     }
 
-    /// Page number, base and delta of each page, in the order in which they were pushed.
-    pub fn pages(&self) -> impl Iterator<Item = (u32, Base, &'a [u8])> + use<'a> {
+    /// The pages, in the order in which they were pushed.
+    pub fn pages(&self) -> impl Iterator<Item = PageEntry<'a>> + use<'a> {
         let mut rest = self.entries;
         // `decode` has been through all of them without an error.
         std::iter::from_fn(move || if rest.is_empty() { None } else { take_page(&mut rest).ok() })
@@ -183,12 +190,28 @@ fn take_begin(rest: &mut &[u8]) -> Result<Begin, Error> {
     }
 }
 
-fn take_page<'a>(rest: &mut &'a [u8]) -> Result<(u32, Base, &'a [u8]), Error> {
+fn put_page(payload: &mut Vec<u8>, PageEntry { page_no, base, in_row, delta }: PageEntry<'_>) {
+    varint::put(payload, page_no);
+    let in_row = if in_row { IN_ROW } else { 0 };
+    match base {
+        Base::Zeros => payload.push(BASE_ZEROS | in_row),
+        Base::Previous => payload.push(BASE_PREVIOUS | in_row),
+        Base::Database { crc } => {
+            payload.push(BASE_DATABASE | in_row);
+            payload.extend_from_slice(&crc.to_le_bytes());
+        }
+    }
+    varint::put(payload, delta.len() as u32);
+    payload.extend_from_slice(delta);
+}
+
+fn take_page<'a>(rest: &mut &'a [u8]) -> Result<PageEntry<'a>, Error> {
     let page_no = varint::take(rest).ok_or(bad(CUT_OFF))?;
     if page_no == 0 {
         return Err(bad("there is no page 0"));
     }
-    let base = match take_u8(rest).ok_or(bad(CUT_OFF))? {
+    let how = take_u8(rest).ok_or(bad(CUT_OFF))?;
+    let base = match how & !IN_ROW {
         BASE_ZEROS => Base::Zeros,
         BASE_PREVIOUS => Base::Previous,
         BASE_DATABASE => Base::Database { crc: take_u32(rest).ok_or(bad(CUT_OFF))? },
@@ -196,7 +219,7 @@ fn take_page<'a>(rest: &mut &'a [u8]) -> Result<(u32, Base, &'a [u8]), Error> {
     };
     let length = varint::take(rest).ok_or(bad(CUT_OFF))?;
     let delta = varint::take_bytes(rest, length).ok_or(bad(CUT_OFF))?;
-    Ok((page_no, base, delta))
+    Ok(PageEntry { page_no, base, in_row: how & IN_ROW != 0, delta })
 }
 
 fn take_u8(rest: &mut &[u8]) -> Option<u8> {

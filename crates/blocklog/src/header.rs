@@ -13,7 +13,9 @@ const TEXT: &[u8] = b"Oneflush log. It may hold commits of the database beside i
 /// A shorter beginning of the text also says that a file is ours.
 const TEXT_MARK_BYTES: usize = 13;
 
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// 2: copies between the pages of a record.
+pub(crate) const FORMAT_VERSION: u32 = 2;
+const FORMAT_VERSION_OLDEST: u32 = 1;
 const MAGIC: [u8; 8] = *b"1FLUSHLG";
 
 pub(crate) const HEADER_BYTES: usize = 512;
@@ -32,6 +34,7 @@ const _: () = assert!(HEADER_BYTES == crate::layout::BLOCK_BYTES_MIN, "the heade
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
+    pub(crate) version: u32,
     pub(crate) block_bytes: u32,
     pub(crate) page_bytes: u32,
     pub(crate) uuid: Uuid,
@@ -42,7 +45,7 @@ impl FileHeader {
         let mut bytes = [0; HEADER_BYTES];
         put(&mut bytes, 0, TEXT);
         put(&mut bytes, AT_MAGIC, &MAGIC);
-        put(&mut bytes, AT_VERSION, &FORMAT_VERSION.to_le_bytes());
+        put(&mut bytes, AT_VERSION, &self.version.to_le_bytes());
         put(&mut bytes, AT_BLOCK_BYTES, &self.block_bytes.to_le_bytes());
         put(&mut bytes, AT_CHUNK_BYTES, &(CHUNK_BYTES as u32).to_le_bytes());
         put(&mut bytes, AT_PAGE_BYTES, &self.page_bytes.to_le_bytes());
@@ -62,8 +65,9 @@ impl FileHeader {
         if crc32c::crc32c(&bytes[..AT_CRC]) != get_u32(bytes, AT_CRC) {
             return Err(Error::HeaderDamaged);
         }
-        match get_u32(bytes, AT_VERSION) {
-            FORMAT_VERSION => {}
+        let version = get_u32(bytes, AT_VERSION);
+        match version {
+            FORMAT_VERSION_OLDEST..=FORMAT_VERSION => {}
             newer if newer > FORMAT_VERSION => return Err(Error::NewerFormat { found: newer, known: FORMAT_VERSION }),
             _ => return Err(Error::HeaderDamaged),
         }
@@ -76,7 +80,7 @@ impl FileHeader {
             return Err(Error::HeaderDamaged);
         }
         let uuid = Uuid(std::array::from_fn(|index| bytes[AT_UUID + index]));
-        Ok(FileHeader { block_bytes, page_bytes, uuid })
+        Ok(FileHeader { version, block_bytes, page_bytes, uuid })
     }
 }
 
@@ -89,7 +93,8 @@ pub(crate) fn is_page_size(bytes: u32) -> bool {
 mod tests {
     use super::*;
 
-    const HEADER: FileHeader = FileHeader { block_bytes: 4096, page_bytes: 1024, uuid: Uuid([7; 16]) };
+    const HEADER: FileHeader =
+        FileHeader { version: FORMAT_VERSION, block_bytes: 4096, page_bytes: 1024, uuid: Uuid([7; 16]) };
 
     /// Bytes with their checksum made right again.
     fn sealed(mut bytes: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
@@ -119,8 +124,8 @@ mod tests {
     #[test]
     fn a_newer_format_is_named_and_other_files_are_not_ours() {
         let mut bytes = HEADER.encode();
-        put(&mut bytes, AT_VERSION, &2u32.to_le_bytes());
-        assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::NewerFormat { found: 2, known: 1 })));
+        put(&mut bytes, AT_VERSION, &3u32.to_le_bytes());
+        assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::NewerFormat { found: 3, known: 2 })));
         let mut sqlite = [0; HEADER_BYTES];
         put(&mut sqlite, 0, b"SQLite format 3\0");
         assert!(matches!(FileHeader::decode(&sqlite), Err(Error::NotALog)));

@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::header::{FileHeader, HEADER_BYTES as FILE_HEADER_BYTES, is_page_size};
+use crate::header::{FORMAT_VERSION, FileHeader, HEADER_BYTES as FILE_HEADER_BYTES, is_page_size};
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
 use crate::mutant::{self, Mutant};
 use crate::record::{self, RecordHeader};
@@ -16,6 +16,7 @@ use crate::{AlignedBuffer, Epoch, Error, Head, Lsn, Storage, Uuid};
 pub struct Log<S> {
     storage: S,
     uuid: Uuid,
+    version: u32,
     page_bytes: u32,
     layout: Layout,
     /// Blocks on their way to the storage; at most a chunk. Never contended where the caller keeps to one append at a time.
@@ -37,11 +38,11 @@ impl<S: Storage> Log<S> {
         let (_, file_bytes) = lane_size(layout, lane_bytes)?;
         storage.extend(file_bytes).map_err(failed("create the log"))?;
         let mut block = AlignedBuffer::zeroed(block_bytes);
-        let header = FileHeader { block_bytes: block_bytes as u32, page_bytes, uuid };
+        let header = FileHeader { version: FORMAT_VERSION, block_bytes: block_bytes as u32, page_bytes, uuid };
         block[..FILE_HEADER_BYTES].copy_from_slice(&header.encode());
         // Last: where it is there, all the zeros are.
         storage.write_durable(&block, 0).map_err(failed("write the log's first block"))?;
-        let log = Log { storage, uuid, page_bytes, layout, scratch: Mutex::new(block) };
+        let log = Log { storage, uuid, version: FORMAT_VERSION, page_bytes, layout, scratch: Mutex::new(block) };
         let head = log.empty_head()?;
         Ok((log, head))
     }
@@ -73,12 +74,17 @@ impl<S: Storage> Log<S> {
             return Err(Error::BlockSize { log_bytes: header.block_bytes, storage_bytes: storage_block_bytes });
         }
         let layout = Layout { block_bytes: u64::from(header.block_bytes) };
-        let FileHeader { page_bytes, uuid, .. } = header;
-        Ok(Log { storage, uuid, page_bytes, layout, scratch: Mutex::new(block) })
+        let FileHeader { version, page_bytes, uuid, .. } = header;
+        Ok(Log { storage, uuid, version, page_bytes, layout, scratch: Mutex::new(block) })
     }
 
     pub fn uuid(&self) -> Uuid {
         self.uuid
+    }
+
+    /// Whether its records may have copies between their pages: not in a log of version 1.
+    pub fn has_rows(&self) -> bool {
+        self.version >= 2
     }
 
     /// Of SQLite's pages, as given at creation.

@@ -1,6 +1,7 @@
 //! Deltas: what is applied is what was encoded, and any bytes at all do no harm.
 
-use oneflush_blocklog::{Error, delta};
+use oneflush_blocklog::Error;
+use oneflush_blocklog::delta::{self, Row};
 use proptest::prelude::*;
 
 fn round_trip(base: &[u8], page: &[u8]) -> usize {
@@ -47,6 +48,39 @@ proptest! {
     }
 
     #[test]
+    fn a_row_gives_each_of_its_pages(
+        versions in prop::collection::vec(versions(), 1..5),
+        length in prop::sample::select(vec![8usize, 300, 512]),
+        allowed in any::<u64>(),
+        shuffled in any::<bool>(),
+    ) {
+        let cut = |page: &[u8]| page[..length].to_vec();
+        let row: Vec<u8> = versions.iter().flat_map(|(base, _)| cut(base)).collect();
+        let page_bytes = row.len() / versions.len();
+        for own in 0..versions.len() {
+            // Its own new version, or another page's.
+            let (_, page) = &versions[if shuffled { versions.len() - 1 - own } else { own }];
+            row_round_trip(&row, page_bytes, own, &cut(page), allowed);
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_applied_in_a_row_or_refused_and_a_refused_delta_changes_nothing(
+        delta in prop::collection::vec(prop_oneof![any::<u8>(), 0..20u8], 0..60),
+        length in 1..200usize,
+        pages in 1..80usize,
+        own in 0..80usize,
+    ) {
+        let row = vec![3; length * pages];
+        let mut page = vec![1; length];
+        let known = delta::sources(&delta, length, own, pages);
+        match delta::apply_in_row(&delta, &row, own, &mut page) {
+            Ok(()) => prop_assert!(known.is_ok() || pages > delta::ROW_PAGES_MAX),
+            Err(_) => prop_assert!(known.is_err() && page == vec![1; length]),
+        }
+    }
+
+    #[test]
     fn any_bytes_are_applied_or_refused_and_a_refused_delta_changes_nothing(
         delta in prop::collection::vec(prop_oneof![any::<u8>(), 0..20u8], 0..60),
         length in 0..700usize,
@@ -65,6 +99,66 @@ proptest! {
         let mut other = vec![0; length];
         let _ = delta::apply(&out, &mut other);
         prop_assert_eq!(other.len(), length);
+    }
+}
+
+/// What a search finds, applied: `page` is page `own` of the row.
+fn row_round_trip(row: &[u8], page_bytes: usize, own: usize, page: &[u8], allowed: u64) -> usize {
+    let mut out = vec![0xee];
+    let sources = Row::new(row, page_bytes).encode(own, page, allowed, &mut out);
+    let pages = row.len() / page_bytes;
+    assert_eq!(delta::sources(&out[1..], page_bytes, own, pages).unwrap(), sources);
+    assert_eq!(sources & !allowed, 0, "no copy from elsewhere");
+    let mut made = vec![1; page_bytes];
+    delta::apply_in_row(&out[1..], row, own, &mut made).unwrap();
+    assert!(made == page);
+    out.len() - 1
+}
+
+/// Cells of some bytes each, in this order.
+fn cells(order: impl Iterator<Item = u64>) -> Vec<u8> {
+    order.flat_map(|cell| cell.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes().repeat(2)).collect()
+}
+
+#[test]
+fn cells_that_changed_places_cost_four_bytes_each() {
+    let base = cells(0..256);
+    let page = cells((0..256).map(|cell| cell * 77 % 256));
+    let bytes = row_round_trip(&base, base.len(), 0, &page, 1);
+    assert!(bytes <= 256 * 5, "{bytes}");
+    assert!(round_trip(&base, &page) > 4000, "which the quick search does not find");
+}
+
+#[test]
+fn a_page_that_is_split_costs_a_few_copies_from_its_old_version() {
+    let row = [cells(0..256), vec![0; 4096]].concat();
+    let mut new = vec![0; 4096];
+    new[100..2148].copy_from_slice(&row[2048..4096]);
+    assert!(row_round_trip(&row, 4096, 1, &new, 0b11) < 20);
+    assert!(row_round_trip(&row, 4096, 1, &new, 0b10) > 2048, "without the other page");
+}
+
+#[test]
+fn stretches_of_one_value_are_copied_at_once() {
+    let base: Vec<u8> = (0..4096).map(|at| if at < 2048 { 7 } else { at as u8 }).collect();
+    let mut page = base.clone();
+    page.rotate_left(1024);
+    let bytes = row_round_trip(&base, 4096, 0, &page, 1);
+    assert!(bytes < 60, "{bytes}");
+}
+
+#[test]
+fn a_copy_from_beyond_the_row_and_a_row_of_too_many_pages_are_refused() {
+    let row = vec![7; 20];
+    let mut page = [1; 10];
+    for (own, delta) in [(0, &[1, 2, 40][..]), (1, &[1, 2, 20]), (1, &[1, 2, 21]), (2, &[]), (1, &[1, 11, 0])] {
+        assert!(matches!(delta::apply_in_row(delta, &row, own, &mut page), Err(Error::BadDelta { .. })), "{delta:?}");
+        assert_eq!(page, [1; 10]);
+    }
+    delta::apply_in_row(&[1, 2, 19], &row, 1, &mut page).unwrap();
+    assert_eq!(page, [7; 10]);
+    for (own, pages) in [(0, 65), (3, 3)] {
+        assert!(delta::sources(&[], 512, own, pages).is_err());
     }
 }
 

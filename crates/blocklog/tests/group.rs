@@ -2,7 +2,7 @@
 
 use oneflush_blocklog::Error;
 use oneflush_blocklog::group::{
-    Base, Begin, Group, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, page_crc, rebuild,
+    Base, Begin, Group, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc, rebuild,
 };
 use proptest::prelude::*;
 
@@ -22,21 +22,30 @@ fn base() -> impl Strategy<Value = Base> {
     prop_oneof![Just(Base::Zeros), Just(Base::Previous), any::<u32>().prop_map(|crc| Base::Database { crc })]
 }
 
+type Page = (u32, Base, Vec<u8>, bool);
+
+fn entry((page_no, base, delta, in_row): &Page) -> PageEntry<'_> {
+    PageEntry { page_no: *page_no, base: *base, in_row: *in_row, delta }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn decodes_what_was_pushed_also_into_used_memory(
         groups in prop::collection::vec(
-            (begin(), any::<u32>(), prop::collection::vec((1..=u32::MAX, base(), prop::collection::vec(any::<u8>(), 0..300)), 0..8)),
+            (begin(), any::<u32>(), prop::collection::vec((1..=u32::MAX, base(), prop::collection::vec(any::<u8>(), 0..300), any::<bool>()), 0..8)),
             1..4,
         ),
     ) {
         let mut writer = GroupWriter::new(None, 77);
         for (begin, database_pages, pages) in groups {
             writer.reset(begin, 0);
-            for (page_no, base, delta) in &pages {
-                writer.push(*page_no, *base, |out| out.extend_from_slice(delta));
+            for page in &pages {
+                match page {
+                    (_, _, _, true) => writer.push_entry(entry(page)),
+                    (page_no, base, delta, false) => writer.push(*page_no, *base, |out| out.extend_from_slice(delta)),
+                }
             }
             writer.set_database_pages(database_pages);
             let kind = writer.kind();
@@ -44,7 +53,7 @@ proptest! {
             prop_assert_eq!(writer.len_bytes(), writer.finish().len());
             let group = Group::decode(kind, writer.finish()).unwrap();
             prop_assert_eq!((group.begin, group.database_pages), (begin, database_pages));
-            prop_assert!(group.pages().eq(pages.iter().map(|(page_no, base, delta)| (*page_no, *base, &delta[..]))));
+            prop_assert!(group.pages().eq(pages.iter().map(entry)));
             // Cut off anywhere, it is refused, or it ends between two pages.
             for length in 0..writer.len_bytes() {
                 if let Ok(group) = Group::decode(kind, &writer.finish()[..length]) {
@@ -59,7 +68,7 @@ proptest! {
         match Group::decode(kind, &payload) {
             Ok(group) => {
                 prop_assert!([KIND_BEGIN, KIND_COMMITS, KIND_IMAGES].contains(&kind));
-                prop_assert!(group.pages().map(|(_, _, delta)| delta.len() + 3).sum::<usize>() <= payload.len());
+                prop_assert!(group.pages().map(|entry| entry.delta.len() + 3).sum::<usize>() <= payload.len());
             }
             Err(error) => prop_assert!(matches!(error, Error::BadGroup { .. }), "{error}"),
         }

@@ -118,6 +118,12 @@ fn a_delta_against_the_wrong_base_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::WrongBase), Workload::One, &[PARTLY, BROKEN, MALFORMED]);
 }
 
+/// Cells of a page that only the database file has went to a new page, by copies; then a checkpoint overwrites the old page.
+#[test]
+fn a_copy_from_a_page_that_the_log_lacks_is_caught() {
+    is_caught(Mutant::OfEager(EagerMutant::SourcesUncounted), Workload::Checkpoints, &[MALFORMED]);
+}
+
 #[test]
 fn a_page_torn_under_a_checkpoint_without_its_image_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::NoPageImages), Workload::Checkpoints, &[MALFORMED]);

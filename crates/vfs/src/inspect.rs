@@ -93,7 +93,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
             if let Some(Begin::Image { frames, .. }) = group.begin {
                 contents.image_frames = frames;
             }
-            pages.extend(group.pages().map(|(page_no, ..)| page_no));
+            pages.extend(group.pages().map(|entry| entry.page_no));
             Ok::<(), LogError>(())
         })
         .map_err(of_log)?;
@@ -106,7 +106,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
 }
 
 /// A file that recovery may look at; None: it is not there.
-struct ReadOnly(Option<File>);
+pub(crate) struct ReadOnly(pub Option<File>);
 
 impl Below for ReadOnly {
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {

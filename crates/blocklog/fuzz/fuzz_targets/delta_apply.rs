@@ -1,9 +1,9 @@
-//! A delta of any bytes, and the round trip of any two pages.
+//! A delta of any bytes, alone and in a row, and the round trip of any two pages.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use oneflush_blocklog::delta;
+use oneflush_blocklog::delta::{self, Row};
 
 fuzz_target!(|data: &[u8]| {
     let Some((length, rest)) = data.split_first() else { return };
@@ -12,6 +12,14 @@ fuzz_target!(|data: &[u8]| {
     if delta::apply(rest, &mut page).is_err() {
         assert!(page == base);
     }
+    // The same bytes, for a page of a row of these bytes.
+    let pages = usize::from(*length % 7) + 1;
+    let page_bytes = base.len() / pages;
+    let (row, own) = (&base[..page_bytes * pages], usize::from(*length) % pages);
+    let mut page = vec![1; page_bytes];
+    let known = delta::sources(rest, page_bytes, own, pages);
+    assert_eq!(delta::apply_in_row(rest, row, own, &mut page).is_ok(), known.is_ok());
+    assert!(known.is_ok() || page == vec![1; page_bytes]);
 
     let (base, page) = rest.split_at(rest.len() / 2);
     let page = &page[..base.len()];
@@ -25,5 +33,19 @@ fuzz_target!(|data: &[u8]| {
         }
         delta::apply(&out, &mut made).unwrap();
         assert!(made == page);
+    }
+    // Halves of both as a row; the new page may come from anywhere in it.
+    let page_bytes = base.len() / 2;
+    if page_bytes >= 8 {
+        let row = [&base[..page_bytes], &page[..page_bytes], &base[base.len() - page_bytes..]].concat();
+        for (own, allowed) in [(0, 0b111), (2, 0b011), (1, 0b100)] {
+            let new = &page[page.len() - page_bytes..];
+            let mut out = Vec::new();
+            let sources = Row::new(&row, page_bytes).encode(own, new, allowed, &mut out);
+            assert!(delta::sources(&out, page_bytes, own, 3).unwrap() == sources && sources & !allowed == 0);
+            let mut made = vec![1; page_bytes];
+            delta::apply_in_row(&out, &row, own, &mut made).unwrap();
+            assert!(made == new);
+        }
     }
 });

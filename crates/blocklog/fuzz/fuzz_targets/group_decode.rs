@@ -9,10 +9,10 @@ fuzz_target!(|data: &[u8]| {
     let Some((kind, payload)) = data.split_first() else { return };
     let Ok(group) = Group::decode(*kind, payload) else { return };
     let mut deltas_bytes = 0;
-    for (page_no, base, delta) in group.pages() {
-        assert!(page_no > 0);
-        deltas_bytes += delta.len();
-        let _ = rebuild(base, delta, &mut [1; 4096]);
+    for page in group.pages() {
+        assert!(page.page_no > 0);
+        deltas_bytes += page.delta.len();
+        let _ = rebuild(page.base, page.delta, &mut [1; 4096]);
     }
     assert!(deltas_bytes <= payload.len());
 });

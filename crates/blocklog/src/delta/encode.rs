@@ -4,9 +4,9 @@ use crate::bytes::{get_u32, get_u64};
 use crate::varint;
 
 /// So many equal bytes end a run. A run's beginning costs two bytes or three, so shorter gaps are cheaper inside of it.
-const GAP_BYTES: usize = 4;
+pub(super) const GAP_BYTES: usize = 4;
 /// So much at least is copied; one word, so that a comparison finds it.
-const COPY_BYTES_MIN: usize = 8;
+pub(super) const COPY_BYTES_MIN: usize = 8;
 /// Copies are looked for in so many first bytes of a run: the pointer array is shifted right behind the new pointer. A page that
 /// is new altogether costs no more time than that.
 const COPY_SEARCH_BYTES: usize = 32;
@@ -75,7 +75,7 @@ impl Base for Zeros {
 }
 
 /// How many first bytes are the same: 32 at a time, since most of a page is, then the place in a word.
-fn common_bytes(old: &[u8], new: &[u8]) -> usize {
+pub(super) fn common_bytes(old: &[u8], new: &[u8]) -> usize {
     let chunks = old.as_chunks::<32>().0.iter().zip(new.as_chunks::<32>().0);
     let mut done = 32 * chunks.take_while(|(old, new)| old == new).count();
     let length = old.len().min(new.len());
@@ -98,20 +98,30 @@ fn encode_against<B: Base>(base: B, page: &[u8], out: &mut Vec<u8>) {
     while at < page.len() {
         let (end, copy) = run_end(base, page, at, shift);
         if end > at {
-            varint::put(out, ((at - done) as u32) << 1);
-            varint::put(out, (end - at) as u32);
-            out.extend_from_slice(&page[at..end]);
+            put_bytes(out, at - done, &page[at..end]);
             done = end;
         }
         if let Some((copy_shift, length)) = copy {
-            varint::put(out, ((end - done) as u32) << 1 | 1);
-            varint::put(out, length as u32);
-            varint::put(out, (((copy_shift << 1) ^ (copy_shift >> (isize::BITS - 1))) as usize) as u32);
+            put_copy(out, end - done, length, copy_shift);
             done = end + length;
             shift = copy_shift;
         }
         at = done + base.same_bytes(page, done);
     }
+}
+
+/// The operation for bytes that are new, `skip` bytes behind the operation before.
+pub(super) fn put_bytes(out: &mut Vec<u8>, skip: usize, bytes: &[u8]) {
+    varint::put(out, (skip as u32) << 1);
+    varint::put(out, bytes.len() as u32);
+    out.extend_from_slice(bytes);
+}
+
+/// The operation for a copy.
+pub(super) fn put_copy(out: &mut Vec<u8>, skip: usize, length: usize, shift: isize) {
+    varint::put(out, (skip as u32) << 1 | 1);
+    varint::put(out, length as u32);
+    varint::put(out, (((shift << 1) ^ (shift >> (isize::BITS - 1))) as usize) as u32);
 }
 
 /// Where the run that begins at `start` ends: before equal bytes, before something to copy (its shift and length), or with the page.

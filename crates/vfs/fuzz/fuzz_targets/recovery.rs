@@ -17,7 +17,8 @@ use std::sync::{Once, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use memory::Memory;
-use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, page_crc};
+use oneflush_blocklog::delta::Row;
+use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc};
 use oneflush_blocklog::{CHUNK_BYTES, Head, Log, Uuid, delta};
 use rusqlite::{Connection, OpenFlags, ffi, trace};
 
@@ -63,12 +64,22 @@ fn group(what: u8, pages: &[u8]) -> Vec<u8> {
         frames => Some(Begin::Image { frames: u32::from(frames - 1), salt: [1, 2], checksum: [3, 4] }),
     };
     let mut writer = GroupWriter::new(begin, u32::from(what >> 2));
-    for entry in pages.chunks_exact(4) {
+    // As SQLite splits a page: each of them may have what another had.
+    let row: Vec<u8> = pages.chunks_exact(4).flat_map(|entry| page_of(database(), u32::from(entry[0] & 31))).collect();
+    for (own, entry) in pages.chunks_exact(4).enumerate() {
         let page_no = u32::from(entry[0] & 31);
         let old = page_of(database(), page_no);
         let mut new = old.clone();
         let at = usize::from(entry[1]) * 4 % PAGE;
         new[at] ^= entry[2];
+        if entry[3] >= 128 {
+            let from = usize::from(entry[1]) % (row.len() / PAGE);
+            let (mut delta, base) = (Vec::new(), [Base::Previous, Base::Database { crc: page_crc(&old) }][usize::from(entry[3] & 1)]);
+            new = row[from * PAGE..][..PAGE].to_vec();
+            Row::new(&row, PAGE).encode(own, &new, u64::MAX, &mut delta);
+            writer.push_entry(PageEntry { page_no, base, in_row: entry[3] & 2 == 0, delta: &delta });
+            continue;
+        }
         match entry[3] % 4 {
             0 => writer.push(page_no, Base::Zeros, |out| delta::encode_from_zeros(&new, out)),
             1 => writer.push(page_no, Base::Previous, |out| delta::encode(&old, &new, out)),

@@ -16,10 +16,11 @@
 
 use std::collections::HashMap;
 
-use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, page_crc};
+use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
 
 use super::board::Board;
+use super::encode::Draft;
 use super::files::LogFile;
 use super::guard;
 use super::image::Image;
@@ -31,9 +32,6 @@ use crate::strategy::{Below, SyncRequest};
 
 /// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
 const RECORD_PAGES_BYTES_MAX: usize = 4 << 20;
-
-/// A page that is no longer than this without its zeros goes into the log as it is; then no checkpoint has to log it again.
-const WHOLE_BYTES_MAX: usize = 768;
 
 /// By how much each lane grows: the commit that needs it waits for so many zeros.
 const GROW_BYTES: u64 = 1 << 20;
@@ -81,7 +79,7 @@ pub struct OpenLog {
     pub logged: u32,
     /// The board's, when `pages` was brought up to date.
     generation: u64,
-    versions: Pages,
+    pub versions: Pages,
     /// The append of this record failed, so it may be there or not.
     pub unsure: Option<Lsn>,
     pub counts: LogCounts,
@@ -207,8 +205,8 @@ impl OpenLog {
         }
         let begin = (!self.begun).then_some(Begin::Database);
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
-        writer.reset(begin, database_pages);
-        let contained = self.encode(&mut writer, main, &image, recent, &last_frames);
+        let draft = Draft { begin, database_pages, main, image: &image, recent, last_frames: &last_frames };
+        let contained = self.encode(&mut writer, &draft);
         let appended = contained.and_then(|contained| {
             let kind = if begin.is_some() { KIND_BEGIN } else { KIND_COMMITS };
             Ok(self.write_record(kind, writer.finish())?.then_some(contained))
@@ -235,59 +233,8 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Says for each page whether the log now has all of it.
-    fn encode(
-        &self,
-        writer: &mut GroupWriter,
-        main: &dyn Below,
-        image: &Image<'_>,
-        recent: &Frames,
-        last_frames: &[(u32, u32)],
-    ) -> Result<Vec<bool>, Code> {
-        let mut contained = Vec::with_capacity(last_frames.len());
-        let (mut page, mut base) = (Vec::new(), Vec::new());
-        let (mut whole, mut changes) = (Vec::new(), Vec::new());
-        for &(page_no, frame) in last_frames {
-            let page = match recent.get(frame, self.page_bytes) {
-                Some((_, page)) => page,
-                None => {
-                    image.page(frame, &mut page)?;
-                    &page
-                }
-            };
-            if let Some(known) = self.pages.get(&page_no) {
-                let base = match self.versions.get(page_no) {
-                    Some(base) => base,
-                    None => {
-                        image.page(known.frame, &mut base)?;
-                        &base
-                    }
-                };
-                writer.push(page_no, Base::Previous, |out| delta::encode(base, page, out));
-                contained.push(known.contained);
-                continue;
-            }
-            whole.clear();
-            delta::encode_from_zeros(page, &mut whole);
-            // Page 1 holds the guard: the log must be able to give it back whatever a crash has made of it.
-            if page_no != 1 && whole.len() > WHOLE_BYTES_MAX && self.read_database_page(main, page_no, &mut base)? {
-                changes.clear();
-                delta::encode(&base, page, &mut changes);
-                if changes.len() < whole.len() / 2 {
-                    let crc = page_crc(&base);
-                    writer.push(page_no, Base::Database { crc }, |out| out.extend_from_slice(&changes));
-                    contained.push(false);
-                    continue;
-                }
-            }
-            writer.push(page_no, Base::Zeros, |out| out.extend_from_slice(&whole));
-            contained.push(true);
-        }
-        Ok(contained)
-    }
-
     /// False if the file does not reach so far.
-    fn read_database_page(&self, main: &dyn Below, page_no: u32, page: &mut Vec<u8>) -> Result<bool, Code> {
+    pub fn read_database_page(&self, main: &dyn Below, page_no: u32, page: &mut Vec<u8>) -> Result<bool, Code> {
         page.resize(self.page_bytes, 0);
         match main.read(page, u64::from(page_no - 1) * self.page_bytes as u64) {
             Ok(()) => Ok(true),

@@ -32,6 +32,10 @@
 mod attach;
 mod attach_error;
 pub mod board;
+mod building;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod building_tests;
+mod encode;
 pub mod files;
 pub mod guard;
 pub mod image;

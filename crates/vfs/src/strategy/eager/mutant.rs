@@ -7,6 +7,8 @@
 pub enum Mutant {
     /// A delta is against an older version of its page than the one that recovery has.
     WrongBase,
+    /// A page that is copied from one that only the database file has is taken for one that the log has.
+    SourcesUncounted,
     /// A checkpoint logs no page before it overwrites it (invariant 3 of the log).
     NoPageImages,
     /// The guard is taken away by the first checkpoint that writes page 1, while the log is in use.

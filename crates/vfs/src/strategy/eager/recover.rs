@@ -4,11 +4,10 @@
 //! next one does the same again. The image gets one frame for each page of the newest epoch, all in one transaction; after that the
 //! epoch goes on where it ended.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use oneflush_blocklog::group::{Base, Group, PageEntry};
+use oneflush_blocklog::{Error as LogError, Log, delta};
 
-use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, page_crc};
-use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
-
+use super::building::{Building, build};
 use super::files::LogFile;
 use super::image::{Chain, Image};
 use super::log::{OpenLog, Page, code_of};
@@ -59,12 +58,6 @@ pub struct Recovered {
     pub records: u64,
     pub pages: u64,
     pub time_ns: u64,
-}
-
-/// A page while the log is read.
-struct Rebuilt {
-    content: Vec<u8>,
-    contained: bool,
 }
 
 /// Builds the image. `salt` is for a new one; `will_read` is told which pages of the database will be read, in their order.
@@ -122,39 +115,16 @@ pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<
     build(log, main, &Image { file: image, page_bytes: log.page_bytes() as usize }, &|_| {}).map(|_| ())
 }
 
-/// All pages of the newest epoch; None: there is none.
-fn build(
-    log: &Log<LogFile>,
-    main: &dyn Below,
-    image: &Image<'_>,
-    will_read: &dyn Fn(&[u32]),
-) -> Result<Option<(Head, Building)>, RecoverError> {
-    let mut built = Building::default();
-    let mut read = BTreeSet::new();
-    let head = log.scan(|kind, lsn, payload| {
-        for (page_no, base, _) in Group::decode(kind, payload)?.pages() {
-            if kind == KIND_IMAGES {
-                built.images.insert(page_no, lsn);
-            } else if matches!(base, Base::Database { .. }) {
-                read.insert(page_no);
-            }
-        }
-        Ok::<(), RecoverError>(())
-    })?;
-    let Some(head) = head else { return Ok(None) };
-    read.retain(|page_no| *page_no != 0 && !built.images.contains_key(page_no));
-    will_read(&read.into_iter().collect::<Vec<u32>>());
-    log.scan(|kind, lsn, payload| built.record(image.page_bytes, main, image, kind, lsn, payload))?;
-    Ok(Some((head, built)))
-}
-
 /// The newest version of page 1 that the log holds. It is always there whole, or not at all.
 pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
     let mut content: Option<Vec<u8>> = None;
     log.scan(|kind, lsn, payload| {
-        for (page_no, base, changes) in Group::decode(kind, payload)?.pages() {
+        for PageEntry { page_no, base, in_row, delta: changes } in Group::decode(kind, payload)?.pages() {
             if page_no != 1 {
                 continue;
+            }
+            if in_row {
+                return Err(RecoverError::Impossible(lsn.0));
             }
             let mut page = match base {
                 Base::Zeros => vec![0; log.page_bytes() as usize],
@@ -166,79 +136,4 @@ pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
         Ok::<(), RecoverError>(())
     })?;
     Ok(content)
-}
-
-#[derive(Default)]
-struct Building {
-    pages: BTreeMap<u32, Rebuilt>,
-    database_pages: u32,
-    /// The frames of the image that the epoch stands on.
-    on_image: Option<(u32, Chain)>,
-    base_frames: HashMap<u32, u32>,
-    /// Where the last full image of a page stands: what comes before it need not be built.
-    images: HashMap<u32, Lsn>,
-    records: u64,
-}
-
-impl Building {
-    fn record(
-        &mut self,
-        page_bytes: usize,
-        main: &dyn Below,
-        image: &Image<'_>,
-        kind: u8,
-        lsn: Lsn,
-        payload: &[u8],
-    ) -> Result<(), RecoverError> {
-        let group = Group::decode(kind, payload)?;
-        self.records += 1;
-        if let Some(Begin::Image { frames, salt, checksum }) = group.begin {
-            let chain = Chain { salt, checksum };
-            let frames_before = &mut self.base_frames;
-            if frames == 0
-                || !image.verify(frames, chain, |frame, header| _ = frames_before.insert(header.page_no, frame))?
-            {
-                return Err(RecoverError::Image(frames));
-            }
-            self.on_image = Some((frames, chain));
-        }
-        if group.database_pages != 0 {
-            self.database_pages = group.database_pages;
-        }
-        for (page_no, base, changes) in group.pages() {
-            if page_no == 0 {
-                return Err(RecoverError::Impossible(lsn.0));
-            }
-            let will_be_replaced = self.images.get(&page_no).is_some_and(|&at| at > lsn);
-            if will_be_replaced {
-                continue;
-            }
-            let mut rebuilt = match base {
-                Base::Zeros => Rebuilt { content: vec![0; page_bytes], contained: true },
-                Base::Previous => match self.pages.remove(&page_no) {
-                    Some(rebuilt) => rebuilt,
-                    None => {
-                        let frame = *self.base_frames.get(&page_no).ok_or(RecoverError::NoBase(lsn.0, page_no))?;
-                        let mut content = Vec::new();
-                        image.page(frame, &mut content)?;
-                        Rebuilt { content, contained: true }
-                    }
-                },
-                Base::Database { crc } => {
-                    let mut content = vec![0; page_bytes];
-                    match main.read(&mut content, u64::from(page_no - 1) * page_bytes as u64) {
-                        Ok(()) | Err(Code::SHORT_READ) => {}
-                        Err(code) => return Err(code.into()),
-                    }
-                    if page_crc(&content) != crc {
-                        return Err(RecoverError::OtherBase(lsn.0, page_no));
-                    }
-                    Rebuilt { content, contained: false }
-                }
-            };
-            delta::apply(changes, &mut rebuilt.content)?;
-            self.pages.insert(page_no, rebuilt);
-        }
-        Ok(())
-    }
 }

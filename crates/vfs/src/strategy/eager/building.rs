@@ -1,0 +1,220 @@
+//! Reading the newest epoch's records and making the pages of which they hold the changes.
+//!
+//! A page that a checkpoint logged whole is not made before that: the database file, which the changes before are against, may have it in part
+//! already. Where such a page is copied from, its copier was logged whole before the same checkpoint, for the log did not contain it either;
+//! unless a crash came between their two images. Then the checkpoint has not begun to write, and both are made from the start.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use oneflush_blocklog::delta::{self, ROW_PAGES_MAX};
+use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, PageEntry, page_crc};
+use oneflush_blocklog::{Head, Log, Lsn};
+
+use super::files::LogFile;
+use super::image::{Chain, Image};
+use super::recover::RecoverError;
+use crate::error::Code;
+use crate::strategy::Below;
+
+/// A page while the log is read.
+pub struct Rebuilt {
+    pub content: Vec<u8>,
+    pub contained: bool,
+}
+
+/// A page that is copied from another in a record.
+struct Copied {
+    lsn: Lsn,
+    to: u32,
+    from: u32,
+}
+
+#[derive(Default)]
+pub struct Building {
+    pub pages: BTreeMap<u32, Rebuilt>,
+    pub database_pages: u32,
+    /// The frames of the image that the epoch stands on.
+    pub on_image: Option<(u32, Chain)>,
+    pub base_frames: HashMap<u32, u32>,
+    pub records: u64,
+    /// Where the last full image of a page stands: what comes before it need not be built.
+    images: HashMap<u32, Lsn>,
+    /// Pages that are built all the same: others are copied from them.
+    kept: BTreeSet<u32>,
+}
+
+/// All pages of the newest epoch; None: there is none. `will_read` is told which pages of the database will be read, in their order.
+pub fn build(
+    log: &Log<LogFile>,
+    main: &dyn Below,
+    image: &Image<'_>,
+    will_read: &dyn Fn(&[u32]),
+) -> Result<Option<(Head, Building)>, RecoverError> {
+    let mut built = Building::default();
+    let mut read = BTreeSet::new();
+    let mut copied = Vec::new();
+    let head = log.scan(|kind, lsn, payload| {
+        let group = Group::decode(kind, payload)?;
+        for entry in group.pages() {
+            if kind == KIND_IMAGES {
+                built.images.insert(entry.page_no, lsn);
+            } else if matches!(entry.base, Base::Database { .. }) {
+                read.insert(entry.page_no);
+            }
+        }
+        note_copied(&group, image.page_bytes, lsn, &mut copied)
+    })?;
+    let Some(head) = head else { return Ok(None) };
+    built.keep(&copied);
+    read.retain(|page_no| !built.images.contains_key(page_no) || built.kept.contains(page_no));
+    will_read(&read.into_iter().collect::<Vec<u32>>());
+    log.scan(|kind, lsn, payload| built.record(main, image, kind, lsn, payload))?;
+    Ok(Some((head, built)))
+}
+
+fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<Copied>) -> Result<(), RecoverError> {
+    if !group.pages().any(|entry| entry.in_row) {
+        return Ok(());
+    }
+    let entries: Vec<PageEntry<'_>> = group.pages().take(ROW_PAGES_MAX + 1).collect();
+    for (own, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.in_row) {
+        let sources = delta::sources(entry.delta, page_bytes, own, entries.len())?;
+        let others = entries.iter().enumerate().filter(|(at, _)| *at != own && sources & 1 << at != 0);
+        copied.extend(others.map(|(_, from)| Copied { lsn, to: entry.page_no, from: from.page_no }));
+    }
+    Ok(())
+}
+
+impl Building {
+    fn is_replaced(&self, page_no: u32, lsn: Lsn) -> bool {
+        !self.kept.contains(&page_no) && self.images.get(&page_no).is_some_and(|&at| at > lsn)
+    }
+
+    /// Finds the pages that are to be built in spite of their image: a page that is not replaced is copied from them.
+    fn keep(&mut self, copied: &[Copied]) {
+        loop {
+            let found = copied
+                .iter()
+                .find(|copy| !self.is_replaced(copy.to, copy.lsn) && self.is_replaced(copy.from, copy.lsn));
+            match found {
+                Some(copy) => self.kept.insert(copy.from),
+                None => return,
+            };
+        }
+    }
+
+    fn record(
+        &mut self,
+        main: &dyn Below,
+        image: &Image<'_>,
+        kind: u8,
+        lsn: Lsn,
+        payload: &[u8],
+    ) -> Result<(), RecoverError> {
+        let group = Group::decode(kind, payload)?;
+        self.records += 1;
+        if let Some(Begin::Image { frames, salt, checksum }) = group.begin {
+            let chain = Chain { salt, checksum };
+            let frames_before = &mut self.base_frames;
+            if frames == 0
+                || !image.verify(frames, chain, |frame, header| _ = frames_before.insert(header.page_no, frame))?
+            {
+                return Err(RecoverError::Image(frames));
+            }
+            self.on_image = Some((frames, chain));
+        }
+        if group.database_pages != 0 {
+            self.database_pages = group.database_pages;
+        }
+        if group.pages().any(|entry| entry.in_row) {
+            return self.row(main, image, kind, lsn, &group);
+        }
+        for entry in group.pages() {
+            if self.is_replaced(entry.page_no, lsn) {
+                continue;
+            }
+            let mut rebuilt = self.take_base(main, image, lsn, &entry)?;
+            delta::apply(entry.delta, &mut rebuilt.content)?;
+            self.pages.insert(entry.page_no, rebuilt);
+        }
+        Ok(())
+    }
+
+    /// A record with copies between its pages: all bases first.
+    fn row(
+        &mut self,
+        main: &dyn Below,
+        image: &Image<'_>,
+        kind: u8,
+        lsn: Lsn,
+        group: &Group<'_>,
+    ) -> Result<(), RecoverError> {
+        let entries: Vec<PageEntry<'_>> = group.pages().take(ROW_PAGES_MAX + 1).collect();
+        let page_nos: BTreeSet<u32> = entries.iter().map(|entry| entry.page_no).collect();
+        if kind == KIND_IMAGES || entries.len() > ROW_PAGES_MAX || page_nos.len() != entries.len() {
+            return Err(RecoverError::Impossible(lsn.0));
+        }
+        let page_bytes = image.page_bytes;
+        let mut row = vec![0; entries.len() * page_bytes];
+        // A bit for each page.
+        let (mut contained, mut missing) = (0u64, 0u64);
+        for (own, entry) in entries.iter().enumerate() {
+            if self.is_replaced(entry.page_no, lsn) {
+                missing |= 1 << own;
+                continue;
+            }
+            let base = self.take_base(main, image, lsn, entry)?;
+            row[own * page_bytes..][..page_bytes].copy_from_slice(&base.content);
+            contained |= u64::from(base.contained) << own;
+        }
+        for (own, entry) in entries.iter().enumerate().filter(|(own, _)| missing & 1 << own == 0) {
+            let mut content = row[own * page_bytes..][..page_bytes].to_vec();
+            let mut sources = 1 << own;
+            if entry.in_row {
+                sources |= delta::sources(entry.delta, page_bytes, own, entries.len())?;
+                if sources & missing != 0 {
+                    return Err(RecoverError::NoBase(lsn.0, entry.page_no));
+                }
+                delta::apply_in_row(entry.delta, &row, own, &mut content)?;
+            } else {
+                delta::apply(entry.delta, &mut content)?;
+            }
+            self.pages.insert(entry.page_no, Rebuilt { content, contained: sources & !contained == 0 });
+        }
+        Ok(())
+    }
+
+    /// What a page's delta is against.
+    fn take_base(
+        &mut self,
+        main: &dyn Below,
+        image: &Image<'_>,
+        lsn: Lsn,
+        entry: &PageEntry<'_>,
+    ) -> Result<Rebuilt, RecoverError> {
+        let &PageEntry { page_no, base, .. } = entry;
+        match base {
+            Base::Zeros => Ok(Rebuilt { content: vec![0; image.page_bytes], contained: true }),
+            Base::Previous => {
+                if let Some(rebuilt) = self.pages.remove(&page_no) {
+                    return Ok(rebuilt);
+                }
+                let frame = *self.base_frames.get(&page_no).ok_or(RecoverError::NoBase(lsn.0, page_no))?;
+                let mut content = Vec::new();
+                image.page(frame, &mut content)?;
+                Ok(Rebuilt { content, contained: true })
+            }
+            Base::Database { crc } => {
+                let mut content = vec![0; image.page_bytes];
+                match main.read(&mut content, u64::from(page_no - 1) * image.page_bytes as u64) {
+                    Ok(()) | Err(Code::SHORT_READ) => {}
+                    Err(code) => return Err(code.into()),
+                }
+                if page_crc(&content) != crc {
+                    return Err(RecoverError::OtherBase(lsn.0, page_no));
+                }
+                Ok(Rebuilt { content, contained: false })
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Pages into a record: what each one's delta is against.
+//!
+//! A record that is longer than one block without it is tried with a search for what moved, between its pages too: SQLite gives the cells of
+//! a full page to its neighbours and to a new page. A copy from a page that the log does not contain (invariant 3 of the log) makes its
+//! page one that the log does not contain; a page that is contained stays so, and has no such copies.
+
+use oneflush_blocklog::delta::{self, ROW_PAGES_MAX, Row};
+use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
+
+use super::image::Image;
+use super::log::OpenLog;
+use super::mutant::{self, Mutant};
+use super::recent::Frames;
+use crate::error::Code;
+use crate::strategy::Below;
+
+/// A page that is no longer than this without its zeros goes into the log as it is; then no checkpoint has to log it again.
+const WHOLE_BYTES_MAX: usize = 768;
+
+/// What moved is looked for in records whose pages have no more bytes: it takes up to 20 us for each 4096.
+const SEARCH_BYTES_MAX: usize = 256 << 10;
+
+/// A delta that is no longer is not searched.
+const SEARCHED_BYTES_MIN: usize = 256;
+
+/// What a record is made of.
+pub struct Draft<'a> {
+    pub begin: Option<Begin>,
+    pub database_pages: u32,
+    pub main: &'a dyn Below,
+    pub image: &'a Image<'a>,
+    pub recent: &'a Frames,
+    /// Of each page its last frame.
+    pub last_frames: &'a [(u32, u32)],
+}
+
+impl Draft<'_> {
+    fn page<'p>(&'p self, frame: u32, buffer: &'p mut Vec<u8>) -> Result<&'p [u8], Code> {
+        if let Some((_, page)) = self.recent.get(frame, self.image.page_bytes) {
+            return Ok(page);
+        }
+        self.image.page(frame, buffer)?;
+        Ok(buffer)
+    }
+}
+
+impl OpenLog {
+    /// Says for each page whether the log then has all of it.
+    pub fn encode(&self, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+        writer.reset(draft.begin, draft.database_pages);
+        let contained = self.encode_each(writer, draft)?;
+        let bytes = self.log.record_bytes(writer.len_bytes());
+        let pages = draft.last_frames.len();
+        let is_searched =
+            bytes > self.log.record_bytes(0) && pages <= ROW_PAGES_MAX && pages * self.page_bytes <= SEARCH_BYTES_MAX;
+        if !is_searched {
+            return Ok(contained);
+        }
+        writer.reset(draft.begin, draft.database_pages);
+        let contained = self.encode_in_row(writer, draft)?;
+        if self.log.record_bytes(writer.len_bytes()) < bytes {
+            return Ok(contained);
+        }
+        writer.reset(draft.begin, draft.database_pages);
+        self.encode_each(writer, draft)
+    }
+
+    fn encode_each(&self, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+        let mut contained = Vec::with_capacity(draft.last_frames.len());
+        let (mut page, mut base) = (Vec::new(), Vec::new());
+        let (mut whole, mut changes) = (Vec::new(), Vec::new());
+        for &(page_no, frame) in draft.last_frames {
+            let page = draft.page(frame, &mut page)?;
+            if let Some(known) = self.pages.get(&page_no) {
+                let base = self.known_version(draft, page_no, known.frame, &mut base)?;
+                writer.push(page_no, Base::Previous, |out| delta::encode(base, page, out));
+                contained.push(known.contained);
+                continue;
+            }
+            whole.clear();
+            delta::encode_from_zeros(page, &mut whole);
+            if self.has_database_base(draft, page_no, whole.len(), &mut base)? {
+                changes.clear();
+                delta::encode(&base, page, &mut changes);
+                if changes.len() < whole.len() / 2 {
+                    let crc = page_crc(&base);
+                    writer.push(page_no, Base::Database { crc }, |out| out.extend_from_slice(&changes));
+                    contained.push(false);
+                    continue;
+                }
+            }
+            writer.push(page_no, Base::Zeros, |out| out.extend_from_slice(&whole));
+            contained.push(true);
+        }
+        Ok(contained)
+    }
+
+    fn encode_in_row(&self, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+        let (mut page, mut base) = (Vec::new(), Vec::new());
+        let (mut changes, mut moved) = (Vec::new(), Vec::new());
+        let mut row = Vec::with_capacity(draft.last_frames.len() * self.page_bytes);
+        let mut bases = Vec::with_capacity(draft.last_frames.len());
+        let mut contained_bases = 0;
+        for (own, &(page_no, frame)) in draft.last_frames.iter().enumerate() {
+            let (kind, contained) = if let Some(known) = self.pages.get(&page_no) {
+                row.extend_from_slice(self.known_version(draft, page_no, known.frame, &mut base)?);
+                (Base::Previous, known.contained)
+            } else {
+                changes.clear();
+                delta::encode_from_zeros(draft.page(frame, &mut page)?, &mut changes);
+                if self.has_database_base(draft, page_no, changes.len(), &mut base)? {
+                    row.extend_from_slice(&base);
+                    (Base::Database { crc: page_crc(&base) }, false)
+                } else {
+                    row.resize(row.len() + self.page_bytes, 0);
+                    (Base::Zeros, true)
+                }
+            };
+            bases.push((kind, contained));
+            contained_bases |= u64::from(contained) << own;
+        }
+        let searched = Row::new(&row, self.page_bytes);
+        let mut all_contained = Vec::with_capacity(bases.len());
+        for (own, (&(page_no, frame), (base, contained))) in draft.last_frames.iter().zip(bases).enumerate() {
+            let page = draft.page(frame, &mut page)?;
+            changes.clear();
+            delta::encode(&row[own * self.page_bytes..][..self.page_bytes], page, &mut changes);
+            let itself = 1 << own;
+            let mut sources = itself;
+            if changes.len() > SEARCHED_BYTES_MIN {
+                let allowed = match base {
+                    // Page 1 is read alone, before the others; and there is nothing but its own page in the first version of the log.
+                    _ if page_no == 1 || !self.log.has_rows() => itself,
+                    Base::Previous if contained => itself | contained_bases,
+                    Base::Previous | Base::Database { .. } | Base::Zeros => u64::MAX,
+                };
+                moved.clear();
+                let found = searched.encode(own, page, allowed, &mut moved);
+                if moved.len() < changes.len() {
+                    std::mem::swap(&mut moved, &mut changes);
+                    sources |= found;
+                }
+            }
+            writer.push_entry(PageEntry { page_no, base, in_row: sources != itself, delta: &changes });
+            let sources_contained = sources & !contained_bases == 0 || mutant::is(Mutant::SourcesUncounted);
+            all_contained.push(contained && sources_contained);
+        }
+        Ok(all_contained)
+    }
+
+    /// The version of a page that the log has.
+    fn known_version<'p>(
+        &'p self,
+        draft: &Draft<'_>,
+        page_no: u32,
+        frame: u32,
+        buffer: &'p mut Vec<u8>,
+    ) -> Result<&'p [u8], Code> {
+        if let Some(page) = self.versions.get(page_no) {
+            return Ok(page);
+        }
+        draft.image.page(frame, buffer)?;
+        Ok(buffer)
+    }
+
+    /// Reads a page that the log does not have from the database file, if it is worth a delta against that. Page 1 holds the guard: the log
+    /// must be able to give it back whatever a crash has made of it.
+    fn has_database_base(
+        &self,
+        draft: &Draft<'_>,
+        page_no: u32,
+        whole_bytes: usize,
+        base: &mut Vec<u8>,
+    ) -> Result<bool, Code> {
+        Ok(page_no != 1 && whole_bytes > WHOLE_BYTES_MAX && self.read_database_page(draft.main, page_no, base)?)
+    }
+}
