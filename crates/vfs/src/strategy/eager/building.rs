@@ -93,13 +93,16 @@ impl Building {
     /// Finds the pages that are to be built in spite of their image: a page that is not replaced is copied from them.
     fn keep(&mut self, copied: &[Copied]) {
         loop {
-            let found = copied
-                .iter()
-                .find(|copy| !self.is_replaced(copy.to, copy.lsn) && self.is_replaced(copy.from, copy.lsn));
-            match found {
-                Some(copy) => self.kept.insert(copy.from),
-                None => return,
-            };
+            let before = self.kept.len();
+            // What a page was copied from was copied before: backwards, most is found the first time.
+            for copy in copied.iter().rev() {
+                if !self.is_replaced(copy.to, copy.lsn) && self.is_replaced(copy.from, copy.lsn) {
+                    self.kept.insert(copy.from);
+                }
+            }
+            if self.kept.len() == before {
+                return;
+            }
         }
     }
 
