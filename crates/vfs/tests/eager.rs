@@ -233,6 +233,33 @@ fn cells_that_go_to_other_pages_are_copied_in_the_log_but_not_in_one_of_version_
 }
 
 #[test]
+fn what_is_committed_between_the_images_of_a_checkpoint_comes_back_too() {
+    let (_dir, path) = scratch();
+    let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
+    let fill = "CREATE TABLE u(a INTEGER, b INTEGER); CREATE INDEX ua ON u(a); CREATE INDEX ub ON u(b);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 40000) INSERT INTO u SELECT random(), random() FROM n;
+        PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)";
+    db.execute_batch(fill).unwrap();
+    let mut checkpoints = 0;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
+            db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
+            (0..3000).for_each(|_| _ = db.execute("INSERT INTO u VALUES (random(), random())", []).unwrap());
+        });
+        while !writer.is_finished() {
+            std::thread::sleep(Duration::from_millis(20));
+            db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap();
+            checkpoints += 1;
+        }
+    });
+    let images = number(&db, "/eager/log/page_images");
+    assert!(checkpoints > 1 && images > 200, "{images} in {checkpoints} checkpoints");
+    let again = open(&crash(&path, &["-oneflush"]));
+    assert_eq!(state_of_u(&again), state_of_u(&db));
+}
+
+#[test]
 fn a_large_transaction_goes_through_the_image_and_comes_back_with_it() {
     let (_dir, path) = scratch();
     // A checkpoint might be done before the files are copied, and then the image is not needed.

@@ -10,8 +10,14 @@ use super::api::Api;
 use crate::config::{Options, StrategyKind};
 use crate::strategy::{Progress, RunCheckpoint};
 
-/// What the first pass may leave to the second, which keeps the writers waiting.
+/// What the first passes may leave to the last, which keeps the writers waiting.
 const LEFT_FRAMES_MAX: u64 = 256;
+
+/// A pass that had no more than this to copy is followed by the last one, which then has about as much.
+const FEW_FRAMES: u64 = 64;
+
+/// So many passes before the last at most. Each has what was written while the one before ran, which is less each time.
+const PASSES_MAX: usize = 6;
 
 thread_local! {
     /// This thread is opening the checkpointer's connection, with these options.
@@ -40,12 +46,8 @@ impl RunCheckpoint for Checkpoints {
             return Ok(Progress { held_up: true, wal_frames: 0, copied_frames: 0 });
         };
         if !has_wal_reset_bug(self.api.libversion_number()) {
-            let passive = db.checkpoint(sqlite::SQLITE_CHECKPOINT_PASSIVE)?;
-            // Commits that wait for their flush hold the last frames back, which does not matter. A reader with an old snapshot holds
-            // back more, and is in the way of beginning anew too: then the writers are not stopped for nothing.
-            let left_frames = passive.wal_frames - passive.copied_frames.min(passive.wal_frames);
-            if passive.held_up || left_frames > LEFT_FRAMES_MAX {
-                return Ok(Progress { held_up: true, ..passive });
+            if let Some(held_up) = copy_most(&db)? {
+                return Ok(held_up);
             }
         }
         db.checkpoint(sqlite::SQLITE_CHECKPOINT_RESTART)
@@ -54,6 +56,26 @@ impl RunCheckpoint for Checkpoints {
     fn warn(&self, message: &str) {
         self.api.log(sqlite::SQLITE_WARNING, message);
     }
+}
+
+/// Copies the WAL while writers go on, pass by pass, until little is left; answers how far it came if it is held up.
+fn copy_most(db: &Db<'_>) -> Result<Option<Progress>, String> {
+    let mut frames_before = 0;
+    for _ in 0..PASSES_MAX {
+        let passive = db.checkpoint(sqlite::SQLITE_CHECKPOINT_PASSIVE)?;
+        // Commits that wait for their flush hold the last frames back, which does not matter. A reader with an old snapshot holds
+        // back more, and is in the way of beginning anew too: then the writers are not stopped for nothing.
+        let left_frames = passive.wal_frames.saturating_sub(passive.copied_frames);
+        if passive.held_up || left_frames > LEFT_FRAMES_MAX {
+            return Ok(Some(Progress { held_up: true, ..passive }));
+        }
+        // What is written during a pass is not in its count.
+        if passive.wal_frames.saturating_sub(frames_before) <= FEW_FRAMES {
+            break;
+        }
+        frames_before = passive.wal_frames;
+    }
+    Ok(None)
 }
 
 /// Copies the WAL of a database into it with SQLite's own means.

@@ -348,56 +348,54 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Before a checkpoint writes its first page to the database file, all of whose frames are up to `target`: invariants 3 and 4.
-    pub fn before_checkpoint(
-        &mut self,
-        board: &Board,
-        main: &dyn Below,
-        image: &dyn Below,
-        target: u32,
-    ) -> Result<(), Code> {
-        self.append(board, main, image, &Frames::default(), target)?;
-        let image = Image { file: image, page_bytes: self.page_bytes };
-        let is_missing =
-            |page: &Page| !page.contained && !board.contains(page.frame) && !mutant::is(Mutant::NoPageImages);
-        let mut missing: Vec<u32> =
-            self.pages.iter().filter(|(_, page)| is_missing(page)).map(|(&page_no, _)| page_no).collect();
-        missing.sort_unstable();
+    /// Before a checkpoint writes its first page to the database file: logs one record of pages whole, off the end of `missing`, which is
+    /// empty at first. False if there may be more; others may use the log in between.
+    ///
+    /// When it is true, the log contains every page that it has at that moment (invariant 3), also those that were changed since the checkpoint
+    /// began: they may be copied from pages that it is going to write. And the record stands behind all of the checkpoint's commits (invariant 4).
+    pub fn log_images(&mut self, board: &Board, image: &dyn Below, missing: &mut Vec<u32>) -> Result<bool, Code> {
         if !self.begun || self.logged == 0 {
-            return Ok(());
+            return Ok(true);
         }
-        let mut missing = missing.into_iter().peekable();
-        let (mut page, mut writer) = (Vec::new(), GroupWriter::new(None, 0));
-        loop {
-            let mut held = Vec::new();
-            writer.reset(None, image.header_of(self.logged)?.database_pages);
-            while writer.len_bytes() < IMAGES_BYTES_MAX
-                && let Some(page_no) = missing.next()
-            {
+        let mut is_last = false;
+        if missing.is_empty() {
+            missing.extend(self.pages.keys().filter(|&&page_no| self.is_missing(board, page_no)));
+            missing.sort_unstable_by_key(|&page_no| std::cmp::Reverse(page_no));
+            is_last = missing.len() * self.page_bytes <= IMAGES_BYTES_MAX;
+        }
+        let image = Image { file: image, page_bytes: self.page_bytes };
+        let mut writer = GroupWriter::new(None, image.header_of(self.logged)?.database_pages);
+        let (mut page, mut held) = (Vec::new(), Vec::new());
+        while (is_last || writer.len_bytes() < IMAGES_BYTES_MAX)
+            && let Some(page_no) = missing.pop()
+        {
+            // Others may have logged it since, or begun an epoch that needs it no more.
+            if self.is_missing(board, page_no) {
                 image.page(self.pages[&page_no].frame, &mut page)?;
                 writer.push(page_no, Base::Zeros, |out| delta::encode_from_zeros(&page, out));
                 held.push(page_no);
             }
-            if !self.write_record(KIND_IMAGES, writer.finish())? {
-                let logged = self.logged;
-                self.through_image(board, &image, logged)?;
-                if self.records_in_epoch > 1 {
-                    return Ok(());
-                }
-                missing = Vec::new().into_iter().peekable();
-                continue;
-            }
-            self.counts.page_images += held.len() as u64;
-            for page_no in held {
-                self.pages.entry(page_no).and_modify(|page| {
-                    page.contained = true;
-                    board.set_contained(page.frame);
-                });
-            }
-            if missing.peek().is_none() {
-                return Ok(());
-            }
         }
+        if !self.write_record(KIND_IMAGES, writer.finish())? {
+            let logged = self.logged;
+            self.through_image(board, &image, logged)?;
+            missing.clear();
+            // The epoch's first record may not be its last.
+            return Ok(self.records_in_epoch > 1);
+        }
+        self.counts.page_images += held.len() as u64;
+        for page_no in held {
+            self.pages.entry(page_no).and_modify(|page| {
+                page.contained = true;
+                board.set_contained(page.frame);
+            });
+        }
+        Ok(is_last)
+    }
+
+    fn is_missing(&self, board: &Board, page_no: u32) -> bool {
+        let is_missing = |page: &Page| !page.contained && !board.contains(page.frame);
+        self.pages.get(&page_no).is_some_and(is_missing) && !mutant::is(Mutant::NoPageImages)
     }
 
     /// SQLite begins the image anew: the database file has everything and is synced. The image is cut if it has been there for so long

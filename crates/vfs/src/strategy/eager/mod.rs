@@ -86,6 +86,9 @@ const CHECKPOINT_AFTER: [(u32, Duration); 2] = [(160, Duration::from_secs(5)), (
 /// From this age on the image is cut when it is begun anew; the kernel writes back what has been dirty for 30 s.
 const CUT_AFTER: Duration = Duration::from_secs(5);
 
+/// Between two records of page images before a checkpoint, so that whoever waits for the log gets it.
+const IMAGES_PAUSE: Duration = Duration::from_micros(50);
+
 /// The log of one database in this process.
 pub struct EagerLog {
     path: String,
@@ -238,7 +241,17 @@ impl EagerLog {
     /// Before a checkpoint writes its first page to the database file.
     pub fn before_checkpoint(&self, main: &dyn Below, image: &dyn Below, published: Option<u32>) -> Result<(), Code> {
         self.settle(image, published)?;
-        self.with_log(Some(image), |log, board| log.before_checkpoint(board, main, image, board.committed()))
+        let mut missing = Vec::new();
+        let mut done = self.with_log(Some(image), |log, board| {
+            log.append(board, main, image, &Frames::default(), board.committed())?;
+            log.log_images(board, image, &mut missing)
+        })?;
+        while !done {
+            // A checkpoint of many pages: who commits waits for one record of them.
+            std::thread::sleep(IMAGES_PAUSE);
+            done = self.with_log(Some(image), |log, board| log.log_images(board, image, &mut missing))?;
+        }
+        Ok(())
     }
 
     /// A page that a checkpoint writes to the database file, as it is to be written; None: unchanged.

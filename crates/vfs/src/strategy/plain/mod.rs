@@ -477,7 +477,14 @@ impl Strategy for Plain {
         if !running {
             self.advance(Closing::Exclusive, Closing::Copied);
             self.checkpoint_copied.store(true, Relaxed);
-            return Ok(());
+            // SQLite syncs the database when a checkpoint is complete. While writers go on none is, but the last, which keeps them waiting:
+            // that would be for all pages, so each of the passes before syncs its own.
+            return match lock(&self.main).as_deref() {
+                Some(main) if self.is_checkpointer && !self.writing.load(Relaxed) => {
+                    Ok(self.sync_database(main, SyncRequest::ALL)?)
+                }
+                _ => Ok(()),
+            };
         }
         // In exclusive locking mode no lock says that a checkpoint begins.
         self.checkpoint_prepared.store(false, Relaxed);
