@@ -45,10 +45,10 @@ impl RunCheckpoint for Checkpoints {
             // Locked exclusively.
             return Ok(Progress { held_up: true, wal_frames: 0, copied_frames: 0 });
         };
-        if !has_wal_reset_bug(self.api.libversion_number()) {
-            if let Some(held_up) = copy_most(&db)? {
-                return Ok(held_up);
-            }
+        if !has_wal_reset_bug(self.api.libversion_number())
+            && let Some(held_up) = copy_most(&db)?
+        {
+            return Ok(held_up);
         }
         db.checkpoint(sqlite::SQLITE_CHECKPOINT_RESTART)
     }

@@ -5,10 +5,11 @@
 //! last close of the application still finds itself alone. `wal_autocheckpoint` therefore keeps its meaning: where SQLite does not ask for a
 //! checkpoint, none is run.
 //!
-//! A checkpoint has two passes. The first (PASSIVE) copies and syncs while writers go on. The second (RESTART) holds the write lock
+//! A checkpoint has several passes. The first ones (PASSIVE) copy and sync while writers go on, each what was written during the one before. (SQLite
+//! itself syncs only a complete checkpoint, and while writers go on none is.) The last (RESTART) holds the write lock
 //! for what was written meanwhile, a few pages, so that the WAL starts anew; without it a busy WAL would grow for ever.
 //! SQLite 3.7.0 to 3.51.2 (other than 3.44.6 and 3.50.7) can lose frames if a writer begins the WAL anew while a checkpoint runs
-//! without the write lock (the "WAL-reset bug"), so there only the second pass is run, which holds it from before the header is read
+//! without the write lock (the "WAL-reset bug"), so there only the last pass is run, which holds it from before the header is read
 //! until the result is published, against writers of all processes.
 //!
 //! A strategy for which a checkpoint is due later than SQLite takes it to be can ask for one when nobody commits ([`IDLE_AFTER`]).
