@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::KernelError;
 use super::attribute::{Event, What, Whose, Write, Writer};
-use super::format::Format;
+use super::format::{Field, Format};
 use super::layout::{self, FileSystem, Volume};
 use super::tracefs::Instance;
 use crate::model::SECTOR_BYTES;
@@ -55,9 +55,50 @@ pub enum Scope {
 /// Cheap to clone: one for each draining thread.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    events: Arc<Vec<(Kind, Format)>>,
+    /// The numbers of `events`, in their order: most records are of none of them, which must be seen at a glance.
+    ids: Arc<[u16]>,
+    events: Arc<[(Kind, Fields)]>,
     fsid: Option<[u8; 16]>,
     f2fs_blocks: Option<Blocks>,
+}
+
+/// Where an event has what is read of it; none where it has no such field.
+#[derive(Clone, Copy, Debug)]
+struct Fields {
+    thread: Option<Field>,
+    inode: Option<Field>,
+    sector: Option<Field>,
+    sectors: Option<Field>,
+    flags: Option<Field>,
+    comm: Option<Field>,
+    /// Of btrfs.
+    fsid: Option<Field>,
+    extent_start: Option<Field>,
+    extent_bytes: Option<Field>,
+    /// Of F2FS.
+    op: Option<Field>,
+    page_type: Option<Field>,
+    new_block: Option<Field>,
+}
+
+impl Fields {
+    fn of(format: &Format) -> Fields {
+        let field = |name| format.field(name);
+        Fields {
+            thread: field("common_pid"),
+            inode: field("ino"),
+            sector: field("sector"),
+            sectors: field("nr_sector"),
+            flags: field("rwbs"),
+            comm: field("comm"),
+            fsid: field("fsid"),
+            extent_start: field("start"),
+            extent_bytes: field("disk_len"),
+            op: field("op"),
+            page_type: field("type"),
+            new_block: field("new_blkaddr"),
+        }
+    }
 }
 
 /// How F2FS counts the device.
@@ -94,7 +135,7 @@ impl Decoder {
             Scope::Writes => format!("dev == {block_dev} && rwbs ~ \"*W*\""),
             Scope::All => format!("dev == {block_dev}"),
         };
-        let mut events = Vec::new();
+        let (mut ids, mut events) = (Vec::new(), Vec::new());
         for (name, kind) in EVENTS {
             let format = match Format::read(&instance.event_dir(name)) {
                 Ok(format) => format,
@@ -118,55 +159,54 @@ impl Decoder {
                 Kind::Extent => {}
             }
             instance.write(&format!("events/{name}/enable"), "1")?;
-            events.push((kind, format));
+            ids.push(format.id);
+            events.push((kind, Fields::of(&format)));
         }
-        Ok(Decoder { events: Arc::new(events), fsid, f2fs_blocks })
+        Ok(Decoder { ids: ids.into(), events: events.into(), fsid, f2fs_blocks })
     }
 
     /// None for what says nothing about writes.
     pub fn decode(&self, time_ns: u64, record: &[u8]) -> Option<Event> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
-        let (kind, format) = self.events.iter().find(|(_, format)| format.id == id)?;
-        let number = |field| format.number(record, field);
-        let thread = number("common_pid")? as u32;
+        let (kind, fields) = self.events.get(self.ids.iter().position(|known| *known == id)?)?;
+        let number = |field: Option<Field>| field?.number(record);
+        let thread = number(fields.thread)? as u32;
         let what = match kind {
-            Kind::File => What::File { inode: number("ino")? },
-            Kind::Extent if format.bytes(record, "fsid") != self.fsid.as_ref().map(<[u8; 16]>::as_slice) => {
-                return None;
-            }
+            Kind::File => What::File { inode: number(fields.inode)? },
+            Kind::Extent if fields.fsid?.bytes(record)? != self.fsid.as_ref()? => return None,
             Kind::Extent => What::Extent {
-                whose: Whose::File(number("ino")?),
-                address: number("start")?,
-                length_bytes: number("disk_len")?,
+                whose: Whose::File(number(fields.inode)?),
+                address: number(fields.extent_start)?,
+                length_bytes: number(fields.extent_bytes)?,
             },
             Kind::Page => {
                 const REQ_OP_WRITE: u64 = 1;
                 const DATA: u64 = 0;
                 const NODE: u64 = 1;
-                if number("op")? != REQ_OP_WRITE {
+                if number(fields.op)? != REQ_OP_WRITE {
                     return None;
                 }
-                let whose = match number("type")? {
-                    DATA => Whose::File(number("ino")?),
+                let whose = match number(fields.page_type)? {
+                    DATA => Whose::File(number(fields.inode)?),
                     NODE => Whose::Journal,
                     _ => return None,
                 };
                 let blocks = self.f2fs_blocks.as_ref()?;
                 let address =
-                    number("new_blkaddr")?.checked_mul(blocks.block_bytes)?.checked_add(blocks.start_bytes)?;
+                    number(fields.new_block)?.checked_mul(blocks.block_bytes)?.checked_add(blocks.start_bytes)?;
                 What::Extent { whose, address, length_bytes: blocks.block_bytes }
             }
             Kind::Queued | Kind::Merged | Kind::Split => {
-                let rwbs = format.bytes(record, "rwbs")?;
+                let rwbs = fields.flags?.bytes(record)?;
                 let flags = rwbs.split(|&byte| byte == 0).next()?;
                 if !flags.contains(&b'W') {
                     return None;
                 }
                 let write = Write {
-                    start: number("sector")?.saturating_mul(SECTOR_BYTES),
-                    length_bytes: number("nr_sector").unwrap_or(0).saturating_mul(SECTOR_BYTES),
+                    start: number(fields.sector)?.saturating_mul(SECTOR_BYTES),
+                    length_bytes: number(fields.sectors).unwrap_or(0).saturating_mul(SECTOR_BYTES),
                     metadata: flags.contains(&b'M'),
-                    by: format.bytes(record, "comm").map_or(Writer::Any, Writer::named),
+                    by: fields.comm.and_then(|comm| comm.bytes(record)).map_or(Writer::Any, Writer::named),
                 };
                 match kind {
                     Kind::Merged => What::Merged(write),

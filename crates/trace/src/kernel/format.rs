@@ -1,4 +1,6 @@
 //! An event's `format` file: its number, and where its fields are in the record.
+//!
+//! Names are looked up once, when the format is read ([`Format::field`]); of each record only places are read ([`Field`]).
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +10,13 @@ use super::KernelError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
     pub id: u16,
-    fields: Vec<Field>,
+    /// In the order of the record.
+    fields: Vec<(String, Field)>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Field {
-    name: String,
+/// Where a field is in the event's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
     offset: usize,
     size: usize,
     /// The field only says where in the record its bytes are (`__data_loc`).
@@ -32,71 +35,73 @@ impl Format {
         Some(Format { id, fields: text.lines().filter_map(Field::parse).collect() })
     }
 
-    fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| field.name == name)
+    /// None where the event has no such field.
+    pub fn field(&self, name: &str) -> Option<Field> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field)
     }
 
-    /// The bytes of a field in its place, or nothing if the event has no such field or the record is too short.
-    pub fn bytes<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
-        let field = self.field(field).filter(|field| !field.is_elsewhere)?;
-        record.get(field.offset..field.offset.checked_add(field.size)?)
+    /// The event's own fields (not those that all events have), in the order of the record.
+    pub fn own_fields(&self) -> impl Iterator<Item = (&str, Field)> {
+        let own = self.fields.iter().filter(|(name, _)| !name.starts_with("common_"));
+        own.map(|(name, field)| (name.as_str(), *field))
+    }
+}
+
+/// Nothing where the record is too short.
+impl Field {
+    /// The bytes in their place.
+    pub fn bytes(self, record: &[u8]) -> Option<&[u8]> {
+        if self.is_elsewhere {
+            return None;
+        }
+        record.get(self.offset..self.offset.checked_add(self.size)?)
     }
 
     /// An unsigned number of 1 to 8 bytes.
-    pub fn number(&self, record: &[u8], field: &str) -> Option<u64> {
-        let bytes = self.bytes(record, field)?;
-        match bytes.len() {
-            1 => Some(bytes[0].into()),
-            2 => Some(u16::from_ne_bytes(bytes.try_into().ok()?).into()),
-            4 => Some(u32::from_ne_bytes(bytes.try_into().ok()?).into()),
-            8 => Some(u64::from_ne_bytes(bytes.try_into().ok()?)),
+    pub fn number(self, record: &[u8]) -> Option<u64> {
+        match *self.bytes(record)? {
+            [byte] => Some(byte.into()),
+            [a, b] => Some(u16::from_ne_bytes([a, b]).into()),
+            [a, b, c, d] => Some(u32::from_ne_bytes([a, b, c, d]).into()),
+            [a, b, c, d, e, f, g, h] => Some(u64::from_ne_bytes([a, b, c, d, e, f, g, h])),
             _ => None,
         }
     }
 
     /// A number that may be negative.
-    pub fn signed(&self, record: &[u8], field: &str) -> Option<i64> {
-        let bytes = self.bytes(record, field)?;
-        match bytes.len() {
-            4 => Some(i32::from_ne_bytes(bytes.try_into().ok()?).into()),
-            8 => Some(i64::from_ne_bytes(bytes.try_into().ok()?)),
+    pub fn signed(self, record: &[u8]) -> Option<i64> {
+        match *self.bytes(record)? {
+            [a, b, c, d] => Some(i32::from_ne_bytes([a, b, c, d]).into()),
+            [a, b, c, d, e, f, g, h] => Some(i64::from_ne_bytes([a, b, c, d, e, f, g, h])),
             _ => None,
         }
     }
 
     /// Text up to its end mark; of a field without a size, up to the end of the record.
-    pub fn text<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
-        let field = self.field(field)?;
-        let bytes = if field.is_elsewhere {
+    pub fn text(self, record: &[u8]) -> Option<&[u8]> {
+        let bytes = if self.is_elsewhere {
             // Length in the high half, place in the low one.
-            let place = record.get(field.offset..field.offset.checked_add(4)?)?;
+            let place = record.get(self.offset..self.offset.checked_add(4)?)?;
             let place = u32::from_ne_bytes(place.try_into().ok()?);
             let (start, length) = ((place & 0xFFFF) as usize, (place >> 16) as usize);
             record.get(start..start.checked_add(length)?)?
-        } else if field.size == 0 {
-            record.get(field.offset..)?
+        } else if self.size == 0 {
+            record.get(self.offset..)?
         } else {
-            record.get(field.offset..field.offset.checked_add(field.size)?)?
+            self.bytes(record)?
         };
         bytes.split(|&byte| byte == 0).next()
     }
 
-    /// The event's own fields (not those that all events have), in the order of the record.
-    pub fn own_fields(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter().map(|field| field.name.as_str()).filter(|name| !name.starts_with("common_"))
-    }
-}
-
-impl Field {
     /// `field:char rwbs[10]; offset:28; size:10; signed:0;`, with tabs
-    fn parse(line: &str) -> Option<Field> {
+    fn parse(line: &str) -> Option<(String, Field)> {
         let mut parts = line.trim().split(';').map(str::trim);
         let declaration = parts.next()?.strip_prefix("field:")?;
         let is_elsewhere = declaration.starts_with("__data_loc");
         let name = declaration.rsplit([' ', '*']).next()?.split('[').next()?.to_owned();
         let offset = parts.next()?.strip_prefix("offset:")?.parse().ok()?;
         let size = parts.next()?.strip_prefix("size:")?.parse().ok()?;
-        Some(Field { name, offset, size, is_elsewhere })
+        Some((name, Field { offset, size, is_elsewhere }))
     }
 }
 
@@ -117,12 +122,13 @@ mod tests {
         let mut record = [0; 34];
         record[16] = 7;
         record[24..26].copy_from_slice(b"WS");
-        assert_eq!(format.number(&record, "sector"), Some(7));
-        assert_eq!(format.bytes(&record, "rwbs").unwrap()[..2], *b"WS");
-        assert_eq!(format.number(&record[..20], "sector"), None);
-        assert_eq!(format.number(&record, "missing"), None);
-        assert_eq!(format.text(&record, "rwbs"), Some(&b"WS"[..]));
-        assert_eq!(format.own_fields().collect::<Vec<_>>(), ["dev", "sector", "rwbs"]);
+        let (sector, rwbs) = (format.field("sector").unwrap(), format.field("rwbs").unwrap());
+        assert_eq!(sector.number(&record), Some(7));
+        assert_eq!(rwbs.bytes(&record).unwrap()[..2], *b"WS");
+        assert_eq!(sector.number(&record[..20]), None);
+        assert_eq!(format.field("missing"), None);
+        assert_eq!(rwbs.text(&record), Some(&b"WS"[..]));
+        assert_eq!(format.own_fields().map(|(name, _)| name).collect::<Vec<_>>(), ["dev", "sector", "rwbs"]);
         assert_eq!(Format::parse("nonsense"), None);
     }
 
@@ -133,8 +139,9 @@ mod tests {
         let format = Format::parse(text).unwrap();
         let mut record = (3u32 << 16 | 6).to_ne_bytes().to_vec();
         record.extend(b"a\0bc\0");
-        assert_eq!(format.text(&record, "cmd"), Some(&b"bc"[..]));
-        assert_eq!(format.text(&record, "buf"), Some(&b"a"[..]));
-        assert_eq!(format.text(&record[..6], "cmd"), None);
+        let (cmd, buf) = (format.field("cmd").unwrap(), format.field("buf").unwrap());
+        assert_eq!(cmd.text(&record), Some(&b"bc"[..]));
+        assert_eq!(buf.text(&record), Some(&b"a"[..]));
+        assert_eq!(cmd.text(&record[..6]), None);
     }
 }

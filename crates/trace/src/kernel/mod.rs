@@ -26,7 +26,7 @@ pub(crate) use decode::kernel_dev;
 pub use decode::{Decoder, Scope};
 pub use error::KernelError;
 pub use fanotify::{Named, Watch};
-pub use format::Format;
+pub use format::{Field, Format};
 pub use guard::Guard;
 pub use layout::{Area, FileSystem, Volume};
 pub use mounts::MountInfo;

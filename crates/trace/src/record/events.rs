@@ -1,8 +1,8 @@
 //! Which events are recorded, and what each means to the recorder.
 
-use std::collections::HashMap;
 use std::io::ErrorKind;
 
+use super::fields::Fields;
 use super::text::Form;
 use crate::kernel::{FileSystem, Format, Instance, KernelError, Volume, kernel_dev};
 use crate::model::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT};
@@ -102,11 +102,12 @@ pub(super) struct Event {
     pub(super) name: String,
     pub(super) does: Does,
     pub(super) form: Option<Form>,
-    pub(super) format: Format,
+    pub(super) fields: Fields,
 }
 
 pub(super) struct Events {
-    by_id: HashMap<u16, Event>,
+    /// At the event's number: the kernel counts them from 1 on.
+    by_id: Vec<Option<Event>>,
     /// Allocations of inodes are among them.
     pub(super) has_allocations: bool,
 }
@@ -119,7 +120,7 @@ impl Events {
         sched: bool,
         syscalls: bool,
     ) -> Result<Events, KernelError> {
-        let mut events = Events { by_id: HashMap::new(), has_allocations: false };
+        let mut events = Events { by_id: Vec::new(), has_allocations: false };
         for (name, of, does, form) in EVENTS {
             let filter = match of {
                 Of::Device => {
@@ -152,7 +153,7 @@ impl Events {
         // Of this file system: the kernel may have the other's events too.
         let is_its_allocation =
             |event: &Event| event.does == Does::Allocate && system.is_some_and(|system| event.name.starts_with(system));
-        events.has_allocations = events.by_id.values().any(is_its_allocation);
+        events.has_allocations = events.by_id.iter().flatten().any(is_its_allocation);
         if sched {
             events.add(instance, "sched/sched_switch", Does::Print, Some(Form::Fields), None)?;
         }
@@ -191,12 +192,16 @@ impl Events {
         }
         let short = name.rsplit('/').next().unwrap_or(name);
         let name = if form == Some(Form::Marker) { "tracing_mark_write".to_owned() } else { short.to_owned() };
-        self.by_id.insert(format.id, Event { name, does, form, format });
+        let id = usize::from(format.id);
+        if self.by_id.len() <= id {
+            self.by_id.resize_with(id + 1, || None);
+        }
+        self.by_id[id] = Some(Event { name, does, form, fields: Fields::of(&format, form) });
         Ok(true)
     }
 
     pub(super) fn of(&self, record: &[u8]) -> Option<&Event> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
-        self.by_id.get(&id)
+        self.by_id.get(usize::from(id))?.as_ref()
     }
 }

@@ -12,8 +12,10 @@
 //! Invariants: (1) lines are in the order of time; (2) a name stands before the first line that speaks of its inode;
 //! (3) what the kernel had no room for is counted and written where it is missing.
 
+mod digits;
 mod error;
 mod events;
+mod fields;
 mod names;
 mod output;
 mod own;
@@ -23,6 +25,7 @@ mod threads;
 mod writer;
 
 use std::io::{self, Write};
+use std::mem;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -84,6 +87,8 @@ pub struct Recorder<W: Write> {
     writer: Writer<W>,
     held: Vec<Held>,
     held_bytes: Vec<u8>,
+    /// Takes turns with `held_bytes`: memory that is given back each turn would have to be made anew by the kernel.
+    kept_bytes: Vec<u8>,
     turns: u64,
 }
 
@@ -126,7 +131,17 @@ impl<W: Write> Recorder<W> {
         writer.begin().map_err(RecordError::Output)?;
         let buffers = instance.buffers()?;
         instance.write("tracing_on", "1")?;
-        Ok(Recorder { buffers, instance, decoder, events, writer, held: Vec::new(), held_bytes: Vec::new(), turns: 0 })
+        Ok(Recorder {
+            buffers,
+            instance,
+            decoder,
+            events,
+            writer,
+            held: Vec::new(),
+            held_bytes: Vec::new(),
+            kept_bytes: Vec::new(),
+            turns: 0,
+        })
     }
 
     /// What is written into this file stands in the recording.
@@ -201,13 +216,13 @@ impl<W: Write> Recorder<W> {
 
     /// Moves the bytes of what is still held to the begin.
     fn keep_held(&mut self) {
-        let mut kept = Vec::new();
+        self.kept_bytes.clear();
         for held in &mut self.held {
-            let start = kept.len();
-            kept.extend_from_slice(&self.held_bytes[held.bytes.clone()]);
-            held.bytes = start..kept.len();
+            let start = self.kept_bytes.len();
+            self.kept_bytes.extend_from_slice(&self.held_bytes[held.bytes.clone()]);
+            held.bytes = start..self.kept_bytes.len();
         }
-        self.held_bytes = kept;
+        mem::swap(&mut self.held_bytes, &mut self.kept_bytes);
     }
 }
 

@@ -5,10 +5,9 @@
 //! ```
 //! The events that are read again ([`crate::import`]) are printed as the kernel prints them, the others as their fields with values.
 
-use std::io::Write;
-
-use super::threads::Thread;
-use crate::kernel::Format;
+use super::digits::{aligned, decimal, hexadecimal, signed};
+use super::fields::Fields;
+use crate::kernel::Field;
 
 /// Width of what has a fixed width in the kernel's own text.
 const COMM_COLUMNS: usize = 16;
@@ -32,87 +31,130 @@ pub(super) enum Form {
     Fields,
 }
 
-pub(super) fn head(out: &mut Vec<u8>, thread: u32, known: &Thread, cpu: u32, time_ns: u64, event: &str) {
-    let comm: &[u8] = if known.comm.is_empty() { b"<...>" } else { &known.comm };
-    out.resize(out.len() + COMM_COLUMNS.saturating_sub(comm.len()), b' ');
+/// What the head of a line says of a thread, up to the processor. An empty `comm`: nobody knows it.
+pub(super) fn thread(thread: u32, comm: &[u8], process: Option<u32>) -> Vec<u8> {
+    let comm: &[u8] = if comm.is_empty() { b"<...>" } else { comm };
+    let mut out = vec![b' '; COMM_COLUMNS.saturating_sub(comm.len())];
     // A name may hold anything; a line must stay one.
     out.extend(comm.iter().map(|byte| if byte.is_ascii_control() { b'?' } else { *byte }));
-    match known.process {
-        Some(process) => put(out, format_args!("-{thread:<7} ({process:>7})")),
-        None => put(out, format_args!("-{thread:<7} (-------)")),
-    }
+    let process = process.map_or_else(|| "-------".to_owned(), |process| format!("{process:>7}"));
+    out.extend(format!("-{thread:<7} ({process}) [").into_bytes());
+    out
+}
+
+/// `thread`: what [`thread`] made.
+pub(super) fn head(out: &mut Vec<u8>, thread: &[u8], cpu: u32, time_ns: u64, event: &str) {
+    out.extend_from_slice(thread);
+    aligned(out, cpu.into(), 3, b'0');
+    out.extend_from_slice(b"] ..... ");
     let micros = time_ns / 1000;
-    put(out, format_args!(" [{cpu:03}] ..... {:>5}.{:06}: {event}: ", micros / 1_000_000, micros % 1_000_000));
+    aligned(out, micros / 1_000_000, 5, b' ');
+    out.push(b'.');
+    aligned(out, micros % 1_000_000, 6, b'0');
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(event.as_bytes());
+    out.extend_from_slice(b": ");
 }
 
 /// None where the record is not of this form.
-pub(super) fn body(out: &mut Vec<u8>, form: Form, format: &Format, record: &[u8], device: (u32, u32)) -> Option<()> {
-    let number = |field| format.number(record, field);
-    let (major, minor) = device;
+pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8], device: (u32, u32)) -> Option<()> {
+    let number = |field: Option<Field>| field?.number(record);
+    let text = |field: Option<Field>| field?.text(record);
     match form {
         Form::Queue | Form::Request | Form::Complete => {
-            put(out, format_args!("{major},{minor} "));
-            out.extend(format.text(record, "rwbs")?);
+            pair(out, device);
+            out.push(b' ');
+            out.extend_from_slice(text(fields.flags)?);
             if form == Form::Request {
-                put(out, format_args!(" {}", number("bytes")?));
+                out.push(b' ');
+                decimal(out, number(fields.bytes)?);
             }
             if form != Form::Queue {
-                out.extend(b" (");
-                out.extend(format.text(record, "cmd").unwrap_or_default());
+                out.extend_from_slice(b" (");
+                out.extend_from_slice(text(fields.cmd).unwrap_or_default());
                 out.push(b')');
             }
-            put(out, format_args!(" {} + {}", number("sector")?, number("nr_sector")?));
+            out.push(b' ');
+            decimal(out, number(fields.sector)?);
+            out.extend_from_slice(b" + ");
+            decimal(out, number(fields.sectors)?);
             if form != Form::Queue
-                && let Some(priority) = number("ioprio")
+                && let Some(priority) = number(fields.priority)
             {
                 let class = ["none", "rt", "be", "idle"].get((priority >> 13 & 7) as usize).unwrap_or(&"invalid");
-                put(out, format_args!(" {class},{},{}", priority >> 3 & 0x3FF, priority & 7));
+                out.push(b' ');
+                out.extend_from_slice(class.as_bytes());
+                out.push(b',');
+                decimal(out, priority >> 3 & 0x3FF);
+                out.push(b',');
+                decimal(out, priority & 7);
             }
+            out.extend_from_slice(b" [");
             if form == Form::Complete {
-                put(out, format_args!(" [{}]", format.signed(record, "error")?));
+                signed(out, fields.error?.signed(record)?);
             } else {
-                out.extend(b" [");
-                out.extend(format.text(record, "comm")?);
-                out.push(b']');
+                out.extend_from_slice(text(fields.comm)?);
             }
+            out.push(b']');
         }
         Form::Ext4 => {
-            put(out, format_args!("dev {major},{minor} ino {}", number("ino")?));
-            for field in format.own_fields().filter(|field| !matches!(*field, "dev" | "ino")) {
-                put(out, format_args!(" {field} {}", value(format, record, field)?));
+            out.extend_from_slice(b"dev ");
+            pair(out, device);
+            out.extend_from_slice(b" ino ");
+            decimal(out, number(fields.inode)?);
+            for (before, field) in &fields.named {
+                out.extend_from_slice(before);
+                signed(out, value(*field, record)?);
             }
         }
         Form::F2fs => {
-            put(out, format_args!("dev = ({major},{minor}), ino = {}", number("ino")?));
-            for field in format.own_fields().filter(|field| !matches!(*field, "dev" | "ino")) {
-                let prefix = if matches!(field, "mode" | "size" | "nlink" | "blocks" | "advise") { "i_" } else { "" };
-                put(out, format_args!(", {prefix}{field} = {}", value(format, record, field)?));
+            out.extend_from_slice(b"dev = (");
+            pair(out, device);
+            out.extend_from_slice(b"), ino = ");
+            decimal(out, number(fields.inode)?);
+            for (before, field) in &fields.named {
+                out.extend_from_slice(before);
+                signed(out, value(*field, record)?);
             }
         }
         Form::Jbd2 => {
-            let (transaction, sync) = (number("transaction")?, number("sync_commit")?);
-            put(out, format_args!("dev {major},{minor} transaction {transaction} sync {sync}"));
+            out.extend_from_slice(b"dev ");
+            pair(out, device);
+            out.extend_from_slice(b" transaction ");
+            decimal(out, number(fields.transaction)?);
+            out.extend_from_slice(b" sync ");
+            decimal(out, number(fields.is_sync_commit)?);
         }
         Form::Lock => {
-            put(out, format_args!("dev=0x{major:x}:0x{minor:x} ino=0x{:x}", number("i_ino")?));
-            let kind = number("type").or_else(|| number("fl_type"))?;
-            let kind = ["F_RDLCK", "F_WRLCK", "F_UNLCK"].get(kind as usize)?;
-            let signed = |field| format.signed(record, field);
-            let (start, end, result) = (signed("fl_start")?, signed("fl_end")?, signed("ret")?);
-            put(out, format_args!(" fl_type={kind} fl_start={start} fl_end={end} ret={result}"));
+            let (major, minor) = device;
+            out.extend_from_slice(b"dev=0x");
+            hexadecimal(out, major.into());
+            out.extend_from_slice(b":0x");
+            hexadecimal(out, minor.into());
+            out.extend_from_slice(b" ino=0x");
+            hexadecimal(out, number(fields.inode)?);
+            let kind = number(fields.lock)?;
+            out.extend_from_slice(b" fl_type=");
+            out.extend_from_slice([&b"F_RDLCK"[..], b"F_WRLCK", b"F_UNLCK"].get(kind as usize)?);
+            for (before, field) in
+                [(&b" fl_start="[..], fields.lock_start), (b" fl_end=", fields.lock_end), (b" ret=", fields.result)]
+            {
+                out.extend_from_slice(before);
+                signed(out, field?.signed(record)?);
+            }
         }
         Form::Marker => {
-            let text = format.text(record, "buf")?.trim_ascii_end();
+            let text = text(fields.marker)?.trim_ascii_end();
             out.extend(text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }));
         }
         Form::Fields => {
-            for (n, field) in format.own_fields().filter(|field| *field != "__syscall_nr").enumerate() {
-                out.extend(if n == 0 { &b""[..] } else { b" " });
-                put(out, format_args!("{field}="));
-                match value(format, record, field) {
-                    Some(number) => put(out, format_args!("{number}")),
+            for (n, (before, field)) in fields.named.iter().enumerate() {
+                // The first stands behind the head's own blank.
+                out.extend_from_slice(&before[usize::from(n == 0)..]);
+                match value(*field, record) {
+                    Some(number) => signed(out, number),
                     None => {
-                        let text = format.text(record, field).unwrap_or_default();
+                        let text = field.text(record).unwrap_or_default();
                         out.extend(text.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'_' }));
                     }
                 }
@@ -122,12 +164,14 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, format: &Format, record: &[u8]
     Some(())
 }
 
-/// Numbers of 4 and 8 bytes are printed with their sign: so are file descriptors, results and offsets right.
-fn value(format: &Format, record: &[u8], field: &str) -> Option<i64> {
-    format.signed(record, field).or_else(|| format.number(record, field).map(u64::cast_signed))
+/// `7,0`
+pub(super) fn pair(out: &mut Vec<u8>, (major, minor): (u32, u32)) {
+    decimal(out, major.into());
+    out.push(b',');
+    decimal(out, minor.into());
 }
 
-fn put(out: &mut Vec<u8>, arguments: std::fmt::Arguments) {
-    // Writing into memory does not fail.
-    let _ = out.write_fmt(arguments);
+/// Numbers of 4 and 8 bytes are printed with their sign: so are file descriptors, results and offsets right.
+fn value(field: Field, record: &[u8]) -> Option<i64> {
+    field.signed(record).or_else(|| field.number(record).map(u64::cast_signed))
 }

@@ -3,14 +3,26 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use super::RecordError;
+use super::{RecordError, text};
 
-/// What the head of a line says of a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Thread {
     /// Empty where nobody knows it.
-    pub(super) comm: Vec<u8>,
-    pub(super) process: Option<u32>,
+    comm: Vec<u8>,
+    process: Option<u32>,
+    /// Made of them once, for the many lines that begin with it.
+    head: Vec<u8>,
+}
+
+impl Thread {
+    pub(super) fn new(number: u32, comm: &[u8], process: Option<u32>) -> Thread {
+        Thread { comm: comm.to_vec(), process, head: text::thread(number, comm, process) }
+    }
+
+    /// What the head of a line says of it.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
 }
 
 #[derive(Default)]
@@ -74,7 +86,7 @@ impl Threads {
         if let Some(comm) = comm
             && known.comm != comm
         {
-            known.comm = comm.to_vec();
+            *known = Thread::new(thread, comm, known.process);
         }
         known
     }
@@ -83,12 +95,12 @@ impl Threads {
 /// A thread that is gone already has neither.
 fn look_up(thread: u32) -> Thread {
     if thread == 0 {
-        return Thread { comm: b"<idle>".to_vec(), process: None };
+        return Thread::new(thread, b"<idle>", None);
     }
     let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
     let process = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok());
     let comm = fs::read(format!("/proc/{thread}/comm")).unwrap_or_default();
-    Thread { comm: comm.trim_ascii_end().to_vec(), process }
+    Thread::new(thread, comm.trim_ascii_end(), process)
 }
 
 /// All processes with their parents.

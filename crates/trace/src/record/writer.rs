@@ -3,16 +3,17 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
+use super::digits::decimal;
 use super::events::{Does, Event, Events};
 use super::names::Names;
 use super::output::Output;
 use super::own::Own;
 use super::text::{self, Form};
-use super::threads::{Thread, Threads};
+use super::threads::Threads;
 use super::{Counts, RecordError, Target};
 use crate::escape::escape;
 use crate::kernel::attribute::{Attribution, Geometry, What, Whose};
-use crate::kernel::{Decoder, FileSystem, KernelError};
+use crate::kernel::{Decoder, Field, FileSystem, KernelError};
 use crate::model::SECTOR_BYTES;
 
 pub(super) struct Writer<W: Write> {
@@ -92,7 +93,10 @@ impl<W: Write> Writer<W> {
         let Moment { time_ns, cpu, record } = moment;
         let whose = self.attribute(decoder, time_ns, record);
         let Some(event) = events.of(record) else { return Ok(()) };
-        let Some(thread) = event.format.number(record, "common_pid").map(|thread| thread as u32) else { return Ok(()) };
+        let Some(thread) = event.fields.thread.and_then(|thread| thread.number(record)).map(|thread| thread as u32)
+        else {
+            return Ok(());
+        };
         self.note(event, thread, record);
         let Some(form) = event.form else { return Ok(()) };
         if !self.is_recorded(event, thread, record) {
@@ -100,8 +104,9 @@ impl<W: Write> Writer<W> {
         }
         let inode = match (event.does, whose) {
             (Does::Queue, Some((Whose::File(inode), _))) => Some(inode),
-            (Does::SyncEnter | Does::SyncExit | Does::OfFile, _) => event.format.number(record, "ino"),
-            (Does::Lock, _) => event.format.number(record, "i_ino"),
+            (Does::SyncEnter | Does::SyncExit | Does::OfFile | Does::Lock, _) => {
+                event.fields.inode.and_then(|inode| inode.number(record))
+            }
             _ => None,
         };
         if let Some(inode) = inode {
@@ -112,16 +117,15 @@ impl<W: Write> Writer<W> {
         let is_request = matches!(form, Form::Queue | Form::Request | Form::Complete);
         let device = if is_request { volume.disk } else { volume.inode_dev };
         self.line.clear();
-        let comm = if is_request { event.format.text(record, "comm") } else { None };
-        let known = self.threads.get(thread, comm);
-        text::head(&mut self.line, thread, known, cpu, time_ns, &event.name);
-        if text::body(&mut self.line, form, &event.format, record, device).is_none() {
+        let comm = if is_request { event.fields.comm.and_then(|comm| comm.text(record)) } else { None };
+        text::head(&mut self.line, self.threads.get(thread, comm).head(), cpu, time_ns, &event.name);
+        if text::body(&mut self.line, form, &event.fields, record, device).is_none() {
             return Ok(());
         }
         if event.does == Does::Queue
             && let Some((whose, bytes)) = whose
         {
-            self.write_whose(whose, bytes)?;
+            self.say_whose(whose, bytes);
         }
         self.line.push(b'\n');
         self.counts.events += 1;
@@ -148,17 +152,17 @@ impl<W: Write> Writer<W> {
 
     /// What the event means for those that follow.
     fn note(&mut self, event: &Event, thread: u32, record: &[u8]) {
-        let number = |field| event.format.number(record, field);
+        let number = |field: Option<Field>| field?.number(record);
         match event.does {
-            Does::SyncEnter => self.attribution.sync(thread, number("ino")),
+            Does::SyncEnter => self.attribution.sync(thread, number(event.fields.inode)),
             Does::SyncExit => self.attribution.sync(thread, None),
             Does::Allocate => {
-                if let (Some(names), Some(inode)) = (&mut self.names, number("ino")) {
+                if let (Some(names), Some(inode)) = (&mut self.names, number(event.fields.inode)) {
                     names.allocated(inode);
                 }
             }
             Does::Fork => {
-                if let Some(child) = number("child_pid") {
+                if let Some(child) = number(event.fields.child) {
                     self.threads.forked(thread, child as u32);
                 }
             }
@@ -173,8 +177,8 @@ impl<W: Write> Writer<W> {
 
     fn is_recorded(&mut self, event: &Event, thread: u32, record: &[u8]) -> bool {
         let sectors = || -> Option<Range<u64>> {
-            let count = event.format.number(record, "nr_sector")?;
-            let sector = event.format.number(record, "sector")?;
+            let count = event.fields.sectors?.number(record)?;
+            let sector = event.fields.sector?.number(record)?;
             Some(if count == 0 { 0..0 } else { sector..sector.saturating_add(count) })
         };
         if self.threads.are_all() && self.target.volume.partition.is_none() {
@@ -184,7 +188,11 @@ impl<W: Write> Writer<W> {
             Does::Queue => {
                 let is_recorded = self.threads.is_recorded(thread);
                 if is_recorded && let Some(sectors) = sectors() {
-                    let asks_flush = event.format.text(record, "rwbs").is_some_and(|rwbs| rwbs.contains(&b'F'));
+                    let asks_flush = event
+                        .fields
+                        .flags
+                        .and_then(|flags| flags.text(record))
+                        .is_some_and(|rwbs| rwbs.contains(&b'F'));
                     self.own.queue(sectors, asks_flush);
                 }
                 is_recorded
@@ -213,30 +221,29 @@ impl<W: Write> Writer<W> {
     fn own_head(&mut self, time_ns: u64, event: &str) {
         self.line.clear();
         let process = std::process::id();
-        let own = Thread { comm: b"oneflush".to_vec(), process: Some(process) };
-        text::head(&mut self.line, process, &own, 0, time_ns, event);
+        let own = text::thread(process, b"oneflush", Some(process));
+        text::head(&mut self.line, &own, 0, time_ns, event);
     }
 
-    fn write_whose(&mut self, whose: Whose, bytes: u64) -> io::Result<()> {
+    fn say_whose(&mut self, whose: Whose, bytes: u64) {
         let counts = &mut self.counts;
         match whose {
             Whose::File(inode) => {
                 counts.data_bytes += bytes;
-                let (major, minor) = self.target.volume.inode_dev;
-                write!(self.line, " oneflush=data dev {major},{minor} ino {inode}")
+                self.line.extend_from_slice(b" oneflush=data dev ");
+                text::pair(&mut self.line, self.target.volume.inode_dev);
+                self.line.extend_from_slice(b" ino ");
+                decimal(&mut self.line, inode);
             }
             Whose::Journal => {
                 counts.journal_bytes += bytes;
-                self.line.write_all(b" oneflush=journal")
+                self.line.extend_from_slice(b" oneflush=journal");
             }
             Whose::Metadata => {
                 counts.metadata_bytes += bytes;
-                self.line.write_all(b" oneflush=metadata")
+                self.line.extend_from_slice(b" oneflush=metadata");
             }
-            Whose::Unknown => {
-                counts.unknown_bytes += bytes;
-                Ok(())
-            }
+            Whose::Unknown => counts.unknown_bytes += bytes,
         }
     }
 }

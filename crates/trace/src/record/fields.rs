@@ -1,0 +1,68 @@
+//! Where an event has what the recorder reads of it.
+
+use super::text::Form;
+use crate::kernel::{Field, Format};
+
+/// Looked up once for each event, not for each record; none where the event has no such field.
+pub(super) struct Fields {
+    pub(super) thread: Option<Field>,
+    pub(super) child: Option<Field>,
+    pub(super) sector: Option<Field>,
+    pub(super) sectors: Option<Field>,
+    pub(super) bytes: Option<Field>,
+    pub(super) flags: Option<Field>,
+    pub(super) cmd: Option<Field>,
+    pub(super) comm: Option<Field>,
+    pub(super) priority: Option<Field>,
+    pub(super) error: Option<Field>,
+    pub(super) inode: Option<Field>,
+    pub(super) transaction: Option<Field>,
+    pub(super) is_sync_commit: Option<Field>,
+    pub(super) lock: Option<Field>,
+    pub(super) lock_start: Option<Field>,
+    pub(super) lock_end: Option<Field>,
+    pub(super) result: Option<Field>,
+    pub(super) marker: Option<Field>,
+    /// Those that are printed with their names: what stands before the value, and the value.
+    pub(super) named: Vec<(Vec<u8>, Field)>,
+}
+
+impl Fields {
+    pub(super) fn of(format: &Format, form: Option<Form>) -> Fields {
+        let field = |name| format.field(name);
+        Fields {
+            thread: field("common_pid"),
+            child: field("child_pid"),
+            sector: field("sector"),
+            sectors: field("nr_sector"),
+            bytes: field("bytes"),
+            flags: field("rwbs"),
+            cmd: field("cmd"),
+            comm: field("comm"),
+            priority: field("ioprio"),
+            error: field("error"),
+            inode: field("ino").or_else(|| field("i_ino")),
+            transaction: field("transaction"),
+            is_sync_commit: field("sync_commit"),
+            lock: field("type").or_else(|| field("fl_type")),
+            lock_start: field("fl_start"),
+            lock_end: field("fl_end"),
+            result: field("ret"),
+            marker: field("buf"),
+            named: named(format, form),
+        }
+    }
+}
+
+fn named(format: &Format, form: Option<Form>) -> Vec<(Vec<u8>, Field)> {
+    let before: fn(&str) -> Option<String> = match form {
+        Some(Form::Ext4) => |name| (!matches!(name, "dev" | "ino")).then(|| format!(" {name} ")),
+        Some(Form::F2fs) => |name| {
+            let prefix = if matches!(name, "mode" | "size" | "nlink" | "blocks" | "advise") { "i_" } else { "" };
+            (!matches!(name, "dev" | "ino")).then(|| format!(", {prefix}{name} = "))
+        },
+        Some(Form::Fields) => |name| (name != "__syscall_nr").then(|| format!(" {name}=")),
+        _ => |_| None,
+    };
+    format.own_fields().filter_map(|(name, field)| Some((before(name)?.into_bytes(), field))).collect()
+}
