@@ -46,9 +46,9 @@ const EVENTS: [(&str, Kind); 14] = [
 /// Which of the device's requests are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Writes with data.
+    /// Writes with data, and which of them are merged and split.
     Writes,
-    /// Reads, discards and flushes too.
+    /// All that is queued, also reads, discards and flushes; what becomes of it is told by the events of requests.
     All,
 }
 
@@ -148,6 +148,7 @@ impl Decoder {
                 Err(error) => return Err(error),
             };
             match kind {
+                Kind::Merged | Kind::Split if scope == Scope::All => continue,
                 Kind::Queued | Kind::Merged | Kind::Split => {
                     instance.write(&format!("events/{name}/filter"), &filter)?;
                 }
