@@ -6,6 +6,7 @@
 //! layout    journals of file systems, btrfs     chunks
 //!        ─▶ attribute                           whose a write is: rules at its head
 //! fanotify  which file got which name           mounts: which file system a path is on
+//! idle      a thread gives way to all others
 //! ```
 //! The benchmark's observer and the recorder ([`crate::record`]) both stand on it.
 
@@ -16,6 +17,7 @@ mod error;
 mod fanotify;
 mod format;
 mod guard;
+mod idle;
 mod layout;
 mod mounts;
 mod namespace;
@@ -28,6 +30,7 @@ pub use error::KernelError;
 pub use fanotify::{Named, Watch};
 pub use format::{Field, Format};
 pub use guard::Guard;
+pub use idle::GivesWay;
 pub use layout::{Area, FileSystem, Volume};
 pub use mounts::MountInfo;
 pub use namespace::enter_private_namespace;

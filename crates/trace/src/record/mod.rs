@@ -19,6 +19,7 @@ mod fields;
 mod names;
 mod output;
 mod own;
+mod pace;
 mod target;
 mod text;
 mod threads;
@@ -42,6 +43,7 @@ use crate::kernel::{Buffers, Decoder, Instance, KernelError, Scope};
 use events::Events;
 use names::Names;
 use output::Output;
+use pace::Pace;
 use threads::Threads;
 use writer::{Moment, Writer};
 
@@ -196,13 +198,16 @@ impl<W: Write> Recorder<W> {
             })
             .map_err(failed)?;
         self.writer.refresh()?;
+        let mut pace = Pace::begin();
         // Stable: what a processor did in one nanosecond stays in its order.
         self.held.sort_by_key(|held| held.time_ns);
         let count = self.held.partition_point(|held| held.time_ns < until_ns);
         for Held { time_ns, cpu, bytes } in self.held.drain(..count) {
             let moment = Moment { time_ns, cpu, record: &self.held_bytes[bytes] };
             self.writer.event(&self.decoder, &self.events, moment).map_err(RecordError::Output)?;
+            pace.step();
         }
+        drop(pace);
         self.keep_held();
         let lost = self.instance.lost()?;
         self.writer.lost(lost).map_err(RecordError::Output)?;

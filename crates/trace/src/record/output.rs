@@ -14,51 +14,67 @@ const BATCH_BYTES: usize = 64 << 10;
 /// After so many turns what is written can be unpacked from outside.
 const FLUSH_TURNS: u64 = 16;
 
-pub(super) enum Output<W: Write> {
-    Packed(BufWriter<Encoder<'static, BufWriter<W>>>),
-    Plain(BufWriter<W>),
+/// What is written stays in memory until the turn ends: the recorder gives way to others meanwhile ([`super::pace`]).
+pub(super) struct Output<W> {
+    text: Text,
+    out: W,
+}
+
+enum Text {
+    Packed(BufWriter<Encoder<'static, Vec<u8>>>),
+    Plain(Vec<u8>),
 }
 
 impl<W: Write> Output<W> {
     pub(super) fn packed(out: W) -> io::Result<Output<W>> {
-        let mut encoder = Encoder::new(BufWriter::new(out), ZSTD_LEVEL)?;
+        let mut encoder = Encoder::new(Vec::new(), ZSTD_LEVEL)?;
         encoder.window_log(ZSTD_WINDOW_LOG)?;
-        Ok(Output::Packed(BufWriter::with_capacity(BATCH_BYTES, encoder)))
+        Ok(Output { text: Text::Packed(BufWriter::with_capacity(BATCH_BYTES, encoder)), out })
     }
 
     pub(super) fn plain(out: W) -> Output<W> {
-        Output::Plain(BufWriter::with_capacity(BATCH_BYTES, out))
+        Output { text: Text::Plain(Vec::new()), out }
     }
 
     /// After the turn of this number. Packing badly is the price of a flush, so a file gets few; a reader waits for each turn.
     pub(super) fn turn_ended(&mut self, number: u64) -> io::Result<()> {
-        match self {
-            Output::Packed(out) if number.is_multiple_of(FLUSH_TURNS) => out.flush(),
-            Output::Packed(_) => Ok(()),
-            Output::Plain(out) => out.flush(),
+        let done = match &mut self.text {
+            Text::Packed(packed) => {
+                if number.is_multiple_of(FLUSH_TURNS) {
+                    packed.flush()?;
+                }
+                packed.get_mut().get_mut()
+            }
+            Text::Plain(done) => done,
+        };
+        if !done.is_empty() {
+            self.out.write_all(done)?;
+            self.out.flush()?;
+            done.clear();
         }
+        Ok(())
     }
 
-    pub(super) fn finish(self) -> io::Result<()> {
-        match self {
-            Output::Packed(out) => out.into_inner().map_err(IntoInnerError::into_error)?.finish()?.flush(),
-            Output::Plain(mut out) => out.flush(),
-        }
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        let rest = match self.text {
+            Text::Packed(packed) => packed.into_inner().map_err(IntoInnerError::into_error)?.finish()?,
+            Text::Plain(rest) => rest,
+        };
+        self.out.write_all(&rest)?;
+        self.out.flush()
     }
 }
 
 impl<W: Write> Write for Output<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Output::Packed(out) => out.write(bytes),
-            Output::Plain(out) => out.write(bytes),
+        match &mut self.text {
+            Text::Packed(packed) => packed.write(bytes),
+            Text::Plain(text) => text.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Output::Packed(out) => out.flush(),
-            Output::Plain(out) => out.flush(),
-        }
+        // At the turn's end.
+        Ok(())
     }
 }

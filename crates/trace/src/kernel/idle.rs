@@ -1,0 +1,50 @@
+//! A thread that gives way to all others.
+//!
+//! Under SCHED_IDLE a thread runs where nobody else wants to: who wakes up takes the processor from it at once (a lower `nice` only
+//! makes its share smaller; the other still waits for the end of a slice, up to 4 ms), and for who looks for a free processor, its is
+//! one. The price: where every processor is busy it gets less than a hundredth of one. So it is for a limited time.
+
+/// The calling thread gives way until this is dropped. Threads and processes that it starts meanwhile would do so too, for ever.
+#[derive(Debug)]
+pub struct GivesWay(());
+
+impl GivesWay {
+    /// None where somebody chose another policy for the thread, which stays.
+    pub fn begin() -> Option<GivesWay> {
+        // SAFETY: the call takes a number, 0 for the calling thread, and gives one.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        (policy == libc::SCHED_OTHER && set(libc::SCHED_IDLE)).then_some(GivesWay(()))
+    }
+}
+
+impl Drop for GivesWay {
+    fn drop(&mut self) {
+        // Cannot fail: from SCHED_IDLE back is allowed to root, and no other thread knows this one.
+        set(libc::SCHED_OTHER);
+    }
+}
+
+fn set(policy: libc::c_int) -> bool {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: 0 is the calling thread; the parameters live through the call, which only reads them.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy() -> libc::c_int {
+        // SAFETY: as above.
+        unsafe { libc::sched_getscheduler(0) }
+    }
+
+    #[test]
+    fn a_thread_gives_way_and_no_longer() {
+        let gives_way = GivesWay::begin();
+        assert!(gives_way.is_some() && policy() == libc::SCHED_IDLE);
+        assert!(GivesWay::begin().is_none());
+        drop(gives_way);
+        assert_eq!(policy(), libc::SCHED_OTHER);
+    }
+}
