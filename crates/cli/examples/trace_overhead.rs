@@ -1,23 +1,38 @@
 //! What recording costs a commit: slices of commits with and without the recorder, one after the other, on a scratch ext4.
 //!
-//! `sudo cargo run --release -p oneflush --example trace_overhead [SLICES]`. Without the recorder, everything else is the same:
-//! its thread waits too.
+//! `sudo cargo run --release -p oneflush --example trace_overhead [SLICES]`. A slice lasts a second, ten turns of the recorder: in a short
+//! one most of what it recorded would be written after the slice. What it costs while the recorder begins and ends is told apart.
+//! Without the recorder, everything else is the same: its thread waits too.
 
 use std::error::Error;
 use std::fs::File;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use oneflush_bench::place::{FsKind, Place};
-use oneflush_trace::record::{Options, Recorder, Target};
+use oneflush_trace::record::{Counts, Options, Recorder, Target};
 use rusqlite::Connection;
 
-/// Of each kind, unless told otherwise.
-const SLICES: usize = 40;
-const COMMITS: usize = 250;
+type Failure = Box<dyn Error + Send + Sync>;
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Of each kind, unless told otherwise.
+const SLICES: usize = 20;
+const SLICE: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_millis(100);
+/// Beginning and ending take some 0.1 s; without a recorder, so long are these phases.
+const EDGE: Duration = Duration::from_millis(100);
+
+/// What the recorder does while a commit is made.
+const BEGINS: u8 = 0;
+const RECORDS: u8 = 1;
+const ENDS: u8 = 2;
+const OVER: u8 = 3;
+
+/// Of commits with and without the recorder.
+type Latencies = [Vec<u64>; 2];
+
+fn main() -> Result<(), Failure> {
     let slices = std::env::args().nth(1).map_or(Ok(SLICES), |text| text.parse())?;
     let place = Place::scratch(FsKind::Ext4, 1 << 30)?;
     for mode in ["PERSIST", "WAL"] {
@@ -25,64 +40,93 @@ fn main() -> Result<(), Box<dyn Error>> {
         db.execute_batch(&format!(
             "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v);"
         ))?;
-        let mut latencies_ns = [Vec::new(), Vec::new()];
-        let mut seconds = [0.0; 2];
+        let mut latencies_ns: [Latencies; 3] = Default::default();
+        let (mut events, mut lost) = (0, 0);
         for slice in 0..2 * slices {
             // Off, on, on, off: what drifts is in both.
             let records = matches!(slice % 4, 1 | 2);
-            let kind = usize::from(records);
             rustix::fs::syncfs(File::open(place.path())?)?;
-            let begun = slice_of(&place, &db, records, &mut latencies_ns[kind])?;
-            seconds[kind] += begun.as_secs_f64();
+            let counts = slice_of(&place, &db, records, &mut latencies_ns)?;
+            events += counts.events;
+            lost += counts.lost;
         }
-        for (what, kind) in [("without", 0), ("recorded", 1)] {
-            let latencies_ns = &mut latencies_ns[kind];
-            latencies_ns.sort_unstable();
-            let at = |share: f64| latencies_ns[(latencies_ns.len() as f64 * share) as usize] as f64 / 1000.0;
-            let per_second = latencies_ns.len() as f64 / seconds[kind];
-            println!("{mode} {what:>8}: p50 {:.1} us, p95 {:.1} us, {per_second:.0} commits/s", at(0.5), at(0.95));
+        for (phase, latencies_ns) in ["begins", "records", "ends"].iter().zip(&mut latencies_ns) {
+            tell(mode, phase, latencies_ns);
         }
-        let p50 = |kind: usize| latencies_ns[kind][latencies_ns[kind].len() / 2] as f64;
-        println!(
-            "{mode}: p50 {:+.1} %, time {:+.1} %",
-            (p50(1) / p50(0) - 1.0) * 100.0,
-            (seconds[1] / seconds[0] - 1.0) * 100.0
-        );
+        println!("{mode}: {events} events, {lost} lost");
     }
     Ok(())
 }
 
+fn tell(mode: &str, phase: &str, latencies_ns: &mut Latencies) {
+    let figures = latencies_ns.each_mut().map(|latencies_ns| {
+        latencies_ns.sort_unstable();
+        let count = latencies_ns.len();
+        let at = |share: f64| {
+            latencies_ns.get((count as f64 * share) as usize).map_or(f64::NAN, |&latency_ns| latency_ns as f64 / 1000.0)
+        };
+        let mean = latencies_ns.iter().sum::<u64>() as f64 / count as f64 / 1000.0;
+        (count, at(0.5), at(0.95), mean)
+    });
+    for (what, (count, p50, p95, mean)) in [("without", figures[0]), ("recorded", figures[1])] {
+        println!(
+            "{mode} {what:>8} {phase:>7}: {count:>6} commits, p50 {p50:.1} us, p95 {p95:.1} us, mean {mean:.1} us"
+        );
+    }
+    let [(_, p50, _, mean), (_, recorded_p50, _, recorded_mean)] = figures;
+    println!(
+        "{mode} {phase}: p50 {:+.1} %, time {:+.1} %",
+        (recorded_p50 / p50 - 1.0) * 100.0,
+        (recorded_mean / mean - 1.0) * 100.0
+    );
+}
+
+/// Commits go on in this thread through all three phases.
 fn slice_of(
     place: &Place,
     db: &Connection,
     records: bool,
-    latencies_ns: &mut Vec<u64>,
-) -> Result<Duration, Box<dyn Error>> {
+    latencies_ns: &mut [Latencies; 3],
+) -> Result<Counts, Failure> {
     let out = tempfile::tempfile()?;
-    let recorder = if records {
-        let target = Target::of_directory(place.path())?;
-        Some(Recorder::start(Options { target, process: None, sched: false, syscalls: false }, out)?)
-    } else {
-        None
-    };
-    let over = AtomicBool::new(false);
-    thread::scope(|scope| -> Result<Duration, Box<dyn Error>> {
-        let turns = scope.spawn(|| {
-            let Some(mut recorder) = recorder else { return Ok(()) };
-            while !over.load(Ordering::Relaxed) {
-                recorder.turn(Duration::from_millis(100))?;
-            }
-            recorder.finish().map(drop)
+    let target = Target::of_directory(place.path())?;
+    let phase = AtomicU8::new(BEGINS);
+    thread::scope(|scope| {
+        let turns = scope.spawn(|| -> Result<Counts, Failure> {
+            let counts = phases(&phase, records.then_some((target, out)));
+            // Also after a failure, for which the commits must not go on without end.
+            phase.store(OVER, Ordering::Relaxed);
+            counts
         });
-        let begun = Instant::now();
-        for _ in 0..COMMITS {
+        loop {
+            let now = phase.load(Ordering::Relaxed);
+            let Some(latencies_ns) = latencies_ns.get_mut(usize::from(now)) else { break };
             let commit = Instant::now();
             db.execute("INSERT INTO t(v) VALUES(zeroblob(100))", [])?;
-            latencies_ns.push(commit.elapsed().as_nanos() as u64);
+            latencies_ns[usize::from(records)].push(commit.elapsed().as_nanos() as u64);
         }
-        let elapsed = begun.elapsed();
-        over.store(true, Ordering::Relaxed);
-        turns.join().map_err(|_| "the recorder panicked")??;
-        Ok(elapsed)
+        turns.join().map_err(|_| "the recorder panicked")?
     })
+}
+
+fn phases(phase: &AtomicU8, recording: Option<(Target, File)>) -> Result<Counts, Failure> {
+    let Some((target, out)) = recording else {
+        thread::sleep(EDGE);
+        phase.store(RECORDS, Ordering::Relaxed);
+        let begun = Instant::now();
+        while begun.elapsed() < SLICE {
+            thread::sleep(TURN);
+        }
+        phase.store(ENDS, Ordering::Relaxed);
+        thread::sleep(EDGE);
+        return Ok(Counts::default());
+    };
+    let mut recorder = Recorder::start(Options { target, process: None, sched: false, syscalls: false }, out)?;
+    phase.store(RECORDS, Ordering::Relaxed);
+    let begun = Instant::now();
+    while begun.elapsed() < SLICE {
+        recorder.turn(TURN)?;
+    }
+    phase.store(ENDS, Ordering::Relaxed);
+    Ok(recorder.finish()?)
 }
