@@ -34,6 +34,8 @@ mod flush;
 mod generation;
 mod locking;
 mod logged;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod passes_tests;
 mod shared;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod test_wal;
@@ -124,6 +126,8 @@ pub struct Plain {
     header_unsynced: AtomicBool,
     checkpoint_wal_unsynced: AtomicBool,
     checkpoint_copied: AtomicBool,
+    /// The sync of what a pass of the checkpointer copied has failed, and SQLite, which does not look at that, takes it for copied.
+    copied_in_vain: AtomicBool,
     /// The first sync of a WAL through this connection syncs its directory too, or it was opened as one that does not need it.
     directory_synced: AtomicBool,
     /// With `eager`: where the frame that ends the commit begins; 0: it is not written yet, or noted.
@@ -204,6 +208,7 @@ impl Plain {
             header_unsynced: AtomicBool::new(false),
             checkpoint_wal_unsynced: AtomicBool::new(false),
             checkpoint_copied: AtomicBool::new(false),
+            copied_in_vain: AtomicBool::new(false),
             directory_synced: AtomicBool::new(false),
             commit_frame: AtomicU64::new(0),
             released_frame: AtomicU64::new(0),
@@ -481,7 +486,9 @@ impl Strategy for Plain {
             // that would be for all pages, so each of the passes before syncs its own.
             return match lock(&self.main).as_deref() {
                 Some(main) if self.is_checkpointer && !self.writing.load(Relaxed) => {
-                    Ok(self.sync_database(main, SyncRequest::ALL)?)
+                    let synced = self.sync_database(main, SyncRequest::ALL);
+                    self.copied_in_vain.store(synced.is_err(), Relaxed);
+                    Ok(synced?)
                 }
                 _ => Ok(()),
             };
@@ -620,6 +627,8 @@ impl Strategy for Plain {
         match role {
             Role::Wal => self.sync_wal(below, request),
             Role::Db if lock(&self.wal).is_some() => {
+                // After one that failed the next may succeed, and the device lack pages all the same.
+                self.refuse_if_failed()?;
                 self.sync_database(below, request)?;
                 if let Some(log) = &self.shared.log {
                     log.database_synced();
@@ -725,6 +734,10 @@ impl Strategy for Plain {
             (true, false) if lock.covers(ShmLock::CHECKPOINT) => {
                 self.checkpointing.store(false, Relaxed);
                 self.automatic.store(false, Relaxed);
+                if self.copied_in_vain.swap(false, Relaxed) {
+                    // Before another process's checkpoint can believe it.
+                    below.forget_backfill();
+                }
                 let result = below.shm_lock(lock);
                 if !self.is_checkpointer {
                     self.shared.checkpointer.go_on();

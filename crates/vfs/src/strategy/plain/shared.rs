@@ -211,11 +211,11 @@ struct TurnsReport {
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::strategy::plain::test_wal::Wal;
 
-    struct NoCheckpoints;
+    pub struct NoCheckpoints;
 
     impl RunCheckpoint for NoCheckpoints {
         fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {

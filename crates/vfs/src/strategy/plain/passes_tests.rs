@@ -1,0 +1,145 @@
+//! The passes of the checkpointer, with a database file whose syncs fail when they are told to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::shared::tests::NoCheckpoints;
+use super::test_wal::Wal;
+use super::{Plain, Shared};
+use crate::config::Options;
+use crate::error::Code;
+use crate::role::Role;
+use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use crate::sync::{Mutex, lock};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    Synced,
+    Forgot,
+    Released,
+}
+
+#[derive(Clone, Default)]
+struct Database {
+    fails: Arc<AtomicBool>,
+    calls: Arc<Mutex<Vec<Call>>>,
+}
+
+impl Database {
+    fn note(&self, call: Call) {
+        lock(&self.calls).push(call);
+    }
+
+    fn take_calls(&self) -> Vec<Call> {
+        std::mem::take(&mut *lock(&self.calls))
+    }
+}
+
+impl Below for Database {
+    fn read(&self, _: &mut [u8], _: u64) -> Result<(), Code> {
+        unreachable!()
+    }
+
+    fn write(&self, _: &[u8], _: u64) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn truncate(&self, _: u64) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn sync(&self, _: SyncRequest) -> Result<(), Code> {
+        if self.fails.load(Relaxed) {
+            return Err(Code::IOERR_FSYNC);
+        }
+        self.note(Call::Synced);
+        Ok(())
+    }
+
+    fn size_bytes(&self) -> Result<u64, Code> {
+        unreachable!()
+    }
+
+    fn lock(&self, _: LockLevel) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn unlock(&self, _: LockLevel) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
+        if !lock.acquire {
+            self.note(Call::Released);
+        }
+        Ok(())
+    }
+
+    fn published_frames(&self) -> Option<u32> {
+        None
+    }
+
+    fn forget_backfill(&self) {
+        self.note(Call::Forgot);
+    }
+
+    fn sector_size(&self) -> i32 {
+        unreachable!()
+    }
+
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        unreachable!()
+    }
+}
+
+fn checkpoint_lock(acquire: bool) -> ShmLock {
+    ShmLock { first: ShmLock::CHECKPOINT, count: 1, acquire, exclusive: true }
+}
+
+/// As SQLite does, which does not look at what the last call answers.
+fn copy_a_page(connection: &Plain, database: &Database) {
+    connection.shm_lock(database, checkpoint_lock(true)).unwrap();
+    connection.checkpoint_announced(true).unwrap();
+    connection.write(database, Role::Db, &[1; 512], 512).unwrap();
+    let _ = connection.checkpoint_announced(false);
+}
+
+fn connection(is_checkpointer: bool) -> (Arc<Plain>, Database) {
+    let shared = Arc::new(Shared::new("/nonexistent/passes.db", Arc::new(NoCheckpoints), None));
+    let (connection, database) = (Plain::new(1, &Options::default(), shared, is_checkpointer), Database::default());
+    connection.opened(Box::new(database.clone())).unwrap();
+    connection.opened_wal(Box::new(Wal::default())).unwrap();
+    (connection, database)
+}
+
+#[test]
+fn a_pass_syncs_what_it_has_copied_before_sqlite_takes_it_for_done() {
+    let (checkpointer, database) = connection(true);
+    copy_a_page(&checkpointer, &database);
+    checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    assert_eq!(database.take_calls(), [Call::Synced, Call::Released]);
+
+    // A checkpoint of the application's is SQLite's own affair.
+    let (application, database) = connection(false);
+    copy_a_page(&application, &database);
+    application.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    assert_eq!(database.take_calls(), [Call::Released]);
+}
+
+#[test]
+fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
+    let (checkpointer, database) = connection(true);
+    database.fails.store(true, Relaxed);
+    copy_a_page(&checkpointer, &database);
+    database.take_calls();
+    // SQLite notes the frames as copied here. Nobody else can look before the lock is released.
+    database.fails.store(false, Relaxed);
+    assert!(checkpointer.sync(&database, Role::Db, SyncRequest::ALL).is_err(), "a second sync would succeed");
+    checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    assert_eq!(database.take_calls(), [Call::Forgot, Call::Released]);
+    // Once, and nothing is copied any more.
+    checkpointer.shm_lock(&database, checkpoint_lock(true)).unwrap();
+    assert!(checkpointer.write(&database, Role::Db, &[1; 512], 512).is_err());
+    checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
+    assert_eq!(database.take_calls(), [Call::Released]);
+}
