@@ -56,13 +56,13 @@ impl OpenLog {
         if !is_searched {
             return Ok(contained);
         }
-        writer.reset(draft.begin, draft.database_pages);
-        let contained = self.encode_in_row(writer, draft)?;
-        if self.log.record_bytes(writer.len_bytes()) < bytes {
+        let mut searched = GroupWriter::new(draft.begin, draft.database_pages);
+        let contained_in_row = self.encode_in_row(&mut searched, draft)?;
+        if self.log.record_bytes(searched.len_bytes()) >= bytes {
             return Ok(contained);
         }
-        writer.reset(draft.begin, draft.database_pages);
-        self.encode_each(writer, draft)
+        *writer = searched;
+        Ok(contained_in_row)
     }
 
     fn encode_each(&self, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
