@@ -189,6 +189,16 @@ fn records_and_rows(path: &Path) -> (usize, usize) {
     (records, rows)
 }
 
+/// Makes a table with two indexes on random keys, in the database file; nothing is checkpointed from then on unless it is asked for.
+fn fill_u(db: &Connection, rows: u32) {
+    db.execute_batch(&format!(
+        "CREATE TABLE u(a INTEGER, b INTEGER); CREATE INDEX ua ON u(a); CREATE INDEX ub ON u(b);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT {rows}) INSERT INTO u SELECT random(), random() FROM n;
+         PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)"
+    ))
+    .unwrap();
+}
+
 /// Rows, what the columns add up to, and what `integrity_check` says.
 fn state_of_u(db: &Connection) -> (i64, i64, String) {
     let sum = "SELECT count(*), sum(a % 1000) + sum(b % 1000) FROM u";
@@ -200,10 +210,7 @@ fn state_of_u(db: &Connection) -> (i64, i64, String) {
 fn cells_that_go_to_other_pages_are_copied_in_the_log_but_not_in_one_of_version_1() {
     let (_dir, path) = scratch();
     let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
-    let fill = "CREATE TABLE u(a INTEGER, b INTEGER); CREATE INDEX ua ON u(a); CREATE INDEX ub ON u(b);
-        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 5000) INSERT INTO u SELECT random(), random() FROM n;
-        PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)";
-    db.execute_batch(fill).unwrap();
+    fill_u(&db, 5000);
     let insert_random = |db: &Connection| {
         db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
         (0..300).for_each(|_| _ = db.execute("INSERT INTO u VALUES (random(), random())", []).unwrap());
@@ -236,10 +243,7 @@ fn cells_that_go_to_other_pages_are_copied_in_the_log_but_not_in_one_of_version_
 fn what_is_committed_between_the_images_of_a_checkpoint_comes_back_too() {
     let (_dir, path) = scratch();
     let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
-    let fill = "CREATE TABLE u(a INTEGER, b INTEGER); CREATE INDEX ua ON u(a); CREATE INDEX ub ON u(b);
-        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 40000) INSERT INTO u SELECT random(), random() FROM n;
-        PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)";
-    db.execute_batch(fill).unwrap();
+    fill_u(&db, 40_000);
     let mut checkpoints = 0;
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {

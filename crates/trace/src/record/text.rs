@@ -102,20 +102,14 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8]
             pair(out, device);
             out.extend_from_slice(b" ino ");
             decimal(out, number(fields.inode)?);
-            for (before, field) in &fields.named {
-                out.extend_from_slice(before);
-                signed(out, value(*field, record)?);
-            }
+            named(out, fields, record)?;
         }
         Form::F2fs => {
             out.extend_from_slice(b"dev = (");
             pair(out, device);
             out.extend_from_slice(b"), ino = ");
             decimal(out, number(fields.inode)?);
-            for (before, field) in &fields.named {
-                out.extend_from_slice(before);
-                signed(out, value(*field, record)?);
-            }
+            named(out, fields, record)?;
         }
         Form::Jbd2 => {
             out.extend_from_slice(b"dev ");
@@ -169,6 +163,15 @@ pub(super) fn pair(out: &mut Vec<u8>, (major, minor): (u32, u32)) {
     decimal(out, major.into());
     out.push(b',');
     decimal(out, minor.into());
+}
+
+/// The fields that stand with their names.
+fn named(out: &mut Vec<u8>, fields: &Fields, record: &[u8]) -> Option<()> {
+    for (before, field) in &fields.named {
+        out.extend_from_slice(before);
+        signed(out, value(*field, record)?);
+    }
+    Some(())
 }
 
 /// Numbers of 4 and 8 bytes are printed with their sign: so are file descriptors, results and offsets right.
