@@ -35,7 +35,13 @@ pub(super) struct Interner {
     pub left_out: u64,
     scratch: String,
     /// Files whose names the trace says, by device and inode.
-    files: HashMap<(DeviceId, u64), NameId>,
+    files: HashMap<(DeviceId, u64), Named>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    name: NameId,
+    is_deleted: bool,
 }
 
 impl Interner {
@@ -56,14 +62,27 @@ impl Interner {
             && let Some(name) = self.id(name)
         {
             self.bytes += if is_known { 0 } else { NAME_COST_BYTES };
-            self.files.insert(key, name);
+            self.files.insert(key, Named { name, is_deleted: false });
         }
+    }
+
+    /// The name is gone; the inode keeps it until it has another, for what is still to come of it.
+    pub fn delete_inode(&mut self, device: DeviceId, inode: u64) {
+        if let Some(file) = self.files.get_mut(&(device, inode)) {
+            file.is_deleted = true;
+        }
+    }
+
+    /// Whether a file of a name that the trace has said was deleted. Its blocks may be freed much later, when there is a new file of
+    /// that name already.
+    pub fn is_deleted(&self, device: DeviceId, inode: u64) -> bool {
+        self.files.get(&(device, inode)).is_some_and(|file| file.is_deleted)
     }
 
     /// A file by its number: its name if the trace has said it, else "ino 12 on 8,1".
     pub fn inode(&mut self, device: DeviceId, inode: u64) -> Option<NameId> {
-        if let Some(&name) = self.files.get(&(device, inode)) {
-            return Some(name);
+        if let Some(file) = self.files.get(&(device, inode)) {
+            return Some(file.name);
         }
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();

@@ -55,8 +55,8 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
         b"ext4_sync_file_exit" => ext4_file(body, Action::SyncExit, head, names),
         b"f2fs_sync_file_enter" => f2fs_file(body, Action::SyncEnter, head, names),
         b"f2fs_sync_file_exit" => f2fs_file(body, Action::SyncExit, head, names),
-        b"ext4_unlink_enter" => ext4_file(body, Action::FileDelete, head, names),
-        b"ext4_truncate_enter" => ext4_file(body, Action::FileTruncate, head, names),
+        b"ext4_unlink_enter" => return removed(ext4_inode(body), Action::FileDelete, head, names),
+        b"ext4_truncate_enter" => return removed(ext4_inode(body), Action::FileTruncate, head, names),
         b"f2fs_unlink_exit" => return f2fs_unlinked(body, head, names),
         b"f2fs_truncate" => return f2fs_truncated(body, head, names),
         b"ext4_da_write_end" | b"ext4_write_end" => return ext4_written(body, head, names),
@@ -132,21 +132,41 @@ fn file_name(body: &[u8], names: &mut Interner) -> Option<()> {
 }
 
 fn ext4_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
-    let mut cursor = Cursor::new(body);
-    cursor.eat(b"dev ")?;
-    let device = cursor.device()?;
-    cursor.eat(b" ino ")?;
-    let inode = cursor.number()?;
+    let (device, inode) = ext4_inode(body)?;
     of_inode(device, inode, action, head, names)
 }
 
 fn f2fs_file(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
+    let (device, inode) = f2fs_inode(body)?;
+    of_inode(device, inode, action, head, names)
+}
+
+fn ext4_inode(body: &[u8]) -> Option<(DeviceId, u64)> {
+    let mut cursor = Cursor::new(body);
+    cursor.eat(b"dev ")?;
+    let device = cursor.device()?;
+    cursor.eat(b" ino ")?;
+    Some((device, cursor.number()?))
+}
+
+fn f2fs_inode(body: &[u8]) -> Option<(DeviceId, u64)> {
     let mut cursor = Cursor::new(body);
     cursor.eat(b"dev = (")?;
     let device = cursor.device()?;
     cursor.eat(b"), ino = ")?;
-    let inode = cursor.number()?;
-    of_inode(device, inode, action, head, names)
+    Some((device, cursor.number()?))
+}
+
+/// A deletion, or a truncation, which says nothing where it only frees the blocks of a file that was deleted before.
+fn removed(inode: Option<(DeviceId, u64)>, action: Action, head: &Head, names: &mut Interner) -> Line {
+    let Some((device, inode)) = inode else { return Line::NotUnderstood };
+    if action == Action::FileTruncate && names.is_deleted(device, inode) {
+        return Line::Ignored;
+    }
+    if action == Action::FileDelete {
+        names.delete_inode(device, inode);
+    }
+    of_inode(device, inode, action, head, names).map_or(Line::NotUnderstood, Line::Event)
 }
 
 fn of_inode(device: DeviceId, inode: u64, action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
@@ -157,7 +177,7 @@ fn of_inode(device: DeviceId, inode: u64, action: Action, head: &Head, names: &m
 fn f2fs_unlinked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
     // Failures are negative.
     match number_behind(body, b", ret = ") {
-        Some(0) => f2fs_file(body, Action::FileDelete, head, names).map_or(Line::NotUnderstood, Line::Event),
+        Some(0) => removed(f2fs_inode(body), Action::FileDelete, head, names),
         _ if memchr::memmem::find(body, b", ret = -").is_some() => Line::Ignored,
         _ => Line::NotUnderstood,
     }
@@ -165,7 +185,7 @@ fn f2fs_unlinked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
 
 fn f2fs_truncated(body: &[u8], head: &Head, names: &mut Interner) -> Line {
     match number_behind(body, b", i_size = ") {
-        Some(0) => f2fs_file(body, Action::FileTruncate, head, names).map_or(Line::NotUnderstood, Line::Event),
+        Some(0) => removed(f2fs_inode(body), Action::FileTruncate, head, names),
         Some(_) => Line::Ignored,
         None => Line::NotUnderstood,
     }

@@ -215,6 +215,27 @@ fn deletions_and_truncations_name_the_file_by_its_inode() {
     }
 }
 
+/// Written by Linux 6.18 while it was busy: a worker of the kernel frees the blocks of a journal that was deleted when the next
+/// journal, of the same name, is there and synchronized.
+#[test]
+fn a_deleted_file_whose_blocks_are_freed_later_is_not_truncated() {
+    let mut reader = reader(concat!(
+        "        oneflush-745     (    745) [000] ..... 49163.470000: oneflush_file: dev 7,1 ino 25 name /d/a.db-journal\n",
+        " rollback_modes_-799     (    745) [000] ..... 49163.471122: ext4_unlink_enter: dev 7,1 ino 25 parent 2 size 8720\n",
+        "        oneflush-745     (    745) [000] ..... 49163.471516: oneflush_file: dev 7,1 ino 27 name /d/a.db-journal\n",
+        "           <...>-804     (-------) [000] ..... 49163.471985: ext4_truncate_enter: dev 7,1 ino 25 blocks 24\n",
+        "        oneflush-745     (    745) [000] ..... 49163.480000: oneflush_file: dev 7,1 ino 25 name /d/b.db-journal\n",
+        " rollback_modes_-799     (    745) [000] ..... 49163.490000: ext4_truncate_enter: dev 7,1 ino 25 blocks 24\n",
+    ));
+    let mut found = Vec::new();
+    while let Some(event) = reader.next().unwrap() {
+        found.push((event.action, event.file.map(|file| reader.names().text(file).to_owned())));
+    }
+    let expected = [(Action::FileDelete, "/d/a.db-journal"), (Action::FileTruncate, "/d/b.db-journal")];
+    assert_eq!(found, expected.map(|(action, name)| (action, Some(name.to_owned()))));
+    assert_eq!(reader.skipped().count, 0);
+}
+
 #[test]
 fn what_neither_deletes_nor_empties_a_file_is_ignored() {
     let mut reader = reader(concat!(
