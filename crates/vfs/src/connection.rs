@@ -22,7 +22,7 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use crate::config::{Options, StrategyKind};
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, Tally};
-use crate::strategy::{self, Chosen, EagerLog, PlainShared, RunCheckpoint, SideFiles};
+use crate::strategy::{self, Chosen, EagerLog, PlainShared, Purpose, RunCheckpoint, SideFiles};
 use crate::sync::{Mutex, MutexGuard, lock};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
@@ -148,17 +148,17 @@ pub(crate) struct Opening<'a> {
     pub run_checkpoint: &'a Arc<dyn RunCheckpoint>,
     pub side_files: &'a Arc<dyn SideFiles>,
     /// It is the checkpointer that opens it.
-    pub is_checkpointer: bool,
+    pub purpose: Purpose,
 }
 
 impl Connection {
     pub(crate) fn open(opening: Opening<'_>) -> Arc<Connection> {
-        let Opening { path, name_address, options, run_checkpoint, side_files, is_checkpointer } = opening;
+        let Opening { path, name_address, options, run_checkpoint, side_files, purpose } = opening;
         let id = NEXT_ID.fetch_add(1, Relaxed);
         let database = Database::find_or_create(path, run_checkpoint, side_files);
         let connection = Arc::new(Connection {
             id,
-            strategy: strategy::build(id, &options, &database, is_checkpointer),
+            strategy: strategy::build(id, &options, &database, purpose),
             database,
             options,
             name_address,
@@ -351,7 +351,7 @@ mod tests {
             options: Options::default(),
             run_checkpoint: &run_checkpoint,
             side_files: &side_files,
-            is_checkpointer: false,
+            purpose: Purpose::ReadWrite,
         })
     }
 

@@ -152,6 +152,8 @@ impl Below for ReadOnly {
 
     fn forget_backfill(&self) {}
 
+    fn believe_backfill(&self, _: u32) {}
+
     fn sector_size(&self) -> i32 {
         0
     }

@@ -82,16 +82,7 @@ fn the_wal_is_extended_ahead_and_kept_over_a_close_and_the_database_file_is_comp
     let copy = path.with_file_name("copy.db");
     std::fs::copy(&path, &copy).unwrap();
     assert_eq!(count(&open_stock(&copy)), 10);
-    // Invariant 4: nothing to recover, so the next writer begins at the first frame again.
-    let db = open(&path);
-    insert(&db, 1);
-    let header = std::fs::read(&wal).unwrap();
-    assert_ne!(header[..4], [0; 4]);
-    let frames: (i64, i64, i64) =
-        db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
-    assert_eq!(frames.0, 0);
-    assert!(frames.1 <= 2, "{frames:?}");
-    assert_eq!(count(&db), 11);
+    assert_eq!(count(&open(&path)), 10);
 }
 
 /// A kept WAL was opened again as soon as WAL mode had been left: the mode came back, and `VACUUM` with a new page size, which is

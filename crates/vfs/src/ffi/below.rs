@@ -147,6 +147,12 @@ impl Below for BelowFile {
         }
     }
 
+    fn believe_backfill(&self, frames: u32) {
+        if let Some(backfill) = self.wal_index(N_BACKFILL) {
+            backfill.fetch_max(frames, Ordering::SeqCst);
+        }
+    }
+
     #[inline]
     fn sector_size(&self) -> i32 {
         match self.methods().xSectorSize {

@@ -18,7 +18,7 @@ use crate::connection::{Connection, Database, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
-use crate::strategy::{self, Below, EMPTY_WAL, FIRST_FRAME, RunCheckpoint, SideFiles, guard, log_path};
+use crate::strategy::{self, Below, Purpose, RunCheckpoint, SideFiles, guard, is_marked, log_path};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -200,6 +200,13 @@ unsafe extern "C" fn x_open(
         {
             recover_if_guarded(shim, path, &below).inspect_err(|_| _ = below.close())?;
         }
+        // SAFETY: null, or where the VFS below has said how it opened the file.
+        let opened = unsafe { flags_out.as_ref() }.map_or(flags, |opened| flags | opened);
+        let purpose = match opened & sqlite::SQLITE_OPEN_READONLY {
+            _ if is_checkpointer => Purpose::Checkpoints,
+            0 => Purpose::ReadWrite,
+            _ => Purpose::ReadOnly,
+        };
         let owner = match (options, path.as_deref(), owner_of_side_file) {
             (Some(options), Some(path), _) => Owner::Connection(Connection::open(Opening {
                 path,
@@ -207,7 +214,7 @@ unsafe extern "C" fn x_open(
                 options,
                 run_checkpoint: &shim.run_checkpoint,
                 side_files: &shim.side_files,
-                is_checkpointer,
+                purpose,
             })),
             (_, _, Some(owner)) => owner,
             // A database without a name counts for nobody.
@@ -238,14 +245,13 @@ unsafe extern "C" fn x_open(
 }
 
 /// Opens a WAL that is there. The "unix" VFS syncs the directory at the first sync of every WAL that it was asked to create, new or
-/// not; one that was closed empty by us does not need it, so it is opened without that flag.
+/// not; one that we closed does not need it, so it is opened without that flag.
 fn open_kept_wal(open: impl Fn(c_int) -> Result<BelowFile, Error>, flags: c_int) -> Result<BelowFile, Error> {
     if flags & sqlite::SQLITE_OPEN_CREATE == 0 {
         return open(flags);
     }
     let wal = open(flags & !sqlite::SQLITE_OPEN_CREATE)?;
-    let mut frame = [0; EMPTY_WAL.len()];
-    if wal.read(&mut frame, FIRST_FRAME).is_ok() && frame == *EMPTY_WAL {
+    if is_marked(&wal) {
         return Ok(wal);
     }
     wal.close();

@@ -6,6 +6,7 @@
 mod eager;
 mod plain;
 mod stock;
+mod wal_file;
 
 pub use eager::EagerLog;
 pub use eager::board::{Common, Private, WORDS};
@@ -15,7 +16,7 @@ pub use eager::guard;
 pub use eager::mutant;
 pub use eager::recover::{RecoverError, check};
 pub use eager::tickets::Tickets;
-pub use plain::{EMPTY_WAL, FIRST_FRAME, Plain, Progress, RunCheckpoint, Shared as PlainShared, sleep};
+pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, sleep};
 pub use stock::Stock;
 
 use std::sync::Arc;
@@ -46,6 +47,8 @@ pub trait Below: Send + Sync {
     /// Makes the next checkpoint, by whichever process, copy all frames of the WAL, also those that an earlier one has copied. To be asked
     /// of a main database file whose checkpoint lock is held.
     fn forget_backfill(&self);
+    /// The first `frames` frames of the WAL need not be copied by the next checkpoint. To be asked of a main database file that nobody else has open.
+    fn believe_backfill(&self, frames: u32);
     /// Bytes that the storage writes at once, as the VFS below reports it.
     fn sector_size(&self) -> i32;
     fn device_characteristics(&self) -> DeviceCharacteristics;
@@ -108,12 +111,22 @@ pub enum Chosen {
     Plain(Arc<Plain>),
 }
 
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    ReadWrite,
+    /// The database file is open for reading only, so its close makes no checkpoint.
+    ReadOnly,
+    /// It belongs to the checkpointer.
+    Checkpoints,
+}
+
 /// The strategy that the options of connection `id` ask for.
-pub fn build(id: u64, options: &Options, database: &Database, is_checkpointer: bool) -> Chosen {
+pub fn build(id: u64, options: &Options, database: &Database, purpose: Purpose) -> Chosen {
     match options.strategy {
         StrategyKind::Stock => Chosen::Stock(Stock),
         StrategyKind::Plain | StrategyKind::Eager => {
-            Chosen::Plain(Plain::new(id, options, database.wal(options.strategy), is_checkpointer))
+            Chosen::Plain(Plain::new(id, options, database.wal(options.strategy), purpose))
         }
     }
 }
@@ -173,6 +186,8 @@ pub struct ShmLock {
 impl ShmLock {
     /// Slot that a writer holds (`WAL_WRITE_LOCK`, "WAL-Index Format", section 2.3).
     pub const WRITE: u8 = 0;
+    /// Slot that a connection holds, alone, while it recovers the WAL (`WAL_RECOVER_LOCK`).
+    pub const RECOVER: u8 = 2;
     /// The first of the slots that readers share (`WAL_READ_LOCK(0)`).
     pub const READ: u8 = 3;
     /// Slot that a checkpointer holds (`WAL_CKPT_LOCK`).

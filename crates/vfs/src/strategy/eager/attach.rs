@@ -8,7 +8,6 @@ use super::attach_error::AttachError;
 use super::board::Board;
 use super::files::{board_path, log_path};
 use super::guard;
-use super::image::Image;
 use super::log::OpenLog;
 use super::mutant::{self, Mutant};
 use super::recover::{self, Recovered};
@@ -17,6 +16,7 @@ use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::stats::clock;
+use crate::strategy::wal_file::WalFile;
 use crate::strategy::{Below, LockLevel, SyncRequest};
 use crate::sync::lock;
 
@@ -281,7 +281,7 @@ impl EagerLog {
         let board = self.board();
         let Some(log) = state.open.as_mut() else { return Err(AttachError::Below(Code::BUSY)) };
         if state.image == Stale::Check {
-            let of = Image { file: image, page_bytes: log.page_bytes };
+            let of = WalFile { file: image, page_bytes: log.page_bytes };
             if log.ends_as(&board) && of.continues(0, board.committed())? {
                 // What a checkpoint need not log is in other pages of the board's file: those may be older than the rest.
                 board.forget_contained();
@@ -294,7 +294,7 @@ impl EagerLog {
         }
         match state.image {
             Stale::No | Stale::Check => return Ok(()),
-            Stale::Empty => Image { file: image, page_bytes: log.page_bytes }.empty()?,
+            Stale::Empty => WalFile { file: image, page_bytes: log.page_bytes }.empty()?,
             Stale::Rebuild => {
                 let began = Instant::now();
                 let salt = Uuid::random()?.0;

@@ -11,10 +11,10 @@ use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, PageEntry, page_
 use oneflush_blocklog::{Head, Log, Lsn};
 
 use super::files::LogFile;
-use super::image::{Chain, Image};
 use super::recover::RecoverError;
 use crate::error::Code;
 use crate::strategy::Below;
+use crate::strategy::wal_file::{Chain, WalFile};
 
 /// A page while the log is read.
 pub struct Rebuilt {
@@ -47,7 +47,7 @@ pub struct Building {
 pub fn build(
     log: &Log<LogFile>,
     main: &dyn Below,
-    image: &Image<'_>,
+    image: &WalFile<'_>,
     will_read: &dyn Fn(&[u32]),
 ) -> Result<Option<(Head, Building)>, RecoverError> {
     let mut built = Building::default();
@@ -109,7 +109,7 @@ impl Building {
     fn record(
         &mut self,
         main: &dyn Below,
-        image: &Image<'_>,
+        image: &WalFile<'_>,
         kind: u8,
         lsn: Lsn,
         payload: &[u8],
@@ -147,7 +147,7 @@ impl Building {
     fn row(
         &mut self,
         main: &dyn Below,
-        image: &Image<'_>,
+        image: &WalFile<'_>,
         kind: u8,
         lsn: Lsn,
         group: &Group<'_>,
@@ -191,7 +191,7 @@ impl Building {
     fn take_base(
         &mut self,
         main: &dyn Below,
-        image: &Image<'_>,
+        image: &WalFile<'_>,
         lsn: Lsn,
         entry: &PageEntry<'_>,
     ) -> Result<Rebuilt, RecoverError> {

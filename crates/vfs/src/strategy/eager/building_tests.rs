@@ -10,9 +10,9 @@ use tempfile::TempDir;
 
 use super::building::{Building, build};
 use super::files::LogFile;
-use super::image::Image;
 use super::recover::RecoverError;
 use crate::inspect::ReadOnly;
+use crate::strategy::wal_file::WalFile;
 
 const PAGE: usize = 512;
 
@@ -51,7 +51,7 @@ impl Files {
 
     fn build(&self) -> Result<Building, RecoverError> {
         let main = ReadOnly(Some(File::open(self.dir.path().join("a.db")).unwrap()));
-        let image = Image { file: &ReadOnly(None), page_bytes: PAGE };
+        let image = WalFile { file: &ReadOnly(None), page_bytes: PAGE };
         build(&self.log, &main, &image, &|_| {}).map(|built| built.unwrap().1)
     }
 }

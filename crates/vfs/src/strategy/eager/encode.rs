@@ -7,12 +7,12 @@
 use oneflush_blocklog::delta::{self, ROW_PAGES_MAX, Row};
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
 
-use super::image::Image;
 use super::log::OpenLog;
 use super::mutant::{self, Mutant};
 use super::recent::Frames;
 use crate::error::Code;
 use crate::strategy::Below;
+use crate::strategy::wal_file::WalFile;
 
 /// A page that is no longer than this without its zeros goes into the log as it is; then no checkpoint has to log it again.
 const WHOLE_BYTES_MAX: usize = 768;
@@ -28,7 +28,7 @@ pub struct Draft<'a> {
     pub begin: Option<Begin>,
     pub database_pages: u32,
     pub main: &'a dyn Below,
-    pub image: &'a Image<'a>,
+    pub image: &'a WalFile<'a>,
     pub recent: &'a Frames,
     /// Of each page its last frame.
     pub last_frames: &'a [(u32, u32)],

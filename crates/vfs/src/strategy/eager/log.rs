@@ -23,11 +23,11 @@ use super::board::Board;
 use super::encode::Draft;
 use super::files::LogFile;
 use super::guard;
-use super::image::Image;
 use super::mutant::{self, Mutant};
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::strategy::wal_file::{self, WalFile};
 use crate::strategy::{Below, SyncRequest};
 
 /// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
@@ -120,7 +120,7 @@ impl OpenLog {
             self.versions.clear();
             self.logged = 0;
         }
-        let image = Image { file, page_bytes: self.page_bytes };
+        let image = WalFile { file, page_bytes: self.page_bytes };
         for frame in self.logged + 1..=logged {
             let page_no = image.header_of(frame)?.page_no;
             let contained = self.pages.get(&page_no).is_some_and(|page| page.contained) || board.contains(frame);
@@ -159,7 +159,9 @@ impl OpenLog {
         self.versions.clear();
         let committed = board.committed();
         match image.filter(|_| committed > 0) {
-            Some(image) => self.take_back_to(board, &Image { file: image, page_bytes: self.page_bytes }, committed)?,
+            Some(image) => {
+                self.take_back_to(board, &WalFile { file: image, page_bytes: self.page_bytes }, committed)?
+            }
             None => {
                 self.on_image = true;
                 self.forget_frames()?;
@@ -186,7 +188,7 @@ impl OpenLog {
         if target <= self.logged {
             return Ok(());
         }
-        let image = Image { file: image, page_bytes: self.page_bytes };
+        let image = WalFile { file: image, page_bytes: self.page_bytes };
         let mut last_frames: Vec<(u32, u32)> = Vec::new();
         let mut database_pages = 0;
         for frame in self.logged + 1..=target {
@@ -311,7 +313,7 @@ impl OpenLog {
     }
 
     /// Syncs the image up to `target` and begins an epoch on it: for transactions that are large, and when the log is full.
-    fn through_image(&mut self, board: &Board, image: &Image<'_>, target: u32) -> Result<(), Code> {
+    fn through_image(&mut self, board: &Board, image: &WalFile<'_>, target: u32) -> Result<(), Code> {
         image.file.sync(SyncRequest::ALL)?;
         KillPoint::ImageSynced.reached();
         self.counts.image_syncs += 1;
@@ -323,7 +325,7 @@ impl OpenLog {
         self.begin_on_image(board, image, target)
     }
 
-    fn begin_on_image(&mut self, board: &Board, image: &Image<'_>, target: u32) -> Result<(), Code> {
+    fn begin_on_image(&mut self, board: &Board, image: &WalFile<'_>, target: u32) -> Result<(), Code> {
         let last = image.header_of(target)?;
         let begin = Begin::Image { frames: target, salt: last.chain.salt, checksum: last.chain.checksum };
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
@@ -363,7 +365,7 @@ impl OpenLog {
             missing.sort_unstable_by_key(|&page_no| std::cmp::Reverse(page_no));
             is_last = missing.len() * self.page_bytes <= IMAGES_BYTES_MAX;
         }
-        let image = Image { file: image, page_bytes: self.page_bytes };
+        let image = WalFile { file: image, page_bytes: self.page_bytes };
         let mut writer = GroupWriter::new(None, image.header_of(self.logged)?.database_pages);
         let (mut page, mut held) = (Vec::new(), Vec::new());
         while (is_last || writer.len_bytes() < IMAGES_BYTES_MAX)
@@ -407,9 +409,9 @@ impl OpenLog {
         if !is_old {
             return Ok(());
         }
-        // Not to 0 bytes: see `Image::empty`. SQLite writes the header next.
-        if image.size_bytes()? > super::image::HEADER_BYTES {
-            image.truncate(super::image::HEADER_BYTES)?;
+        // Not to 0 bytes: see `WalFile::empty`. SQLite writes the header next.
+        if image.size_bytes()? > wal_file::HEADER_BYTES {
+            image.truncate(wal_file::HEADER_BYTES)?;
         }
         Ok(())
     }
@@ -450,11 +452,11 @@ impl OpenLog {
         if kept == 0 {
             return self.forget_frames();
         }
-        self.take_back_to(board, &Image { file: image, page_bytes: self.page_bytes }, kept)
+        self.take_back_to(board, &WalFile { file: image, page_bytes: self.page_bytes }, kept)
     }
 
     /// Begins an epoch on the image as it is up to frame `kept`.
-    fn take_back_to(&mut self, board: &Board, image: &Image<'_>, kept: u32) -> Result<(), Code> {
+    fn take_back_to(&mut self, board: &Board, image: &WalFile<'_>, kept: u32) -> Result<(), Code> {
         image.file.sync(SyncRequest::ALL)?;
         KillPoint::ImageSynced.reached();
         self.counts.image_syncs += 1;

@@ -38,7 +38,7 @@ mod building_tests;
 mod encode;
 pub mod files;
 pub mod guard;
-pub mod image;
+
 mod log;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
@@ -54,7 +54,6 @@ use serde::Serialize;
 
 use self::board::{Board, Private};
 use self::files::{SideFiles, image_path};
-use self::image::Image;
 use self::log::{LogCounts, OpenLog};
 use self::mutant::Mutant;
 pub use self::recent::{Frames, Held};
@@ -64,6 +63,7 @@ use crate::config::Options;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::stats::clock;
+use crate::strategy::wal_file::{self, WalFile};
 use crate::strategy::{Below, SyncRequest};
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -349,7 +349,7 @@ impl EagerLog {
             board.note_committed(published);
         }
         let (committed, written) = (board.committed(), board.written());
-        let of = Image { file: image, page_bytes: board.page_bytes() };
+        let of = WalFile { file: image, page_bytes: board.page_bytes() };
         if written > committed && of.continues(committed, written)? {
             board.note_committed(written);
         }
@@ -454,8 +454,8 @@ fn age(board: &Board) -> Duration {
 
 /// The frame whose header is written at this offset; None: something else is.
 fn frame_at(board: &Board, offset: u64) -> Option<u32> {
-    let frame_bytes = (image::FRAME_HEADER_BYTES + board.page_bytes()) as u64;
-    let at = offset.checked_sub(image::HEADER_BYTES)?;
+    let frame_bytes = (wal_file::FRAME_HEADER_BYTES + board.page_bytes()) as u64;
+    let at = offset.checked_sub(wal_file::HEADER_BYTES)?;
     at.is_multiple_of(frame_bytes).then(|| u32::try_from(at / frame_bytes + 1).ok()).flatten()
 }
 

@@ -15,9 +15,9 @@ use shuttle::sync::Arc;
 
 use super::board::{Board, Common, Private};
 use super::files::{LogFile, SideFiles};
-use super::image::Chain;
 use super::*;
 use crate::kill_point::Died;
+use crate::strategy::wal_file::Chain;
 use crate::strategy::{DeviceCharacteristics, LockLevel, ShmLock};
 
 const PAGE_BYTES: usize = 512;
@@ -141,6 +141,8 @@ impl Below for Disk {
     }
 
     fn forget_backfill(&self) {}
+
+    fn believe_backfill(&self, _: u32) {}
 
     fn sector_size(&self) -> i32 {
         512
@@ -291,7 +293,7 @@ impl World {
         Disk::write(&database, &vec![0; PAGE_BYTES * PAGES as usize], 0);
         Disk::sync(&database);
         let board = Arc::new(Private::default());
-        let on_image = Image { file: &image, page_bytes: PAGE_BYTES };
+        let on_image = WalFile { file: &image, page_bytes: PAGE_BYTES };
         let chain = on_image.write_header([1, 2]).unwrap();
         let (made, head) =
             Log::create(LogFile(Box::new(log.clone())), Uuid([7; 16]), PAGE_BYTES as u32, 1 << 18).unwrap();
@@ -318,7 +320,7 @@ impl World {
     fn commit(&self, process: &Process, own_page: u32, number: u32, early: bool) {
         let Process { eager, write_lock, .. } = process;
         write_lock.lock().unwrap();
-        let on_image = Image { file: &self.image, page_bytes: PAGE_BYTES };
+        let on_image = WalFile { file: &self.image, page_bytes: PAGE_BYTES };
         let mut next = *self.published.lock().unwrap();
         next.total += 1;
         eager.before_frame(&self.image, on_image.offset_of(next.frame + 1)).unwrap();
@@ -345,7 +347,7 @@ impl World {
         let head = log.empty_head().unwrap();
         let mut open = OpenLog::new(log, head, 1 << 19);
         recover::run(&mut open, &database, &image, [3, 4], &|_| {}).unwrap();
-        let on_image = Image { file: &image, page_bytes: PAGE_BYTES };
+        let on_image = WalFile { file: &image, page_bytes: PAGE_BYTES };
         let mut content = Vec::new();
         let of = |(&page_no, page): (&u32, &log::Page)| {
             on_image.page(page.frame, &mut content).unwrap();

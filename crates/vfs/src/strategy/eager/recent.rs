@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::image::{FRAME_HEADER_BYTES, FrameHeader};
+use crate::strategy::wal_file::{FRAME_HEADER_BYTES, FrameHeader};
 
 /// How many bytes of frames are kept at most; more were written by a large transaction, which is read back.
 const FRAMES_BYTES_MAX: usize = 1 << 20;

@@ -9,10 +9,10 @@ use oneflush_blocklog::{Error as LogError, Log, delta};
 
 use super::building::{Building, build};
 use super::files::LogFile;
-use super::image::{Chain, Image};
 use super::log::{OpenLog, Page, code_of};
 use crate::error::Code;
 use crate::strategy::Below;
+use crate::strategy::wal_file::{Chain, WalFile};
 
 /// Why a database cannot be recovered from its log.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub fn run(
         log.log.write_again(lsn)?;
         log.unsure = None;
     }
-    let image = Image { file: image, page_bytes: log.page_bytes };
+    let image = WalFile { file: image, page_bytes: log.page_bytes };
     let Some((head, built)) = build(&log.log, main, &image, will_read)? else {
         log.head = log.log.empty_head()?;
         image.empty()?;
@@ -112,7 +112,7 @@ pub fn run(
 
 /// Says what would keep a database from being recovered. Nothing is written.
 pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<(), RecoverError> {
-    build(log, main, &Image { file: image, page_bytes: log.page_bytes() as usize }, &|_| {}).map(|_| ())
+    build(log, main, &WalFile { file: image, page_bytes: log.page_bytes() as usize }, &|_| {}).map(|_| ())
 }
 
 /// The newest version of page 1 that the log holds. It is always there whole, or not at all.

@@ -62,6 +62,13 @@ impl Generation {
         };
     }
 
+    /// A kept WAL was made valid again by a write of this process; its last frame ends at `end_bytes`.
+    pub fn taken_up(&self, salts: [u8; 8], end_bytes: u64) {
+        let mut state = lock(&self.0);
+        state.writes += 1;
+        state.known = Some(Known { salts, end_bytes });
+    }
+
     /// A flush begins, one at a time. The answer is for [`Generation::flushed`].
     pub fn begin_flush(&self) -> u64 {
         lock(&self.0).writes

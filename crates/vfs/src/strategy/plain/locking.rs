@@ -8,11 +8,12 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use super::Plain;
 use super::checkpointer::WRITE_LOCK_MAX;
 use super::logged::Frame;
 use super::turns::IDLE_MAX;
+use super::{AUTOMATIC_FRAMES, Plain, pragmas};
 use crate::error::{Code, Error};
+use crate::strategy::eager::EagerLog;
 use crate::strategy::{Below, ShmLock};
 use crate::sync::lock;
 
@@ -38,6 +39,84 @@ thread_local! {
 }
 
 impl Plain {
+    /// A call of `xShmLock`.
+    pub(super) fn change_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
+        self.shares_index.store(true, Relaxed);
+        let just_committed =
+            lock.acquire && self.just_committed.swap(false, Relaxed) && self.pragmas_before.load(Relaxed) == pragmas();
+        match (lock.exclusive, lock.acquire) {
+            (false, true) if lock.first >= ShmLock::READ => self.take_read_lock(below, lock),
+            (false, false) if lock.first >= ShmLock::READ => {
+                let result = below.shm_lock(lock);
+                self.released_read_lock();
+                Ok(result?)
+            }
+            (true, true) if lock.covers(ShmLock::WRITE) && self.is_checkpointer => {
+                self.take_write_lock_for_checkpoint(below, lock)
+            }
+            (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(below, lock),
+            (true, false) if lock.covers(ShmLock::WRITE) => {
+                if let Some(log) = &self.shared.log {
+                    // What is held back now was rolled back: a commit has been written.
+                    self::lock(&self.held).end_transaction();
+                    self.note_written(log);
+                    self::lock(&self.frames).clear();
+                }
+                let result = below.shm_lock(lock);
+                self.released_write_lock();
+                Ok(result?)
+            }
+            (true, true) if lock.covers(ShmLock::CHECKPOINT) => {
+                if just_committed && !self.is_checkpointer && self.shared.checkpointer.is_at_it() {
+                    return Err(Error::Below(Code::BUSY));
+                }
+                // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
+                let is_for_later =
+                    |log: &EagerLog| log.frames() >= AUTOMATIC_FRAMES && !log.checkpoint_is_due(&self.options);
+                let just_committed = just_committed && !self.no_automatic.swap(false, Relaxed);
+                if just_committed && self.shared.log.as_ref().is_some_and(is_for_later) {
+                    return Err(Error::Below(Code::BUSY));
+                }
+                // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
+                if !self.is_checkpointer {
+                    self.shared.checkpointer.hold_off();
+                }
+                if let Err(code) = below.shm_lock(lock) {
+                    if !self.is_checkpointer {
+                        self.shared.checkpointer.go_on();
+                    }
+                    return Err(code.into());
+                }
+                self.checkpointing.store(true, Relaxed);
+                self.checkpoint_wal_unsynced.store(true, Relaxed);
+                self.automatic.store(just_committed, Relaxed);
+                self.checkpoint_prepared.store(false, Relaxed);
+                Ok(())
+            }
+            (true, true) if self.is_checkpointer && self.writing.load(Relaxed) => self.wait_for_readers(below, lock),
+            (true, true)
+                if self.automatic.load(Relaxed) && (!self.checkpoint_is_due() || self.request_checkpoint()) =>
+            {
+                // As if a reader were in the way: SQLite lets it be, and the checkpoint has "succeeded".
+                Err(Error::Below(Code::BUSY))
+            }
+            (true, false) if lock.covers(ShmLock::CHECKPOINT) => {
+                self.checkpointing.store(false, Relaxed);
+                self.automatic.store(false, Relaxed);
+                if self.copied_in_vain.swap(false, Relaxed) {
+                    // Before another process's checkpoint can believe it.
+                    below.forget_backfill();
+                }
+                let result = below.shm_lock(lock);
+                if !self.is_checkpointer {
+                    self.shared.checkpointer.go_on();
+                }
+                Ok(result?)
+            }
+            _ => Ok(below.shm_lock(lock)?),
+        }
+    }
+
     pub(super) fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Error> {
         if self.group_commit() && self.prediction.load(Relaxed) > 0 && self.wait_for_turn() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.

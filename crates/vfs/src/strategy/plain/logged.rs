@@ -9,14 +9,14 @@ use super::Plain;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::role::Role;
-use crate::strategy::Below;
-use crate::strategy::eager::{EagerLog, image};
+use crate::strategy::eager::EagerLog;
+use crate::strategy::{Below, wal_file};
 use crate::sync::lock;
 
 /// When frames that are held back are written: with one more page they must stay below 128 KiB, because the "unix" VFS writes no more
 /// at once (`seekAndWriteFd` takes 17 bits of the length).
 const HELD_BYTES_MAX: usize = 60 << 10;
-const _: () = assert!(HELD_BYTES_MAX + (64 << 10) + image::FRAME_HEADER_BYTES < 128 << 10);
+const _: () = assert!(HELD_BYTES_MAX + (64 << 10) + wal_file::FRAME_HEADER_BYTES < 128 << 10);
 
 /// The frame that is being written.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Plain {
                 self.unsynced_frames.store(true, Relaxed);
                 let mut held = lock(&self.held);
                 // Without powersafe overwrite SQLite syncs in the middle of a frame that only fills a sector.
-                let is_part = ![image::FRAME_HEADER_BYTES, log.page_bytes()].contains(&data.len());
+                let is_part = ![wal_file::FRAME_HEADER_BYTES, log.page_bytes()].contains(&data.len());
                 if held.is_written_over(offset) || is_part {
                     held.reaches(offset + data.len() as u64);
                     drop(held);
@@ -85,7 +85,7 @@ impl Plain {
                 }
                 held.add(data, offset);
                 // SQLite's last write of a commit is the page of the frame that ends it.
-                let ends = self.commit_frame.load(Relaxed) != 0 && data.len() > image::FRAME_HEADER_BYTES;
+                let ends = self.commit_frame.load(Relaxed) != 0 && data.len() > wal_file::FRAME_HEADER_BYTES;
                 let is_much = held.len() >= HELD_BYTES_MAX;
                 drop(held);
                 if ends || is_much {
@@ -125,12 +125,12 @@ impl Plain {
             }
             return;
         }
-        if known != 0 && frame.header <= known && offset == frame.header + image::FRAME_HEADER_BYTES as u64 {
+        if known != 0 && frame.header <= known && offset == frame.header + wal_file::FRAME_HEADER_BYTES as u64 {
             // The commit that was known failed, and this is another in its place.
             self.commit_frame.store(0, Relaxed);
             frame.ending = if frame.ends_commit { frame.header } else { 0 };
         }
-        let end_bytes = (image::FRAME_HEADER_BYTES + log.page_bytes()) as u64 + frame.ending;
+        let end_bytes = (wal_file::FRAME_HEADER_BYTES + log.page_bytes()) as u64 + frame.ending;
         if frame.ending != 0 && offset + data.len() as u64 >= end_bytes {
             self.commit_frame.store(std::mem::take(&mut frame.ending), Relaxed);
         }

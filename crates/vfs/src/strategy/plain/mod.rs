@@ -25,13 +25,14 @@
 //!    `COMMIT_PHASETWO` of the same transaction: its WAL is linked to it exactly.
 //! 2. After a failed sync of the WAL, or of the database by a checkpoint, no connection of this process gets a commit acknowledged, until all have closed.
 //! 3. Whatever waits, waits no longer than the connection's busy handler allows; a connection without one does not wait.
-//! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover.
+//! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover ([`kept`]).
 
 mod checkpointer;
 mod door;
 mod extent;
 mod flush;
 mod generation;
+mod kept;
 mod locking;
 mod logged;
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -43,6 +44,7 @@ mod turns;
 mod unsure;
 
 pub use checkpointer::{Progress, RunCheckpoint};
+pub use kept::is_marked;
 pub use locking::sleep;
 pub use shared::{EagerReport, PlainReport, Shared};
 
@@ -53,20 +55,11 @@ use std::sync::{Arc, Weak};
 use self::flush::CommitNo;
 use self::logged::Frame;
 use super::eager::{EagerLog, Frames, Held};
-use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::sync::{Mutex, lock};
-
-/// Stands in the place of the first frame of a WAL that was closed empty: no SQLite takes it for one. It also says that the
-/// directory has been synced since the file was made, as it is when space is made ahead, so that the next opener need not do it
-/// again.
-pub const EMPTY_WAL: &[u8; 32] = b"Oneflush: empty WAL, kept; fine.";
-
-/// Where the first frame of a WAL begins ("WAL file format"). The header before it stays: a reader that may not write the WAL index
-/// wants to see one.
-pub const FIRST_FRAME: u64 = 32;
 
 /// From so many frames on SQLite checkpoints after each commit, if nobody has told it otherwise (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
 const AUTOMATIC_FRAMES: u32 = 1000;
@@ -89,6 +82,7 @@ pub struct Plain {
     shared: Arc<Shared>,
     /// This connection belongs to the checkpointer: it may wait for the write lock inside the lock call.
     is_checkpointer: bool,
+    is_read_only: bool,
     me: Weak<Plain>,
     main: Mutex<Option<Box<dyn Below>>>,
     wal: Mutex<Option<Box<dyn Below>>>,
@@ -101,6 +95,8 @@ pub struct Plain {
     /// It uses the WAL index that all processes share, not one of its own (`locking_mode=EXCLUSIVE` from the start).
     shares_index: AtomicBool,
     checkpointing: AtomicBool,
+    /// It recovers the WAL, and nobody else writes to it or to the database file.
+    recovering: AtomicBool,
     /// It had its turn and found the write lock taken, so another process, or somebody without a turn, has it.
     outside_holder: AtomicBool,
     /// It has waited at the door for long enough to do without.
@@ -177,7 +173,8 @@ enum Closing {
 }
 
 impl Plain {
-    pub fn new(id: u64, options: &Options, shared: Arc<Shared>, is_checkpointer: bool) -> Arc<Plain> {
+    pub fn new(id: u64, options: &Options, shared: Arc<Shared>, purpose: Purpose) -> Arc<Plain> {
+        let is_checkpointer = purpose == Purpose::Checkpoints;
         if is_checkpointer {
             shared.checkpointer_id.store(id, Relaxed);
         }
@@ -186,6 +183,7 @@ impl Plain {
             options: options.clone(),
             shared,
             is_checkpointer,
+            is_read_only: purpose == Purpose::ReadOnly,
             me: Weak::clone(me),
             main: Mutex::default(),
             wal: Mutex::default(),
@@ -195,6 +193,7 @@ impl Plain {
             writing: AtomicBool::new(false),
             shares_index: AtomicBool::new(false),
             checkpointing: AtomicBool::new(false),
+            recovering: AtomicBool::new(false),
             outside_holder: AtomicBool::new(false),
             passes_by_the_door: AtomicBool::new(false),
             has_slept: AtomicBool::new(false),
@@ -344,6 +343,31 @@ impl Plain {
         self.shared.flush.failure().or_else(of_log).map_or(Ok(()), Err)
     }
 
+    /// A connection that recovers has the database's shared lock and all locks of the WAL index.
+    fn take_up_kept_wal(&self, wal: &dyn Below) {
+        let main = lock(&self.main);
+        let Some(main) = main.as_deref() else { return };
+        // Who cannot write to the database file does not close the WAL again.
+        if self.is_read_only || self.refuse_if_failed().is_err() || *lock(&self.shared.left) {
+            return;
+        }
+        // If it fails, the WAL is empty, as it was.
+        let Ok(Some(taken_up)) = kept::take_up(wal, main) else { return };
+        self.directory_synced.store(true, Relaxed);
+        self.shared.generation.taken_up(taken_up.salts(), taken_up.end_bytes);
+        *lock(&self.shared.taken_up) = Some(taken_up);
+    }
+
+    /// At the last close, with the exclusive lock: the frames that were taken up are copied already.
+    fn believe_taken_up(&self, main: &dyn Below) {
+        let taken_up = lock(&self.shared.taken_up).take().filter(|_| self.shares_index.load(Relaxed));
+        let wal = lock(&self.wal);
+        let (Some(taken_up), Some(wal)) = (taken_up, wal.as_deref()) else { return };
+        if taken_up.is_of(wal) && self.published_frames(main).is_some_and(|frames| frames >= taken_up.frames) {
+            main.believe_backfill(taken_up.frames);
+        }
+    }
+
     fn request_checkpoint(&self) -> bool {
         self.options.checkpoints_in_background
             && !self.is_checkpointer
@@ -413,12 +437,11 @@ impl Strategy for Plain {
             log.closed_image();
             return;
         }
-        // Invariant 4. Without it the next opener would recover the kept WAL, and every close would copy all of it again. No sync:
-        // the old frame only means a needless recovery, and SQLite syncs the next header before the frames behind it.
+        // Invariant 4.
         let closing = *lock(&self.closing);
         if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Kept) {
-            let frame = if self.directory_synced.load(Relaxed) { *EMPTY_WAL } else { [0; EMPTY_WAL.len()] };
-            let _ = wal.write(&frame, FIRST_FRAME);
+            // If it fails, the next opener recovers what the database file has.
+            let _ = kept::close(wal, self.directory_synced.load(Relaxed), self.shared.generation.end_bytes());
         }
         // The checkpoint of the last close was refused, so the WAL stays. SQLite says that the pages are copied also where it could not.
         let was_refused = matches!(closing, Closing::Exclusive | Closing::Copied);
@@ -539,7 +562,12 @@ impl Strategy for Plain {
     }
 
     fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
-        let Some(log) = &self.shared.log else { return Ok(below.read(buffer, offset)?) };
+        let Some(log) = &self.shared.log else {
+            if role == Role::Wal && offset == 0 && self.recovering.load(Relaxed) {
+                self.take_up_kept_wal(below);
+            }
+            return Ok(below.read(buffer, offset)?);
+        };
         if role == Role::Wal {
             self.write_held(log, below)?;
         }
@@ -661,6 +689,9 @@ impl Strategy for Plain {
         *lock(&self.level) = level;
         let mut closing = lock(&self.closing);
         *closing = if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
+        if *closing == Closing::Exclusive {
+            self.believe_taken_up(below);
+        }
         Ok(())
     }
 
@@ -672,80 +703,11 @@ impl Strategy for Plain {
     }
 
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
-        self.shares_index.store(true, Relaxed);
-        let just_committed =
-            lock.acquire && self.just_committed.swap(false, Relaxed) && self.pragmas_before.load(Relaxed) == pragmas();
-        match (lock.exclusive, lock.acquire) {
-            (false, true) if lock.first >= ShmLock::READ => self.take_read_lock(below, lock),
-            (false, false) if lock.first >= ShmLock::READ => {
-                let result = below.shm_lock(lock);
-                self.released_read_lock();
-                Ok(result?)
-            }
-            (true, true) if lock.covers(ShmLock::WRITE) && self.is_checkpointer => {
-                self.take_write_lock_for_checkpoint(below, lock)
-            }
-            (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(below, lock),
-            (true, false) if lock.covers(ShmLock::WRITE) => {
-                if let Some(log) = &self.shared.log {
-                    // What is held back now was rolled back: a commit has been written.
-                    self::lock(&self.held).end_transaction();
-                    self.note_written(log);
-                    self::lock(&self.frames).clear();
-                }
-                let result = below.shm_lock(lock);
-                self.released_write_lock();
-                Ok(result?)
-            }
-            (true, true) if lock.covers(ShmLock::CHECKPOINT) => {
-                if just_committed && !self.is_checkpointer && self.shared.checkpointer.is_at_it() {
-                    return Err(Error::Below(Code::BUSY));
-                }
-                // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
-                let is_for_later =
-                    |log: &EagerLog| log.frames() >= AUTOMATIC_FRAMES && !log.checkpoint_is_due(&self.options);
-                let just_committed = just_committed && !self.no_automatic.swap(false, Relaxed);
-                if just_committed && self.shared.log.as_ref().is_some_and(is_for_later) {
-                    return Err(Error::Below(Code::BUSY));
-                }
-                // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
-                if !self.is_checkpointer {
-                    self.shared.checkpointer.hold_off();
-                }
-                if let Err(code) = below.shm_lock(lock) {
-                    if !self.is_checkpointer {
-                        self.shared.checkpointer.go_on();
-                    }
-                    return Err(code.into());
-                }
-                self.checkpointing.store(true, Relaxed);
-                self.checkpoint_wal_unsynced.store(true, Relaxed);
-                self.automatic.store(just_committed, Relaxed);
-                self.checkpoint_prepared.store(false, Relaxed);
-                Ok(())
-            }
-            (true, true) if self.is_checkpointer && self.writing.load(Relaxed) => self.wait_for_readers(below, lock),
-            (true, true)
-                if self.automatic.load(Relaxed) && (!self.checkpoint_is_due() || self.request_checkpoint()) =>
-            {
-                // As if a reader were in the way: SQLite lets it be, and the checkpoint has "succeeded".
-                Err(Error::Below(Code::BUSY))
-            }
-            (true, false) if lock.covers(ShmLock::CHECKPOINT) => {
-                self.checkpointing.store(false, Relaxed);
-                self.automatic.store(false, Relaxed);
-                if self.copied_in_vain.swap(false, Relaxed) {
-                    // Before another process's checkpoint can believe it.
-                    below.forget_backfill();
-                }
-                let result = below.shm_lock(lock);
-                if !self.is_checkpointer {
-                    self.shared.checkpointer.go_on();
-                }
-                Ok(result?)
-            }
-            _ => Ok(below.shm_lock(lock)?),
+        let result = self.change_lock(below, lock);
+        if lock.exclusive && lock.covers(ShmLock::RECOVER) {
+            self.recovering.store(lock.acquire && result.is_ok(), Relaxed);
         }
+        result
     }
 
     fn sector_size(&self, below: &dyn Below, _: Role) -> i32 {

@@ -9,7 +9,7 @@ use super::{Plain, Shared};
 use crate::config::Options;
 use crate::error::Code;
 use crate::role::Role;
-use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use crate::strategy::{Below, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::sync::{Mutex, lock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,10 @@ impl Below for Database {
         self.note(Call::Forgot);
     }
 
+    fn believe_backfill(&self, _: u32) {
+        unreachable!()
+    }
+
     fn sector_size(&self) -> i32 {
         unreachable!()
     }
@@ -104,9 +108,9 @@ fn copy_a_page(connection: &Plain, database: &Database) {
     let _ = connection.checkpoint_announced(false);
 }
 
-fn connection(is_checkpointer: bool) -> (Arc<Plain>, Database) {
+fn connection(purpose: Purpose) -> (Arc<Plain>, Database) {
     let shared = Arc::new(Shared::new("/nonexistent/passes.db", Arc::new(NoCheckpoints), None));
-    let (connection, database) = (Plain::new(1, &Options::default(), shared, is_checkpointer), Database::default());
+    let (connection, database) = (Plain::new(1, &Options::default(), shared, purpose), Database::default());
     connection.opened(Box::new(database.clone())).unwrap();
     connection.opened_wal(Box::new(Wal::default())).unwrap();
     (connection, database)
@@ -114,13 +118,13 @@ fn connection(is_checkpointer: bool) -> (Arc<Plain>, Database) {
 
 #[test]
 fn a_pass_syncs_what_it_has_copied_before_sqlite_takes_it_for_done() {
-    let (checkpointer, database) = connection(true);
+    let (checkpointer, database) = connection(Purpose::Checkpoints);
     copy_a_page(&checkpointer, &database);
     checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Synced, Call::Released]);
 
     // A checkpoint of the application's is SQLite's own affair.
-    let (application, database) = connection(false);
+    let (application, database) = connection(Purpose::ReadWrite);
     copy_a_page(&application, &database);
     application.shm_lock(&database, checkpoint_lock(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Released]);
@@ -128,7 +132,7 @@ fn a_pass_syncs_what_it_has_copied_before_sqlite_takes_it_for_done() {
 
 #[test]
 fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
-    let (checkpointer, database) = connection(true);
+    let (checkpointer, database) = connection(Purpose::Checkpoints);
     database.fails.store(true, Relaxed);
     copy_a_page(&checkpointer, &database);
     database.take_calls();

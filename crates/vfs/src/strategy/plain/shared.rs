@@ -11,6 +11,7 @@ use super::door::Door;
 use super::extent::Extent;
 use super::flush::GroupFlush;
 use super::generation::Generation;
+use super::kept::TakenUp;
 use super::turns::Turns;
 use super::unsure;
 use crate::config::Options;
@@ -25,6 +26,8 @@ pub struct Shared {
     pub(super) flush: GroupFlush,
     pub(super) extent: Extent,
     pub(super) generation: Generation,
+    /// The kept WAL, if this process has taken it up.
+    pub(super) taken_up: Mutex<Option<TakenUp>>,
     pub(super) path: String,
     /// With `eager`: what makes commits durable in the place of the WAL.
     pub(super) log: Option<EagerLog>,
@@ -59,6 +62,7 @@ impl Shared {
             left: Mutex::new(unsure::take(path)),
             extent: Extent::default(),
             generation: Generation::default(),
+            taken_up: Mutex::default(),
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
             outsiders: AtomicU64::new(0),

@@ -80,6 +80,8 @@ impl Below for Wal {
 
     fn forget_backfill(&self) {}
 
+    fn believe_backfill(&self, _: u32) {}
+
     fn sector_size(&self) -> i32 {
         unreachable!()
     }

@@ -1,4 +1,4 @@
-//! The volatile WAL image: frames as SQLite writes and reads them ("WAL file format").
+//! A WAL as SQLite writes and reads it ("WAL file format"): its own, and the volatile image that `eager` keeps in its place.
 //!
 //! ```text
 //! 0   header of 32 bytes: magic, version, page size, checkpoint number, salts, checksum
@@ -26,6 +26,23 @@ pub struct Chain {
     pub checksum: [u32; 2],
 }
 
+impl Chain {
+    /// Of a frame behind this one; `frame` with its header.
+    pub fn behind(self, frame: &[u8]) -> Chain {
+        let checksum = checksum(checksum(self.checksum, &frame[..8]), &frame[FRAME_HEADER_BYTES..]);
+        Chain { salt: self.salt, checksum }
+    }
+
+    /// As it stands in a frame's header, behind its first 8 bytes.
+    pub fn encode(self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        for (at, word) in self.salt.into_iter().chain(self.checksum).enumerate() {
+            bytes[at * 4..at * 4 + 4].copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+}
+
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
@@ -46,13 +63,22 @@ impl FrameHeader {
     }
 }
 
-/// The image's file, by frames counted from 1.
-pub struct Image<'a> {
+/// By frames counted from 1.
+pub struct WalFile<'a> {
     pub file: &'a dyn Below,
     pub page_bytes: usize,
 }
 
-impl Image<'_> {
+impl WalFile<'_> {
+    /// Page size and chain of a header; None: SQLite takes it for none, or not on this machine.
+    pub fn header(header: &[u8; HEADER_BYTES as usize]) -> Option<(usize, Chain)> {
+        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let chain = Chain { salt: [word(16), word(20)], checksum: checksum([0; 2], &header[..24]) };
+        let page_bytes = word(8);
+        let is_page = page_bytes.is_power_of_two() && (512..=65536).contains(&page_bytes);
+        (word(0) == MAGIC && is_page && [word(24), word(28)] == chain.checksum).then_some((page_bytes as usize, chain))
+    }
+
     pub fn offset_of(&self, frame: u32) -> u64 {
         HEADER_BYTES + u64::from(frame - 1) * self.frame_bytes()
     }
@@ -107,16 +133,14 @@ impl Image<'_> {
         database_pages: u32,
         page: &[u8],
     ) -> Result<Chain, Code> {
-        let mut bytes = Vec::with_capacity(FRAME_HEADER_BYTES + page.len());
-        for word in [page_no, database_pages, chain.salt[0], chain.salt[1]] {
-            bytes.extend_from_slice(&word.to_be_bytes());
-        }
-        let sum = checksum(checksum(chain.checksum, &bytes[..8]), page);
-        bytes.extend_from_slice(&sum[0].to_be_bytes());
-        bytes.extend_from_slice(&sum[1].to_be_bytes());
+        let mut bytes = vec![0; FRAME_HEADER_BYTES];
+        bytes[..4].copy_from_slice(&page_no.to_be_bytes());
+        bytes[4..8].copy_from_slice(&database_pages.to_be_bytes());
         bytes.extend_from_slice(page);
+        let chain = chain.behind(&bytes);
+        bytes[8..FRAME_HEADER_BYTES].copy_from_slice(&chain.encode());
         self.file.write(&bytes, self.offset_of(frame))?;
-        Ok(Chain { salt: chain.salt, checksum: sum })
+        Ok(chain)
     }
 
     /// True if the frames behind `from` up to `to` continue the chain: what SQLite itself takes for a commit when it recovers.
@@ -124,7 +148,7 @@ impl Image<'_> {
         if to <= from {
             return Ok(true);
         }
-        let Chain { salt, checksum: mut sum } = match from {
+        let mut chain = match from {
             0 => {
                 let mut header = [0; HEADER_BYTES as usize];
                 if !found(self.file.read(&mut header, 0))? {
@@ -140,8 +164,8 @@ impl Image<'_> {
             if !found(self.file.read(&mut bytes, self.offset_of(frame)))? {
                 return Ok(false);
             }
-            sum = checksum(checksum(sum, &bytes[..8]), &bytes[FRAME_HEADER_BYTES..]);
-            if self.header_of(frame)?.chain != (Chain { salt, checksum: sum }) {
+            chain = chain.behind(&bytes);
+            if bytes[8..FRAME_HEADER_BYTES] != chain.encode() {
                 return Ok(false);
             }
         }
@@ -155,15 +179,9 @@ impl Image<'_> {
         if !found(self.file.read(&mut header, 0))? {
             return Ok(false);
         }
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let mut sum = checksum([0; 2], &header[..24]);
-        if word(0) != MAGIC
-            || word(8) != self.page_bytes as u32
-            || [word(16), word(20)] != expected.salt
-            || [word(24), word(28)] != sum
-        {
-            return Ok(false);
-        }
+        let begin = Self::header(&header)
+            .filter(|(page_bytes, chain)| *page_bytes == self.page_bytes && chain.salt == expected.salt);
+        let Some((_, mut chain)) = begin else { return Ok(false) };
         let mut bytes = vec![0; FRAME_HEADER_BYTES + self.page_bytes];
         for frame in 1..=frames {
             if !found(self.file.read(&mut bytes, self.offset_of(frame)))? {
@@ -172,13 +190,13 @@ impl Image<'_> {
             let mut frame_header = [0; FRAME_HEADER_BYTES];
             frame_header.copy_from_slice(&bytes[..FRAME_HEADER_BYTES]);
             let header = FrameHeader::decode(&frame_header);
-            sum = checksum(checksum(sum, &bytes[..8]), &bytes[FRAME_HEADER_BYTES..]);
-            if header.chain != (Chain { salt: expected.salt, checksum: sum }) {
+            chain = chain.behind(&bytes);
+            if header.chain != chain {
                 return Ok(false);
             }
             visit(frame, &header);
         }
-        Ok(sum == expected.checksum)
+        Ok(chain.checksum == expected.checksum)
     }
 }
 

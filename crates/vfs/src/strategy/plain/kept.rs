@@ -1,0 +1,168 @@
+//! The WAL that is kept over a close, and how the next opener takes it up again.
+//!
+//! After the last close the database file has everything and is synced. The WAL stays, but its first frame gets a [mark](MARK) in
+//! the place of salts and checksum, so no SQLite takes that frame, or one behind it, for its own: to everybody the WAL is empty, and may
+//! be deleted, or left beside another database file, without harm. Who writes next would begin a new generation, and SQLite syncs its
+//! header before the first frame: one flush more than there are commits.
+//!
+//! A short WAL can do without. Whoever opens the database first, and recovers the WAL, finds the mark, makes the first frame what it was
+//! (the salts are in the WAL's header, the checksum follows from the content), and goes on behind the last commit. What survives a crash:
+//!
+//! 1. the mark is written at the close, without a sync        either way: the frames only say what the database file has, which was synced
+//! 2. the first frame is made valid again, without a sync     the same; the flush of the first commit covers this write too
+//!
+//! Invariant: **a WAL is taken up only if that changes nothing**: while SQLite recovers it, with all locks that keep writers and checkpoints out,
+//! each page in it, in its last version, is compared with the database file's, and so is the size. A database that was written by others meanwhile,
+//! or put in the place of the old one, is not the same, or it is the same in all that the WAL speaks of.
+
+use std::collections::BTreeMap;
+
+use crate::error::Code;
+use crate::strategy::Below;
+use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
+
+/// Where salts and checksum of the first frame stood. It also says that the directory has been synced since the file was made, as it is
+/// when space is made ahead, so that the next opener need not do it again.
+const MARK: &[u8; 16] = b"Oneflush: closed";
+const MARKED: std::ops::Range<usize> = 8..24;
+
+/// A WAL of more frames is begun anew: whoever opens the database has to read them all.
+const FRAMES_MAX: u32 = 32;
+
+/// Where the frames of a WAL begin. The header before them stays: a reader that may not write the WAL index wants to see one.
+const FIRST_FRAME: u64 = HEADER_BYTES;
+
+/// A WAL that was taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenUp {
+    salt: [u32; 2],
+    /// So many frames say what the database file has.
+    pub frames: u32,
+    pub end_bytes: u64,
+}
+
+impl TakenUp {
+    pub fn salts(&self) -> [u8; 8] {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&self.salt[0].to_be_bytes());
+        bytes[4..].copy_from_slice(&self.salt[1].to_be_bytes());
+        bytes
+    }
+
+    /// True if the WAL has begun no new generation since.
+    pub fn is_of(&self, wal: &dyn Below) -> bool {
+        matches!(begin(wal), Ok(Some((_, chain))) if chain.salt == self.salt)
+    }
+}
+
+/// True if the WAL was closed by [`close`].
+pub fn is_marked(wal: &dyn Below) -> bool {
+    first_header(wal).is_ok_and(|header| header[MARKED] == *MARK)
+}
+
+/// Makes the WAL empty for everybody. The database file has all that is in it, synced, and nobody else has it open. `end_bytes`: where
+/// its last frame ends, if that is known.
+pub fn close(wal: &dyn Below, directory_synced: bool, end_bytes: Option<u64>) -> Result<(), Code> {
+    let mut header = first_header(wal)?;
+    if header[MARKED] == *MARK {
+        return Ok(());
+    }
+    match begin(wal)? {
+        Some((page_bytes, chain)) if directory_synced => {
+            let file = WalFile { file: wal, page_bytes };
+            if end_bytes.is_some_and(|end_bytes| end_bytes > file.offset_of(FRAMES_MAX + 1)) {
+                // Without a page number nobody looks further. A header that counts no checkpoints makes SQLite take new salts, by which
+                // the frames that are there are told from those to come.
+                header = [0; FRAME_HEADER_BYTES];
+                file.write_header(chain.salt)?;
+            }
+        }
+        _ => header = [0; FRAME_HEADER_BYTES],
+    }
+    if directory_synced {
+        header[MARKED].copy_from_slice(MARK);
+    }
+    wal.write(&header, FIRST_FRAME)
+}
+
+/// Makes a marked WAL valid again, if that changes nothing; else it stays as it is. The caller keeps out everybody who writes to either file.
+pub fn take_up(wal: &dyn Below, database: &dyn Below) -> Result<Option<TakenUp>, Code> {
+    let mut header = first_header(wal)?;
+    if header[MARKED] != *MARK {
+        return Ok(None);
+    }
+    let Some((page_bytes, chain)) = begin(wal)? else { return Ok(None) };
+    let file = WalFile { file: wal, page_bytes };
+    let Some(found) = read(&file, chain)? else { return Ok(None) };
+    if database.size_bytes()? != u64::from(found.database_pages) * page_bytes as u64 {
+        return Ok(None);
+    }
+    let mut page = vec![0; page_bytes];
+    // Pages behind the end were there before a VACUUM.
+    for (page_no, logged) in found.pages.range(..=found.database_pages) {
+        database.read(&mut page, u64::from(page_no - 1) * page_bytes as u64)?;
+        if page != *logged {
+            return Ok(None);
+        }
+    }
+    header[MARKED].copy_from_slice(&found.first);
+    wal.write(&header, FIRST_FRAME)?;
+    Ok(Some(TakenUp { salt: chain.salt, frames: found.frames, end_bytes: file.offset_of(found.frames + 1) }))
+}
+
+fn first_header(wal: &dyn Below) -> Result<[u8; FRAME_HEADER_BYTES], Code> {
+    let mut header = [0; FRAME_HEADER_BYTES];
+    wal.read(&mut header, FIRST_FRAME)?;
+    Ok(header)
+}
+
+/// Page size and chain of a valid header.
+fn begin(wal: &dyn Below) -> Result<Option<(usize, Chain)>, Code> {
+    let mut header = [0; HEADER_BYTES as usize];
+    wal.read(&mut header, 0)?;
+    Ok(WalFile::header(&header))
+}
+
+struct Found {
+    /// What stood in the place of the mark.
+    first: [u8; MARK.len()],
+    /// Up to the last commit.
+    frames: u32,
+    database_pages: u32,
+    pages: BTreeMap<u32, Vec<u8>>,
+}
+
+/// What SQLite would recover if the first frame were valid. None: nothing, or more than is worth it.
+fn read(file: &WalFile<'_>, mut chain: Chain) -> Result<Option<Found>, Code> {
+    let mut found = Found { first: [0; MARK.len()], frames: 0, database_pages: 0, pages: BTreeMap::new() };
+    let mut open = Vec::new();
+    let mut bytes = vec![0; FRAME_HEADER_BYTES + file.page_bytes];
+    for frame in 1.. {
+        match file.file.read(&mut bytes, file.offset_of(frame)) {
+            Err(Code::SHORT_READ) => break,
+            result => result?,
+        }
+        let next = chain.behind(&bytes);
+        if frame == 1 {
+            found.first = next.encode();
+        } else if bytes[MARKED] != next.encode() {
+            break;
+        }
+        chain = next;
+        let (header, page) = bytes.split_at(FRAME_HEADER_BYTES);
+        let Ok(header) = header.try_into().map(FrameHeader::decode) else { break };
+        if header.page_no == 0 {
+            break;
+        }
+        if frame > FRAMES_MAX {
+            return Ok(None);
+        }
+        open.push((header.page_no, page.to_vec()));
+        if header.database_pages != 0 {
+            found.frames = frame;
+            found.database_pages = header.database_pages;
+            found.pages.extend(open.drain(..));
+        }
+    }
+    Ok(Some(found).filter(|found| found.frames > 0))
+}
