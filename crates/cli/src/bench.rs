@@ -62,9 +62,9 @@ pub struct Options {
     /// times, close: reopen; reads of a row by its key or of a whole table: point, scan; inserts while a reader keeps its snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
-    /// With point and scan: one more connection commits all the time
-    #[arg(long, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
-    beside_writer: bool,
+    /// With point and scan: one more connection commits all the time, or so many times a second
+    #[arg(long, value_name = "N", value_parser = rate, num_args = 0..=1, require_equals = true, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
+    beside_writer: Option<Option<f64>>,
     /// With long-reader: how long it keeps its snapshot; before and after, the writers have a third of that time
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
     hold: Option<Duration>,
@@ -271,14 +271,15 @@ fn workload(options: &Options) -> Result<Workload, Failure> {
 /// The workload of `--workload`, with the options that only some have.
 fn chosen(options: &Options) -> Result<Workload, Failure> {
     let wrong = |option: &str, fits: &str| Err(Failure::usage(format!("{option} needs --workload {fits}")));
-    match (&options.workload, options.beside_writer, options.hold) {
-        (Workload::LongReader(_), false, hold) => {
+    let interval = |rate: Option<f64>| rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
+    match (&options.workload, options.beside_writer.map(interval), options.hold) {
+        (Workload::LongReader(_), None, hold) => {
             Ok(Workload::LongReader(LongReader { hold: hold.unwrap_or(LongReader::DEFAULT_HOLD) }))
         }
         (Workload::Reads(reads), beside_writer, None) => Ok(Workload::Reads(Reads { beside_writer, ..*reads })),
-        (other, false, None) => Ok(other.clone()),
-        (_, true, _) => wrong("--beside-writer", "point or scan"),
-        (_, false, Some(_)) => wrong("--hold", "long-reader"),
+        (other, None, None) => Ok(other.clone()),
+        (_, Some(_), _) => wrong("--beside-writer", "point or scan"),
+        (_, None, Some(_)) => wrong("--hold", "long-reader"),
     }
 }
 
@@ -290,7 +291,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 fn rate(text: &str) -> Result<f64, String> {
     match text.parse() {
-        Ok(rate) if rate > 0.0 && f64::is_finite(rate) => Ok(rate),
-        _ => Err("give a number of transactions a second that is greater than 0".to_owned()),
+        Ok(rate) if rate >= 0.001 && f64::is_finite(rate) => Ok(rate),
+        _ => Err("give a number of transactions a second, 0.001 or more".to_owned()),
     }
 }

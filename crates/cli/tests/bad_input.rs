@@ -124,6 +124,7 @@ fn wrong_values_of_options_are_wrong_usage() {
         ("--rounds", "none"),
         ("--connections", "0"),
         ("--rate", "-1"),
+        ("--beside-writer", "0"),
         ("--workload", "select"),
         ("--as", "fibers"),
         ("--plot", "result.pdf"),

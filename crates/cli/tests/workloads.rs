@@ -121,6 +121,10 @@ fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
             }
         }
     }
+    let arguments =
+        ["--workload", "point", "--beside-writer=100", "--modes", "wal:off", "-n", "20000", "--rounds", "1"];
+    let commits_per_s = number(&report(&arguments)["modes"][0]["median"]["beside"]["commits_per_s"]);
+    assert!(commits_per_s > 0.0 && commits_per_s < 150.0, "{commits_per_s}");
     let sandbox = Sandbox::new();
     let arguments =
         ["--workload", "point", "--beside-writer", "--modes", "wal:sqlite,wal", "-n", "500", "--rounds", "1"];

@@ -21,8 +21,8 @@ const SLEEP: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Updates one row after the other, of rows 1 to `rows`, and commits each.
-    Write { rows: u64 },
+    /// Updates one row after the other, of rows 1 to `rows`, and commits each, `interval` after the one before or later.
+    Write { rows: u64, interval: Duration },
     /// Begins to read at `from`, and keeps this snapshot until `to`, both since the workers' begin.
     KeepSnapshot { from: Duration, to: Duration },
 }
@@ -54,7 +54,7 @@ pub fn run(
     let begin_ns = clock::now_ns();
     let ends = || stop.load(Ordering::Relaxed) || interrupt::requested();
     match task {
-        Task::Write { rows } => write(&connection, rows, &ends, &mut result.latencies)?,
+        Task::Write { rows, interval } => write(&connection, rows, interval, &ends, &mut result.latencies)?,
         Task::KeepSnapshot { from, to } => {
             let at = |since: Duration| begin_ns + since.as_nanos() as u64;
             keep_snapshot(&connection, at(from), at(to), &ends)?;
@@ -69,12 +69,20 @@ pub fn run(
 fn write(
     connection: &Connection,
     rows: u64,
+    interval: Duration,
     ends: &dyn Fn() -> bool,
     latencies: &mut Latencies,
 ) -> Result<(), DatabaseError> {
     let mut random = fastrand::Rng::with_seed(u64::MAX);
     let mut update = connection.prepare("UPDATE t SET v = ?1 WHERE id = ?2")?;
-    while !ends() {
+    let mut due_ns = clock::now_ns();
+    loop {
+        wait_until(due_ns, ends);
+        if ends() {
+            return Ok(());
+        }
+        // What was late is not caught up.
+        due_ns = due_ns.max(clock::now_ns().saturating_sub(interval.as_nanos() as u64)) + interval.as_nanos() as u64;
         let (value, id) = (random_value(&mut random), random.u64(1..=rows) as i64);
         let begin_ns = clock::now_ns();
         let changed = update.execute((value, id))?;
@@ -83,7 +91,12 @@ fn write(
             return Err(DatabaseError::Contents(format!("row {id} is missing beside the readers")));
         }
     }
-    Ok(())
+}
+
+fn wait_until(due_ns: u64, ends: &dyn Fn() -> bool) {
+    while clock::now_ns() < due_ns && !ends() {
+        std::thread::sleep(SLEEP.min(Duration::from_nanos(due_ns.saturating_sub(clock::now_ns()))));
+    }
 }
 
 fn keep_snapshot(
@@ -92,16 +105,11 @@ fn keep_snapshot(
     to_ns: u64,
     ends: &dyn Fn() -> bool,
 ) -> Result<(), DatabaseError> {
-    let wait_until = |due_ns: u64| {
-        while clock::now_ns() < due_ns && !ends() {
-            std::thread::sleep(SLEEP.min(Duration::from_nanos(due_ns.saturating_sub(clock::now_ns()))));
-        }
-    };
     let count = || connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
-    wait_until(from_ns);
+    wait_until(from_ns, ends);
     connection.execute_batch("BEGIN")?;
     let rows = count()?;
-    wait_until(to_ns);
+    wait_until(to_ns, ends);
     let rows_later = count()?;
     connection.execute_batch("COMMIT")?;
     if rows == rows_later {

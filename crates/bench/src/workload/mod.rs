@@ -161,7 +161,7 @@ impl Workload {
     /// A connection that is there beside the workers.
     pub fn companion(&self) -> Option<Task> {
         match self {
-            Workload::Reads(reads) => reads.beside_writer.then_some(Task::Write { rows: reads::ROWS }),
+            Workload::Reads(reads) => reads.beside_writer.map(|interval| Task::Write { rows: reads::ROWS, interval }),
             Workload::LongReader(long_reader) => Some(long_reader.companion()),
             _ => None,
         }
@@ -247,7 +247,7 @@ impl FromStr for Workload {
     type Err = UnknownWorkload;
 
     fn from_str(word: &str) -> Result<Workload, UnknownWorkload> {
-        let reads = |access| Workload::Reads(Reads { access, beside_writer: false });
+        let reads = |access| Workload::Reads(Reads { access, beside_writer: None });
         Ok(match word.to_ascii_lowercase().as_str() {
             "insert" => Workload::Table(Operation::Insert),
             "update" => Workload::Table(Operation::Update),

@@ -1,11 +1,11 @@
-//! Reads: single rows by their key, or whole tables, each in a transaction of its own; alone, or beside a writer that commits
-//! all the time.
+//! Reads: single rows by their key, or whole tables, each in a transaction of its own; alone, or beside a writer.
 //!
 //! The table is some five times as large as SQLite's page cache, so that reads also go through the VFS to the page cache of
 //! the kernel, as in an application whose data outgrew its cache. Beside a writer, every commit makes readers drop their
 //! cached pages.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,8 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Reads {
     pub access: Access,
-    /// One more connection updates rows, one a transaction.
-    pub beside_writer: bool,
+    /// One more connection updates rows, one a transaction; a new one begins so long after the last began, or after its end if that is later.
+    pub beside_writer: Option<Duration>,
 }
 
 impl Reads {
@@ -59,7 +59,13 @@ impl Reads {
             Access::Point => format!("read one row of {VALUE_BYTES} bytes by its key"),
             Access::Scan => "read all rows".to_owned(),
         };
-        let beside = if self.beside_writer { ", beside a writer that commits all the time" } else { "" };
+        let beside = match self.beside_writer {
+            None => String::new(),
+            Some(Duration::ZERO) => ", beside a writer that commits all the time".to_owned(),
+            Some(interval) => {
+                format!(", beside a writer that commits {:.0} times a second", 1.0 / interval.as_secs_f64())
+            }
+        };
         format!("{what}, table of {ROWS} rows{beside}")
     }
 }

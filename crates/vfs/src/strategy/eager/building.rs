@@ -53,7 +53,9 @@ pub fn build(
     let mut built = Building::default();
     let mut read = BTreeSet::new();
     let mut copied = Vec::new();
+    let mut records = Records::default();
     let head = log.scan(|kind, lsn, payload| {
+        records.push(kind, lsn, payload);
         let group = Group::decode(kind, payload)?;
         for entry in group.pages() {
             if kind == KIND_IMAGES {
@@ -68,8 +70,34 @@ pub fn build(
     built.keep(&copied);
     read.retain(|page_no| !built.images.contains_key(page_no) || built.kept.contains(page_no));
     will_read(&read.into_iter().collect::<Vec<u32>>());
-    log.scan(|kind, lsn, payload| built.record(main, image, kind, lsn, payload))?;
+    for (kind, lsn, payload) in records.iter() {
+        built.record(main, image, kind, lsn, payload)?;
+    }
     Ok(Some((head, built)))
+}
+
+/// What was read of the log, less than the pages that are made from it: direct reads come from the device each time.
+#[derive(Default)]
+struct Records {
+    payloads: Vec<u8>,
+    /// And where each payload ends.
+    records: Vec<(u8, Lsn, usize)>,
+}
+
+impl Records {
+    fn push(&mut self, kind: u8, lsn: Lsn, payload: &[u8]) {
+        self.payloads.extend_from_slice(payload);
+        self.records.push((kind, lsn, self.payloads.len()));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u8, Lsn, &[u8])> {
+        let mut begin = 0;
+        self.records.iter().map(move |&(kind, lsn, end)| {
+            let payload = &self.payloads[begin..end];
+            begin = end;
+            (kind, lsn, payload)
+        })
+    }
 }
 
 fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<Copied>) -> Result<(), RecoverError> {
