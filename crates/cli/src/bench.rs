@@ -9,7 +9,7 @@ use oneflush_bench::mode::{Journal, Mode, Strategy, Synchronous};
 use oneflush_bench::place::FsKind;
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
-use oneflush_bench::run::{self, PlaceChoice, Plan, Rounds, Workers};
+use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Rounds, Workers};
 use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
 
 use crate::progress::Terminal;
@@ -89,6 +89,9 @@ pub struct Options {
     /// Transactions a second of all connections together; default: as many as possible
     #[arg(long, value_name = "N", value_parser = rate, help_heading = "What")]
     rate: Option<f64>,
+    /// Overwrites of one block before each measurement, for the floor; with as many as there are transactions, its longest compares
+    #[arg(long, value_name = "N", default_value_t = FLOOR_WRITES, value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
+    floor_writes: u32,
 
     /// Mobibench's database mode: own databases for each thread, one statement a table and transaction
     #[arg(long, conflicts_with = "workload", help_heading = "Mobibench")]
@@ -223,6 +226,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         connections,
         workers,
         rate: options.rate,
+        floor_writes: options.floor_writes,
         keep_trace: options.keep_trace.clone(),
     })
 }

@@ -45,6 +45,7 @@ fn json_has_figures_rounds_histogram_and_environment() {
     assert_eq!(counts.iter().map(|bucket| bucket[1].as_u64().unwrap()).sum::<u64>(), 40);
     assert!(report["environment"]["kernel"].as_str().unwrap().len() > 2);
     assert!(report["floor"]["p50_ns"].as_u64().unwrap() > 0);
+    assert!(report["floor"]["max_ns"].as_u64() >= report["floor"]["p99_ns"].as_u64());
     assert!(report["conclusion"].as_str().unwrap().contains("times the floor"));
 }
 

@@ -58,6 +58,9 @@ pub struct Report {
 pub struct FloorFigures {
     pub p50_ns: u64,
     pub p99_ns: u64,
+    pub max_ns: u64,
+    /// So many were measured.
+    pub writes: usize,
     pub direct_io: bool,
 }
 
@@ -96,8 +99,13 @@ impl Report {
         for (mode, to_control) in control::compare(&modes).into_iter().enumerate() {
             modes[mode].to_control = to_control;
         }
-        let floor =
-            FloorFigures { p50_ns: floor.median_ns(), p99_ns: floor.quantile_ns(0.99), direct_io: floor.direct_io };
+        let floor = FloorFigures {
+            p50_ns: floor.median_ns(),
+            p99_ns: floor.quantile_ns(0.99),
+            max_ns: floor.quantile_ns(1.0),
+            writes: floor.latencies_ns.len(),
+            direct_io: floor.direct_io,
+        };
         let mut report = Report {
             environment,
             workload: plan.workload.describe(),
@@ -174,10 +182,12 @@ impl Report {
 
     fn floor_line(&self) -> String {
         format!(
-            "floor: 4 KiB overwrite + fdatasync{}: p50 {} ms, p99 {} ms",
+            "floor: 4 KiB overwrite + fdatasync{}: p50 {} ms,\n       p99 {} ms, longest of {} {} ms",
             if self.floor.direct_io { ", direct I/O" } else { ", buffered (direct I/O refused)" },
             format::millis(self.floor.p50_ns),
             format::millis(self.floor.p99_ns),
+            self.floor.writes,
+            format::millis(self.floor.max_ns),
         )
     }
 }

@@ -42,9 +42,8 @@ use crate::place::{FsKind, Place, PlaceError, enter_private_namespace};
 use crate::report::Report;
 use crate::workload::Workload;
 
-/// Overwrites of one block before each slice, so that the floor is of the same minutes: a twentieth of a second on a device that
-/// flushes in 0.2 ms.
-const FLOOR_WRITES: u32 = 200;
+/// What is usual for [`Plan::floor_writes`]: a twentieth of a second on a device that flushes in 0.2 ms.
+pub const FLOOR_WRITES: u32 = 200;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -59,6 +58,8 @@ pub struct Plan {
     pub connections: Vec<u32>,
     pub workers: Workers,
     pub rate: Option<f64>,
+    /// Overwrites of one block before each slice, so that the floor is of the same minutes.
+    pub floor_writes: u32,
     /// Keep a recording of all that reaches the place's device in this file. Root only.
     pub keep_trace: Option<PathBuf>,
 }
@@ -156,7 +157,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
             let at = ((turn + round - 1) % slices_count) as usize;
             let ModeResults { mode, connections, .. } = results[at];
             progress.slice((round - 1) * slices_count + turn + 1, plan.rounds.max * slices_count, round, mode);
-            floor.merge(&floor::measure(place.path(), FLOOR_WRITES)?);
+            floor.merge(&floor::measure(place.path(), plan.floor_writes)?);
             let slice = Slice { plan, place: &place, observer: observer.as_mut(), mode, connections, round };
             if let Some(recording) = &mut recording {
                 recording.note(&format!("oneflush bench: begin {mode} x{connections}, round {round}"))?;
