@@ -255,7 +255,11 @@ impl Plain {
         }
         Ok(self.shared.flush.wait_for(number, lingers, || {
             let writes = self.shared.generation.begin_flush();
-            wal.sync(request).inspect_err(|_| self.shared.note_failure())?;
+            wal.sync(request).inspect_err(|_| {
+                self.shared.note_failure();
+                // Whoever flushes here has the write lock, the checkpoint's, or a read lock of its commit: nobody begins the WAL anew.
+                let _ = unsure::write_first_again(wal);
+            })?;
             self.directory_synced.store(true, Relaxed);
             self.shared.generation.flushed(writes);
             Ok(true)

@@ -10,6 +10,9 @@
 //! the flush has failed. A process that had the WAL open before gets the error too at its next flush (Linux since 4.13 tells it to
 //! every open file once) and acknowledges nothing; one that opens it later finds bytes that its own flush will save.
 //!
+//! A WAL that was [taken up](super::kept) has its first frame made valid by a write that the first flush is to save. It too is written again
+//! at once, by whoever's flush failed: no other process would do it, since SQLite writes the begin of a WAL only when it begins one.
+//!
 //! If that fails, or another process keeps the database open, it is done later: when this process opens the database again, before its
 //! first frame or the sync of a checkpoint, under the write lock. (A process that dies after a failed fsync leaves what stock SQLite
 //! leaves.)
@@ -19,6 +22,7 @@ use std::sync::LazyLock;
 
 use crate::error::Code;
 use crate::strategy::Below;
+use crate::strategy::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 use crate::sync::{Mutex, lock};
 
 const PIECE_BYTES: usize = 64 << 10;
@@ -34,6 +38,11 @@ pub fn leave(path: &str) {
 /// What this process left at its last close of the database.
 pub fn take(path: &str) -> bool {
     lock(&LEFT).remove(path)
+}
+
+/// Writes the header of the WAL, and that of its first frame, again.
+pub fn write_first_again(wal: &dyn Below) -> Result<(), Code> {
+    write_again(wal, HEADER_BYTES + FRAME_HEADER_BYTES as u64)
 }
 
 /// Writes what is before `end_bytes` again. The caller keeps from it all who could write there.
