@@ -1,7 +1,8 @@
 //! Single histories that were suspected once (docs/crash-simulation.md).
 
 use oneflush_crashlab::{
-    Explorer, Journal, SQLITE_ALONE, Script, Seen, Setting, Step, Synchronous, Workload, record, register,
+    Explorer, Fault, Journal, SQLITE_ALONE, Script, Seen, Setting, Step, Synchronous, Workload, cells, record,
+    register, run_cell,
 };
 
 /// A connection that only reads creates the WAL too, and never syncs it. Another one that commits syncs the directory with its own
@@ -27,4 +28,28 @@ fn a_wal_that_a_reader_created_is_durable_when_another_connection_commits() {
         .explore(&recording)
         .map_err(|violation| violation.message)
         .unwrap();
+}
+
+/// A WAL that was kept over a close is taken up by a write that the first flush is to save. That flush fails, and a process that opens the
+/// database then is told nothing of it. What it commits must not stand on a WAL whose first frame only the page cache has.
+#[test]
+fn a_wal_that_was_taken_up_is_whole_after_a_failed_flush_of_another_process() {
+    register().unwrap();
+    let setting = Setting::new("plain", Journal::Wal);
+    // Process 0 takes the WAL up and commits first, then process 1 opens the database.
+    let script = Script::draw(Workload::Processes, 14_347_752_425_324_341_036);
+    let go_on = |_: &_| true;
+    let mut of_syncs = cells(&script, &setting).unwrap();
+    of_syncs.retain(|cell| cell.plan.fault == Fault::Sync);
+    assert!(!of_syncs.is_empty());
+    for cell in &of_syncs {
+        // Each draws three of the crash states.
+        for seed in 0..20 {
+            let seen = Seen::default();
+            let explorer = Explorer::new(&setting, seed, 1 << 20, &seen, &go_on);
+            let outcome = run_cell(&script, cell, &explorer).unwrap();
+            assert!(outcome.struck);
+            outcome.result.map_err(|violation| format!("{cell:?}: {}", violation.message)).unwrap();
+        }
+    }
 }
