@@ -16,10 +16,13 @@
 //! or put in the place of the old one, is not the same, or it is the same in all that the WAL speaks of.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 
+use super::Plain;
 use crate::error::Code;
 use crate::strategy::Below;
 use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
+use crate::sync::lock;
 
 /// Where salts and checksum of the first frame stood. It also says that the directory has been synced since the file was made, as it is
 /// when space is made ahead, so that the next opener need not do it again.
@@ -52,6 +55,33 @@ impl TakenUp {
     /// True if the WAL has begun no new generation since.
     pub fn is_of(&self, wal: &dyn Below) -> bool {
         matches!(begin(wal), Ok(Some((_, chain))) if chain.salt == self.salt)
+    }
+}
+
+impl Plain {
+    /// A connection that recovers has the database's shared lock and all locks of the WAL index.
+    pub(super) fn take_up_kept_wal(&self, wal: &dyn Below) {
+        let main = lock(&self.main);
+        let Some(main) = main.as_deref() else { return };
+        // Who cannot write to the database file does not close the WAL again.
+        if self.is_read_only || self.refuse_if_failed().is_err() || *lock(&self.shared.left) {
+            return;
+        }
+        // If it fails, the WAL is empty, as it was.
+        let Ok(Some(taken_up)) = take_up(wal, main) else { return };
+        self.directory_synced.store(true, Relaxed);
+        self.shared.generation.taken_up(taken_up.salts(), taken_up.end_bytes);
+        *lock(&self.shared.taken_up) = Some(taken_up);
+    }
+
+    /// At the last close, with the exclusive lock: the frames that were taken up are copied already.
+    pub(super) fn believe_taken_up(&self, main: &dyn Below) {
+        let taken_up = lock(&self.shared.taken_up).take().filter(|_| self.shares_index.load(Relaxed));
+        let wal = lock(&self.wal);
+        let (Some(taken_up), Some(wal)) = (taken_up, wal.as_deref()) else { return };
+        if taken_up.is_of(wal) && self.published_frames(main).is_some_and(|frames| frames >= taken_up.frames) {
+            main.believe_backfill(taken_up.frames);
+        }
     }
 }
 

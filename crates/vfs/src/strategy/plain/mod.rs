@@ -347,31 +347,6 @@ impl Plain {
         self.shared.flush.failure().or_else(of_log).map_or(Ok(()), Err)
     }
 
-    /// A connection that recovers has the database's shared lock and all locks of the WAL index.
-    fn take_up_kept_wal(&self, wal: &dyn Below) {
-        let main = lock(&self.main);
-        let Some(main) = main.as_deref() else { return };
-        // Who cannot write to the database file does not close the WAL again.
-        if self.is_read_only || self.refuse_if_failed().is_err() || *lock(&self.shared.left) {
-            return;
-        }
-        // If it fails, the WAL is empty, as it was.
-        let Ok(Some(taken_up)) = kept::take_up(wal, main) else { return };
-        self.directory_synced.store(true, Relaxed);
-        self.shared.generation.taken_up(taken_up.salts(), taken_up.end_bytes);
-        *lock(&self.shared.taken_up) = Some(taken_up);
-    }
-
-    /// At the last close, with the exclusive lock: the frames that were taken up are copied already.
-    fn believe_taken_up(&self, main: &dyn Below) {
-        let taken_up = lock(&self.shared.taken_up).take().filter(|_| self.shares_index.load(Relaxed));
-        let wal = lock(&self.wal);
-        let (Some(taken_up), Some(wal)) = (taken_up, wal.as_deref()) else { return };
-        if taken_up.is_of(wal) && self.published_frames(main).is_some_and(|frames| frames >= taken_up.frames) {
-            main.believe_backfill(taken_up.frames);
-        }
-    }
-
     fn request_checkpoint(&self) -> bool {
         self.options.checkpoints_in_background
             && !self.is_checkpointer
