@@ -2,8 +2,10 @@
 
 mod recorder;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, Once};
+use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
@@ -132,12 +134,20 @@ fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syn
     let _guard = begin();
     let (_dir, path) = closed();
     let before = [std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-wal")).unwrap()];
-    recorder::take();
-    let db = open(&path);
-    assert_eq!(count(&db), 3);
-    drop(db);
-    assert_eq!(syncs(&recorder::take()), 0);
-    assert_eq!([std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-wal")).unwrap()], before);
+    // A clock tick, by which later changes of the database file would show.
+    std::thread::sleep(Duration::from_millis(50));
+    for is_touched in [false, true] {
+        recorder::take();
+        let db = open(&path);
+        assert_eq!(count(&db), 3);
+        if is_touched {
+            // Somebody began a checkpoint, and was killed.
+            File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+        }
+        drop(db);
+        assert_eq!(syncs(&recorder::take()), usize::from(is_touched));
+        assert_eq!([std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-wal")).unwrap()], before);
+    }
 }
 
 /// It could not make the WAL empty again.

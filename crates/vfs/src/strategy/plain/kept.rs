@@ -11,17 +11,22 @@
 //! 1. the mark is written at the close, without a sync        either way: the frames only say what the database file has, which was synced
 //! 2. the first frame is made valid again, without a sync     the same; the flush of the first commit covers this write too
 //!
+//! So at step 1 nothing may be on its way to the database file. A session that did not write would need no checkpoint at its close, since the frames are
+//! copied. But while it lasted somebody may have begun one, and failed, or been killed: pages that were written with what they have already can still be torn. That
+//! nobody did shows by the time of the file's last change; where it does not, the close syncs the database file.
+//!
 //! Invariant: **a WAL is taken up only if that changes nothing**: while SQLite recovers it, with all locks that keep writers and checkpoints out,
 //! each page in it, in its last version, is compared with the database file's, and so is the size. A database that was written by others meanwhile,
 //! or put in the place of the old one, is not the same, or it is the same in all that the WAL speaks of.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, SystemTime};
 
 use super::Plain;
 use crate::error::Code;
-use crate::strategy::Below;
 use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
+use crate::strategy::{Below, SyncRequest};
 use crate::sync::lock;
 
 /// Where salts and checksum of the first frame stood. It also says that the directory has been synced since the file was made, as it is
@@ -31,6 +36,9 @@ const MARKED: std::ops::Range<usize> = 8..24;
 
 /// A WAL of more frames is begun anew: whoever opens the database has to read them all.
 const FRAMES_MAX: u32 = 32;
+
+/// No clock of a file system is coarser.
+const CLOCK_TICK_MAX: Duration = Duration::from_millis(20);
 
 /// Where the frames of a WAL begin. The header before them stays: a reader that may not write the WAL index wants to see one.
 const FIRST_FRAME: u64 = HEADER_BYTES;
@@ -42,6 +50,8 @@ pub struct TakenUp {
     /// So many frames say what the database file has.
     pub frames: u32,
     pub end_bytes: u64,
+    /// When the database file was changed last, if a later change would show.
+    changed: Option<SystemTime>,
 }
 
 impl TakenUp {
@@ -68,7 +78,9 @@ impl Plain {
             return;
         }
         // If it fails, the WAL is empty, as it was.
-        let Ok(Some(taken_up)) = take_up(wal, main) else { return };
+        let Ok(Some(mut taken_up)) = take_up(wal, main) else { return };
+        taken_up.changed =
+            self.shared.database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
         self.directory_synced.store(true, Relaxed);
         self.shared.generation.taken_up(taken_up.salts(), taken_up.end_bytes);
         *lock(&self.shared.taken_up) = Some(taken_up);
@@ -79,7 +91,13 @@ impl Plain {
         let taken_up = lock(&self.shared.taken_up).take().filter(|_| self.shares_index.load(Relaxed));
         let wal = lock(&self.wal);
         let (Some(taken_up), Some(wal)) = (taken_up, wal.as_deref()) else { return };
-        if taken_up.is_of(wal) && self.published_frames(main).is_some_and(|frames| frames >= taken_up.frames) {
+        let Some(published) = self.published_frames(main).filter(|&frames| frames >= taken_up.frames) else { return };
+        if !taken_up.is_of(wal) {
+            return;
+        }
+        let is_untouched = taken_up.changed.is_some() && taken_up.changed == self.shared.database_changed();
+        // With frames to copy SQLite syncs the database itself.
+        if is_untouched || published > taken_up.frames || self.sync_database(main, SyncRequest::ALL).is_ok() {
             main.believe_backfill(taken_up.frames);
         }
     }
@@ -137,7 +155,12 @@ pub fn take_up(wal: &dyn Below, database: &dyn Below) -> Result<Option<TakenUp>,
     }
     header[MARKED].copy_from_slice(&found.first);
     wal.write(&header, FIRST_FRAME)?;
-    Ok(Some(TakenUp { salt: chain.salt, frames: found.frames, end_bytes: file.offset_of(found.frames + 1) }))
+    Ok(Some(TakenUp {
+        salt: chain.salt,
+        frames: found.frames,
+        end_bytes: file.offset_of(found.frames + 1),
+        changed: None,
+    }))
 }
 
 fn first_header(wal: &dyn Below) -> Result<[u8; FRAME_HEADER_BYTES], Code> {

@@ -565,6 +565,9 @@ impl Strategy for Plain {
         if let Some(log) = &self.shared.log {
             return self.write_logged(log, below, role, data, offset);
         }
+        if role == Role::Db {
+            *lock(&self.shared.taken_up) = None;
+        }
         if role == Role::Wal {
             *lock(&self.closing) = Closing::No;
             if offset == 0 {

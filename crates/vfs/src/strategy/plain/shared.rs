@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct Shared {
     pub(super) flush: GroupFlush,
     pub(super) extent: Extent,
     pub(super) generation: Generation,
-    /// The kept WAL, if this process has taken it up.
+    /// The kept WAL, if this process has taken it up and written nothing to the database file since.
     pub(super) taken_up: Mutex<Option<TakenUp>>,
     pub(super) path: String,
     /// With `eager`: what makes commits durable in the place of the WAL.
@@ -74,6 +74,11 @@ impl Shared {
     /// A checkpoint, now, by a connection of its own.
     pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
         self.checkpointer.run_now(options)
+    }
+
+    /// When the database file was changed last.
+    pub(super) fn database_changed(&self) -> Option<SystemTime> {
+        std::fs::metadata(&self.path).and_then(|file| file.modified()).ok()
     }
 
     /// A flush has failed.
