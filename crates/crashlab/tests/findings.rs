@@ -1,8 +1,8 @@
 //! Single histories that were suspected once (docs/crash-simulation.md).
 
 use oneflush_crashlab::{
-    Explorer, Fault, Journal, SQLITE_ALONE, Script, Seen, Setting, Step, Synchronous, Workload, cells, record,
-    register, run_cell,
+    AfterError, Cell, Explorer, Fault, Journal, SQLITE_ALONE, Script, Seen, Setting, Step, Synchronous, Workload,
+    cells, record, register, run_cell,
 };
 
 /// A connection that only reads creates the WAL too, and never syncs it. Another one that commits syncs the directory with its own
@@ -38,16 +38,37 @@ fn a_wal_that_was_taken_up_is_whole_after_a_failed_flush_of_another_process() {
     let setting = Setting::new("plain", Journal::Wal);
     // Process 0 takes the WAL up and commits first, then process 1 opens the database.
     let script = Script::draw(Workload::Processes, 14_347_752_425_324_341_036);
+    let strikes = |cell: &Cell| cell.plan.fault == Fault::Sync;
+    assert_no_violation(&script, &setting, strikes);
+}
+
+/// A commit fails, a checkpoint of the frames that the database file has already fails too, in the middle of a page, and the close finds
+/// nothing to copy. It must not make the WAL empty over a page that may be torn.
+#[test]
+fn a_wal_that_was_taken_up_is_not_closed_over_a_checkpoint_that_failed() {
+    register().unwrap();
+    let setting = Setting::new("plain", Journal::Wal);
+    let script = Script::draw(Workload::Cycles, 16_088_404_016_916_779_538);
+    let strikes = |cell: &Cell| {
+        let in_the_second_session = (4..12).contains(&cell.plan.at);
+        cell.plan.fault == Fault::ShortWrite
+            && cell.plan.lasting
+            && cell.then == AfterError::GoOn
+            && in_the_second_session
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
+fn assert_no_violation(script: &Script, setting: &Setting, strikes: impl Fn(&Cell) -> bool) {
     let go_on = |_: &_| true;
-    let mut of_syncs = cells(&script, &setting).unwrap();
-    of_syncs.retain(|cell| cell.plan.fault == Fault::Sync);
-    assert!(!of_syncs.is_empty());
-    for cell in &of_syncs {
+    let cells: Vec<Cell> = cells(script, setting).unwrap().into_iter().filter(strikes).collect();
+    assert!(!cells.is_empty());
+    for cell in &cells {
         // Each draws three of the crash states.
-        for seed in 0..20 {
+        for seed in 0..40 {
             let seen = Seen::default();
-            let explorer = Explorer::new(&setting, seed, 1 << 20, &seen, &go_on);
-            let outcome = run_cell(&script, cell, &explorer).unwrap();
+            let explorer = Explorer::new(setting, seed, 1 << 20, &seen, &go_on);
+            let outcome = run_cell(script, cell, &explorer).unwrap();
             assert!(outcome.struck);
             outcome.result.map_err(|violation| format!("{cell:?}: {}", violation.message)).unwrap();
         }
