@@ -4,24 +4,10 @@ mod recorder;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, Once};
 use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// The recorder is global, so the tests of this file take turns.
-fn begin() -> MutexGuard<'static, ()> {
-    static ONCE: Once = Once::new();
-    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    ONCE.call_once(|| {
-        recorder::register();
-        oneflush_vfs::register().unwrap();
-    });
-    guard
-}
 
 fn open_with(path: &Path, parameters: &str) -> Connection {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
@@ -99,7 +85,7 @@ fn syncs(calls: &[String]) -> usize {
 
 #[test]
 fn a_short_wal_is_taken_up_so_that_each_commit_costs_one_flush_and_a_close_another() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let before = salts(&path);
     for session in 1..=3 {
@@ -119,7 +105,7 @@ fn a_short_wal_is_taken_up_so_that_each_commit_costs_one_flush_and_a_close_anoth
 
 #[test]
 fn after_a_crash_all_frames_of_a_wal_that_was_taken_up_count() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let db = open(&path);
     insert(&db, 2);
@@ -131,7 +117,7 @@ fn after_a_crash_all_frames_of_a_wal_that_was_taken_up_count() {
 
 #[test]
 fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syncs_nothing() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let before = [std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-wal")).unwrap()];
     // A clock tick, by which later changes of the database file would show.
@@ -153,7 +139,7 @@ fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syn
 /// It could not make the WAL empty again.
 #[test]
 fn a_connection_that_may_only_read_leaves_the_wal_as_it_is() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let before = std::fs::read(side(&path, "-wal")).unwrap();
     let uri = format!("file:{}?vfs=oneflush&strategy=plain", path.display());
@@ -165,7 +151,7 @@ fn a_connection_that_may_only_read_leaves_the_wal_as_it_is() {
 
 #[test]
 fn a_long_wal_is_begun_anew() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let db = open(&path);
     insert(&db, 40);
@@ -188,7 +174,7 @@ fn a_long_wal_is_begun_anew() {
 /// The promise that a WAL that was closed means nothing to another database file.
 #[test]
 fn another_database_file_in_the_place_of_the_old_one_is_what_counts() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let backup = std::fs::read(&path).unwrap();
     let db = open(&path);
@@ -206,7 +192,7 @@ fn another_database_file_in_the_place_of_the_old_one_is_what_counts() {
 /// Only pages that the WAL does not have are others, or only the size is.
 #[test]
 fn a_database_file_that_was_changed_elsewhere_keeps_its_changes() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     for change in
         ["UPDATE other SET v = zeroblob(10000) || 'x'", "INSERT INTO other VALUES (zeroblob(20000))", "VACUUM"]
     {
@@ -232,7 +218,7 @@ fn a_database_file_that_was_changed_elsewhere_keeps_its_changes() {
 
 #[test]
 fn what_stock_sqlite_wrote_into_the_kept_wal_counts() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let stock = open_stock(&path);
     insert(&stock, 1);
@@ -247,7 +233,7 @@ fn what_stock_sqlite_wrote_into_the_kept_wal_counts() {
 
 #[test]
 fn every_page_size_and_a_wal_that_is_cut_at_the_close_work() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     for page_bytes in [512, 1024, 4096, 65536] {
         for limit in [-1, 0, 5000] {
             let dir = tempfile::tempdir().unwrap();
@@ -271,7 +257,7 @@ fn every_page_size_and_a_wal_that_is_cut_at_the_close_work() {
 
 #[test]
 fn in_exclusive_locking_mode_the_wal_is_begun_anew() {
-    let _guard = begin();
+    let _guard = recorder::begin();
     let (_dir, path) = closed();
     let db = open(&path);
     db.execute_batch("PRAGMA locking_mode=exclusive").unwrap();

@@ -3,22 +3,8 @@
 mod recorder;
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, Once};
 
 use rusqlite::{Connection, OpenFlags, ffi};
-
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// The recorder is global, so the tests of this file take turns.
-fn begin() -> MutexGuard<'static, ()> {
-    static ONCE: Once = Once::new();
-    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    ONCE.call_once(|| {
-        recorder::register();
-        oneflush_vfs::register().unwrap();
-    });
-    guard
-}
 
 fn open(path: &Path, vfs: &str) -> Connection {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
@@ -66,7 +52,7 @@ const TRANSACTIONS: &str = "
 
 #[test]
 fn every_journal_mode_makes_the_same_calls_with_the_same_answers() {
-    let _turn = begin();
+    let _turn = recorder::begin();
     for mode in ["delete", "truncate", "persist", "memory", "off", "wal"] {
         for synchronous in ["off", "normal", "full", "extra"] {
             let calls = assert_same(|path, vfs| {
@@ -82,7 +68,7 @@ fn every_journal_mode_makes_the_same_calls_with_the_same_answers() {
 
 #[test]
 fn wal_with_two_connections_checkpoints_and_a_small_cache_makes_the_same_calls() {
-    let _turn = begin();
+    let _turn = recorder::begin();
     let calls = assert_same(|path, vfs| {
         let (one, two) = (open(path, vfs), open(path, vfs));
         one.execute_batch("PRAGMA journal_mode=wal; PRAGMA cache_size=5; PRAGMA wal_autocheckpoint=20;").unwrap();
@@ -102,7 +88,7 @@ fn wal_with_two_connections_checkpoints_and_a_small_cache_makes_the_same_calls()
 
 #[test]
 fn memory_mapped_reads_and_exclusive_mode_make_the_same_calls() {
-    let _turn = begin();
+    let _turn = recorder::begin();
     let calls = assert_same(|path, vfs| {
         let db = open(path, vfs);
         db.execute_batch("PRAGMA mmap_size=1048576; PRAGMA locking_mode=exclusive; PRAGMA journal_mode=wal;").unwrap();
@@ -119,7 +105,7 @@ fn memory_mapped_reads_and_exclusive_mode_make_the_same_calls() {
 
 #[test]
 fn a_transaction_over_attached_databases_makes_the_same_calls() {
-    let _turn = begin();
+    let _turn = recorder::begin();
     let calls = assert_same(|path, vfs| {
         let db = open(path, vfs);
         let other = path.with_file_name("b.db");
@@ -132,7 +118,7 @@ fn a_transaction_over_attached_databases_makes_the_same_calls() {
 
 #[test]
 fn a_database_path_that_is_a_directory_is_refused_as_by_sqlite() {
-    let _turn = begin();
+    let _turn = recorder::begin();
     let (direct, through) = both_ways(|path, vfs| {
         std::fs::create_dir(path).unwrap();
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
@@ -144,7 +130,7 @@ fn a_database_path_that_is_a_directory_is_refused_as_by_sqlite() {
 
 #[test]
 fn file_controls_sector_size_and_device_characteristics_are_those_of_the_vfs_below() {
-    let _turn = begin();
+    let _turn = recorder::begin();
     let calls = assert_same(|path, vfs| {
         let db = open(path, vfs);
         db.execute_batch("CREATE TABLE t(v)").unwrap();
@@ -178,7 +164,7 @@ fn file_controls_sector_size_and_device_characteristics_are_those_of_the_vfs_bel
 
 #[test]
 fn the_vfs_has_just_the_methods_of_the_one_below() {
-    let _turn = begin();
+    let _turn = recorder::begin();
     // SAFETY: both are registered, and a registered VFS lives for ever.
     let (ours, below) =
         unsafe { (&*ffi::sqlite3_vfs_find(c"oneflush".as_ptr()), &*ffi::sqlite3_vfs_find(c"recorder".as_ptr())) };

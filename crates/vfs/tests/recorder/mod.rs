@@ -3,7 +3,7 @@
 #![allow(clippy::undocumented_unsafe_blocks)] // a test instrument: every pointer below is SQLite's own, passed on as it came
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, Once};
 
 use rusqlite::ffi as sqlite;
 
@@ -14,6 +14,19 @@ static BELOW: Mutex<usize> = Mutex::new(0);
 struct Recorded {
     methods: *const sqlite::sqlite3_io_methods,
     id: usize,
+}
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Registers the recorder, and our VFS over it. The recorder is global, so the tests of a program take turns.
+pub fn begin() -> MutexGuard<'static, ()> {
+    static ONCE: Once = Once::new();
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    ONCE.call_once(|| {
+        register();
+        oneflush_vfs::register().unwrap();
+    });
+    guard
 }
 
 /// Takes what was written down so far.
@@ -143,7 +156,7 @@ unsafe extern "C" fn access(
 }
 
 /// Registers the recorder as `recorder` and as the default, so that the VFS under test is built on it.
-pub fn register() {
+fn register() {
     unsafe {
         let unix = sqlite::sqlite3_vfs_find(c"unix".as_ptr());
         assert!(!unix.is_null());
