@@ -59,6 +59,22 @@ fn a_wal_that_was_taken_up_is_not_closed_over_a_checkpoint_that_failed() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// The same with a checkpoint of another process, of which the one that took the WAL up, and closes it, knows nothing.
+#[test]
+fn a_wal_that_was_taken_up_is_not_closed_over_another_process_s_checkpoint_that_failed() {
+    register().unwrap();
+    let setting = Setting::new("plain", Journal::Wal);
+    let mut script = Script::draw(Workload::Processes, 14_347_752_425_324_341_036);
+    let checkpoint = script.steps.iter().find(|step| matches!(step, Step::Checkpoint { .. })).unwrap().clone();
+    assert!(matches!(checkpoint, Step::Checkpoint { connection: 1, .. }));
+    let snapshot = |held| Step::Snapshot { connection: 0, held };
+    let close = |connection| Step::Close { connection };
+    script.steps = vec![snapshot(true), checkpoint, snapshot(false), close(1), close(0)];
+    let strikes =
+        |cell: &Cell| cell.plan.fault == Fault::ShortWrite && !cell.plan.lasting && cell.then == AfterError::GoOn;
+    assert_no_violation(&script, &setting, strikes);
+}
+
 fn assert_no_violation(script: &Script, setting: &Setting, strikes: impl Fn(&Cell) -> bool) {
     let go_on = |_: &_| true;
     let cells: Vec<Cell> = cells(script, setting).unwrap().into_iter().filter(strikes).collect();
