@@ -36,9 +36,17 @@ impl Chain {
     /// As it stands in a frame's header, behind its first 8 bytes.
     pub fn encode(self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        for (at, word) in self.salt.into_iter().chain(self.checksum).enumerate() {
-            bytes[at * 4..at * 4 + 4].copy_from_slice(&word.to_be_bytes());
-        }
+        bytes[..8].copy_from_slice(&self.salts());
+        bytes[8..12].copy_from_slice(&self.checksum[0].to_be_bytes());
+        bytes[12..].copy_from_slice(&self.checksum[1].to_be_bytes());
+        bytes
+    }
+
+    /// As they stand in the file.
+    pub fn salts(self) -> [u8; 8] {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&self.salt[0].to_be_bytes());
+        bytes[4..].copy_from_slice(&self.salt[1].to_be_bytes());
         bytes
     }
 }

@@ -10,13 +10,13 @@
 //! written by this process, and a flush that began after its last write succeeded.
 
 use crate::strategy::Below;
+use crate::strategy::wal_file::{self, FRAME_HEADER_BYTES};
 use crate::sync::{Mutex, lock};
 
-const HEADER_BYTES: usize = 32;
+const HEADER_BYTES: usize = wal_file::HEADER_BYTES as usize;
 /// Where the salts stand in the header and in the header of a frame, and how long they are together.
 const HEADER_SALTS: std::ops::Range<usize> = 16..24;
 const FRAME_SALTS: std::ops::Range<usize> = 8..16;
-const FRAME_HEADER_BYTES: usize = 24;
 
 #[derive(Default)]
 pub struct Generation(Mutex<State>);

@@ -46,7 +46,7 @@ const FIRST_FRAME: u64 = HEADER_BYTES;
 /// A WAL that was taken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenUp {
-    salt: [u32; 2],
+    pub salts: [u8; 8],
     /// So many frames say what the database file has.
     pub frames: u32,
     pub end_bytes: u64,
@@ -55,16 +55,9 @@ pub struct TakenUp {
 }
 
 impl TakenUp {
-    pub fn salts(&self) -> [u8; 8] {
-        let mut bytes = [0; 8];
-        bytes[..4].copy_from_slice(&self.salt[0].to_be_bytes());
-        bytes[4..].copy_from_slice(&self.salt[1].to_be_bytes());
-        bytes
-    }
-
     /// True if the WAL has begun no new generation since.
     pub fn is_of(&self, wal: &dyn Below) -> bool {
-        matches!(begin(wal), Ok(Some((_, chain))) if chain.salt == self.salt)
+        matches!(begin(wal), Ok(Some((_, chain))) if chain.salts() == self.salts)
     }
 }
 
@@ -82,7 +75,7 @@ impl Plain {
         taken_up.changed =
             self.shared.database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
         self.directory_synced.store(true, Relaxed);
-        self.shared.generation.taken_up(taken_up.salts(), taken_up.end_bytes);
+        self.shared.generation.taken_up(taken_up.salts, taken_up.end_bytes);
         *lock(&self.shared.taken_up) = Some(taken_up);
     }
 
@@ -156,7 +149,7 @@ pub fn take_up(wal: &dyn Below, database: &dyn Below) -> Result<Option<TakenUp>,
     header[MARKED].copy_from_slice(&found.first);
     wal.write(&header, FIRST_FRAME)?;
     Ok(Some(TakenUp {
-        salt: chain.salt,
+        salts: chain.salts(),
         frames: found.frames,
         end_bytes: file.offset_of(found.frames + 1),
         changed: None,
