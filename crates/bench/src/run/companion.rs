@@ -82,7 +82,7 @@ fn write(
             return Ok(());
         }
         // What was late is not caught up.
-        due_ns = due_ns.max(clock::now_ns().saturating_sub(interval.as_nanos() as u64)) + interval.as_nanos() as u64;
+        due_ns = clock::now_ns().max(due_ns + interval.as_nanos() as u64);
         let (value, id) = (random_value(&mut random), random.u64(1..=rows) as i64);
         let begin_ns = clock::now_ns();
         let changed = update.execute((value, id))?;
