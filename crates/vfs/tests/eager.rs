@@ -190,10 +190,12 @@ fn records_and_rows(path: &Path) -> (usize, usize) {
 }
 
 /// Makes a table with two indexes on random keys, in the database file; nothing is checkpointed from then on unless it is asked for.
+/// The indexes are built from the rows, so their pages are full and the next rows split them.
 fn fill_u(db: &Connection, rows: u32) {
     db.execute_batch(&format!(
-        "CREATE TABLE u(a INTEGER, b INTEGER); CREATE INDEX ua ON u(a); CREATE INDEX ub ON u(b);
+        "CREATE TABLE u(a INTEGER, b INTEGER);
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT {rows}) INSERT INTO u SELECT random(), random() FROM n;
+         CREATE INDEX ua ON u(a); CREATE INDEX ub ON u(b);
          PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)"
     ))
     .unwrap();
@@ -210,7 +212,7 @@ fn state_of_u(db: &Connection) -> (i64, i64, String) {
 fn cells_that_go_to_other_pages_are_copied_in_the_log_but_not_in_one_of_version_1() {
     let (_dir, path) = scratch();
     let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
-    fill_u(&db, 5000);
+    fill_u(&db, 20_000);
     let insert_random = |db: &Connection| {
         db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
         (0..300).for_each(|_| _ = db.execute("INSERT INTO u VALUES (random(), random())", []).unwrap());
