@@ -35,33 +35,34 @@ impl<S: Storage> Log<S> {
     }
 
     /// [`scan`](Log::scan) without its flush; `visit` gets the head behind each record.
-    fn walk<E: From<Error>>(
-        &self,
-        mut visit: impl FnMut(u8, &Head, &[u8]) -> Result<(), E>,
-    ) -> Result<Option<Head>, E> {
+    fn walk<E: From<Error>>(&self, visit: impl FnMut(u8, &Head, &[u8]) -> Result<(), E>) -> Result<Option<Head>, E> {
         let mut reader = Reader::new(self)?;
         let Some(first) = reader.newest_epoch()? else { return Ok(None) };
-        let mut head = Head {
-            epoch: Epoch(first.epoch),
-            position: 0,
-            lsn: Lsn(first.lsn - 1),
-            previous: first_previous(self.uuid(), first.epoch),
-            lane_bytes: reader.lane_bytes,
-        };
-        loop {
-            match reader.next(&head)? {
-                Next::Record(header, checksum) => {
-                    head.position += header.record_bytes(self.layout());
-                    head.lsn = Lsn(header.lsn);
-                    head.previous = checksum;
-                    visit(header.kind, &head, &reader.payload)?;
-                }
-                Next::End { behind } => {
-                    reader.refuse_behind(&head, behind)?;
-                    return Ok(Some(head));
-                }
-            }
+        let mut head = reader.before(&first);
+        let behind = reader.walk(&mut head, None, visit)?;
+        reader.refuse_behind(&head, behind)?;
+        Ok(Some(head))
+    }
+
+    /// Visits again what a [`scan`](Log::scan) has visited that answered the head `to`. Only these records are read; that there is nothing
+    /// where nothing can be, the scan has seen.
+    pub fn replay<E: From<Error>>(
+        &self,
+        to: &Head,
+        mut visit: impl FnMut(u8, Lsn, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut reader = Reader::new(self)?;
+        let first = reader.recognise(lane_of(to.epoch.0), 0)?;
+        let mut head = first.map(|(first, _)| reader.before(&first)).filter(|head| head.epoch == to.epoch);
+        if let Some(head) = &mut head {
+            reader.walk(head, Some(to.lsn), |kind, head, payload| visit(kind, head.lsn, payload))?;
         }
+        if head == Some(*to) {
+            return Ok(());
+        }
+        let &Head { epoch, lsn, position, .. } = to;
+        Err(Error::Damaged { epoch, lsn, position, what: "the records before it read otherwise than a moment ago" }
+            .into())
     }
 
     /// Writes the record `lsn` again, as it reads, if it is the last. For a record whose append failed: where reads come from a
@@ -211,6 +212,38 @@ impl<'a, S: Storage> Reader<'a, S> {
             position = found.position + found.record_bytes(self.log.layout());
         }
         Ok(())
+    }
+
+    /// The head in front of an epoch's first record.
+    fn before(&self, first: &RecordHeader) -> Head {
+        Head {
+            epoch: Epoch(first.epoch),
+            position: 0,
+            lsn: Lsn(first.lsn - 1),
+            previous: first_previous(self.log.uuid(), first.epoch),
+            lane_bytes: self.lane_bytes,
+        }
+    }
+
+    /// Visits records with the head behind each, to the epoch's end or up to the record `last`. Answers from where on there must be none.
+    fn walk<E: From<Error>>(
+        &mut self,
+        head: &mut Head,
+        last: Option<Lsn>,
+        mut visit: impl FnMut(u8, &Head, &[u8]) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        while last.is_none_or(|last| head.lsn < last) {
+            match self.next(head)? {
+                Next::Record(header, checksum) => {
+                    head.position += header.record_bytes(self.log.layout());
+                    head.lsn = Lsn(header.lsn);
+                    head.previous = checksum;
+                    visit(header.kind, head, &self.payload)?;
+                }
+                Next::End { behind } => return Ok(behind),
+            }
+        }
+        Ok(head.position)
     }
 
     /// The record at the head (V4 to V8), or the end.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Memory, Record, UUID, create, offset, open_and_scan, scan};
+use common::{Memory, Record, UUID, create, offset, open_and_scan, replay, scan};
 use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, Head, Lsn};
 
 const BLOCK: usize = 512;
@@ -223,6 +223,26 @@ fn what_a_torn_record_holds_is_no_record_behind_it() {
     assert_eq!(scan(&log).unwrap().0.len(), 2);
     log.storage().edit(|bytes| bytes[offset(BLOCK, 1, head.position) + 2 * BLOCK] ^= 1);
     assert_eq!(scan(&log).unwrap().1, Some(head));
+}
+
+#[test]
+fn a_replay_ends_where_it_should_and_refuses_what_has_changed() {
+    let (log, head) = create(BLOCK, CHUNK_BYTES);
+    assert!(replay(&log, &head).is_err(), "of an epoch that has not begun");
+    let first = log.begin_epoch(&head, 1, b"first").unwrap();
+    let second = log.append(&first, 2, &[2; 700]).unwrap();
+    let third = log.append(&second, 3, b"third").unwrap();
+    let (records, _) = scan(&log).unwrap();
+    assert_eq!(replay(&log, &second).unwrap(), records[..2]);
+    assert!(
+        replay(&log, &Head { previous: 0, ..third }).is_err() && replay(&log, &Head { lsn: Lsn(4), ..third }).is_err()
+    );
+    log.storage().edit(|bytes| bytes[offset(BLOCK, 1, first.position) + RECORD_HEADER_BYTES] ^= 1);
+    assert!(replay(&log, &third).is_err());
+    assert_eq!(replay(&log, &first).unwrap(), records[..1]);
+    log.begin_epoch(&third, 1, b"next").unwrap();
+    log.begin_epoch(&Head { epoch: Epoch(2), ..third }, 1, b"the one after, in the same lane").unwrap();
+    assert!(replay(&log, &first).is_err());
 }
 
 #[test]

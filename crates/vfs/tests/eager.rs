@@ -265,6 +265,43 @@ fn what_is_committed_between_the_images_of_a_checkpoint_comes_back_too() {
     assert_eq!(state_of_u(&again), state_of_u(&db));
 }
 
+/// More pages than a recovery keeps in memory.
+#[test]
+fn a_recovery_of_many_pages_finds_them_and_leaves_the_image_alone_where_it_fails() {
+    let (_dir, path) = scratch();
+    let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
+    db.execute_batch(
+        "CREATE TABLE w(id INTEGER PRIMARY KEY, n INTEGER, filling BLOB);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 1500) INSERT INTO w SELECT i, 0, randomblob(3000) FROM n;
+         PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)",
+    )
+    .unwrap();
+    for digit in 1..=2 {
+        let update = "UPDATE w SET n = n * 10 + ?1 WHERE id = ?2";
+        (1..=1500).for_each(|id| _ = db.execute(update, (digit, id)).unwrap());
+    }
+    let state = |db: &Connection| {
+        let sum = db.query_row("SELECT sum(n = 12) FROM w", [], |row| row.get::<_, i64>(0)).unwrap();
+        (sum, integrity(db))
+    };
+    assert_eq!(state(&db), (1500, "ok".to_owned()));
+    let without_image = open(&crash(&path, &["-oneflush"]));
+    assert!(number(&without_image, "/eager/log/recovered/pages") >= 1500);
+    assert_eq!(state(&without_image), state(&db));
+    let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
+    assert_eq!(state(&open(&crashed)), state(&db));
+
+    // The last page that it needs of the database file is another.
+    let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
+    let file = File::options().write(true).open(&crashed).unwrap();
+    let last_page = file.metadata().unwrap().len() - 4096;
+    file.write_all_at(&[0xee; 4096], last_page).unwrap();
+    let image = std::fs::read(side(&crashed, "-oneflush-wal")).unwrap();
+    assert!(image.len() > 3000 * 4096);
+    assert!(try_open(&crashed, "strategy=eager").is_err());
+    assert!(std::fs::read(side(&crashed, "-oneflush-wal")).unwrap() == image);
+}
+
 #[test]
 fn a_large_transaction_goes_through_the_image_and_comes_back_with_it() {
     let (_dir, path) = scratch();

@@ -195,13 +195,26 @@ pub fn create(block_bytes: usize, lane_bytes: u64) -> (Log<Memory>, Head) {
     Log::create(Memory::new(block_bytes), UUID, 4096, lane_bytes).unwrap()
 }
 
+/// What a scan shows, and a replay after it.
 pub fn scan<S: Storage>(log: &Log<S>) -> Result<(Vec<Record>, Option<Head>), Error> {
     let mut records = Vec::new();
     let head = log.scan(|kind, Lsn(lsn), payload| {
         records.push((kind, lsn, payload.to_vec()));
         Ok::<(), Error>(())
     })?;
+    if let Some(head) = &head {
+        assert_eq!(replay(log, head).unwrap(), records);
+    }
     Ok((records, head))
+}
+
+pub fn replay<S: Storage>(log: &Log<S>, to: &Head) -> Result<Vec<Record>, Error> {
+    let mut records = Vec::new();
+    log.replay(to, |kind, Lsn(lsn), payload| {
+        records.push((kind, lsn, payload.to_vec()));
+        Ok::<(), Error>(())
+    })?;
+    Ok(records)
 }
 
 pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Error> {

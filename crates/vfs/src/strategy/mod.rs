@@ -6,6 +6,8 @@
 mod eager;
 mod plain;
 mod stock;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod test_wal;
 mod wal_file;
 
 pub use eager::EagerLog;

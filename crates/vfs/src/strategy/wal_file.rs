@@ -72,6 +72,7 @@ impl FrameHeader {
 }
 
 /// By frames counted from 1.
+#[derive(Clone, Copy)]
 pub struct WalFile<'a> {
     pub file: &'a dyn Below,
     pub page_bytes: usize,
@@ -104,6 +105,11 @@ impl WalFile<'_> {
     pub fn page(&self, frame: u32, page: &mut Vec<u8>) -> Result<(), Code> {
         page.resize(self.page_bytes, 0);
         self.file.read(page, self.offset_of(frame) + FRAME_HEADER_BYTES as u64)
+    }
+
+    /// Writes a page where a frame would have it, without the frame's header.
+    pub fn write_page(&self, frame: u32, page: &[u8]) -> Result<(), Code> {
+        self.file.write(page, self.offset_of(frame) + FRAME_HEADER_BYTES as u64)
     }
 
     /// Leaves nothing in it that counts. Not by cutting it to 0 bytes: ext4 takes a file to which that was done, also one that was empty

@@ -4,23 +4,18 @@
 //! already. Where such a page is copied from, its copier was logged whole before the same checkpoint, for the log did not contain it either;
 //! unless a crash came between their two images. Then the checkpoint has not begun to write, and both are made from the start.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use oneflush_blocklog::delta::{self, ROW_PAGES_MAX};
 use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, PageEntry, page_crc};
 use oneflush_blocklog::{Head, Log, Lsn};
 
 use super::files::LogFile;
+use super::rebuilt::{Rebuilt, RebuiltPages};
 use super::recover::RecoverError;
 use crate::error::Code;
 use crate::strategy::Below;
-use crate::strategy::wal_file::{Chain, WalFile};
-
-/// A page while the log is read.
-pub struct Rebuilt {
-    pub content: Vec<u8>,
-    pub contained: bool,
-}
+use crate::strategy::wal_file::Chain;
 
 /// A page that is copied from another in a record.
 struct Copied {
@@ -29,13 +24,11 @@ struct Copied {
     from: u32,
 }
 
-#[derive(Default)]
-pub struct Building {
-    pub pages: BTreeMap<u32, Rebuilt>,
+pub struct Building<'a> {
+    pub pages: RebuiltPages<'a>,
     pub database_pages: u32,
     /// The frames of the image that the epoch stands on.
     pub on_image: Option<(u32, Chain)>,
-    pub base_frames: HashMap<u32, u32>,
     pub records: u64,
     /// Where the last full image of a page stands: what comes before it need not be built.
     images: HashMap<u32, Lsn>,
@@ -43,19 +36,26 @@ pub struct Building {
     kept: BTreeSet<u32>,
 }
 
-/// All pages of the newest epoch; None: there is none. `will_read` is told which pages of the database will be read, in their order.
-pub fn build(
+/// All pages of the newest epoch, into `pages`; None: there is none. `will_read` is told which pages of the database will be read, in their
+/// order. The records are read twice: they may be more than the memory that a recovery should take.
+pub fn build<'a>(
     log: &Log<LogFile>,
     main: &dyn Below,
-    image: &WalFile<'_>,
+    pages: RebuiltPages<'a>,
     will_read: &dyn Fn(&[u32]),
-) -> Result<Option<(Head, Building)>, RecoverError> {
-    let mut built = Building::default();
+) -> Result<Option<(Head, Building<'a>)>, RecoverError> {
+    let page_bytes = pages.page_bytes();
+    let mut built = Building {
+        pages,
+        database_pages: 0,
+        on_image: None,
+        records: 0,
+        images: HashMap::new(),
+        kept: BTreeSet::new(),
+    };
     let mut read = BTreeSet::new();
     let mut copied = Vec::new();
-    let mut records = Records::default();
     let head = log.scan(|kind, lsn, payload| {
-        records.push(kind, lsn, payload);
         let group = Group::decode(kind, payload)?;
         for entry in group.pages() {
             if kind == KIND_IMAGES {
@@ -64,40 +64,14 @@ pub fn build(
                 read.insert(entry.page_no);
             }
         }
-        note_copied(&group, image.page_bytes, lsn, &mut copied)
+        note_copied(&group, page_bytes, lsn, &mut copied)
     })?;
     let Some(head) = head else { return Ok(None) };
     built.keep(&copied);
     read.retain(|page_no| !built.images.contains_key(page_no) || built.kept.contains(page_no));
     will_read(&read.into_iter().collect::<Vec<u32>>());
-    for (kind, lsn, payload) in records.iter() {
-        built.record(main, image, kind, lsn, payload)?;
-    }
+    log.replay(&head, |kind, lsn, payload| built.record(main, kind, lsn, payload))?;
     Ok(Some((head, built)))
-}
-
-/// What was read of the log, less than the pages that are made from it: direct reads come from the device each time.
-#[derive(Default)]
-struct Records {
-    payloads: Vec<u8>,
-    /// And where each payload ends.
-    records: Vec<(u8, Lsn, usize)>,
-}
-
-impl Records {
-    fn push(&mut self, kind: u8, lsn: Lsn, payload: &[u8]) {
-        self.payloads.extend_from_slice(payload);
-        self.records.push((kind, lsn, self.payloads.len()));
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (u8, Lsn, &[u8])> {
-        let mut begin = 0;
-        self.records.iter().map(move |&(kind, lsn, end)| {
-            let payload = &self.payloads[begin..end];
-            begin = end;
-            (kind, lsn, payload)
-        })
-    }
 }
 
 fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<Copied>) -> Result<(), RecoverError> {
@@ -113,7 +87,7 @@ fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<
     Ok(())
 }
 
-impl Building {
+impl Building<'_> {
     fn is_replaced(&self, page_no: u32, lsn: Lsn) -> bool {
         !self.kept.contains(&page_no) && self.images.get(&page_no).is_some_and(|&at| at > lsn)
     }
@@ -134,22 +108,12 @@ impl Building {
         }
     }
 
-    fn record(
-        &mut self,
-        main: &dyn Below,
-        image: &WalFile<'_>,
-        kind: u8,
-        lsn: Lsn,
-        payload: &[u8],
-    ) -> Result<(), RecoverError> {
+    fn record(&mut self, main: &dyn Below, kind: u8, lsn: Lsn, payload: &[u8]) -> Result<(), RecoverError> {
         let group = Group::decode(kind, payload)?;
         self.records += 1;
         if let Some(Begin::Image { frames, salt, checksum }) = group.begin {
             let chain = Chain { salt, checksum };
-            let frames_before = &mut self.base_frames;
-            if frames == 0
-                || !image.verify(frames, chain, |frame, header| _ = frames_before.insert(header.page_no, frame))?
-            {
+            if !self.pages.stand_on(frames, chain)? {
                 return Err(RecoverError::Image(frames));
             }
             self.on_image = Some((frames, chain));
@@ -158,34 +122,27 @@ impl Building {
             self.database_pages = group.database_pages;
         }
         if group.pages().any(|entry| entry.in_row) {
-            return self.row(main, image, kind, lsn, &group);
+            return self.row(main, kind, lsn, &group);
         }
         for entry in group.pages() {
             if self.is_replaced(entry.page_no, lsn) {
                 continue;
             }
-            let mut rebuilt = self.take_base(main, image, lsn, &entry)?;
+            let mut rebuilt = self.take_base(main, lsn, &entry)?;
             delta::apply(entry.delta, &mut rebuilt.content)?;
-            self.pages.insert(entry.page_no, rebuilt);
+            self.pages.put(entry.page_no, rebuilt)?;
         }
         Ok(())
     }
 
     /// A record with copies between its pages: all bases first.
-    fn row(
-        &mut self,
-        main: &dyn Below,
-        image: &WalFile<'_>,
-        kind: u8,
-        lsn: Lsn,
-        group: &Group<'_>,
-    ) -> Result<(), RecoverError> {
+    fn row(&mut self, main: &dyn Below, kind: u8, lsn: Lsn, group: &Group<'_>) -> Result<(), RecoverError> {
         let entries: Vec<PageEntry<'_>> = group.pages().take(ROW_PAGES_MAX + 1).collect();
         let page_nos: BTreeSet<u32> = entries.iter().map(|entry| entry.page_no).collect();
         if kind == KIND_IMAGES || entries.len() > ROW_PAGES_MAX || page_nos.len() != entries.len() {
             return Err(RecoverError::Impossible(lsn.0));
         }
-        let page_bytes = image.page_bytes;
+        let page_bytes = self.pages.page_bytes();
         let mut row = vec![0; entries.len() * page_bytes];
         // A bit for each page.
         let (mut contained, mut missing) = (0u64, 0u64);
@@ -194,7 +151,7 @@ impl Building {
                 missing |= 1 << own;
                 continue;
             }
-            let base = self.take_base(main, image, lsn, entry)?;
+            let base = self.take_base(main, lsn, entry)?;
             row[own * page_bytes..][..page_bytes].copy_from_slice(&base.content);
             contained |= u64::from(base.contained) << own;
         }
@@ -210,34 +167,21 @@ impl Building {
             } else {
                 delta::apply(entry.delta, &mut content)?;
             }
-            self.pages.insert(entry.page_no, Rebuilt { content, contained: sources & !contained == 0 });
+            self.pages.put(entry.page_no, Rebuilt { content, contained: sources & !contained == 0 })?;
         }
         Ok(())
     }
 
     /// What a page's delta is against.
-    fn take_base(
-        &mut self,
-        main: &dyn Below,
-        image: &WalFile<'_>,
-        lsn: Lsn,
-        entry: &PageEntry<'_>,
-    ) -> Result<Rebuilt, RecoverError> {
+    fn take_base(&mut self, main: &dyn Below, lsn: Lsn, entry: &PageEntry<'_>) -> Result<Rebuilt, RecoverError> {
         let &PageEntry { page_no, base, .. } = entry;
+        let page_bytes = self.pages.page_bytes();
         match base {
-            Base::Zeros => Ok(Rebuilt { content: vec![0; image.page_bytes], contained: true }),
-            Base::Previous => {
-                if let Some(rebuilt) = self.pages.remove(&page_no) {
-                    return Ok(rebuilt);
-                }
-                let frame = *self.base_frames.get(&page_no).ok_or(RecoverError::NoBase(lsn.0, page_no))?;
-                let mut content = Vec::new();
-                image.page(frame, &mut content)?;
-                Ok(Rebuilt { content, contained: true })
-            }
+            Base::Zeros => Ok(Rebuilt { content: vec![0; page_bytes], contained: true }),
+            Base::Previous => self.pages.take(page_no)?.ok_or(RecoverError::NoBase(lsn.0, page_no)),
             Base::Database { crc } => {
-                let mut content = vec![0; image.page_bytes];
-                match main.read(&mut content, u64::from(page_no - 1) * image.page_bytes as u64) {
+                let mut content = vec![0; page_bytes];
+                match main.read(&mut content, u64::from(page_no - 1) * page_bytes as u64) {
                     Ok(()) | Err(Code::SHORT_READ) => {}
                     Err(code) => return Err(code.into()),
                 }

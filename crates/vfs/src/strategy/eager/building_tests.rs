@@ -1,5 +1,6 @@
 //! Logs written by hand: copies between the pages of a record, with and without the images before a checkpoint.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -8,10 +9,12 @@ use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMIT
 use oneflush_blocklog::{DirectFile, Head, Log, Uuid};
 use tempfile::TempDir;
 
-use super::building::{Building, build};
+use super::building::build;
 use super::files::LogFile;
+use super::rebuilt::{Rebuilt, RebuiltPages};
 use super::recover::RecoverError;
 use crate::inspect::ReadOnly;
+use crate::strategy::test_wal::Wal;
 use crate::strategy::wal_file::WalFile;
 
 const PAGE: usize = 512;
@@ -49,10 +52,28 @@ impl Files {
         file.write_all_at(&[0xee; 99], u64::from(page_no - 1) * PAGE as u64).unwrap();
     }
 
-    fn build(&self) -> Result<Building, RecoverError> {
+    /// Of pages 1 to 16 those that are made: the same however little of them fits into memory.
+    fn build(&self) -> Result<HashMap<u32, Rebuilt>, RecoverError> {
         let main = ReadOnly(Some(File::open(self.dir.path().join("a.db")).unwrap()));
-        let image = WalFile { file: &ReadOnly(None), page_bytes: PAGE };
-        build(&self.log, &main, &image, &|_| {}).map(|built| built.unwrap().1)
+        let build = |memory_bytes_max| {
+            let wal = Wal::default();
+            wal.extend([0xaa; 3000]);
+            let pages = RebuiltPages::new(WalFile { file: &wal, page_bytes: PAGE }, memory_bytes_max);
+            let built = build(&self.log, &main, pages, &|_| {}).map(|built| {
+                let mut pages = built.unwrap().1.pages;
+                (1..=16).filter_map(|page_no| Some((page_no, pages.take(page_no).unwrap()?))).collect::<HashMap<_, _>>()
+            });
+            assert_eq!(wal.bytes(), [0xaa; 3000], "what the image had");
+            built
+        };
+        let built = build(usize::MAX);
+        for memory_bytes_max in [0, PAGE, 2 * PAGE] {
+            match (&built, build(memory_bytes_max)) {
+                (Ok(expected), Ok(built)) => assert!(*expected == built, "{memory_bytes_max}"),
+                (expected, built) => assert!(expected.is_err() && built.is_err(), "{memory_bytes_max}"),
+            }
+        }
+        built
     }
 }
 
@@ -95,8 +116,8 @@ fn a_page_is_copied_from_another_as_it_was_before_the_record_and_is_contained_no
     let mut files = Files::new();
     let three = split(&mut files);
     let built = files.build().unwrap();
-    assert!(built.pages[&3].content == three && built.pages[&9].content == database_page(3));
-    assert!(!built.pages[&3].contained && !built.pages[&9].contained);
+    assert!(built[&3].content == three && built[&9].content == database_page(3));
+    assert!(!built[&3].contained && !built[&9].contained);
 
     // From a page that the log has all of.
     let mut files = Files::new();
@@ -105,7 +126,7 @@ fn a_page_is_copied_from_another_as_it_was_before_the_record_and_is_contained_no
     let copied = copy(&[six.clone(), vec![0; PAGE]], 1, 0);
     files.append(KIND_COMMITS, &[entry(6, Base::Previous, false, &[]), entry(9, Base::Zeros, true, &copied)]);
     let built = files.build().unwrap();
-    assert!(built.pages[&9].content == six && built.pages[&9].contained);
+    assert!(built[&9].content == six && built[&9].contained);
 }
 
 #[test]
@@ -115,7 +136,7 @@ fn two_pages_change_places() {
     let (third, fourth) = (copy(&row, 0, 1), copy(&row, 1, 0));
     files.append(KIND_COMMITS, &[entry(3, database(3), true, &third), entry(4, database(4), true, &fourth)]);
     let built = files.build().unwrap();
-    assert!(built.pages[&3].content == row[1] && built.pages[&4].content == row[0]);
+    assert!(built[&3].content == row[1] && built[&4].content == row[0]);
 }
 
 #[test]
@@ -127,8 +148,8 @@ fn after_the_images_of_both_nothing_is_read_of_a_torn_database_file() {
     files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &three_whole), entry(9, Base::Zeros, false, &nine_whole)]);
     files.tear(3);
     let built = files.build().unwrap();
-    assert!(built.pages[&3].content == three && built.pages[&9].content == nine);
-    assert!(built.pages[&3].contained && built.pages[&9].contained);
+    assert!(built[&3].content == three && built[&9].content == nine);
+    assert!(built[&3].contained && built[&9].contained);
 }
 
 /// A crash between two records of images: the checkpoint has not begun.
@@ -142,8 +163,8 @@ fn with_the_image_of_its_source_alone_a_copy_is_made_from_the_database_file() {
     files.append(KIND_COMMITS, &[entry(3, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copied)]);
     files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &whole(&three))]);
     let built = files.build().unwrap();
-    assert!(built.pages[&9].content == database_page(3) && built.pages[&10].content == three);
-    assert!(built.pages[&3].contained && !built.pages[&9].contained && !built.pages[&10].contained);
+    assert!(built[&9].content == database_page(3) && built[&10].content == three);
+    assert!(built[&3].contained && !built[&9].contained && !built[&10].contained);
     // That never happens: then the log would have page 9 too. It must not pass for another content.
     files.tear(3);
     assert!(matches!(files.build(), Err(RecoverError::OtherBase(_, 3))));
@@ -162,7 +183,7 @@ fn a_source_that_is_itself_a_copy_is_made_from_its_own_source() {
         &[entry(3, Base::Zeros, false, &whole(&database_page(5))), entry(9, Base::Zeros, false, &whole(&nine))],
     );
     let built = files.build().unwrap();
-    assert!(built.pages[&10].content == nine && built.pages[&3].content == database_page(5));
+    assert!(built[&10].content == nine && built[&3].content == database_page(5));
 }
 
 #[test]

@@ -43,6 +43,7 @@ mod log;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
 pub mod mutant;
+mod rebuilt;
 mod recent;
 pub mod recover;
 pub mod tickets;

@@ -9,10 +9,14 @@ use oneflush_blocklog::{Error as LogError, Log, delta};
 
 use super::building::{Building, build};
 use super::files::LogFile;
-use super::log::{OpenLog, Page, code_of};
+use super::log::{OpenLog, code_of};
+use super::rebuilt::RebuiltPages;
 use crate::error::Code;
 use crate::strategy::Below;
 use crate::strategy::wal_file::{Chain, WalFile};
+
+/// Of pages that are made, at most.
+const MEMORY_BYTES_MAX: usize = 4 << 20;
 
 /// Why a database cannot be recovered from its log.
 #[derive(Debug, thiserror::Error)]
@@ -73,29 +77,25 @@ pub fn run(
         log.unsure = None;
     }
     let image = WalFile { file: image, page_bytes: log.page_bytes };
-    let Some((head, built)) = build(&log.log, main, &image, will_read)? else {
+    let pages = RebuiltPages::new(image, MEMORY_BYTES_MAX);
+    let Some((head, built)) = build(&log.log, main, pages, will_read)? else {
         log.head = log.log.empty_head()?;
         image.empty()?;
         return Ok(Recovered::default());
     };
-    let Building { pages, mut database_pages, on_image, base_frames, records, .. } = built;
+    let Building { pages, mut database_pages, on_image, records, .. } = built;
 
-    let (mut frame, mut chain) = match on_image {
+    let count = pages.count() as u32;
+    let (standing, chain) = match on_image {
         Some((frames, chain)) => (frames, chain),
-        None if pages.is_empty() => (0, Chain { salt, checksum: [0; 2] }),
+        None if count == 0 => (0, Chain { salt, checksum: [0; 2] }),
         None => (0, image.write_header(salt)?),
     };
-    log.pages = base_frames.into_iter().map(|(page_no, frame)| (page_no, Page { frame, contained: true })).collect();
-    if database_pages == 0 && frame > 0 {
-        database_pages = image.header_of(frame)?.database_pages;
+    if database_pages == 0 && standing > 0 {
+        database_pages = image.header_of(standing)?.database_pages;
     }
-    let count = pages.len();
-    for (at, (page_no, page)) in pages.into_iter().enumerate() {
-        frame += 1;
-        let ends = if at + 1 == count { database_pages } else { 0 };
-        chain = image.write_frame(frame, chain, page_no, ends, &page.content)?;
-        log.pages.insert(page_no, Page { frame, contained: page.contained });
-    }
+    log.pages = pages.write(chain, database_pages)?;
+    let frame = standing + count;
     // What a crash has left behind the last frame might continue the chain.
     if frame == 0 {
         image.empty()?;
@@ -107,12 +107,13 @@ pub fn run(
     log.begun = true;
     log.on_image = on_image.is_some();
     log.records_in_epoch = records;
-    Ok(Recovered { records, pages: count as u64, time_ns: 0 })
+    Ok(Recovered { records, pages: u64::from(count), time_ns: 0 })
 }
 
 /// Says what would keep a database from being recovered. Nothing is written.
 pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<(), RecoverError> {
-    build(log, main, &WalFile { file: image, page_bytes: log.page_bytes() as usize }, &|_| {}).map(|_| ())
+    let image = WalFile { file: image, page_bytes: log.page_bytes() as usize };
+    build(log, main, RebuiltPages::new(image, usize::MAX), &|_| {}).map(|_| ())
 }
 
 /// The newest version of page 1 that the log holds. It is always there whole, or not at all.

@@ -102,7 +102,7 @@ impl Generation {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::plain::test_wal::Wal;
+    use crate::strategy::test_wal::Wal;
 
     fn header(salts: u8) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];

@@ -38,8 +38,6 @@ mod logged;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod passes_tests;
 mod shared;
-#[cfg(all(test, not(feature = "shuttle")))]
-mod test_wal;
 mod turns;
 mod unsure;
 

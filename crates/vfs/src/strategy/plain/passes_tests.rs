@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::shared::tests::NoCheckpoints;
-use super::test_wal::Wal;
 use super::{Plain, Shared};
 use crate::config::Options;
 use crate::error::Code;
 use crate::role::Role;
+use crate::strategy::test_wal::Wal;
 use crate::strategy::{Below, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::sync::{Mutex, lock};
 

@@ -222,7 +222,7 @@ struct TurnsReport {
 #[cfg(all(test, not(feature = "shuttle")))]
 pub(super) mod tests {
     use super::*;
-    use crate::strategy::plain::test_wal::Wal;
+    use crate::strategy::test_wal::Wal;
 
     pub struct NoCheckpoints;
 

@@ -61,7 +61,7 @@ pub fn write_again(wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::plain::test_wal::Wal;
+    use crate::strategy::test_wal::Wal;
 
     #[test]
     fn all_that_is_before_the_end_is_written_again_as_it_is_and_nothing_behind() {

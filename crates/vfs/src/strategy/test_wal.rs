@@ -37,11 +37,17 @@ impl Below for Wal {
         let there = bytes.get(offset as usize..).unwrap_or_default();
         let len = there.len().min(buffer.len());
         buffer[..len].copy_from_slice(&there[..len]);
-        Ok(())
+        buffer[len..].fill(0);
+        if len < buffer.len() { Err(Code::SHORT_READ) } else { Ok(()) }
     }
 
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
         let end = offset as usize + data.len();
+        {
+            let mut bytes = lock(&self.bytes);
+            let len = bytes.len().max(end);
+            bytes.resize(len, 0);
+        }
         self.set(offset as usize, data);
         let mut written = lock(&self.written);
         let len = written.len().max(end);
@@ -50,8 +56,9 @@ impl Below for Wal {
         Ok(())
     }
 
-    fn truncate(&self, _: u64) -> Result<(), Code> {
-        unreachable!()
+    fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
+        lock(&self.bytes).truncate(size_bytes as usize);
+        Ok(())
     }
 
     fn sync(&self, _: SyncRequest) -> Result<(), Code> {
@@ -59,7 +66,7 @@ impl Below for Wal {
     }
 
     fn size_bytes(&self) -> Result<u64, Code> {
-        unreachable!()
+        Ok(lock(&self.bytes).len() as u64)
     }
 
     fn lock(&self, _: LockLevel) -> Result<(), Code> {
