@@ -27,6 +27,7 @@ mod error;
 #[allow(unsafe_code)]
 mod ffi;
 mod file;
+mod futex;
 mod inspect;
 mod kill_point;
 mod pragma;

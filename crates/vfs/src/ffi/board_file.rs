@@ -6,17 +6,20 @@
 use std::fs::{File, OpenOptions, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::num::NonZeroU32;
+use std::ops::Range;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-use rustix::thread::futex::{self, Timespec};
 
 use crate::error::Code;
+use crate::futex;
 use crate::strategy::{Common, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
 
@@ -24,7 +27,7 @@ const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
 const BYTES: usize = WORDS_BYTES + size_of::<BehindWords>();
 
 /// How long somebody waits who was not told of an unlock, because the holder has died.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+const PATIENCE: Duration = Duration::from_millis(5);
 
 #[repr(C)]
 struct BehindWords {
@@ -32,7 +35,8 @@ struct BehindWords {
     tickets: Tickets,
 }
 
-/// Who waits for the lock waits for a change of `count`, so that one unlock wakes all for whom something may be done.
+/// Who waits for the lock waits for a change of `count`, with the bit of the frame that is to be logged. Whoever unlocks first wakes one who is
+/// to have the lock next, so that the log is not idle, and then those whose frames are logged.
 #[derive(Default)]
 #[repr(C)]
 struct Unlocks {
@@ -132,7 +136,7 @@ impl Common for BoardFile {
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
     }
 
-    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+    fn lock_unless(&self, frame: u32, done: &dyn Fn() -> bool) -> Result<bool, Code> {
         if std::process::id() != self.pid {
             return Err(Code::MISUSE);
         }
@@ -149,20 +153,26 @@ impl Common for BoardFile {
                 Err(_) => return Err(Code::IOERR_LOCK),
             }
             unlocks.waiting.fetch_add(1, SeqCst);
-            // Whatever ends the wait, the loop looks again.
-            let _ = futex::wait(&unlocks.count, futex::Flags::empty(), count, Some(&PATIENCE));
+            let bits = if frame == 0 { futex::ALL } else { futex::bit_of(frame) };
+            futex::wait(&unlocks.count, count, bits, PATIENCE);
             unlocks.waiting.fetch_sub(1, SeqCst);
         }
     }
 
-    fn unlock(&self) {
+    fn unlock(&self, logged: Range<u32>) {
         // An open file's lock can always be released.
         let _ = flock(&self.file, FlockOperation::Unlock);
         let unlocks = &self.behind_words().unlocks;
         unlocks.count.fetch_add(1, SeqCst);
         if unlocks.waiting.load(SeqCst) > 0 {
-            // Nobody is lost if it fails: see `PATIENCE`.
-            let _ = futex::wake(&unlocks.count, futex::Flags::empty(), i32::MAX as u32);
+            // Those who are woken in vain, or died meanwhile, cost no more than `PATIENCE`.
+            let done = logged.take(32).fold(0, |bits, frame| bits | futex::bit_of(frame).get());
+            if let Some(waiting) = NonZeroU32::new(!done) {
+                futex::wake(&unlocks.count, 1, waiting);
+            }
+            if let Some(done) = NonZeroU32::new(done) {
+                futex::wake(&unlocks.count, u32::MAX, done);
+            }
         }
     }
 

@@ -1,10 +1,21 @@
-//! The clock of all latencies.
+//! The clock of all latencies, and of the times that processes tell each other.
 
-use std::sync::OnceLock;
-use std::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of the monotonic clock since the first call, plus one: never 0.
+/// Nanoseconds of the system's monotonic clock, the same for all processes; never 0.
 pub fn now_ns() -> u64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_clock_of_the_system_and_not_that_of_this_process() {
+        let seconds = || clock_gettime(ClockId::Monotonic).tv_sec as u64;
+        let (before, now_ns, after) = (seconds(), now_ns(), seconds());
+        assert!((before..=after).contains(&(now_ns / 1_000_000_000)));
+    }
 }

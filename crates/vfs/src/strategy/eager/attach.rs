@@ -70,7 +70,7 @@ impl EagerLog {
             board.common().leave();
         }
         self.tidy(&board);
-        board.common().unlock();
+        board.common().unlock(0..0);
         result
     }
 
@@ -123,7 +123,7 @@ impl EagerLog {
             self.tidy(&board);
         }
         if result.is_err() || state.image == Stale::No {
-            board.common().unlock();
+            board.common().unlock(0..0);
         }
         if result.is_ok() {
             *lock(&self.board) = board;
@@ -286,7 +286,7 @@ impl EagerLog {
                 // What a checkpoint need not log is in other pages of the board's file: those may be older than the rest.
                 board.forget_contained();
                 state.image = Stale::No;
-                board.common().unlock();
+                board.common().unlock(0..0);
                 return Ok(());
             }
             board.begin(log.log.uuid(), log.page_bytes);
@@ -320,7 +320,7 @@ impl EagerLog {
         board.identify(&self.image_path());
         KillPoint::Opened.reached();
         state.image = Stale::No;
-        board.common().unlock();
+        board.common().unlock(0..0);
         Ok(())
     }
 
@@ -349,7 +349,7 @@ impl EagerLog {
             board.common().leave();
             if state.image != Stale::No {
                 self.tidy(&board);
-                board.common().unlock();
+                board.common().unlock(0..0);
             }
         }
         *state = State { recovered: state.recovered, images_open: state.images_open, ..State::default() };

@@ -14,6 +14,7 @@
 //!    then he goes on with both, as if he had been there when the last user died. (A commit that asked for no durability outlives its process.)
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -31,11 +32,12 @@ pub trait Common: Send + Sync {
     fn words(&self) -> &[AtomicU64];
     /// Takes the lock, waiting for it; one caller at a time in each process.
     fn lock(&self) -> Result<(), Code> {
-        self.lock_unless(&|| false).map(|_| ())
+        self.lock_unless(0, &|| false).map(|_| ())
     }
-    /// The same, until `done` says that it is not needed any more, as it may from one [`Common::unlock`] to the next; false: it did.
-    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code>;
-    fn unlock(&self);
+    /// The same, until `done` says that it is not needed any more, as it may when `frame` is logged; false: it did. Frame 0: never.
+    fn lock_unless(&self, frame: u32, done: &dyn Fn() -> bool) -> Result<bool, Code>;
+    /// Releases the lock under which these frames were logged.
+    fn unlock(&self, logged: Range<u32>);
     fn tickets(&self) -> &Tickets;
     /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
     fn join(&self) -> Result<bool, Code>;
@@ -46,10 +48,13 @@ pub trait Common: Send + Sync {
 }
 
 /// The board's memory.
-pub const WORDS: usize = FIRST_BITS + BITS_WORDS;
+pub const WORDS: usize = FIRST_PAGE + PAGES_WORDS;
 const FIRST_BITS: usize = 64;
 /// For so many frames the board knows whether the log has the whole page; of others it is taken not to.
 const BITS_WORDS: usize = 1024;
+const FIRST_PAGE: usize = FIRST_BITS + BITS_WORDS;
+/// Of so many frames, those that were logged last, the board knows which page they have; of others, the image.
+const PAGES_WORDS: usize = 1024;
 
 #[derive(Clone, Copy)]
 enum Word {
@@ -89,6 +94,8 @@ enum Word {
     GuardUnsure,
     /// [`Common::identity`], when the image was there.
     Identity,
+    /// The generation of the frames whose pages the board knows.
+    PagesGeneration,
 }
 
 /// The board of one database; that of a process alone with itself where there is no log.
@@ -346,7 +353,28 @@ impl Board {
     /// Nothing is known to be contained.
     pub fn forget_contained(&self) {
         self.set(Word::Contained, 0);
-        self.0.words()[FIRST_BITS..].iter().for_each(|word| word.store(0, SeqCst));
+        self.0.words()[FIRST_BITS..FIRST_PAGE].iter().for_each(|word| word.store(0, SeqCst));
+    }
+
+    fn pages(&self) -> &[AtomicU64] {
+        &self.0.words()[FIRST_PAGE..]
+    }
+
+    /// The frame, which is being logged, has this page.
+    pub fn note_page(&self, frame: u32, page_no: u32) {
+        let generation = self.generation();
+        if self.get(Word::PagesGeneration) != generation {
+            self.pages().iter().for_each(|word| word.store(0, SeqCst));
+            self.set(Word::PagesGeneration, generation);
+        }
+        self.pages()[frame as usize % PAGES_WORDS].store(u64::from(frame) << 32 | u64::from(page_no), SeqCst);
+    }
+
+    /// Which page a frame up to `Logged` has; None: the image says it.
+    pub fn page_of(&self, frame: u32) -> Option<u32> {
+        let noted = self.pages()[frame as usize % PAGES_WORDS].load(SeqCst);
+        let is_known = self.get(Word::PagesGeneration) == self.generation() && noted >> 32 == u64::from(frame);
+        is_known.then_some(noted as u32).filter(|&page_no| page_no != 0)
     }
 
     pub fn note_contained(&self, pages: &HashMap<u32, Page>) {
@@ -384,7 +412,7 @@ impl Common for Private {
         &self.words
     }
 
-    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+    fn lock_unless(&self, _: u32, done: &dyn Fn() -> bool) -> Result<bool, Code> {
         let mut state = lock(&self.state);
         loop {
             if done() {
@@ -398,7 +426,7 @@ impl Common for Private {
         }
     }
 
-    fn unlock(&self) {
+    fn unlock(&self, _: Range<u32>) {
         lock(&self.state).locked = false;
         self.changed.notify_all();
     }
@@ -419,5 +447,26 @@ impl Common for Private {
 
     fn identity(&self, _: &str) -> u64 {
         0
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn which_page_a_frame_has_is_known_of_the_last_ones_of_a_generation() {
+        let board = Board::new(Arc::new(Private::default()));
+        board.begin(Uuid([1; 16]), 4096);
+        assert_eq!(board.page_of(0), None);
+        (1..=2000).for_each(|frame| board.note_page(frame, frame * 3));
+        assert_eq!([976, 977, 2000, 2001].map(|frame| board.page_of(frame)), [None, Some(977 * 3), Some(6000), None]);
+        // Taken back and logged again, with other pages.
+        board.next_generation();
+        assert_eq!(board.page_of(2000), None);
+        board.note_page(1900, 7);
+        assert_eq!([1899, 1900, 1901].map(|frame| board.page_of(frame)), [None, Some(7), None]);
+        board.begin(Uuid([2; 16]), 4096);
+        assert_eq!(board.page_of(1900), None);
     }
 }

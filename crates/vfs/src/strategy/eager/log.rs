@@ -122,7 +122,10 @@ impl OpenLog {
         }
         let image = WalFile { file, page_bytes: self.page_bytes };
         for frame in self.logged + 1..=logged {
-            let page_no = image.header_of(frame)?.page_no;
+            let page_no = match board.page_of(frame) {
+                Some(page_no) => page_no,
+                None => image.header_of(frame)?.page_no,
+            };
             let contained = self.pages.get(&page_no).is_some_and(|page| page.contained) || board.contains(frame);
             self.pages.insert(page_no, Page { frame, contained });
             self.versions.forget(page_no);
@@ -197,6 +200,7 @@ impl OpenLog {
                 None => image.header_of(frame)?,
             };
             database_pages = header.database_pages;
+            board.note_page(frame, header.page_no);
             last_frames.push((header.page_no, frame));
         }
         // The last frame of each page, in the order of pages.

@@ -159,24 +159,26 @@ impl EagerLog {
         image: Option<&dyn Below>,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let done = self.with_log_unless(image, |_| false, act)?;
+        let done = self.with_log_unless(image, 0, |_| false, act)?;
         done.ok_or(Code::IOERR_LOCK)
     }
 
-    /// The same, if it is still needed when its turn comes.
+    /// The same, if it is still needed when its turn comes; it is not when `frame` is logged.
     fn with_log_unless<T>(
         &self,
         image: Option<&dyn Below>,
+        frame: u32,
         is_done: impl Fn(&Board) -> bool,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<Option<T>, Code> {
         let mut state = self.state();
         let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
         let board = self.board();
-        if !board.common().lock_unless(&|| is_done(&board))? {
+        if !board.common().lock_unless(frame, &|| is_done(&board))? {
             return Ok(None);
         }
         KillPoint::Locked.reached();
+        let logged_before = board.logged();
         let result = match board.failure() {
             Some(code) => Err(code),
             None => self.act_alone(log, &board, image, act).inspect_err(|&code| board.fail(code, log.unsure)),
@@ -184,7 +186,7 @@ impl EagerLog {
         KillPoint::Shown.reached();
         board.set_busy(false);
         KillPoint::Unlocking.reached();
-        board.common().unlock();
+        board.common().unlock(logged_before + 1..board.logged() + 1);
         result.map(Some)
     }
 
@@ -374,7 +376,7 @@ impl EagerLog {
         // Those that come later are not needed here.
         let committed = self.board().committed();
         let by_another = |board: &Board| committed <= board.logged() && board.failure().is_none();
-        let records = self.with_log_unless(Some(image), by_another, |log, board| {
+        let records = self.with_log_unless(Some(image), committed, by_another, |log, board| {
             let records_before = log.counts.records;
             // Frames first: whoever commits meanwhile adds his own, which are not needed here.
             let frames = std::mem::take(&mut *lock(&self.unlogged));

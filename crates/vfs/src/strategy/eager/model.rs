@@ -167,7 +167,7 @@ impl Handle {
     /// What the kernel does when the process dies.
     fn die(&self) {
         if std::mem::take(&mut *self.has_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())) {
-            self.shared.unlock();
+            self.shared.unlock(0..0);
         }
     }
 }
@@ -177,15 +177,15 @@ impl Common for Handle {
         self.shared.words()
     }
 
-    fn lock_unless(&self, done: &dyn Fn() -> bool) -> Result<bool, Code> {
-        let locked = self.shared.lock_unless(done)?;
+    fn lock_unless(&self, frame: u32, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+        let locked = self.shared.lock_unless(frame, done)?;
         *self.has_lock.lock().unwrap() = locked;
         Ok(locked)
     }
 
-    fn unlock(&self) {
+    fn unlock(&self, logged: std::ops::Range<u32>) {
         *self.has_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = false;
-        self.shared.unlock();
+        self.shared.unlock(logged);
     }
 
     fn tickets(&self) -> &tickets::Tickets {
@@ -334,7 +334,7 @@ impl World {
             eager.append(&self.database, &self.image).unwrap();
         }
         *self.published.lock().unwrap() = next;
-        write_lock.unlock();
+        write_lock.unlock(0..0);
         if !early {
             eager.append(&self.database, &self.image).unwrap();
         }

@@ -1,19 +1,19 @@
 //! Turns between processes with `eager`, in the memory that they share: a ticket for each that wants to write, served in order.
 //!
 //! Like [`plain`'s door](crate::strategy::plain) a courtesy: nothing depends on it but how long writers wait. Here nobody's thread waits in the
-//! kernel in the place of another, so from one process's commit to the next is one wake-up.
+//! kernel in the place of another, so from one process's commit to the next is one wake-up, and only of that process.
 //!
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. `serving` only goes forward, modulo 2³².
-//! 2. Whoever was served and does nothing, because it gave up or its process has died, is passed over after [`PATIENCE`] by who waits; who
-//!    writes, after [`WRITER_PATIENCE`].
+//! 2. Whoever gives a ticket back before its turn is passed over when it comes.
+//! 3. Whoever was served and does nothing, because its process has died, is passed over after [`PATIENCE`] by who waits; who writes, after
+//!    [`WRITER_PATIENCE`].
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use rustix::thread::futex::{self, Timespec};
-
+use crate::futex;
 use crate::sync::{Mutex, lock};
 
 /// From its turn to the write lock.
@@ -31,6 +31,9 @@ pub struct Tickets {
     waiting: AtomicU32,
     /// The ticket whose owner last got the write lock, and one more: 0 is nobody's.
     writing: AtomicU32,
+    /// Each ticket that was given back, and one more, at its number modulo their count. (Where another has taken its place, it is only
+    /// passed over later.)
+    given_back: [AtomicU32; 32],
 }
 
 /// The ticket of this process, which needs one at a time.
@@ -51,6 +54,10 @@ impl Ticket {
         tickets.is_served(number)
     }
 
+    fn number(&self) -> u32 {
+        lock(&self.0).as_ref().map_or(0, |held| held.number)
+    }
+
     /// Waits for its turn; true if it came.
     pub fn wait(&self, tickets: &Tickets, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
@@ -67,11 +74,11 @@ impl Ticket {
             if now >= deadline {
                 return false;
             }
-            tickets.sleep(serving, PATIENCE.min(deadline - now));
+            tickets.sleep(self.number(), serving, PATIENCE.min(deadline - now));
         }
     }
 
-    /// Invariant 2.
+    /// Invariant 3.
     fn is_stuck(&self, tickets: &Tickets, serving: u32, now: Instant) -> bool {
         let mut held = lock(&self.0);
         let Some(held) = held.as_mut() else { return false };
@@ -93,7 +100,7 @@ impl Ticket {
     pub fn give_back(&self, tickets: &Tickets) {
         let held = lock(&self.0).take();
         if let Some(held) = held {
-            tickets.pass(held.number);
+            tickets.give_back(held.number);
         }
     }
 }
@@ -109,20 +116,37 @@ impl Tickets {
         (self.serving.load(SeqCst).wrapping_sub(ticket) as i32) >= 0
     }
 
+    fn given_back(&self, ticket: u32) -> &AtomicU32 {
+        &self.given_back[ticket as usize % self.given_back.len()]
+    }
+
+    fn give_back(&self, ticket: u32) {
+        // First: whoever passes it from now on sees it, and who has passed it before is seen by `pass`.
+        self.given_back(ticket).store(ticket.wrapping_add(1), SeqCst);
+        self.pass(ticket);
+    }
+
     /// Serves the one behind `ticket`, if that one is being served.
-    fn pass(&self, ticket: u32) {
-        let passed = self.serving.compare_exchange(ticket, ticket.wrapping_add(1), SeqCst, SeqCst).is_ok();
-        if passed && self.waiting.load(SeqCst) > 0 {
-            // Nobody is lost if it fails: they look again by themselves.
-            let _ = futex::wake(&self.serving, futex::Flags::empty(), i32::MAX as u32);
+    fn pass(&self, mut ticket: u32) {
+        loop {
+            let next = ticket.wrapping_add(1);
+            if self.serving.compare_exchange(ticket, next, SeqCst, SeqCst).is_err() {
+                return;
+            }
+            // Invariant 2.
+            if self.given_back(next).load(SeqCst) != next.wrapping_add(1) {
+                if self.waiting.load(SeqCst) > 0 {
+                    futex::wake(&self.serving, u32::MAX, futex::bit_of(next));
+                }
+                return;
+            }
+            ticket = next;
         }
     }
 
-    fn sleep(&self, serving: u32, at_most: Duration) {
-        let timeout = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+    fn sleep(&self, ticket: u32, serving: u32, at_most: Duration) {
         self.waiting.fetch_add(1, SeqCst);
-        // Whatever ends it, the caller looks again.
-        let _ = futex::wait(&self.serving, futex::Flags::empty(), serving, Some(&timeout));
+        futex::wait(&self.serving, serving, futex::bit_of(ticket), at_most);
         self.waiting.fetch_sub(1, SeqCst);
     }
 }
@@ -163,16 +187,52 @@ mod tests {
     #[test]
     fn who_does_nothing_with_his_turn_is_passed_over() {
         let tickets = Tickets::default();
-        let (dead, given_up, waiting) = (Ticket::default(), Ticket::default(), Ticket::default());
+        let (dead, waiting) = (Ticket::default(), Ticket::default());
         assert!(dead.take(&tickets));
-        assert!(!given_up.take(&tickets));
-        given_up.give_back(&tickets);
         let began = Instant::now();
         assert!(waiting.wait(&tickets, LONG));
         assert!(began.elapsed() < LONG / 2);
         // The dead one was only slow; its turn is over without harm.
         dead.give_back(&tickets);
         assert!(waiting.take(&tickets));
+    }
+
+    #[test]
+    fn a_ticket_that_was_given_back_before_its_turn_is_passed_over_at_once() {
+        let tickets = Tickets::default();
+        let [one, two, three, four] = std::array::from_fn(|_| Ticket::default());
+        for ticket in [&one, &two, &three, &four] {
+            ticket.take(&tickets);
+        }
+        two.give_back(&tickets);
+        three.give_back(&tickets);
+        assert!(!four.take(&tickets));
+        one.give_back(&tickets);
+        assert!(four.take(&tickets));
+        // And a later one in the same places is not taken for it.
+        four.give_back(&tickets);
+        for _ in 0..100 {
+            assert!(one.take(&tickets));
+            assert!(!two.take(&tickets));
+            one.give_back(&tickets);
+            two.give_back(&tickets);
+        }
+    }
+
+    /// Whoever passes and who gives back at the same time never both leave it to the other.
+    #[test]
+    fn nobody_is_left_behind_a_ticket_that_is_given_back_while_it_is_passed() {
+        let tickets = Tickets::default();
+        for _ in 0..2000 {
+            let [one, two, three] = std::array::from_fn(|_| Ticket::default());
+            assert!(one.take(&tickets) && !two.take(&tickets) && !three.take(&tickets));
+            std::thread::scope(|scope| {
+                scope.spawn(|| one.give_back(&tickets));
+                scope.spawn(|| two.give_back(&tickets));
+            });
+            assert!(three.take(&tickets));
+            three.give_back(&tickets);
+        }
     }
 
     #[test]

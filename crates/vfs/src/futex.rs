@@ -1,0 +1,29 @@
+//! Waits on a word of memory that processes share. Whoever wakes can tell those who wait apart by their bits.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use rustix::thread::futex::{self, Flags, Timespec};
+
+use crate::stats::clock;
+
+pub const ALL: NonZeroU32 = NonZeroU32::MAX;
+
+/// The bit of a number; of numbers that are near to each other, no two have the same.
+pub fn bit_of(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(1 << (number % 32)).unwrap_or(ALL)
+}
+
+/// Waits while `word` is `expected`. Whatever ends it, the caller has to look again.
+pub fn wait(word: &AtomicU32, expected: u32, bits: NonZeroU32, at_most: Duration) {
+    let until_ns = clock::now_ns().saturating_add(u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX));
+    let until = Timespec { tv_sec: (until_ns / 1_000_000_000) as i64, tv_nsec: (until_ns % 1_000_000_000) as i64 };
+    let _ = futex::wait_bitset(word, Flags::empty(), expected, Some(&until), bits);
+}
+
+/// Wakes up to `count` of those who wait with one of the bits, the longest waiting first.
+pub fn wake(word: &AtomicU32, count: u32, bits: NonZeroU32) {
+    // It cannot fail for memory that is mapped; and who waits has a time limit.
+    let _ = futex::wake_bitset(word, Flags::empty(), count.min(i32::MAX as u32), bits);
+}
