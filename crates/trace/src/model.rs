@@ -66,6 +66,8 @@ pub struct Flags {
 pub enum Content {
     /// A file's data.
     Data,
+    /// The data of a file that was deleted before, if the trace can tell it from a newer file of that name.
+    DeletedData,
     /// The journal of the file system.
     Journal,
     /// Other metadata of the file system.

@@ -63,6 +63,30 @@ fn a_journal_that_the_kernel_writes_while_the_database_is_restored_ends_with_its
     assert_eq!(options(&found), [(JournalMode::Delete, Synchronous::Full); 3]);
 }
 
+/// A journal's last page is only written, by the file system's journal thread, when the journal has been deleted: that was taken for the begin
+/// of the next transaction.
+#[test]
+fn a_journal_that_the_kernel_writes_after_its_deletion_is_of_the_transaction_that_it_ended() {
+    for sync in [Synchronous::Full, Synchronous::Normal] {
+        let mut next_ns = 0;
+        let found = found(|pen| {
+            for _ in 0..2 {
+                next_ns = pen.now_ns;
+                pen.journal_sector += 800;
+                pen.log(3);
+                if sync == Synchronous::Full {
+                    pen.count();
+                }
+                pen.update(2).remove(Action::FileDelete).deleted_written_by_kernel(6).wait(2_000_000);
+            }
+        });
+        assert_eq!(options(&found), [(JournalMode::Delete, sync); 2]);
+        assert!(found[1].begin_ns >= next_ns);
+        let journal_bytes = |found: &Transaction| found.traffic.journal.bytes;
+        assert_eq!(journal_bytes(&found[0]), journal_bytes(&found[1]));
+    }
+}
+
 /// The same behind the update: it was taken for the begin of the next transaction.
 #[test]
 fn a_journal_that_the_kernel_writes_between_update_and_deletion_is_no_transaction() {

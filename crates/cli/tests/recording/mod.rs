@@ -176,11 +176,11 @@ impl Recording {
         for event in self.events.iter().filter(|event| event.action == Action::Queue && event.flags.write) {
             let name = event.file.map_or("", |file| self.names.text(file));
             let class = match event.content {
-                Some(Content::Data) if name.ends_with(".db") => &mut bytes.db,
-                Some(Content::Data) if name.ends_with("-journal") || name.ends_with("-wal") => {
+                Some(Content::Data | Content::DeletedData) if name.ends_with(".db") => &mut bytes.db,
+                Some(Content::Data | Content::DeletedData) if name.ends_with("-journal") || name.ends_with("-wal") => {
                     &mut bytes.sqlite_journal
                 }
-                Some(Content::Data) => &mut bytes.other_files,
+                Some(Content::Data | Content::DeletedData) => &mut bytes.other_files,
                 Some(Content::Journal) => &mut bytes.fs_journal,
                 Some(Content::Metadata) => &mut bytes.metadata,
                 None => &mut bytes.unknown,

@@ -16,6 +16,7 @@ use super::table::{Action, Input, State, transition};
 use super::transaction::{Class, Database, JournalMode, Outcome, Process, Traffic};
 use super::unsynced::Held;
 use super::waiters::Busy;
+use crate::model::Content;
 
 /// What else a new write is told by.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,6 +104,10 @@ impl Track {
         }
         let update = self.current.as_ref().filter(|group| group.role == Role::Database);
         let is_unasked = process.is_none() || context.is_outside_of_syncs;
+        if role == Role::Journal && is_unasked && request.content == Some(Content::DeletedData) {
+            // The file system's journal writes the data of its transaction, as ext4 does, also where the file has been deleted meanwhile.
+            return self.attach_untimed(request);
+        }
         if let (Role::Journal, true, Some(update)) = (role, is_unasked, update) {
             // The next log begins behind the synchronization of the database.
             if context.shows_calls && update.synced_ns.is_none() {

@@ -113,7 +113,8 @@ fn whose(text: &[u8], names: &mut Interner) -> Option<(Option<Content>, Option<N
             let device = cursor.device()?;
             cursor.eat(b" ino ")?;
             let inode = cursor.number()?;
-            Some((Some(Content::Data), names.inode(device, inode)))
+            let content = if names.is_deleted(device, inode) { Content::DeletedData } else { Content::Data };
+            Some((Some(content), names.inode(device, inode)))
         }
         _ => None,
     }

@@ -131,6 +131,15 @@ impl<'a> Pen<'a> {
         self.by("jbd2/sda1-8", |pen| _ = pen.write(file.as_deref(), &[(sector, 1)]))
     }
 
+    /// The same of a journal that has been deleted.
+    pub fn deleted_written_by_kernel(&mut self, at: u64) -> &mut Self {
+        self.written_by_kernel(at);
+        for event in self.events.iter_mut().rev().take(3).filter(|event| event.action == Action::Queue) {
+            event.content = Some(Content::DeletedData);
+        }
+        self
+    }
+
     /// Pages of the database that the kernel's write-back writes for nobody.
     pub fn database_written_back(&mut self, pages: u64) -> &mut Self {
         let (file, sector) = (self.database.clone(), self.db_sector);

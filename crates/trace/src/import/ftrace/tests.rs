@@ -317,6 +317,7 @@ const RECORDING: &str = "\
     jbd2/loop0-8-77      (     77) [001] .....    10.000004: block_bio_queue: 7,0 WSM 262144 + 8 [jbd2/loop0-8] oneflush=journal
          sqlite3-901     (    901) [001] .....    10.000005: block_bio_queue: 7,0 WSM 4096 + 8 [sqlite3] oneflush=metadata
          sqlite3-901     (    901) [001] .....    10.000006: ext4_unlink_enter: dev 7,0 ino 12 size 512 parent 2
+      jbd2/7-8-99        (     99) [000] .....    10.000006: block_bio_queue: 7,0 WS 8184 + 8 [jbd2/7-8] oneflush=data dev 7,0 ino 12
         oneflush-900     (    900) [000] .....    10.000007: oneflush_file: dev 7,0 ino 12 name /mnt/c-journal
          sqlite3-901     (    901) [001] .....    10.000007: block_bio_queue: 7,0 WS 8192 + 8 [sqlite3] oneflush=data dev 7,0 ino 12
 ";
@@ -337,6 +338,7 @@ fn a_recording_of_ours_says_whose_each_write_is() {
         (Action::Queue, Some(Content::Journal), String::new()),
         (Action::Queue, Some(Content::Metadata), String::new()),
         (Action::FileDelete, None, "/mnt/a b\\\n.db".to_owned()),
+        (Action::Queue, Some(Content::DeletedData), "/mnt/a b\\\n.db".to_owned()),
         data("/mnt/c-journal"),
     ];
     assert_eq!(found, expected);
