@@ -118,8 +118,12 @@ impl Plain {
     }
 
     pub(super) fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Error> {
-        if self.group_commit() && self.prediction.load(Relaxed) > 0 && self.wait_for_turn() {
+        // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
+        // its turn may be over before it is here again.
+        let looks_again = self.looks_again.swap(false, Relaxed);
+        if !looks_again && self.group_commit() && self.prediction.load(Relaxed) > 0 && self.wait_for_turn() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
+            self.looks_again.store(true, Relaxed);
             return Err(Error::Below(Code::BUSY));
         }
         below.shm_lock(read)?;

@@ -28,6 +28,8 @@
 //! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover ([`kept`]).
 
 mod checkpointer;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod connection_tests;
 mod door;
 mod extent;
 mod flush;
@@ -35,8 +37,6 @@ mod generation;
 mod kept;
 mod locking;
 mod logged;
-#[cfg(all(test, not(feature = "shuttle")))]
-mod passes_tests;
 mod shared;
 mod turns;
 mod unsure;
@@ -87,6 +87,8 @@ pub struct Plain {
     busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
     /// Above 0: the next transaction is expected to write.
     prediction: AtomicI8,
+    /// It has waited for its turn and was told "busy" at the read lock, to read the WAL index again.
+    looks_again: AtomicBool,
     /// It wrote, or tried to, since it last took a read lock.
     wrote: AtomicBool,
     writing: AtomicBool,
@@ -187,6 +189,7 @@ impl Plain {
             wal: Mutex::default(),
             busy_handler: Mutex::default(),
             prediction: AtomicI8::new(0),
+            looks_again: AtomicBool::new(false),
             wrote: AtomicBool::new(false),
             writing: AtomicBool::new(false),
             shares_index: AtomicBool::new(false),

@@ -1,15 +1,16 @@
-//! The passes of the checkpointer, with a database file whose syncs fail when they are told to.
+//! Calls of one connection, with a database file whose syncs fail when they are told to: the checkpointer's passes, and the read lock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
 
 use super::shared::tests::NoCheckpoints;
 use super::{Plain, Shared};
 use crate::config::Options;
-use crate::error::Code;
+use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::strategy::test_wal::Wal;
-use crate::strategy::{Below, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
+use crate::strategy::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::sync::{Mutex, lock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,4 +147,45 @@ fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
     assert!(checkpointer.write(&database, Role::Db, &[1; 512], 512).is_err());
     checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Released]);
+}
+
+/// Counts how often it was asked.
+#[derive(Default)]
+struct Patient(AtomicU32);
+
+impl BusyHandler for Patient {
+    fn wait(&self) -> bool {
+        std::thread::sleep(Duration::from_micros(100));
+        self.0.fetch_add(1, Relaxed) < 50_000
+    }
+}
+
+/// SQLite would give up with `SQLITE_PROTOCOL` if it were told so again and again.
+#[test]
+fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
+    let (connection, database) = connection(Purpose::ReadWrite);
+    let handler = Arc::new(Patient::default());
+    connection.busy_handler(handler.clone());
+    connection.prediction.store(2, Relaxed);
+    let read = ShmLock { first: ShmLock::READ, count: 1, acquire: true, exclusive: false };
+    let turns = &connection.shared.turns;
+    let others = [71, 72];
+    assert!(turns.take(others[0]));
+    turns.begin_writing(others[0]);
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| connection.take_read_lock(&database, read));
+        while !turns.wanted() {
+            std::thread::yield_now();
+        }
+        turns.leave(others[0]);
+        assert!(matches!(told.join().unwrap(), Err(Error::Below(Code::BUSY))));
+    });
+    // It does not come back in time.
+    assert!(turns.holds(connection.id));
+    turns.leave(connection.id);
+    assert!(turns.take(others[1]));
+    turns.begin_writing(others[1]);
+    let asked = handler.0.load(Relaxed);
+    assert!(connection.take_read_lock(&database, read).is_ok());
+    assert_eq!(handler.0.load(Relaxed), asked);
 }
