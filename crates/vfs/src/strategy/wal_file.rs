@@ -92,7 +92,7 @@ impl WalFile<'_> {
         HEADER_BYTES + u64::from(frame - 1) * self.frame_bytes()
     }
 
-    fn frame_bytes(&self) -> u64 {
+    pub fn frame_bytes(&self) -> u64 {
         (FRAME_HEADER_BYTES + self.page_bytes) as u64
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::log::Page;
 use crate::error::Code;
-use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, HEADER_BYTES, WalFile};
+use crate::strategy::wal_file::{Chain, HEADER_BYTES, WalFile};
 
 /// A page, and whether the log has all of it.
 #[derive(PartialEq, Eq)]
@@ -129,8 +129,7 @@ impl<'a> RebuiltPages<'a> {
     fn spill(&mut self) -> Result<(), Code> {
         if self.spilled.is_none() {
             let size_bytes_before = self.image.file.size_bytes()?;
-            let frame_bytes = (FRAME_HEADER_BYTES + self.image.page_bytes) as u64;
-            let frames = size_bytes_before.saturating_sub(HEADER_BYTES).div_ceil(frame_bytes) as u32;
+            let frames = size_bytes_before.saturating_sub(HEADER_BYTES).div_ceil(self.image.frame_bytes()) as u32;
             self.spilled = Some(Spilled { size_bytes_before, frames: frames.max(self.standing) });
         }
         for (page_no, content) in std::mem::take(&mut self.in_memory) {
