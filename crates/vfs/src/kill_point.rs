@@ -29,6 +29,8 @@ kill_points! {
     Noted = "noted",
     /// The board's lock is taken.
     Locked = "locked",
+    /// The same, and others have been waited for.
+    Gathered = "gathered",
     /// The board says that somebody changes the log.
     Busy = "busy",
     /// A record is durable, and the board does not know of it.

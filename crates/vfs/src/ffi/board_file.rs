@@ -20,7 +20,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::error::Code;
 use crate::futex;
-use crate::strategy::{Common, Tickets, WORDS, board_path, log_path};
+use crate::strategy::{Common, Gathering, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
@@ -33,6 +33,7 @@ const PATIENCE: Duration = Duration::from_millis(5);
 struct BehindWords {
     unlocks: Unlocks,
     tickets: Tickets,
+    gathering: Gathering,
 }
 
 /// Who waits for the lock waits for a change of `count`, with the bit of the frame that is to be logged. Whoever unlocks first wakes one who is
@@ -178,6 +179,10 @@ impl Common for BoardFile {
 
     fn tickets(&self) -> &Tickets {
         &self.behind_words().tickets
+    }
+
+    fn gathering(&self) -> &Gathering {
+        &self.behind_words().gathering
     }
 
     fn join(&self) -> Result<bool, Code> {

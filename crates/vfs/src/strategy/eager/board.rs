@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use oneflush_blocklog::{Epoch, Head, Lsn, Uuid};
 
+use super::gathering::Gathering;
 use super::log::{OpenLog, Page};
 use super::tickets::Tickets;
 use crate::error::Code;
@@ -39,6 +40,7 @@ pub trait Common: Send + Sync {
     /// Releases the lock under which these frames were logged.
     fn unlock(&self, logged: Range<u32>);
     fn tickets(&self) -> &Tickets;
+    fn gathering(&self) -> &Gathering;
     /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
     fn join(&self) -> Result<bool, Code>;
     fn leave(&self);
@@ -386,6 +388,7 @@ impl Board {
 pub struct Private {
     words: Box<[AtomicU64]>,
     tickets: Tickets,
+    gathering: Gathering,
     state: Mutex<PrivateState>,
     changed: Condvar,
 }
@@ -401,6 +404,7 @@ impl Default for Private {
         Private {
             words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
             tickets: Tickets::default(),
+            gathering: Gathering::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -433,6 +437,10 @@ impl Common for Private {
 
     fn tickets(&self) -> &Tickets {
         &self.tickets
+    }
+
+    fn gathering(&self) -> &Gathering {
+        &self.gathering
     }
 
     fn join(&self) -> Result<bool, Code> {

@@ -37,6 +37,7 @@ mod building;
 mod building_tests;
 mod encode;
 pub mod files;
+pub mod gathering;
 pub mod guard;
 
 mod log;
@@ -125,6 +126,14 @@ enum Stale {
     Empty,
 }
 
+/// What somebody wants of the log.
+struct Needs {
+    /// It is not needed any more when this frame is logged; 0: it always is.
+    frame: u32,
+    /// Others are waited for who are likely to come.
+    gathers: bool,
+}
+
 fn private_board() -> Board {
     Board::new(Arc::new(Private::default()))
 }
@@ -159,25 +168,29 @@ impl EagerLog {
         image: Option<&dyn Below>,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let done = self.with_log_unless(image, 0, |_| false, act)?;
+        let done = self.with_log_unless(image, Needs { frame: 0, gathers: false }, |_| false, act)?;
         done.ok_or(Code::IOERR_LOCK)
     }
 
-    /// The same, if it is still needed when its turn comes; it is not when `frame` is logged.
+    /// The same, if it is still needed when its turn comes.
     fn with_log_unless<T>(
         &self,
         image: Option<&dyn Below>,
-        frame: u32,
+        needs: Needs,
         is_done: impl Fn(&Board) -> bool,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<Option<T>, Code> {
         let mut state = self.state();
         let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
         let board = self.board();
-        if !board.common().lock_unless(frame, &|| is_done(&board))? {
+        if !board.common().lock_unless(needs.frame, &|| is_done(&board))? {
             return Ok(None);
         }
         KillPoint::Locked.reached();
+        if needs.gathers {
+            board.common().gathering().wait();
+            KillPoint::Gathered.reached();
+        }
         let logged_before = board.logged();
         let result = match board.failure() {
             Some(code) => Err(code),
@@ -371,18 +384,27 @@ impl EagerLog {
         Ok(board.committed() <= board.logged())
     }
 
-    /// Makes all commits noted so far durable; false: they were.
-    pub fn append(&self, main: &dyn Below, image: &dyn Below) -> Result<bool, Code> {
+    /// Makes all commits noted so far durable; false: they were. Whoever keeps others from committing meanwhile must not gather.
+    pub fn append(&self, main: &dyn Below, image: &dyn Below, gathers: bool) -> Result<bool, Code> {
+        let board = self.board();
         // Those that come later are not needed here.
-        let committed = self.board().committed();
-        let by_another = |board: &Board| committed <= board.logged() && board.failure().is_none();
-        let records = self.with_log_unless(Some(image), committed, by_another, |log, board| {
+        let frame = board.committed();
+        let by_another = |board: &Board| frame <= board.logged() && board.failure().is_none();
+        if !by_another(&board) {
+            board.common().gathering().arrive();
+        }
+        let records = self.with_log_unless(Some(image), Needs { frame, gathers }, by_another, |log, board| {
             let records_before = log.counts.records;
+            let begun = board.common().gathering().begin();
             // Frames first: whoever commits meanwhile adds his own, which are not needed here.
             let frames = std::mem::take(&mut *lock(&self.unlogged));
             let frames = if frames.is_of(board.generation()) { frames } else { Frames::default() };
             log.append(board, main, image, &frames, board.committed())?;
-            Ok(log.counts.records - records_before)
+            let records = log.counts.records - records_before;
+            if records > 0 {
+                begun.ended();
+            }
+            Ok(records)
         })?;
         KillPoint::Durable.reached();
         Ok(records.is_some_and(|records| records > 0))

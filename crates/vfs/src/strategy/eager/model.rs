@@ -192,6 +192,10 @@ impl Common for Handle {
         self.shared.tickets()
     }
 
+    fn gathering(&self) -> &gathering::Gathering {
+        self.shared.gathering()
+    }
+
     fn join(&self) -> Result<bool, Code> {
         self.shared.join()
     }
@@ -331,12 +335,12 @@ impl World {
         eager.note_commit(on_image.offset_of(next.frame), &mut Frames::default());
         if early {
             // The sync is inside of the write lock.
-            eager.append(&self.database, &self.image).unwrap();
+            eager.append(&self.database, &self.image, false).unwrap();
         }
         *self.published.lock().unwrap() = next;
         write_lock.unlock(0..0);
         if !early {
-            eager.append(&self.database, &self.image).unwrap();
+            eager.append(&self.database, &self.image, false).unwrap();
         }
     }
 

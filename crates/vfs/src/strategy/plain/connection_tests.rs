@@ -1,9 +1,13 @@
 //! Calls of one connection, with a database file whose syncs fail when they are told to: the checkpointer's passes, and the read lock.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
+
+use super::locking::READ_PATIENCE;
 use super::shared::tests::NoCheckpoints;
 use super::{Plain, Shared};
 use crate::config::Options;
@@ -110,7 +114,11 @@ fn copy_a_page(connection: &Plain, database: &Database) {
 }
 
 fn connection(purpose: Purpose) -> (Arc<Plain>, Database) {
-    let shared = Arc::new(Shared::new("/nonexistent/passes.db", Arc::new(NoCheckpoints), None));
+    connection_to("/nonexistent/passes.db", purpose)
+}
+
+fn connection_to(path: &str, purpose: Purpose) -> (Arc<Plain>, Database) {
+    let shared = Arc::new(Shared::new(path, Arc::new(NoCheckpoints), None));
     let (connection, database) = (Plain::new(1, &Options::default(), shared, purpose), Database::default());
     connection.opened(Box::new(database.clone())).unwrap();
     connection.opened_wal(Box::new(Wal::default())).unwrap();
@@ -149,6 +157,10 @@ fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
     assert_eq!(database.take_calls(), [Call::Released]);
 }
 
+fn read_lock(acquire: bool) -> ShmLock {
+    ShmLock { first: ShmLock::READ, count: 1, acquire, exclusive: false }
+}
+
 /// Counts how often it was asked.
 #[derive(Default)]
 struct Patient(AtomicU32);
@@ -167,7 +179,7 @@ fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
     let handler = Arc::new(Patient::default());
     connection.busy_handler(handler.clone());
     connection.prediction.store(2, Relaxed);
-    let read = ShmLock { first: ShmLock::READ, count: 1, acquire: true, exclusive: false };
+    let read = read_lock(true);
     let turns = &connection.shared.turns;
     let others = [71, 72];
     assert!(turns.take(others[0]));
@@ -188,4 +200,76 @@ fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
     let asked = handler.0.load(Relaxed);
     assert!(connection.take_read_lock(&database, read).is_ok());
     assert_eq!(handler.0.load(Relaxed), asked);
+}
+
+/// A connection that is expected to write, with another process at the door.
+fn behind_another_process() -> (tempfile::TempDir, File, Arc<Plain>, Database) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("door.db");
+    let wal = File::create(folder.path().join("door.db-wal")).unwrap();
+    flock(&wal, FlockOperation::LockExclusive).unwrap();
+    let (connection, database) = connection_to(path.to_str().unwrap(), Purpose::ReadWrite);
+    connection.busy_handler(Arc::new(Patient::default()));
+    connection.prediction.store(2, Relaxed);
+    connection.has_slept.store(true, Relaxed);
+    connection.shared.outsiders.store(5, Relaxed);
+    (folder, wal, connection, database)
+}
+
+#[test]
+fn who_will_write_waits_for_the_other_processes_before_it_reads() {
+    let (_folder, wal, connection, database) = behind_another_process();
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| connection.take_read_lock(&database, read_lock(true)));
+        while !connection.waits_at_door.load(Relaxed) {
+            assert!(!told.is_finished());
+            std::thread::yield_now();
+        }
+        flock(&wal, FlockOperation::Unlock).unwrap();
+        assert!(matches!(told.join().unwrap(), Err(Error::Below(Code::BUSY))));
+    });
+    assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
+    assert!(connection.shared.turns.holds(connection.id));
+}
+
+/// It may only want to read, which nobody keeps it from in WAL mode.
+#[test]
+fn it_does_not_wait_for_ever() {
+    let (_folder, _wal, connection, database) = behind_another_process();
+    let began = Instant::now();
+    assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
+    assert!(began.elapsed() >= READ_PATIENCE && began.elapsed() < 50 * READ_PATIENCE);
+    connection.reads_since_ns.store(1, Relaxed);
+    connection.shm_lock(&database, read_lock(false)).unwrap();
+    assert!(!connection.shared.turns.holds(connection.id), "it has read: the turn is another's");
+    let began = Instant::now();
+    assert!(connection.take_read_lock(&database, read_lock(true)).is_ok(), "and does not wait again");
+    assert!(began.elapsed() < READ_PATIENCE);
+}
+
+#[test]
+fn who_reads_for_a_while_before_it_writes_lets_others_go_on_meanwhile() {
+    let (_folder, _wal, connection, database) = behind_another_process();
+    // Since the system was started.
+    connection.reads_since_ns.store(1, Relaxed);
+    assert!(connection.take_write_lock(&database, ShmLock::of_writer(true)).is_err(), "the door is not open");
+    let began = Instant::now();
+    assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
+    assert!(began.elapsed() < READ_PATIENCE);
+}
+
+#[test]
+fn a_read_lock_that_is_released_at_once_was_for_nothing_and_is_taken_again() {
+    let (connection, database) = connection(Purpose::ReadWrite);
+    connection.prediction.store(2, Relaxed);
+    let read_for = |since_ns| {
+        connection.take_read_lock(&database, read_lock(true)).unwrap();
+        connection.reads_since_ns.store(since_ns, Relaxed);
+        connection.shm_lock(&database, read_lock(false)).unwrap();
+        connection.prediction.load(Relaxed)
+    };
+    // The first begins in the future, the second when the system was started.
+    assert_eq!(read_for(u64::MAX), 2);
+    assert_eq!(read_for(1), 0);
+    assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 1);
 }

@@ -13,6 +13,7 @@ use super::logged::Frame;
 use super::turns::IDLE_MAX;
 use super::{AUTOMATIC_FRAMES, Plain, pragmas};
 use crate::error::{Code, Error};
+use crate::stats::clock;
 use crate::strategy::eager::EagerLog;
 use crate::strategy::{Below, ShmLock};
 use crate::sync::lock;
@@ -23,6 +24,16 @@ const POLL: Duration = Duration::from_micros(100);
 /// For so many commits after it was met, another process that writes is taken to be still there. Queues do not reach across
 /// processes, so that it waits cannot be seen.
 const OUTSIDERS_COMMITS: u64 = 32;
+
+/// A read lock that is released so soon was not read under: SQLite had found the WAL index changed, and tries again at once.
+const RETRY: Duration = Duration::from_micros(5);
+
+/// Whoever has read for so long before it wrote is expected to do so again, and does without the turn of the process until then, so that others need
+/// not wait for that.
+const LATE: Duration = Duration::from_micros(500);
+
+/// For so long, about, somebody who is expected to write waits for that before it may read.
+pub(super) const READ_PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long a connection waits at the door before it goes for the write lock as SQLite would.
 const DOOR_PATIENCE: Duration = Duration::from_millis(200);
@@ -121,58 +132,111 @@ impl Plain {
         // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
         // its turn may be over before it is here again.
         let looks_again = self.looks_again.swap(false, Relaxed);
-        if !looks_again && self.group_commit() && self.prediction.load(Relaxed) > 0 && self.wait_for_turn() {
+        let will_write = self.group_commit() && self.prediction.load(Relaxed) > 0;
+        if will_write && !looks_again && self.wait_for_turns() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
             self.looks_again.store(true, Relaxed);
             return Err(Error::Below(Code::BUSY));
         }
         below.shm_lock(read)?;
         self.wrote.store(false, Relaxed);
+        self.reads_since_ns.store(if will_write { clock::now_ns() } else { 0 }, Relaxed);
         Ok(())
     }
 
-    /// Waits for the turn as long as the busy handler allows; true if it was waited for and got.
-    fn wait_for_turn(&self) -> bool {
+    /// Waits for the turn, and for that of the process; true if it was waited for and got. It may only want to read after all, so after a while it
+    /// goes on without, and keeps its place.
+    fn wait_for_turns(&self) -> bool {
+        let began = Instant::now();
+        let (mut has_turn, mut waited) = self.wait_for_turn(began);
+        if has_turn && self.uses_door() && !self.writes_late.load(Relaxed) {
+            let waits = !self.shared.enter_door();
+            waited |= waits;
+            has_turn = !waits || self.wait_at_door(began);
+        }
+        if waited {
+            self.shared.waited(began);
+        }
+        has_turn && waited
+    }
+
+    /// Whether it has the turn now, and has waited for it.
+    fn wait_for_turn(&self, began: Instant) -> (bool, bool) {
         let turns = &self.shared.turns;
         if turns.take(self.id) {
-            return false;
+            return (true, false);
         }
-        let began = Instant::now();
         // The checkpointer is waited for with or without a busy handler, as SQLite's own checkpoint would be.
         let checkpointer = self.shared.checkpointer_id.load(Relaxed);
         while turns.holds(checkpointer) && began.elapsed() < WRITE_LOCK_MAX {
             if turns.wait(self.id, IDLE_MAX) {
-                self.shared.waited(began);
-                return true;
+                return (true, true);
             }
         }
+        (self.wait_in_busy_handler(began, || turns.wait(self.id, Duration::ZERO)), true)
+    }
+
+    /// Waits for the turn of the process, with its own in hand.
+    fn wait_at_door(&self, began: Instant) -> bool {
+        self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+        self.wait_in_busy_handler(began, || {
+            let is_open = !self.uses_door() || self.shared.enter_door();
+            self.waits_at_door.store(!is_open, Relaxed);
+            is_open
+        })
+    }
+
+    fn wait_in_busy_handler(&self, began: Instant, has_come: impl Fn() -> bool) -> bool {
         let handler = lock(&self.busy_handler).clone();
         let Some(handler) = handler else {
             self.shared.leave(self.id);
             return false;
         };
-        while !turns.wait(self.id, Duration::ZERO) {
+        while !has_come() {
+            if began.elapsed() >= READ_PATIENCE {
+                return false;
+            }
             self.about_to_sleep();
             if !handler.wait() {
                 self.shared.leave(self.id);
-                self.shared.waited(began);
                 return false;
             }
         }
-        self.shared.waited(began);
         true
     }
 
+    /// Other processes write, and a connection that has its turn stands in their queue. Who does not wait has no use for one.
+    fn uses_door(&self) -> bool {
+        self.has_slept.load(Relaxed)
+            && !self.passes_by_the_door.load(Relaxed)
+            && (self.shared.log.is_some() || self.shared.outsiders.load(Relaxed) > 0)
+    }
+
     pub(super) fn released_read_lock(&self) {
+        let prediction = self.prediction.load(Relaxed);
         if self.wrote.load(Relaxed) {
-            self.prediction.store((self.prediction.load(Relaxed) + 1).min(2), Relaxed);
+            self.prediction.store((prediction + 1).min(2), Relaxed);
             return;
         }
-        // Two steps down for one up: who reads and writes in turn should not queue in order to read.
-        self.prediction.store((self.prediction.load(Relaxed) - 2).max(-1), Relaxed);
-        if self.shared.turns.holds(self.id) {
-            self.shared.counts.mispredicted.fetch_add(1, Relaxed);
+        if prediction > 0 {
+            let was_retry = self.read_for() < RETRY;
+            if !was_retry && self.shared.turns.holds(self.id) {
+                self.shared.counts.mispredicted.fetch_add(1, Relaxed);
+            }
             self.shared.leave(self.id);
+            if was_retry {
+                return;
+            }
+        }
+        // Two steps down for one up: who reads and writes in turn should not queue in order to read.
+        self.prediction.store((prediction - 2).max(-1), Relaxed);
+    }
+
+    /// For how long it has had its read lock, if it was expected to write.
+    fn read_for(&self) -> Duration {
+        match self.reads_since_ns.load(Relaxed) {
+            0 => Duration::ZERO,
+            since_ns => Duration::from_nanos(clock::now_ns().saturating_sub(since_ns)),
         }
     }
 
@@ -195,13 +259,10 @@ impl Plain {
             self.sleeps.store(false, Relaxed);
             self.shared.leave(self.id);
         }
+        self.writes_late.store(self.read_for() >= LATE, Relaxed);
         let has_turn = self.shared.turns.take(self.id);
-        // Who does not wait has no use for a queue.
-        let uses_door = has_turn
-            && self.has_slept.load(Relaxed)
-            && !self.passes_by_the_door.load(Relaxed)
-            && self.shared.outsiders.load(Relaxed) > 0;
-        if !uses_door || self.shared.enter_door() {
+        let tries = !has_turn || !self.uses_door() || self.shared.enter_door();
+        if tries {
             match self.try_write_lock(below, write) {
                 Ok(()) => {
                     if has_turn {
@@ -217,7 +278,8 @@ impl Plain {
             }
         }
         self.prediction.store(2, Relaxed);
-        self.outside_holder.store(has_turn, Relaxed);
+        self.outside_holder.store(has_turn && tries, Relaxed);
+        self.waits_at_door.store(has_turn, Relaxed);
         if has_turn {
             self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
         }
@@ -305,7 +367,7 @@ impl Plain {
         self.bounced.store(false, Relaxed);
         self.has_slept.store(true, Relaxed);
         let deadline = Instant::now() + at_most;
-        if !self.shared.turns.wait(self.id, at_most) || !self.outside_holder.load(Relaxed) {
+        if !self.shared.turns.wait(self.id, at_most) || !self.waits_at_door.load(Relaxed) {
             return;
         }
         let began = Instant::now();
@@ -316,8 +378,11 @@ impl Plain {
             }
         }
         self.passes_by_the_door.store(began.elapsed() >= DOOR_PATIENCE, Relaxed);
+        self.waits_at_door.store(false, Relaxed);
         // The write lock may still be with somebody who does not use the door.
-        self.outside_holder.store(false, Relaxed);
+        if !self.outside_holder.swap(false, Relaxed) {
+            return;
+        }
         let main = lock(&self.main);
         let Some(below) = main.as_deref() else { return };
         while below.shm_lock(ShmLock::of_writer(true)) == Err(Code::BUSY) {

@@ -97,6 +97,12 @@ pub struct Plain {
     checkpointing: AtomicBool,
     /// It recovers the WAL, and nobody else writes to it or to the database file.
     recovering: AtomicBool,
+    /// When it took its read lock, if it was expected to write; 0: it was not.
+    reads_since_ns: AtomicU64,
+    /// In its last transaction that wrote it read for a while before.
+    writes_late: AtomicBool,
+    /// It has its turn and stands in the queue of the processes.
+    waits_at_door: AtomicBool,
     /// It had its turn and found the write lock taken, so another process, or somebody without a turn, has it.
     outside_holder: AtomicBool,
     /// It has waited at the door for long enough to do without.
@@ -195,6 +201,9 @@ impl Plain {
             shares_index: AtomicBool::new(false),
             checkpointing: AtomicBool::new(false),
             recovering: AtomicBool::new(false),
+            reads_since_ns: AtomicU64::new(0),
+            writes_late: AtomicBool::new(false),
+            waits_at_door: AtomicBool::new(false),
             outside_holder: AtomicBool::new(false),
             passes_by_the_door: AtomicBool::new(false),
             has_slept: AtomicBool::new(false),
@@ -252,7 +261,7 @@ impl Plain {
         if let Some(log) = &self.shared.log {
             let main = lock(&self.main);
             let Some(main) = main.as_deref() else { return Err(Error::Below(Code::READONLY)) };
-            return Ok(self.shared.flush.wait_for(number, lingers, || log.append(main, wal))?);
+            return Ok(self.shared.flush.wait_for(number, lingers, || log.append(main, wal, lingers))?);
         }
         Ok(self.shared.flush.wait_for(number, lingers, || {
             let writes = self.shared.generation.begin_flush();
