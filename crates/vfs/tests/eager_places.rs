@@ -4,13 +4,14 @@
 
 mod common;
 
-use std::os::unix::fs::symlink;
+use std::fs::File;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{commits, crash, files, integrity, number, open_stock, open_with, take_said};
+use common::{commits, crash, files, integrity, number, open_stock, open_with, side, take_said};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, ErrorCode};
 use tempfile::TempDir;
@@ -374,4 +375,25 @@ fn eager_is_refused_beside_a_process_with_plain_or_stock_and_the_strategies_are_
         assert_plain(&path, 2);
         assert!(said.contains("strategy eager was asked for") && said.contains("stock or plain"), "{strategy}: {said}");
     }
+}
+
+/// The word of the board that says how it is laid out.
+const LAYOUT_AT: u64 = 26 * 8;
+
+#[test]
+fn processes_of_another_version_do_not_share_a_log_and_their_board_is_made_anew_after_a_crash() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    commits::make(&db, 2);
+    assert!(in_another_process(&path, "eager").contains("opened"));
+    let board = File::options().write(true).open(side(&path, "-oneflush-shm")).unwrap();
+    board.write_all_at(&[200], LAYOUT_AT).unwrap();
+    let said = in_another_process(&path, "eager");
+    assert!(said.contains("refused") && said.contains("another version of Oneflush"), "{said}");
+    commits::make(&db, 1);
+    let crashed = crash(&path, &["-oneflush", "-oneflush-wal", "-oneflush-shm"]);
+    assert_eq!(commits::check(&open(&crashed)), Ok(4));
+    assert_plain(&crashed, 4);
+    drop(db);
+    assert_plain(&path, 4);
 }

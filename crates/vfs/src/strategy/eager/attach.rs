@@ -194,6 +194,8 @@ impl EagerLog {
                     log.unsure = board.begin(found, log.page_bytes);
                     state.image = Stale::Rebuild;
                 }
+            } else if !board.has_our_layout() {
+                return Err(AttachError::OtherVersion);
             } else if board.uuid() != found {
                 return Err(AttachError::OtherBoard);
             }

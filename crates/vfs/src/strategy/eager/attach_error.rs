@@ -44,6 +44,10 @@ pub enum AttachError {
     HeaderDamaged,
     #[error("other processes use another log beside this database; close it there")]
     OtherBoard,
+    #[error(
+        "processes with another version of Oneflush have the database open; close it there, or use the same version"
+    )]
+    OtherVersion,
     #[error("code {}", .0.0)]
     Below(Code),
 }
@@ -65,6 +69,7 @@ impl AttachError {
             | AttachError::OtherStrategy
             | AttachError::Fold(_)
             | AttachError::OtherBoard
+            | AttachError::OtherVersion
             | AttachError::HeaderDamaged
             | AttachError::InUse => Code::CANTOPEN,
             AttachError::Log(error) => code_of(error),

@@ -58,6 +58,9 @@ const FIRST_PAGE: usize = FIRST_BITS + BITS_WORDS;
 /// Of so many frames, those that were logged last, the board knows which page they have; of others, the image.
 const PAGES_WORDS: usize = 1024;
 
+/// Of the board, and of what the processes share behind it: one more whenever either changes. Words before this one keep their places.
+const LAYOUT: u64 = 1;
+
 #[derive(Clone, Copy)]
 enum Word {
     UuidHigh,
@@ -98,6 +101,8 @@ enum Word {
     Identity,
     /// The generation of the frames whose pages the board knows.
     PagesGeneration,
+    /// [`LAYOUT`].
+    Layout,
 }
 
 /// The board of one database; that of a process alone with itself where there is no log.
@@ -134,12 +139,18 @@ impl Board {
     pub fn can_go_on(&self, uuid: Uuid, page_bytes: usize, image: &str) -> bool {
         let identity = self.0.identity(image);
         identity != 0
+            && self.has_our_layout()
             && self.get(Word::Identity) == identity
             && self.uuid() == uuid
             && self.page_bytes() == page_bytes
             && self.failure().is_none()
             && !self.is_unsure()
             && !self.is_guard_unsure()
+    }
+
+    /// It was made by a version of Oneflush that does the same with it.
+    pub fn has_our_layout(&self) -> bool {
+        self.get(Word::Layout) == LAYOUT
     }
 
     /// Whoever finds board and image as they are now may go on with them.
@@ -157,6 +168,7 @@ impl Board {
             self.set(word, half.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)));
         }
         self.set(Word::PageBytes, page_bytes as u64);
+        self.set(Word::Layout, LAYOUT);
         self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
         self.set_guard_unsure(guard_unsure);
         unsure
