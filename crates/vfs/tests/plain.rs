@@ -214,6 +214,23 @@ fn no_wait_is_longer_than_the_busy_timeout_and_none_is_no_wait() {
     assert_eq!(count(&db), 2);
 }
 
+/// It wrote before, so it is expected to write again, and behind a writer; but it only reads, which nobody keeps it from in WAL mode.
+#[test]
+fn a_read_does_not_wait_for_a_long_transaction_of_another() {
+    let (_dir, path) = scratch();
+    let (writes, reads) = (open(&path), open(&path));
+    reads.busy_timeout(Duration::from_secs(20)).unwrap();
+    reads.execute_batch("CREATE TABLE t(b)").unwrap();
+    insert(&reads, 3);
+    writes.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
+    let began = Instant::now();
+    assert_eq!(count(&reads), 3);
+    let took = began.elapsed();
+    writes.execute_batch("COMMIT").unwrap();
+    assert!(number(&reads, "/plain/turns/waits") > 0, "it was expected to write");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+}
+
 #[test]
 fn a_writer_that_waits_is_woken_when_the_lock_is_released() {
     let (_dir, path) = scratch();
