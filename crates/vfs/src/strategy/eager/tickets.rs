@@ -7,8 +7,8 @@
 //!
 //! 1. `serving` only goes forward, modulo 2³².
 //! 2. Whoever gives a ticket back before its turn is passed over when it comes.
-//! 3. Whoever was served and does nothing, because its process has died, is passed over after [`PATIENCE`] by who waits; who writes, after
-//!    [`WRITER_PATIENCE`].
+//! 3. Whoever was served and does nothing, because its process has died or its application has given up, is passed over after [`PATIENCE`] by who
+//!    waits, or comes again without waiting; who writes, after [`WRITER_PATIENCE`].
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -50,7 +50,11 @@ struct Held {
 impl Ticket {
     /// Takes a ticket, if this process has none. True if it is its turn.
     pub fn take(&self, tickets: &Tickets) -> bool {
+        let serving = tickets.serving.load(SeqCst);
         let number = lock(&self.0).get_or_insert_with(|| tickets.take()).number;
+        if !tickets.is_served(number) && self.is_stuck(tickets, serving) {
+            tickets.pass(serving);
+        }
         tickets.is_served(number)
     }
 
@@ -66,20 +70,17 @@ impl Ticket {
             if self.take(tickets) {
                 return true;
             }
-            let now = Instant::now();
-            if self.is_stuck(tickets, serving, now) {
-                tickets.pass(serving);
-                continue;
-            }
-            if now >= deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return false;
             }
-            tickets.sleep(self.number(), serving, PATIENCE.min(deadline - now));
+            tickets.sleep(self.number(), serving, PATIENCE.min(left));
         }
     }
 
     /// Invariant 3.
-    fn is_stuck(&self, tickets: &Tickets, serving: u32, now: Instant) -> bool {
+    fn is_stuck(&self, tickets: &Tickets, serving: u32) -> bool {
+        let now = Instant::now();
         let mut held = lock(&self.0);
         let Some(held) = held.as_mut() else { return false };
         if held.serving != serving {
@@ -195,6 +196,17 @@ mod tests {
         // The dead one was only slow; its turn is over without harm.
         dead.give_back(&tickets);
         assert!(waiting.take(&tickets));
+    }
+
+    /// Whose application has no busy timeout, as it had before.
+    #[test]
+    fn who_only_comes_again_passes_him_over_too() {
+        let tickets = Tickets::default();
+        let (idle, comes_again) = (Ticket::default(), Ticket::default());
+        assert!(idle.take(&tickets));
+        assert!(!comes_again.take(&tickets));
+        std::thread::sleep(2 * PATIENCE);
+        assert!(comes_again.take(&tickets));
     }
 
     #[test]
