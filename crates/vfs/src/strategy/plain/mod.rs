@@ -28,6 +28,7 @@
 //! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover ([`kept`]).
 
 mod checkpointer;
+mod closing;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod connection_tests;
 mod door;
@@ -38,6 +39,7 @@ mod kept;
 mod locking;
 mod logged;
 mod shared;
+mod syncing;
 mod turns;
 mod unsure;
 
@@ -50,9 +52,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-use self::flush::CommitNo;
+use self::closing::Closing;
 use self::logged::Frame;
-use super::eager::{EagerLog, Frames, Held};
+use self::syncing::PutOff;
+use super::eager::{Frames, Held};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
@@ -149,35 +152,6 @@ pub struct Plain {
     closing: Mutex<Closing>,
 }
 
-/// A commit whose sync is put off.
-struct PutOff {
-    number: CommitNo,
-    /// How SQLite wanted it.
-    request: SyncRequest,
-    /// Where its last frame ends in the WAL.
-    end_bytes: Option<u64>,
-}
-
-/// How far the last close of a database has come: only in this order, with nothing between, is the WAL's content known to be in the
-/// database file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Closing {
-    #[default]
-    No,
-    /// SQLite asked whether the database file has been moved, as it does right before it closes the WAL of a connection that is closed.
-    Announced,
-    /// The database is locked exclusively, and no close was announced: what comes is the end of WAL mode, if it is about the WAL.
-    Leaving,
-    /// The database is locked exclusively.
-    Exclusive,
-    /// A checkpoint has written its pages.
-    Copied,
-    /// It has also cut the database to its size, as it does only if it is complete.
-    Complete,
-    /// SQLite asked whether the WAL is to be kept, as it does only at the end of a close.
-    Kept,
-}
-
 impl Plain {
     pub fn new(id: u64, options: &Options, shared: Arc<Shared>, purpose: Purpose) -> Arc<Plain> {
         let is_checkpointer = purpose == Purpose::Checkpoints;
@@ -243,120 +217,6 @@ impl Plain {
         self.options.group_commit
     }
 
-    /// A sync of the WAL, shared with whoever else wants one.
-    fn flush(&self, wal: &dyn Below, number: CommitNo, request: SyncRequest) -> Result<(), Error> {
-        self.flush_lingering(wal, number, request, false)
-    }
-
-    fn flush_lingering(
-        &self,
-        wal: &dyn Below,
-        number: CommitNo,
-        request: SyncRequest,
-        lingers: bool,
-    ) -> Result<(), Error> {
-        self.unsynced_frames.store(false, Relaxed);
-        self.header_unsynced.store(false, Relaxed);
-        self.checkpoint_wal_unsynced.store(false, Relaxed);
-        if let Some(log) = &self.shared.log {
-            let main = lock(&self.main);
-            let Some(main) = main.as_deref() else { return Err(Error::Below(Code::READONLY)) };
-            return Ok(self.shared.flush.wait_for(number, lingers, || log.append(main, wal, lingers))?);
-        }
-        Ok(self.shared.flush.wait_for(number, lingers, || {
-            let writes = self.shared.generation.begin_flush();
-            wal.sync(request).inspect_err(|_| {
-                self.shared.note_failure();
-                // Whoever flushes here has the write lock, the checkpoint's, or a read lock of its commit: nobody begins the WAL anew.
-                let _ = unsure::write_first_again(wal);
-            })?;
-            self.directory_synced.store(true, Relaxed);
-            self.shared.generation.flushed(writes);
-            Ok(true)
-        })?)
-    }
-
-    /// The sync of a checkpoint. Where readers hold a checkpoint up, SQLite takes what it has copied for done without a sync, and copies only
-    /// the rest the next time; if the sync then fails, the device may lack pages that no later checkpoint of SQLite's would write again.
-    /// Nothing may be copied, and the WAL not begun anew, until all connections are closed; who opens the database then copies everything, and
-    /// so does the next checkpoint of another process.
-    fn sync_database(&self, main: &dyn Below, request: SyncRequest) -> Result<(), Code> {
-        main.sync(request).inspect_err(|&code| {
-            self.shared.flush.poison(code);
-            if self.shares_index.load(Relaxed) && self.checkpointing.load(Relaxed) {
-                main.forget_backfill();
-            }
-        })
-    }
-
-    fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
-        let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
-        if let Some(log) = &self.shared.log {
-            self.write_held(log, wal)?;
-            if self.writing.load(Relaxed) && of_commit {
-                self.note_commit(log);
-            } else {
-                // In exclusive locking mode there is no lock to tell a commit's sync from that of a checkpoint after one that failed.
-                self.note_written(log);
-            }
-            let published = lock(&self.main).as_deref().and_then(|main| self.published_frames(main));
-            if log.is_durable(wal, published)? {
-                self.unsynced_frames.store(false, Relaxed);
-                self.checkpoint_wal_unsynced.store(false, Relaxed);
-                return Ok(self.refuse_if_failed()?);
-            }
-        }
-        if !of_commit && *lock(&self.shared.left) && self.shared.flush.failure().is_none() {
-            self.mend_for_checkpoint(wal)?;
-        }
-        if !of_commit && self.shared.log.is_none() && self.shared.generation.is_durable(wal) {
-            // Nothing to sync. A failed flush before would have been the end of it.
-            self.checkpoint_wal_unsynced.store(false, Relaxed);
-            return Ok(self.refuse_if_failed()?);
-        }
-        if !of_commit {
-            return self.flush(wal, self.shared.flush.register_sync(), request);
-        }
-        let number = self.shared.flush.register();
-        // Invariant 1: a WAL that comes here has been linked to this connection.
-        if self.writing.load(Relaxed) && self.group_commit() && self.is_in_company() {
-            let end_bytes = self.shared.generation.end_bytes();
-            *lock(&self.put_off) = Some(PutOff { number, request, end_bytes });
-            return Ok(());
-        }
-        self.flush(wal, number, request)
-    }
-
-    /// True if another writer waits, or is likely to in a moment.
-    fn is_in_company(&self) -> bool {
-        let outsiders = self.shared.outsiders.load(Relaxed);
-        if outsiders > 0 {
-            self.shared.outsiders.store(outsiders - 1, Relaxed);
-        }
-        outsiders > 0 || self.shared.turns.wanted() || self.shared.flush.expects_company()
-    }
-
-    /// Before the sync of a checkpoint, whose connection need not have the write lock.
-    fn mend_for_checkpoint(&self, wal: &dyn Below) -> Result<(), Error> {
-        let main = lock(&self.main);
-        let takes_lock = self.shares_index.load(Relaxed) && !self.writing.load(Relaxed);
-        let below = main.as_deref().filter(|_| takes_lock);
-        if let Some(below) = below {
-            below.shm_lock(ShmLock::of_writer(true))?;
-        }
-        let result = wal.size_bytes().and_then(|end_bytes| self.shared.mend(wal, end_bytes));
-        if let Some(below) = below {
-            below.shm_lock(ShmLock::of_writer(false))?;
-        }
-        Ok(result?)
-    }
-
-    /// Invariant 2.
-    fn refuse_if_failed(&self) -> Result<(), Code> {
-        let of_log = || self.shared.log.as_ref().and_then(EagerLog::failure);
-        self.shared.flush.failure().or_else(of_log).map_or(Ok(()), Err)
-    }
-
     fn request_checkpoint(&self) -> bool {
         self.options.checkpoints_in_background
             && !self.is_checkpointer
@@ -366,15 +226,6 @@ impl Plain {
     /// With `eager` SQLite's own threshold does not count.
     fn checkpoint_is_due(&self) -> bool {
         self.shared.log.as_ref().is_none_or(|log| log.checkpoint_is_due(&self.options))
-    }
-
-    fn advance(&self, from: Closing, to: Closing) {
-        let mut closing = lock(&self.closing);
-        *closing = match *closing {
-            now if now == from => to,
-            Closing::Leaving => Closing::Leaving,
-            _ => Closing::No,
-        };
     }
 }
 
@@ -421,26 +272,7 @@ impl Strategy for Plain {
     }
 
     fn closing_wal(&self) {
-        let wal = lock(&self.wal).take();
-        if let Some(log) = &self.shared.log {
-            log.closed_image();
-            return;
-        }
-        // Invariant 4.
-        let closing = *lock(&self.closing);
-        if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Kept) {
-            // If it fails, the next opener recovers what the database file has.
-            let _ = kept::close(wal, self.directory_synced.load(Relaxed), self.shared.generation.end_bytes());
-        }
-        // The checkpoint of the last close was refused, so the WAL stays. SQLite says that the pages are copied also where it could not.
-        let was_refused = matches!(closing, Closing::Exclusive | Closing::Copied);
-        if let Some(wal) = wal.as_deref().filter(|_| was_refused)
-            && let Ok(end_bytes) = wal.size_bytes()
-        {
-            // If it fails, it stays noted.
-            let _ = self.shared.mend(wal, end_bytes);
-        }
-        self.shared.extent.forget();
+        self.close_wal();
     }
 
     fn deleting_wal(&self) -> Result<(), Error> {
@@ -467,18 +299,7 @@ impl Strategy for Plain {
     }
 
     fn wal_is_kept(&self) -> bool {
-        // A WAL that is still there would be opened again at once while SQLite takes the database to be in a rollback mode, and a
-        // new page size would then destroy it. (SQLite alone does that with SQLITE_FCNTL_PERSIST_WAL.)
-        if *lock(&self.closing) == Closing::Leaving {
-            return false;
-        }
-        // With nothing left to copy there is nothing between the lock and this.
-        let mut closing = lock(&self.closing);
-        *closing = match *closing {
-            Closing::Exclusive | Closing::Complete => Closing::Kept,
-            _ => Closing::No,
-        };
-        true
+        self.may_keep_wal()
     }
 
     fn asked_by_pragma(&self) {
@@ -679,11 +500,7 @@ impl Strategy for Plain {
         self.shared.checkpointer.go_on();
         result?;
         *lock(&self.level) = level;
-        let mut closing = lock(&self.closing);
-        *closing = if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
-        if *closing == Closing::Exclusive {
-            self.believe_taken_up(below);
-        }
+        self.locked_exclusively(below);
         Ok(())
     }
 
