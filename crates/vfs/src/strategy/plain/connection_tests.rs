@@ -203,59 +203,68 @@ fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
 }
 
 /// A connection that is expected to write, with another process at the door.
-fn behind_another_process() -> (tempfile::TempDir, File, Arc<Plain>, Database) {
+fn behind_another_process() -> (tempfile::TempDir, File, Arc<Plain>, Database, Arc<Patient>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("door.db");
     let wal = File::create(folder.path().join("door.db-wal")).unwrap();
     flock(&wal, FlockOperation::LockExclusive).unwrap();
     let (connection, database) = connection_to(path.to_str().unwrap(), Purpose::ReadWrite);
-    connection.busy_handler(Arc::new(Patient::default()));
+    let handler = Arc::new(Patient::default());
+    connection.busy_handler(handler.clone());
     connection.prediction.store(2, Relaxed);
     connection.has_slept.store(true, Relaxed);
     connection.shared.outsiders.store(5, Relaxed);
-    (folder, wal, connection, database)
+    (folder, wal, connection, database, handler)
+}
+
+/// False if the machine was too busy for it.
+fn waits_for_the_other_process() -> bool {
+    let (_folder, wal, connection, database, _) = behind_another_process();
+    let (waits, told) = std::thread::scope(|scope| {
+        let told = scope.spawn(|| connection.take_read_lock(&database, read_lock(true)));
+        while !connection.waits_at_door.load(Relaxed) && !told.is_finished() {
+            std::thread::yield_now();
+        }
+        let waits = !told.is_finished();
+        flock(&wal, FlockOperation::Unlock).unwrap();
+        (waits, told.join().unwrap())
+    });
+    let waited = waits && matches!(told, Err(Error::Below(Code::BUSY)));
+    if waited {
+        assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
+        assert!(connection.shared.turns.holds(connection.id));
+    }
+    waited
 }
 
 #[test]
 fn who_will_write_waits_for_the_other_processes_before_it_reads() {
-    let (_folder, wal, connection, database) = behind_another_process();
-    std::thread::scope(|scope| {
-        let told = scope.spawn(|| connection.take_read_lock(&database, read_lock(true)));
-        while !connection.waits_at_door.load(Relaxed) {
-            assert!(!told.is_finished());
-            std::thread::yield_now();
-        }
-        flock(&wal, FlockOperation::Unlock).unwrap();
-        assert!(matches!(told.join().unwrap(), Err(Error::Below(Code::BUSY))));
-    });
-    assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
-    assert!(connection.shared.turns.holds(connection.id));
+    assert!((0..20).any(|_| waits_for_the_other_process()));
 }
 
 /// It may only want to read, which nobody keeps it from in WAL mode.
 #[test]
 fn it_does_not_wait_for_ever() {
-    let (_folder, _wal, connection, database) = behind_another_process();
+    let (_folder, _wal, connection, database, handler) = behind_another_process();
     let began = Instant::now();
     assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
     assert!(began.elapsed() >= READ_PATIENCE && began.elapsed() < 50 * READ_PATIENCE);
     connection.reads_since_ns.store(1, Relaxed);
     connection.shm_lock(&database, read_lock(false)).unwrap();
     assert!(!connection.shared.turns.holds(connection.id), "it has read: the turn is another's");
-    let began = Instant::now();
-    assert!(connection.take_read_lock(&database, read_lock(true)).is_ok(), "and does not wait again");
-    assert!(began.elapsed() < READ_PATIENCE);
+    let asked = handler.0.load(Relaxed);
+    assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
+    assert_eq!(handler.0.load(Relaxed), asked, "and does not wait again");
 }
 
 #[test]
 fn who_reads_for_a_while_before_it_writes_lets_others_go_on_meanwhile() {
-    let (_folder, _wal, connection, database) = behind_another_process();
+    let (_folder, _wal, connection, database, handler) = behind_another_process();
     // Since the system was started.
     connection.reads_since_ns.store(1, Relaxed);
     assert!(connection.take_write_lock(&database, ShmLock::of_writer(true)).is_err(), "the door is not open");
-    let began = Instant::now();
     assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
-    assert!(began.elapsed() < READ_PATIENCE);
+    assert_eq!(handler.0.load(Relaxed), 0);
 }
 
 #[test]
