@@ -205,7 +205,8 @@ impl Plain {
         true
     }
 
-    /// Other processes write, and a connection that has its turn stands in their queue. Who does not wait has no use for one.
+    /// A connection that has its turn stands in the queue of the processes: with `eager` always, since a ticket costs next to nothing, with `plain`
+    /// while others write. Who does not wait has no use for one.
     fn uses_door(&self) -> bool {
         self.has_slept.load(Relaxed)
             && !self.passes_by_the_door.load(Relaxed)
