@@ -42,6 +42,7 @@ mod log;
 mod mutant;
 #[cfg(feature = "mutants")]
 pub mod mutant;
+pub mod page_cache;
 mod record;
 mod scan;
 mod storage;

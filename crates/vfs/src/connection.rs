@@ -295,6 +295,8 @@ mod tests {
             Err("no checkpoints here".to_owned())
         }
 
+        fn write_out(&self, _: &str, _: u64, _: u64) {}
+
         fn warn(&self, _: &str) {}
     }
 

@@ -11,7 +11,6 @@
 
 mod measure;
 mod open;
-mod residency;
 
 use std::fs::File;
 use std::io::{self, IoSlice};

@@ -2,15 +2,17 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, statx};
 
-use super::{DirectFile, measure, residency};
+use super::{DirectFile, measure};
 use crate::aligned::MEMORY_ALIGNMENT_BYTES;
 use crate::layout::is_block_size;
+use crate::page_cache::cached_pages;
 use crate::{AlignedBuffer, Error, Storage};
 
 /// Smaller blocks save nothing: flash and file systems rewrite 4 KiB for each.
@@ -30,7 +32,7 @@ pub(super) fn create(path: &Path, mode: Option<u32>) -> Result<DirectFile, Error
         let mut opened = with_direct_io(file.try_clone().map_err(failed(path, "open it"))?, path)?;
         measure::fill(&opened).map_err(failed(path, "write to it"))?;
         // Written a moment ago: what is in the page cache now went through it.
-        if opened.direct && residency::pages(&opened.file, measure::FILE_BLOCKS * opened.block_bytes as u64) > Some(0) {
+        if opened.direct && is_cached(&opened, measure::FILE_BLOCKS * opened.block_bytes as u64) {
             opened.direct = false;
         }
         opened.set_durable_write(measure::cheapest(&opened).map_err(failed(path, "write to it"))?);
@@ -90,7 +92,12 @@ fn block_bytes(file: &File) -> io::Result<Option<usize>> {
 /// Its content does not matter, nor that it cannot be read: `false` then, and the log's own reading will say why.
 fn reads_through_the_page_cache(opened: &DirectFile) -> bool {
     let mut block = AlignedBuffer::zeroed(opened.block_bytes);
-    opened.read_at(&mut block, 0).is_ok() && residency::pages(&opened.file, block.len() as u64) > Some(0)
+    opened.read_at(&mut block, 0).is_ok() && is_cached(opened, block.len() as u64)
+}
+
+/// The one sign of a file system that takes `O_DIRECT` and does buffered I/O.
+fn is_cached(opened: &DirectFile, length: u64) -> bool {
+    cached_pages(opened.file.as_fd(), 0, length).is_some_and(|pages| pages.cached > 0)
 }
 
 /// Makes what was created, renamed or deleted in a directory durable. `path` is the directory, or a file that is or was in it.

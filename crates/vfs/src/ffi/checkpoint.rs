@@ -2,11 +2,14 @@
 
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int};
+use std::os::fd::RawFd;
+use std::path::Path;
 use std::ptr;
 
 use libsqlite3_sys as sqlite;
 
 use super::api::Api;
+use super::page_cache;
 use crate::config::{Options, StrategyKind};
 use crate::strategy::{Progress, RunCheckpoint};
 
@@ -22,6 +25,9 @@ const PASSES_MAX: usize = 6;
 thread_local! {
     /// This thread is opening the checkpointer's connection, with these options.
     static OPENING: Cell<Option<Options>> = const { Cell::new(None) };
+
+    /// The descriptor of the database whose checkpoint this thread runs, once it was looked for; it may have none.
+    static DESCRIPTOR: Cell<Option<Option<RawFd>>> = const { Cell::new(None) };
 }
 
 /// The options of the checkpointer's connection, if this thread is opening it. The answer is given once.
@@ -45,12 +51,22 @@ impl RunCheckpoint for Checkpoints {
             // Locked exclusively.
             return Ok(Progress { held_up: true, wal_frames: 0, copied_frames: 0 });
         };
+        // The last one's may be another file's by now.
+        DESCRIPTOR.set(None);
         if !has_wal_reset_bug(self.api.libversion_number())
             && let Some(held_up) = copy_most(&db)?
         {
             return Ok(held_up);
         }
         db.checkpoint(sqlite::SQLITE_CHECKPOINT_RESTART)
+    }
+
+    fn write_out(&self, path: &str, offset: u64, length: u64) {
+        let descriptor = DESCRIPTOR.get().unwrap_or_else(|| page_cache::descriptor_of(Path::new(path)));
+        DESCRIPTOR.set(Some(descriptor));
+        if let Some(descriptor) = descriptor {
+            page_cache::write_out(descriptor, offset, length);
+        }
     }
 
     fn warn(&self, message: &str) {

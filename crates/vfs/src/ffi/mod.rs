@@ -8,7 +8,7 @@
 //! | `below.rs` | `sqlite3_io_methods` of the VFS below, as the trait `Below` |
 //! | `busy.rs` | the busy handler of a connection, as the trait `BusyHandler` |
 //! | `checkpoint.rs` | a checkpoint by a connection of our own, as the trait `RunCheckpoint` |
-//! | `read_ahead.rs` | advice to the kernel about what a recovery will read |
+//! | `page_cache.rs` | advice to the kernel: what a recovery will read, what a checkpoint has copied |
 //! | `side_files.rs` | the log of `eager`, as the traits `SideFiles` and `Storage` |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 
@@ -19,7 +19,7 @@ mod busy;
 mod checkpoint;
 mod entry;
 mod io;
-mod read_ahead;
+mod page_cache;
 mod side_files;
 mod vfs;
 

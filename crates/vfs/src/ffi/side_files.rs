@@ -12,7 +12,7 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Storage, sync_directory};
 use super::api::Api;
 use super::below::BelowFile;
 use super::board_file::{BoardFile, mode_of};
-use super::{checkpoint, read_ahead};
+use super::{checkpoint, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::strategy::{Below, Common, LogFile, Private, SideFiles, SyncRequest, board_path};
@@ -114,7 +114,7 @@ impl SideFiles for Files {
 
     fn will_read(&self, database: &str, pages: &[u32], page_bytes: usize) {
         if self.are_real() {
-            read_ahead::advise(Path::new(database), pages, page_bytes as u64);
+            page_cache::will_read(Path::new(database), pages, page_bytes as u64);
         }
     }
 

@@ -15,6 +15,7 @@
 //! 5. A new epoch begins only when the old one is needed no more: the database file has all of it and is synced, or the image is.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
@@ -27,17 +28,18 @@ use super::mutant::{self, Mutant};
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::strategy::piece::Piece;
 use crate::strategy::wal_file::{self, WalFile};
 use crate::strategy::{Below, SyncRequest};
 
 /// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
 const RECORD_PAGES_BYTES_MAX: usize = 4 << 20;
 
-/// By how much each lane grows: the commit that needs it waits for so many zeros.
-const GROW_BYTES: u64 = 1 << 20;
+/// By how much each lane grows: the commit that needs it waits for twice as many zeros.
+const GROW_BYTES: u64 = 256 << 10;
 
-/// How much a record of page images holds at most, before a checkpoint.
-const IMAGES_BYTES_MAX: usize = 256 << 10;
+/// How much a record of page images holds at most, before a checkpoint: commits wait for it.
+const IMAGES_PIECE: Piece = Piece::new(256 << 10, 64 << 10, 256 << 10);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
@@ -83,6 +85,7 @@ pub struct OpenLog {
     /// The append of this record failed, so it may be there or not.
     pub unsure: Option<Lsn>,
     pub counts: LogCounts,
+    images_piece: Piece,
     writer: GroupWriter,
 }
 
@@ -102,6 +105,7 @@ impl OpenLog {
             versions: Pages::default(),
             unsure: None,
             counts: LogCounts::default(),
+            images_piece: IMAGES_PIECE,
             writer: GroupWriter::new(None, 0),
         }
     }
@@ -289,7 +293,7 @@ impl OpenLog {
                     self.records_in_epoch += 1;
                     return Ok(true);
                 }
-                Err(LogError::Full { .. }) if self.grow()? => {}
+                Err(LogError::Full { needed, free }) if self.grow(needed - free)? => {}
                 Err(LogError::Full { .. }) => return Ok(false),
                 Err(error) => {
                     self.unsure = Some(Lsn(self.head.lsn.0 + 1));
@@ -299,8 +303,9 @@ impl OpenLog {
         }
     }
 
-    fn grow(&mut self) -> Result<bool, Code> {
-        let lane_bytes = self.head.lane_bytes + GROW_BYTES;
+    /// By `missing_bytes` at least.
+    fn grow(&mut self, missing_bytes: u64) -> Result<bool, Code> {
+        let lane_bytes = self.head.lane_bytes + missing_bytes.next_multiple_of(GROW_BYTES);
         if lane_bytes * 2 > self.size_bytes_max {
             return Ok(false);
         }
@@ -364,15 +369,16 @@ impl OpenLog {
             return Ok(true);
         }
         let mut is_last = false;
+        let bytes_max = self.images_piece.bytes() as usize;
         if missing.is_empty() {
             missing.extend(self.pages.keys().filter(|&&page_no| self.is_missing(board, page_no)));
             missing.sort_unstable_by_key(|&page_no| std::cmp::Reverse(page_no));
-            is_last = missing.len() * self.page_bytes <= IMAGES_BYTES_MAX;
+            is_last = missing.len() * self.page_bytes <= bytes_max;
         }
         let image = WalFile { file: image, page_bytes: self.page_bytes };
         let mut writer = GroupWriter::new(None, image.header_of(self.logged)?.database_pages);
         let (mut page, mut held) = (Vec::new(), Vec::new());
-        while (is_last || writer.len_bytes() < IMAGES_BYTES_MAX)
+        while (is_last || writer.len_bytes() < bytes_max)
             && let Some(page_no) = missing.pop()
         {
             // Others may have logged it since, or begun an epoch that needs it no more.
@@ -382,7 +388,10 @@ impl OpenLog {
                 held.push(page_no);
             }
         }
-        if !self.write_record(KIND_IMAGES, writer.finish())? {
+        let began = Instant::now();
+        let is_written = self.write_record(KIND_IMAGES, writer.finish())?;
+        self.images_piece.took(began.elapsed());
+        if !is_written {
             let logged = self.logged;
             self.through_image(board, &image, logged)?;
             missing.clear();

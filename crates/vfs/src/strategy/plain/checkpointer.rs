@@ -6,7 +6,7 @@
 //! checkpoint, none is run.
 //!
 //! A checkpoint has several passes. The first ones (PASSIVE) copy and sync while writers go on, each what was written during the one before. (SQLite
-//! itself syncs only a complete checkpoint, and while writers go on none is.) The last (RESTART) holds the write lock
+//! itself syncs only a complete checkpoint, and while writers go on none is.) They do so piece by piece ([`pacing`](super::pacing)). The last (RESTART) holds the write lock
 //! for what was written meanwhile, a few pages, so that the WAL starts anew; without it a busy WAL would grow for ever.
 //! SQLite 3.7.0 to 3.51.2 (other than 3.44.6 and 3.50.7) can lose frames if a writer begins the WAL anew while a checkpoint runs
 //! without the write lock (the "WAL-reset bug"), so there only the last pass is run, which holds it from before the header is read
@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::pacing::Pacing;
 use crate::config::Options;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 
@@ -51,6 +52,9 @@ pub struct Progress {
 pub trait RunCheckpoint: Send + Sync {
     /// The message says what failed.
     fn run(&self, path: &str, options: &Options) -> Result<Progress, String>;
+    /// Has a part of the database file written to the device and waits until it is; called while [`run`](RunCheckpoint::run) copies, by its thread.
+    /// Advice: who cannot do it does nothing.
+    fn write_out(&self, path: &str, offset: u64, length: u64);
     /// A line in SQLite's error log.
     fn warn(&self, message: &str);
 }
@@ -73,6 +77,8 @@ pub struct Checkpointer {
     run: Arc<dyn RunCheckpoint>,
     state: Mutex<State>,
     changed: Condvar,
+    /// Taken alone, and by the checkpoint that runs only.
+    pacing: Mutex<Pacing>,
 }
 
 #[derive(Default)]
@@ -106,7 +112,8 @@ enum Thread {
 
 impl Checkpointer {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Checkpointer> {
-        Arc::new(Checkpointer { path: path.to_owned(), run, state: Mutex::default(), changed: Condvar::new() })
+        let (state, pacing) = (Mutex::default(), Mutex::default());
+        Arc::new(Checkpointer { path: path.to_owned(), run, state, changed: Condvar::new(), pacing })
     }
 
     /// A checkpoint is due. False if there is no thread to do it: then SQLite has to.
@@ -200,6 +207,17 @@ impl Checkpointer {
             state = wait_timeout(&self.changed, state, left);
         }
         held && !state.writing
+    }
+
+    /// The checkpoint that runs has copied a page, and nobody waits for it.
+    pub fn copied(&self, offset: u64, length: u64) {
+        let write_out = |offset, length| self.run.write_out(&self.path, offset, length);
+        lock(&self.pacing).copied(offset, length, write_out);
+    }
+
+    /// It is about to sync what it has copied.
+    pub fn begin_pass(&self) {
+        lock(&self.pacing).begin();
     }
 
     /// The database is not used any more; the thread ends.

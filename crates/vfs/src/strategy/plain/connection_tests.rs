@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::locking::READ_PATIENCE;
 use super::shared::tests::NoCheckpoints;
-use super::{Plain, Shared};
+use super::{Plain, Progress, RunCheckpoint, Shared};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::role::Role;
@@ -118,7 +118,11 @@ fn connection(purpose: Purpose) -> (Arc<Plain>, Database) {
 }
 
 fn connection_to(path: &str, purpose: Purpose) -> (Arc<Plain>, Database) {
-    let shared = Arc::new(Shared::new(path, Arc::new(NoCheckpoints), None));
+    connection_with(path, purpose, Arc::new(NoCheckpoints))
+}
+
+fn connection_with(path: &str, purpose: Purpose, run: Arc<dyn RunCheckpoint>) -> (Arc<Plain>, Database) {
+    let shared = Arc::new(Shared::new(path, run, None));
     let (connection, database) = (Plain::new(1, &Options::default(), shared, purpose), Database::default());
     connection.opened(Box::new(database.clone())).unwrap();
     connection.opened_wal(Box::new(Wal::default())).unwrap();
@@ -137,6 +141,45 @@ fn a_pass_syncs_what_it_has_copied_before_sqlite_takes_it_for_done() {
     copy_a_page(&application, &database);
     application.shm_lock(&database, checkpoint_lock(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Released]);
+}
+
+/// Notes what is written out.
+#[derive(Default)]
+struct WrittenOut(Mutex<Vec<(u64, u64)>>);
+
+impl RunCheckpoint for WrittenOut {
+    fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
+        unreachable!()
+    }
+
+    fn write_out(&self, _: &str, offset: u64, length: u64) {
+        lock(&self.0).push((offset, length));
+    }
+
+    fn warn(&self, _: &str) {
+        unreachable!()
+    }
+}
+
+#[test]
+fn what_a_pass_copies_is_written_out_on_the_way_unless_somebody_waits_for_the_pass() {
+    const MB: u64 = 1 << 20;
+    let copied = |purpose, keeps_writers_out: bool| {
+        let run = Arc::new(WrittenOut::default());
+        let (connection, database) = connection_with("/nonexistent/pieces.db", purpose, run.clone());
+        if keeps_writers_out {
+            connection.shm_lock(&database, ShmLock::of_writer(true)).unwrap();
+        }
+        for offset in (0..4 * MB).step_by(4096) {
+            connection.write(&database, Role::Db, &[1; 4096], offset).unwrap();
+        }
+        std::mem::take(&mut *lock(&run.0))
+    };
+    let pieces = copied(Purpose::Checkpoints, false);
+    assert!(pieces.iter().try_fold(0, |end, &(offset, length)| (offset == end).then_some(end + length)).is_some());
+    assert!(pieces.len() >= 4 && pieces.iter().map(|piece| piece.1).sum::<u64>() > 3 * MB, "{pieces:?}");
+    assert_eq!(copied(Purpose::Checkpoints, true), []);
+    assert_eq!(copied(Purpose::ReadWrite, false), []);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::checkpointer::WRITE_LOCK_MAX;
 use super::logged::Frame;
 use super::turns::IDLE_MAX;
-use super::{AUTOMATIC_FRAMES, Plain, pragmas};
+use super::{AUTOMATIC_FRAMES, Plain, pragmas, taken};
 use crate::error::{Code, Error};
 use crate::stats::clock;
 use crate::strategy::eager::EagerLog;
@@ -54,7 +54,7 @@ impl Plain {
     pub(super) fn change_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
         self.shares_index.store(true, Relaxed);
         let just_committed =
-            lock.acquire && self.just_committed.swap(false, Relaxed) && self.pragmas_before.load(Relaxed) == pragmas();
+            lock.acquire && taken(&self.just_committed) && self.pragmas_before.load(Relaxed) == pragmas();
         match (lock.exclusive, lock.acquire) {
             (false, true) if lock.first >= ShmLock::READ => self.take_read_lock(below, lock),
             (false, false) if lock.first >= ShmLock::READ => {
@@ -84,7 +84,7 @@ impl Plain {
                 // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
                 let is_for_later =
                     |log: &EagerLog| log.frames() >= AUTOMATIC_FRAMES && !log.checkpoint_is_due(&self.options);
-                let just_committed = just_committed && !self.no_automatic.swap(false, Relaxed);
+                let just_committed = just_committed && !taken(&self.no_automatic);
                 if just_committed && self.shared.log.as_ref().is_some_and(is_for_later) {
                     return Err(Error::Below(Code::BUSY));
                 }
@@ -114,7 +114,7 @@ impl Plain {
             (true, false) if lock.covers(ShmLock::CHECKPOINT) => {
                 self.checkpointing.store(false, Relaxed);
                 self.automatic.store(false, Relaxed);
-                if self.copied_in_vain.swap(false, Relaxed) {
+                if taken(&self.copied_in_vain) {
                     // Before another process's checkpoint can believe it.
                     below.forget_backfill();
                 }
@@ -131,7 +131,7 @@ impl Plain {
     pub(super) fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Error> {
         // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
         // its turn may be over before it is here again.
-        let looks_again = self.looks_again.swap(false, Relaxed);
+        let looks_again = taken(&self.looks_again);
         let will_write = self.group_commit() && self.prediction.load(Relaxed) > 0;
         if will_write && !looks_again && self.wait_for_turns() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
@@ -253,7 +253,7 @@ impl Plain {
             return Ok(());
         }
         self.wrote.store(true, Relaxed);
-        if self.bounced.swap(false, Relaxed) && !self.has_slept.load(Relaxed) {
+        if taken(&self.bounced) && !self.has_slept.load(Relaxed) {
             // It was told "busy" and came back without sleeping here, and never has slept here: it must not stand in the queue while it
             // does other things. (Once is no proof: SQLite also asks for this lock to read a WAL index that is being changed, and
             // then tries again at once.)
@@ -381,7 +381,7 @@ impl Plain {
         self.passes_by_the_door.store(began.elapsed() >= DOOR_PATIENCE, Relaxed);
         self.waits_at_door.store(false, Relaxed);
         // The write lock may still be with somebody who does not use the door.
-        if !self.outside_holder.swap(false, Relaxed) {
+        if !taken(&self.outside_holder) {
             return;
         }
         let main = lock(&self.main);

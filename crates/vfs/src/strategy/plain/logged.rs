@@ -102,9 +102,11 @@ impl Plain {
                     KillPoint::Prepared.reached();
                 }
                 match log.guarded(data, offset) {
-                    Some(page) => Ok(below.write(&page, offset)?),
-                    None => Ok(below.write(data, offset)?),
+                    Some(page) => below.write(&page, offset)?,
+                    None => below.write(data, offset)?,
                 }
+                self.pace_checkpoint(data, offset);
+                Ok(())
             }
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.write(data, offset)?),
         }

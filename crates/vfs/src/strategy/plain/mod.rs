@@ -38,6 +38,7 @@ mod generation;
 mod kept;
 mod locking;
 mod logged;
+mod pacing;
 mod shared;
 mod syncing;
 mod turns;
@@ -73,6 +74,15 @@ thread_local! {
 
 fn pragmas() -> u64 {
     PRAGMAS.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Takes a flag back that may be up. Only its connection's thread touches it, so this needs no `swap`, which every read would pay for.
+fn taken(flag: &AtomicBool) -> bool {
+    let is_up = flag.load(Relaxed);
+    if is_up {
+        flag.store(false, Relaxed);
+    }
+    is_up
 }
 
 /// One connection. SQLite uses it from one thread at a time; the atomics only satisfy the compiler, so all are relaxed.
@@ -318,7 +328,8 @@ impl Strategy for Plain {
             // SQLite syncs the database when a checkpoint is complete. While writers go on none is, but the last, which keeps them waiting:
             // that would be for all pages, so each of the passes before syncs its own.
             return match lock(&self.main).as_deref() {
-                Some(main) if self.is_checkpointer && !self.writing.load(Relaxed) => {
+                Some(main) if self.copies_beside_writers() => {
+                    self.shared.checkpointer.begin_pass();
                     let synced = self.sync_database(main, SyncRequest::ALL);
                     self.copied_in_vain.store(synced.is_err(), Relaxed);
                     Ok(synced?)
@@ -424,11 +435,11 @@ impl Strategy for Plain {
             self.unsynced_frames.store(offset != 0, Relaxed);
         }
         let result = below.write(data, offset);
-        if role == Role::Wal {
-            match result {
-                Ok(()) => self.shared.generation.wrote(data, offset),
-                Err(_) => self.shared.generation.forget(),
-            }
+        match (role, result) {
+            (Role::Wal, Ok(())) => self.shared.generation.wrote(data, offset),
+            (Role::Wal, Err(_)) => self.shared.generation.forget(),
+            (Role::Db, Ok(())) => self.pace_checkpoint(data, offset),
+            _ => {}
         }
         Ok(result?)
     }

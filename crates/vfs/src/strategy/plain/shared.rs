@@ -231,6 +231,8 @@ pub(super) mod tests {
             Err("there are none".to_owned())
         }
 
+        fn write_out(&self, _: &str, _: u64, _: u64) {}
+
         fn warn(&self, _: &str) {}
     }
 

@@ -66,6 +66,18 @@ impl Plain {
         })
     }
 
+    /// True for a pass of the background's checkpoint that keeps nobody waiting.
+    pub(super) fn copies_beside_writers(&self) -> bool {
+        self.is_checkpointer && !self.writing.load(Relaxed)
+    }
+
+    /// A checkpoint has copied a page.
+    pub(super) fn pace_checkpoint(&self, page: &[u8], offset: u64) {
+        if self.copies_beside_writers() {
+            self.shared.checkpointer.copied(offset, page.len() as u64);
+        }
+    }
+
     pub(super) fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
         if let Some(log) = &self.shared.log {

@@ -1,5 +1,8 @@
-//! Tells the kernel which pages of a database will be read, so that it reads them all at once: after a crash of the machine nothing is in
-//! memory, and thousands of pages, one after the other, take seconds.
+//! Tells the kernel which pages of a database to read or to write, and when.
+//!
+//! Before a recovery, which pages will be read, so that it reads them all at once: after a crash of the machine nothing is in
+//! memory, and thousands of pages, one after the other, take seconds. During a checkpoint, to write what was copied, so that it does not
+//! write all of it at once when it is synced.
 //!
 //! A descriptor of our own would do harm: POSIX releases a process's locks on a file when any of its descriptors is closed. So SQLite's own is
 //! looked for among those of the process. It is advice only; where anything is missing, nothing happens.
@@ -10,10 +13,11 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use oneflush_blocklog::page_cache;
 use rustix::fs::{Advice, fadvise};
 
-/// `pages` are in their order, and counted from 1.
-pub fn advise(database: &Path, pages: &[u32], page_bytes: u64) {
+/// They will be read. `pages` are in their order, and counted from 1.
+pub fn will_read(database: &Path, pages: &[u32], page_bytes: u64) {
     let Some(descriptor) = descriptor_of(database) else { return };
     for run in pages.chunk_by(|page, next| page + 1 == *next) {
         let Some(first) = run.first().and_then(|page| page.checked_sub(1)) else { continue };
@@ -26,7 +30,15 @@ pub fn advise(database: &Path, pages: &[u32], page_bytes: u64) {
     }
 }
 
-fn descriptor_of(file: &Path) -> Option<RawFd> {
+/// Has a part of a database written, and waits for that. `descriptor` is what [`descriptor_of`] answered for it.
+pub fn write_out(descriptor: RawFd, offset: u64, length: u64) {
+    // SAFETY: a connection had it open when it was found. Were it another file's by now, a part of that would be written, and no more; were it
+    // closed, the kernel says so.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    page_cache::write_out(descriptor, offset, length);
+}
+
+pub fn descriptor_of(file: &Path) -> Option<RawFd> {
     let wanted = fs::metadata(file).ok()?;
     fs::read_dir("/proc/self/fd").ok()?.flatten().find_map(|entry| {
         let found = fs::metadata(entry.path()).ok()?;
@@ -58,8 +70,8 @@ mod tests {
     #[test]
     fn advice_about_pages_that_are_not_there_does_nothing() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        advise(file.path(), &[1, 2, 3, 9, u32::MAX], 4096);
-        advise(file.path(), &[0], 4096);
-        advise(Path::new("/nowhere"), &[1], 4096);
+        will_read(file.path(), &[1, 2, 3, 9, u32::MAX], 4096);
+        will_read(file.path(), &[0], 4096);
+        will_read(Path::new("/nowhere"), &[1], 4096);
     }
 }

@@ -1,0 +1,76 @@
+//! How much of a checkpoint stands in the device's queue at a time.
+//!
+//! A sync writes all pages that a pass has copied at once, and whoever commits meanwhile waits behind them: on a device of 20 MB/s that is 100 ms
+//! for 500 pages. So what was copied is written piece by piece while the copying goes on, each piece when the one before is on the device, and a
+//! commit comes between two of them. Nothing here is durable or meant to be: that is what the sync at the end of the pass is for.
+
+use std::time::Instant;
+
+use crate::strategy::piece::Piece;
+
+/// Less than this is not worth a call each; more is not needed for speed.
+const PIECE: Piece = Piece::new(128 << 10, 16 << 10, 1 << 20);
+
+pub struct Pacing {
+    piece: Piece,
+    /// The range of what has been copied since the last piece, and how much that is.
+    first: u64,
+    end: u64,
+    copied_bytes: u64,
+}
+
+impl Default for Pacing {
+    fn default() -> Pacing {
+        Pacing { piece: PIECE, first: u64::MAX, end: 0, copied_bytes: 0 }
+    }
+}
+
+impl Pacing {
+    /// A page was copied; `write_out` has a range (offset, length) of the database file written and waits for it. Pages come in their order.
+    pub fn copied(&mut self, offset: u64, length: u64, write_out: impl FnOnce(u64, u64)) {
+        self.first = self.first.min(offset);
+        self.end = self.end.max(offset + length);
+        self.copied_bytes += length;
+        if self.copied_bytes < self.piece.bytes() {
+            return;
+        }
+        let began = Instant::now();
+        write_out(self.first, self.end - self.first);
+        self.piece.took(began.elapsed());
+        self.begin();
+    }
+
+    /// What has been copied is synced, so another pass begins.
+    pub fn begin(&mut self) {
+        *self = Pacing { piece: self.piece, ..Pacing::default() };
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = 4096;
+
+    /// Copies every second page; answers the pieces.
+    fn copy(pacing: &mut Pacing, pages: u64) -> Vec<(u64, u64)> {
+        let mut pieces = Vec::new();
+        for page in 0..pages {
+            pacing.copied(2 * page * PAGE, PAGE, |offset, length| pieces.push((offset, length)));
+        }
+        pieces
+    }
+
+    #[test]
+    fn what_was_copied_is_written_in_pieces() {
+        let mut pacing = Pacing::default();
+        let pages = PIECE.bytes() / PAGE;
+        assert_eq!(copy(&mut pacing, pages - 1), []);
+        pacing.begin();
+        let pieces = copy(&mut pacing, pages);
+        assert_eq!(pieces, [(0, (2 * pages - 1) * PAGE)], "what was synced before is not written again");
+        let larger = pacing.piece.bytes() / PAGE;
+        assert!(larger > pages, "that took no time");
+        assert_eq!(copy(&mut pacing, larger), [(0, (2 * larger - 1) * PAGE)]);
+    }
+}
