@@ -57,6 +57,14 @@ impl Owner {
         }
     }
 
+    /// True if this is the WAL that its process writes, and its directory entry is durable.
+    pub fn knows_wal(&self, wal: &dyn Below) -> bool {
+        match self {
+            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.knows_wal(wal)),
+            Owner::Database(_) | Owner::Nobody => false,
+        }
+    }
+
     /// The file that stands for a WAL of this owner. Where another stands for it, a WAL that belongs to no connection for sure is refused:
     /// nobody would log it.
     pub fn wal_path(&self) -> Result<Option<String>, Error> {

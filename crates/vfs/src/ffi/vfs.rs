@@ -186,7 +186,9 @@ unsafe extern "C" fn x_open(
         let may_be_kept = role == Role::Wal && owner_of_side_file.as_ref().is_some_and(Owner::keeps_wal);
         // SAFETY: `vfs` and `name` are those of this call.
         let below = if may_be_kept && unsafe { exists(shim, name) } {
-            open_kept_wal(open_below, flags)
+            open_known_wal(open_below, flags, |wal| {
+                owner_of_side_file.as_ref().is_some_and(|owner| owner.knows_wal(wal))
+            })
         } else {
             open_below(flags)
         };
@@ -245,13 +247,17 @@ unsafe extern "C" fn x_open(
 }
 
 /// Opens a WAL that is there. The "unix" VFS syncs the directory at the first sync of every WAL that it was asked to create, new or
-/// not; one that we closed does not need it, so it is opened without that flag.
-fn open_kept_wal(open: impl Fn(c_int) -> Result<BelowFile, Error>, flags: c_int) -> Result<BelowFile, Error> {
+/// not; one that we closed, or have synced already, does not need it, so it is opened without that flag.
+fn open_known_wal(
+    open: impl Fn(c_int) -> Result<BelowFile, Error>,
+    flags: c_int,
+    is_known: impl Fn(&BelowFile) -> bool,
+) -> Result<BelowFile, Error> {
     if flags & sqlite::SQLITE_OPEN_CREATE == 0 {
         return open(flags);
     }
     let wal = open(flags & !sqlite::SQLITE_OPEN_CREATE)?;
-    if is_marked(&wal) {
+    if is_marked(&wal) || is_known(&wal) {
         return Ok(wal);
     }
     wal.close();

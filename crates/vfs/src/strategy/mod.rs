@@ -89,6 +89,8 @@ pub trait Strategy: Send + Sync {
     fn maps(&self, offset: u64) -> bool;
     /// True if the WAL is to outlive the last close (`SQLITE_FCNTL_PERSIST_WAL`).
     fn keeps_wal(&self) -> bool;
+    /// True if this file is the WAL that this process writes, and its directory entry is durable.
+    fn knows_wal(&self, wal: &dyn Below) -> bool;
     /// SQLite asked whether the main database file has been moved (`SQLITE_FCNTL_HAS_MOVED`).
     fn asked_whether_moved(&self);
     /// SQLite asked whether the WAL is to be kept, and the answer would be yes; false changes it to no.

@@ -89,6 +89,10 @@ impl Strategy for Stock {
         false
     }
 
+    fn knows_wal(&self, _: &dyn Below) -> bool {
+        false
+    }
+
     fn asked_whether_moved(&self) {}
 
     fn wal_is_kept(&self) -> bool {

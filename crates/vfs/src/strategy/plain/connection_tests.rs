@@ -229,7 +229,7 @@ fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
     turns.begin_writing(others[0]);
     std::thread::scope(|scope| {
         let told = scope.spawn(|| connection.take_read_lock(&database, read));
-        while !turns.wanted() {
+        while !turns.wanted_beside(0) {
             std::thread::yield_now();
         }
         turns.leave(others[0]);

@@ -39,6 +39,8 @@ pub struct GroupFlush {
 struct State {
     given: u64,
     covered: u64,
+    /// Of `counts.commits`.
+    covered_commits: u64,
     flushing: bool,
     failed: Option<Code>,
     /// Above 0: somebody else commits too.
@@ -95,27 +97,30 @@ impl GroupFlush {
                 state = wait(&self.ended, state);
                 continue;
             }
-            if lingers && state.company > 0 && state.pending() < 2 {
+            if lingers && state.company > 0 && state.pending_commits() < 2 {
                 state = pause(&self.state, &self.ended, state, LINGER);
                 lingers = false;
-                if state.pending() < 2 {
+                if state.pending_commits() < 2 {
                     state.company -= 1;
                 }
                 continue;
             }
             state.flushing = true;
-            let upto = state.given;
-            let shared = state.pending() > 1;
+            let (upto, commits) = (state.given, state.counts.commits);
+            let waiting = state.pending_commits();
             drop(state);
             let result = flush();
             state = lock(&self.state);
             state.flushing = false;
             state.counts.flushes += u64::from(result != Ok(false));
-            if shared || state.given > upto {
+            if waiting > 1 || (waiting > 0 && state.counts.commits > commits) {
                 state.company = COMPANY_MAX;
             }
             match result {
-                Ok(_) => state.covered = state.covered.max(upto),
+                Ok(_) => {
+                    state.covered = state.covered.max(upto);
+                    state.covered_commits = state.covered_commits.max(commits);
+                }
                 Err(code) => state.failed = Some(code),
             }
             self.ended.notify_all();
@@ -139,9 +144,9 @@ impl GroupFlush {
 }
 
 impl State {
-    /// How many wait for a flush.
-    fn pending(&self) -> u64 {
-        self.given - self.covered
+    /// How many commits wait for a flush. A checkpoint's syncs are no company: it comes and goes.
+    fn pending_commits(&self) -> u64 {
+        self.counts.commits - self.covered_commits
     }
 }
 
@@ -183,6 +188,28 @@ mod tests {
         let late = lock(&late).take().unwrap();
         group.wait_for(late, true, flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 2);
+    }
+
+    #[test]
+    fn the_sync_of_a_checkpoint_is_no_company() {
+        let group = GroupFlush::default();
+        let (commit, sync) = (group.register(), group.register_sync());
+        group.wait_for(commit, true, || Ok(true)).unwrap();
+        group.wait_for(sync, false, || Ok(true)).unwrap();
+        let commit = group.register();
+        let while_flushing = |other: fn(&GroupFlush) -> CommitNo| {
+            let group = &group;
+            move || {
+                other(group);
+                Ok(true)
+            }
+        };
+        group.wait_for(commit, true, while_flushing(GroupFlush::register_sync)).unwrap();
+        group.wait_for(group.register_sync(), false, while_flushing(GroupFlush::register)).unwrap();
+        assert!(!group.expects_company());
+        assert_eq!(group.counts().commits, 3);
+        group.wait_for(group.register(), true, while_flushing(GroupFlush::register)).unwrap();
+        assert!(group.expects_company(), "two commits are");
     }
 
     #[test]

@@ -85,11 +85,15 @@ impl Generation {
         lock(&self.0).known.as_ref().map(|known| known.end_bytes)
     }
 
+    /// True if this file has the generation that this process writes: it is that WAL, and no other of its name.
+    pub fn is_of(&self, wal: &dyn Below) -> bool {
+        lock(&self.0).known.as_ref().is_some_and(|known| has_salts(wal, known.salts))
+    }
+
     pub fn is_durable(&self, wal: &dyn Below) -> bool {
         let state = lock(&self.0);
         let Some(known) = state.known.as_ref().filter(|_| state.flushed == state.writes) else { return false };
-        let mut header = [0; HEADER_BYTES];
-        if wal.read(&mut header, 0).is_err() || header[HEADER_SALTS] != known.salts {
+        if !has_salts(wal, known.salts) {
             return false;
         }
         let mut next = [0; FRAME_HEADER_BYTES];
@@ -97,6 +101,11 @@ impl Generation {
         let _ = wal.read(&mut next, known.end_bytes);
         next[FRAME_SALTS] != known.salts
     }
+}
+
+fn has_salts(wal: &dyn Below, salts: [u8; 8]) -> bool {
+    let mut header = [0; HEADER_BYTES];
+    wal.read(&mut header, 0).is_ok() && header[HEADER_SALTS] == salts
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -179,10 +188,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wal_is_told_from_another_of_its_name() {
+        let (generation, wal) = written();
+        assert!(generation.is_of(&wal));
+        wal.extend(frame(1));
+        assert!(generation.is_of(&wal), "whoever wrote the last frame");
+        assert!(!generation.is_of(&Wal::default()));
+        wal.set(0, &header(2));
+        assert!(!generation.is_of(&wal));
+    }
+
+    #[test]
     fn nothing_is_known_of_a_file_that_was_only_opened() {
         assert!(!Generation::default().is_durable(&Wal::default()));
         let (generation, wal) = written();
         generation.forget();
-        assert!(!generation.is_durable(&wal));
+        assert!(!generation.is_durable(&wal) && !generation.is_of(&wal));
     }
 }

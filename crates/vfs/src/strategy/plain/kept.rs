@@ -74,7 +74,7 @@ impl Plain {
         let Ok(Some(mut taken_up)) = take_up(wal, main) else { return };
         taken_up.changed =
             self.shared.database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
-        self.directory_synced.store(true, Relaxed);
+        self.note_directory_synced();
         self.shared.generation.taken_up(taken_up.salts, taken_up.end_bytes);
         *lock(&self.shared.taken_up) = Some(taken_up);
     }

@@ -265,10 +265,14 @@ impl Strategy for Plain {
             let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
             log.opened_image(main, wal.as_ref())?;
         }
-        self.shared.extent.forget();
-        self.shared.generation.forget();
+        let is_known = self.knows_wal(wal.as_ref());
+        if !is_known {
+            self.shared.extent.forget();
+            self.shared.generation.forget();
+            self.shared.directory_synced.store(false, Relaxed);
+        }
         self.shared.door.forget_file();
-        self.directory_synced.store(false, Relaxed);
+        self.directory_synced.store(is_known, Relaxed);
         *lock(&self.wal) = Some(wal);
         Ok(())
     }
@@ -302,6 +306,10 @@ impl Strategy for Plain {
 
     fn keeps_wal(&self) -> bool {
         self.options.keep_wal && self.shared.log.is_none()
+    }
+
+    fn knows_wal(&self, wal: &dyn Below) -> bool {
+        self.shared.directory_synced.load(Relaxed) && self.shared.generation.is_of(wal)
     }
 
     fn asked_whether_moved(&self) {

@@ -1,7 +1,7 @@
 //! What the connections of this process to one database share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
@@ -26,6 +26,8 @@ pub struct Shared {
     pub(super) flush: GroupFlush,
     pub(super) extent: Extent,
     pub(super) generation: Generation,
+    /// The directory entry of that WAL is durable.
+    pub(super) directory_synced: AtomicBool,
     /// The kept WAL, if this process has taken it up and written nothing to the database file since.
     pub(super) taken_up: Mutex<Option<TakenUp>>,
     pub(super) path: String,
@@ -62,6 +64,7 @@ impl Shared {
             left: Mutex::new(unsure::take(path)),
             extent: Extent::default(),
             generation: Generation::default(),
+            directory_synced: AtomicBool::new(false),
             taken_up: Mutex::default(),
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),

@@ -25,6 +25,12 @@ impl Plain {
         self.flush_lingering(wal, number, request, false)
     }
 
+    /// The WAL's directory entry is durable.
+    pub(super) fn note_directory_synced(&self) {
+        self.directory_synced.store(true, Relaxed);
+        self.shared.directory_synced.store(true, Relaxed);
+    }
+
     pub(super) fn flush_lingering(
         &self,
         wal: &dyn Below,
@@ -47,7 +53,7 @@ impl Plain {
                 // Whoever flushes here has the write lock, the checkpoint's, or a read lock of its commit: nobody begins the WAL anew.
                 let _ = unsure::write_first_again(wal);
             })?;
-            self.directory_synced.store(true, Relaxed);
+            self.note_directory_synced();
             self.shared.generation.flushed(writes);
             Ok(true)
         })?)
@@ -116,13 +122,14 @@ impl Plain {
         self.flush(wal, number, request)
     }
 
-    /// True if another writer waits, or is likely to in a moment.
+    /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.
     fn is_in_company(&self) -> bool {
         let outsiders = self.shared.outsiders.load(Relaxed);
         if outsiders > 0 {
             self.shared.outsiders.store(outsiders - 1, Relaxed);
         }
-        outsiders > 0 || self.shared.turns.wanted() || self.shared.flush.expects_company()
+        let checkpointer = self.shared.checkpointer_id.load(Relaxed);
+        outsiders > 0 || self.shared.turns.wanted_beside(checkpointer) || self.shared.flush.expects_company()
     }
 
     /// Before the sync of a checkpoint, whose connection need not have the write lock.

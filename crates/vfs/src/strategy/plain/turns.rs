@@ -116,9 +116,9 @@ impl Turns {
         }
     }
 
-    /// True if somebody waits for the turn.
-    pub fn wanted(&self) -> bool {
-        !lock(&self.0).waiting.is_empty()
+    /// True if somebody other than `id` waits for the turn.
+    pub fn wanted_beside(&self, id: Id) -> bool {
+        lock(&self.0).waiting.iter().any(|waiter| waiter.id != id)
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
         turns.leave(2);
         assert!(turns.holds(3));
         turns.leave(3);
-        assert!(!turns.wanted());
+        assert!(!turns.wanted_beside(0));
     }
 
     #[test]
@@ -223,7 +223,7 @@ mod tests {
         turns.begin_writing(1);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| turns.wait(2, LONG));
-            while !turns.wanted() {
+            while !turns.wanted_beside(0) {
                 std::thread::yield_now();
             }
             turns.leave(1);
@@ -279,7 +279,7 @@ mod model {
         for thread in threads {
             thread.join().unwrap();
         }
-        assert!(!turns.wanted());
+        assert!(!turns.wanted_beside(0));
         assert!(turns.take(99), "the last one out left the turn free");
     }
 
