@@ -1,51 +1,45 @@
 //! Which durable write is the cheapest, on this file, now: measured, since neither the kernel nor the device says.
 //!
 //! Some devices do a forced write (FUA) faster than a write and a flush, some do it slower, and some drivers make one of the
-//! other. A few of each, in turns, on the blocks that the log will have anyway; where nothing stands out it is `RWF_DSYNC`,
-//! which is one system call.
+//! other. So the first writes of one block are done in turns, either way; they are writes that somebody wants, so it costs nothing. Where nothing
+//! stands out it is `RWF_DSYNC`, which is one system call.
 
-use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{DirectFile, DurableWrite, is_refusal};
-use crate::{AlignedBuffer, Storage};
+use super::DurableWrite;
 
-/// Blocks that are written to: two, so that a device does not see one block only.
-pub(super) const FILE_BLOCKS: u64 = 2;
-
-/// Pairs of writes, and for how long there are further pairs.
-const PAIRS_MAX: u64 = 6;
-const TIME_MAX: Duration = Duration::from_millis(4);
+/// Of each.
+const WRITES: usize = 4;
 
 /// What two calls must save of one call's time, in percent, to be taken for it.
 const SAVING_MIN_PERCENT: u128 = 10;
 
-/// Writes and syncs the zeros that [`cheapest`] overwrites, so that it measures no allocation.
-pub(super) fn fill(file: &DirectFile) -> io::Result<()> {
-    file.extend(FILE_BLOCKS * file.block_bytes as u64)
+/// The first writes, with the least time of each: what is more is another's I/O, or cold caches.
+#[derive(Debug)]
+pub(super) struct Measuring {
+    took: [Duration; 2],
+    writes: usize,
 }
 
-pub(super) fn cheapest(file: &DirectFile) -> io::Result<DurableWrite> {
-    let zeros = AlignedBuffer::zeroed(file.block_bytes);
-    // The least of each: what is more is another's I/O, or cold caches.
-    let mut took = [Duration::MAX; 2];
-    let started = Instant::now();
-    for pair in 0..PAIRS_MAX {
-        for (choice, took) in [DurableWrite::Dsync, DurableWrite::WriteThenSync].into_iter().zip(&mut took) {
-            let begun = Instant::now();
-            match file.write_as(choice, &zeros, pair % FILE_BLOCKS * file.block_bytes as u64) {
-                Err(error) if choice == DurableWrite::Dsync && is_refusal(&error) => {
-                    return Ok(DurableWrite::WriteThenSync);
-                }
-                result => result?,
-            }
-            *took = begun.elapsed().min(*took);
-        }
-        if started.elapsed() > TIME_MAX {
-            break;
-        }
+impl Default for Measuring {
+    fn default() -> Measuring {
+        Measuring { took: [Duration::MAX; 2], writes: 0 }
     }
-    Ok(choose(took))
+}
+
+impl Measuring {
+    /// How the next write is to be done.
+    pub fn next(&self) -> DurableWrite {
+        if self.writes.is_multiple_of(2) { DurableWrite::Dsync } else { DurableWrite::WriteThenSync }
+    }
+
+    /// The write that [`next`](Measuring::next) asked for took so long; an answer ends it.
+    pub fn took(&mut self, time: Duration) -> Option<DurableWrite> {
+        let took = &mut self.took[self.writes % 2];
+        *took = time.min(*took);
+        self.writes += 1;
+        (self.writes == 2 * WRITES).then(|| choose(self.took))
+    }
 }
 
 fn choose([dsync, write_then_sync]: [Duration; 2]) -> DurableWrite {
@@ -66,5 +60,26 @@ mod tests {
         assert_eq!(choose([ms(100), ms(95)]), DurableWrite::Dsync);
         assert_eq!(choose([ms(100), ms(80)]), DurableWrite::WriteThenSync);
         assert_eq!(choose([ms(0), ms(0)]), DurableWrite::Dsync);
+    }
+
+    #[test]
+    fn both_are_tried_in_turns_and_the_least_time_of_each_counts() {
+        for (dsync_ms, expected) in [(3, DurableWrite::WriteThenSync), (1, DurableWrite::Dsync)] {
+            let mut measuring = Measuring::default();
+            let mut tried = Vec::new();
+            let found = loop {
+                let choice = measuring.next();
+                tried.push(choice);
+                let least = if choice == DurableWrite::Dsync { dsync_ms } else { 2 };
+                // One of each is not disturbed.
+                let time = Duration::from_millis(if tried.len() > 2 * WRITES - 2 { least } else { 50 });
+                if let Some(found) = measuring.took(time) {
+                    break found;
+                }
+            };
+            assert_eq!(found, expected);
+            assert_eq!(tried.iter().filter(|&&choice| choice == DurableWrite::Dsync).count(), WRITES);
+            assert_eq!(tried.len(), 2 * WRITES);
+        }
     }
 }

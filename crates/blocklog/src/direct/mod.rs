@@ -17,9 +17,12 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
+use self::measure::Measuring;
 use crate::{AlignedBuffer, Error, Storage};
 
 pub use open::sync_directory;
@@ -42,16 +45,18 @@ pub struct DirectFile {
     file: File,
     block_bytes: usize,
     direct: bool,
-    /// `DurableWrite::Dsync`, until the file system refuses it.
+    /// `DurableWrite::Dsync` was chosen, or is until the file system refuses it.
     dsync: AtomicBool,
+    /// Until it is chosen. Never contended where the caller keeps to one write at a time.
+    measuring: Mutex<Option<Measuring>>,
     poisoned: AtomicBool,
     /// Who opened it. A child of a fork shares the descriptor, and knows nothing of what its parent appends.
     pid: u32,
 }
 
 impl DirectFile {
-    /// Opens, or (`create`) makes a file that must not exist, with mode 0644 less the umask. A new file is measured for its
-    /// cheapest durable write, an existing one is not written to: there it is `RWF_DSYNC`.
+    /// Opens, or (`create`) makes a file that must not exist, with mode 0644 less the umask. Its first durable writes of one block tell which kind is
+    /// the cheapest.
     pub fn open(path: &Path, create: bool) -> Result<DirectFile, Error> {
         if create { open::create(path, None) } else { open::existing(path) }
     }
@@ -66,13 +71,31 @@ impl DirectFile {
         self.direct
     }
 
+    /// What was chosen; while that is being measured, `Dsync`.
     pub fn durable_write(&self) -> DurableWrite {
         if self.dsync.load(Ordering::Relaxed) { DurableWrite::Dsync } else { DurableWrite::WriteThenSync }
     }
 
-    /// In place of what was measured.
-    pub fn set_durable_write(&mut self, choice: DurableWrite) {
-        *self.dsync.get_mut() = choice == DurableWrite::Dsync;
+    /// In place of measuring.
+    pub fn set_durable_write(&self, choice: DurableWrite) {
+        self.dsync.store(choice == DurableWrite::Dsync, Ordering::Relaxed);
+        *self.measuring() = None;
+    }
+
+    fn measuring(&self) -> MutexGuard<'_, Option<Measuring>> {
+        self.measuring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How a write of so many bytes is to be done, if it counts for the choice.
+    fn to_measure(&self, length: usize) -> Option<DurableWrite> {
+        self.measuring().as_ref().filter(|_| length == self.block_bytes).map(Measuring::next)
+    }
+
+    fn note_time(&self, time: Duration) {
+        let choice = self.measuring().as_mut().and_then(|measuring| measuring.took(time));
+        if let Some(choice) = choice {
+            self.set_durable_write(choice);
+        }
     }
 
     /// Whether a write or a sync failed, so that nothing more is written.
@@ -161,12 +184,16 @@ impl Storage for DirectFile {
 
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
         self.check_usable()?;
-        let choice = self.durable_write();
+        let measured = self.to_measure(blocks.len());
+        let choice = measured.unwrap_or_else(|| self.durable_write());
+        let began = Instant::now();
         let mut result = self.write_as(choice, blocks, offset);
         if choice == DurableWrite::Dsync && result.as_ref().is_err_and(is_refusal) {
             // Refused before anything was written.
-            self.dsync.store(false, Ordering::Relaxed);
+            self.set_durable_write(DurableWrite::WriteThenSync);
             result = self.write_as(DurableWrite::WriteThenSync, blocks, offset);
+        } else if measured.is_some() && result.is_ok() {
+            self.note_time(began.elapsed());
         }
         self.poison(result)
     }

@@ -5,11 +5,13 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, statx};
 
-use super::{DirectFile, measure};
+use super::DirectFile;
+use super::measure::Measuring;
 use crate::aligned::MEMORY_ALIGNMENT_BYTES;
 use crate::layout::is_block_size;
 use crate::page_cache::cached_pages;
@@ -30,12 +32,12 @@ pub(super) fn create(path: &Path, mode: Option<u32>) -> Result<DirectFile, Error
             file.set_permissions(Permissions::from_mode(mode)).map_err(failed(path, "set its permissions"))?;
         }
         let mut opened = with_direct_io(file.try_clone().map_err(failed(path, "open it"))?, path)?;
-        measure::fill(&opened).map_err(failed(path, "write to it"))?;
+        let block = AlignedBuffer::zeroed(opened.block_bytes);
+        opened.write(&block, 0).map_err(failed(path, "write to it"))?;
         // Written a moment ago: what is in the page cache now went through it.
-        if opened.direct && is_cached(&opened, measure::FILE_BLOCKS * opened.block_bytes as u64) {
+        if opened.direct && is_cached(&opened, block.len() as u64) {
             opened.direct = false;
         }
-        opened.set_durable_write(measure::cheapest(&opened).map_err(failed(path, "write to it"))?);
         Ok(opened)
     };
     // What this call made and nobody has seen is not left behind.
@@ -68,6 +70,7 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
         block_bytes: block_bytes.unwrap_or(BLOCK_BYTES_MIN),
         direct,
         dsync: AtomicBool::new(true),
+        measuring: Mutex::new(Some(Measuring::default())),
         poisoned: AtomicBool::new(false),
         pid: std::process::id(),
     })
