@@ -41,7 +41,7 @@ pub fn cached_pages(file: BorrowedFd<'_>, offset: u64, length: u64) -> Option<Ca
 
 /// Has `length` bytes from `offset` on written to the device, and waits until they are, for half a second at most. Nothing is durable by that,
 /// and no error is asked for, so that the next sync of the file still says it (`SYNC_FILE_RANGE_WAIT_AFTER` would take it away). Where the kernel
-/// knows nothing of all that, nothing happens.
+/// cannot say when they are, the writing is only begun.
 pub fn write_out(file: BorrowedFd<'_>, offset: u64, length: u64) {
     let (Ok(at), Ok(bytes)) = (i64::try_from(offset), i64::try_from(length)) else { return };
     // SAFETY: the descriptor is open during the call, and no memory is passed.

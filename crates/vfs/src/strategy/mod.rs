@@ -4,7 +4,6 @@
 //! [`Strategy`], a word in [`StrategyKind`], a variant of [`Chosen`].
 
 mod eager;
-mod piece;
 mod plain;
 mod stock;
 #[cfg(all(test, not(feature = "shuttle")))]

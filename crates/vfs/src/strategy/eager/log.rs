@@ -15,7 +15,6 @@
 //! 5. A new epoch begins only when the old one is needed no more: the database file has all of it and is synced, or the image is.
 
 use std::collections::HashMap;
-use std::time::Instant;
 
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
@@ -28,7 +27,6 @@ use super::mutant::{self, Mutant};
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
-use crate::strategy::piece::Piece;
 use crate::strategy::wal_file::{self, WalFile};
 use crate::strategy::{Below, SyncRequest};
 
@@ -39,7 +37,7 @@ const RECORD_PAGES_BYTES_MAX: usize = 4 << 20;
 const GROW_BYTES: u64 = 256 << 10;
 
 /// How much a record of page images holds at most, before a checkpoint: commits wait for it.
-const IMAGES_PIECE: Piece = Piece::new(256 << 10, 64 << 10, 256 << 10);
+const IMAGES_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
@@ -85,7 +83,6 @@ pub struct OpenLog {
     /// The append of this record failed, so it may be there or not.
     pub unsure: Option<Lsn>,
     pub counts: LogCounts,
-    images_piece: Piece,
     writer: GroupWriter,
 }
 
@@ -105,7 +102,6 @@ impl OpenLog {
             versions: Pages::default(),
             unsure: None,
             counts: LogCounts::default(),
-            images_piece: IMAGES_PIECE,
             writer: GroupWriter::new(None, 0),
         }
     }
@@ -369,16 +365,15 @@ impl OpenLog {
             return Ok(true);
         }
         let mut is_last = false;
-        let bytes_max = self.images_piece.bytes() as usize;
         if missing.is_empty() {
             missing.extend(self.pages.keys().filter(|&&page_no| self.is_missing(board, page_no)));
             missing.sort_unstable_by_key(|&page_no| std::cmp::Reverse(page_no));
-            is_last = missing.len() * self.page_bytes <= bytes_max;
+            is_last = missing.len() * self.page_bytes <= IMAGES_BYTES_MAX;
         }
         let image = WalFile { file: image, page_bytes: self.page_bytes };
         let mut writer = GroupWriter::new(None, image.header_of(self.logged)?.database_pages);
         let (mut page, mut held) = (Vec::new(), Vec::new());
-        while (is_last || writer.len_bytes() < bytes_max)
+        while (is_last || writer.len_bytes() < IMAGES_BYTES_MAX)
             && let Some(page_no) = missing.pop()
         {
             // Others may have logged it since, or begun an epoch that needs it no more.
@@ -388,10 +383,7 @@ impl OpenLog {
                 held.push(page_no);
             }
         }
-        let began = Instant::now();
-        let is_written = self.write_record(KIND_IMAGES, writer.finish())?;
-        self.images_piece.took(began.elapsed());
-        if !is_written {
+        if !self.write_record(KIND_IMAGES, writer.finish())? {
             let logged = self.logged;
             self.through_image(board, &image, logged)?;
             missing.clear();
