@@ -1,4 +1,4 @@
-//! A WAL in memory for tests; only what reads and writes bytes works.
+//! A WAL in memory for tests; only what reads, writes and syncs bytes works.
 
 use crate::error::Code;
 use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
@@ -62,7 +62,7 @@ impl Below for Wal {
     }
 
     fn sync(&self, _: SyncRequest) -> Result<(), Code> {
-        unreachable!()
+        Ok(())
     }
 
     fn size_bytes(&self) -> Result<u64, Code> {

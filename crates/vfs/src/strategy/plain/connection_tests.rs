@@ -183,6 +183,39 @@ fn what_a_pass_copies_is_written_out_on_the_way_unless_somebody_waits_for_the_pa
 }
 
 #[test]
+fn the_checkpointer_in_the_queue_is_no_company() {
+    let (writer, _) = connection(Purpose::ReadWrite);
+    let shared = &writer.shared;
+    assert!(shared.turns.take(1));
+    assert!(!shared.turns.wait(9, Duration::ZERO));
+    assert!(writer.is_in_company(), "another writer is");
+    shared.checkpointer_id.store(9, Relaxed);
+    assert!(!writer.is_in_company());
+}
+
+/// Whoever opens it then need not sync its directory.
+#[test]
+fn a_wal_is_known_once_it_was_synced_and_until_another_of_its_name_is_opened() {
+    let shared = Arc::new(Shared::new("/nonexistent/known.db", Arc::new(NoCheckpoints), None));
+    // Making the file longer ahead would sync it.
+    let options = Options { prealloc_bytes: 0, ..Options::default() };
+    let connection = |id| Plain::new(id, &options, shared.clone(), Purpose::ReadWrite);
+    let (writer, other) = (connection(1), connection(2));
+    writer.opened_wal(Box::new(Wal::default())).unwrap();
+    let wal = Wal::default();
+    writer.write(&wal, Role::Wal, &[7; 32], 0).unwrap();
+    writer.write(&wal, Role::Wal, &[7; 24], 32).unwrap();
+    assert!(!other.knows_wal(&wal), "with synchronous=NORMAL nobody has synced it");
+    writer.sync(&wal, Role::Wal, SyncRequest::ALL).unwrap();
+    assert!(other.knows_wal(&wal));
+    let another = Wal::default();
+    another.extend([8; 56]);
+    assert!(!other.knows_wal(&another));
+    other.opened_wal(Box::new(another)).unwrap();
+    assert!(!writer.knows_wal(&wal), "which of the two has the name is not known");
+}
+
+#[test]
 fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
     let (checkpointer, database) = connection(Purpose::Checkpoints);
     database.fails.store(true, Relaxed);

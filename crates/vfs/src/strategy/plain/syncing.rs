@@ -123,7 +123,7 @@ impl Plain {
     }
 
     /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.
-    fn is_in_company(&self) -> bool {
+    pub(super) fn is_in_company(&self) -> bool {
         let outsiders = self.shared.outsiders.load(Relaxed);
         if outsiders > 0 {
             self.shared.outsiders.store(outsiders - 1, Relaxed);
