@@ -25,16 +25,40 @@ pub struct Spread {
     pub median: f64,
     pub lowest: f64,
     pub highest: f64,
+    /// Between which the median of endlessly many rounds is, with 95 % confidence: two of the ratios, told by order alone (sign test), so whatever
+    /// the noise is like. None below six rounds.
+    pub bounds: Option<[f64; 2]>,
 }
 
 impl Spread {
-    fn of(ratios: Vec<f64>) -> Spread {
+    fn of(mut ratios: Vec<f64>) -> Spread {
+        ratios.sort_by(f64::total_cmp);
+        let outside = outside_bounds(ratios.len());
         Spread {
-            lowest: ratios.iter().copied().fold(f64::INFINITY, f64::min),
-            highest: ratios.iter().copied().fold(0.0, f64::max),
+            lowest: ratios.first().copied().unwrap_or(f64::INFINITY),
+            highest: ratios.last().copied().unwrap_or(0.0),
+            bounds: outside.map(|outside| [ratios[outside], ratios[ratios.len() - 1 - outside]]),
             median: median(ratios),
         }
     }
+}
+
+/// The most values that may be left out at each end of `count` so that the median is between the others with 95 % confidence: that it is beyond
+/// is as likely as so few heads in `count` tosses of a coin.
+fn outside_bounds(count: usize) -> Option<usize> {
+    let count_f = count as f64;
+    let mut ln_ways = 0.0_f64;
+    let mut beyond = 0.0;
+    let mut outside = None;
+    for heads in 0..count / 2 {
+        beyond += 2.0 * (ln_ways - count_f * std::f64::consts::LN_2).exp();
+        if beyond > 0.05 {
+            break;
+        }
+        outside = Some(heads);
+        ln_ways += ((count - heads) as f64).ln() - ((heads + 1) as f64).ln();
+    }
+    outside
 }
 
 /// One entry a mode; none for a control itself.
@@ -67,6 +91,19 @@ mod tests {
 
     #[test]
     fn a_spread_has_the_middle_and_both_ends() {
-        assert_eq!(Spread::of(vec![1.02, 0.99, 1.4]), Spread { median: 1.02, lowest: 0.99, highest: 1.4 });
+        let spread = Spread::of(vec![1.02, 0.99, 1.4]);
+        assert_eq!(spread, Spread { median: 1.02, lowest: 0.99, highest: 1.4, bounds: None });
+    }
+
+    /// From tables of the confidence interval of a median.
+    #[test]
+    fn bounds_of_the_median_are_those_of_the_sign_test() {
+        let outside = [(5, None), (6, Some(0)), (10, Some(1)), (20, Some(5)), (50, Some(17)), (100, Some(39))];
+        for (count, expected) in outside {
+            assert_eq!(outside_bounds(count), expected, "{count}");
+        }
+        assert_eq!(outside_bounds(2000), Some(955));
+        let spread = Spread::of((1..=10).map(f64::from).collect());
+        assert_eq!(spread.bounds, Some([2.0, 9.0]));
     }
 }

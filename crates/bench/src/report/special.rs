@@ -1,7 +1,7 @@
 //! Tables of the workloads that answer one question: what reads cost, and what a reader that does not end does to writers.
 
 use super::format::{millis, option, significant};
-use super::table::Table;
+use super::table::{Table, Titled};
 use super::{ModeReport, Report, Spread};
 
 /// What a read takes; where a writer is beside the readers, its figures as well.
@@ -26,10 +26,14 @@ pub fn reads(report: &Report) -> Table {
     Table { head, rows: report.modes.iter().map(row).collect() }
 }
 
-/// A read's time to that of the control in the same round: of the rounds the median, the lowest and the highest.
-pub fn ratios(report: &Report) -> Table {
+/// A read's time to that of the control in the same round: of the rounds the median with its bounds, or, of few rounds, with the lowest and the
+/// highest.
+pub fn ratios(report: &Report) -> Titled {
+    let all = || report.modes.iter().filter_map(|mode| mode.to_control.as_ref());
+    let bounded = all().all(|to_control| to_control.mean.bounds.is_some());
     let cells = |spread: &Spread| {
-        [format!("{:.3}", spread.median), format!("{:.2}", spread.lowest), format!("{:.2}", spread.highest)]
+        let [low, high] = spread.bounds.unwrap_or([spread.lowest, spread.highest]);
+        [format!("{:.3}", spread.median), format!("{low:.3}"), format!("{high:.3}")]
     };
     let row = |mode: &ModeReport| {
         let to_control = mode.to_control.as_ref()?;
@@ -37,10 +41,16 @@ pub fn ratios(report: &Report) -> Table {
         row.extend([&to_control.mean, &to_control.p50, &to_control.cpu].into_iter().flat_map(cells));
         Some(row)
     };
-    Table {
+    let title = if bounded {
+        "To the control's of the same round; median of the rounds and its bounds (95 %):"
+    } else {
+        "To the control's of the same round; median, lowest and highest of the rounds:"
+    };
+    let table = Table {
         head: vec!["mode", "to", "mean", "low", "high", "p50", "low", "high", "CPU", "low", "high"],
         rows: report.modes.iter().filter_map(row).collect(),
-    }
+    };
+    Titled { title: title.to_owned(), table }
 }
 
 /// Rates and longest commits of a run's parts, and how large the WAL was at its end.

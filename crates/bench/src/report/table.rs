@@ -56,10 +56,7 @@ pub fn all(report: &Report) -> Vec<Titled> {
         };
         let mut tables = vec![titled(title, special::reads(report))];
         if report.modes.iter().any(|mode| mode.to_control.is_some()) {
-            tables.push(titled(
-                "To the control's of the same round; median, lowest and highest of the rounds:",
-                special::ratios(report),
-            ));
+            tables.push(special::ratios(report));
         }
         return tables;
     }
