@@ -93,9 +93,12 @@ impl Database {
         let process = std::process::id();
         let file_id = std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
         let is_same = |found: &Arc<Database>| found.process == process && found.file_id == file_id;
+        // Of another file, and perhaps nobody else's any more: it takes the lock when it is dropped.
+        let other;
         let mut databases = lock(&DATABASES);
-        if let Some(database) = databases.get(path).and_then(Weak::upgrade).filter(is_same) {
-            return database;
+        match databases.get(path).and_then(Weak::upgrade) {
+            Some(database) if is_same(&database) => return database,
+            found => other = found,
         }
         let database = Arc::new(Database {
             path: path.to_owned(),
@@ -109,6 +112,8 @@ impl Database {
             file_id,
         });
         databases.insert(path.to_owned(), Arc::downgrade(&database));
+        drop(databases);
+        drop(other);
         database
     }
 

@@ -211,6 +211,10 @@ impl<B: Below> File<B> {
         Ok(())
     }
 
+    pub fn unmapping_index(&self) {
+        self.strategy().call(|strategy| strategy.unmapping_index());
+    }
+
     pub fn mapped_read(&self) {
         self.count(|counters| [(&counters.mapped_reads, 1)]);
     }

@@ -68,12 +68,13 @@ fn copy(path: &Path, name: &str) -> PathBuf {
 fn closed() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
+    open_stock(&path)
+        .execute_batch(
+            "PRAGMA journal_mode=wal; CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE other(v);
+             INSERT INTO other VALUES (zeroblob(10000));",
+        )
+        .unwrap();
     let db = open(&path);
-    db.execute_batch(
-        "PRAGMA journal_mode=wal; CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE other(v);
-         INSERT INTO other VALUES (zeroblob(10000)); PRAGMA wal_checkpoint(TRUNCATE);",
-    )
-    .unwrap();
     insert(&db, 3);
     drop(db);
     (dir, path)
@@ -265,4 +266,24 @@ fn in_exclusive_locking_mode_the_wal_is_begun_anew() {
     drop(db);
     assert_sound(&open(&path), 4);
     assert_sound(&open_stock(&path), 4);
+}
+
+/// SQLite takes new salts only for a WAL whose header counts no checkpoints.
+#[test]
+fn frames_of_before_the_close_do_not_come_back_behind_the_same_frames_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let db = open(&path);
+    db.execute_batch(
+        "PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES (0); PRAGMA wal_checkpoint(RESTART);
+         UPDATE t SET v = 1; UPDATE t SET v = 0;",
+    )
+    .unwrap();
+    drop(db);
+    let db = open_stock(&path);
+    db.execute_batch("PRAGMA synchronous=full; UPDATE t SET v = 1").unwrap();
+    // As after a kill.
+    let crashed = copy(&path, "b.db");
+    let value: i64 = open_stock(&crashed).query_row("SELECT v FROM t", [], |row| row.get(0)).unwrap();
+    assert_eq!(value, 1);
 }

@@ -320,6 +320,15 @@ unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {
 }
 
 unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int) -> c_int {
+    let body = |state: &State| {
+        state.file.unmapping_index();
+        Ok(())
+    };
+    // SAFETY: SQLite passes a file that we opened.
+    let told = unsafe { on(file, "xShmUnmap", body) };
+    if told != sqlite::SQLITE_OK {
+        return told;
+    }
     pass_on!("xShmUnmap", file, xShmUnmap, delete)
 }
 

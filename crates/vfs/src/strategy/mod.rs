@@ -70,6 +70,8 @@ pub trait Strategy: Send + Sync {
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error>;
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error>;
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error>;
+    /// The WAL index is about to be unmapped, and its locks with it.
+    fn unmapping_index(&self);
     fn sector_size(&self, below: &dyn Below, role: Role) -> i32;
     fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics;
     /// The main database file was opened; the file below stays usable until [`Strategy::closing`].

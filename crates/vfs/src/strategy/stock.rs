@@ -49,6 +49,8 @@ impl Strategy for Stock {
         Ok(below.shm_lock(lock)?)
     }
 
+    fn unmapping_index(&self) {}
+
     fn sector_size(&self, below: &dyn Below, _: Role) -> i32 {
         below.sector_size()
     }

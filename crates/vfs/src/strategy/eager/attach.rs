@@ -244,7 +244,7 @@ impl EagerLog {
         // A WAL of SQLite's own that was cut to nothing counts as none, but the device may still have all of it, and would show it after the
         // log's commits are in the database file. The making of the log syncs the directory, before the guard is set.
         self.files.delete(&format!("{}-wal", self.path), false)?;
-        // A log that is there is one of a database that was closed: the guard was taken away first.
+        self.refuse_log_in_the_way(path)?;
         let uuid = Uuid::random()?;
         let lane_bytes = LANE_BYTES.min(options.log_size_bytes / 2);
         let (log, head) = Log::create(self.files.create_log(path)?, uuid, page_bytes, lane_bytes)?;
@@ -262,6 +262,23 @@ impl EagerLog {
         state.open = Some(log);
         state.image = Stale::Empty;
         Ok(())
+    }
+
+    /// A log that is there although there is no guard: that of a close that was interrupted may go, its epoch says that the database file has
+    /// everything. Any other may be all that is left of another database's commits.
+    fn refuse_log_in_the_way(&self, path: &str) -> Result<(), AttachError> {
+        let in_the_way = |what: String| AttachError::LogInTheWay { path: path.to_owned(), what };
+        let Some(file) = self.files.open_log(path)? else { return Ok(()) };
+        let log = match Log::open(file) {
+            Ok(log) => log,
+            Err(LogError::Unfinished) => return Ok(()),
+            Err(error) => return Err(in_the_way(error.to_string())),
+        };
+        match recover::holds_commits(&log) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(in_the_way("it holds commits".to_owned())),
+            Err(error) => Err(in_the_way(error.to_string())),
+        }
     }
 
     /// A connection has opened the image. The first builds it.
@@ -307,7 +324,10 @@ impl EagerLog {
                 board.set_sure();
                 KillPoint::Rebuilt.reached();
                 if board.is_guard_unsure() {
-                    log.log_page_one(main)?;
+                    // Where the log has page 1, it is newer than the file's.
+                    if !log.pages.contains_key(&1) {
+                        log.log_page_one(main)?;
+                    }
                     let mut header = [0; guard::HEADER_BYTES];
                     main.read(&mut header, 0)?;
                     write_guard(&board, main, &header)?;
@@ -363,12 +383,14 @@ impl EagerLog {
         if self.state().open.is_none() {
             return Ok(());
         }
+        let board = self.board();
+        // First: if a process has died with the log, an epoch begins that stands on the database file.
+        sync_database(&board, main).inspect_err(|&code| board.fail(code, None))?;
         self.with_log(None, |log, board| {
-            sync_database(board, main)?;
             let mut header = [0; guard::HEADER_BYTES];
             main.read(&mut header, 0)?;
             if guard::of(&header) == Some(log.log.uuid()) {
-                log.log_page_one(main)?;
+                log.end(main)?;
                 guard::hide(&mut header);
                 write_guard(board, main, &header)?;
                 KillPoint::GuardHidden.reached();

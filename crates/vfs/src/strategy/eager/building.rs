@@ -2,9 +2,12 @@
 //!
 //! A page that a checkpoint logged whole is not made before that: the database file, which the changes before are against, may have it in part
 //! already. Where such a page is copied from, its copier was logged whole before the same checkpoint, for the log did not contain it either;
-//! unless a crash came between their two images. Then the checkpoint has not begun to write, and both are made from the start.
+//! unless a crash came between their two images. Then the checkpoint has not begun to write, and both are made from where the log has them whole
+//! before that, or from the start.
+//!
+//! A page may have several images: who goes on after a process has died does not know which pages the log contains, and logs them again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use oneflush_blocklog::delta::{self, ROW_PAGES_MAX};
 use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, PageEntry, page_crc};
@@ -30,10 +33,10 @@ pub struct Building<'a> {
     /// The frames of the image that the epoch stands on.
     pub on_image: Option<(u32, Chain)>,
     pub records: u64,
-    /// Where the last full image of a page stands: what comes before it need not be built.
-    images: HashMap<u32, Lsn>,
-    /// Pages that are built all the same: others are copied from them.
-    kept: BTreeSet<u32>,
+    /// Where the full images of a page stand, in their order: what comes before one of them need not be built.
+    images: HashMap<u32, Vec<Lsn>>,
+    /// Pages that are needed before their last image, and from where on: others are copied from them there.
+    kept: HashMap<u32, Lsn>,
 }
 
 /// All pages of the newest epoch, into `pages`; None: there is none. `will_read` is told which pages of the database will be read, in their
@@ -45,31 +48,28 @@ pub fn build<'a>(
     will_read: &dyn Fn(&[u32]),
 ) -> Result<Option<(Head, Building<'a>)>, RecoverError> {
     let page_bytes = pages.page_bytes();
-    let mut built = Building {
-        pages,
-        database_pages: 0,
-        on_image: None,
-        records: 0,
-        images: HashMap::new(),
-        kept: BTreeSet::new(),
-    };
-    let mut read = BTreeSet::new();
+    let mut built =
+        Building { pages, database_pages: 0, on_image: None, records: 0, images: HashMap::new(), kept: HashMap::new() };
+    let mut read = BTreeMap::new();
     let mut copied = Vec::new();
     let head = log.scan(|kind, lsn, payload| {
         let group = Group::decode(kind, payload)?;
         for entry in group.pages() {
             if kind == KIND_IMAGES {
-                built.images.insert(entry.page_no, lsn);
+                let images = built.images.entry(entry.page_no).or_default();
+                if images.last() != Some(&lsn) {
+                    images.push(lsn);
+                }
             } else if matches!(entry.base, Base::Database { .. }) {
-                read.insert(entry.page_no);
+                read.insert(entry.page_no, lsn);
             }
         }
         note_copied(&group, page_bytes, lsn, &mut copied)
     })?;
     let Some(head) = head else { return Ok(None) };
     built.keep(&copied);
-    read.retain(|page_no| !built.images.contains_key(page_no) || built.kept.contains(page_no));
-    will_read(&read.into_iter().collect::<Vec<u32>>());
+    read.retain(|&page_no, &mut lsn| !built.is_replaced(page_no, lsn));
+    will_read(&read.into_keys().collect::<Vec<u32>>());
     log.replay(&head, |kind, lsn, payload| built.record(main, kind, lsn, payload))?;
     Ok(Some((head, built)))
 }
@@ -88,21 +88,26 @@ fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<
 }
 
 impl Building<'_> {
+    /// Nobody needs what this record makes of the page: an image comes behind it.
     fn is_replaced(&self, page_no: u32, lsn: Lsn) -> bool {
-        !self.kept.contains(&page_no) && self.images.get(&page_no).is_some_and(|&at| at > lsn)
+        let Some(images) = self.images.get(&page_no) else { return false };
+        let next = images.get(images.partition_point(|&at| at <= lsn));
+        next.is_some_and(|at| self.kept.get(&page_no).is_none_or(|needed| at < needed))
     }
 
     /// Finds the pages that are to be built in spite of their image: a page that is not replaced is copied from them.
     fn keep(&mut self, copied: &[Copied]) {
         loop {
-            let before = self.kept.len();
+            let mut found = false;
             // What a page was copied from was copied before: backwards, most is found the first time.
             for copy in copied.iter().rev() {
                 if !self.is_replaced(copy.to, copy.lsn) && self.is_replaced(copy.from, copy.lsn) {
-                    self.kept.insert(copy.from);
+                    // Never later than it was: that would not have been replaced here.
+                    self.kept.insert(copy.from, copy.lsn);
+                    found = true;
                 }
             }
-            if self.kept.len() == before {
+            if !found {
                 return;
             }
         }

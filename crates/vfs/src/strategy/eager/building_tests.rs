@@ -186,6 +186,36 @@ fn a_source_that_is_itself_a_copy_is_made_from_its_own_source() {
     assert!(built[&10].content == nine && built[&3].content == database_page(5));
 }
 
+/// Who goes on after a process has died logs again what the log contains already, and a crash comes between those images.
+#[test]
+fn of_two_images_the_first_is_what_a_later_copy_is_made_from() {
+    let mut files = Files::new();
+    let old = database_page(3);
+    let mut new = old.clone();
+    new[10..20].fill(1);
+    let mut delta = Vec::new();
+    delta::encode(&old, &new, &mut delta);
+    files.append(KIND_COMMITS, &[entry(3, database(3), false, &delta)]);
+    files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &whole(&new))]);
+    files.tear(3);
+    let copied = copy(&[new.clone(), vec![0; PAGE]], 1, 0);
+    files.append(KIND_COMMITS, &[entry(3, Base::Previous, false, &[]), entry(9, Base::Zeros, true, &copied)]);
+    let built = files.build().unwrap();
+    assert!(built[&3].content == new && built[&9].content == new && built[&9].contained);
+
+    files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &whole(&new))]);
+    let built = files.build().unwrap();
+    assert!(built[&3].content == new && built[&9].content == new);
+
+    // Of two copies the earlier one counts; what was copied between the two images is made from the first as well.
+    let row = [new.clone(), vec![0; PAGE]];
+    files
+        .append(KIND_COMMITS, &[entry(3, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copy(&row, 1, 0))]);
+    files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &whole(&database_page(5)))]);
+    let built = files.build().unwrap();
+    assert!(built[&3].content == database_page(5) && built[&9].content == new && built[&10].content == new);
+}
+
 #[test]
 fn rows_that_cannot_be_are_refused() {
     let copied = copy(&[database_page(3), vec![0; PAGE]], 1, 0);

@@ -249,22 +249,32 @@ impl OpenLog {
         }
     }
 
-    /// Logs page 1 as it is in the database file, before the guard in it is changed.
+    /// Logs page 1 as it is in the database file, before the guard in it is changed: no commit may have changed it since. The size of the database
+    /// is that of the last commit, or, where the log has none, the file's.
     pub fn log_page_one(&mut self, main: &dyn Below) -> Result<(), Code> {
         let mut page = Vec::new();
         if !self.read_database_page(main, 1, &mut page)? {
             return Err(Code::CORRUPT);
         }
         guard::hide(&mut page);
-        let database_pages = u32::try_from(main.size_bytes()? / self.page_bytes as u64).map_err(|_| Code::CORRUPT)?;
         let begin = (!self.begun).then_some(Begin::Database);
-        let mut writer = GroupWriter::new(begin, database_pages);
+        let mut writer = GroupWriter::new(begin, 0);
         writer.push(1, Base::Zeros, |out| delta::encode_from_zeros(&page, out));
         let kind = if begin.is_some() { KIND_BEGIN } else { KIND_IMAGES };
         if !self.write_record(kind, writer.finish())? {
             return Err(Code::FULL);
         }
         Ok(())
+    }
+
+    /// The database file has everything and is synced: begins an epoch that holds no commit, by which whoever finds the log later knows that
+    /// it is not needed ([`holds_commits`](super::recover::holds_commits)).
+    pub fn end(&mut self, main: &dyn Below) -> Result<(), Code> {
+        self.pages.clear();
+        self.versions.clear();
+        self.logged = 0;
+        self.begun = false;
+        self.log_page_one(main)
     }
 
     /// False: there is no room, and the log may not grow, so nothing was written.

@@ -270,6 +270,19 @@ impl EagerLog {
         Ok(())
     }
 
+    /// A checkpoint makes the database file shorter. A commit that nobody has published yet may be in the log against a page behind the new end.
+    pub fn cut_database(&self, main: &dyn Below, image: &dyn Below, size_bytes: u64) -> Result<(), Code> {
+        if main.size_bytes()? <= size_bytes {
+            return main.truncate(size_bytes);
+        }
+        self.with_log(Some(image), |log, board| {
+            let mut missing = Vec::new();
+            while !log.log_images(board, image, &mut missing)? {}
+            // Nothing is logged against the file before it is shorter. If that fails, the log is as good as it was.
+            Ok(main.truncate(size_bytes))
+        })?
+    }
+
     /// A page that a checkpoint writes to the database file, as it is to be written; None: unchanged.
     pub fn guarded(&self, data: &[u8], offset: u64) -> Option<Vec<u8>> {
         self.board().set_database_unsynced(true);

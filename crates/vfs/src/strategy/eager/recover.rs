@@ -4,7 +4,7 @@
 //! next one does the same again. The image gets one frame for each page of the newest epoch, all in one transaction; after that the
 //! epoch goes on where it ended.
 
-use oneflush_blocklog::group::{Base, Group, PageEntry};
+use oneflush_blocklog::group::{Base, Begin, Group, PageEntry};
 use oneflush_blocklog::{Error as LogError, Log, delta};
 
 use super::building::{Building, build};
@@ -91,8 +91,11 @@ pub fn run(
         None if count == 0 => (0, Chain { salt, checksum: [0; 2] }),
         None => (0, image.write_header(salt)?),
     };
-    if database_pages == 0 && standing > 0 {
-        database_pages = image.header_of(standing)?.database_pages;
+    if database_pages == 0 {
+        database_pages = match standing {
+            0 => u32::try_from(main.size_bytes()? / log.page_bytes as u64).map_err(|_| Code::CORRUPT)?,
+            _ => image.header_of(standing)?.database_pages,
+        };
     }
     log.pages = pages.write(chain, database_pages)?;
     let frame = standing + count;
@@ -114,6 +117,18 @@ pub fn run(
 pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<(), RecoverError> {
     let image = WalFile { file: image, page_bytes: log.page_bytes() as usize };
     build(log, main, RebuiltPages::new(image, usize::MAX), &|_| {}).map(|_| ())
+}
+
+/// False if the newest epoch has nothing but page 1 as it was when a guard was set or taken away, or is about to be: then the database file has
+/// everything that the log ever held.
+pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
+    let mut holds = false;
+    log.scan(|kind, _, payload| {
+        let group = Group::decode(kind, payload)?;
+        holds |= group.database_pages != 0 || matches!(group.begin, Some(Begin::Image { .. }));
+        Ok::<(), LogError>(())
+    })?;
+    Ok(holds)
 }
 
 /// The newest version of page 1 that the log holds. It is always there whole, or not at all.

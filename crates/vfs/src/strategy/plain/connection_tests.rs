@@ -27,6 +27,8 @@ enum Call {
 #[derive(Clone, Default)]
 struct Database {
     fails: Arc<AtomicBool>,
+    /// Another process has the write lock.
+    is_taken: Arc<AtomicBool>,
     calls: Arc<Mutex<Vec<Call>>>,
 }
 
@@ -77,7 +79,11 @@ impl Below for Database {
         if !lock.acquire {
             self.note(Call::Released);
         }
-        Ok(())
+        if lock.acquire && lock.covers(ShmLock::WRITE) && self.is_taken.load(Relaxed) {
+            Err(Code::BUSY)
+        } else {
+            Ok(())
+        }
     }
 
     fn published_frames(&self) -> Option<u32> {
@@ -357,4 +363,31 @@ fn a_read_lock_that_is_released_at_once_was_for_nothing_and_is_taken_again() {
     assert_eq!(read_for(u64::MAX), 2);
     assert_eq!(read_for(1), 0);
     assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 1);
+}
+
+/// SQLite need not sleep after it was told "busy": the time may be up, or the application's own handler does it.
+#[test]
+fn a_sleep_that_comes_late_does_not_touch_the_write_lock_of_a_connection_that_has_it() {
+    let (connection, database) = connection(Purpose::ReadWrite);
+    database.is_taken.store(true, Relaxed);
+    let bounced =
+        || assert!(matches!(connection.shm_lock(&database, ShmLock::of_writer(true)), Err(Error::Below(Code::BUSY))));
+    bounced();
+    assert!(super::sleep(1000), "it waits for the lock");
+    assert!(database.take_calls().is_empty());
+    bounced();
+    database.is_taken.store(false, Relaxed);
+    connection.shm_lock(&database, ShmLock::of_writer(true)).unwrap();
+    assert!(!super::sleep(1000), "an ordinary sleep");
+    assert!(database.take_calls().is_empty());
+
+    // Nor after it was closed.
+    connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
+    database.is_taken.store(true, Relaxed);
+    bounced();
+    connection.unmapping_index();
+    database.is_taken.store(false, Relaxed);
+    database.take_calls();
+    assert!(!super::sleep(1000));
+    assert!(database.take_calls().is_empty());
 }

@@ -101,7 +101,7 @@ impl GroupFlush {
                 state = pause(&self.state, &self.ended, state, LINGER);
                 lingers = false;
                 if state.pending_commits() < 2 {
-                    state.company -= 1;
+                    state.company = state.company.saturating_sub(1);
                 }
                 continue;
             }

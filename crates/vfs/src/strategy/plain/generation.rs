@@ -17,6 +17,8 @@ const HEADER_BYTES: usize = wal_file::HEADER_BYTES as usize;
 /// Where the salts stand in the header and in the header of a frame, and how long they are together.
 const HEADER_SALTS: std::ops::Range<usize> = 16..24;
 const FRAME_SALTS: std::ops::Range<usize> = 8..16;
+/// In the header of a frame that ends a commit: the size of the database then.
+const FRAME_COMMIT: std::ops::Range<usize> = 4..8;
 
 #[derive(Default)]
 pub struct Generation(Mutex<State>);
@@ -33,6 +35,16 @@ struct Known {
     salts: [u8; 8],
     /// Where the next frame goes.
     end_bytes: u64,
+    /// Of the frames that were written with the present write lock: where the last header was written, and whether its frame ends a commit; where the one
+    /// furthest back is.
+    last_header: Option<(u64, bool)>,
+    furthest_header: u64,
+}
+
+impl Known {
+    fn new(salts: [u8; 8], end_bytes: u64) -> Known {
+        Known { salts, end_bytes, last_header: None, furthest_header: 0 }
+    }
 }
 
 impl Generation {
@@ -55,18 +67,33 @@ impl Generation {
         state.known = match (state.known.take(), salts) {
             (Some(known), None) => Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known }),
             (Some(known), Some(salts)) if known.salts == salts => {
-                Some(Known { end_bytes: known.end_bytes.max(end_bytes), salts })
+                Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known })
             }
-            (_, Some(salts)) => Some(Known { salts, end_bytes }),
+            (_, Some(salts)) => Some(Known::new(salts, end_bytes)),
             (None, None) => None,
         };
+        if let (Some(known), FRAME_HEADER_BYTES) = (&mut state.known, data.len()) {
+            known.last_header = Some((offset, data[FRAME_COMMIT] != [0; 4]));
+            known.furthest_header = known.furthest_header.max(offset);
+        }
+    }
+
+    /// The writer is about to give the write lock back. If what it wrote does not end with a commit, it was rolled back, or a part of it: another
+    /// process writes its frames in that place, and in front of where ours seem to end.
+    pub fn released(&self) {
+        let mut state = lock(&self.0);
+        let Some(known) = &mut state.known else { return };
+        let furthest = std::mem::take(&mut known.furthest_header);
+        if known.last_header.take().is_some_and(|(offset, commits)| !commits || offset < furthest) {
+            state.known = None;
+        }
     }
 
     /// A kept WAL was made valid again by a write of this process; its last frame ends at `end_bytes`.
     pub fn taken_up(&self, salts: [u8; 8], end_bytes: u64) {
         let mut state = lock(&self.0);
         state.writes += 1;
-        state.known = Some(Known { salts, end_bytes });
+        state.known = Some(Known::new(salts, end_bytes));
     }
 
     /// A flush begins, one at a time. The answer is for [`Generation::flushed`].
@@ -124,6 +151,7 @@ mod tests {
     fn frame(salts: u8) -> [u8; FRAME_BYTES] {
         let mut frame = [0; FRAME_BYTES];
         frame[FRAME_SALTS].fill(salts);
+        frame[FRAME_COMMIT].fill(1);
         frame
     }
 
@@ -172,6 +200,32 @@ mod tests {
         assert!(!generation.is_durable(&wal));
         generation.flushed(generation.begin_flush());
         assert!(generation.is_durable(&wal));
+    }
+
+    #[test]
+    fn frames_that_were_rolled_back_do_not_hide_those_of_another_process() {
+        let spill = |generation: &Generation, at: usize| {
+            generation.wrote(&[&frame(1)[..4], &[0; 4], &frame(1)[8..FRAME_HEADER_BYTES]].concat(), at as u64);
+            generation.wrote(&frame(1)[FRAME_HEADER_BYTES..], (at + FRAME_HEADER_BYTES) as u64);
+        };
+        let second = HEADER_BYTES + FRAME_BYTES;
+        // A transaction; and a part of one, which commits in front of it.
+        for part in [false, true] {
+            let (generation, wal) = written();
+            generation.released();
+            assert!(generation.is_durable(&wal), "it ended with a commit");
+            (0..3).for_each(|frame| spill(&generation, second + frame * FRAME_BYTES));
+            if !part {
+                generation.released();
+            }
+            wal.extend(frame(1));
+            write_frame(&generation, 1, second);
+            generation.flushed(generation.begin_flush());
+            generation.released();
+            // Another process's, which nobody has synced.
+            wal.extend(frame(1));
+            assert!(!generation.is_durable(&wal), "{part}");
+        }
     }
 
     #[test]

@@ -103,22 +103,27 @@ pub fn is_marked(wal: &dyn Below) -> bool {
 
 /// Makes the WAL empty for everybody. The database file has all that is in it, synced, and nobody else has it open. `end_bytes`: where
 /// its last frame ends, if that is known.
+///
+/// It is not to be taken up if it is long, or if its header counts checkpoints: whoever writes next without taking it up would use the same salts again
+/// (SQLite takes new ones only where the header counts none), and the same first frames would make those behind them valid.
 pub fn close(wal: &dyn Below, directory_synced: bool, end_bytes: Option<u64>) -> Result<(), Code> {
     let mut header = first_header(wal)?;
     if header[MARKED] == *MARK {
         return Ok(());
     }
-    match begin(wal)? {
-        Some((page_bytes, chain)) if directory_synced => {
-            let file = WalFile { file: wal, page_bytes };
-            if end_bytes.is_some_and(|end_bytes| end_bytes > file.offset_of(FRAMES_MAX + 1)) {
-                // Without a page number nobody looks further. A header that counts no checkpoints makes SQLite take new salts, by which
-                // the frames that are there are told from those to come.
-                header = [0; FRAME_HEADER_BYTES];
-                file.write_header(chain.salt)?;
-            }
+    if let Some((page_bytes, chain)) = begin(wal)? {
+        let file = WalFile { file: wal, page_bytes };
+        let is_short = end_bytes.is_some_and(|end_bytes| end_bytes <= file.offset_of(FRAMES_MAX + 1));
+        let counts_none = checkpoints(wal)? == [0; 4];
+        if !directory_synced || !is_short || !counts_none {
+            // Without a page number nobody looks further.
+            header = [0; FRAME_HEADER_BYTES];
         }
-        _ => header = [0; FRAME_HEADER_BYTES],
+        if !counts_none {
+            file.write_header(chain.salt)?;
+        }
+    } else {
+        header = [0; FRAME_HEADER_BYTES];
     }
     if directory_synced {
         header[MARKED].copy_from_slice(MARK);
@@ -160,6 +165,13 @@ fn first_header(wal: &dyn Below) -> Result<[u8; FRAME_HEADER_BYTES], Code> {
     let mut header = [0; FRAME_HEADER_BYTES];
     wal.read(&mut header, FIRST_FRAME)?;
     Ok(header)
+}
+
+/// How many checkpoints the header counts ("WAL file format": checkpoint sequence number).
+fn checkpoints(wal: &dyn Below) -> Result<[u8; 4], Code> {
+    let mut count = [0; 4];
+    wal.read(&mut count, 12)?;
+    Ok(count)
 }
 
 /// Page size and chain of a valid header.

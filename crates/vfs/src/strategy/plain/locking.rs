@@ -45,14 +45,17 @@ const CHECKPOINTER_PATIENCE: Duration = Duration::from_secs(1);
 const READERS_PATIENCE: Duration = Duration::from_millis(3);
 
 thread_local! {
-    /// The connection of this thread that was last told "busy" and may be about to sleep for it.
-    static WAITING: RefCell<Weak<Plain>> = const { RefCell::new(Weak::new()) };
+    /// The connection that was last told "busy" in this thread and may be about to sleep for it, and how many locks it had asked for.
+    static WAITING: RefCell<(Weak<Plain>, u64)> = const { RefCell::new((Weak::new(), 0)) };
 }
 
 impl Plain {
     /// A call of `xShmLock`.
     pub(super) fn change_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
         self.shares_index.store(true, Relaxed);
+        if lock.acquire {
+            self.ends_sleep();
+        }
         let just_committed =
             lock.acquire && taken(&self.just_committed) && self.pragmas_before.load(Relaxed) == pragmas();
         match (lock.exclusive, lock.acquire) {
@@ -73,6 +76,7 @@ impl Plain {
                     self.note_written(log);
                     self::lock(&self.frames).clear();
                 }
+                self.shared.generation.released();
                 let result = below.shm_lock(lock);
                 self.released_write_lock();
                 Ok(result?)
@@ -132,7 +136,8 @@ impl Plain {
         // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
         // its turn may be over before it is here again.
         let looks_again = taken(&self.looks_again);
-        let will_write = self.group_commit() && self.prediction.load(Relaxed) > 0;
+        // Who writes already begins the WAL anew.
+        let will_write = self.group_commit() && self.prediction.load(Relaxed) > 0 && !self.writing.load(Relaxed);
         if will_write && !looks_again && self.wait_for_turns() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
             self.looks_again.store(true, Relaxed);
@@ -271,6 +276,8 @@ impl Plain {
                         self.shared.begin_writing();
                     }
                     self.passes_by_the_door.store(false, Relaxed);
+                    self.outside_holder.store(false, Relaxed);
+                    self.waits_at_door.store(false, Relaxed);
                     self.writing.store(true, Relaxed);
                     return Ok(());
                 }
@@ -359,49 +366,69 @@ impl Plain {
     }
 
     fn about_to_sleep(&self) {
+        let asked = *lock(&self.asked);
         // During thread exit the note may be gone already; then it is an ordinary sleep.
-        let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = Weak::clone(&self.me));
+        let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = (Weak::clone(&self.me), asked));
     }
 
-    /// Waits for the turn instead of sleeping; the answer says that the time is over or the turn there.
-    fn sleep(&self, at_most: Duration) {
+    /// Whatever note of a "busy" there is, in whichever thread, is not about this connection any more: SQLite need not have slept after it. When
+    /// this returns nobody tries the write lock for that either.
+    pub(super) fn ends_sleep(&self) {
+        *lock(&self.asked) += 1;
+    }
+
+    /// Waits for the turn instead of sleeping, for a connection that had asked for so many locks; when it answers true, the time is over or the turn
+    /// there.
+    fn sleep(&self, asked: u64, at_most: Duration) -> bool {
+        if *lock(&self.asked) != asked {
+            return false;
+        }
         self.bounced.store(false, Relaxed);
         self.has_slept.store(true, Relaxed);
         let deadline = Instant::now() + at_most;
         if !self.shared.turns.wait(self.id, at_most) || !self.waits_at_door.load(Relaxed) {
-            return;
+            return true;
         }
         let began = Instant::now();
         while !self.shared.wait_at_door(IDLE_MAX / 2) && began.elapsed() < DOOR_PATIENCE {
             self.shared.turns.renew(self.id);
             if Instant::now() >= deadline {
-                return;
+                return true;
             }
         }
         self.passes_by_the_door.store(began.elapsed() >= DOOR_PATIENCE, Relaxed);
         self.waits_at_door.store(false, Relaxed);
         // The write lock may still be with somebody who does not use the door.
         if !taken(&self.outside_holder) {
-            return;
+            return true;
         }
-        let main = lock(&self.main);
-        let Some(below) = main.as_deref() else { return };
-        while below.shm_lock(ShmLock::of_writer(true)) == Err(Code::BUSY) {
-            if Instant::now() >= deadline {
-                return;
-            }
+        while self.finds_the_lock_taken(asked) && Instant::now() < deadline {
             std::thread::sleep(POLL);
             // Keeps the turn: to wait for another process is not to be idle.
             self.shared.turns.renew(self.id);
         }
-        let _ = below.shm_lock(ShmLock::of_writer(false));
+        true
+    }
+
+    /// True if somebody else has the write lock. It is found out by taking it and giving it back, which must never happen to a connection that has it:
+    /// one that has asked for a lock since may, or may be closed.
+    fn finds_the_lock_taken(&self, asked: u64) -> bool {
+        let asked_now = lock(&self.asked);
+        let main = lock(&self.main);
+        let Some(below) = main.as_deref().filter(|_| *asked_now == asked) else { return false };
+        match below.shm_lock(ShmLock::of_writer(true)) {
+            Ok(()) => {
+                let _ = below.shm_lock(ShmLock::of_writer(false));
+                false
+            }
+            Err(code) => code == Code::BUSY,
+        }
     }
 }
 
 /// `xSleep` of the VFS: true if the sleep was spent in a queue of ours, as long as it had to be.
 pub fn sleep(microseconds: u64) -> bool {
-    let waiting = WAITING.try_with(|waiting| waiting.take().upgrade()).ok().flatten();
-    let Some(connection) = waiting else { return false };
-    connection.sleep(Duration::from_micros(microseconds));
-    true
+    let Ok((waiting, asked)) = WAITING.try_with(RefCell::take) else { return false };
+    let Some(connection) = waiting.upgrade() else { return false };
+    connection.sleep(asked, Duration::from_micros(microseconds))
 }

@@ -98,6 +98,8 @@ pub struct Plain {
     main: Mutex<Option<Box<dyn Below>>>,
     wal: Mutex<Option<Box<dyn Below>>>,
     busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
+    /// How many locks of the WAL index it has asked for; held while the write lock is tried for a sleep.
+    asked: Mutex<u64>,
     /// Above 0: the next transaction is expected to write.
     prediction: AtomicI8,
     /// It has waited for its turn and was told "busy" at the read lock, to read the WAL index again.
@@ -178,6 +180,7 @@ impl Plain {
             main: Mutex::default(),
             wal: Mutex::default(),
             busy_handler: Mutex::default(),
+            asked: Mutex::default(),
             prediction: AtomicI8::new(0),
             looks_again: AtomicBool::new(false),
             wrote: AtomicBool::new(false),
@@ -475,7 +478,10 @@ impl Strategy for Plain {
             Role::Db => self.advance(Closing::Copied, Closing::Complete),
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
         }
-        below.truncate(size_bytes)?;
+        match (&self.shared.log, lock(&self.wal).as_deref()) {
+            (Some(log), Some(image)) if role == Role::Db => log.cut_database(below, image, size_bytes)?,
+            _ => below.truncate(size_bytes)?,
+        }
         // A complete checkpoint ends with this call and a sync; with `synchronous=OFF` the sync is left out, and the WAL used again.
         if role == Role::Db && self.checkpoint_copied.swap(false, Relaxed) && self.promises_full() {
             self.sync_database(below, SyncRequest::ALL)?;
@@ -536,6 +542,10 @@ impl Strategy for Plain {
             self.recovering.store(lock.acquire && result.is_ok(), Relaxed);
         }
         result
+    }
+
+    fn unmapping_index(&self) {
+        self.ends_sleep();
     }
 
     fn sector_size(&self, below: &dyn Below, _: Role) -> i32 {
