@@ -49,7 +49,7 @@ mod storage;
 mod varint;
 
 pub use aligned::AlignedBuffer;
-pub use direct::{DirectFile, DurableWrite, sync_directory};
+pub use direct::{DirectFile, DurableWrite, is_full, sync_directory};
 pub use error::Error;
 pub use head::{Epoch, Head, Lsn, Uuid};
 pub use layout::CHUNK_BYTES;

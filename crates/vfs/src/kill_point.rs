@@ -1,7 +1,7 @@
 //! Places where a process can be made to die, for the test that kills processes at each of them (feature `kill-points`).
 //!
 //! Without the feature nothing of it is compiled. With it, `ONEFLUSH_KILL_AT=name:n` ends the process by `SIGKILL` when it comes to that
-//! place for the n-th time.
+//! place for the n-th time; `ONEFLUSH_STOP_AT=name:n` stops it there until `SIGCONT`.
 
 macro_rules! kill_points {
     ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
@@ -74,17 +74,23 @@ impl KillPoint {
         use std::sync::LazyLock;
         use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-        static WANTED: LazyLock<Option<(String, AtomicU64)>> = LazyLock::new(|| {
-            let wanted = std::env::var("ONEFLUSH_KILL_AT").ok()?;
+        use rustix::process::{Signal, getpid, kill_process};
+
+        static WANTED: LazyLock<Option<(Signal, String, AtomicU64)>> = LazyLock::new(|| {
+            let (signal, wanted) = match std::env::var("ONEFLUSH_KILL_AT") {
+                Ok(wanted) => (Signal::KILL, wanted),
+                Err(_) => (Signal::STOP, std::env::var("ONEFLUSH_STOP_AT").ok()?),
+            };
             let (name, count) = wanted.split_once(':')?;
-            Some((name.to_owned(), AtomicU64::new(count.parse().ok()?)))
+            Some((signal, name.to_owned(), AtomicU64::new(count.parse().ok()?)))
         });
-        if let Some((name, left)) = &*WANTED
+        if let Some((signal, name, left)) = &*WANTED
             && name == self.name()
             && left.fetch_sub(1, SeqCst) == 1
         {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-            std::thread::park();
+            let _ = kill_process(getpid(), *signal);
+            // The signal may come to another thread first.
+            std::thread::sleep(std::time::Duration::from_millis(100));
         }
     }
 }

@@ -229,7 +229,7 @@ fn is_refusal(error: &io::Error) -> bool {
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// No room, or not for this user, or not in one file.
-fn is_full(error: &io::Error) -> bool {
+/// No room, or not for this user, or not in one file: nothing is wrong with what is there.
+pub fn is_full(error: &io::Error) -> bool {
     [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

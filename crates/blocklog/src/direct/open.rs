@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, statx};
+use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fstatfs, statx};
 
 use super::DirectFile;
 use super::measure::Measuring;
@@ -65,15 +65,29 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
             Err(rustix::io::Errno::INVAL) => false,
             Err(errno) => return Err(failed(path, "turn direct I/O on")(errno.into())),
         };
+    let heeds_dsync = heeds_dsync(&file).map_err(failed(path, "ask for its file system"))?;
     Ok(DirectFile {
         file,
         block_bytes: block_bytes.unwrap_or(BLOCK_BYTES_MIN),
         direct,
-        dsync: AtomicBool::new(true),
-        measuring: Mutex::new(Some(Measuring::default())),
+        dsync: AtomicBool::new(heeds_dsync),
+        measuring: Mutex::new(heeds_dsync.then(Measuring::default)),
         poisoned: AtomicBool::new(false),
         pid: std::process::id(),
     })
+}
+
+/// True where `RWF_DSYNC` is known to be heeded. Some file systems take it and do nothing (of 9p, and what uses Linux's netfs library, direct writes;
+/// of FUSE, those of files with `FOPEN_DIRECT_IO`), which would be the cheapest durable write of all.
+fn heeds_dsync(file: &File) -> io::Result<bool> {
+    const EXT4: i64 = 0xef53;
+    const XFS: i64 = 0x5846_5342;
+    const BTRFS: i64 = 0x9123_683e;
+    const F2FS: i64 = 0xf2f5_2010;
+    const TMPFS: i64 = 0x0102_1994;
+    #[allow(clippy::unnecessary_cast, reason = "its type is another on other architectures")]
+    let kind = fstatfs(file)?.f_type as i64;
+    Ok([EXT4, XFS, BTRFS, F2FS, TMPFS].contains(&kind))
 }
 
 /// The blocks that direct I/O needs; `None` where the kernel says that there is no direct I/O on this file, or none that we can do.

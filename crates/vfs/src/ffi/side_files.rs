@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use libsqlite3_sys as sqlite;
-use oneflush_blocklog::{DirectFile, Error as LogError, Storage, sync_directory};
+use oneflush_blocklog::{DirectFile, Error as LogError, Storage, is_full, sync_directory};
 
 use super::api::Api;
 use super::below::BelowFile;
@@ -143,7 +143,7 @@ impl Files {
 
 fn code_of(error: &io::Error) -> Code {
     match error.kind() {
-        io::ErrorKind::StorageFull => Code::FULL,
+        _ if is_full(error) => Code::FULL,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::READONLY,
         _ => Code::CANTOPEN,
     }
@@ -220,7 +220,7 @@ impl Drop for VfsFile {
 fn io_error(code: Code) -> io::Error {
     match code {
         Code::SHORT_READ => io::ErrorKind::UnexpectedEof.into(),
-        Code::FULL => io::ErrorKind::StorageFull.into(),
+        Code::FULL => io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()),
         Code(code) => io::Error::other(format!("code {code}")),
     }
 }

@@ -267,7 +267,7 @@ impl EagerLog {
     /// A log that is there although there is no guard: that of a close that was interrupted may go, its epoch says that the database file has
     /// everything. Any other may be all that is left of another database's commits.
     fn refuse_log_in_the_way(&self, path: &str) -> Result<(), AttachError> {
-        let in_the_way = |what: String| AttachError::LogInTheWay { path: path.to_owned(), what };
+        let in_the_way = |what: String| AttachError::LogInTheWay { what };
         let Some(file) = self.files.open_log(path)? else { return Ok(()) };
         let log = match Log::open(file) {
             Ok(log) => log,

@@ -15,10 +15,9 @@ pub enum AttachError {
     LogMissing,
     #[error("the log belongs to another database (it is {found}, the database wants {wanted}). Put the right one back")]
     OtherLog { wanted: Uuid, found: Uuid },
-    #[error(
-        "{path} is in the way ({what}): this database has no log, so it belongs to another, or to the one that was here before. Put that database back and recover it, or move the file away"
-    )]
-    LogInTheWay { path: String, what: String },
+    /// Short: what SQLite's error log takes is.
+    #[error("a log that is not this database's is in the way ({what}). Put its database back, or move it away")]
+    LogInTheWay { what: String },
     #[error("the log is for pages of {log} bytes, the database has {database}")]
     PageSize { log: u32, database: u32 },
     #[error(

@@ -17,7 +17,7 @@
 use std::collections::HashMap;
 
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
-use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta};
+use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta, is_full};
 
 use super::board::Board;
 use super::encode::Draft;
@@ -322,7 +322,7 @@ impl OpenLog {
                 Ok(true)
             }
             // The image takes what the log cannot.
-            Err(LogError::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull => Ok(false),
+            Err(LogError::Io { source, .. }) if is_full(&source) => Ok(false),
             Err(error) => Err(code_of(&error)),
         }
     }
@@ -488,7 +488,7 @@ impl OpenLog {
 /// What SQLite is told when the log fails.
 pub fn code_of(error: &LogError) -> Code {
     match error {
-        LogError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Code::FULL,
+        LogError::Io { source, .. } if is_full(source) => Code::FULL,
         LogError::Io { .. } => Code::IOERR_FSYNC,
         LogError::Full { .. } => Code::FULL,
         _ => Code::CORRUPT,
