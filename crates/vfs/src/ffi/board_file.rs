@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -81,9 +81,9 @@ impl BoardFile {
     }
 
     fn map(file: File, database: &str) -> io::Result<BoardFile> {
-        if file.metadata()?.len() < BYTES as u64 {
-            file.set_len(BYTES as u64)?;
-        }
+        let there = file.metadata()?.len().min(BYTES as u64);
+        // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
+        file.write_all_at(&vec![0; BYTES - there as usize], there)?;
         // SAFETY: a new mapping of a file that is at least so long, and that nobody cuts.
         let words = unsafe {
             mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)?

@@ -135,7 +135,8 @@ impl<'a> Db<'a> {
         // SAFETY: the handle is open, the statement ends with NUL, and no row is wanted.
         let code =
             unsafe { (api.exec)(db.db, c"PRAGMA schema_version".as_ptr(), None, ptr::null_mut(), ptr::null_mut()) };
-        if code == sqlite::SQLITE_BUSY {
+        // Locked: a writer outside the queue stays, and the WAL has to be recovered first.
+        if matches!(code, sqlite::SQLITE_BUSY | sqlite::SQLITE_LOCKED) {
             return Ok(None);
         }
         db.check(code)?;

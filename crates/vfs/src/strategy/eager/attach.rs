@@ -98,12 +98,21 @@ impl EagerLog {
     /// database. Every success wants a [`EagerLog::closed_image`].
     pub fn before_image(&self, main: &dyn Below, level: LockLevel, options: &Options) -> Result<(), Error> {
         let mut state = self.state();
+        if state.images_open == 0 {
+            // It has not been in use since: the database may have been closed by others, and the log be another one.
+            self.forget(&mut state);
+        }
         if state.open.is_none() {
             let result = self.attach(&mut state, main, level, options);
             result.map_err(|error| self.refuse(&error))?;
         }
         state.images_open += 1;
         Ok(())
+    }
+
+    /// A connection is about to use the log for the first time; [`EagerLog::leave`] follows.
+    pub fn enter(&self) {
+        self.state().users += 1;
     }
 
     /// The board's lock is kept until the image is there, if this process is the first.
@@ -203,6 +212,7 @@ impl EagerLog {
             return Ok(());
         }
         if !guard::is_possible(&header) {
+            self.refuse_log_in_the_way(board, &path)?;
             let is_any = guard::is_any_database(&header);
             return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
         }
@@ -244,7 +254,7 @@ impl EagerLog {
         // A WAL of SQLite's own that was cut to nothing counts as none, but the device may still have all of it, and would show it after the
         // log's commits are in the database file. The making of the log syncs the directory, before the guard is set.
         self.files.delete(&format!("{}-wal", self.path), false)?;
-        self.refuse_log_in_the_way(path)?;
+        self.refuse_log_in_the_way(board, path)?;
         let uuid = Uuid::random()?;
         let lane_bytes = LANE_BYTES.min(options.log_size_bytes / 2);
         let (log, head) = Log::create(self.files.create_log(path)?, uuid, page_bytes, lane_bytes)?;
@@ -266,7 +276,7 @@ impl EagerLog {
 
     /// A log that is there although there is no guard: that of a close that was interrupted may go, its epoch says that the database file has
     /// everything. Any other may be all that is left of another database's commits.
-    fn refuse_log_in_the_way(&self, path: &str) -> Result<(), AttachError> {
+    fn refuse_log_in_the_way(&self, board: &Board, path: &str) -> Result<(), AttachError> {
         let in_the_way = |what: String| AttachError::LogInTheWay { what };
         let Some(file) = self.files.open_log(path)? else { return Ok(()) };
         let log = match Log::open(file) {
@@ -275,7 +285,12 @@ impl EagerLog {
             Err(error) => return Err(in_the_way(error.to_string())),
         };
         match recover::holds_commits(&log) {
-            Ok(false) => Ok(()),
+            Ok(false) => {
+                let alone = board.common().join();
+                board.common().leave();
+                // Their database was moved away from under them.
+                if alone? { Ok(()) } else { Err(AttachError::OtherBoard) }
+            }
             Ok(true) => Err(in_the_way("it holds commits".to_owned())),
             Err(error) => Err(in_the_way(error.to_string())),
         }
@@ -346,7 +361,7 @@ impl EagerLog {
         Ok(())
     }
 
-    /// A connection has closed the image, or failed to open it; the log stays open until the connection is closed or
+    /// A connection has closed the image, or failed to open it; the log stays open until the last that used it is closed or
     /// [`EagerLog::retire`] is called.
     pub fn closed_image(&self) {
         let mut state = self.state();
@@ -356,10 +371,12 @@ impl EagerLog {
         }
     }
 
-    /// A connection is closed. After the last one the log stays for the next opener.
-    pub fn detach_if_unused(&self) {
+    /// A connection that has used the log is closed. After the last one the log stays for the next opener. (Who has only closed the image may be
+    /// about to retire the log.)
+    pub fn leave(&self) {
         let mut state = self.state();
-        if state.images_open == 0 {
+        state.users -= 1;
+        if state.users == 0 {
             self.forget(&mut state);
         }
     }
@@ -374,14 +391,18 @@ impl EagerLog {
                 board.common().unlock(0..0);
             }
         }
-        *state = State { recovered: state.recovered, images_open: state.images_open, ..State::default() };
+        let &mut State { users, images_open, recovered, .. } = state;
+        *state = State { users, images_open, recovered, ..State::default() };
         lock(&self.unlogged).clear();
     }
 
     /// SQLite deletes its WAL: everything is in the database file, which it has locked exclusively. Takes the guard and the log away.
     pub fn retire(&self, main: &dyn Below) -> Result<(), Error> {
         if self.state().open.is_none() {
-            return Ok(());
+            // An image that no log needs; or the database is another one, and this would be the end of what was here before.
+            let needed = self.files.is_there(&log_path(&self.path))?;
+            let what = "it may need the image that SQLite is about to delete".to_owned();
+            return if needed { Err(self.refuse(&AttachError::LogInTheWay { what })) } else { Ok(()) };
         }
         let board = self.board();
         // First: if a process has died with the log, an epoch begins that stands on the database file.
@@ -398,6 +419,8 @@ impl EagerLog {
             Ok(())
         })?;
         self.forget(&mut self.state());
+        // Before the log, so that no image is ever alone.
+        self.files.delete(&self.image_path(), false)?;
         self.files.delete(&board_path(&self.path), false)?;
         KillPoint::BoardDeleted.reached();
         self.files.delete(&log_path(&self.path), true)?;

@@ -7,6 +7,7 @@
 use oneflush_blocklog::delta::{self, ROW_PAGES_MAX, Row};
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
 
+use super::board::Board;
 use super::log::OpenLog;
 use super::mutant::{self, Mutant};
 use super::recent::Frames;
@@ -46,9 +47,9 @@ impl Draft<'_> {
 
 impl OpenLog {
     /// Says for each page whether the log then has all of it.
-    pub fn encode(&self, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+    pub fn encode(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
         writer.reset(draft.begin, draft.database_pages);
-        let contained = self.encode_each(writer, draft)?;
+        let contained = self.encode_each(board, writer, draft)?;
         let bytes = self.log.record_bytes(writer.len_bytes());
         let pages = draft.last_frames.len();
         let is_searched =
@@ -57,7 +58,7 @@ impl OpenLog {
             return Ok(contained);
         }
         let mut searched = GroupWriter::new(draft.begin, draft.database_pages);
-        let contained_in_row = self.encode_in_row(&mut searched, draft)?;
+        let contained_in_row = self.encode_in_row(board, &mut searched, draft)?;
         if self.log.record_bytes(searched.len_bytes()) >= bytes {
             return Ok(contained);
         }
@@ -65,7 +66,7 @@ impl OpenLog {
         Ok(contained_in_row)
     }
 
-    fn encode_each(&self, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+    fn encode_each(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
         let mut contained = Vec::with_capacity(draft.last_frames.len());
         let (mut page, mut base) = (Vec::new(), Vec::new());
         let (mut whole, mut changes) = (Vec::new(), Vec::new());
@@ -74,7 +75,7 @@ impl OpenLog {
             if let Some(known) = self.pages.get(&page_no) {
                 let base = self.known_version(draft, page_no, known.frame, &mut base)?;
                 writer.push(page_no, Base::Previous, |out| delta::encode(base, page, out));
-                contained.push(known.contained);
+                contained.push(self.is_contained(board, known));
                 continue;
             }
             whole.clear();
@@ -95,7 +96,7 @@ impl OpenLog {
         Ok(contained)
     }
 
-    fn encode_in_row(&self, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+    fn encode_in_row(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
         let (mut page, mut base) = (Vec::new(), Vec::new());
         let (mut changes, mut moved) = (Vec::new(), Vec::new());
         let mut row = Vec::with_capacity(draft.last_frames.len() * self.page_bytes);
@@ -104,7 +105,7 @@ impl OpenLog {
         for (own, &(page_no, frame)) in draft.last_frames.iter().enumerate() {
             let (kind, contained) = if let Some(known) = self.pages.get(&page_no) {
                 row.extend_from_slice(self.known_version(draft, page_no, known.frame, &mut base)?);
-                (Base::Previous, known.contained)
+                (Base::Previous, self.is_contained(board, known))
             } else {
                 changes.clear();
                 delta::encode_from_zeros(draft.page(frame, &mut page)?, &mut changes);

@@ -126,8 +126,8 @@ impl OpenLog {
                 Some(page_no) => page_no,
                 None => image.header_of(frame)?.page_no,
             };
-            let contained = self.pages.get(&page_no).is_some_and(|page| page.contained) || board.contains(frame);
-            self.pages.insert(page_no, Page { frame, contained });
+            // Of this version: who logged it may have copied from a page that the log does not contain.
+            self.pages.insert(page_no, Page { frame, contained: board.contains(frame) });
             self.versions.forget(page_no);
         }
         self.logged = logged;
@@ -212,7 +212,7 @@ impl OpenLog {
         let begin = (!self.begun).then_some(Begin::Database);
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
         let draft = Draft { begin, database_pages, main, image: &image, recent, last_frames: &last_frames };
-        let contained = self.encode(&mut writer, &draft);
+        let contained = self.encode(board, &mut writer, &draft);
         let appended = contained.and_then(|contained| {
             let kind = if begin.is_some() { KIND_BEGIN } else { KIND_COMMITS };
             Ok(self.write_record(kind, writer.finish())?.then_some(contained))
@@ -228,10 +228,8 @@ impl OpenLog {
                 Some((_, page)) => self.versions.put(page_no, page),
                 None => self.versions.forget(page_no),
             }
-            let page = self.pages.entry(page_no).or_insert(Page { frame, contained });
-            page.frame = frame;
-            page.contained |= contained;
-            if page.contained {
+            self.pages.insert(page_no, Page { frame, contained });
+            if contained {
                 board.set_contained(frame);
             }
         }
@@ -411,8 +409,13 @@ impl OpenLog {
     }
 
     fn is_missing(&self, board: &Board, page_no: u32) -> bool {
-        let is_missing = |page: &Page| !page.contained && !board.contains(page.frame);
-        self.pages.get(&page_no).is_some_and(is_missing) && !mutant::is(Mutant::NoPageImages)
+        self.pages.get(&page_no).is_some_and(|page| !self.is_contained(board, page))
+            && !mutant::is(Mutant::NoPageImages)
+    }
+
+    /// Invariant 3, of what is known here and of what another process has said since; frames far back have no place on the board.
+    pub fn is_contained(&self, board: &Board, page: &Page) -> bool {
+        page.contained || board.contains(page.frame)
     }
 
     /// SQLite begins the image anew: the database file has everything and is synced. The image is cut if it has been there for so long

@@ -106,7 +106,9 @@ pub struct EagerLog {
 
 #[derive(Default)]
 struct State {
-    /// How many connections have the image open.
+    /// How many connections have used the log and are not closed.
+    users: u32,
+    /// How many have the image open.
     images_open: u32,
     open: Option<OpenLog>,
     /// This process has joined those who use the log.

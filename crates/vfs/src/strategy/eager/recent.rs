@@ -116,6 +116,11 @@ impl Held {
         self.is_taken = true;
         Some((&self.bytes, self.offset))
     }
+
+    /// What was taken last could not be written.
+    pub fn put_back(&mut self) {
+        self.is_taken = false;
+    }
 }
 
 /// The versions of pages that the log has.
@@ -184,5 +189,22 @@ mod tests {
         let many = frame(1).repeat(FRAMES_BYTES_MAX / (FRAME_HEADER_BYTES + PAGE_BYTES) + 1);
         frames.take(1, 1, &many, PAGE_BYTES);
         assert!(frames.get(1, PAGE_BYTES).is_none());
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_written_is_held_again_and_goes_on() {
+        let mut held = Held::default();
+        held.add(&[1; 4], 32);
+        assert_eq!(held.take(), Some((&[1; 4][..], 32)));
+        held.put_back();
+        assert!(held.is_continued_at(36) && !held.is_continued_at(40));
+        held.add(&[2; 2], 36);
+        assert_eq!(held.take(), Some((&[1, 1, 1, 1, 2, 2][..], 32)));
+        assert_eq!(held.take(), None);
     }
 }

@@ -161,8 +161,13 @@ impl Plain {
         let Some((bytes, offset)) = held.take() else { return Ok(()) };
         let end_bytes = offset + bytes.len() as u64;
         let extended = log.extend_image(image, end_bytes, self.options.prealloc_bytes);
-        // A commit that is not in the image is none.
-        extended.and_then(|()| image.write(bytes, offset)).inspect_err(|_| self.commit_frame.store(0, Relaxed))?;
+        if let Err(code) = extended.and_then(|()| image.write(bytes, offset)) {
+            // A commit that is not in the image is none. SQLite takes the frames for written, and need not end the transaction where only a read has
+            // failed: they go with the next write, or that fails too.
+            self.commit_frame.store(0, Relaxed);
+            held.put_back();
+            return Err(code.into());
+        }
         log.wrote_frames(&mut lock(&self.frames), bytes, offset);
         Ok(())
     }

@@ -158,6 +158,8 @@ pub struct Plain {
     frame: Mutex<Frame>,
     /// With `eager`: this checkpoint may write to the database file.
     checkpoint_prepared: AtomicBool,
+    /// With `eager`: it has opened the image, or tried to.
+    used_log: AtomicBool,
     /// The connection's lock on the database.
     level: Mutex<LockLevel>,
     put_off: Mutex<Option<PutOff>>,
@@ -212,6 +214,7 @@ impl Plain {
             frames: Mutex::default(),
             frame: Mutex::default(),
             checkpoint_prepared: AtomicBool::new(false),
+            used_log: AtomicBool::new(false),
             level: Mutex::new(LockLevel::None),
             put_off: Mutex::default(),
             closing: Mutex::default(),
@@ -259,6 +262,9 @@ impl Strategy for Plain {
         let Some(log) = &self.shared.log else { return Ok(()) };
         let main = lock(&self.main);
         let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
+        if !self.used_log.swap(true, Relaxed) {
+            log.enter();
+        }
         log.before_image(main, *lock(&self.level), &self.options)
     }
 
@@ -282,8 +288,10 @@ impl Strategy for Plain {
 
     fn closing(&self) {
         self.shared.leave(self.id);
-        if let Some(log) = &self.shared.log {
-            log.detach_if_unused();
+        if let Some(log) = &self.shared.log
+            && taken(&self.used_log)
+        {
+            log.leave();
         }
         *lock(&self.main) = None;
     }
