@@ -21,26 +21,28 @@ const DEFAULT_ROUNDS_TIME: Duration = Duration::from_secs(60);
 const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
 
 const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
-  JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory, off
+  JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory,
+            off
   SYNC      off, normal, full (default), extra
-  STRATEGY  sqlite (without our VFS), stock (default: our VFS, changing nothing),
-            plain (SQLite's own WAL, with shared flushes), eager (our log: one write and one flush)
+  STRATEGY  sqlite (without our VFS), stock (default: our VFS, which changes
+            nothing), plain (SQLite's own WAL, with shared flushes), eager (our
+            log: one write and one flush)
 
 Examples:
-  sudo oneflush bench                                  all journal modes, scratch ext4
-  sudo oneflush bench --fs xfs --modes wal,delete      another file system
-  oneflush bench --dir /mnt/data --modes wal           a directory, without root
-  sudo oneflush bench --modes wal:sqlite,wal:stock     what the VFS costs
-  sudo oneflush bench --modes wal,wal:plain -t 1,16    one writer, and 16 that compete
-  sudo oneflush bench --connections 8 --as processes   the same as processes
-  sudo oneflush bench --workload reopen --modes wal    open, commit three times, close
+  sudo oneflush bench                                 all modes, scratch ext4
+  sudo oneflush bench --fs xfs --modes wal,delete     another file system
+  oneflush bench --dir /mnt/data --modes wal          a directory, without root
+  sudo oneflush bench --modes wal:sqlite,wal:stock    what the VFS costs
+  sudo oneflush bench --modes wal,wal:plain -t 1,16   one writer, and 16
+  sudo oneflush bench --connections 8 --as processes  the same as processes
+  sudo oneflush bench --workload reopen --modes wal   open, 3 commits, close
   sudo oneflush bench --workload point --beside-writer --modes wal:sqlite,wal
   sudo oneflush bench --workload long-reader -t 15 --modes wal
-  sudo oneflush bench --sql recording/ --modes wal     SQL recorded from an application
+  sudo oneflush bench --sql recording/ --modes wal    SQL of an application
   sudo oneflush bench --plot result.svg --json > result.json
   sudo oneflush bench --modes wal -n 100000 --plot-latency checkpoints.svg
-  sudo oneflush bench --modes persist --keep-trace t.zst && oneflush report t.zst
-  oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 -t 1 --format mobibench";
+  sudo oneflush bench --keep-trace t.zst && oneflush report t.zst
+  oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 --format mobibench";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

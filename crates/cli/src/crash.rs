@@ -20,16 +20,18 @@ use serde_json::json;
 use crate::Failure;
 
 const EXAMPLES: &str = "Examples:
-  oneflush crash --strategy stock                     100,000 states, all workloads
+  oneflush crash --strategy stock                 100,000 states, all workloads
   oneflush crash --strategy stock --workload large --states 1000000 --jobs 2
   oneflush crash --strategy sqlite --journal delete --synchronous full
-                                                      SQLite alone; this loses acknowledged commits
-  oneflush crash --strategy stock --sabotage no-flush a lie that must be caught
-  oneflush crash --replay crash-one-12ab.json         one failing case alone
+                                                  SQLite alone: it loses commits
+  oneflush crash --strategy stock --sabotage no-flush
+                                                  a lie that must be caught
+  oneflush crash --replay crash-one-12ab.json     one failing case alone
 
 Ctrl-C ends the run and says what it has examined.
 
-Exit codes: 0 nothing found, 1 a violation (said with the way to repeat it) or interrupted, 2 wrong usage.";
+Exit codes: 0 nothing found, 1 a violation (said with the way to repeat it) or
+interrupted, 2 wrong usage.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

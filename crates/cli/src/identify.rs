@@ -24,18 +24,21 @@ use output::Output;
 use parquet::ParquetFile;
 use table::{Heading, Table};
 
-const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text, blktrace records,
-blkparse text (also MOST's), strace -f -ttt -yy -T text, AndroTrace records.
+const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text,
+blktrace records, blkparse text (also MOST's), strace -f -ttt -yy -T text,
+AndroTrace records.
 
 Examples:
-  oneflush identify trace.txt.gz                           a table: one row a database
-  oneflush identify before.txt after.txt                   two traces, one table each
-  oneflush identify sda.blktrace.0                         with the files of the other processors
-  oneflush identify --database rmq.db phone.po             only this database
-  oneflush identify trace.txt --json | jq .latency_ms      one JSON object a transaction
-  oneflush identify trace.txt --csv -o transactions.csv    the same as CSV
-  oneflush identify trace.txt --parquet transactions.parquet     the table, and a Parquet file
-  cat /sys/kernel/tracing/trace_pipe | oneflush identify -     until Ctrl-C";
+  oneflush identify trace.txt.gz                 a table: one row a database
+  oneflush identify before.txt after.txt         two traces, one table each
+  oneflush identify sda.blktrace.0               with those of other CPUs
+  oneflush identify --database rmq.db phone.po   only this database
+  oneflush identify t.txt --json | jq .latency_ms
+                                                 one JSON object a transaction
+  oneflush identify t.txt --csv -o t.csv         the same as CSV
+  oneflush identify t.txt --parquet t.parquet    the table, and a Parquet file
+  cat /sys/kernel/tracing/trace_pipe | oneflush identify -
+                                                 until Ctrl-C";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
     version,
     about = "What SQLite commits cost at the device, and a VFS for the SQLite you already use"
 )]
-#[command(arg_required_else_help = true, max_term_width = 100)]
+#[command(arg_required_else_help = true, max_term_width = 80)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -10,10 +10,12 @@ use serde_json::json;
 use crate::{Failure, uri};
 
 const EXAMPLES: &str = "Examples:
-  oneflush recover app.db             what the log holds goes into app.db; the log is removed
+  oneflush recover app.db             what the log holds goes into app.db, and
+                                      the log is removed
   oneflush recover app.db --dry-run   only say what would be done
 
-Opening the database with strategy=eager does the same. Nothing is removed before the database file has everything.";
+Opening the database with strategy=eager does the same. Nothing is removed
+before the database file has everything.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

@@ -17,16 +17,18 @@ use crate::identify::input::{self, Input};
 use crate::identify::output::{self, Output};
 use read::Reading;
 
-const EXAMPLES: &str = "It reads what `oneflush identify` reads. Quantiles, classes and figures are those of \"On the IO characteristics of
-the SQLite transactions\" (MobileSoft'16); findings say what stands out, and what they rest on.
+const EXAMPLES: &str = "It reads what `oneflush identify` reads. Quantiles, classes and figures are
+those of \"On the IO characteristics of the SQLite transactions\"
+(MobileSoft'16); findings say what stands out, and what they rest on.
 
 Examples:
-  oneflush report trace.txt.gz                        tables and findings in the terminal
-  oneflush report before.txt after.txt                two traces side by side
-  oneflush report trace.txt -o report.html            one page with charts, which needs no network
-  oneflush report trace.txt --json | jq .findings     for programs
-  oneflush report trace.txt --perfetto trace.json     to open at ui.perfetto.dev
-  oneflush report --database rmq.db phone.po          only this database";
+  oneflush report trace.txt.gz                     tables and findings
+  oneflush report before.txt after.txt             two traces side by side
+  oneflush report trace.txt -o report.html         one page with charts, which
+                                                   needs no network
+  oneflush report trace.txt --json | jq .findings  for programs
+  oneflush report trace.txt --perfetto trace.json  to open at ui.perfetto.dev
+  oneflush report --database rmq.db phone.po       only this database";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

@@ -21,9 +21,10 @@ const EXAMPLES: &str = "Examples:
   oneflush run -- sqlite3 app.db \"PRAGMA oneflush_stats\"
   oneflush run --strategy stock -- python3 app.py
 
-The program must link libsqlite3.so dynamically, as the sqlite3 shell and Python's
-sqlite3 module do. For one that has SQLite built in, load the extension instead:
-SELECT load_extension('liboneflush.so'), or ONEFLUSH_DEFAULT=1 with the driver's own way.";
+The program must link libsqlite3.so dynamically, as the sqlite3 shell and
+Python's sqlite3 module do. For one that has SQLite built in, load the extension
+instead: SELECT load_extension('liboneflush.so'), or ONEFLUSH_DEFAULT=1 with the
+driver's own way.";
 
 const PRELOAD: &str = "liboneflush_preload.so";
 

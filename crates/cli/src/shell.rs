@@ -21,17 +21,21 @@ use crate::library::{self, EXTENSION, LibraryError};
 use crate::{Failure, uri};
 
 const EXAMPLES: &str = "Examples:
-  oneflush shell app.db                                    interactively
-  oneflush shell app.db -- -json \"SELECT * FROM item\"      one query; behind -- stands what sqlite3 takes
+  oneflush shell app.db                                interactively
+  oneflush shell app.db -- -json \"SELECT * FROM item\"  one query; behind --
+                                                       stands what sqlite3 takes
   oneflush shell app.db < script.sql
-  oneflush shell app.db -- \".backup copy.db\"               a plain copy of a database in use
-  oneflush shell app.db --strategy eager                   a new program's database, tried by hand
+  oneflush shell app.db -- \".backup copy.db\"           a plain copy while in use
+  oneflush shell app.db --strategy eager               a new program's database,
+                                                       tried by hand
 
-Which strategy: a database that is in use with strategy eager, or was when it crashed, can only be read
-with eager, so that is taken for it (the shell joins the programs that use it, or recovers it). For all
-others it is auto, which leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before that.
+Which strategy: a database that is in use with strategy eager, or was when it
+crashed, can only be read with eager, so that is taken for it (the shell joins
+the programs that use it, or recovers it). For all others it is auto, which
+leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before that.
 
-It takes the sqlite3 of PATH, 3.40 or newer. ~/.sqliterc is read before the database is open.";
+It takes the sqlite3 of PATH, 3.40 or newer. ~/.sqliterc is read before the
+database is open.";
 
 const SHELL: &str = "sqlite3";
 const VERSION_MIN: (u32, u32) = (3, 40);

@@ -20,17 +20,17 @@ use oneflush_trace::record::Target;
 use crate::{Failure, trace};
 use view::{Sort, View};
 
-const EXAMPLES: &str =
-    "Figures are of the last 10 s. jrnl: the share of the bytes that is not the database, but SQLite's journal
-and the file system's journal and metadata. Keys: t k f p j n sort, space pauses, ? help, q ends.
-Without --dev or --dir, it is the device of the current directory.
+const EXAMPLES: &str = "Figures are of the last 10 s. jrnl: the share of the bytes that is not the
+database, but SQLite's journal and the file system's journal and metadata. Keys:
+t k f p j n sort, space pauses, ? help, q ends. Without --dev or --dir, it is
+the device of the current directory.
 
 Examples:
-  sudo oneflush top                                        at a terminal, until q
-  sudo oneflush top --dir /var/lib/app --sort flushes      what flushes most, first
-  sudo oneflush top --dev sda --interval 5                 a whole device
-  sudo oneflush top --batch 1 --interval 10                one table of 10 s
-  sudo oneflush top --batch 60 --json | jq .total          one JSON object a table";
+  sudo oneflush top                                     at a terminal, until q
+  sudo oneflush top --dir /var/lib/app --sort flushes   what flushes most, first
+  sudo oneflush top --dev sda --interval 5              a whole device
+  sudo oneflush top --batch 1 --interval 10             one table of 10 s
+  sudo oneflush top --batch 60 --json | jq .total       one JSON object a table";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

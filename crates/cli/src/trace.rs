@@ -19,17 +19,17 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Failure, run};
 
-const EXAMPLES: &str = "Without --dev or --dir, the device of the current directory is recorded, and only files below
-it get names. With CMD the exit code is CMD's own; it finds the file that keeps notes in the
-recording in ONEFLUSH_TRACE_MARKER.
+const EXAMPLES: &str = "Without --dev or --dir, the device of the current directory is recorded, and
+only files below it get names. With CMD the exit code is CMD's own; it finds the
+file that keeps notes in the recording in ONEFLUSH_TRACE_MARKER.
 
 Examples:
   sudo oneflush trace -o t.zst -- ./app                    until ./app ends
   sudo oneflush trace -o t.zst --dir /var/lib/app          until Ctrl-C
   sudo oneflush trace -o t.zst --dev sda --seconds 60      a whole device
   sudo oneflush trace -o t.zst --dir . --pid $(pidof app)  only this process
-  oneflush trace --vfs -o t.txt -- ./app                   without root: the files' calls
-  oneflush identify t.zst                                  the transactions in it
+  oneflush trace --vfs -o t.txt -- ./app                   no root: files' calls
+  oneflush identify t.zst                                  its transactions
   zstdcat t.zst | less                                     it is text";
 
 #[derive(Args)]
