@@ -13,7 +13,7 @@ use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Rounds, Workers
 use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
 
 use crate::progress::Terminal;
-use crate::{Failure, size};
+use crate::{Failure, output, size};
 
 const DEFAULT_ROUNDS_MAX: u32 = 5;
 const DEFAULT_ROUNDS_TIME: Duration = Duration::from_secs(60);
@@ -168,12 +168,12 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let mut progress = Terminal::new();
     let report = run::run(&plan, &mut progress).map_err(Failure::failed)?;
     drop(progress);
-    print!("{}", render(options, &report));
+    let printed = output::print(&render(options, &report));
     for plot in plots {
         plot.write(&report).map_err(Failure::failed)?;
         eprintln!("plot: {}", plot.path.display());
     }
-    Ok(())
+    printed
 }
 
 /// What is wrong with them is said before a run of minutes.

@@ -1,5 +1,7 @@
 //! `oneflush crash`: SQLite on a simulated disk that loses power, through a strategy.
 
+mod text;
+
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -11,13 +13,12 @@ use clap::{Args, builder::PossibleValuesParser};
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
 use oneflush_crashlab::{
-    Case, Fault, Journal, Loss, Plan, Progress, Reading, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Tear,
-    Workload,
+    Case, Journal, Plan, Progress, Report, SQLITE_ALONE, Sabotage, Setting, Synchronous, Workload,
 };
 use oneflush_vfs::StrategyKind;
 use serde_json::json;
 
-use crate::Failure;
+use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
   oneflush crash --strategy stock                 100,000 states, all workloads
@@ -109,24 +110,20 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 
 fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
     let bad = |error: &dyn std::fmt::Display| Failure::usage(format!("--replay {}: {error}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| bad(&error))?;
-    let case: Case = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+    let recorded = std::fs::read(file).map_err(|error| bad(&error))?;
+    let case: Case = serde_json::from_slice(&recorded).map_err(|error| bad(&error))?;
     let verdict = case.replay();
+    let mut text;
     if as_json {
-        println!("{}", json!({ "violation": verdict, "recorded": case.message, "crashes": case.crashes }));
+        text = format!("{}\n", json!({ "violation": verdict, "recorded": case.message, "crashes": case.crashes }));
     } else {
-        println!("{}; workload {}", case.setting, case.script.workload);
-        tell_crashes(&case);
-    }
-    match verdict {
-        Some(message) => Err(Failure::failed(message)),
-        None => {
-            if !as_json {
-                println!("nothing is wrong any more (it was: {})", case.message);
-            }
-            Ok(())
+        text = format!("{}; workload {}\n{}", case.setting, case.script.workload, text::crashes(&case));
+        if verdict.is_none() {
+            text += &format!("nothing is wrong any more (it was: {})\n", case.message);
         }
     }
+    let printed = output::print(&text);
+    verdict.map_or(printed, |message| Err(Failure::failed(message)))
 }
 
 fn simulate(options: &Options) -> Result<(), Failure> {
@@ -158,23 +155,25 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     });
     watcher.done();
     let saved = report.violation.as_deref().map(|case| save(case, options)).transpose()?;
-    if options.json {
-        println!("{}", as_json(&plan, &report, saved.as_deref()));
-    } else {
-        print_table(&plan, &report);
-    }
+    // What was found is said even where the result cannot be printed.
+    let printed = output::print(&match &report.violation {
+        _ if options.json => format!("{}\n", as_json(&plan, &report, saved.as_deref())),
+        None => text::table(&plan, &report),
+        Some(case) => format!(
+            "{}\nviolation: workload {}, seed {}\n{}",
+            text::table(&plan, &report),
+            case.script.workload,
+            case.script.seed,
+            text::crashes(case)
+        ),
+    });
     let (Some(case), Some(saved)) = (&report.violation, saved) else {
         return if report.interrupted {
             Err(Failure::failed("interrupted before all states were examined"))
         } else {
-            Ok(())
+            printed
         };
     };
-    if !options.json {
-        println!();
-        println!("violation: workload {}, seed {}", case.script.workload, case.script.seed);
-        tell_crashes(case);
-    }
     Err(Failure::failed(format!(
         "{}\n  this case alone: oneflush crash --replay {}\n  the whole run:   {}",
         case.message,
@@ -207,60 +206,6 @@ fn save(case: &Case, options: &Options) -> Result<PathBuf, Failure> {
         Failure::failed(format!("{}\n  and it could not be saved: --out: {}: {error}", case.message, path.display()))
     })?;
     Ok(path)
-}
-
-fn tell_crashes(case: &Case) {
-    if let Some(cell) = &case.cell {
-        let lasting = if cell.plan.lasting { "from then on" } else { "once" };
-        let (fault, at) = (cell.plan.fault.name(), cell.plan.at + 1);
-        println!("  {fault} {lasting}, at the operation number {at} that it can strike; then: {}", cell.then.name());
-    }
-    for (depth, crash) in case.crashes.iter().enumerate() {
-        let place = if depth == 0 { "in the run" } else { "in the recovery" };
-        let what = case.describe(depth);
-        println!("  power lost {place} after operation {}, {}, {what}", crash.after, crash.reading.name());
-    }
-    println!("  {}", case.message);
-}
-
-fn print_table(plan: &Plan, report: &Report) {
-    println!("{}; seed {}", plan.setting, plan.seed);
-    println!();
-    println!(
-        "{:<12} {:>7} {:>10} {:>11} {:>10} {:>9} {:>8}",
-        "workload", "cases", "states", "duplicates", "faults run", "of", "states"
-    );
-    let row = |name: &str, report: &oneflush_crashlab::WorkloadReport| {
-        println!(
-            "{name:<12} {:>7} {:>10} {:>11} {:>10} {:>9} {:>8}",
-            report.cases,
-            report.counts.states,
-            report.counts.duplicates,
-            report.faults.runs.iter().sum::<u64>(),
-            report.faults.cells,
-            report.faults.states,
-        );
-    };
-    report.workloads.iter().for_each(|(name, report)| row(name, report));
-    let total = report.total();
-    row("all", &total);
-    println!();
-    let list = |names: &[&str], counts: &[u64]| {
-        let parts: Vec<_> = names.iter().zip(counts).map(|(name, count)| format!("{name} {count}")).collect();
-        parts.join(", ")
-    };
-    let counts = &total.counts;
-    println!("moments   {}", counts.moments);
-    println!("reading   {}", list(&Reading::ALL.map(Reading::name), &counts.by_reading));
-    println!("crash     {}", list(&Tear::ALL.map(Tear::name), &counts.by_tear));
-    println!("depth     {}", list(&["1:", "2:", "3:"], &counts.by_depth));
-    for (kind, lost) in counts.losses.iter() {
-        println!("in states {:<16} {}", format!("*.db{kind}"), list(&Loss::ALL.map(Loss::name), &lost));
-    }
-    println!("faults    {}", list(&Fault::ALL.map(Fault::name), &total.faults.runs));
-    let found = if report.violation.is_some() { "1 violation" } else { "no violation" };
-    let per_second = counts.states as f64 / report.elapsed.as_secs_f64();
-    println!("{found} in {:.1} s, {per_second:.0} states/s", report.elapsed.as_secs_f64());
 }
 
 fn as_json(plan: &Plan, report: &Report, saved: Option<&Path>) -> serde_json::Value {

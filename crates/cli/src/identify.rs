@@ -4,7 +4,6 @@
 //! A signal ends the input, not the program: what was found until then is told whole, and the exit code is 1.
 
 pub mod input;
-pub mod output;
 mod parquet;
 mod record;
 pub mod table;
@@ -19,8 +18,8 @@ use oneflush_trace::import::{ImportError, Reader};
 use oneflush_trace::model::Names;
 
 use crate::Failure;
+use crate::output::{self, Output};
 use input::Input;
-use output::Output;
 use parquet::ParquetFile;
 use table::{Heading, Table};
 

@@ -6,6 +6,7 @@ mod bench;
 mod crash;
 mod identify;
 mod library;
+mod output;
 mod probe;
 mod progress;
 mod recover;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use oneflush_bench::{interrupt, probe};
 
-use crate::Failure;
+use crate::{Failure, output};
 
 const EXAMPLES: &str = "Examples:
   oneflush probe .
@@ -25,9 +25,8 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     interrupt::install().map_err(Failure::failed)?;
     let probe = probe::probe(&options.dir).map_err(Failure::failed)?;
     if options.json {
-        println!("{}", serde_json::to_string_pretty(&probe).map_err(Failure::failed)?);
+        output::print(&format!("{}\n", serde_json::to_string_pretty(&probe).map_err(Failure::failed)?))
     } else {
-        print!("{probe}");
+        output::print(&probe.to_string())
     }
-    Ok(())
 }

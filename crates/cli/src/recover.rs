@@ -7,7 +7,7 @@ use oneflush_vfs::{LogContents, StrategyKind};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
-use crate::{Failure, uri};
+use crate::{Failure, output, uri};
 
 const EXAMPLES: &str = "Examples:
   oneflush recover app.db             what the log holds goes into app.db, and
@@ -44,16 +44,15 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         _ => false,
     };
     if options.json {
-        println!("{}", json!({ "database": options.database, "recovered": recovered, "log": contents }));
-        return Ok(());
+        let json = json!({ "database": options.database, "recovered": recovered, "log": contents });
+        return output::print(&format!("{json}\n"));
     }
     let name = options.database.display();
-    match contents {
-        None => println!("{name}: a plain database file; there is nothing to recover"),
-        Some(log) if recovered => println!("{name}: recovered {}; it is a plain database file now", said(&log)),
-        Some(log) => println!("{name}: the log holds {}; nothing was changed", said(&log)),
-    }
-    Ok(())
+    output::print(&match contents {
+        None => format!("{name}: a plain database file; there is nothing to recover\n"),
+        Some(log) if recovered => format!("{name}: recovered {}; it is a plain database file now\n", said(&log)),
+        Some(log) => format!("{name}: the log holds {}; nothing was changed\n", said(&log)),
+    })
 }
 
 fn said(log: &LogContents) -> String {

@@ -206,3 +206,26 @@ fn the_worker_command_is_not_for_users() {
     let output = sandbox.oneflush().arg("__worker").stdin(std::process::Stdio::null()).output().unwrap();
     assert_refused(&output, 1, &["oneflush bench"]);
 }
+
+#[test]
+fn a_full_standard_output_is_said_and_a_closed_one_is_quiet() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.open_directory("dir");
+    let database = sandbox.path().join("plain.db");
+    fs::write(&database, b"").unwrap();
+    for arguments in [
+        &["recover", "--dry-run", "plain.db"][..],
+        &["crash", "--strategy", "stock", "--workload", "one", "--states", "1", "--faults", "0"],
+        &["probe", "dir"],
+        &["bench", "--dir", "dir", "--modes", "memory:off", "-n", "1", "--rounds", "1"],
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = sandbox.oneflush().args(arguments).stdout(full).output().unwrap();
+        assert_refused(&output, 1, &["standard output: No space left on device"]);
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = sandbox.oneflush().args(arguments).stdout(closed).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+    }
+    sandbox.assert_nothing_left(&[&dir]);
+}

@@ -14,8 +14,8 @@ use ::parquet::schema::parser::parse_message_type;
 use oneflush_trace::identify::Transaction;
 use oneflush_trace::model::Names;
 
-use super::output::Output;
 use super::record::{self, COLUMNS, Cell, Kind};
+use crate::output::Output;
 
 /// Of a group; a reader that wants one column reads it in pieces of so many.
 const ROWS_COUNT_MAX: usize = 16_384;

@@ -7,8 +7,8 @@ use oneflush_trace::report::{Collector, Perfetto, Trace};
 
 use super::{Unwritten, write};
 use crate::identify::input::Input;
-use crate::identify::output::Output;
 use crate::identify::table::{grouped, plural};
+use crate::output::Output;
 
 pub struct Reading<'a> {
     /// A part of the name of the databases that are asked for.

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
+use crate::Failure;
+
 const BUFFER_BYTES: usize = 64 << 10;
 /// Whoever watches a trace that is being recorded waits no longer for a line that could be told.
 const DELAY: Duration = Duration::from_millis(200);
@@ -97,6 +99,13 @@ impl Write for Output {
         self.flushed = Instant::now();
         Ok(())
     }
+}
+
+/// A result that is told all at once; whoever reads may have seen enough of it (`| head`).
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut output = Output::stdout();
+    output.held.extend_from_slice(text.as_bytes());
+    output.finish().map_err(Failure::failed)
 }
 
 fn file(path: &Path) -> io::Result<To> {
