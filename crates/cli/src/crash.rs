@@ -2,6 +2,7 @@
 
 mod text;
 
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ pub struct Options {
     workload: Vec<Workload>,
 
     /// Crash states to examine, in equal parts for the workloads
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     states: u64,
 
     /// Runs of the fault matrix for each workload, at most [default: one for 250 states; 0: none]
@@ -79,7 +80,7 @@ pub struct Options {
           value_parser = PossibleValuesParser::new(Sabotage::ALL.map(Sabotage::name)))]
     sabotage: String,
 
-    /// Where the file of a failing case goes
+    /// The directory, which must exist, for the file of a failing case
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
 
@@ -126,7 +127,41 @@ fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
     verdict.map_or(printed, |message| Err(Failure::failed(message)))
 }
 
+/// Each parameter must be one that the strategy takes. Its own reader of options asks for all that there are.
+fn check_uri(strategy: &str, given: &str) -> Result<(), String> {
+    if strategy == SQLITE_ALONE {
+        return Err(format!("is for a strategy of Oneflush; --strategy {SQLITE_ALONE} has no parameters"));
+    }
+    let mut parameters = Vec::new();
+    for parameter in given.split('&') {
+        parameters.push(
+            parameter.split_once('=').ok_or(format!("\"{parameter}\": give NAME=VALUE, as in group_commit=off"))?,
+        );
+    }
+    let known = RefCell::new(Vec::new());
+    let value = |asked: &str| {
+        if asked == "strategy" {
+            return Some(strategy.to_owned());
+        }
+        known.borrow_mut().push(asked.to_owned());
+        parameters.iter().find(|(name, _)| *name == asked).map(|(_, value)| (*value).to_owned())
+    };
+    oneflush_vfs::Options::default().with_uri(value).map_err(|error| error.to_string())?;
+    let known = known.into_inner();
+    match parameters.iter().find(|(name, _)| known.iter().all(|known| known != name)) {
+        Some((name, _)) => Err(format!("\"{name}\" is no parameter of a strategy; allowed: {}", known.join(", "))),
+        None => Ok(()),
+    }
+}
+
+/// What a run would only meet at its end.
+fn check_out(directory: &Path) -> Result<(), String> {
+    let wrong = |error| format!("--out {}: {error}; give an existing, writable directory", directory.display());
+    tempfile::tempfile_in(directory).map(drop).map_err(wrong)
+}
+
 fn simulate(options: &Options) -> Result<(), Failure> {
+    check_out(&options.out).map_err(Failure::usage)?;
     let named = |name: &String, all: &[(&str, usize)]| all.iter().find(|(word, _)| word == name).map(|(_, at)| *at);
     let index = |names: Vec<&'static str>| names.into_iter().zip(0..).collect::<Vec<_>>();
     let journal = named(&options.journal, &index(Journal::ALL.map(Journal::name).into()));
@@ -136,6 +171,9 @@ fn simulate(options: &Options) -> Result<(), Failure> {
         setting.synchronous = Synchronous::ALL[level.unwrap_or_default()];
     }
     setting.uri = options.uri.join("&");
+    if !options.uri.is_empty() {
+        check_uri(&options.strategy, &setting.uri).map_err(|error| Failure::usage(format!("--uri: {error}")))?;
+    }
     let sabotage = named(&options.sabotage, &index(Sabotage::ALL.map(Sabotage::name).into()));
     setting.sabotage = Sabotage::ALL[sabotage.unwrap_or_default()];
     let all = options.workload.is_empty();

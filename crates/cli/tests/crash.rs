@@ -36,6 +36,8 @@ fn a_violation_is_exit_code_1_and_its_file_replays_alone() {
     assert_eq!(output.status.code(), Some(1), "{message}");
     assert!(message.contains("acknowledged commits are lost"), "{message}");
     assert!(message.contains("--seed 1") && message.contains("--sabotage no-flush"), "{message}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("violation: workload one") && !text.contains("moments"), "nothing was examined: {text}");
     let entries = fs::read_dir(sandbox.path()).unwrap().map(|entry| entry.unwrap().path());
     let file = entries.into_iter().find(|path| path.extension().is_some_and(|end| end == "json")).unwrap();
     assert!(message.contains(file.to_str().unwrap()), "{message}");
@@ -51,8 +53,19 @@ fn what_is_not_known_is_wrong_usage_and_says_what_is_known() {
         ("--strategy", "lucky", "sqlite"),
         ("--workload", "lazy", "savepoints"),
         ("--replay", "missing.json", "missing.json"),
+        ("--states", "0", "--states"),
+        ("--uri", "group_commit=bogus", "allowed: on, off"),
+        ("--uri", "group_commit=off&bogus=1", "keep_wal, checkpoints"),
+        ("--uri", "bogus", "NAME=VALUE"),
+        ("--uri", "durability=full", "PRAGMA synchronous"),
+        ("--out", "missing", "writable directory"),
     ] {
-        let output = sandbox.oneflush().args(["crash", option, value]).output().unwrap();
+        let mut command = sandbox.oneflush();
+        command.args(["crash", option, value]);
+        if option == "--uri" {
+            command.args(["--strategy", "stock"]);
+        }
+        let output = command.output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(message.contains(known), "{message}");
