@@ -74,7 +74,7 @@ pub struct Options {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "mobibench", "txns", "connections"], help_heading = "What")]
     sql: Option<PathBuf>,
     /// With --sql: one file after the other on one connection, so that the final contents are always the same
-    #[arg(long, requires = "sql", help_heading = "What")]
+    #[arg(long, help_heading = "What")]
     serial: bool,
     /// Transactions of all connections together in each measurement; default: 2000, wal-growing 1000, point 300000, scan 60
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
@@ -261,6 +261,10 @@ fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
 fn workload(options: &Options) -> Result<Workload, Failure> {
     if let Some(directory) = &options.sql {
         return Replay::open(directory, options.serial).map(Workload::Replay).map_err(Failure::failed);
+    }
+    // Not by clap, which requires nothing that another option excludes.
+    if options.serial {
+        return Err(Failure::usage("--serial needs --sql DIR"));
     }
     if !options.mobibench {
         return chosen(options);

@@ -134,6 +134,10 @@ fn wrong_values_of_options_are_wrong_usage() {
     }
     let output = sandbox.oneflush().args(["bench", "-j", "3"]).output().unwrap();
     assert_refused(&output, 2, &["--mobibench"]);
+    for others in [&["-n", "10"][..], &["--workload", "update"], &["--mobibench"], &[]] {
+        let output = sandbox.oneflush().args(["bench", "--serial"]).args(others).output().unwrap();
+        assert_refused(&output, 2, &["--serial needs --sql DIR"]);
+    }
     sandbox.assert_nothing_left(&[]);
 }
 
