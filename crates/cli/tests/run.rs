@@ -90,6 +90,7 @@ fn a_refused_environment_variable_ends_the_program_before_it_opens_anything() {
     assert_eq!(output.status.code(), Some(1));
     let message = text(&output.stderr);
     assert!(message.contains("ONEFLUSH_LOG_SIZE") && message.contains("\"tiny\""), "{message}");
+    assert!(!message.contains("Oneflush was not in use"), "a second message: {message}");
     assert!(!Path::new(&path).exists());
 }
 
