@@ -24,6 +24,7 @@ const EXAMPLES: &str = "Examples:
   oneflush shell app.db                                interactively
   oneflush shell app.db -- -json \"SELECT * FROM item\"  one query; behind --
                                                        stands what sqlite3 takes
+  oneflush shell app.db -- -readonly                   nothing is written
   oneflush shell app.db < script.sql
   oneflush shell app.db -- \".backup copy.db\"           a plain copy while in use
   oneflush shell app.db --strategy eager               a new program's database,
@@ -45,6 +46,10 @@ const TIMEOUT_MS: u32 = 5000;
 
 /// Reads the database, and shows nothing.
 const FIRST_LOOK: &str = "SELECT 1 FROM sqlite_schema WHERE 0";
+
+/// Options of how the shell opens the file on its command line, which here is none. Of them only `-readonly` can be kept.
+const OPENERS: [&str; 6] = ["append", "deserialize", "maxsize", "nofollow", "vfs", "zip"];
+const READ_ONLY: &str = "readonly";
 
 /// Shows nothing, and fails where main has no file.
 const IS_OPEN: &str = "SELECT json_extract('{}', file || 'the database was not opened') FROM pragma_database_list WHERE name = 'main' AND file = ''";
@@ -87,7 +92,19 @@ fn wanted() -> String {
 
 /// Returns only if there is no shell to become.
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if let Some(name) = names(&options.arguments).find(|name| OPENERS.contains(name)) {
+        return Err(Failure::usage(format!(
+            "-{name}: Oneflush opens the database, so {SHELL} cannot choose how; leave the option out, \
+             or use {SHELL} without Oneflush"
+        )));
+    }
     become_shell(options).map_err(Failure::failed)
+}
+
+/// Of the shell's options, without their dashes, one or two. Behind `-A` stand those of `.archive`.
+fn names(arguments: &[OsString]) -> impl Iterator<Item = &str> {
+    let options = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix('-'));
+    options.map(|name| name.strip_prefix('-').unwrap_or(name)).take_while(|name| !name.starts_with('A'))
 }
 
 fn become_shell(options: &Options) -> Result<(), ShellError> {
@@ -95,18 +112,23 @@ fn become_shell(options: &Options) -> Result<(), ShellError> {
     let database = std::path::absolute(&options.database).map_err(of_database)?;
     let extension = library::find(EXTENSION)?;
     let shell = shell()?;
+    let is_guarded = is_guarded(&database).map_err(of_database)?;
     let strategy = match options.strategy {
         None if std::env::var_os("ONEFLUSH_STRATEGY").is_some() => None,
-        None if is_guarded(&database).map_err(of_database)? => Some(StrategyKind::Eager),
+        None if is_guarded => Some(StrategyKind::Eager),
         None => Some(StrategyKind::Plain),
         named => named,
     };
+    let mut uri = uri::of(&database, strategy);
+    if names(&options.arguments).any(|name| name == READ_ONLY) {
+        uri += "&mode=ro";
+    }
     let mut command = Command::new(&shell);
     command.arg("-bail");
     for line in [
         load(&extension),
         ".log stderr".into(),
-        format!(".open {}", uri::of(&database, strategy)).into(),
+        format!(".open {uri}").into(),
         format!(".timeout {TIMEOUT_MS}").into(),
         FIRST_LOOK.into(),
         ".log off".into(),
@@ -138,7 +160,10 @@ fn is_guarded(database: &Path) -> io::Result<bool> {
     let mut header = Vec::new();
     match File::open(database).and_then(|file| file.take(20).read_to_end(&mut header)) {
         Ok(_) => Ok(header.starts_with(b"SQLite format 3\0") && header.ends_with(&[3, 3])),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match database.parent() {
+            Some(directory) if !directory.is_dir() => Err(io::Error::new(error.kind(), "there is no such directory")),
+            _ => Ok(false),
+        },
         Err(error) => Err(error),
     }
 }

@@ -138,10 +138,42 @@ fn what_cannot_be_opened_ends_the_shell_with_the_reason_and_nothing_goes_to_memo
     fs::rename(format!("{path}-oneflush"), dir.path().join("aside")).unwrap();
     refused(&path, "eager", &["the log is missing", "Put it back"]);
     refused(&path, "plain", &["the log is missing", "Put it back"]);
-    refused(&dir.path().join("no folder/a.db").display().to_string(), "auto", &["no folder"]);
+    refused(
+        &dir.path().join("no folder/a.db").display().to_string(),
+        "auto",
+        &["no folder/a.db: there is no such directory"],
+    );
     refused(&path, "stock", &["not a database"]);
     fs::rename(dir.path().join("aside"), format!("{path}-oneflush")).unwrap();
     assert_eq!(text(&shell(&folder, &[&path, "--", "SELECT count(*) FROM t"]).output().unwrap().stdout), "3\n");
+}
+
+#[test]
+fn read_only_is_kept_and_other_options_of_how_a_file_is_opened_are_refused() {
+    let Some(folder) = built() else { return };
+    let (dir, path) = database();
+    let made = shell(&folder, &[&path, "--", "CREATE TABLE t(v); INSERT INTO t VALUES (1)"]).output().unwrap();
+    assert_eq!(answer(&made), said(""));
+    for strategy in ["stock", "plain", "eager"] {
+        for option in ["-readonly", "--readonly"] {
+            let read_only = |sql| {
+                let arguments = [path.as_str(), "--strategy", strategy, "--", option, sql];
+                answer(&shell(&folder, &arguments).output().unwrap())
+            };
+            let (code, _, message) = read_only("INSERT INTO t VALUES (2)");
+            assert!(code != Some(0) && message.contains("readonly database"), "{strategy}: {message}");
+            assert_eq!(read_only("SELECT count(*) FROM t"), said("1\n"), "{strategy}");
+        }
+    }
+    let none = dir.path().join("none.db");
+    let (code, ..) = answer(&shell(&folder, &[none.to_str().unwrap(), "--", "-readonly"]).output().unwrap());
+    assert!(code != Some(0) && !none.exists());
+    for option in ["-vfs", "--append", "-deserialize", "-nofollow", "-zip"] {
+        let (code, out, message) = answer(&shell(&folder, &[&path, "--", option, "unix"]).output().unwrap());
+        let named = format!("-{}:", option.trim_start_matches('-'));
+        assert!(code == Some(2) && out.is_empty() && message.contains(&named), "{code:?}, {out}, {message}");
+        assert!(message.contains("without Oneflush"), "{message}");
+    }
 }
 
 #[test]
