@@ -106,8 +106,7 @@ pub(crate) fn with_variables(
     forwarder.close();
     let _ = listener.join();
     let status = status?;
-    // A program that was refused Oneflush has said so, and ended with 1.
-    if !mark.exists() && status.code() != Some(1) {
+    if !mark.exists() {
         eprintln!(
             "oneflush run: {name} opened no database through libsqlite3.so, so Oneflush was not in use; \
              a program with SQLite built in needs the extension: see oneflush run --help"

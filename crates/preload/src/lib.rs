@@ -13,7 +13,7 @@
 //! |---|---|
 //! | `ONEFLUSH_EXTENSION` | path of `liboneflush.so`; unset: this library does nothing |
 //! | `ONEFLUSH_EXPECTED_VERSION` | the program's version; an extension of another one is refused |
-//! | `ONEFLUSH_RUN_MARK` | a file that is made once the extension is loaded, so that `oneflush run` knows |
+//! | `ONEFLUSH_RUN_MARK` | a file that is made once the extension is loaded, or was refused, so that `oneflush run` knows |
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Once;
@@ -74,10 +74,7 @@ fn load_once() {
             if let Err(message) = load(&extension.to_string_lossy()) {
                 fail(&message);
             }
-            if let Some(mark) = std::env::var_os("ONEFLUSH_RUN_MARK") {
-                // Only the launcher's warning depends on it.
-                let _ = std::fs::write(mark, b"");
-            }
+            leave_mark();
         }
     });
 }
@@ -155,7 +152,15 @@ fn sqlite(name: &CStr) -> *mut c_void {
     }
 }
 
+fn leave_mark() {
+    if let Some(mark) = std::env::var_os("ONEFLUSH_RUN_MARK") {
+        // Only the launcher's warning depends on it.
+        let _ = std::fs::write(mark, b"");
+    }
+}
+
 fn fail(message: &str) -> ! {
+    leave_mark();
     eprintln!("oneflush run: {message}");
     // SAFETY: ends the process at once, without the program's exit handlers: it has done nothing with SQLite yet.
     unsafe { libc::_exit(1) }
