@@ -14,7 +14,7 @@ pub(super) enum Role {
     EagerLog,
     /// The log of our strategy `waldio`.
     WaldioLog,
-    /// The volatile image of the WAL that `eager` keeps; never synchronized.
+    /// The volatile image of the WAL that `eager` keeps; only large transactions synchronize it.
     Image,
     /// The WAL index; never synchronized.
     Shm,

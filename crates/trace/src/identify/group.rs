@@ -1,4 +1,5 @@
-//! A group: the writes to one file of a database between two synchronizations, which is what the machine takes as one input.
+//! A group: the writes to one file of a database between two synchronizations, which is what the machine takes as one input. Of a log
+//! that is written forward, what a thread writes and synchronizes while it has SQLite's lock for writing is one group.
 //!
 //! What the writes caused (flushes, commits of the file system's journal, metadata) is kept with the group, also when it comes
 //! behind the synchronization: a group is open until the next write of the same database.
@@ -48,6 +49,10 @@ pub(super) struct Group {
     pub is_call: bool,
     /// Number of the transaction over several databases that may begin here.
     pub joint: Option<u64>,
+    /// When its writer took the lock for writing, if it had that when it began.
+    pub lock_ns: Option<u64>,
+    /// Of our own log: it is a commit, or what keeps the log and a checkpoint safe; `None`: the trace does not show it.
+    pub is_commit: Option<bool>,
     pub accesses: Accesses,
 }
 
@@ -78,6 +83,8 @@ impl Group {
             process: None,
             is_call: false,
             joint: None,
+            lock_ns: None,
+            is_commit: None,
             accesses: Accesses::default(),
         }
     }

@@ -9,6 +9,7 @@
 //!        → machine    one table of states and transitions, per database           table.rs, track.rs, draft.rs
 //!        → decision   mode and synchronization from consecutive transactions      decide.rs
 //!        → unsynced   commits that nobody synchronizes, by SQLite's lock           unsynced.rs
+//!        → committers which records of our own log are commits, by the same lock   committers.rs
 //!        → joints     transactions over several databases                         joint.rs, complete.rs
 //! ```
 //!
@@ -25,6 +26,7 @@
 mod access;
 mod attach;
 mod causes;
+mod committers;
 mod complete;
 mod decide;
 mod draft;
@@ -203,8 +205,15 @@ impl Identifier {
     }
 
     fn removed(&mut self, file: Option<NameId>, removal: Removal, time_ns: u64, names: &Names) {
-        if let Some(File::Of(index, Role::Journal)) = file.and_then(|file| self.file(file, names)) {
-            self.change(index, |track| track.journal_removed(removal, time_ns));
+        match file.and_then(|file| self.file(file, names)) {
+            Some(File::Of(index, Role::Journal)) => self.change(index, |track| track.journal_removed(removal, time_ns)),
+            Some(File::Of(index, Role::EagerLog)) if removal == Removal::Deleted => {
+                self.change(index, Track::log_deleted);
+            }
+            Some(File::Of(index, Role::Shm)) if removal == Removal::Deleted => {
+                self.change(index, Track::index_deleted);
+            }
+            _ => {}
         }
     }
 
@@ -246,6 +255,7 @@ impl Identifier {
                 let context = Context {
                     sync_enter_ns: self.own_window(thread, owner, role),
                     is_outside_of_syncs: self.attach.shows_calls && window.is_none() && !request.is_call,
+                    lock_ns: thread.and_then(|thread| self.unsynced.lock_ns(index, thread)),
                     ..self.context()
                 };
                 self.track_write(index, role, &request, thread, context);
@@ -276,6 +286,8 @@ impl Identifier {
     }
 
     fn track_write(&mut self, index: usize, role: Role, request: &Request, thread: Option<u32>, mut context: Context) {
+        // The commit of a large transaction synchronizes the image, and then writes a record that says so.
+        let role = if role == Role::Image && context.sync_enter_ns.is_some() { Role::EagerLog } else { role };
         match role {
             Role::Temp => self.summary.other += request.amount(),
             Role::Image | Role::Shm => self.change(index, |track| track.attach_untimed(request)),

@@ -46,6 +46,8 @@ pub(super) enum State {
     Appended,
     /// A record is in our own log.
     Recorded,
+    /// Our own log is there, with the database guarded, and no transaction is open.
+    LogKept,
     /// The database was written and nothing is known of a journal.
     Bare,
 }
@@ -72,6 +74,8 @@ pub(super) enum Input {
     WalHead,
     /// Our own log.
     Record,
+    /// Our own log, and no commit: how it is made, what a checkpoint and the close need of it.
+    Upkeep,
     /// Nothing more comes.
     End,
 }
@@ -91,6 +95,8 @@ pub(super) enum Action {
     Next,
     /// The open one was rolled back; the group begins the next.
     RolledBackNext,
+    /// The open one has ended; the group belongs to no transaction.
+    Leave,
     /// Whose the group is shows later.
     Hold,
     /// So many of the held groups end the open transaction; the others, and then this group, are run again from `Idle`.
@@ -134,6 +140,21 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, Begin;
         WalHead => WalBegun, Begin;
         Record => Recorded, Begin;
+        Upkeep => LogKept, Stray;
+        End => Idle, Stray;
+    }
+    LogKept {
+        Log => Logged, Begin;
+        Leftover => Logged, Begin;
+        Segment => Logged, Begin;
+        Page => Logged, Begin;
+        Header => LogKept, Stray;
+        Db => LogKept, Stray;
+        DbUnsynced => LogKept, Stray;
+        Wal => Appended, Begin;
+        WalHead => WalBegun, Begin;
+        Record => Recorded, Begin;
+        Upkeep => LogKept, Stray;
         End => Idle, Stray;
     }
     Logged {
@@ -147,6 +168,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, RolledBackNext;
         WalHead => WalBegun, RolledBackNext;
         Record => Recorded, RolledBackNext;
+        Upkeep => Logged, Stray;
         End => Idle, Abandon;
     }
     Counted {
@@ -160,6 +182,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, RolledBackNext;
         WalHead => WalBegun, RolledBackNext;
         Record => Recorded, RolledBackNext;
+        Upkeep => Counted, Stray;
         End => Idle, Abandon;
     }
     Spilled {
@@ -173,6 +196,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, RolledBackNext;
         WalHead => WalBegun, RolledBackNext;
         Record => Recorded, RolledBackNext;
+        Upkeep => Spilled, Stray;
         End => Idle, Abandon;
     }
     UpdatedFull {
@@ -186,6 +210,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, Next;
         WalHead => WalBegun, Next;
         Record => Recorded, Next;
+        Upkeep => LogKept, Leave;
         End => Idle, Finish;
     }
     TailFull1 {
@@ -199,6 +224,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Idle, Split(1);
         WalHead => Idle, Split(1);
         Record => Idle, Split(1);
+        Upkeep => Idle, Split(1);
         End => Idle, Split(1);
     }
     TailFull2 {
@@ -212,6 +238,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Idle, Split(1);
         WalHead => Idle, Split(1);
         Record => Idle, Split(1);
+        Upkeep => Idle, Split(1);
         End => Idle, Split(1);
     }
     TailFull3 {
@@ -225,6 +252,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Idle, Split(1);
         WalHead => Idle, Split(1);
         Record => Idle, Split(1);
+        Upkeep => Idle, Split(1);
         End => Idle, Split(1);
     }
     UpdatedNormal {
@@ -238,6 +266,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, Next;
         WalHead => WalBegun, Next;
         Record => Recorded, Next;
+        Upkeep => LogKept, Leave;
         End => Idle, Finish;
     }
     TailNormal1 {
@@ -251,6 +280,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Idle, Split(1);
         WalHead => Idle, Split(1);
         Record => Idle, Split(1);
+        Upkeep => Idle, Split(1);
         End => Idle, Split(1);
     }
     TailNormal2 {
@@ -264,6 +294,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Idle, Split(1);
         WalHead => Idle, Split(1);
         Record => Idle, Split(1);
+        Upkeep => Idle, Split(1);
         End => Idle, Split(1);
     }
     WalBegun {
@@ -277,6 +308,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, Extend;
         WalHead => Appended, Extend;
         Record => Recorded, RolledBackNext;
+        Upkeep => WalBegun, Stray;
         End => Idle, Abandon;
     }
     Appended {
@@ -290,6 +322,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, Next;
         WalHead => WalBegun, Next;
         Record => Recorded, Next;
+        Upkeep => LogKept, Leave;
         End => Idle, Finish;
     }
     Recorded {
@@ -303,6 +336,7 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, Next;
         WalHead => WalBegun, Next;
         Record => Recorded, Next;
+        Upkeep => Recorded, Checkpoint;
         End => Idle, Finish;
     }
     Bare {
@@ -316,12 +350,13 @@ pub(super) const TABLE: &[Transition] = table! {
         Wal => Appended, Next;
         WalHead => WalBegun, Next;
         Record => Recorded, Next;
+        Upkeep => LogKept, Leave;
         End => Idle, Finish;
     }
 };
 
-pub(super) const STATE_COUNT: usize = 15;
-pub(super) const INPUT_COUNT: usize = 11;
+pub(super) const STATE_COUNT: usize = 16;
+pub(super) const INPUT_COUNT: usize = 12;
 const _: () = assert!(TABLE.len() == STATE_COUNT * INPUT_COUNT);
 
 /// The one transition for this state and input. The test `the_table_is_complete_and_has_each_pair_once` says that there is one.

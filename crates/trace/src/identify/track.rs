@@ -8,6 +8,7 @@ mod naming;
 #[cfg(test)]
 mod walks;
 
+use super::committers::Committers;
 use super::draft::{Draft, Kind};
 use super::files::Role;
 use super::group::Group;
@@ -17,6 +18,15 @@ use super::transaction::{Class, Database, JournalMode, Outcome, Process, Traffic
 use super::unsynced::Held;
 use super::waiters::Busy;
 use crate::model::Content;
+
+/// The zeros that `eager` makes its log of.
+const LOG_BYTES_MIN: u64 = 1 << 20;
+/// From there on, so many groups wait for the first lock of the database.
+const UNCLEAR_COUNT_MAX: usize = 8;
+
+/// So many records without a lock, and without a write of the database, are no checkpoint's, whose records are as long as they may be or few.
+const UNLOCKED_COUNT_MAX: u32 = 4;
+const UNLOCKED_BYTES_MAX: u64 = 128 << 10;
 
 /// What else a new write is told by.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,6 +40,8 @@ pub(super) struct Context {
     pub sync_enter_ns: Option<u64>,
     /// The trace shows sync calls, and none sends this write.
     pub is_outside_of_syncs: bool,
+    /// When this thread took SQLite's lock for writing, if it has that.
+    pub lock_ns: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -45,6 +57,12 @@ pub(super) struct Track {
     /// as it truncated the journal (ext4 writes what it cuts off). Either the journal goes away next: then it was what a transaction had
     /// never synchronized. Or it is the begin of the next transaction's log.
     early: Vec<(Request, Option<Process>)>,
+    /// Of our own log, which may be in the making, and the database, before the trace has shown a lock.
+    unclear: Vec<Group>,
+    committers: Committers,
+    /// Records without a lock in a row.
+    unlocked_count: u32,
+    log_is_deleted: bool,
     /// Complete transactions that nobody has taken yet.
     pub finished: Vec<Draft>,
     /// Transactions of which the trace holds only a part.
@@ -80,6 +98,10 @@ impl Track {
             checkpoint: None,
             held: Vec::new(),
             early: Vec::new(),
+            unclear: Vec::new(),
+            committers: Committers::default(),
+            unlocked_count: 0,
+            log_is_deleted: false,
             finished: Vec::new(),
             partial_count: 0,
             rest: (Traffic::default(), 0),
@@ -99,6 +121,13 @@ impl Track {
     pub(super) fn write(&mut self, role: Role, request: &Request, process: Option<Process>, context: Context) {
         self.has_journal |= role != Role::Database;
         if role == Role::Database && self.logs_forward() {
+            // No commit writes the database under the lock under which it wrote to the log: a checkpoint does.
+            if let Some(group) = &mut self.current
+                && group.lock_ns.is_some()
+                && group.lock_ns == context.lock_ns
+            {
+                group.is_commit = Some(false);
+            }
             let new = || Group::new(role, request).keeping(self.keeps_accesses);
             return self.checkpoint.get_or_insert_with(new).add(request, process);
         }
@@ -131,10 +160,63 @@ impl Track {
             if let Some(enter_ns) = context.sync_enter_ns {
                 group.begin_ns = group.begin_ns.min(enter_ns);
             }
+            if matches!(role, Role::Wal | Role::EagerLog) {
+                group.lock_ns = context.lock_ns;
+            }
             group
         });
         group.joint = group.joint.or(context.joint);
+        if let (Role::EagerLog, None, Some(process)) = (role, group.is_commit, process)
+            && self.committers.shows_locks()
+        {
+            group.is_commit = Some(self.committers.record(process.thread));
+        }
         group.add(request, process);
+    }
+
+    /// A thread took SQLite's lock for writing. If our own log was made before, that was all.
+    pub(super) fn write_lock(&mut self, thread: u32) {
+        if !self.committers.shows_locks() && !self.unclear.is_empty() {
+            self.clear_up(Some(false));
+        }
+        self.committers.lock(thread);
+    }
+
+    /// It gave the lock back. That it took it may not show: it did before the trace, or the kernel joined it with that of a checkpoint of the
+    /// same process.
+    pub(super) fn write_unlock(&mut self, thread: u32) {
+        if !self.committers.shows_locks() {
+            self.clear_up(Some(true));
+        }
+        let is_of_thread = |group: &Group| group.thread() == Some(thread);
+        if self.committers.unlock(thread) || self.checkpoint.as_ref().is_some_and(is_of_thread) {
+            return;
+        }
+        match self.current.as_mut().filter(|group| is_of_thread(group)) {
+            Some(group) if group.is_commit == Some(false) => group.is_commit = Some(true),
+            _ => self.committers.add(thread),
+        }
+    }
+
+    fn clear_up(&mut self, are_commits: Option<bool>) {
+        if let Some(group) = &mut self.current {
+            group.is_commit = group.is_commit.or(are_commits);
+        }
+        for mut group in std::mem::take(&mut self.unclear) {
+            group.is_commit = group.is_commit.or(are_commits);
+            let input = self.input(&group);
+            self.run(input, Some(group));
+        }
+    }
+
+    /// All have closed the database.
+    pub(super) fn index_deleted(&mut self) {
+        self.committers.forget();
+    }
+
+    /// What comes behind the clean end of our own log is of no transaction before.
+    pub(super) fn log_deleted(&mut self) {
+        self.log_is_deleted = true;
     }
 
     /// A file of this database was synchronized by a sync call.
@@ -280,6 +362,7 @@ impl Track {
             self.attach_untimed(&request);
         }
         self.settle(None, context);
+        self.clear_up(None);
         self.run(Input::End, None);
     }
 
@@ -299,7 +382,9 @@ impl Track {
     fn logs_forward(&self) -> bool {
         let by_group = self.current.as_ref().map(|group| group.role);
         matches!(by_group, Some(Role::Wal | Role::EagerLog | Role::WaldioLog))
-            || by_group.is_none() && matches!(self.state, State::WalBegun | State::Appended | State::Recorded)
+            || by_group.is_none() && !self.unclear.is_empty()
+            || by_group.is_none()
+                && matches!(self.state, State::WalBegun | State::Appended | State::Recorded | State::LogKept)
     }
 
     /// Gives the machine what is complete now that a write begins at `next_ns`, or the trace ends.
@@ -312,8 +397,9 @@ impl Track {
             if input == Input::Wal || input == Input::WalHead {
                 self.wal_restarts = false;
             }
+            self.look_for_exclusive_mode(input, &group);
             let is_removed = group.removal.is_some();
-            self.run(input, Some(group));
+            self.run_when_clear(input, group);
             // The journal is gone, and the database was not durable after it: whatever comes is of another transaction.
             if is_removed && matches!(self.state, State::Logged | State::Counted | State::Spilled) {
                 self.close(Outcome::RolledBack);
@@ -323,7 +409,35 @@ impl Track {
         if let Some(group) = self.checkpoint.take() {
             let input = if group.synced_ns.is_some() { Input::Db } else { Input::DbUnsynced };
             self.wal_restarts = true;
-            self.run(input, Some(group));
+            self.run_when_clear(input, group);
+        }
+        if std::mem::take(&mut self.log_is_deleted) && self.state == State::Recorded {
+            self.close(Outcome::Committed);
+            self.state = State::LogKept;
+        }
+    }
+
+    /// A connection in exclusive locking mode takes no lock any more, so nothing tells its commits.
+    fn look_for_exclusive_mode(&mut self, input: Input, group: &Group) {
+        let is_short = group.bytes <= UNLOCKED_BYTES_MAX && self.checkpoint.is_none();
+        let is_one = input == Input::Upkeep && self.state == State::Recorded && is_short;
+        self.unlocked_count = if is_one { self.unlocked_count + 1 } else { 0 };
+        if self.unlocked_count == UNLOCKED_COUNT_MAX {
+            self.committers = Committers::default();
+        }
+    }
+
+    fn run_when_clear(&mut self, input: Input, group: Group) {
+        let may_be_made = group.role == Role::EagerLog
+            && group.bytes > LOG_BYTES_MIN
+            && self.state != State::Recorded
+            && !self.committers.shows_locks();
+        if !may_be_made && self.unclear.is_empty() {
+            return self.run(input, Some(group));
+        }
+        self.unclear.push(group);
+        if self.unclear.len() > UNCLEAR_COUNT_MAX {
+            self.clear_up(None);
         }
     }
 
@@ -377,10 +491,11 @@ impl Track {
                     self.leave_out(&draft);
                 }
             }
-            (Action::Stray, Some(group)) => {
-                self.rest.0 += group.traffic;
-                self.rest.1 += group.flushes;
+            (Action::Leave, Some(group)) => {
+                self.close(Outcome::Committed);
+                self.stray(&group);
             }
+            (Action::Stray, Some(group)) => self.stray(&group),
             (_, None) => {}
         }
     }
@@ -414,6 +529,11 @@ impl Track {
         self.draft = Some(draft);
     }
 
+    fn stray(&mut self, group: &Group) {
+        self.rest.0 += group.traffic;
+        self.rest.1 += group.flushes;
+    }
+
     fn leave_out(&mut self, draft: &Draft) {
         self.partial_count += 1;
         self.rest.0 += draft.traffic;
@@ -443,7 +563,8 @@ fn ends_before(group: &Group, role: Role, request: &Request, context: Context) -
         return true;
     }
     if group.synced_ns.is_some() {
-        return true;
+        // What a thread writes to a log under one lock is of one transaction, however often it synchronizes that.
+        return group.lock_ns.is_none() || group.lock_ns != context.lock_ns;
     }
     // Nothing in the trace shows this sync: then a page that is written again was waited for.
     let is_hidden = !context.shows_syncs || !context.shows_calls && group.traffic.fs_journal.bytes > 0;

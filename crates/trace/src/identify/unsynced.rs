@@ -118,8 +118,9 @@ impl Unsynced {
         known
     }
 
-    fn has_lock(&self, index: usize, thread: u32) -> bool {
-        self.open.get(&index).is_some_and(|held| held.process.thread == thread)
+    /// When the thread took the lock that it has.
+    pub(super) fn lock_ns(&self, index: usize, thread: u32) -> Option<u64> {
+        self.open.get(&index).filter(|held| held.process.thread == thread).map(|held| held.begin_ns)
     }
 
     pub(super) fn unlock(&mut self, index: usize, thread: u32, time_ns: u64) {
@@ -160,17 +161,19 @@ impl Identifier {
         if let Some(held) = self.unsynced.lock(index, process, time_ns) {
             self.change(index, |track| track.checkpointed(&held));
         }
+        self.change(index, |track| track.write_lock(actor.thread));
     }
 
     pub(super) fn write_unlock(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
         if let Some(index) = self.database_of(file, Role::Shm, names) {
             self.unsynced.unlock(index, actor.thread, time_ns);
+            self.change(index, |track| track.write_unlock(actor.thread));
         }
     }
 
     pub(super) fn wal_write(&mut self, actor: Actor, file: Option<NameId>, offset: u64, names: &Names) {
         let Some(index) = self.database_of(file, Role::Wal, names) else { return };
-        self.tracks[index].track.shows_locks |= self.unsynced.has_lock(index, actor.thread);
+        self.tracks[index].track.shows_locks |= self.unsynced.lock_ns(index, actor.thread).is_some();
         for held in self.unsynced.wal_write(index, actor.thread, offset) {
             self.tell_unsynced(index, &held);
         }

@@ -268,6 +268,12 @@ impl<'a> Pen<'a> {
         self
     }
 
+    /// Zeros behind what the WAL, or a log of our own, holds, so many pages.
+    pub fn zeros(&mut self, ending: &str, pages: u64) -> &mut Self {
+        let sector = self.wal_sector + self.wal_page * PAGE_SECTORS;
+        self.durable(ending, &[(sector, pages)], 4)
+    }
+
     pub fn wal_header(&mut self) -> &mut Self {
         self.restart_wal();
         let sector = self.wal_sector;
@@ -279,6 +285,13 @@ impl<'a> Pen<'a> {
         let sector = self.wal_sector + self.wal_page * PAGE_SECTORS;
         self.wal_page += 1;
         self.durable(ending, &[(sector, 1)], 0)
+    }
+
+    /// SQLite's lock for writing in WAL mode is taken, or given back.
+    pub fn lock(&mut self, action: Action) -> &mut Self {
+        let (file, actor) = (self.side_file("-shm"), self.actor());
+        self.push(action, 0, 0, Flags::default(), actor, file.as_deref());
+        self.wait(STEP_NS)
     }
 
     pub fn wait(&mut self, ns: u64) -> &mut Self {

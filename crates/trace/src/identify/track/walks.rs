@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! L log  S segment  H header  P one page of the journal  R leftover of a rollback  D database  d database, not synchronized
-//! W frames of a WAL  w header of a WAL  O record of our own log  . the end of the trace
+//! W frames of a WAL  w header of a WAL  O record of our own log  K what keeps it  . the end of the trace
 //! ```
 
 use std::collections::BTreeSet;
@@ -27,6 +27,7 @@ fn input(letter: char) -> Input {
         'W' => Input::Wal,
         'w' => Input::WalHead,
         'O' => Input::Record,
+        'K' => Input::Upkeep,
         '.' => Input::End,
         other => panic!("{other} is no group"),
     }
@@ -36,7 +37,7 @@ fn role(letter: char) -> Role {
     match letter {
         'D' | 'd' => Role::Database,
         'W' | 'w' => Role::Wal,
-        'O' => Role::EagerLog,
+        'O' | 'K' => Role::EagerLog,
         _ => Role::Journal,
     }
 }
@@ -130,7 +131,29 @@ fn idle_takes_what_can_begin_a_transaction() {
             (" W", State::Appended, "W"),
             (" w", State::WalBegun, "w"),
             (" O", State::Recorded, "O"),
+            (" K", State::LogKept, ""),
             (" .", State::Idle, ""),
+        ],
+    );
+}
+
+#[test]
+fn a_log_that_is_kept_takes_the_database_for_a_checkpoint() {
+    check(
+        State::LogKept,
+        &[
+            ("K L", State::Logged, "L"),
+            ("K S", State::Logged, "S"),
+            ("K H", State::LogKept, ""),
+            ("K P", State::Logged, "P"),
+            ("K R", State::Logged, "R"),
+            ("K D", State::LogKept, ""),
+            ("K d", State::LogKept, ""),
+            ("K W", State::Appended, "W"),
+            ("K w", State::WalBegun, "w"),
+            ("K O", State::Recorded, "O"),
+            ("K K", State::LogKept, ""),
+            ("K .", State::Idle, ""),
         ],
     );
 }
@@ -150,6 +173,7 @@ fn a_log_is_counted_or_updates_the_database_or_was_rolled_back() {
             ("L W", State::Appended, "(L)W"),
             ("L w", State::WalBegun, "(L)w"),
             ("L O", State::Recorded, "(L)O"),
+            ("L K", State::Logged, "L"),
             ("L .", State::Idle, "!"),
         ],
     );
@@ -170,6 +194,7 @@ fn a_counted_log_updates_the_database_or_spills_again_or_was_rolled_back() {
             ("LH W", State::Appended, "(LH)W"),
             ("LH w", State::WalBegun, "(LH)w"),
             ("LH O", State::Recorded, "(LH)O"),
+            ("LH K", State::Counted, "LH"),
             ("LH .", State::Idle, "!"),
         ],
     );
@@ -190,6 +215,7 @@ fn spilled_pages_are_followed_by_a_segment_or_by_the_update() {
             ("LHd W", State::Appended, "(LHd)W"),
             ("LHd w", State::WalBegun, "(LHd)w"),
             ("LHd O", State::Recorded, "(LHd)O"),
+            ("LHd K", State::Spilled, "LHd"),
             ("LHd .", State::Idle, "!"),
         ],
     );
@@ -210,6 +236,7 @@ fn s3_an_updated_database_is_reset_or_followed_by_the_next_log() {
             ("LHD W", State::Appended, "[LHD]W"),
             ("LHD w", State::WalBegun, "[LHD]w"),
             ("LHD O", State::Recorded, "[LHD]O"),
+            ("LHD K", State::LogKept, "[LHD]"),
             ("LHD .", State::Idle, "[LHD]"),
         ],
     );
@@ -230,6 +257,7 @@ fn s4_one_page_after_the_update_may_be_reset_or_log() {
             ("PPDP W", State::Appended, "[PPDP]W"),
             ("PPDP w", State::WalBegun, "[PPDP]w"),
             ("PPDP O", State::Recorded, "[PPDP]O"),
+            ("PPDP K", State::LogKept, "[PPDP]"),
             ("PPDP .", State::Idle, "[PPDP]"),
         ],
     );
@@ -250,6 +278,7 @@ fn s5_two_pages_and_the_database_are_delete_or_truncate_full() {
             ("PPDPP W", State::Appended, "[PPDP](P)W"),
             ("PPDPP w", State::WalBegun, "[PPDP](P)w"),
             ("PPDPP O", State::Recorded, "[PPDP](P)O"),
+            ("PPDPP K", State::Logged, "[PPDP]P"),
             ("PPDPP .", State::Idle, "[PPDP]!"),
         ],
     );
@@ -270,6 +299,7 @@ fn s6_three_pages_and_the_database_are_persist_full() {
             ("PPDPPP W", State::Appended, "[PPDP](PP)W"),
             ("PPDPPP w", State::WalBegun, "[PPDP](PP)w"),
             ("PPDPPP O", State::Recorded, "[PPDP](PP)O"),
+            ("PPDPPP K", State::Counted, "[PPDP]PP"),
             ("PPDPPP .", State::Idle, "[PPDP]!"),
         ],
     );
@@ -290,6 +320,7 @@ fn s10_an_updated_database_after_one_sync_is_reset_or_followed_by_the_next_log()
             ("LD W", State::Appended, "[LD]W"),
             ("LD w", State::WalBegun, "[LD]w"),
             ("LD O", State::Recorded, "[LD]O"),
+            ("LD K", State::LogKept, "[LD]"),
             ("LD .", State::Idle, "[LD]"),
         ],
     );
@@ -310,6 +341,7 @@ fn s11_one_page_and_the_database_are_delete_or_truncate_normal() {
             ("PDP W", State::Appended, "[PDP]W"),
             ("PDP w", State::WalBegun, "[PDP]w"),
             ("PDP O", State::Recorded, "[PDP]O"),
+            ("PDP K", State::LogKept, "[PDP]"),
             ("PDP .", State::Idle, "[PDP]"),
         ],
     );
@@ -330,6 +362,7 @@ fn s12_two_pages_and_the_database_are_persist_normal() {
             ("PDPP W", State::Appended, "[PDP](P)W"),
             ("PDPP w", State::WalBegun, "[PDP](P)w"),
             ("PDPP O", State::Recorded, "[PDP](P)O"),
+            ("PDPP K", State::Logged, "[PDP]P"),
             ("PDPP .", State::Idle, "[PDP]!"),
         ],
     );
@@ -350,6 +383,7 @@ fn the_header_of_a_wal_belongs_to_the_first_frames() {
             ("w W", State::Appended, "wW"),
             ("w w", State::Appended, "ww"),
             ("w O", State::Recorded, "(w)O"),
+            ("w K", State::WalBegun, "w"),
             ("w .", State::Idle, "!"),
         ],
     );
@@ -370,6 +404,7 @@ fn frames_are_a_transaction_and_the_database_is_their_checkpoint() {
             ("W W", State::Appended, "[W]W"),
             ("W w", State::WalBegun, "[W]w"),
             ("W O", State::Recorded, "[W]O"),
+            ("W K", State::LogKept, "[W]"),
             ("W .", State::Idle, "[W]"),
         ],
     );
@@ -390,6 +425,7 @@ fn a_record_of_our_log_is_a_transaction() {
             ("O W", State::Appended, "[O]W"),
             ("O w", State::WalBegun, "[O]w"),
             ("O O", State::Recorded, "[O]O"),
+            ("O K", State::Recorded, "O+K"),
             ("O .", State::Idle, "[O]"),
         ],
     );
@@ -410,6 +446,7 @@ fn a_database_without_journal_is_a_transaction_as_long_as_no_journal_was_seen() 
             ("D W", State::Appended, "!W"),
             ("D w", State::WalBegun, "!w"),
             ("D O", State::Recorded, "!O"),
+            ("D K", State::LogKept, "!"),
             ("D .", State::Idle, "[D]"),
         ],
     );
