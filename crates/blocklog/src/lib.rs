@@ -53,5 +53,5 @@ pub use direct::{DirectFile, DurableWrite, is_full, sync_directory};
 pub use error::Error;
 pub use head::{Epoch, Head, Lsn, Uuid};
 pub use layout::CHUNK_BYTES;
-pub use log::Log;
+pub use log::{Log, shows_records};
 pub use storage::Storage;

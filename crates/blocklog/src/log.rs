@@ -233,18 +233,31 @@ fn is_zero(bytes: &[u8]) -> bool {
 }
 
 fn holds_only_zeros<S: Storage>(storage: &S, size_bytes: u64) -> Result<bool, Error> {
+    Ok(!any_chunk(storage, size_bytes, |chunk| !is_zero(chunk))?)
+}
+
+/// True if a file of which no log can be opened has what looks like a record of one: it may be a log with a damaged first block. Otherwise it is none,
+/// or one whose making a crash has interrupted.
+pub fn shows_records<S: Storage>(storage: &S) -> Result<bool, Error> {
+    let size_bytes = storage.size_bytes().map_err(failed("ask for the log's size"))?;
+    let block_bytes = storage.block_bytes();
+    any_chunk(storage, size_bytes, |chunk| chunk.chunks(block_bytes).any(record::is_marked))
+}
+
+/// Whether that is true of a chunk of the file, whose last bytes do not count if they are no whole block.
+fn any_chunk<S: Storage>(storage: &S, size_bytes: u64, is_true: impl Fn(&[u8]) -> bool) -> Result<bool, Error> {
     let mut buffer = AlignedBuffer::default();
     let whole_bytes = size_bytes - size_bytes % storage.block_bytes() as u64;
     let mut offset = 0;
     while offset < whole_bytes {
         buffer.reset((whole_bytes - offset).min(CHUNK_BYTES) as usize);
         storage.read_at(&mut buffer, offset).map_err(failed("read the log"))?;
-        if !is_zero(&buffer) {
-            return Ok(false);
+        if is_true(&buffer) {
+            return Ok(true);
         }
         offset += buffer.len() as u64;
     }
-    Ok(true)
+    Ok(false)
 }
 
 pub(crate) fn failed(doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {

@@ -120,3 +120,7 @@ impl RecordHeader {
 fn header_crc(uuid: Uuid, header: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&uuid.0), &header[..AT_HEADER_CRC])
 }
+/// True if the block begins as a record does, valid or not.
+pub(crate) fn is_marked(block: &[u8]) -> bool {
+    block.get(AT_MAGIC..AT_KIND).is_some_and(|bytes| *bytes == MAGIC.to_le_bytes())
+}

@@ -195,7 +195,7 @@ impl Disk {
         let of_file = self
             .log
             .iter()
-            .rposition(|op| matches!(op, Op::Write { ino: other, .. } | Op::Sync { ino: other } if *other == ino));
+            .rposition(|op| matches!(op, Op::Write { ino: other, .. } | Op::Sync { ino: other, .. } if *other == ino));
         of_file.filter(|&at| matches!(self.log[at], Op::Write { .. })).unwrap_or(self.log.len())
     }
 
@@ -212,8 +212,8 @@ impl Disk {
         self.files.get(&ino).map_or(SyncFailures(0), |file| file.sync_failures)
     }
 
-    /// `known` is of the open file that asks.
-    pub fn sync(&mut self, ino: Ino, known: &mut SyncFailures) -> Result<(), DiskError> {
+    /// `known` is of the open file that asks; `covers`: the sync began when the log had so many operations.
+    pub fn sync(&mut self, ino: Ino, known: &mut SyncFailures, covers: Option<u32>) -> Result<(), DiskError> {
         let all = self.sync_failures(ino);
         if std::mem::replace(known, all) != all && self.tells_all {
             return Err(DiskError::Io);
@@ -236,8 +236,10 @@ impl Disk {
         match (self.sabotage, file.kind) {
             (Sabotage::NoFlush, Kind::Log) | (Sabotage::NoDatabaseSync, Kind::Database) => {}
             (Sabotage::LateFlush, Kind::Log) | (Sabotage::LateDatabaseSync, Kind::Database) => self.owed.push(ino),
-            (Sabotage::FlushBeforeWrite, Kind::Log) => self.log.insert(self.before_last_write(ino), Op::Sync { ino }),
-            _ => self.log.push(Op::Sync { ino }),
+            (Sabotage::FlushBeforeWrite, Kind::Log) => {
+                self.log.insert(self.before_last_write(ino), Op::Sync { ino, covers: None });
+            }
+            _ => self.log.push(Op::Sync { ino, covers }),
         }
         Ok(())
     }
@@ -276,7 +278,7 @@ impl Disk {
         }
         if self.acknowledged_unsynced && operation != Operation::Read {
             self.acknowledged_unsynced = false;
-            self.log.extend(self.owed.drain(..).map(|ino| Op::Sync { ino }));
+            self.log.extend(self.owed.drain(..).map(|ino| Op::Sync { ino, covers: None }));
         }
         match self.faults.as_mut().and_then(|plan| plan.strikes(operation)) {
             None => Ok(()),

@@ -27,6 +27,9 @@ pub enum Op {
     },
     Sync {
         ino: Ino,
+        /// Only what stands in the log before this: the sync began there, and others went on meanwhile. None: all before it.
+        #[serde(default)]
+        covers: Option<u32>,
     },
     /// The kernel reported an error, and marked the file's dirty sectors clean; some may have reached the medium.
     SyncFailed {

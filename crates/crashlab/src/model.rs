@@ -144,17 +144,33 @@ pub fn find(connection: &Connection, schema: &str) -> rusqlite::Result<Found> {
 #[derive(Clone)]
 pub struct Allowed {
     files: Vec<Vec<Found>>,
+    /// The last commit of each that was acknowledged, durable or not.
+    acknowledged: Vec<u32>,
+    /// A transaction was begun on a state without a commit that had been acknowledged.
+    lost_while_running: Option<(usize, u32)>,
 }
 
 impl Allowed {
     /// From the states that the databases had at the beginning.
     pub fn from(beginning: &[Found]) -> Allowed {
-        Allowed { files: beginning.iter().map(|found| vec![*found]).collect() }
+        Allowed {
+            files: beginning.iter().map(|found| vec![*found]).collect(),
+            acknowledged: beginning.iter().map(|found| found.order).collect(),
+            lost_while_running: None,
+        }
     }
 
     pub fn follow(&mut self, mark: &Mark) {
+        if let Mark::Acknowledged { file, order, .. } = *mark {
+            self.acknowledged[file] = self.acknowledged[file].max(order);
+        }
         match *mark {
-            Mark::Begun { file, order, digest } => self.files[file].push(Found { order, digest }),
+            Mark::Begun { file, order, digest } => {
+                if order <= self.acknowledged[file] {
+                    self.lost_while_running.get_or_insert((file, self.acknowledged[file]));
+                }
+                self.files[file].push(Found { order, digest });
+            }
             // All before it is in the same log, so it is saved too.
             Mark::Acknowledged { file, order, digest, promised: true } => {
                 self.files[file].retain(|may| may.order > order || (may.order == order && may.digest == digest));
@@ -165,6 +181,11 @@ impl Allowed {
 
     /// What is wrong with this, if anything.
     pub fn objection(&self, found: &[Found]) -> Option<String> {
+        if let Some((file, order)) = self.lost_while_running {
+            return Some(format!(
+                "database {file}: acknowledged commits are lost: without a crash, commit {order} is gone"
+            ));
+        }
         self.files.iter().zip(found).enumerate().find_map(|(file, (may, found))| {
             if may.contains(found) {
                 return None;

@@ -296,7 +296,8 @@ impl<'a> Run<'a> {
     fn threads(&self, threads: usize, commits: usize, seed: u64) -> Result<(), StepError> {
         // Stays open, so that the first writer to end does not take the WAL with it (see `prepare`).
         let _keeper = self.connect(threads)?;
-        std::thread::scope(|scope| {
+        self.machine.syncs_take_time(true);
+        let result = std::thread::scope(|scope| {
             let writer = |thread: usize| {
                 let mut open = self.connect(thread)?;
                 for commit in 0..commits {
@@ -309,7 +310,9 @@ impl<'a> Run<'a> {
             running.into_iter().try_for_each(|thread| {
                 thread.join().unwrap_or_else(|_| Err(StepError::Contradiction("a writer panicked".to_owned())))
             })
-        })
+        });
+        self.machine.syncs_take_time(false);
+        result
     }
 
     fn open<'c>(&self, connections: &'c mut Connections, number: usize) -> Result<&'c mut Open, StepError> {

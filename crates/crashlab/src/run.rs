@@ -74,8 +74,12 @@ impl Report {
     }
 }
 
-/// No case may take more than this part of its workload's states.
+/// No case may take more than this part of its workload's states, nor more than so many: what only some histories show needs many of them.
 const CASES_MIN: u64 = 3;
+const STATES_A_CASE_MAX: u64 = 5000;
+
+/// In every other case SQLite checkpoints by itself, in its commits, where the strategy would do it in a thread of its own.
+const CHECKPOINTS_OF_SQLITE: &str = "checkpoints=sqlite";
 
 /// Where a run is, for who watches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -177,7 +181,7 @@ impl Shared<'_> {
             let workload = plan.workloads[number as usize % plan.workloads.len()];
             let done = self.report(workload, |report| report.counts.states);
             if done < quota {
-                self.explore(workload, mix2(plan.seed, number), quota.div_ceil(CASES_MIN));
+                self.explore(workload, mix2(plan.seed, number), quota.div_ceil(CASES_MIN).min(STATES_A_CASE_MAX));
             } else if self.all_have(quota) {
                 return;
             }
@@ -189,7 +193,11 @@ impl Shared<'_> {
     }
 
     fn explore(&self, workload: Workload, seed: u64, enough: u64) {
-        let setting = &self.plan.setting.with_uri(workload.uri());
+        let mut setting = self.plan.setting.with_uri(workload.uri());
+        if setting.has_own_checkpoints() && mix(seed) & 1 != 0 {
+            setting = setting.with_uri(CHECKPOINTS_OF_SQLITE);
+        }
+        let setting = &setting;
         let script = Script::draw(workload, seed);
         let recorded = {
             let _alone = RANDOMNESS.write().unwrap_or_else(PoisonError::into_inner);

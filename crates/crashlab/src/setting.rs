@@ -79,6 +79,11 @@ impl Setting {
         Setting { uri: both.collect::<Vec<_>>().join("&"), ..self.clone() }
     }
 
+    /// Whether its automatic checkpoints are not SQLite's.
+    pub fn has_own_checkpoints(&self) -> bool {
+        self.journal == Journal::Wal && ![SQLITE_ALONE, "stock"].contains(&self.strategy.as_str())
+    }
+
     /// The URI of a database on a machine, for one of its processes.
     pub fn uri(&self, machine: &Mounted, process: usize, file: &str) -> String {
         let path = machine.path(process, file);

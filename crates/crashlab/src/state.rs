@@ -13,6 +13,9 @@ use crate::timeline::{Change, Naming, Node, Reading, Timeline, sectors};
 
 /// So many operations in flight give all subsets.
 pub const EXHAUSTIVE_MAX: usize = 12;
+/// With so few in flight it is often one write on which all depends, and each of their subsets is torn in so many ways.
+const FEW_MAX: usize = 2;
+const TORN_OF_FEW: usize = 12;
 /// Samples where there are more, before each sync, and elsewhere.
 pub const SAMPLES_AT_SYNC: usize = 1000;
 pub const SAMPLES_BETWEEN: usize = 32;
@@ -53,9 +56,18 @@ pub enum Fill {
 /// How many choices a moment has, at most.
 pub fn choices_count(in_flight: usize, before_sync: bool) -> usize {
     match in_flight {
-        few if few <= EXHAUSTIVE_MAX => 2 << few,
+        few if few <= EXHAUSTIVE_MAX => (1 + torn_of(few)) << few,
         _ if before_sync => SAMPLES_AT_SYNC,
         _ => SAMPLES_BETWEEN,
+    }
+}
+
+/// How many choices with something torn there are for each subset of so many operations in flight.
+fn torn_of(in_flight: usize) -> usize {
+    match in_flight {
+        0 => 0,
+        1..=FEW_MAX => TORN_OF_FEW,
+        _ => 1,
     }
 }
 
@@ -121,9 +133,7 @@ impl<'a> Moment<'a> {
         if count <= EXHAUSTIVE_MAX {
             for subset in 0..1u64 << count {
                 choices.push(Choice { kept: vec![subset], tear: Tear::Whole, fill: Fill::Missing, seed: 0 });
-                if count > 0 {
-                    choices.push(self.torn(vec![subset], &mut rng));
-                }
+                (0..torn_of(count)).for_each(|_| choices.push(self.torn(vec![subset], &mut rng)));
             }
         } else {
             for sample in 0..if before_sync { SAMPLES_AT_SYNC } else { SAMPLES_BETWEEN } {

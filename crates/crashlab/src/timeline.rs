@@ -90,14 +90,16 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    fn sync(&mut self) {
-        for change in self.changes.drain(..) {
+    /// Of changes before this place in the log.
+    fn sync(&mut self, before: u32) {
+        let covered = self.changes.partition_point(|change| change.at < before);
+        for change in self.changes.drain(..covered) {
             match change.what {
                 Change::Write { offset, data } => self.durable.write(offset, &data.0),
                 Change::Truncate { size } => self.durable.set_size(size),
             }
         }
-        self.journaled = false;
+        self.journaled &= !self.changes.is_empty();
     }
 
     /// Each sector was written or was not, and nobody will write it again: that is over, but the size is the kernel's to
@@ -189,10 +191,10 @@ impl Timeline {
                 node.size = *size;
                 node.changes.push(InFlight { at, what: Change::Truncate { size: *size } });
             }
-            Op::Sync { ino } => {
+            Op::Sync { ino, covers } => {
                 let node = self.nodes.entry(*ino).or_default();
                 let commits = node.journaled && self.reading == Reading::Ordered;
-                node.sync();
+                node.sync(covers.unwrap_or(at));
                 if commits {
                     self.names_are_durable(None);
                 }

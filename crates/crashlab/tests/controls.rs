@@ -100,7 +100,8 @@ fn every_strategy_with(sabotage: Sabotage, workloads: &[Workload], fault_runs: u
 /// Acknowledged commits are not there, or the log that should have them is refused.
 fn is_loss(case: &Case) -> bool {
     let eager = format!("{}", case.setting).starts_with("eager");
-    case.message.contains("acknowledged commits are lost") || (eager && case.message.contains("malformed"))
+    let refused = ["malformed", "unable to open"].iter().any(|message| case.message.contains(message));
+    case.message.contains("acknowledged commits are lost") || (eager && refused)
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl<'a> Done<'a> {
     }
 
     fn syncs(&self, name: &str) -> usize {
-        self.recording.log.iter().filter(|op| matches!(op, Op::Sync { ino } if self.is(*ino, name))).count()
+        self.recording.log.iter().filter(|op| matches!(op, Op::Sync { ino, .. } if self.is(*ino, name))).count()
     }
 
     /// How often a file of this name was created.

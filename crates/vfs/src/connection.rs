@@ -324,6 +324,10 @@ mod tests {
             Ok(())
         }
 
+        fn rename(&self, _: &str, _: &str) -> Result<(), Code> {
+            unreachable!()
+        }
+
         fn exists(&self, _: &str) -> Result<bool, Code> {
             Ok(false)
         }

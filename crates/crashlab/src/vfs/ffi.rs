@@ -376,9 +376,10 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, _flags: c_int) -> c
     unsafe {
         on(file, |handle| {
             let Target::OnDisk { volume, name, ino, .. } = &handle.target else { return sqlite::SQLITE_OK };
+            let covers = volume.sync_begins();
             let mut disk = volume.disk();
             let mut known = handle.sync_failures.get();
-            let result = disk.sync(*ino, &mut known);
+            let result = disk.sync(*ino, &mut known, covers);
             handle.sync_failures.set(known);
             if let Err(error) = result {
                 return code(Err(error), sqlite::SQLITE_IOERR_FSYNC);

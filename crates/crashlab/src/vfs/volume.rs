@@ -8,8 +8,9 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::locks::{FileLocks, SlotLocks};
 use crate::content::Image;
@@ -23,8 +24,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Volume>>> = const { RefCell::new(None) };
 }
 
+/// What a sync takes where it takes time: about that of a commit up to it, so that others come meanwhile.
+const SYNC_TIME: Duration = Duration::from_micros(300);
+
 pub struct Volume {
     disk: Mutex<Disk>,
+    syncs_take_time: AtomicBool,
     shared: Mutex<HashMap<String, Arc<Shared>>>,
 }
 
@@ -51,6 +56,15 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Volume {
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
         locked(&self.disk)
+    }
+
+    /// Waits for as long as a sync takes; what was in the log before that is what it covers, or all.
+    pub fn sync_begins(&self) -> Option<u32> {
+        self.syncs_take_time.load(Relaxed).then(|| {
+            let covers = self.disk().log_len();
+            std::thread::sleep(SYNC_TIME);
+            covers as u32
+        })
     }
 
     pub fn shared(&self, path: &str) -> Arc<Shared> {
@@ -93,7 +107,11 @@ impl Mounted {
     /// Under a name that no machine had before: what a strategy remembers of a database ends with its machine.
     pub fn new(image: &Image) -> Mounted {
         let name = format!("machine{}", NEXT.fetch_add(1, Relaxed));
-        let volume = Arc::new(Volume { disk: Mutex::new(Disk::from_image(image)), shared: Mutex::default() });
+        let volume = Arc::new(Volume {
+            disk: Mutex::new(Disk::from_image(image)),
+            syncs_take_time: AtomicBool::new(false),
+            shared: Mutex::default(),
+        });
         locked(&VOLUMES).insert(name.clone(), Arc::clone(&volume));
         CURRENT.set(Some(Arc::clone(&volume)));
         Mounted { name, volume }
@@ -101,6 +119,11 @@ impl Mounted {
 
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
         self.volume.disk()
+    }
+
+    /// Whether a sync takes time, in which others go on, or none.
+    pub fn syncs_take_time(&self, take_time: bool) {
+        self.volume.syncs_take_time.store(take_time, Relaxed);
     }
 
     /// The full path of a file on this machine's disk, as one of its processes names it; `file` begins with a slash.

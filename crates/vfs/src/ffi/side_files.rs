@@ -100,6 +100,16 @@ impl SideFiles for Files {
         }
     }
 
+    fn rename(&self, from: &str, to: &str) -> Result<(), Code> {
+        if !self.are_real() {
+            // A VFS cannot rename.
+            copy(self.below, from, to)?;
+            return self.delete(from, true);
+        }
+        std::fs::rename(from, to).map_err(|error| code_of(&error))?;
+        sync_directory(Path::new(to)).map_err(|error| self.code(&error))
+    }
+
     fn exists(&self, path: &str) -> Result<bool, Code> {
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         exists(self.below, &name)
@@ -147,6 +157,18 @@ fn code_of(error: &io::Error) -> Code {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::READONLY,
         _ => Code::CANTOPEN,
     }
+}
+
+fn copy(vfs: *mut sqlite::sqlite3_vfs, from: &str, to: &str) -> Result<(), Code> {
+    let open = |path, flags| VfsFile::open(vfs, path, sqlite::SQLITE_OPEN_READWRITE | flags)?.ok_or(Code::CANTOPEN);
+    let (from, to) = (open(from, 0)?, open(to, sqlite::SQLITE_OPEN_CREATE)?);
+    let (size_bytes, mut piece) = (from.below.size_bytes()?, vec![0; 64 << 10]);
+    for offset in (0..size_bytes).step_by(piece.len()) {
+        let length = (size_bytes - offset).min(piece.len() as u64) as usize;
+        from.below.read(&mut piece[..length], offset)?;
+        to.below.write(&piece[..length], offset)?;
+    }
+    to.below.sync(SyncRequest::ALL)
 }
 
 fn exists(vfs: *mut sqlite::sqlite3_vfs, name: &CStr) -> Result<bool, Code> {

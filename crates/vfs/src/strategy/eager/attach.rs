@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use oneflush_blocklog::{Error as LogError, Log, Uuid};
+use oneflush_blocklog::{Error as LogError, Log, Uuid, shows_records};
 
 use super::attach_error::AttachError;
 use super::board::Board;
@@ -212,7 +212,9 @@ impl EagerLog {
             return Ok(());
         }
         if !guard::is_possible(&header) {
-            self.refuse_log_in_the_way(board, &path)?;
+            self.set_log_aside(board, &path)?;
+            // No log stands on it, and SQLite takes it for a WAL.
+            self.files.delete(&self.image_path(), false)?;
             let is_any = guard::is_any_database(&header);
             return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
         }
@@ -254,7 +256,7 @@ impl EagerLog {
         // A WAL of SQLite's own that was cut to nothing counts as none, but the device may still have all of it, and would show it after the
         // log's commits are in the database file. The making of the log syncs the directory, before the guard is set.
         self.files.delete(&format!("{}-wal", self.path), false)?;
-        self.refuse_log_in_the_way(board, path)?;
+        self.set_log_aside(board, path)?;
         let uuid = Uuid::random()?;
         let lane_bytes = LANE_BYTES.min(options.log_size_bytes / 2);
         let (log, head) = Log::create(self.files.create_log(path)?, uuid, page_bytes, lane_bytes)?;
@@ -275,25 +277,59 @@ impl EagerLog {
     }
 
     /// A log that is there although there is no guard: that of a close that was interrupted may go, its epoch says that the database file has
-    /// everything. Any other may be all that is left of another database's commits.
-    fn refuse_log_in_the_way(&self, board: &Board, path: &str) -> Result<(), AttachError> {
-        let in_the_way = |what: String| AttachError::LogInTheWay { what };
-        let Some(file) = self.files.open_log(path)? else { return Ok(()) };
+    /// everything; and so may one whose making was, which has no record. Any other may be all that is left of another database's commits, and of one
+    /// that a backup was put in the place of: it gets another name, with the image that it may stand on.
+    fn set_log_aside(&self, board: &Board, path: &str) -> Result<(), AttachError> {
+        let Some(what) = self.log_in_the_way(path)? else { return Ok(()) };
+        if self.files.is_there(path)? {
+            let alone = board.common().join();
+            board.common().leave();
+            if !alone? {
+                // Their database was moved away from under them.
+                return Err(AttachError::OtherBoard);
+            }
+        }
+        let Some(why) = what else { return Ok(()) };
+        let aside = format!("{path}-{}", &Uuid::random()?.to_string()[..8]);
+        if self.files.is_there(&self.image_path())? {
+            self.files.rename(&self.image_path(), &format!("{aside}-wal"))?;
+        }
+        self.files.rename(path, &aside)?;
+        self.files.warn(&format!("oneflush: {aside}: this log was in the way and is not this database's; {why}"));
+        Ok(())
+    }
+
+    /// None: there is no log; or whether, and why, it is to be kept.
+    fn log_in_the_way(&self, path: &str) -> Result<Option<Option<String>>, AttachError> {
+        let open = || self.files.open_log(path);
+        let Some(file) = open()? else { return Ok(None) };
         let log = match Log::open(file) {
             Ok(log) => log,
-            Err(LogError::Unfinished) => return Ok(()),
-            Err(error) => return Err(in_the_way(error.to_string())),
-        };
-        match recover::holds_commits(&log) {
-            Ok(false) => {
-                let alone = board.common().join();
-                board.common().leave();
-                // Their database was moved away from under them.
-                if alone? { Ok(()) } else { Err(AttachError::OtherBoard) }
+            Err(error @ (LogError::NewerFormat { .. } | LogError::BlockSize { .. })) => {
+                return Ok(Some(Some(error.to_string())));
             }
-            Ok(true) => Err(in_the_way("it holds commits".to_owned())),
-            Err(error) => Err(in_the_way(error.to_string())),
+            Err(error) => {
+                let shows_records = open()?.map_or(Ok(false), |file| shows_records(&file))?;
+                return Ok(Some(shows_records.then(|| error.to_string())));
+            }
+        };
+        Ok(Some(match recover::holds_commits(&log) {
+            Ok(holds) => holds.then(|| "it holds commits".to_owned()),
+            Err(error) => Some(error.to_string()),
+        }))
+    }
+
+    /// SQLite is about to delete an image that nobody has open, as it does where the database file is empty. A log may stand on it.
+    fn loses_image(&self) -> Result<(), AttachError> {
+        let path = log_path(&self.path);
+        if !self.files.is_there(&path)? {
+            return Ok(());
         }
+        let board = Board::new(self.files.common(&self.path)?);
+        let result = self.set_log_aside(&board, &path);
+        self.tidy(&board);
+        board.common().unlock(0..0);
+        result
     }
 
     /// A connection has opened the image. The first builds it.
@@ -399,10 +435,7 @@ impl EagerLog {
     /// SQLite deletes its WAL: everything is in the database file, which it has locked exclusively. Takes the guard and the log away.
     pub fn retire(&self, main: &dyn Below) -> Result<(), Error> {
         if self.state().open.is_none() {
-            // An image that no log needs; or the database is another one, and this would be the end of what was here before.
-            let needed = self.files.is_there(&log_path(&self.path))?;
-            let what = "it may need the image that SQLite is about to delete".to_owned();
-            return if needed { Err(self.refuse(&AttachError::LogInTheWay { what })) } else { Ok(()) };
+            return self.loses_image().map_err(|error| self.refuse(&error));
         }
         let board = self.board();
         // First: if a process has died with the log, an epoch begins that stands on the database file.

@@ -15,9 +15,6 @@ pub enum AttachError {
     LogMissing,
     #[error("the log belongs to another database (it is {found}, the database wants {wanted}). Put the right one back")]
     OtherLog { wanted: Uuid, found: Uuid },
-    /// Short: what SQLite's error log takes is.
-    #[error("a log that is not this database's is in the way ({what}). Put its database back, or move it away")]
-    LogInTheWay { what: String },
     #[error("the log is for pages of {log} bytes, the database has {database}")]
     PageSize { log: u32, database: u32 },
     #[error(
@@ -66,7 +63,6 @@ impl AttachError {
         match self {
             AttachError::LogMissing
             | AttachError::OtherLog { .. }
-            | AttachError::LogInTheWay { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard
             | AttachError::NotWritable(_)

@@ -66,6 +66,8 @@ pub trait SideFiles: Send + Sync {
     fn create_log(&self, path: &str) -> Result<LogFile, Code>;
     /// Removes a log or a board; it need not be there.
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code>;
+    /// Gives a log or an image that nobody uses a name that no file has, durably.
+    fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
     /// False also for an empty file, as with SQLite.
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True also for an empty file.

@@ -228,6 +228,10 @@ impl SideFiles for NoFiles {
         Ok(())
     }
 
+    fn rename(&self, _: &str, _: &str) -> Result<(), Code> {
+        unreachable!()
+    }
+
     fn exists(&self, _: &str) -> Result<bool, Code> {
         Ok(false)
     }
