@@ -144,7 +144,7 @@ pub fn find(connection: &Connection, schema: &str) -> rusqlite::Result<Found> {
 #[derive(Clone)]
 pub struct Allowed {
     files: Vec<Vec<Found>>,
-    /// The last commit of each that was acknowledged, durable or not.
+    /// The last commit of each that was acknowledged as durable.
     acknowledged: Vec<u32>,
     /// A transaction was begun on a state without a commit that had been acknowledged.
     lost_while_running: Option<(usize, u32)>,
@@ -161,7 +161,7 @@ impl Allowed {
     }
 
     pub fn follow(&mut self, mark: &Mark) {
-        if let Mark::Acknowledged { file, order, .. } = *mark {
+        if let Mark::Acknowledged { file, order, promised: true, .. } = *mark {
             self.acknowledged[file] = self.acknowledged[file].max(order);
         }
         match *mark {
