@@ -37,6 +37,10 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(format!("{}: {error}", options.database.display())))?;
     let contents = oneflush_vfs::inspect(&database).map_err(Failure::failed)?;
     let recovered = match &contents {
+        None if !options.dry_run => {
+            oneflush_vfs::remove_leftovers(&database).map_err(Failure::failed)?;
+            false
+        }
         Some(_) if !options.dry_run => {
             recover(&database).map_err(|error| Failure::failed(format!("{}: {error}", database.display())))?;
             true

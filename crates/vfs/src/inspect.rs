@@ -7,14 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use oneflush_blocklog::group::{Begin, Group};
-use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid};
+use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid, shows_records};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use crate::error::Code;
 use crate::strategy::{
-    Below, DeviceCharacteristics, LockLevel, LogFile, RecoverError, ShmLock, SyncRequest, check, guard, image_path,
-    log_path,
+    Below, DeviceCharacteristics, LockLevel, LogFile, RecoverError, ShmLock, SyncRequest, board_path, check, guard,
+    holds_commits, image_path, log_path,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +30,11 @@ pub enum InspectError {
     LogMissing { database: PathBuf, log: PathBuf },
     #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to another", .log.display())]
     OtherLog { log: PathBuf, wanted: Uuid, found: Uuid },
+    #[error(
+        "{}: a plain database file, and beside it a log that may hold commits of another, or of the one that was here before: {}. Put that database back to recover it, or move the log away",
+        .database.display(), .log.display()
+    )]
+    LogOfAnother { database: PathBuf, log: PathBuf },
     #[error("{}: a program has the database open with strategy eager; it needs no recovery while that runs", .0.display())]
     InUse(PathBuf),
     #[error("{}: {source}", .log.display())]
@@ -59,27 +64,20 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
         .and_then(|file| file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header))
         .map_err(read)?;
     let log = PathBuf::from(log_path(&database.to_string_lossy()));
+    let wanted = guard::of(&header);
     // Neither with nor without guard: a crash has garbled it, which the log mends, or it was never a database. An empty file is a
     // database without content.
-    let wanted = guard::of(&header);
     if wanted.is_none() && (header.is_empty() || guard::is_database(&header)) {
-        return Ok(None);
+        return is_of_another(database, &log)?.map_or(Ok(None), Err);
     }
     if wanted.is_none() && !log.exists() {
         return Err(InspectError::NotADatabase(database.to_owned()));
     }
     let of_log = |source| InspectError::Log { log: log.clone(), source };
-    let file = match File::open(&log) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(InspectError::LogMissing { database: database.to_owned(), log });
-        }
-        Err(source) => return Err(InspectError::Read { path: log, source }),
+    let Some(_alone) = alone_with(database, &log)? else {
+        return Err(InspectError::LogMissing { database: database.to_owned(), log });
     };
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Err(InspectError::InUse(database.to_owned()));
-    }
-    let opened = Log::open(LogFile(Box::new(DirectFile::open(&log, false).map_err(of_log)?))).map_err(of_log)?;
+    let opened = Log::open(LogFile(Box::new(DirectFile::open_to_read(&log).map_err(of_log)?))).map_err(of_log)?;
     let found = opened.uuid();
     if let Some(wanted) = wanted.filter(|&wanted| wanted != found) {
         return Err(InspectError::OtherLog { log, wanted, found });
@@ -103,6 +101,47 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     contents.pages = pages.len() as u64;
     contents.log_bytes = opened.storage().size_bytes().unwrap_or_default();
     Ok(Some(contents))
+}
+
+/// The log, if it is there and nobody uses it while this is open.
+fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError> {
+    let file = match File::open(log) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(InspectError::Read { path: log.to_owned(), source }),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(_) => Err(InspectError::InUse(database.to_owned())),
+    }
+}
+
+/// A log beside a database that needs none: why it is not to be removed.
+fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, InspectError> {
+    let of_log = |source| InspectError::Log { log: log.to_owned(), source };
+    let Some(_alone) = alone_with(database, log)? else { return Ok(None) };
+    let open = || DirectFile::open_to_read(log).map_err(of_log);
+    let may_hold_commits = match Log::open(LogFile(Box::new(open()?))) {
+        Ok(log) => holds_commits(&log).unwrap_or(true),
+        Err(_) => shows_records(&open()?).map_err(of_log)?,
+    };
+    Ok(may_hold_commits.then(|| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
+}
+
+/// Removes what a recovery or a close that was killed at its end has left beside a database of which [`inspect`] says that it needs no log. False:
+/// there was nothing.
+pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
+    let name = database.to_string_lossy();
+    let log = PathBuf::from(log_path(&name));
+    let Some(_alone) = alone_with(database, &log)? else { return Ok(false) };
+    // As a close does it.
+    for path in [image_path(&name), board_path(&name), log_path(&name)].map(PathBuf::from) {
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(InspectError::Read { path, source }),
+            _ => {}
+        }
+    }
+    Ok(true)
 }
 
 /// A file that recovery may look at; None: it is not there.

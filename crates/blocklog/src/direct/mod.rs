@@ -58,7 +58,12 @@ impl DirectFile {
     /// Opens, or (`create`) makes a file that must not exist, with mode 0644 less the umask. Its first durable writes of one block tell which kind is
     /// the cheapest.
     pub fn open(path: &Path, create: bool) -> Result<DirectFile, Error> {
-        if create { open::create(path, None) } else { open::existing(path) }
+        if create { open::create(path, None) } else { open::existing(path, true) }
+    }
+
+    /// Opens a file that is only to be read; every write fails.
+    pub fn open_to_read(path: &Path) -> Result<DirectFile, Error> {
+        open::existing(path, false)
     }
 
     /// Makes a file that must not exist, with exactly these permission bits, as a new file of SQLite has those of its database.

@@ -44,8 +44,8 @@ pub(super) fn create(path: &Path, mode: Option<u32>) -> Result<DirectFile, Error
     made().inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
-pub(super) fn existing(path: &Path) -> Result<DirectFile, Error> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed(path, "open it"))?;
+pub(super) fn existing(path: &Path, writes: bool) -> Result<DirectFile, Error> {
+    let file = OpenOptions::new().read(true).write(writes).open(path).map_err(failed(path, "open it"))?;
     // What the page cache holds of it may be newer than what the device does, if a sync failed. A hint: it may stay.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let mut opened = with_direct_io(file, path)?;

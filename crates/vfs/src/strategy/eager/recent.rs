@@ -190,11 +190,6 @@ mod tests {
         frames.take(1, 1, &many, PAGE_BYTES);
         assert!(frames.get(1, PAGE_BYTES).is_none());
     }
-}
-
-#[cfg(all(test, not(feature = "shuttle")))]
-mod tests {
-    use super::*;
 
     #[test]
     fn what_could_not_be_written_is_held_again_and_goes_on() {
