@@ -212,9 +212,11 @@ impl EagerLog {
             return Ok(());
         }
         if !guard::is_possible(&header) {
-            self.set_log_aside(board, &path)?;
-            // No log stands on it, and SQLite takes it for a WAL.
-            self.files.delete(&self.image_path(), false)?;
+            if guard::is_database(&header) {
+                // One in a rollback mode. SQLite takes the image for a WAL, on which no log of this database stands.
+                self.set_log_aside(board, &path)?;
+                self.files.delete(&self.image_path(), false)?;
+            }
             let is_any = guard::is_any_database(&header);
             return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
         }
