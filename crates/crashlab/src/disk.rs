@@ -107,6 +107,10 @@ impl Disk {
         std::mem::take(&mut self.log)
     }
 
+    pub fn plans_faults(&self) -> bool {
+        self.faults.is_some()
+    }
+
     pub fn log_len(&self) -> usize {
         self.log.len()
     }
