@@ -136,8 +136,7 @@ impl Plain {
         // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
         // its turn may be over before it is here again.
         let looks_again = taken(&self.looks_again);
-        // Who writes already begins the WAL anew.
-        let will_write = self.group_commit() && self.prediction.load(Relaxed) > 0 && !self.writing.load(Relaxed);
+        let will_write = self.group_commit() && self.prediction.load(Relaxed) > 0;
         if will_write && !looks_again && self.wait_for_turns() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
             self.looks_again.store(true, Relaxed);
@@ -380,7 +379,7 @@ impl Plain {
     /// Waits for the turn instead of sleeping, for a connection that had asked for so many locks; when it answers true, the time is over or the turn
     /// there.
     fn sleep(&self, asked: u64, at_most: Duration) -> bool {
-        if *lock(&self.asked) != asked {
+        if *lock(&self.asked) != asked || self.writing.load(Relaxed) {
             return false;
         }
         self.bounced.store(false, Relaxed);
@@ -415,7 +414,9 @@ impl Plain {
     fn finds_the_lock_taken(&self, asked: u64) -> bool {
         let asked_now = lock(&self.asked);
         let main = lock(&self.main);
-        let Some(below) = main.as_deref().filter(|_| *asked_now == asked) else { return false };
+        let Some(below) = main.as_deref().filter(|_| *asked_now == asked && !self.writing.load(Relaxed)) else {
+            return false;
+        };
         match below.shm_lock(ShmLock::of_writer(true)) {
             Ok(()) => {
                 let _ = below.shm_lock(ShmLock::of_writer(false));
