@@ -375,7 +375,9 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
             let began = calls::begins();
             let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
             let code = method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir);
-            if code != sqlite::SQLITE_OK {
+            // The image may have gone with its log.
+            let is_gone = other_name.is_some() && code == sqlite::SQLITE_IOERR_DELETE_NOENT;
+            if code != sqlite::SQLITE_OK && !is_gone {
                 return Err(Error::Below(Code(code)));
             }
             if !name.is_null() {

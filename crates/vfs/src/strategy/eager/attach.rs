@@ -454,8 +454,6 @@ impl EagerLog {
             Ok(())
         })?;
         self.forget(&mut self.state());
-        // Before the log, so that no image is ever alone.
-        self.files.delete(&self.image_path(), false)?;
         self.files.delete(&board_path(&self.path), false)?;
         KillPoint::BoardDeleted.reached();
         self.files.delete(&log_path(&self.path), true)?;
