@@ -283,13 +283,11 @@ impl EagerLog {
     /// that a backup was put in the place of: it gets another name, with the image that it may stand on.
     fn set_log_aside(&self, board: &Board, path: &str) -> Result<(), AttachError> {
         let Some(what) = self.log_in_the_way(path)? else { return Ok(()) };
-        if self.files.is_there(path)? {
-            let alone = board.common().join();
-            board.common().leave();
-            if !alone? {
-                // Their database was moved away from under them.
-                return Err(AttachError::OtherBoard);
-            }
+        let alone = board.common().join();
+        board.common().leave();
+        if !alone? {
+            // Their database was moved away from under them.
+            return Err(AttachError::OtherBoard);
         }
         let Some(why) = what else { return Ok(()) };
         let aside = format!("{path}-{}", &Uuid::random()?.to_string()[..8]);
