@@ -92,12 +92,7 @@ impl Case {
         let mut image = recorded.initial();
         let mut log = recorded.log.clone();
         let first = self.crashes.first()?;
-        let mut allowed = Allowed::from(&recorded.beginning);
-        for op in &log[..first.after.min(log.len())] {
-            if let Op::Mark(mark) = op {
-                allowed.follow(mark);
-            }
-        }
+        let mut allowed = Allowed::after(&recorded.beginning, &log[..first.after.min(log.len())]);
         for crash in &self.crashes {
             image = image_after(&image, &log, crash);
             let recovery = match examine(&image, &self.setting, &recorded.files) {

@@ -61,7 +61,7 @@ pub use log::{Data, Ino, Mark, Op};
 pub use loss::{Loss, Losses};
 pub use matrix::{Cell, Outcome, cells, run_cell};
 pub use model::{Allowed, Found};
-pub use record::{AfterError, Recording, record};
+pub use record::{AfterError, BEFORE_THE_RECORDING, Recording, record};
 pub use run::{Faults, Plan, Progress, Report, WorkloadReport, run, run_unshrunk};
 pub use sabotage::Sabotage;
 pub use script::{Script, Step};

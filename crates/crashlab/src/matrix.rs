@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use crate::examine::examine;
 use crate::explore::{Counts, Explorer, Violation};
 use crate::fault::{Fault, FaultPlan};
-use crate::log::Op;
 use crate::mix::mix2;
 use crate::model::Allowed;
 use crate::record::{AfterError, FaultyRun, Recording, record_with_faults};
@@ -56,12 +55,7 @@ pub fn run_cell(script: &Script, cell: &Cell, explorer: &Explorer<'_>) -> Result
 }
 
 fn judge(run: &FaultyRun, explorer: &Explorer<'_>) -> Result<Counts, Box<Violation>> {
-    let mut allowed = Allowed::from(&run.recording.beginning);
-    for op in &run.recording.log {
-        if let Op::Mark(mark) = op {
-            allowed.follow(mark);
-        }
-    }
+    let allowed = Allowed::after(&run.recording.beginning, &run.recording.log);
     let uncrashed = |message: String| {
         let message = format!("with no loss of power, the next process: {message}");
         Box::new(Violation { message, crashes: Vec::new() })

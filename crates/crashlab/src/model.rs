@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use crate::log::Mark;
+use crate::log::{Mark, Op};
 use crate::mix::{mix, mix_bytes, mix2};
 
 /// What a database holds, as far as the oracle is concerned.
@@ -158,6 +158,17 @@ impl Allowed {
             acknowledged: beginning.iter().map(|found| found.order).collect(),
             lost_while_running: None,
         }
+    }
+
+    /// The same after a log.
+    pub fn after(beginning: &[Found], log: &[Op]) -> Allowed {
+        let mut allowed = Allowed::from(beginning);
+        for op in log {
+            if let Op::Mark(mark) = op {
+                allowed.follow(mark);
+            }
+        }
+        allowed
     }
 
     pub fn follow(&mut self, mark: &Mark) {

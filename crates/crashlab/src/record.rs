@@ -15,11 +15,11 @@ use crate::changes::{Amount, changes, schema_changes, thinning};
 use crate::content::Image;
 use crate::fault::FaultPlan;
 use crate::log::{Mark, Op};
-use crate::model::{Book, CREATE, Change, Found, NOTHING, change_sql, find};
-use crate::script::{Script, Step};
+use crate::model::{Allowed, Book, CREATE, Change, Found, NOTHING, change_sql, find};
+use crate::script::{Life, Script, Step};
 use crate::setting::{Journal, Setting, Synchronous};
+use crate::state::drawn_image;
 use crate::vfs::{Mounted, locked};
-use crate::workload::Workload;
 
 /// What a run left behind: enough to make all its crash states.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ pub struct FaultyRun {
 
 pub fn record(script: &Script, setting: &Setting) -> Result<Recording, String> {
     let run = Run::prepare(script, setting)?;
-    run.steps(None)?;
+    run.steps(&script.steps, None)?;
     run.book_is_kept()?;
     let log = run.machine.disk().take_log();
     Ok(run.recording(log))
@@ -80,13 +80,16 @@ pub fn record_with_faults(
 ) -> Result<FaultyRun, String> {
     let run = Run::prepare(script, setting)?;
     run.machine.disk().plan_faults(plan);
-    let error_after = run.steps(Some(then))?;
+    let error_after = run.steps(&script.steps, Some(then))?;
     let mut disk = run.machine.disk();
     let (struck, could_strike) = disk.take_faults().map_or((false, 0), |plan| (plan.has_struck(), plan.seen));
     let (log, at_end) = (disk.take_log(), disk.image());
     drop(disk);
     Ok(FaultyRun { struck, error_after, could_strike, at_end, recording: run.recording(log) })
 }
+
+/// In messages: what an earlier life has met.
+pub const BEFORE_THE_RECORDING: &str = "in a life before the recording";
 
 struct Run<'a> {
     script: &'a Script,
@@ -143,7 +146,7 @@ impl<'a> Run<'a> {
             opening: Mutex::new(setting.clone()),
             files,
         };
-        if script.workload != Workload::Fresh {
+        if script.rows_before > 0 {
             let before = |seed| Step::Commit { connection: 0, amount: Amount::Several, seed };
             let mut connections = Connections::new();
             for number in 0..script.rows_before {
@@ -158,11 +161,30 @@ impl<'a> Run<'a> {
             run.initial = left_open.unwrap_or_else(|| run.machine.disk().image());
             run.machine = Mounted::new(&run.initial);
         }
+        for life in &script.lives {
+            run.live(life).map_err(|message| format!("{BEFORE_THE_RECORDING}: {message}"))?;
+        }
         run.machine.disk().sabotage(setting.sabotage);
         if script.workload.has_processes() {
             run.machine.disk().tell_all_of_failed_syncs();
         }
         Ok(run)
+    }
+
+    /// Runs the steps of a life and loses power in it: the recording begins with what is left, which nobody has recovered yet.
+    fn live(&mut self, life: &Life) -> Result<(), String> {
+        self.steps(&life.steps, None)?;
+        let log = self.machine.disk().take_log();
+        let (image, after) = drawn_image(&self.initial, &log, &mut fastrand::Rng::with_seed(life.crash_seed));
+        let allowed = Allowed::after(&self.beginning, &log[..after]);
+        self.machine = Mounted::new(&image);
+        self.beginning = self.read_all()?;
+        if let Some(message) = allowed.objection(&self.beginning) {
+            return Err(message);
+        }
+        self.machine = Mounted::new(&image);
+        self.initial = image;
+        Ok(())
     }
 
     fn text(&self, error: StepError) -> String {
@@ -188,15 +210,13 @@ impl<'a> Run<'a> {
             connection.busy_timeout(Duration::from_secs(5))?;
             find(&connection, "main")
         };
-        self.files
-            .iter()
-            .map(|file| read(file).map_err(|error| format!("{file}: at the end of the run: {error}")))
-            .collect()
+        self.files.iter().map(|file| read(file).map_err(|error| format!("{file}: {error}"))).collect()
     }
 
     /// Without faults the databases end with the last state that was begun.
     fn book_is_kept(&self) -> Result<(), String> {
-        for (file, found) in self.read_all()?.into_iter().enumerate() {
+        let found = self.read_all().map_err(|error| format!("at the end of the run: {error}"))?;
+        for (file, found) in found.into_iter().enumerate() {
             let wanted = locked(&self.book).latest(file, found.order);
             if found != wanted {
                 return Err(format!("database {file} holds {found:?} at the end of the run, the model {wanted:?}"));
@@ -206,10 +226,10 @@ impl<'a> Run<'a> {
     }
 
     /// Returns how long the log was at the first error, or at the end.
-    fn steps(&self, after_error: Option<AfterError>) -> Result<usize, String> {
+    fn steps(&self, steps: &[Step], after_error: Option<AfterError>) -> Result<usize, String> {
         let mut connections = Connections::new();
         let mut error_after = None;
-        for step in &self.script.steps {
+        for step in steps {
             let result = self.step(step, &mut connections);
             if result.is_err() {
                 error_after = error_after.or(Some(self.machine.disk().log_len()));
@@ -248,6 +268,9 @@ impl<'a> Run<'a> {
             Step::RolledBack { connection, amount, seed } => {
                 let connection = &self.open(connections, connection)?.connection;
                 connection.execute_batch("BEGIN IMMEDIATE")?;
+                if find(connection, "main")?.order == 0 {
+                    connection.execute_batch(&CREATE.replace("{s}", "main"))?;
+                }
                 for change in changes(amount, !seed) {
                     change_sql(connection, "main", &change)?;
                 }
@@ -275,7 +298,9 @@ impl<'a> Run<'a> {
                 // A rollback journal at NORMAL may corrupt the database when power is lost; SQLite says so, and promises nothing.
                 let level = if self.setting.journal == Journal::Wal { level } else { level.max(Synchronous::Full) };
                 let open = self.open(connections, connection)?;
-                open.connection.execute_batch(&format!("PRAGMA synchronous={}", level.name()))?;
+                let is_off = level == Synchronous::Normal && self.setting.promises_all();
+                let name = if is_off { "off" } else { level.name() };
+                open.connection.execute_batch(&format!("PRAGMA synchronous={name}"))?;
                 open.level = level;
                 Ok(())
             }
@@ -431,7 +456,7 @@ impl<'a> Run<'a> {
             self.machine.disk().mark(Mark::Begun { file, order, digest });
         }
         open.connection.execute_batch("COMMIT")?;
-        let promised = open.level >= self.setting.synchronous;
+        let promised = self.setting.promises(open.level);
         for &(file, Found { order, digest }) in &begun {
             self.machine.disk().mark(Mark::Acknowledged { file, order, digest, promised });
         }

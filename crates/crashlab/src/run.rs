@@ -19,7 +19,7 @@ use crate::matrix::{cells, run_cell};
 use crate::mix::{mix, mix2};
 use crate::record::record;
 use crate::script::Script;
-use crate::setting::Setting;
+use crate::setting::{DURABILITY_FULL, Setting};
 use crate::vfs::{locked, seed_sqlite};
 use crate::workload::Workload;
 
@@ -78,8 +78,9 @@ impl Report {
 const CASES_MIN: u64 = 3;
 const STATES_A_CASE_MAX: u64 = 5000;
 
-/// In every other case SQLite checkpoints by itself, in its commits, where the strategy would do it in a thread of its own.
-const CHECKPOINTS_OF_SQLITE: &str = "checkpoints=sqlite";
+/// In every other case SQLite checkpoints by itself, in its commits, where the strategy would do it in a thread of its own; and where
+/// `synchronous` is switched, every commit is to be durable whatever it says.
+const EVERY_OTHER: [&str; 2] = ["checkpoints=sqlite", DURABILITY_FULL];
 
 /// Where a run is, for who watches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -192,12 +193,19 @@ impl Shared<'_> {
         locked(&self.reports).values().all(|report| report.counts.states >= quota)
     }
 
-    fn explore(&self, workload: Workload, seed: u64, enough: u64) {
-        let mut setting = self.plan.setting.with_uri(workload.uri());
-        if setting.has_own_checkpoints() && mix(seed) & 1 != 0 {
-            setting = setting.with_uri(CHECKPOINTS_OF_SQLITE);
+    fn setting(&self, workload: Workload, seed: u64) -> Setting {
+        let setting = self.plan.setting.with_uri(workload.uri());
+        if !setting.is_ours() {
+            return setting;
         }
-        let setting = &setting;
+        let parameters = EVERY_OTHER.into_iter().enumerate().filter(|&(number, parameter)| {
+            mix(seed) >> number & 1 != 0 && (parameter != DURABILITY_FULL || workload.switches_synchronous())
+        });
+        parameters.fold(setting, |setting, (_, parameter)| setting.with_uri(parameter))
+    }
+
+    fn explore(&self, workload: Workload, seed: u64, enough: u64) {
+        let setting = &self.setting(workload, seed);
         let script = Script::draw(workload, seed);
         let recorded = {
             let _alone = RANDOMNESS.write().unwrap_or_else(PoisonError::into_inner);

@@ -88,6 +88,13 @@ impl Checkpoint {
     }
 }
 
+/// Steps on a disk that then loses power, at a moment and in a way by seed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Life {
+    pub steps: Vec<Step>,
+    pub crash_seed: u64,
+}
+
 /// A whole run: how the database is made, and the steps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Script {
@@ -99,6 +106,9 @@ pub struct Script {
     pub auto_vacuum: bool,
     /// Transactions before the recording begins.
     pub rows_before: u32,
+    /// What else was there before it: each begins with what the crash of the one before has left, as the recording does.
+    #[serde(default)]
+    pub lives: Vec<Life>,
     pub steps: Vec<Step>,
 }
 
@@ -110,6 +120,7 @@ impl Script {
             Workload::Vacuum | Workload::Attach | Workload::Schema => 4,
             Workload::Growing | Workload::Full => 9,
             Workload::Huge => 3,
+            Workload::Crashed => 4,
             _ => 7,
         };
         let vacuum = workload == Workload::Vacuum;
@@ -124,7 +135,12 @@ impl Script {
             // A checkpoint would let the log begin anew before it is full.
             checkpoint_frames: if fills_a_log { 0 } else { frames },
             auto_vacuum: vacuum && rng.bool(),
-            rows_before: if workload == Workload::Fresh { 0 } else { rng.u32(2..6) },
+            rows_before: match workload {
+                Workload::Fresh => 0,
+                Workload::Crashed => rng.u32(0..3),
+                _ => rng.u32(2..6),
+            },
+            lives: if workload == Workload::Crashed { lives(&mut rng) } else { Vec::new() },
             steps: (0..steps).flat_map(|number| step(workload, number, &mut rng)).collect(),
         }
     }
@@ -192,6 +208,7 @@ fn step(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
         Workload::Huge => vec![usual, commit(0, Amount::Huge)],
         Workload::Cycles => cycle(amount, rng),
         Workload::Processes => processes(amount, rng),
+        Workload::Crashed => crashed(amount, rng),
         Workload::Switched => switched(number, amount, rng),
     }
 }
@@ -241,6 +258,23 @@ fn processes(amount: Amount, rng: &mut Rng) -> Vec<Step> {
             Step::Snapshot { connection: other, held: false },
         ],
         _ => vec![first, second],
+    }
+}
+
+fn lives(rng: &mut Rng) -> Vec<Life> {
+    let life = |rng: &mut Rng| Life {
+        steps: (0..rng.usize(1..5)).flat_map(|_| crashed(Amount::Small, rng)).collect(),
+        crash_seed: rng.u64(..),
+    };
+    (0..rng.usize(1..4)).map(|_| life(rng)).collect()
+}
+
+fn crashed(amount: Amount, rng: &mut Rng) -> Vec<Step> {
+    match rng.u8(..6) {
+        0 => vec![commit(0, amount, rng), Step::Close { connection: 0 }],
+        1 => vec![commit(0, Amount::Large, rng), checkpoint(0, rng)],
+        2 => vec![Step::RolledBack { connection: 1, amount, seed: rng.u64(..) }, commit(1, amount, rng)],
+        _ => processes(amount, rng),
     }
 }
 

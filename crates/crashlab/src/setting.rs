@@ -11,6 +11,8 @@ use crate::vfs::{Mounted, VFS_NAME};
 /// SQLite alone; any other word is a strategy of Oneflush.
 pub const SQLITE_ALONE: &str = "sqlite";
 
+pub const DURABILITY_FULL: &str = "durability=full";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Journal {
@@ -79,9 +81,19 @@ impl Setting {
         Setting { uri: both.collect::<Vec<_>>().join("&"), ..self.clone() }
     }
 
-    /// Whether its automatic checkpoints are not SQLite's.
-    pub fn has_own_checkpoints(&self) -> bool {
+    /// Whether its commits and checkpoints are not SQLite's.
+    pub fn is_ours(&self) -> bool {
         self.journal == Journal::Wal && ![SQLITE_ALONE, "stock"].contains(&self.strategy.as_str())
+    }
+
+    /// A commit at this level must survive.
+    pub fn promises(&self, level: Synchronous) -> bool {
+        level >= self.synchronous || self.promises_all()
+    }
+
+    /// Whatever the level is, OFF too.
+    pub fn promises_all(&self) -> bool {
+        self.uri.split('&').any(|parameter| parameter == DURABILITY_FULL)
     }
 
     /// The URI of a database on a machine, for one of its processes.

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, Image};
+use crate::log::Op;
 use crate::loss::Loss;
 use crate::timeline::{Change, Naming, Node, Reading, Timeline, sectors};
 
@@ -312,6 +313,15 @@ impl<'a> Moment<'a> {
             }
         }
     }
+}
+
+/// The disk after a crash at a moment and in a way that are drawn, and the moment.
+pub fn drawn_image(initial: &Image, log: &[Op], rng: &mut fastrand::Rng) -> (Image, usize) {
+    let after = rng.usize(..=log.len());
+    let mut timeline = Timeline::new(initial, Reading::ALL[rng.usize(..Reading::ALL.len())]);
+    log[..after].iter().for_each(|op| timeline.apply(op));
+    let moment = Moment::new(&timeline);
+    (moment.image(&moment.draw(rng)), after)
 }
 
 /// A subset of many: halves, nearly all, nearly nothing, or a first part with few exceptions, as devices and caches do.

@@ -39,10 +39,12 @@ pub enum Workload {
     ProcessWriters,
     /// Closed, and opened with another strategy or by SQLite alone.
     Switched,
+    /// From the crash of an earlier run on: connections of three processes go on with what is left, and have recovered it themselves.
+    Crashed,
 }
 
 impl Workload {
-    pub const ALL: [Workload; 19] = [
+    pub const ALL: [Workload; 20] = [
         Workload::Fresh,
         Workload::One,
         Workload::Writers,
@@ -62,6 +64,7 @@ impl Workload {
         Workload::Processes,
         Workload::ProcessWriters,
         Workload::Switched,
+        Workload::Crashed,
     ];
 
     pub fn name(self) -> &'static str {
@@ -85,6 +88,7 @@ impl Workload {
             Workload::Processes => "processes",
             Workload::ProcessWriters => "process-writers",
             Workload::Switched => "switched",
+            Workload::Crashed => "crashed",
         }
     }
 
@@ -101,9 +105,13 @@ impl Workload {
     /// The process that a connection belongs to.
     pub fn process_of(self, connection: usize) -> usize {
         match self {
-            Workload::Processes | Workload::ProcessWriters => connection,
+            Workload::Processes | Workload::ProcessWriters | Workload::Crashed => connection,
             _ => 0,
         }
+    }
+
+    pub fn switches_synchronous(self) -> bool {
+        matches!(self, Workload::Synchronous | Workload::Mixed)
     }
 
     pub fn has_processes(self) -> bool {

@@ -52,6 +52,14 @@ fn sqlite_wal_normal_loses_acknowledged_commits() {
     acknowledged_commits_are_lost(sqlite(Journal::Wal, Synchronous::Normal));
 }
 
+/// SQLite has no such parameter, and keeps no such promise.
+#[test]
+fn a_durability_that_does_not_depend_on_synchronous_is_asked_for() {
+    let setting = sqlite(Journal::Wal, Synchronous::Full).with_uri("durability=full");
+    let case = caught(simulate(setting, &[Workload::Synchronous], 20_000, 0));
+    assert!(!case.crashes.is_empty(), "{}", case.message);
+}
+
 #[test]
 fn sqlite_wal_full_is_clean() {
     let report = simulate(sqlite(Journal::Wal, Synchronous::Full), &Workload::ALL, 10_000, 0);

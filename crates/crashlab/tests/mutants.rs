@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use oneflush_blocklog::mutant::{self as of_log, Mutant as LogMutant};
-use oneflush_crashlab::{Journal, Plan, Report, Setting, Workload, register, run_unshrunk};
+use oneflush_crashlab::{BEFORE_THE_RECORDING, Journal, Plan, Report, Setting, Workload, register, run_unshrunk};
 use oneflush_vfs::mutant::{self as of_eager, Mutant as EagerMutant};
 
 /// A variant that stands so many states is not caught.
@@ -74,7 +74,8 @@ fn is_caught(mutant: Mutant, workload: Workload, wrong: &[&str]) {
     let report = turn.simulate(Some(mutant), workload, STATES_MAX);
     let states = report.total().counts.states;
     let Some(case) = report.violation else { panic!("{mutant:?} stood {states} states") };
-    assert!(!case.crashes.is_empty(), "{mutant:?}: the run itself went wrong: {}", case.message);
+    let has_crashed = !case.crashes.is_empty() || case.message.starts_with(BEFORE_THE_RECORDING);
+    assert!(has_crashed, "{mutant:?}: the run itself went wrong: {}", case.message);
     assert!(wrong.iter().any(|wrong| case.message.contains(wrong)), "{mutant:?}: {}", case.message);
     assert!(!case.message.contains("panic"), "{mutant:?}: {}", case.message);
     eprintln!("{mutant:?} in {:?}: {}", report.elapsed, case.message);
@@ -153,4 +154,9 @@ fn a_process_that_does_not_follow_the_others_is_caught() {
     let turn = Turn::take();
     let report = turn.simulate(Some(Mutant::OfEager(EagerMutant::StaleHead)), Workload::Mixed, 3000);
     assert!(report.violation.is_none(), "{}", report.violation.unwrap().message);
+}
+
+#[test]
+fn an_epoch_begun_after_a_recovery_is_caught() {
+    is_caught(Mutant::OfEager(EagerMutant::EpochAfterRecovery), Workload::Crashed, &[LOST, MALFORMED]);
 }

@@ -19,6 +19,8 @@ pub enum Mutant {
     GuardUnseen,
     /// A process goes on from where it left the log, wherever others have left it meanwhile.
     StaleHead,
+    /// The first commit after a recovery begins an epoch, as if the database file had what was recovered.
+    EpochAfterRecovery,
 }
 
 /// 0: none; else one more than the mutant's number.

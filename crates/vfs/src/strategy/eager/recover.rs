@@ -10,6 +10,7 @@ use oneflush_blocklog::{Error as LogError, Log, delta};
 use super::building::{Building, build};
 use super::files::LogFile;
 use super::log::{OpenLog, code_of};
+use super::mutant::{self, Mutant};
 use super::rebuilt::RebuiltPages;
 use crate::error::Code;
 use crate::strategy::Below;
@@ -107,7 +108,7 @@ pub fn run(
     }
     log.head = head;
     log.logged = frame;
-    log.begun = true;
+    log.begun = !mutant::is(Mutant::EpochAfterRecovery);
     log.on_image = on_image.is_some();
     log.records_in_epoch = records;
     Ok(Recovered { records, pages: u64::from(count), time_ns: 0 })
