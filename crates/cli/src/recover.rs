@@ -35,6 +35,10 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         .database
         .canonicalize()
         .map_err(|error| Failure::failed(format!("{}: {error}", options.database.display())))?;
+    if !database.is_file() {
+        let name = options.database.display();
+        return Err(Failure::failed(format!("{name}: not a regular file; name the database file itself")));
+    }
     let contents = oneflush_vfs::inspect(&database).map_err(Failure::failed)?;
     let recovered = match &contents {
         None if !options.dry_run => {

@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::Sandbox;
 use rusqlite::{Connection, OpenFlags};
@@ -78,4 +79,9 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
     let missing = sandbox.oneflush().arg("recover").arg(sandbox.path().join("none.db")).output().unwrap();
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8(missing.stderr).unwrap().contains("none.db"));
+    // A pipe would be waited for, for ever.
+    let pipe = sandbox.path().join("pipe.db");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let refused = sandbox.oneflush().arg("recover").arg(&pipe).output().unwrap();
+    assert!(String::from_utf8(refused.stderr).unwrap().contains("pipe.db: not a regular file"));
 }
