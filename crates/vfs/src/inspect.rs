@@ -7,14 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use oneflush_blocklog::group::{Begin, Group};
-use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid, shows_records};
+use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use crate::error::Code;
 use crate::strategy::{
     Below, DeviceCharacteristics, LockLevel, LogFile, RecoverError, ShmLock, SyncRequest, board_path, check, guard,
-    holds_commits, image_path, log_path,
+    image_path, log_path, why_kept,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     let Some(_alone) = alone_with(database, &log)? else {
         return Err(InspectError::LogMissing { database: database.to_owned(), log });
     };
-    let opened = Log::open(LogFile(Box::new(DirectFile::open_to_read(&log).map_err(of_log)?))).map_err(of_log)?;
+    let opened = open_to_read(&log).and_then(Log::open).map_err(of_log)?;
     let found = opened.uuid();
     if let Some(wanted) = wanted.filter(|&wanted| wanted != found) {
         return Err(InspectError::OtherLog { log, wanted, found });
@@ -116,16 +116,16 @@ fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError>
     }
 }
 
+fn open_to_read(log: &Path) -> Result<LogFile, LogError> {
+    Ok(LogFile(Box::new(DirectFile::open_to_read(log)?)))
+}
+
 /// A log beside a database that needs none: why it is not to be removed.
 fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, InspectError> {
     let of_log = |source| InspectError::Log { log: log.to_owned(), source };
     let Some(_alone) = alone_with(database, log)? else { return Ok(None) };
-    let open = || DirectFile::open_to_read(log).map_err(of_log);
-    let may_hold_commits = match Log::open(LogFile(Box::new(open()?))) {
-        Ok(log) => holds_commits(&log).unwrap_or(true),
-        Err(_) => shows_records(&open()?).map_err(of_log)?,
-    };
-    Ok(may_hold_commits.then(|| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
+    let why = why_kept(|| open_to_read(log)).map_err(of_log)?;
+    Ok(why.map(|_| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
 }
 
 /// Removes what a recovery or a close that was killed at its end has left beside a database of which [`inspect`] says that it needs no log. False:

@@ -17,7 +17,7 @@ pub use eager::gathering::Gathering;
 pub use eager::guard;
 #[cfg(feature = "mutants")]
 pub use eager::mutant;
-pub use eager::recover::{RecoverError, check, holds_commits};
+pub use eager::recover::{RecoverError, check, why_kept};
 pub use eager::tickets::Tickets;
 pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, sleep};
 pub use stock::Stock;

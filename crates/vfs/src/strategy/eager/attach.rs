@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use oneflush_blocklog::{Error as LogError, Log, Uuid, shows_records};
+use oneflush_blocklog::{Error as LogError, Log, Uuid};
 
 use super::attach_error::AttachError;
 use super::board::Board;
@@ -282,14 +282,17 @@ impl EagerLog {
     /// everything; and so may one whose making was, which has no record. Any other may be all that is left of another database's commits, and of one
     /// that a backup was put in the place of: it gets another name, with the image that it may stand on.
     fn set_log_aside(&self, board: &Board, path: &str) -> Result<(), AttachError> {
-        let Some(what) = self.log_in_the_way(path)? else { return Ok(()) };
+        if !self.files.exists(path)? {
+            return Ok(());
+        }
+        let why = recover::why_kept(|| self.files.open_log(path)?.ok_or(AttachError::LogMissing))?;
         let alone = board.common().join();
         board.common().leave();
         if !alone? {
             // Their database was moved away from under them.
             return Err(AttachError::OtherBoard);
         }
-        let Some(why) = what else { return Ok(()) };
+        let Some(why) = why else { return Ok(()) };
         let aside = format!("{path}-{}", &Uuid::random()?.to_string()[..8]);
         if self.files.is_there(&self.image_path())? {
             self.files.rename(&self.image_path(), &format!("{aside}-wal"))?;
@@ -297,26 +300,6 @@ impl EagerLog {
         self.files.rename(path, &aside)?;
         self.files.warn(&format!("oneflush: {aside}: this log was in the way and is not this database's; {why}"));
         Ok(())
-    }
-
-    /// None: there is no log; or whether, and why, it is to be kept.
-    fn log_in_the_way(&self, path: &str) -> Result<Option<Option<String>>, AttachError> {
-        let open = || self.files.open_log(path);
-        let Some(file) = open()? else { return Ok(None) };
-        let log = match Log::open(file) {
-            Ok(log) => log,
-            Err(error @ (LogError::NewerFormat { .. } | LogError::BlockSize { .. })) => {
-                return Ok(Some(Some(error.to_string())));
-            }
-            Err(error) => {
-                let shows_records = open()?.map_or(Ok(false), |file| shows_records(&file))?;
-                return Ok(Some(shows_records.then(|| error.to_string())));
-            }
-        };
-        Ok(Some(match recover::holds_commits(&log) {
-            Ok(holds) => holds.then(|| "it holds commits".to_owned()),
-            Err(error) => Some(error.to_string()),
-        }))
     }
 
     /// SQLite is about to delete an image that nobody has open, as it does where the database file is empty. A log may stand on it.

@@ -5,7 +5,7 @@
 //! epoch goes on where it ended.
 
 use oneflush_blocklog::group::{Base, Begin, Group, PageEntry};
-use oneflush_blocklog::{Error as LogError, Log, delta};
+use oneflush_blocklog::{Error as LogError, Log, delta, shows_records};
 
 use super::building::{Building, build};
 use super::files::LogFile;
@@ -122,7 +122,7 @@ pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<
 
 /// False if the newest epoch has nothing but page 1 as it was when a guard was set or taken away, or is about to be: then the database file has
 /// everything that the log ever held.
-pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
+fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
     let mut holds = false;
     log.scan(|kind, _, payload| {
         let group = Group::decode(kind, payload)?;
@@ -130,6 +130,18 @@ pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
         Ok::<(), LogError>(())
     })?;
     Ok(holds)
+}
+
+/// Why a log beside a database that names none must not be removed; None: it holds no commit. `open` opens it, each time anew.
+pub fn why_kept<E: From<LogError>>(open: impl Fn() -> Result<LogFile, E>) -> Result<Option<String>, E> {
+    match Log::open(open()?) {
+        Ok(log) => Ok(match holds_commits(&log) {
+            Ok(holds) => holds.then(|| "it holds commits".to_owned()),
+            Err(error) => Some(error.to_string()),
+        }),
+        Err(error @ (LogError::NewerFormat { .. } | LogError::BlockSize { .. })) => Ok(Some(error.to_string())),
+        Err(error) => Ok(shows_records(&open()?)?.then(|| error.to_string())),
+    }
 }
 
 /// The newest version of page 1 that the log holds. It is always there whole, or not at all.
