@@ -134,7 +134,7 @@ impl<'a> Explorer<'a> {
     /// Every state of the recording; stops at the first violation.
     pub fn explore(&self, recording: &Recording) -> Result<Counts, Box<Violation>> {
         let mut counts = Counts::default();
-        let thinned = self.share(recording);
+        let share = self.share(recording);
         for reading in Reading::ALL {
             // The same image may be there at many moments, and must be allowed at each.
             let mut known: HashMap<u64, Vec<Found>> = HashMap::new();
@@ -155,10 +155,7 @@ impl<'a> Explorer<'a> {
                 let place = Moment::new(&timeline);
                 let seed = mix2(self.seed, mix2(after as u64, reading as u64));
                 let mut rng = fastrand::Rng::with_seed(mix(seed));
-                for choice in place.choices(seed, is_sync(recording.log.get(after))) {
-                    if thinned < 1.0 && rng.f64() >= thinned {
-                        continue;
-                    }
+                for choice in place.choices(seed, is_sync(recording.log.get(after)), share) {
                     let image = place.image(&choice);
                     let hash = image.hash();
                     let crash = Crash { reading, after, choice };

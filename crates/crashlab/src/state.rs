@@ -126,18 +126,29 @@ impl<'a> Moment<'a> {
     }
 
     /// The choices at this moment, in a fixed order. `before_sync`: the next operation is a sync, so this is where most is
-    /// in flight.
-    pub fn choices(&self, seed: u64, before_sync: bool) -> Vec<Choice> {
+    /// in flight. Below 1, `share` is the part of them that is taken, by seed.
+    pub fn choices(&self, seed: u64, before_sync: bool, share: f64) -> Vec<Choice> {
         let count = self.in_flight();
         let mut rng = fastrand::Rng::with_seed(seed);
+        // Before a choice is drawn: most are left out, and of many operations each takes its time.
+        let is_taken = |rng: &mut fastrand::Rng| share >= 1.0 || rng.f64() < share;
         let mut choices = Vec::new();
         if count <= EXHAUSTIVE_MAX {
             for subset in 0..1u64 << count {
-                choices.push(Choice { kept: vec![subset], tear: Tear::Whole, fill: Fill::Missing, seed: 0 });
-                (0..torn_of(count)).for_each(|_| choices.push(self.torn(vec![subset], &mut rng)));
+                if is_taken(&mut rng) {
+                    choices.push(Choice { kept: vec![subset], tear: Tear::Whole, fill: Fill::Missing, seed: 0 });
+                }
+                for _ in 0..torn_of(count) {
+                    if is_taken(&mut rng) {
+                        choices.push(self.torn(vec![subset], &mut rng));
+                    }
+                }
             }
         } else {
             for sample in 0..if before_sync { SAMPLES_AT_SYNC } else { SAMPLES_BETWEEN } {
+                if !is_taken(&mut rng) {
+                    continue;
+                }
                 let kept = draw(count, &mut rng);
                 choices.push(match sample % 3 {
                     0 => Choice { kept, tear: Tear::Whole, fill: Fill::Missing, seed: 0 },

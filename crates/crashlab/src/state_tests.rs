@@ -18,7 +18,7 @@ fn images(reading: Reading, work: impl FnOnce(&mut Disk)) -> Vec<Image> {
     log.iter().for_each(|op| timeline.apply(op));
     let moment = Moment::new(&timeline);
     // Several seeds, so that each way to tear is there.
-    (0..64).flat_map(|seed| moment.choices(seed, true)).map(|choice| moment.image(&choice)).collect()
+    (0..64).flat_map(|seed| moment.choices(seed, true, 1.0)).map(|choice| moment.image(&choice)).collect()
 }
 
 fn names(image: &Image) -> Vec<&str> {
@@ -186,9 +186,9 @@ fn many_operations_in_flight_are_sampled_a_thousand_times() {
         timeline.apply(&Op::Write { ino: 1, offset: number * 512, data });
     }
     let moment = Moment::new(&timeline);
-    let choices = moment.choices(5, true);
+    let choices = moment.choices(5, true, 1.0);
     assert_eq!(choices.len(), SAMPLES_AT_SYNC);
     let images: BTreeSet<u64> = choices.iter().map(|choice| moment.image(choice).hash()).collect();
     assert!(images.len() > SAMPLES_AT_SYNC / 4, "{}", images.len());
-    assert_eq!(choices, moment.choices(5, true));
+    assert_eq!(choices, moment.choices(5, true, 1.0));
 }

@@ -2,7 +2,7 @@
 //!
 //! SQLite runs its automatic checkpoint inside the commit that made the WAL long. Here that attempt is told "busy, somebody is
 //! at it", and this thread does the work, with a connection of its own that lives only as long as one checkpoint, so that the
-//! last close of the application still finds itself alone. `wal_autocheckpoint` therefore keeps its meaning: where SQLite does not ask for a
+//! last close of the application still finds itself alone; that close waits for it, and none begins behind it. `wal_autocheckpoint` therefore keeps its meaning: where SQLite does not ask for a
 //! checkpoint, none is run.
 //!
 //! A checkpoint has several passes. The first ones (PASSIVE) copy and sync while writers go on, each what was written during the one before. (SQLite
@@ -188,6 +188,22 @@ impl Checkpointer {
         state.writing = writing;
         state.writings += u64::from(writing);
         self.changed.notify_all();
+    }
+
+    /// Nothing is to be copied any more.
+    pub fn forget(&self) {
+        let mut state = self.state();
+        (state.wanted, state.wanted_when_idle) = (None, None);
+    }
+
+    /// The same, and waits for the checkpoint that runs: nobody else of this process uses the database, and its connection must not be what still
+    /// has it open.
+    pub fn end(&self) {
+        self.forget();
+        let mut state = self.state();
+        while state.running {
+            state = wait(&self.changed, state);
+        }
     }
 
     /// How often a checkpoint has gone for the write lock: to be asked before one's own attempt, for [`Checkpointer::gave_way`].

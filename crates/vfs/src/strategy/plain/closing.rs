@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Plain, kept};
-use crate::strategy::Below;
+use crate::strategy::{Below, LockLevel};
 use crate::sync::lock;
 
 /// How far the last close of a database has come: only in this order, with nothing between, is the WAL's content known to be in the
@@ -65,6 +65,9 @@ impl Plain {
     /// SQLite closes the WAL, or the image.
     pub(super) fn close_wal(&self) {
         let wal = lock(&self.wal).take();
+        if *lock(&self.level) == LockLevel::Exclusive {
+            self.shared.checkpointer.forget();
+        }
         if let Some(log) = &self.shared.log {
             log.closed_image();
             return;

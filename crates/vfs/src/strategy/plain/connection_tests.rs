@@ -188,6 +188,49 @@ fn what_a_pass_copies_is_written_out_on_the_way_unless_somebody_waits_for_the_pa
     assert_eq!(copied(Purpose::ReadWrite, false), []);
 }
 
+/// Readers hold it up, whenever it is tried.
+#[derive(Default)]
+struct HeldUp {
+    begun: AtomicU32,
+    ended: AtomicU32,
+}
+
+impl RunCheckpoint for HeldUp {
+    fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
+        self.begun.fetch_add(1, Relaxed);
+        std::thread::sleep(Duration::from_millis(50));
+        self.ended.fetch_add(1, Relaxed);
+        Ok(Progress { held_up: true, wal_frames: 2, copied_frames: 1 })
+    }
+
+    fn write_out(&self, _: &str, _: u64, _: u64) {
+        unreachable!()
+    }
+
+    fn warn(&self, _: &str) {
+        unreachable!()
+    }
+}
+
+/// Its connection would be what still has the database open, with this strategy.
+#[test]
+fn the_last_close_waits_for_the_checkpoint_that_runs_and_none_begins_after_it() {
+    let run = Arc::new(HeldUp::default());
+    let (last, _) = connection_with("/nonexistent/close.db", Purpose::ReadWrite, Arc::clone(&run) as _);
+    let first = Plain::new(2, &Options::default(), Arc::clone(&last.shared), Purpose::ReadWrite);
+    assert!(last.request_checkpoint());
+    while run.begun.load(Relaxed) == 0 {
+        std::thread::yield_now();
+    }
+    first.closing();
+    assert!(last.shared.checkpointer.is_at_it(), "somebody uses the database");
+    last.closing();
+    let (begun, ended) = (run.begun.load(Relaxed), run.ended.load(Relaxed));
+    assert_eq!(begun, ended);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(run.begun.load(Relaxed), begun);
+}
+
 #[test]
 fn the_checkpointer_in_the_queue_is_no_company() {
     let (writer, _) = connection(Purpose::ReadWrite);

@@ -171,6 +171,8 @@ impl Plain {
         let is_checkpointer = purpose == Purpose::Checkpoints;
         if is_checkpointer {
             shared.checkpointer_id.store(id, Relaxed);
+        } else {
+            shared.users.fetch_add(1, Relaxed);
         }
         Arc::new_cyclic(|me| Plain {
             id,
@@ -288,6 +290,9 @@ impl Strategy for Plain {
 
     fn closing(&self) {
         self.shared.leave(self.id);
+        if !self.is_checkpointer && self.shared.users.fetch_sub(1, Relaxed) == 1 {
+            self.shared.checkpointer.end();
+        }
         if let Some(log) = &self.shared.log
             && taken(&self.used_log)
         {

@@ -1,7 +1,7 @@
 //! What the connections of this process to one database share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
@@ -35,6 +35,8 @@ pub struct Shared {
     pub(super) log: Option<EagerLog>,
     /// A failed flush, now or when the database was open before, has left the WAL unsure.
     pub(super) left: Mutex<bool>,
+    /// Connections that are not the checkpointer's.
+    pub(super) users: AtomicU32,
     pub(super) checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     pub(super) checkpointer_id: AtomicU64,
@@ -66,6 +68,7 @@ impl Shared {
             generation: Generation::default(),
             directory_synced: AtomicBool::new(false),
             taken_up: Mutex::default(),
+            users: AtomicU32::new(0),
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
             outsiders: AtomicU64::new(0),
