@@ -275,11 +275,11 @@ impl Storage for VfsFile {
 
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
         // VFSs do not like to write 128 KiB or more at once.
-        let zeros = vec![0; 64 << 10];
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let mut end_bytes = self.size_bytes()?;
         while end_bytes < size_bytes {
-            let len = (size_bytes - end_bytes).min(zeros.len() as u64);
-            self.write(&zeros[..len as usize], end_bytes)?;
+            let len = (size_bytes - end_bytes).min(ZEROS.len() as u64);
+            self.write(&ZEROS[..len as usize], end_bytes)?;
             end_bytes += len;
         }
         self.flush()
