@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::content::{Content, Image};
-use crate::examine::examine;
+use crate::examine::{Settled, examine};
 use crate::explore::{Crash, Explorer, Seen, Violation, image_after, in_flight_after};
 use crate::log::{Data, Op};
 use crate::matrix::{Cell, run_cell};
@@ -95,7 +95,7 @@ impl Case {
         let mut allowed = Allowed::after(&recorded.beginning, &log[..first.after.min(log.len())]);
         for crash in &self.crashes {
             image = image_after(&image, &log, crash);
-            let recovery = match examine(&image, &self.setting, &recorded.files) {
+            let recovery = match examine(&image, &self.setting, &recorded.files, &Settled::default()) {
                 Ok(recovery) => recovery,
                 Err(message) => return Some(message),
             };

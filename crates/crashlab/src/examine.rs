@@ -4,6 +4,8 @@
 //! Some states are also shown to SQLite alone: it must find the same, or say that this is no database. Anything else would be a
 //! database that loses commits, or breaks, when a program without Oneflush opens it.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
 use rusqlite::ErrorCode;
@@ -23,8 +25,12 @@ pub struct Recovery {
     pub log: Vec<Op>,
 }
 
+/// What a second process finds, by what the first has left on the disk: after many crashes that is the same.
+#[derive(Default)]
+pub struct Settled(RefCell<HashMap<u64, Vec<Found>>>);
+
 /// An error says what is wrong with the state, whatever the oracle allows.
-pub fn examine(image: &Image, setting: &Setting, files: &[String]) -> Result<Recovery, String> {
+pub fn examine(image: &Image, setting: &Setting, files: &[String], settled: &Settled) -> Result<Recovery, String> {
     let _shared = RANDOMNESS.read().unwrap_or_else(PoisonError::into_inner);
     let alone =
         if image.hash().is_multiple_of(ALONE_ONCE_IN) { look_alone(image, setting, files)? } else { Vec::new() };
@@ -40,11 +46,25 @@ pub fn examine(image: &Image, setting: &Setting, files: &[String]) -> Result<Rec
             ));
         }
     }
-    let log = machine.disk().take_log();
-    for (file, first) in files.iter().zip(&found) {
-        let second = look(&machine, setting, file, !log.is_empty())
-            .map_err(|error| format!("{file}: second recovery: {error}"))?;
-        if second != *first {
+    let (log, left) = {
+        let mut disk = machine.disk();
+        (disk.take_log(), disk.image().hash())
+    };
+    let known = settled.0.borrow().get(&left).cloned();
+    let seconds = match known {
+        Some(seconds) => seconds,
+        None => {
+            let second = |file: &String| {
+                look(&machine, setting, file, !log.is_empty())
+                    .map_err(|error| format!("{file}: second recovery: {error}"))
+            };
+            let seconds: Vec<Found> = files.iter().map(second).collect::<Result<_, _>>()?;
+            settled.0.borrow_mut().insert(left, seconds.clone());
+            seconds
+        }
+    };
+    for ((file, first), second) in files.iter().zip(&found).zip(&seconds) {
+        if second != first {
             return Err(format!(
                 "{file}: the second recovery found commit {} where the first found {}",
                 second.order, first.order

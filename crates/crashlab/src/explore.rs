@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::content::Image;
-use crate::examine::examine;
+use crate::examine::{Settled, examine};
 use crate::log::{Mark, Op};
 use crate::loss::Losses;
 use crate::mix::{mix, mix2};
@@ -100,6 +100,7 @@ pub struct Explorer<'a> {
     seen: &'a Seen,
     /// False stops the exploration; called after each state.
     go_on: &'a dyn Fn(&Counts) -> bool,
+    pub(crate) settled: Settled,
 }
 
 /// Whether power may be lost here with another result than one operation earlier.
@@ -128,7 +129,7 @@ impl<'a> Explorer<'a> {
         seen: &'a Seen,
         go_on: &'a dyn Fn(&Counts) -> bool,
     ) -> Explorer<'a> {
-        Explorer { setting, seed, enough, seen, go_on }
+        Explorer { setting, seed, enough, seen, go_on, settled: Settled::default() }
     }
 
     /// Every state of the recording; stops at the first violation.
@@ -164,7 +165,7 @@ impl<'a> Explorer<'a> {
                         self.judge(&allowed, found, &crash)?;
                         continue;
                     }
-                    let recovery = examine(&image, self.setting, &recording.files)
+                    let recovery = examine(&image, self.setting, &recording.files, &self.settled)
                         .map_err(|message| Violation { message, crashes: vec![crash.clone()] })?;
                     self.judge(&allowed, &recovery.found, &crash)?;
                     match self.seen.is_new(hash) {
@@ -210,7 +211,7 @@ impl<'a> Explorer<'a> {
                 let choice = place.draw(&mut rng);
                 let image = place.image(&choice);
                 let crash = Crash { reading, after, choice };
-                let recovery = examine(&image, self.setting, &recording.files)
+                let recovery = examine(&image, self.setting, &recording.files, &self.settled)
                     .map_err(|message| Violation { message, crashes: vec![crash.clone()] })?;
                 self.judge(&allowed, &recovery.found, &crash)?;
                 match self.seen.is_new(image.hash()) {
@@ -277,7 +278,7 @@ impl<'a> Explorer<'a> {
                 let crash = Crash { reading, after, choice };
                 let crashes = [crashes, std::slice::from_ref(&crash)].concat();
                 let violation = |message| Box::new(Violation { message, crashes: crashes.clone() });
-                let recovery = examine(&image, self.setting, files).map_err(violation)?;
+                let recovery = examine(&image, self.setting, files, &self.settled).map_err(violation)?;
                 if let Some(message) = Allowed::from(above.found).objection(&recovery.found) {
                     return Err(violation(format!("after a crash in recovery: {message}")));
                 }
