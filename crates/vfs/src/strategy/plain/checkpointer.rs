@@ -74,6 +74,8 @@ pub struct CheckpointCounts {
 
 pub struct Checkpointer {
     path: String,
+    /// The process that its thread is in, and not in one that was forked from it.
+    process: u32,
     run: Arc<dyn RunCheckpoint>,
     state: Mutex<State>,
     changed: Condvar,
@@ -112,8 +114,8 @@ enum Thread {
 
 impl Checkpointer {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Checkpointer> {
-        let (state, pacing) = (Mutex::default(), Mutex::default());
-        Arc::new(Checkpointer { path: path.to_owned(), run, state, changed: Condvar::new(), pacing })
+        let (process, state, pacing) = (std::process::id(), Mutex::default(), Mutex::default());
+        Arc::new(Checkpointer { path: path.to_owned(), process, run, state, changed: Condvar::new(), pacing })
     }
 
     /// A checkpoint is due. False if there is no thread to do it: then SQLite has to.
@@ -156,12 +158,7 @@ impl Checkpointer {
 
     /// A checkpoint in this thread, now; for `PRAGMA oneflush_checkpoint`.
     pub fn run_now(&self, options: &Options) -> Result<Progress, String> {
-        let mut state = self.state();
-        while state.running {
-            state = wait(&self.changed, state);
-        }
-        state.running = true;
-        drop(state);
+        self.until_none_runs(self.state()).running = true;
         let began = Instant::now();
         let result = self.run.run(&self.path, options);
         self.ended(began, &result);
@@ -172,9 +169,7 @@ impl Checkpointer {
     pub fn hold_off(&self) {
         let mut state = self.state();
         state.held_off += 1;
-        while state.running {
-            state = wait(&self.changed, state);
-        }
+        drop(self.until_none_runs(state));
     }
 
     pub fn go_on(&self) {
@@ -200,10 +195,15 @@ impl Checkpointer {
     /// has it open.
     pub fn end(&self) {
         self.forget();
-        let mut state = self.state();
-        while state.running {
+        drop(self.until_none_runs(self.state()));
+    }
+
+    /// In a child of `fork` none runs, whatever the copy of the parent's memory says: there is no thread that would end it.
+    fn until_none_runs<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        while state.running && std::process::id() == self.process {
             state = wait(&self.changed, state);
         }
+        state
     }
 
     /// How often a checkpoint has gone for the write lock: to be asked before one's own attempt, for [`Checkpointer::gave_way`].
