@@ -3,6 +3,9 @@
 .PHONY: build demo test bench sqlite-suite lint units mutants model kills tsan clients compat guest suite-subset clean help
 
 RELEASE := target/release
+# Where one crate is built alone, `oneflush-trace` stands beside it: the features of what build scripts need are then those of the whole
+# workspace, and SQLite is not compiled once more.
+BESIDE := -p oneflush-trace
 EXTENSION := $(RELEASE)/liboneflush.so
 
 ## help: this list
@@ -29,7 +32,7 @@ lint:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
-	cargo clippy --locked -p oneflush-crashlab --features mutants --all-targets -- -D warnings
+	cargo clippy --locked -p oneflush-crashlab $(BESIDE) --features oneflush-crashlab/mutants --all-targets -- -D warnings
 
 units: build
 	scripts/need sqlite3 xfsprogs btrfs-progs chromium
@@ -38,15 +41,15 @@ units: build
 
 ## mutants: broken variants of the code, each of which the crash simulator must catch
 mutants:
-	cargo test --locked -p oneflush-crashlab --features mutants --test mutants
+	cargo test --locked -p oneflush-crashlab $(BESIDE) --features oneflush-crashlab/mutants --test mutants
 
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:
-	cargo test --release --locked -p oneflush-vfs --lib --features shuttle model
+	cargo test --release --locked -p oneflush-vfs $(BESIDE) --lib --features oneflush-vfs/shuttle model
 
 ## kills: processes that share a log and die at each place where another could see what they do
 kills:
-	cargo test --locked -p oneflush-vfs --features kill-points --test kills
+	cargo test --locked -p oneflush-vfs $(BESIDE) --features oneflush-vfs/kill-points --test kills
 
 ## tsan: ThreadSanitizer over the tests with several threads; wants a nightly toolchain
 tsan:
