@@ -196,7 +196,7 @@ impl<S: Storage> Log<S> {
         while let Some((offset, piece)) = pieces.next() {
             scratch.reset((piece.end - piece.start) as usize);
             fill(&mut scratch, piece.start as usize, header, payload);
-            if several || pieces.peek().is_some() {
+            if pieces.peek().is_some() || (several && !mutant::is(Mutant::PieceUnflushed)) {
                 several = true;
                 self.storage.write(&scratch, offset).map_err(failed("write a record"))?;
             } else {

@@ -11,6 +11,8 @@ pub enum Mutant {
     EpochReused,
     /// The records of every epoch are counted from 1.
     LsnReused,
+    /// The last piece of a record of several is written durably, and the others are not flushed.
+    PieceUnflushed,
 }
 
 /// 0: none; else one more than the mutant's number.

@@ -50,7 +50,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     states: u64,
 
-    /// Runs of the fault matrix for each workload, at most [default: one for 250 states; 0: none]
+    /// Runs of the fault matrix for each workload [default: one for 250 states; 0: none]
     #[arg(long, value_name = "N")]
     faults: Option<u64>,
 

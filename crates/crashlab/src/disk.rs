@@ -216,8 +216,14 @@ impl Disk {
         self.files.get(&ino).map_or(SyncFailures(0), |file| file.sync_failures)
     }
 
-    /// `known` is of the open file that asks; `covers`: the sync began when the log had so many operations.
-    pub fn sync(&mut self, ino: Ino, known: &mut SyncFailures, covers: Option<u32>) -> Result<(), DiskError> {
+    /// `known` is of the open file that asks; `covers` and `forced` as in [`Op::Sync`].
+    pub fn sync(
+        &mut self,
+        ino: Ino,
+        known: &mut SyncFailures,
+        covers: Option<u32>,
+        forced: bool,
+    ) -> Result<(), DiskError> {
         let all = self.sync_failures(ino);
         if std::mem::replace(known, all) != all && self.tells_all {
             return Err(DiskError::Io);
@@ -241,9 +247,9 @@ impl Disk {
             (Sabotage::NoFlush, Kind::Log) | (Sabotage::NoDatabaseSync, Kind::Database) => {}
             (Sabotage::LateFlush, Kind::Log) | (Sabotage::LateDatabaseSync, Kind::Database) => self.owed.push(ino),
             (Sabotage::FlushBeforeWrite, Kind::Log) => {
-                self.log.insert(self.before_last_write(ino), Op::Sync { ino, covers: None });
+                self.log.insert(self.before_last_write(ino), Op::Sync { ino, covers: None, forced: false });
             }
-            _ => self.log.push(Op::Sync { ino, covers }),
+            _ => self.log.push(Op::Sync { ino, covers, forced }),
         }
         Ok(())
     }
@@ -282,7 +288,7 @@ impl Disk {
         }
         if self.acknowledged_unsynced && operation != Operation::Read {
             self.acknowledged_unsynced = false;
-            self.log.extend(self.owed.drain(..).map(|ino| Op::Sync { ino, covers: None }));
+            self.log.extend(self.owed.drain(..).map(|ino| Op::Sync { ino, covers: None, forced: false }));
         }
         match self.faults.as_mut().and_then(|plan| plan.strikes(operation)) {
             None => Ok(()),

@@ -30,6 +30,9 @@ pub enum Op {
         /// Only what stands in the log before this: the sync began there, and others went on meanwhile. None: all before it.
         #[serde(default)]
         covers: Option<u32>,
+        /// Together with the write before it one forced write (FUA), which does not flush what else is in flight.
+        #[serde(default)]
+        forced: bool,
     },
     /// The kernel reported an error, and marked the file's dirty sectors clean; some may have reached the medium.
     SyncFailed {

@@ -28,7 +28,7 @@ pub struct Plan {
     pub workloads: Vec<Workload>,
     /// Crash states to examine, in equal parts for the workloads.
     pub states: u64,
-    /// Runs of the fault matrix for each workload, at most: all cells, or so many by seed.
+    /// Runs of the fault matrix for each workload: of several histories, all cells of each or so many by seed.
     pub fault_runs: u64,
     pub seed: u64,
     pub jobs: usize,
@@ -78,9 +78,8 @@ impl Report {
 const CASES_MIN: u64 = 3;
 const STATES_A_CASE_MAX: u64 = 5000;
 
-/// In every other case SQLite checkpoints by itself, in its commits, where the strategy would do it in a thread of its own; and where
-/// `synchronous` is switched, every commit is to be durable whatever it says.
-const EVERY_OTHER: [&str; 2] = ["checkpoints=sqlite", DURABILITY_FULL];
+/// Of so many histories of each workload the runs with faults are, at least.
+const FAULT_HISTORIES_MIN: u64 = 8;
 
 /// Where a run is, for who watches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -193,15 +192,19 @@ impl Shared<'_> {
         locked(&self.reports).values().all(|report| report.counts.states >= quota)
     }
 
+    /// In every other history SQLite checkpoints by itself, in its commits, where the strategy would do it in a thread of its own; and where
+    /// `synchronous` is switched, every commit is to be durable whatever it says.
     fn setting(&self, workload: Workload, seed: u64) -> Setting {
-        let setting = self.plan.setting.with_uri(workload.uri());
-        if !setting.is_ours() {
-            return setting;
+        let mut setting = self.plan.setting.with_uri(workload.uri());
+        let ours = setting.is_ours();
+        let chosen = |number: u32| ours && mix(seed) >> number & 1 != 0;
+        if chosen(0) {
+            setting = setting.with_uri("checkpoints=sqlite");
         }
-        let parameters = EVERY_OTHER.into_iter().enumerate().filter(|&(number, parameter)| {
-            mix(seed) >> number & 1 != 0 && (parameter != DURABILITY_FULL || workload.switches_synchronous())
-        });
-        parameters.fold(setting, |setting, (_, parameter)| setting.with_uri(parameter))
+        if chosen(1) && workload.switches_synchronous() {
+            setting = setting.with_uri(DURABILITY_FULL);
+        }
+        setting
     }
 
     fn explore(&self, workload: Workload, seed: u64, enough: u64) {
@@ -239,38 +242,46 @@ impl Shared<'_> {
     }
 
     fn run_matrix(&self, workload: Workload) {
-        let setting = &self.plan.setting.with_uri(workload.uri());
-        let seed = mix2(self.plan.seed, workload as u64);
+        let quota = self.plan.fault_runs;
+        let (mut done, mut history) = (0, 0);
+        while done < quota && !self.stop.load(Relaxed) {
+            let seed = mix2(mix2(self.plan.seed, workload as u64), history);
+            let enough = quota.div_ceil(FAULT_HISTORIES_MIN).min(quota - done);
+            match self.run_cells(workload, seed, enough) {
+                Ok(0) => return,
+                Ok(runs) => done += runs,
+                Err(case) => return self.fail(*case),
+            }
+            history += 1;
+        }
+    }
+
+    /// Cells of the history of this seed, all or so many; how many were run.
+    fn run_cells(&self, workload: Workload, seed: u64, enough: u64) -> Result<u64, Box<Case>> {
+        let setting = &self.setting(workload, seed);
         let script = Script::draw(workload, seed);
-        let mut cells = match cells(&script, setting) {
-            Ok(cells) => cells,
-            Err(message) => return self.fail(Case::of_run(message, setting, &script, None)),
-        };
-        let count = cells.len() as u64;
+        let failed = |message, cell| Box::new(Case::of_run(message, setting, &script, cell));
+        let mut cells = cells(&script, setting).map_err(|message| failed(message, None))?;
+        self.report(workload, |report| report.faults.cells += cells.len() as u64);
         fastrand::Rng::with_seed(seed).shuffle(&mut cells);
-        cells.truncate(self.plan.fault_runs as usize);
-        self.report(workload, |report| report.faults.cells = count);
+        cells.truncate(enough as usize);
         for cell in &cells {
             if self.stop.load(Relaxed) {
-                return;
+                break;
             }
             let go_on = |_: &Counts| true;
             let explorer = Explorer::new(setting, mix(cell.plan.seed), 1, &self.seen, &go_on);
-            match run_cell(&script, cell, &explorer) {
-                Err(message) => return self.fail(Case::of_run(message, setting, &script, Some(cell))),
-                Ok(outcome) => match outcome.result {
-                    Ok(counts) => self.report(workload, |report| {
-                        report.faults.runs[cell.plan.fault as usize] += 1;
-                        report.faults.states += counts.states;
-                    }),
-                    Err(violation) => {
-                        let recording = &outcome.recording;
-                        return self.fail(Case::of_violation(*violation, recording, setting, &script, Some(cell)));
-                    }
-                },
-            }
+            let outcome = run_cell(&script, cell, &explorer).map_err(|message| failed(message, Some(cell)))?;
+            let counts = outcome.result.map_err(|violation| {
+                Box::new(Case::of_violation(*violation, &outcome.recording, setting, &script, Some(cell)))
+            })?;
+            self.report(workload, |report| {
+                report.faults.runs[cell.plan.fault as usize] += 1;
+                report.faults.states += counts.states;
+            });
             let fault_runs = self.fault_runs.fetch_add(1, Relaxed) + 1;
             self.tell(Progress { states: self.states.load(Relaxed), fault_runs });
         }
+        Ok(cells.len() as u64)
     }
 }

@@ -83,7 +83,7 @@ fn bytes_beside_a_write_never_change() {
 fn space_that_a_file_gained_is_missing_zero_or_written_and_in_the_weak_reading_stale() {
     let work = |disk: &mut Disk| {
         let new = disk.create("/d/new").unwrap();
-        disk.sync(new, &mut SyncFailures::default(), None).unwrap();
+        disk.sync(new, &mut SyncFailures::default(), None, false).unwrap();
         disk.sync_dir("/d").unwrap();
         disk.write(new, 0, &[2; 1024]).unwrap();
     };
@@ -95,6 +95,22 @@ fn space_that_a_file_gained_is_missing_zero_or_written_and_in_the_weak_reading_s
     assert_eq!(ordered, ["", "2", "00", "20", "02", "22"].map(str::to_owned).into());
     let weak = found(Reading::Weak);
     assert!(weak.contains("11") && weak.iter().any(|sectors| sectors.contains('?')), "{weak:?}");
+}
+
+#[test]
+fn a_forced_write_saves_itself_and_no_other() {
+    let lost = |second: u64| {
+        images(Reading::Ordered, |disk| {
+            let ino = old(disk);
+            disk.write(ino, 0, &[2; 512]).unwrap();
+            disk.write(ino, second, &[2; 512]).unwrap();
+            disk.sync(ino, &mut SyncFailures::default(), None, true).unwrap();
+        })
+    };
+    let found = |second| lost(second).iter().map(|image| sectors_of(image, "/d/old")).collect::<BTreeSet<_>>();
+    assert_eq!(found(1024), ["11211111", "21211111"].map(str::to_owned).into());
+    // Behind the end of the file its size has to be made durable too.
+    assert_eq!(found(4096), ["211111112"].map(str::to_owned).into());
 }
 
 #[test]
@@ -118,7 +134,7 @@ fn the_sync_of_a_new_file_saves_its_name_on_ext4_only() {
     let work = |disk: &mut Disk| {
         let new = disk.create("/d/new").unwrap();
         disk.write(new, 0, &[2; 512]).unwrap();
-        disk.sync(new, &mut SyncFailures::default(), None).unwrap();
+        disk.sync(new, &mut SyncFailures::default(), None, false).unwrap();
     };
     assert!(images(Reading::Ordered, work).iter().all(|image| sectors_of(image, "/d/new") == "2"));
     assert!(images(Reading::Weak, work).iter().any(|image| !image.files.contains_key("/d/new")));
@@ -146,8 +162,8 @@ fn a_sync_after_a_failed_one_does_not_save_what_the_first_lost() {
             let ino = old(disk);
             disk.write(ino, 0, &[2; 512]).unwrap();
             disk.plan_faults(crate::fault::FaultPlan::new(crate::fault::Fault::Sync, 0, false, seed));
-            disk.sync(ino, &mut SyncFailures::default(), None).unwrap_err();
-            disk.sync(ino, &mut SyncFailures::default(), None).unwrap();
+            disk.sync(ino, &mut SyncFailures::default(), None, false).unwrap_err();
+            disk.sync(ino, &mut SyncFailures::default(), None, false).unwrap();
             let mut seen = [0; 512];
             disk.read(ino, 0, &mut seen).unwrap();
             assert_eq!(seen, [2; 512], "the process still reads what it wrote");
@@ -168,11 +184,11 @@ fn a_failed_sync_is_told_once_to_every_file_that_was_open() {
     let ino = old(&disk);
     let (mut one, mut other) = (disk.sync_failures(ino), disk.sync_failures(ino));
     disk.plan_faults(crate::fault::FaultPlan::new(crate::fault::Fault::Sync, 0, false, 1));
-    assert_eq!(disk.sync(ino, &mut one, None), Err(DiskError::Io));
+    assert_eq!(disk.sync(ino, &mut one, None, false), Err(DiskError::Io));
     let mut later = disk.sync_failures(ino);
-    assert_eq!(disk.sync(ino, &mut other, None), Err(DiskError::Io));
+    assert_eq!(disk.sync(ino, &mut other, None, false), Err(DiskError::Io));
     for known in [&mut one, &mut other, &mut later] {
-        assert_eq!(disk.sync(ino, known, None), Ok(()));
+        assert_eq!(disk.sync(ino, known, None, false), Ok(()));
     }
 }
 

@@ -102,6 +102,24 @@ impl Node {
         self.journaled &= !self.changes.is_empty();
     }
 
+    /// Makes the last write before this place durable, and nothing else. False where the kernel takes a flush instead, because the file's size is
+    /// still to be made durable; and, for simplicity, where something else in flight lies below that write.
+    fn force_last_write(&mut self, before: u32) -> bool {
+        let Some(last) = self.changes.partition_point(|change| change.at < before).checked_sub(1) else { return false };
+        let Change::Write { offset, data } = self.changes[last].what.clone() else { return false };
+        let end = offset + data.0.len() as u64;
+        let lies_below = |change: &InFlight<Change>| match &change.what {
+            Change::Write { offset: other, data } => *other < end && offset < other + data.0.len() as u64,
+            Change::Truncate { .. } => true,
+        };
+        if self.journaled || self.changes[..last].iter().any(lies_below) {
+            return false;
+        }
+        self.durable.write(offset, &data.0);
+        self.changes.remove(last);
+        true
+    }
+
     /// Each sector was written or was not, and nobody will write it again: that is over, but the size is the kernel's to
     /// keep.
     fn sync_failed(&mut self, seed: u64) {
@@ -191,10 +209,13 @@ impl Timeline {
                 node.size = *size;
                 node.changes.push(InFlight { at, what: Change::Truncate { size: *size } });
             }
-            Op::Sync { ino, covers } => {
+            Op::Sync { ino, covers, forced } => {
                 let node = self.nodes.entry(*ino).or_default();
                 let commits = node.journaled && self.reading == Reading::Ordered;
-                node.sync(covers.unwrap_or(at));
+                let before = covers.unwrap_or(at);
+                if !(*forced && node.force_last_write(before)) {
+                    node.sync(before);
+                }
                 if commits {
                     self.names_are_durable(None);
                 }

@@ -114,6 +114,12 @@ fn a_reused_lsn_is_caught() {
     is_caught(Mutant::OfLog(LogMutant::LsnReused), Workload::Checkpoints, &[MALFORMED]);
 }
 
+/// As where a durable write is one forced write of the device.
+#[test]
+fn a_piece_that_only_another_forced_write_follows_is_caught() {
+    is_caught(Mutant::OfLog(LogMutant::PieceUnflushed), Workload::Growing, &[LOST]);
+}
+
 #[test]
 fn a_delta_against_the_wrong_base_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::WrongBase), Workload::One, &[PARTLY, BROKEN, MALFORMED]);

@@ -116,6 +116,9 @@ struct Handle {
     held: Cell<SlotsHeld>,
 }
 
+/// How the name of `eager`'s log ends.
+const LOG_ENDING: &str = "-oneflush";
+
 enum Target {
     Temporary(RefCell<Content>),
     OnDisk { volume: Arc<Volume>, name: String, ino: Ino, shared: Arc<Shared> },
@@ -371,7 +374,7 @@ unsafe extern "C" fn x_truncate(file: *mut sqlite::sqlite3_file, size: i64) -> c
     }
 }
 
-unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, _flags: c_int) -> c_int {
+unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: SQLite passes an open file.
     unsafe {
         on(file, |handle| {
@@ -379,7 +382,9 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, _flags: c_int) -> c
             let covers = volume.sync_begins();
             let mut disk = volume.disk();
             let mut known = handle.sync_failures.get();
-            let result = disk.sync(*ino, &mut known, covers);
+            // So a log asks for it (`write_durable`).
+            let forced = flags & sqlite::SQLITE_SYNC_DATAONLY != 0 && name.ends_with(LOG_ENDING);
+            let result = disk.sync(*ino, &mut known, covers, forced);
             handle.sync_failures.set(known);
             if let Err(error) = result {
                 return code(Err(error), sqlite::SQLITE_IOERR_FSYNC);

@@ -262,7 +262,7 @@ impl Storage for VfsFile {
 
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
         self.write(blocks, offset)?;
-        self.flush()
+        self.below.sync(SyncRequest { full: false, data_only: true }).map_err(io_error)
     }
 
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
