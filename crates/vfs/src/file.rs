@@ -10,6 +10,7 @@ use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
 use crate::strategy::{Below, BusyHandler, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest};
+use crate::super_journal;
 
 /// Where files count that belong to no known database; nobody reads it.
 static NOWHERE: LazyLock<Tally> = LazyLock::new(Tally::default);
@@ -264,7 +265,11 @@ impl<B: Below> File<B> {
         match self.role {
             Role::Db => self.strategy().call(|strategy| strategy.opened(Box::new(self.below.clone()))),
             Role::Wal => self.strategy().call(|strategy| strategy.opened_wal(Box::new(self.below.clone()))),
-            Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(()),
+            Role::SuperJournal => {
+                super_journal::opened();
+                Ok(())
+            }
+            Role::RollbackJournal | Role::Temp => Ok(()),
         }
     }
 
@@ -272,7 +277,8 @@ impl<B: Below> File<B> {
         match self.role {
             Role::Db => self.strategy().call(|strategy| strategy.closing()),
             Role::Wal => self.strategy().call(|strategy| strategy.closing_wal()),
-            Role::RollbackJournal | Role::SuperJournal | Role::Temp => {}
+            Role::SuperJournal => super_journal::closing(),
+            Role::RollbackJournal | Role::Temp => {}
         }
     }
 

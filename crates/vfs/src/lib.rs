@@ -34,6 +34,7 @@ mod pragma;
 mod role;
 mod stats;
 mod strategy;
+mod super_journal;
 mod sync;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};

@@ -15,6 +15,7 @@ use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::strategy::test_wal::Wal;
 use crate::strategy::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
+use crate::super_journal;
 use crate::sync::{Mutex, lock};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +241,25 @@ fn the_checkpointer_in_the_queue_is_no_company() {
     assert!(writer.is_in_company(), "another writer is");
     shared.checkpointer_id.store(9, Relaxed);
     assert!(!writer.is_in_company());
+}
+
+#[test]
+fn a_sync_is_not_put_off_where_a_super_journal_commits() {
+    let is_put_off = || {
+        let (writer, database) = connection(Purpose::ReadWrite);
+        writer.shared.outsiders.store(5, Relaxed);
+        writer.shm_lock(&database, ShmLock::of_writer(true)).unwrap();
+        let wal = Wal::default();
+        writer.write(&wal, Role::Wal, &[7; 32], 0).unwrap();
+        writer.write(&wal, Role::Wal, &[7; 24], 32).unwrap();
+        writer.sync(&wal, Role::Wal, SyncRequest::ALL).unwrap();
+        lock(&writer.put_off).is_some()
+    };
+    assert!(is_put_off());
+    super_journal::opened();
+    assert!(!is_put_off());
+    super_journal::closing();
+    assert!(is_put_off());
 }
 
 /// Whoever opens it then need not sync its directory.

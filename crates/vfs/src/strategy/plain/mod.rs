@@ -22,7 +22,7 @@
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. A sync is put off only by the holder of the write lock, for frames, and only if this connection is sure to get the
-//!    `COMMIT_PHASETWO` of the same transaction: its WAL is linked to it exactly.
+//!    `COMMIT_PHASETWO` of the same transaction and that SQLite hears its answer: its WAL is linked to it exactly, and no super-journal is open.
 //! 2. After a failed sync of the WAL, or of the database by a checkpoint, no connection of this process gets a commit acknowledged, until all have closed.
 //! 3. Whatever waits, waits no longer than the connection's busy handler allows; a connection without one does not wait.
 //! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover ([`kept`]).

@@ -8,6 +8,7 @@ use super::{Plain, unsure};
 use crate::error::{Code, Error};
 use crate::strategy::eager::EagerLog;
 use crate::strategy::{Below, ShmLock, SyncRequest};
+use crate::super_journal;
 use crate::sync::lock;
 
 /// A commit whose sync is put off.
@@ -114,7 +115,8 @@ impl Plain {
         }
         let number = self.shared.flush.register();
         // Invariant 1: a WAL that comes here has been linked to this connection.
-        if self.writing.load(Relaxed) && self.group_commit() && self.is_in_company() {
+        let is_heard_later = self.writing.load(Relaxed) && !super_journal::is_open();
+        if is_heard_later && self.group_commit() && self.is_in_company() {
             let end_bytes = self.shared.generation.end_bytes();
             *lock(&self.put_off) = Some(PutOff { number, request, end_bytes });
             return Ok(());
