@@ -312,6 +312,33 @@ fn a_log_in_the_way_that_may_hold_commits_is_set_aside() {
     }
 }
 
+/// The process was killed between the write that takes the guard away and its sync, SQLite alone went on, and then power was lost.
+#[test]
+fn what_sqlite_alone_has_committed_after_a_close_that_was_undone_is_not_passed_over() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    commits::make(&db, 20);
+    let before_close = crash(&path, &["-oneflush"]);
+    drop(db);
+    let alone = open_stock(&path);
+    commits::make(&alone, 7);
+    let wal = side(&before_close, "-wal");
+    std::fs::copy(side(&path, "-wal"), &wal).unwrap();
+    let files_then = files(&before_close);
+
+    try_open(&before_close, "eager").unwrap_err();
+    let said = take_said(&before_close);
+    assert!(said.contains("SQLite's own") && said.contains("oneflush recover"), "{said}");
+    assert_eq!(files(&before_close), files_then);
+
+    let aside = side(&before_close, ".moved-away");
+    std::fs::rename(&wal, &aside).unwrap();
+    assert_eq!(commits::check(&open(&before_close)), Ok(20));
+    std::fs::rename(&aside, &wal).unwrap();
+    assert_eq!(commits::check(&open(&before_close)), Ok(27));
+    assert_plain(&before_close, 27);
+}
+
 #[test]
 fn a_symbolic_link_leads_to_the_same_log() {
     let (dir, path) = scratch();

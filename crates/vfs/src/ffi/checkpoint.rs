@@ -19,8 +19,9 @@ const LEFT_FRAMES_MAX: u64 = 256;
 /// A pass that had no more than this to copy is followed by the last one, which then has about as much.
 const FEW_FRAMES: u64 = 64;
 
-/// So many passes before the last at most. Each has what was written while the one before ran, which is less each time.
-const PASSES_MAX: usize = 6;
+/// So many passes before the last at most. Each has what was written while the one before ran, which becomes less, the latest when the pieces
+/// become larger.
+const PASSES_MAX: usize = 16;
 
 thread_local! {
     /// This thread is opening the checkpointer's connection, with these options.

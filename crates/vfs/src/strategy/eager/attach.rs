@@ -185,6 +185,11 @@ impl EagerLog {
             bytes => u32::from(bytes),
         };
         if let Some(wanted) = guard::of(&header) {
+            // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. But a process that is killed
+            // in its last close may have taken the guard away in the page cache and not yet on the device.
+            if self.files.exists(&format!("{}-wal", self.path))? {
+                return Err(AttachError::WalBesideLog);
+            }
             let log = Log::open(self.files.open_log(&path)?.ok_or(AttachError::LogMissing)?)?;
             let found = log.uuid();
             if found != wanted {

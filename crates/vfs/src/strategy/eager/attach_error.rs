@@ -42,6 +42,10 @@ pub enum AttachError {
         "the database's header is damaged, not by a crash of ours, and there is a log beside it whose commits it may lack. Restore both files from a backup, or bytes 18 and 19 of the database"
     )]
     HeaderDamaged,
+    #[error(
+        "a WAL of SQLite's own is beside the log, and both may hold commits. Move it away, run `oneflush recover`, move it back"
+    )]
+    WalBesideLog,
     #[error("other processes use another log beside this database; close it there")]
     OtherBoard,
     #[error(
@@ -68,6 +72,7 @@ impl AttachError {
             | AttachError::NotWritable(_)
             | AttachError::OtherStrategy
             | AttachError::Fold(_)
+            | AttachError::WalBesideLog
             | AttachError::OtherBoard
             | AttachError::OtherVersion
             | AttachError::HeaderDamaged

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::pacing::Pacing;
+use super::pacing::{Pacing, REST_MAX};
 use crate::config::Options;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 
@@ -92,6 +92,8 @@ struct State {
     /// Counts the commits that asked for it.
     commits: u64,
     running: bool,
+    /// How many wait for its end.
+    awaited: u32,
     /// Its connection holds the write lock, or is just taking it.
     writing: bool,
     /// How often it took or tried to take the write lock.
@@ -159,6 +161,7 @@ impl Checkpointer {
     /// A checkpoint in this thread, now; for `PRAGMA oneflush_checkpoint`.
     pub fn run_now(&self, options: &Options) -> Result<Progress, String> {
         self.until_none_runs(self.state()).running = true;
+        lock(&self.pacing).begin(Duration::ZERO);
         let began = Instant::now();
         let result = self.run.run(&self.path, options);
         self.ended(began, &result);
@@ -200,9 +203,12 @@ impl Checkpointer {
 
     /// In a child of `fork` none runs, whatever the copy of the parent's memory says: there is no thread that would end it.
     fn until_none_runs<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.awaited += 1;
+        self.changed.notify_all();
         while state.running && std::process::id() == self.process {
             state = wait(&self.changed, state);
         }
+        state.awaited -= 1;
         state
     }
 
@@ -228,12 +234,15 @@ impl Checkpointer {
     /// The checkpoint that runs has copied a page, and nobody waits for it.
     pub fn copied(&self, offset: u64, length: u64) {
         let write_out = |offset, length| self.run.write_out(&self.path, offset, length);
-        lock(&self.pacing).copied(offset, length, write_out);
+        let rest = lock(&self.pacing).copied(offset, length, write_out);
+        if !rest.is_zero() {
+            self.pause(rest, |state| state.awaited > 0);
+        }
     }
 
     /// It is about to sync what it has copied.
     pub fn begin_pass(&self) {
-        lock(&self.pacing).begin();
+        lock(&self.pacing).begin_pass();
     }
 
     /// The database is not used any more; the thread ends.
@@ -261,6 +270,7 @@ impl Checkpointer {
             let Some(options) = state.wanted.clone() else { continue };
             state.running = true;
             drop(state);
+            lock(&self.pacing).begin(REST_MAX);
             let began = Instant::now();
             let result = self.run.run(&self.path, &options);
             let held_up = self.ended(began, &result);
@@ -280,7 +290,7 @@ impl Checkpointer {
                     return;
                 }
             }
-            self.pause(pause);
+            self.pause(pause, |_| false);
             pause = (2 * pause).min(PAUSE_MAX);
         }
     }
@@ -337,10 +347,10 @@ impl Checkpointer {
         held_up
     }
 
-    fn pause(&self, pause: Duration) {
+    fn pause(&self, pause: Duration, ends_early: fn(&State) -> bool) {
         let until = Instant::now() + pause;
         let mut state = self.state();
-        while !state.stopping && Instant::now() < until {
+        while !state.stopping && !ends_early(&state) && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
             state = wait_timeout(&self.changed, state, left);
         }
@@ -348,5 +358,65 @@ impl Checkpointer {
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::{OnceLock, Weak};
+
+    use super::*;
+
+    /// A checkpoint of a page for which the device takes long.
+    #[derive(Default)]
+    struct OnSlowDevice {
+        checkpointer: OnceLock<Weak<Checkpointer>>,
+        written_out: AtomicBool,
+    }
+
+    const SLOW: Duration = Duration::from_millis(400);
+
+    impl RunCheckpoint for OnSlowDevice {
+        fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
+            self.checkpointer.get().and_then(Weak::upgrade).unwrap().copied(0, 1 << 20);
+            Ok(Progress { held_up: false, wal_frames: 1, copied_frames: 1 })
+        }
+
+        fn write_out(&self, _: &str, _: u64, _: u64) {
+            std::thread::sleep(SLOW);
+            self.written_out.store(true, Relaxed);
+        }
+
+        fn warn(&self, _: &str) {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn a_checkpoint_rests_after_a_slow_piece_unless_somebody_waits_for_it() {
+        let time_of = |request: fn(&Arc<Checkpointer>), awaited: bool| {
+            let run = Arc::new(OnSlowDevice::default());
+            let checkpointer = Checkpointer::new("/nonexistent/slow.db", Arc::clone(&run) as _);
+            run.checkpointer.set(Arc::downgrade(&checkpointer)).unwrap();
+            request(&checkpointer);
+            while !run.written_out.load(Relaxed) {
+                std::thread::yield_now();
+            }
+            while !awaited && checkpointer.counts().count == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            checkpointer.end();
+            checkpointer.stop();
+            Duration::from_nanos(checkpointer.counts().time_ns_max)
+        };
+        let in_the_background: fn(&Arc<Checkpointer>) =
+            |checkpointer| assert!(checkpointer.request(&Options::default()));
+        assert!(time_of(in_the_background, false) >= 2 * SLOW);
+        assert!(time_of(in_the_background, true) < 2 * SLOW, "somebody waits");
+        let now: fn(&Arc<Checkpointer>) = |checkpointer| {
+            checkpointer.run_now(&Options::default()).unwrap();
+        };
+        assert!(time_of(now, false) < 2 * SLOW, "the application itself waits");
     }
 }

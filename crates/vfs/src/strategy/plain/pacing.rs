@@ -3,16 +3,27 @@
 //! A sync writes all pages that a pass has copied at once, and whoever commits meanwhile waits behind them: on a device of 20 MB/s that is 100 ms
 //! for 500 pages. So what was copied is written piece by piece while the copying goes on, each piece when the one before is on the device, and a
 //! commit comes between two of them. A piece is as large as the device writes in [`PIECE_TIME`]. Nothing here is durable or meant to be: that is what the sync at the end of the pass is for.
+//!
+//! A device that does only so many writes in a second (a cloud volume, a memory card) takes a few pieces at once and then nothing more for a while, from commits
+//! neither. So after a piece that took longer the checkpoint rests for as long, [`REST_MAX`] in all, and the device is the commits' own. If commits then
+//! write faster than passes copy, the pieces become larger from pass to pass: the last pass, which keeps the writers out, is to have little left.
 
 use std::time::{Duration, Instant};
 
 /// How long a commit may stand behind a piece, about.
 const PIECE_TIME: Duration = Duration::from_millis(2);
 
+/// The WAL grows while a checkpoint rests, and reads become slower with it.
+pub const REST_MAX: Duration = Duration::from_secs(1);
+
 /// Less than this is not worth a call each; more is not needed for speed.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 const PIECE_BYTES_FIRST: u64 = 128 << 10;
 const PIECE_BYTES_MAX: u64 = 1 << 20;
+
+/// After so many passes the least that is worth a call doubles with each, up to [`PIECE_BYTES_HURRIED_MAX`].
+const PASSES_UNHURRIED: u32 = 3;
+const PIECE_BYTES_HURRIED_MAX: u64 = 256 << 10;
 
 pub struct Pacing {
     /// As far as is known of the device.
@@ -21,40 +32,73 @@ pub struct Pacing {
     first: u64,
     end: u64,
     copied_bytes: u64,
+    rest_left: Duration,
+    /// Of this checkpoint.
+    passes: u32,
 }
 
 impl Default for Pacing {
     fn default() -> Pacing {
-        Pacing { piece_bytes: PIECE_BYTES_FIRST, first: u64::MAX, end: 0, copied_bytes: 0 }
+        Pacing {
+            piece_bytes: PIECE_BYTES_FIRST,
+            first: u64::MAX,
+            end: 0,
+            copied_bytes: 0,
+            rest_left: Duration::ZERO,
+            passes: 0,
+        }
     }
 }
 
 impl Pacing {
     /// A page was copied; `write_out` has a range (offset, length) of the database file written and waits for it. Pages come in their order.
-    pub fn copied(&mut self, offset: u64, length: u64, write_out: impl FnOnce(u64, u64)) {
+    /// Answers how long to rest now.
+    #[must_use]
+    pub fn copied(&mut self, offset: u64, length: u64, write_out: impl FnOnce(u64, u64)) -> Duration {
         self.first = self.first.min(offset);
         self.end = self.end.max(offset + length);
         self.copied_bytes += length;
         if self.copied_bytes < self.piece_bytes {
-            return;
+            return Duration::ZERO;
         }
         let began = Instant::now();
         write_out(self.first, self.end - self.first);
-        self.took(began.elapsed());
-        self.begin();
+        self.begin_piece();
+        self.took(began.elapsed())
+    }
+
+    /// Another checkpoint begins, which may rest for so long.
+    pub fn begin(&mut self, rest_max: Duration) {
+        *self = Pacing { piece_bytes: self.piece_bytes, rest_left: rest_max, ..Pacing::default() };
     }
 
     /// What has been copied is synced, so another pass begins.
-    pub fn begin(&mut self) {
-        *self = Pacing { piece_bytes: self.piece_bytes, ..Pacing::default() };
+    pub fn begin_pass(&mut self) {
+        self.begin_piece();
+        self.passes += 1;
+        self.piece_bytes = self.piece_bytes.max(self.piece_bytes_min());
     }
 
-    fn took(&mut self, time: Duration) {
-        if time > PIECE_TIME {
-            self.piece_bytes = (self.piece_bytes / 2).max(PIECE_BYTES_MIN);
-        } else if time < PIECE_TIME / 4 {
-            self.piece_bytes = (self.piece_bytes * 2).min(PIECE_BYTES_MAX);
+    fn begin_piece(&mut self) {
+        (self.first, self.end, self.copied_bytes) = (u64::MAX, 0, 0);
+    }
+
+    fn piece_bytes_min(&self) -> u64 {
+        let doubled = PIECE_BYTES_MIN << self.passes.saturating_sub(PASSES_UNHURRIED - 1).min(8);
+        doubled.min(PIECE_BYTES_HURRIED_MAX)
+    }
+
+    fn took(&mut self, time: Duration) -> Duration {
+        if time <= PIECE_TIME {
+            if time < PIECE_TIME / 4 {
+                self.piece_bytes = (self.piece_bytes * 2).min(PIECE_BYTES_MAX);
+            }
+            return Duration::ZERO;
         }
+        self.piece_bytes = (self.piece_bytes / 2).max(self.piece_bytes_min());
+        let rest = time.min(self.rest_left);
+        self.rest_left -= rest;
+        rest
     }
 }
 
@@ -68,7 +112,8 @@ mod tests {
     fn copy(pacing: &mut Pacing, pages: u64) -> Vec<(u64, u64)> {
         let mut pieces = Vec::new();
         for page in 0..pages {
-            pacing.copied(2 * page * PAGE, PAGE, |offset, length| pieces.push((offset, length)));
+            let rest = pacing.copied(2 * page * PAGE, PAGE, |offset, length| pieces.push((offset, length)));
+            assert_eq!(rest, Duration::ZERO, "that took no time");
         }
         pieces
     }
@@ -78,7 +123,7 @@ mod tests {
         let mut pacing = Pacing::default();
         let pages = PIECE_BYTES_FIRST / PAGE;
         assert_eq!(copy(&mut pacing, pages - 1), []);
-        pacing.begin();
+        pacing.begin_pass();
         let pieces = copy(&mut pacing, pages);
         assert_eq!(pieces, [(0, (2 * pages - 1) * PAGE)], "what was synced before is not written again");
         let larger = pacing.piece_bytes / PAGE;
@@ -96,8 +141,37 @@ mod tests {
             (1, PIECE_TIME / 10, 2 * PIECE_BYTES_MIN),
             (20, PIECE_TIME / 10, PIECE_BYTES_MAX),
         ] {
-            (0..times).for_each(|_| pacing.took(time));
+            (0..times).for_each(|_| assert_eq!(pacing.took(time), Duration::ZERO, "no rest was granted"));
             assert_eq!(pacing.piece_bytes, expected, "{times} times {time:?}");
         }
+    }
+
+    #[test]
+    fn pass_after_pass_the_pieces_become_larger() {
+        let mut pacing = Pacing::default();
+        pacing.begin(Duration::ZERO);
+        let pieces = [(); 8].map(|()| {
+            (0..9).for_each(|_| _ = pacing.took(PIECE_TIME * 3));
+            let bytes = pacing.piece_bytes;
+            pacing.begin_pass();
+            bytes >> 10
+        });
+        assert_eq!(pieces, [16, 16, 16, 32, 64, 128, 256, 256]);
+        pacing.begin(Duration::ZERO);
+        (0..9).for_each(|_| _ = pacing.took(PIECE_TIME * 3));
+        assert_eq!(pacing.piece_bytes, PIECE_BYTES_MIN, "another checkpoint");
+    }
+
+    #[test]
+    fn after_a_slow_piece_it_rests_for_as_long_until_it_has_rested_enough() {
+        let ms = Duration::from_millis;
+        let mut pacing = Pacing::default();
+        pacing.begin(ms(100));
+        let rests = [2, 3, 60, 1, 60, 60].map(|time| pacing.took(ms(time)));
+        assert_eq!(rests, [0, 3, 60, 0, 37, 0].map(ms));
+        pacing.begin_pass();
+        assert_eq!(pacing.took(ms(60)), ms(0), "another pass of the same checkpoint");
+        pacing.begin(ms(100));
+        assert_eq!(pacing.took(ms(60)), ms(60));
     }
 }
