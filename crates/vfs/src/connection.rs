@@ -205,14 +205,19 @@ impl Connection {
     }
 
     /// Notes that this thread uses the connection now.
+    #[inline]
     pub(crate) fn note_use(self: &Arc<Self>) {
         // During thread exit the note may be gone already; then there is no file to open either.
-        let _ = LAST_ID.try_with(|last| {
-            if last.get() != self.id {
-                last.set(self.id);
-                let _ = LAST.try_with(|note| *note.borrow_mut() = Arc::downgrade(self));
-            }
-        });
+        if LAST_ID.try_with(Cell::get).is_ok_and(|last| last != self.id) {
+            self.note_first_use();
+        }
+    }
+
+    /// The same, after the use of another one.
+    #[cold]
+    fn note_first_use(self: &Arc<Self>) {
+        let _ = LAST_ID.try_with(|last| last.set(self.id));
+        let _ = LAST.try_with(|note| *note.borrow_mut() = Arc::downgrade(self));
     }
 
     /// The connection that this thread used last, if it is still open.

@@ -194,6 +194,20 @@ impl<B: Below> File<B> {
         self.strategy().call(|strategy| strategy.unlock(&self.below, level))
     }
 
+    #[inline(always)]
+    pub fn take_read_lock(&self, slot: u8) -> Result<(), Code> {
+        self.note_use();
+        let read = ShmLock::of_reader(slot, true);
+        self.strategy().call(|strategy| strategy.take_read_lock(&self.below, read))
+    }
+
+    #[inline(always)]
+    pub fn release_read_lock(&self, slot: u8) -> Result<(), Code> {
+        let read = ShmLock::of_reader(slot, false);
+        self.strategy().call(|strategy| strategy.release_read_lock(&self.below, read))
+    }
+
+    /// Any other lock of the WAL index.
     pub fn shm_lock(&self, lock: ShmLock) -> Result<(), Error> {
         if lock.acquire {
             self.note_use();
@@ -304,6 +318,7 @@ impl<B: Below> File<B> {
     }
 
     /// Leaves the note by which side files find their connection.
+    #[inline]
     pub fn note_use(&self) {
         if let Some(connection) = self.main_of() {
             connection.note_use();

@@ -10,7 +10,7 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::below::BelowFile;
 use super::busy;
-use super::{callback, callback_or};
+use super::{callback, callback_code, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
 use crate::pragma;
@@ -291,11 +291,31 @@ unsafe extern "C" fn x_shm_map(
     pass_on!("xShmMap", file, xShmMap, region, size, extend, result)
 }
 
-const SHM_SLOTS: u32 = sqlite::SQLITE_SHM_NLOCK as u32;
+/// The slots of the WAL index, and the first of those that readers share.
+const SHM_SLOTS: c_int = sqlite::SQLITE_SHM_NLOCK;
+const READ: c_int = ShmLock::READ as c_int;
+const TAKE_SHARED: c_int = sqlite::SQLITE_SHM_LOCK | sqlite::SQLITE_SHM_SHARED;
+const RELEASE_SHARED: c_int = sqlite::SQLITE_SHM_UNLOCK | sqlite::SQLITE_SHM_SHARED;
 
 unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
-    let body = |state: &State| {
-        if offset as u32 > SHM_SLOTS || n as u32 > SHM_SLOTS {
+    // SAFETY: SQLite passes a file that we opened.
+    let state = unsafe { state(file) };
+    match (offset, n, flags) {
+        (READ..SHM_SLOTS, 1, TAKE_SHARED) => {
+            callback_code(state.api, "xShmLock", || state.file.take_read_lock(offset as u8))
+        }
+        (READ..SHM_SLOTS, 1, RELEASE_SHARED) => {
+            callback_code(state.api, "xShmLock", || state.file.release_read_lock(offset as u8))
+        }
+        _ => change_other_lock(state, offset, n, flags),
+    }
+}
+
+/// None of a reader: those, of which every read has two, are small.
+#[inline(never)]
+fn change_other_lock(state: &State, offset: c_int, n: c_int, flags: c_int) -> c_int {
+    callback(state.api, "xShmLock", || {
+        if offset as u32 > SHM_SLOTS as u32 || n as u32 > SHM_SLOTS as u32 {
             return Err(Error::argument("xShmLock", (offset | n).into()));
         }
         state.file.shm_lock(ShmLock {
@@ -304,9 +324,7 @@ unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, 
             acquire: flags & sqlite::SQLITE_SHM_LOCK != 0,
             exclusive: flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
         })
-    };
-    // SAFETY: SQLite passes a file that we opened.
-    unsafe { on(file, "xShmLock", body) }
+    })
 }
 
 unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {

@@ -33,7 +33,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libsqlite3_sys as sqlite;
 
-use crate::error::Error;
+use crate::error::{Code, Error};
 use api::Api;
 
 /// Runs the body of a callback: its error becomes a code, a panic stops here (invariant 3).
@@ -43,6 +43,16 @@ fn callback(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Err
         // No failure but an everyday answer: busy, a short read, an unknown file control.
         Ok(Err(Error::Below(code))) => code.0,
         Ok(Err(error)) => failed(api, error),
+        Err(payload) => failed(api, caught(call, payload)),
+    }
+}
+
+/// The same for a body whose errors are all answers of the VFS below, or stand for one.
+#[inline(always)]
+fn callback_code(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Code>) -> c_int {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(())) => sqlite::SQLITE_OK,
+        Ok(Err(code)) => code.0,
         Err(payload) => failed(api, caught(call, payload)),
     }
 }
@@ -87,7 +97,6 @@ fn panic_message(payload: &(dyn Any + Send)) -> String {
 #[cfg(all(test, not(feature = "loadable")))]
 mod tests {
     use super::*;
-    use crate::error::Code;
 
     #[test]
     fn a_panic_stops_at_the_callback_and_becomes_an_io_error() {

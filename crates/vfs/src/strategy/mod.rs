@@ -69,6 +69,11 @@ pub trait Strategy: Send + Sync {
     fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error>;
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error>;
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error>;
+    /// A reader's lock: one slot from [`ShmLock::READ`] on, shared. Each read makes this call and the next, and nothing else is between SQLite and
+    /// its WAL index, so both are to be small.
+    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code>;
+    fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code>;
+    /// Any other lock of the WAL index.
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error>;
     /// The WAL index is about to be unmapped, and its locks with it.
     fn unmapping_index(&self);
@@ -203,6 +208,11 @@ impl ShmLock {
     /// The call that takes, or releases, the write lock.
     pub const fn of_writer(acquire: bool) -> ShmLock {
         ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true }
+    }
+
+    /// The call that takes, or releases, a reader's lock.
+    pub const fn of_reader(slot: u8, acquire: bool) -> ShmLock {
+        ShmLock { first: slot, count: 1, acquire, exclusive: false }
     }
 
     /// True if the call takes or releases `slot`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::StrategyKind;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::role::Role;
 
 pub struct Stock;
@@ -43,6 +43,16 @@ impl Strategy for Stock {
 
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
         Ok(below.unlock(level)?)
+    }
+
+    #[inline(always)]
+    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
+        below.shm_lock(read)
+    }
+
+    #[inline(always)]
+    fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
+        below.shm_lock(read)
     }
 
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {

@@ -63,6 +63,7 @@ impl TakenUp {
 
 impl Plain {
     /// A connection that recovers has the database's shared lock and all locks of the WAL index.
+    #[cold]
     pub(super) fn take_up_kept_wal(&self, wal: &dyn Below) {
         let main = lock(&self.main);
         let Some(main) = main.as_deref() else { return };

@@ -50,7 +50,7 @@ thread_local! {
 }
 
 impl Plain {
-    /// A call of `xShmLock`.
+    /// A call of `xShmLock` for a writer or a checkpoint.
     pub(super) fn change_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
         self.shares_index.store(true, Relaxed);
         if lock.acquire {
@@ -59,12 +59,6 @@ impl Plain {
         let just_committed =
             lock.acquire && taken(&self.just_committed) && self.pragmas_before.load(Relaxed) == pragmas();
         match (lock.exclusive, lock.acquire) {
-            (false, true) if lock.first >= ShmLock::READ => self.take_read_lock(below, lock),
-            (false, false) if lock.first >= ShmLock::READ => {
-                let result = below.shm_lock(lock);
-                self.released_read_lock();
-                Ok(result?)
-            }
             (true, true) if lock.covers(ShmLock::WRITE) && self.is_checkpointer => {
                 self.take_write_lock_for_checkpoint(below, lock)
             }
@@ -132,19 +126,20 @@ impl Plain {
         }
     }
 
-    pub(super) fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Error> {
+    /// Takes the read lock of a transaction that is expected to write, which waits for its turn here.
+    #[inline(never)]
+    pub(super) fn take_read_lock_to_write(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
         // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
         // its turn may be over before it is here again.
         let looks_again = taken(&self.looks_again);
-        let will_write = self.group_commit() && self.prediction.load(Relaxed) > 0;
-        if will_write && !looks_again && self.wait_for_turns() {
+        if !looks_again && self.wait_for_turns() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
             self.looks_again.store(true, Relaxed);
-            return Err(Error::Below(Code::BUSY));
+            return Err(Code::BUSY);
         }
         below.shm_lock(read)?;
         self.wrote.store(false, Relaxed);
-        self.reads_since_ns.store(if will_write { clock::now_ns() } else { 0 }, Relaxed);
+        self.reads_since_ns.store(clock::now_ns(), Relaxed);
         Ok(())
     }
 
@@ -217,7 +212,9 @@ impl Plain {
             && (self.shared.log.is_some() || self.shared.outsiders.load(Relaxed) > 0)
     }
 
-    pub(super) fn released_read_lock(&self) {
+    /// Whether the next transaction will write, from this one.
+    #[inline(never)]
+    pub(super) fn learn(&self) {
         let prediction = self.prediction.load(Relaxed);
         if self.wrote.load(Relaxed) {
             self.prediction.store((prediction + 1).min(2), Relaxed);
@@ -366,14 +363,18 @@ impl Plain {
 
     fn about_to_sleep(&self) {
         let asked = *lock(&self.asked);
+        self.may_sleep.store(true, Relaxed);
         // During thread exit the note may be gone already; then it is an ordinary sleep.
         let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = (Weak::clone(&self.me), asked));
     }
 
     /// Whatever note of a "busy" there is, in whichever thread, is not about this connection any more: SQLite need not have slept after it. When
     /// this returns nobody tries the write lock for that either.
+    #[inline]
     pub(super) fn ends_sleep(&self) {
-        *lock(&self.asked) += 1;
+        if taken(&self.may_sleep) {
+            *lock(&self.asked) += 1;
+        }
     }
 
     /// Waits for the turn instead of sleeping, for a connection that had asked for so many locks; when it answers true, the time is over or the turn

@@ -156,6 +156,7 @@ impl Plain {
     }
 
     /// Writes the frames that are held back.
+    #[inline(never)]
     pub(super) fn write_held(&self, log: &EagerLog, image: &dyn Below) -> Result<(), Error> {
         let mut held = lock(&self.held);
         let Some((bytes, offset)) = held.take() else { return Ok(()) };

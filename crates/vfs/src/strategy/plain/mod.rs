@@ -98,7 +98,9 @@ pub struct Plain {
     main: Mutex<Option<Box<dyn Below>>>,
     wal: Mutex<Option<Box<dyn Below>>>,
     busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
-    /// How many locks of the WAL index it has asked for; held while the write lock is tried for a sleep.
+    /// A note says that it may be about to sleep, and it has not asked for a lock of the WAL index since.
+    may_sleep: AtomicBool,
+    /// How often it has asked for one after such a note; held while the write lock is tried for a sleep.
     asked: Mutex<u64>,
     /// Above 0: the next transaction is expected to write.
     prediction: AtomicI8,
@@ -184,6 +186,7 @@ impl Plain {
             main: Mutex::default(),
             wal: Mutex::default(),
             busy_handler: Mutex::default(),
+            may_sleep: AtomicBool::new(false),
             asked: Mutex::default(),
             prediction: AtomicI8::new(0),
             looks_again: AtomicBool::new(false),
@@ -547,6 +550,31 @@ impl Strategy for Plain {
         below.unlock(level)?;
         *lock(&self.level) = level;
         Ok(())
+    }
+
+    #[inline(always)]
+    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
+        self.shares_index.store(true, Relaxed);
+        self.ends_sleep();
+        self.just_committed.store(false, Relaxed);
+        if self.prediction.load(Relaxed) > 0 && self.group_commit() {
+            return self.take_read_lock_to_write(below, read);
+        }
+        self.looks_again.store(false, Relaxed);
+        below.shm_lock(read)?;
+        self.wrote.store(false, Relaxed);
+        self.reads_since_ns.store(0, Relaxed);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
+        let result = below.shm_lock(read);
+        // Who only reads, as expected, has nothing to be learnt about.
+        if self.wrote.load(Relaxed) || self.prediction.load(Relaxed) >= 0 {
+            self.learn();
+        }
+        result
     }
 
     fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
