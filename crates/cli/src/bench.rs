@@ -37,6 +37,7 @@ Examples:
   sudo oneflush bench --connections 8 --as processes  the same as processes
   sudo oneflush bench --workload reopen --modes wal   open, 3 commits, close
   sudo oneflush bench --workload point --beside-writer --modes wal:sqlite,wal
+  sudo oneflush bench --workload point --in-turns --modes wal:sqlite,wal:plain
   sudo oneflush bench --workload long-reader -t 15 --modes wal
   sudo oneflush bench --sql recording/ --modes wal    SQL of an application
   sudo oneflush bench --plot result.svg --json > result.json
@@ -67,6 +68,9 @@ pub struct Options {
     /// With point and scan: one more connection commits all the time, or so many times a second
     #[arg(long, value_name = "N", value_parser = rate, num_args = 0..=1, require_equals = true, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
     beside_writer: Option<Option<f64>>,
+    /// With point and scan: the modes read in turns of some milliseconds, so that a noisy machine hits all alike; one connection
+    #[arg(long, conflicts_with_all = ["sql", "mobibench", "rate", "keep_trace"], help_heading = "What")]
+    in_turns: bool,
     /// With long-reader: how long it keeps its snapshot; before and after, the writers have a third of that time
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
     hold: Option<Duration>,
@@ -212,6 +216,12 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
             format!("--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or wal-growing");
         return Err(Failure::usage(message));
     }
+    if options.in_turns && !matches!(workload, Workload::Reads(_)) {
+        return Err(Failure::usage("--in-turns needs --workload point or scan"));
+    }
+    if options.in_turns && (options.connections != [1] || options.workers != WorkerKind::Threads) {
+        return Err(Failure::usage("--in-turns is for one connection, a thread; leave --connections and --as out"));
+    }
     let workers = match options.workers {
         WorkerKind::Threads => Workers::Threads,
         WorkerKind::Processes => Workers::Processes { program: std::env::current_exe().map_err(Failure::failed)? },
@@ -228,6 +238,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         connections,
         workers,
         rate: options.rate,
+        in_turns: options.in_turns,
         floor_writes: options.floor_writes,
         keep_trace: options.keep_trace.clone(),
     })

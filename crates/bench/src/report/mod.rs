@@ -41,6 +41,8 @@ pub struct Report {
     pub workers: Workers,
     /// Transactions a second that were asked for; none: as many as possible.
     pub rate: Option<f64>,
+    /// The modes of a round read in turns of some milliseconds.
+    pub in_turns: bool,
     /// Where bytes, writes and flushes were counted; none where nobody could.
     pub counted_at: Option<Source>,
     pub floor: FloorFigures,
@@ -114,6 +116,7 @@ impl Report {
             connections: plan.connections.clone(),
             workers: plan.workers.clone(),
             rate: plan.rate,
+            in_turns: plan.in_turns,
             counted_at: modes.iter().find_map(|mode| mode.median.counted_at),
             floor,
             modes,
@@ -166,9 +169,10 @@ impl Report {
             (_, Workers::Threads) => format!("{} connections (threads)", counts.join(" and ")),
             (_, Workers::Processes { .. }) => format!("{} connections (processes)", counts.join(" and ")),
         };
+        let in_turns = if self.in_turns { ", all modes in turns" } else { "" };
         let rate = self.rate.map_or(String::new(), |rate| format!(", {rate} a second"));
         let rounds = if self.rounds == 1 { "1 round".to_owned() } else { format!("medians of {} rounds", self.rounds) };
-        format!("{}, {connections}{rate}, {rounds}", self.workload)
+        format!("{}, {connections}{rate}{in_turns}, {rounds}", self.workload)
     }
 
     /// A row's name: the mode, and the number of connections where it tells rows apart.

@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use super::clock;
 use super::database::{self, DatabaseError, Failure};
 use super::latency::Latencies;
+use super::turns::Turn;
 use super::worker::{Arrival, Start};
 use crate::interrupt;
 use crate::mode::Mode;
@@ -36,12 +37,14 @@ pub struct CompanionResult {
     pub cpu_ns: u64,
 }
 
+/// `turn`: it writes in its turn only.
 pub fn run(
     task: Task,
     path: &Path,
     mode: Mode,
     arrival: &Arrival<'_>,
     stop: &AtomicBool,
+    turn: Option<Turn<'_>>,
 ) -> Result<CompanionResult, Failure> {
     let opened = database::open(path, mode);
     let go = arrival.arrive(opened.is_ok());
@@ -54,7 +57,7 @@ pub fn run(
     let begin_ns = clock::now_ns();
     let ends = || stop.load(Ordering::Relaxed) || interrupt::requested();
     match task {
-        Task::Write { rows, interval } => write(&connection, rows, interval, &ends, &mut result.latencies)?,
+        Task::Write { rows, interval } => write(&connection, rows, interval, &ends, turn, &mut result.latencies)?,
         Task::KeepSnapshot { from, to } => {
             let at = |since: Duration| begin_ns + since.as_nanos() as u64;
             keep_snapshot(&connection, at(from), at(to), &ends)?;
@@ -71,6 +74,7 @@ fn write(
     rows: u64,
     interval: Duration,
     ends: &dyn Fn() -> bool,
+    turn: Option<Turn<'_>>,
     latencies: &mut Latencies,
 ) -> Result<(), DatabaseError> {
     let mut random = fastrand::Rng::with_seed(u64::MAX);
@@ -78,7 +82,8 @@ fn write(
     let mut due_ns = clock::now_ns();
     loop {
         wait_until(due_ns, ends);
-        if ends() {
+        let taken = turn.map(Turn::take);
+        if ends() || matches!(taken, Some(None)) {
             return Ok(());
         }
         // What was late is not caught up.

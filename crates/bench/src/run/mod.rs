@@ -20,6 +20,7 @@ pub mod process;
 mod recording;
 mod slice;
 pub mod timeline;
+pub mod turns;
 pub mod vfs;
 mod worker;
 
@@ -58,6 +59,8 @@ pub struct Plan {
     pub connections: Vec<u32>,
     pub workers: Workers,
     pub rate: Option<f64>,
+    /// Of reads: all modes of a round have their databases open at the same time and read in turns ([`turns`]).
+    pub in_turns: bool,
     /// Overwrites of one block before each slice, so that the floor is of the same minutes.
     pub floor_writes: u32,
     /// Keep a recording of all that reaches the place's device in this file. Root only.
@@ -150,21 +153,29 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
     let slices_count = results.len() as u32;
     let began = Instant::now();
     for round in 1.. {
-        for turn in 0..slices_count {
-            if interrupt::requested() {
-                return Err(RunError::Interrupted);
-            }
-            let at = ((turn + round - 1) % slices_count) as usize;
-            let ModeResults { mode, connections, .. } = results[at];
-            progress.slice((round - 1) * slices_count + turn + 1, plan.rounds.max * slices_count, round, mode);
+        if plan.in_turns {
             floor.merge(&floor::measure(place.path(), plan.floor_writes)?);
-            let slice = Slice { plan, place: &place, observer: observer.as_mut(), mode, connections, round };
-            if let Some(recording) = &mut recording {
-                recording.note(&format!("oneflush bench: begin {mode} x{connections}, round {round}"))?;
-            }
-            results[at].rounds.push(slice.measure()?);
-            if let Some(recording) = &mut recording {
-                recording.note(&format!("oneflush bench: end {mode} x{connections}, round {round}"))?;
+            let slices = turns::measure(plan, &place, round, progress)?;
+            results.iter_mut().zip(slices).for_each(|(of_mode, slice)| of_mode.rounds.push(slice));
+        } else {
+            for turn in 0..slices_count {
+                if interrupt::requested() {
+                    return Err(RunError::Interrupted);
+                }
+                let at = ((turn + round - 1) % slices_count) as usize;
+                let ModeResults { mode, connections, .. } = results[at];
+                progress.slice((round - 1) * slices_count + turn + 1, plan.rounds.max * slices_count, round, mode);
+                floor.merge(&floor::measure(place.path(), plan.floor_writes)?);
+                let directory = place.path();
+                let slice =
+                    Slice { plan, place: &place, directory, observer: observer.as_mut(), mode, connections, round };
+                if let Some(recording) = &mut recording {
+                    recording.note(&format!("oneflush bench: begin {mode} x{connections}, round {round}"))?;
+                }
+                results[at].rounds.push(slice.measure()?);
+                if let Some(recording) = &mut recording {
+                    recording.note(&format!("oneflush bench: end {mode} x{connections}, round {round}"))?;
+                }
             }
         }
         progress.round_done(round, plan.rounds.max);

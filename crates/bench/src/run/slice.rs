@@ -22,7 +22,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
@@ -48,6 +48,8 @@ use crate::workload::{self, WorkerSpec, Workload, dump};
 pub struct Slice<'a> {
     pub plan: &'a Plan,
     pub place: &'a Place,
+    /// Where in it the databases are.
+    pub directory: &'a Path,
     pub observer: Option<&'a mut Observer>,
     pub mode: Mode,
     pub connections: u32,
@@ -55,12 +57,12 @@ pub struct Slice<'a> {
 }
 
 /// The connections that keep the databases as the set-up left them, each with its worker's index.
-type Holders = Vec<Connection>;
+pub(super) type Holders = Vec<Connection>;
 
 impl Slice<'_> {
     pub fn measure(mut self) -> Result<SliceResult, RunError> {
         let place = self.place.describe();
-        let at = At { mode: self.mode, round: self.round, place: &place, scratch: self.place.device().is_some() };
+        let at = self.at(&place);
         let workload = &self.plan.workload;
         let transactions = workload.transactions(self.mode, self.connections, self.plan.transactions);
         let (mut holders, mut failures) = self.set_up(transactions).map_err(|error| at.database(error))?;
@@ -73,17 +75,7 @@ impl Slice<'_> {
                 holders = self.open_holders().map_err(|error| at.database(error))?;
             }
         }
-        let specs: Vec<WorkerSpec> = (0..self.connections)
-            .map(|index| WorkerSpec {
-                workload: workload.clone(),
-                mode: self.mode,
-                directory: self.place.path().to_owned(),
-                index,
-                connections: self.connections,
-                transactions,
-                rate: self.plan.rate,
-            })
-            .collect();
+        let specs: Vec<WorkerSpec> = (0..self.connections).map(|index| self.spec(index, transactions)).collect();
         let ran = self.run(&specs, &holders, begun, &at)?;
 
         let mut latencies = Latencies::new();
@@ -122,7 +114,24 @@ impl Slice<'_> {
         })
     }
 
-    fn set_up(&self, transactions: u64) -> Result<(Holders, BTreeMap<String, u64>), DatabaseError> {
+    pub(super) fn spec(&self, index: u32, transactions: u64) -> WorkerSpec {
+        WorkerSpec {
+            workload: self.plan.workload.clone(),
+            mode: self.mode,
+            directory: self.directory.to_owned(),
+            index,
+            connections: self.connections,
+            transactions,
+            rate: self.plan.rate,
+        }
+    }
+
+    /// For errors; `place` describes it.
+    pub(super) fn at<'p>(&self, place: &'p str) -> At<'p> {
+        At { mode: self.mode, round: self.round, place, scratch: self.place.device().is_some() }
+    }
+
+    pub(super) fn set_up(&self, transactions: u64) -> Result<(Holders, BTreeMap<String, u64>), DatabaseError> {
         let workload = &self.plan.workload;
         let mut failures = BTreeMap::new();
         let holders = self.open_holders()?;
@@ -151,7 +160,7 @@ impl Slice<'_> {
     fn open_holders(&self) -> Result<Holders, DatabaseError> {
         let workload = &self.plan.workload;
         let count = if workload.shares_database() { 1 } else { self.connections };
-        (0..count).map(|index| workload::open_databases(workload, self.place.path(), self.mode, index)).collect()
+        (0..count).map(|index| workload::open_databases(workload, self.directory, self.mode, index)).collect()
     }
 
     /// A number for the contents of a replay; all else must have left what it says, `done` of its units in all.
@@ -183,7 +192,7 @@ impl Slice<'_> {
             let task = plan.workload.companion();
             let companion = task.map(|task| {
                 let (path, gate, stop) = (&path, &gate, &stop);
-                scope.spawn(move || companion::run(task, path, mode, &Arrival::new(gate), stop))
+                scope.spawn(move || companion::run(task, path, mode, &Arrival::new(gate), stop, None))
             });
             let others = u32::from(companion.is_some());
             let outcome = match &plan.workers {
@@ -310,28 +319,28 @@ impl Slice<'_> {
     }
 
     /// What our VFS saw in this process so far, one entry a holder; none where SQLite works alone.
-    fn vfs_of(&self, holders: &[Connection]) -> Result<Vec<Snapshot>, rusqlite::Error> {
+    pub(super) fn vfs_of(&self, holders: &[Connection]) -> Result<Vec<Snapshot>, rusqlite::Error> {
         if self.mode.strategy == Strategy::Sqlite {
             return Ok(Vec::new());
         }
         holders.iter().map(|holder| Snapshot::of(holder, &self.plan.workload.schemas())).collect()
     }
 
-    fn wal_bytes(&self) -> u64 {
+    pub(super) fn wal_bytes(&self) -> u64 {
         let wals = self.databases().into_iter().map(|path| database::files_of(&path)[2].clone());
         // A WAL that nobody wrote yet, or whose last user is gone, may be missing.
         wals.filter_map(|wal| std::fs::metadata(wal).ok()).map(|metadata| metadata.len()).sum()
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::syncfs(File::open(self.place.path())?)?)
+        Ok(rustix::fs::syncfs(File::open(self.directory)?)?)
     }
 
-    fn databases(&self) -> Vec<PathBuf> {
+    pub(super) fn databases(&self) -> Vec<PathBuf> {
         let workload = &self.plan.workload;
         let workers = if workload.shares_database() { 1 } else { self.connections };
         let names = (0..workers).flat_map(|index| workload.databases(index));
-        names.map(|name| self.place.path().join(name)).collect()
+        names.map(|name| self.directory.join(name)).collect()
     }
 
     fn classified_files(&self) -> Vec<(PathBuf, Class)> {
@@ -339,7 +348,7 @@ impl Slice<'_> {
         self.databases().iter().flat_map(|path| database::files_of(path).into_iter().zip(classes)).collect()
     }
 
-    fn remove_files(&self) -> io::Result<()> {
+    pub(super) fn remove_files(&self) -> io::Result<()> {
         self.databases().iter().flat_map(|path| database::files_of(path)).try_for_each(remove)
     }
 
@@ -372,6 +381,6 @@ struct Ran {
     vfs_stats: Vec<RawStats>,
 }
 
-fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+pub(super) fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

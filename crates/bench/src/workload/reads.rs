@@ -41,6 +41,14 @@ impl Reads {
         }
     }
 
+    /// So many are one turn where modes read in turns: 5 to 10 ms.
+    pub(crate) fn turn(self) -> u64 {
+        match self.access {
+            Access::Point => 2_000,
+            Access::Scan => 1,
+        }
+    }
+
     pub(super) fn set_up(connection: &Connection) -> Result<(), DatabaseError> {
         // 50 random bytes are 100 digits.
         connection.execute_batch(&format!(

@@ -428,10 +428,58 @@ fn a_read_lock_that_is_released_at_once_was_for_nothing_and_is_taken_again() {
     assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 1);
 }
 
+/// It asks for the write lock because it has met the WAL index while a writer changes it, and tries again at once.
+#[test]
+fn a_reader_that_asks_for_the_write_lock_does_not_queue_and_does_not_wait_for_a_turn_afterwards() {
+    let (connection, database) = connection(Purpose::ReadWrite);
+    let write = ShmLock::of_writer(true);
+    let turns = &connection.shared.turns;
+    let writer = 71;
+    assert!(turns.take(writer));
+    turns.begin_writing(writer);
+    database.is_taken.store(true, Relaxed);
+    for before in [0, -1] {
+        connection.prediction.store(before, Relaxed);
+        assert!(connection.take_write_lock(&database, write).is_err());
+        assert!(!turns.wanted_beside(writer) && connection.prediction.load(Relaxed) == before);
+        assert!(connection.take_read_lock(&database, read_lock(true)).is_ok(), "without its turn");
+        connection.release_read_lock(&database, read_lock(false)).unwrap();
+    }
+    assert_eq!(connection.shared.counts.bounced.load(Relaxed), 0);
+    // Between two writers it may get it.
+    database.is_taken.store(false, Relaxed);
+    connection.shm_lock(&database, write).unwrap();
+    connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
+    assert!(turns.holds(writer) && connection.prediction.load(Relaxed) == -1);
+    // Under a read lock it is going to write.
+    database.is_taken.store(true, Relaxed);
+    connection.take_read_lock(&database, read_lock(true)).unwrap();
+    assert!(connection.take_write_lock(&database, write).is_err());
+    assert!(turns.wanted_beside(writer));
+}
+
+/// Some builds of SQLite (`SQLITE_ENABLE_SETLK_TIMEOUT`) take the write lock of `BEGIN IMMEDIATE` before the read lock.
+#[test]
+fn who_writes_without_having_asked_under_a_read_lock_is_known_for_a_writer_all_the_same() {
+    let (connection, database) = connection(Purpose::ReadWrite);
+    let wal = Wal::default();
+    let transaction = || {
+        connection.shm_lock(&database, ShmLock::of_writer(true)).unwrap();
+        connection.take_read_lock(&database, read_lock(true)).unwrap();
+        connection.write(&wal, Role::Wal, &[7; 32], 0).unwrap();
+        let had_turn = connection.shared.turns.holds(connection.id);
+        connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
+        connection.release_read_lock(&database, read_lock(false)).unwrap();
+        had_turn
+    };
+    assert_eq!([(); 3].map(|()| transaction()), [false, true, true]);
+}
+
 /// SQLite need not sleep after it was told "busy": the time may be up, or the application's own handler does it.
 #[test]
 fn a_sleep_that_comes_late_does_not_touch_the_write_lock_of_a_connection_that_has_it() {
     let (connection, database) = connection(Purpose::ReadWrite);
+    connection.take_read_lock(&database, read_lock(true)).unwrap();
     database.is_taken.store(true, Relaxed);
     let bounced =
         || assert!(matches!(connection.shm_lock(&database, ShmLock::of_writer(true)), Err(Error::Below(Code::BUSY))));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::checkpointer::WRITE_LOCK_MAX;
 use super::logged::Frame;
 use super::turns::IDLE_MAX;
-use super::{AUTOMATIC_FRAMES, Plain, pragmas, taken};
+use super::{AUTOMATIC_FRAMES, Plain, doing, pragmas, taken};
 use crate::error::{Code, Error};
 use crate::stats::clock;
 use crate::strategy::eager::EagerLog;
@@ -138,7 +138,7 @@ impl Plain {
             return Err(Code::BUSY);
         }
         below.shm_lock(read)?;
-        self.wrote.store(false, Relaxed);
+        self.doing.store(doing::READS, Relaxed);
         self.reads_since_ns.store(clock::now_ns(), Relaxed);
         Ok(())
     }
@@ -212,11 +212,11 @@ impl Plain {
             && (self.shared.log.is_some() || self.shared.outsiders.load(Relaxed) > 0)
     }
 
-    /// Whether the next transaction will write, from this one.
+    /// Whether the next transaction will write, from what this one did.
     #[inline(never)]
-    pub(super) fn learn(&self) {
+    pub(super) fn learn(&self, did: u8) {
         let prediction = self.prediction.load(Relaxed);
-        if self.wrote.load(Relaxed) {
+        if did == doing::WRITES {
             self.prediction.store((prediction + 1).min(2), Relaxed);
             return;
         }
@@ -253,7 +253,14 @@ impl Plain {
             self.writing.store(true, Relaxed);
             return Ok(());
         }
-        self.wrote.store(true, Relaxed);
+        if self.reads_index() {
+            below.shm_lock(write)?;
+            self.writing.store(true, Relaxed);
+            return Ok(());
+        }
+        if !self.checkpointing.load(Relaxed) {
+            self.doing.store(doing::WRITES, Relaxed);
+        }
         if taken(&self.bounced) && !self.has_slept.load(Relaxed) {
             // It was told "busy" and came back without sleeping here, and never has slept here: it must not stand in the queue while it
             // does other things. (Once is no proof: SQLite also asks for this lock to read a WAL index that is being changed, and
@@ -295,6 +302,15 @@ impl Plain {
             self.about_to_sleep();
         }
         Err(Error::Below(Code::BUSY))
+    }
+
+    /// SQLite also asks for the write lock to read a WAL index that is just being changed, or has to be made anew: before the read lock. Who is
+    /// not expected to write is a reader then, and has no place in the queue: it would wait for a commit, and this transaction and the
+    /// next for their turn.
+    fn reads_index(&self) -> bool {
+        self.doing.load(Relaxed) == doing::NOTHING
+            && !self.checkpointing.load(Relaxed)
+            && self.prediction.load(Relaxed) <= 0
     }
 
     /// Takes the write lock, or waits for it, if the checkpointer of this process has it: a connection without a busy handler must not

@@ -50,7 +50,7 @@ pub use locking::sleep;
 pub use shared::{EagerReport, PlainReport, Shared};
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use self::closing::Closing;
@@ -85,6 +85,15 @@ fn taken(flag: &AtomicBool) -> bool {
     is_up
 }
 
+/// What a connection does under its read lock.
+mod doing {
+    /// It has none.
+    pub const NOTHING: u8 = 0;
+    pub const READS: u8 = 1;
+    /// Or tries to.
+    pub const WRITES: u8 = 2;
+}
+
 /// One connection. SQLite uses it from one thread at a time; the atomics only satisfy the compiler, so all are relaxed.
 pub struct Plain {
     /// The number of the connection.
@@ -106,8 +115,8 @@ pub struct Plain {
     prediction: AtomicI8,
     /// It has waited for its turn and was told "busy" at the read lock, to read the WAL index again.
     looks_again: AtomicBool,
-    /// It wrote, or tried to, since it last took a read lock.
-    wrote: AtomicBool,
+    /// What it does under its read lock.
+    doing: AtomicU8,
     writing: AtomicBool,
     /// It uses the WAL index that all processes share, not one of its own (`locking_mode=EXCLUSIVE` from the start).
     shares_index: AtomicBool,
@@ -190,7 +199,7 @@ impl Plain {
             asked: Mutex::default(),
             prediction: AtomicI8::new(0),
             looks_again: AtomicBool::new(false),
-            wrote: AtomicBool::new(false),
+            doing: AtomicU8::new(doing::NOTHING),
             writing: AtomicBool::new(false),
             shares_index: AtomicBool::new(false),
             checkpointing: AtomicBool::new(false),
@@ -431,6 +440,9 @@ impl Strategy for Plain {
         if matches!(role, Role::Wal | Role::Db) {
             self.refuse_if_failed()?;
         }
+        if role == Role::Wal {
+            self.doing.store(doing::WRITES, Relaxed);
+        }
         if let Some(log) = &self.shared.log {
             return self.write_logged(log, below, role, data, offset);
         }
@@ -562,7 +574,7 @@ impl Strategy for Plain {
         }
         self.looks_again.store(false, Relaxed);
         below.shm_lock(read)?;
-        self.wrote.store(false, Relaxed);
+        self.doing.store(doing::READS, Relaxed);
         self.reads_since_ns.store(0, Relaxed);
         Ok(())
     }
@@ -570,9 +582,11 @@ impl Strategy for Plain {
     #[inline(always)]
     fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
         let result = below.shm_lock(read);
+        let did = self.doing.load(Relaxed);
+        self.doing.store(doing::NOTHING, Relaxed);
         // Who only reads, as expected, has nothing to be learnt about.
-        if self.wrote.load(Relaxed) || self.prediction.load(Relaxed) >= 0 {
-            self.learn();
+        if did == doing::WRITES || self.prediction.load(Relaxed) >= 0 {
+            self.learn(did);
         }
         result
     }

@@ -1,0 +1,281 @@
+//! Reads in turns: the databases of all modes are open at the same time, and each mode reads for some milliseconds before the next
+//! does.
+//!
+//! Reads of different modes that are a second apart differ by tens of percent on a machine that others use too, and what the VFS
+//! adds to a read is a hundredth. In turns, what others do meets all modes alike, and the ratios of a round are good to about
+//! that. The order is drawn anew for every turn. A writer beside the reads, where one is wanted, commits in its mode's turns only.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use super::companion::{self, CompanionResult};
+use super::database::DatabaseError;
+use super::latency::Latencies;
+use super::outcome::SliceResult;
+use super::slice::{Holders, Slice, join};
+use super::timeline::Timeline;
+use super::vfs::{Seen, Snapshot};
+use super::worker::{Arrival, Gate};
+use super::{Plan, Progress, RunError, clock};
+use crate::interrupt;
+use crate::place::Place;
+use crate::workload::{self, Step, Stream, Workload};
+
+/// One round of all modes of a plan, in their order.
+pub fn measure(
+    plan: &Plan,
+    place: &Place,
+    round: u32,
+    progress: &mut dyn Progress,
+) -> Result<Vec<SliceResult>, RunError> {
+    let name = place.describe();
+    let directories: Vec<PathBuf> = (0..plan.modes.len()).map(|at| place.path().join(format!("mode{at}"))).collect();
+    let count = plan.modes.len() as u32;
+    let mut readers = Vec::new();
+    for (at, (mode, directory)) in plan.modes.iter().zip(&directories).enumerate() {
+        let number = (round - 1) * count + at as u32 + 1;
+        progress.slice(number, plan.rounds.max * count, round, *mode);
+        let slice = Slice { plan, place, directory, observer: None, mode: *mode, connections: 1, round };
+        std::fs::create_dir(directory).map_err(|error| slice.at(&name).io(error))?;
+        let at = slice.at(&name);
+        readers.push(Reader::new(slice).map_err(|error| at.database(error))?);
+    }
+    let (gate, stop, turns) = (Gate::default(), AtomicBool::new(false), Turns::default());
+    let (read, companions) = thread::scope(|scope| {
+        let mut companions = Vec::new();
+        if let Some(task) = plan.workload.companion() {
+            for (at, mode) in plan.modes.iter().enumerate() {
+                let path = readers[at].slice.databases().swap_remove(0);
+                let (gate, stop, turn) = (&gate, &stop, Turn { turns: &turns, whose: at });
+                companions.push(
+                    scope.spawn(move || companion::run(task, &path, *mode, &Arrival::new(gate), stop, Some(turn))),
+                );
+            }
+        }
+        let ready = gate.wait_for(companions.len() as u32);
+        gate.open(ready);
+        let read = if ready { in_turns(&mut readers, &turns, &name) } else { Ok(()) };
+        stop.store(true, Ordering::Relaxed);
+        turns.close();
+        (read, companions.into_iter().map(join).collect::<Vec<_>>())
+    });
+    read?;
+    let mut companions = companions.into_iter();
+    let mut results = Vec::new();
+    for reader in readers {
+        let at = reader.slice.at(&name);
+        let companion = companions.next().transpose().map_err(|failure| at.failure(failure))?;
+        results.push(reader.finish(companion, &name)?);
+    }
+    Ok(results)
+}
+
+/// Until all have read what they are to read.
+fn in_turns(readers: &mut [Reader<'_>], turns: &Turns, place: &str) -> Result<(), RunError> {
+    let mut order: Vec<usize> = (0..readers.len()).collect();
+    let mut random = fastrand::Rng::with_seed(0);
+    while readers.iter().any(|reader| !reader.finished) {
+        random.shuffle(&mut order);
+        for &at in &order {
+            if interrupt::requested() {
+                return Err(RunError::Interrupted);
+            }
+            turns.begin(at);
+            let read = readers[at].turn();
+            turns.end();
+            read.map_err(|error| readers[at].slice.at(place).database(error))?;
+        }
+    }
+    Ok(())
+}
+
+/// The reading connection of one mode.
+struct Reader<'a> {
+    slice: Slice<'a>,
+    /// Keep the database as the set-up left it.
+    holders: Holders,
+    vfs_before: Vec<Snapshot>,
+    stream: Box<dyn Stream>,
+    finished: bool,
+    latencies: Latencies,
+    timeline: Timeline,
+    elapsed_ns: u64,
+    cpu_ns: u64,
+}
+
+impl<'a> Reader<'a> {
+    fn new(slice: Slice<'a>) -> Result<Reader<'a>, DatabaseError> {
+        let reads = slice.plan.workload.transactions(slice.mode, 1, slice.plan.transactions);
+        let (holders, _) = slice.set_up(reads)?;
+        let stream = workload::open_stream(&slice.spec(0, reads))?;
+        Ok(Reader {
+            vfs_before: slice.vfs_of(&holders)?,
+            slice,
+            holders,
+            stream,
+            finished: false,
+            latencies: Latencies::new(),
+            timeline: Timeline::new(),
+            elapsed_ns: 0,
+            cpu_ns: 0,
+        })
+    }
+
+    fn turn(&mut self) -> Result<(), DatabaseError> {
+        let reads = match &self.slice.plan.workload {
+            Workload::Reads(reads) => reads.turn(),
+            _ => 1,
+        };
+        let (begin_ns, cpu_before_ns) = (clock::now_ns(), clock::thread_cpu_ns());
+        let mut now_ns = begin_ns;
+        for _ in 0..reads {
+            let step = self.stream.step()?;
+            now_ns = clock::now_ns();
+            match step {
+                Step::Done { latency_ns } => {
+                    self.latencies.record(latency_ns);
+                    self.timeline.record(self.elapsed_ns + (now_ns - begin_ns), latency_ns);
+                }
+                Step::NothingWritten => {}
+                Step::Finished => {
+                    self.finished = true;
+                    break;
+                }
+            }
+        }
+        self.elapsed_ns += now_ns - begin_ns;
+        self.cpu_ns += clock::thread_cpu_ns() - cpu_before_ns;
+        Ok(())
+    }
+
+    fn finish(self, companion: Option<CompanionResult>, place: &str) -> Result<SliceResult, RunError> {
+        let at = self.slice.at(place);
+        let mut seen = Seen::default();
+        let vfs_after = self.slice.vfs_of(&self.holders).map_err(|error| at.database(error.into()))?;
+        vfs_after.into_iter().zip(self.vfs_before).for_each(|(after, before)| seen.add(after.since(before)));
+        let wal_bytes_at_end = self.slice.mode.journal.is_wal().then(|| self.slice.wal_bytes());
+        drop((self.stream, self.holders));
+        self.slice.remove_files().map_err(|error| at.io(error))?;
+        std::fs::remove_dir(self.slice.directory).map_err(|error| at.io(error))?;
+        Ok(SliceResult {
+            transactions: self.latencies.count(),
+            elapsed_ns: self.elapsed_ns,
+            latencies: self.latencies,
+            timeline: self.timeline,
+            phases: Vec::new(),
+            // It worked in the same turns.
+            companion: companion.map(|companion| CompanionResult { elapsed_ns: self.elapsed_ns, ..companion }),
+            wal_bytes_at_end,
+            vfs_stats: seen.stats,
+            cpu_ns: self.cpu_ns,
+            counts: None,
+            failures: Default::default(),
+            fingerprint: None,
+        })
+    }
+}
+
+/// Whose turn it is.
+#[derive(Default)]
+struct Turns {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    whose: Option<usize>,
+    /// Somebody uses it.
+    taken: bool,
+    closed: bool,
+}
+
+/// The turns of one mode's writer.
+#[derive(Clone, Copy)]
+pub struct Turn<'a> {
+    turns: &'a Turns,
+    whose: usize,
+}
+
+/// A turn that is used: it does not end before this is dropped.
+pub struct Taken<'a>(&'a Turns);
+
+impl Turns {
+    fn begin(&self, whose: usize) {
+        self.lock().whose = Some(whose);
+        self.changed.notify_all();
+    }
+
+    /// Waits for who uses it.
+    fn end(&self) {
+        self.lock().whose = None;
+        let state = self.changed.wait_while(self.lock(), |state| state.taken);
+        drop(state.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// There are no more.
+    fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// Waits for it; none: there are no more.
+    pub fn take(self) -> Option<Taken<'a>> {
+        let is_not_there = |state: &mut State| !state.closed && state.whose != Some(self.whose);
+        let state = self.turns.changed.wait_while(self.turns.lock(), is_not_there);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        if state.closed {
+            return None;
+        }
+        state.taken = true;
+        Some(Taken(self.turns))
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.lock().taken = false;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_turn_comes_to_its_owner_alone_and_does_not_end_while_it_is_used() {
+        let turns = Turns::default();
+        thread::scope(|scope| {
+            let turn = Turn { turns: &turns, whose: 1 };
+            turns.begin(1);
+            let taken = turn.take().unwrap();
+            let other = scope.spawn(|| Turn { turns: &turns, whose: 0 }.take().is_some());
+            let ended = scope.spawn(|| {
+                let began = Instant::now();
+                turns.end();
+                began.elapsed()
+            });
+            thread::sleep(Duration::from_millis(30));
+            assert!(!ended.is_finished() && !other.is_finished());
+            drop(taken);
+            ended.join().unwrap();
+            turns.begin(0);
+            assert!(other.join().unwrap(), "it is the other's now");
+            turns.end();
+            let waits = scope.spawn(move || turn.take().is_none());
+            turns.close();
+            assert!(waits.join().unwrap(), "there are no more");
+        });
+    }
+}
