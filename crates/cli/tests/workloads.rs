@@ -133,6 +133,29 @@ fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 
+#[test]
+fn modes_that_read_in_turns_read_as_much_and_the_writer_beside_them_commits_in_each() {
+    for (workload, count) in [("point", "5000"), ("scan", "4")] {
+        let arguments =
+            ["--workload", workload, "--in-turns", "--modes", "wal:sqlite,wal:sqlite,wal:plain", "-n", count];
+        let report = report(&[&arguments[..], &["--rounds", "2", "--beside-writer"]].concat());
+        assert_eq!(report["in_turns"], true);
+        for mode in report["modes"].as_array().unwrap() {
+            for round in mode["rounds"].as_array().unwrap() {
+                assert_eq!(round["transactions"].to_string(), count);
+                assert!(number(&round["beside"]["commits"]) > 0.0, "{workload}, {}", mode["mode"]);
+            }
+        }
+        assert_eq!(report["modes"][2]["to_control"]["control"], "wal:sqlite");
+        assert!(report["modes"][2]["vfs_stats"][1][0]["at_end"]["plain"]["turns"]["waits"].is_u64());
+    }
+    let sandbox = Sandbox::new();
+    let arguments = ["--workload", "scan", "--in-turns", "--modes", "wal:sqlite,wal", "-n", "2", "--rounds", "1"];
+    let table = text_of(&sandbox, &arguments);
+    assert!(table.replace('\n', " ").contains("all modes in turns") && !table.contains("commit/s"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
 /// Without the reader, the WAL is reset after 1,000 frames (4.2 MB); the set-up's transaction makes it 4.6 MB long. At 4,000
 /// inserts a second, the second that the reader holds adds 30 MB.
 #[test]
@@ -180,6 +203,9 @@ fn a_workload_refuses_what_does_not_fit_it() {
         (&["--beside-writer"], ["--beside-writer", "point or scan"]),
         (&["--workload", "long-reader", "--hold", "0"], ["--hold", "0.001"]),
         (&["--connections", "4,0"], ["--connections", "0"]),
+        (&["--in-turns"], ["--in-turns", "point or scan"]),
+        (&["--workload", "point", "--in-turns", "-t", "2"], ["--in-turns", "one connection"]),
+        (&["--workload", "scan", "--in-turns", "--as", "processes"], ["--in-turns", "one connection"]),
         (&["--mobibench", "--beside-writer"], ["--mobibench", "--beside-writer"]),
     ] {
         let output = sandbox.oneflush().args(["bench", "--dir"]).arg(&dir).args(arguments).output().unwrap();

@@ -196,15 +196,26 @@ impl<B: Below> File<B> {
 
     #[inline(always)]
     pub fn take_read_lock(&self, slot: u8) -> Result<(), Code> {
-        self.note_use();
         let read = ShmLock::of_reader(slot, true);
-        self.strategy().call(|strategy| strategy.take_read_lock(&self.below, read))
+        match &self.owner {
+            Owner::Connection(connection) => {
+                // Only a main database has a WAL index.
+                connection.note_use();
+                connection.strategy().call(|strategy| strategy.take_read_lock(&self.below, read))
+            }
+            Owner::Database(_) | Owner::Nobody => self.below.shm_lock(read),
+        }
     }
 
     #[inline(always)]
     pub fn release_read_lock(&self, slot: u8) -> Result<(), Code> {
         let read = ShmLock::of_reader(slot, false);
-        self.strategy().call(|strategy| strategy.release_read_lock(&self.below, read))
+        match &self.owner {
+            Owner::Connection(connection) => {
+                connection.strategy().call(|strategy| strategy.release_read_lock(&self.below, read))
+            }
+            Owner::Database(_) | Owner::Nobody => self.below.shm_lock(read),
+        }
     }
 
     /// Any other lock of the WAL index.

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, align_of, size_of};
 use std::ptr::NonNull;
 use std::slice;
+use std::sync::atomic::{Ordering, fence};
 
 use libsqlite3_sys as sqlite;
 
@@ -28,6 +29,9 @@ pub struct OpenFile {
 pub struct State {
     pub api: &'static Api,
     pub file: File<BelowFile>,
+    /// `xShmBarrier` needs no more than a fence. That of the "unix" VFS also takes and releases a mutex that all connections of the process share,
+    /// "for redundancy": other processes are not kept in order by it. Every read has two barriers.
+    pub fence_is_barrier: bool,
     /// The name that the VFS below was given in the place of SQLite's; it may keep the pointer.
     pub _name: Option<CString>,
 }
@@ -300,20 +304,32 @@ const RELEASE_SHARED: c_int = sqlite::SQLITE_SHM_UNLOCK | sqlite::SQLITE_SHM_SHA
 unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let state = unsafe { state(file) };
-    match (offset, n, flags) {
-        (READ..SHM_SLOTS, 1, TAKE_SHARED) => {
-            callback_code(state.api, "xShmLock", || state.file.take_read_lock(offset as u8))
+    // Every read has two calls of readers; they go on to small functions of their own.
+    if (READ..SHM_SLOTS).contains(&offset) && n == 1 {
+        if flags == TAKE_SHARED {
+            return take_read_lock(state, offset);
         }
-        (READ..SHM_SLOTS, 1, RELEASE_SHARED) => {
-            callback_code(state.api, "xShmLock", || state.file.release_read_lock(offset as u8))
+        if flags == RELEASE_SHARED {
+            return release_read_lock(state, offset);
         }
-        _ => change_other_lock(state, offset, n, flags),
     }
+    change_other_lock(state, offset, n, flags)
 }
 
-/// None of a reader: those, of which every read has two, are small.
+// "C": a function that cannot unwind is jumped to.
+
 #[inline(never)]
-fn change_other_lock(state: &State, offset: c_int, n: c_int, flags: c_int) -> c_int {
+extern "C" fn take_read_lock(state: &State, slot: c_int) -> c_int {
+    callback_code(state.api, "xShmLock", || state.file.take_read_lock(slot as u8))
+}
+
+#[inline(never)]
+extern "C" fn release_read_lock(state: &State, slot: c_int) -> c_int {
+    callback_code(state.api, "xShmLock", || state.file.release_read_lock(slot as u8))
+}
+
+#[inline(never)]
+extern "C" fn change_other_lock(state: &State, offset: c_int, n: c_int, flags: c_int) -> c_int {
     callback(state.api, "xShmLock", || {
         if offset as u32 > SHM_SLOTS as u32 || n as u32 > SHM_SLOTS as u32 {
             return Err(Error::argument("xShmLock", (offset | n).into()));
@@ -330,7 +346,11 @@ fn change_other_lock(state: &State, offset: c_int, n: c_int, flags: c_int) -> c_
 unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {
     // SAFETY: SQLite passes a file that we opened, so the file below is open too. Nothing of ours runs here.
     unsafe {
-        let below = state(file).file.below();
+        let state = state(file);
+        if state.fence_is_barrier {
+            return fence(Ordering::SeqCst);
+        }
+        let below = state.file.below();
         if let Some(method) = below.methods().xShmBarrier {
             method(below.raw());
         }

@@ -18,7 +18,7 @@ use crate::connection::{Connection, Database, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::role::Role;
-use crate::strategy::{self, Below, Purpose, RunCheckpoint, SideFiles, guard, is_marked, log_path};
+use crate::strategy::{self, Below, Chosen, Purpose, RunCheckpoint, SideFiles, guard, is_marked, log_path};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -29,6 +29,8 @@ pub struct Shim {
     defaults: Mutex<Options>,
     run_checkpoint: Arc<dyn RunCheckpoint>,
     side_files: Arc<dyn SideFiles>,
+    /// The VFS below is one of SQLite's own for Unix.
+    is_over_unix: bool,
     /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
     vfs: *mut sqlite::sqlite3_vfs,
 }
@@ -61,6 +63,8 @@ impl Shim {
             defaults: Mutex::new(options),
             run_checkpoint: Arc::new(Checkpoints { api }),
             side_files: Arc::new(Files { api, below }),
+            // SAFETY: a registered VFS has a name.
+            is_over_unix: unsafe { CStr::from_ptr((*below).zName) }.to_bytes().starts_with(b"unix"),
             vfs: std::ptr::null_mut(),
         }));
         // SAFETY: SQLite never frees or changes a registered VFS other than its pNext; the shim has just been made and
@@ -237,9 +241,11 @@ unsafe extern "C" fn x_open(
             let mut keep: c_int = 1;
             below.file_control(sqlite::SQLITE_FCNTL_PERSIST_WAL, (&raw mut keep).cast());
         }
+        let is_stock = file.main_of().is_none_or(|connection| matches!(connection.strategy(), Chosen::Stock(_)));
+        let fence_is_barrier = shim.is_over_unix && !is_stock;
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
-            (*open).state = MaybeUninit::new(State { api: &shim.api, file, _name: other_name });
+            (*open).state = MaybeUninit::new(State { api: &shim.api, file, fence_is_barrier, _name: other_name });
             (*open).methods = io::methods_for(below.methods());
         }
         Ok(())
