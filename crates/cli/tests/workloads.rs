@@ -135,7 +135,7 @@ fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
 
 #[test]
 fn modes_that_read_in_turns_read_as_much_and_the_writer_beside_them_commits_in_each() {
-    for (workload, count) in [("point", "5000"), ("scan", "4")] {
+    for (workload, count) in [("point", "20000"), ("scan", "6")] {
         let arguments =
             ["--workload", workload, "--in-turns", "--modes", "wal:sqlite,wal:sqlite,wal:plain", "-n", count];
         let report = report(&[&arguments[..], &["--rounds", "2", "--beside-writer"]].concat());
