@@ -4,6 +4,7 @@
 //! stopped at a callback does not matter) and which is compiled with us, so that ThreadSanitizer sees it. With feature `shuttle`
 //! those of the model checker, which tries out the orders in which threads may run.
 
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 #[cfg(not(feature = "shuttle"))]
@@ -74,3 +75,23 @@ mod with {
 }
 
 pub use with::{lock, pause, wait, wait_timeout};
+
+/// A memory barrier. What a thread wrote before it passed, a thread that passes later sees: of this process by the rules of the language, so that
+/// ThreadSanitizer knows it, and of others by the processor's.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Barrier(AtomicU32);
+
+impl Barrier {
+    #[inline]
+    pub fn pass(&self) {
+        // On x86 the exchange below is one for everything.
+        if cfg!(not(target_arch = "x86_64")) {
+            fence(Ordering::SeqCst);
+        }
+        self.0.fetch_add(1, Ordering::SeqCst);
+        if cfg!(not(target_arch = "x86_64")) {
+            fence(Ordering::SeqCst);
+        }
+    }
+}

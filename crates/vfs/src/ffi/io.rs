@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, align_of, size_of};
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::Arc;
 
 use libsqlite3_sys as sqlite;
 
@@ -16,6 +16,7 @@ use crate::error::{Code, Error};
 use crate::file::File;
 use crate::pragma;
 use crate::strategy::{LockLevel, ShmLock, SyncRequest};
+use crate::sync::Barrier;
 
 /// What SQLite allocates for us (`szOsFile`): this header, then the file of the VFS below.
 #[repr(C)]
@@ -29,9 +30,9 @@ pub struct OpenFile {
 pub struct State {
     pub api: &'static Api,
     pub file: File<BelowFile>,
-    /// `xShmBarrier` needs no more than a fence. That of the "unix" VFS also takes and releases a mutex that all connections of the process share,
-    /// "for redundancy": other processes are not kept in order by it. Every read has two barriers.
-    pub fence_is_barrier: bool,
+    /// What `xShmBarrier` passes in the place of that of the VFS below; every read does so twice. That of the "unix" VFS is a fence, and
+    /// "for redundancy" takes and releases a mutex that all connections of the process share.
+    pub barrier: Option<Arc<Barrier>>,
     /// The name that the VFS below was given in the place of SQLite's; it may keep the pointer.
     pub _name: Option<CString>,
 }
@@ -347,8 +348,8 @@ unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {
     // SAFETY: SQLite passes a file that we opened, so the file below is open too. Nothing of ours runs here.
     unsafe {
         let state = state(file);
-        if state.fence_is_barrier {
-            return fence(Ordering::SeqCst);
+        if let Some(barrier) = &state.barrier {
+            return barrier.pass();
         }
         let below = state.file.below();
         if let Some(method) = below.methods().xShmBarrier {

@@ -241,11 +241,13 @@ unsafe extern "C" fn x_open(
             let mut keep: c_int = 1;
             below.file_control(sqlite::SQLITE_FCNTL_PERSIST_WAL, (&raw mut keep).cast());
         }
-        let is_stock = file.main_of().is_none_or(|connection| matches!(connection.strategy(), Chosen::Stock(_)));
-        let fence_is_barrier = shim.is_over_unix && !is_stock;
+        let barrier = match file.main_of().map(|connection| connection.strategy()) {
+            Some(Chosen::Plain(plain)) if shim.is_over_unix => Some(plain.shared().barrier()),
+            _ => None,
+        };
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
-            (*open).state = MaybeUninit::new(State { api: &shim.api, file, fence_is_barrier, _name: other_name });
+            (*open).state = MaybeUninit::new(State { api: &shim.api, file, barrier, _name: other_name });
             (*open).methods = io::methods_for(below.methods());
         }
         Ok(())

@@ -18,10 +18,11 @@ use crate::config::Options;
 use crate::error::Code;
 use crate::strategy::eager::{self, EagerLog};
 use crate::strategy::{Below, StrategyReport};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Barrier, Mutex, lock};
 
 /// What the connections of this process to one database share.
 pub struct Shared {
+    barrier: Arc<Barrier>,
     pub(super) turns: Turns,
     pub(super) flush: GroupFlush,
     pub(super) extent: Extent,
@@ -56,9 +57,15 @@ pub(super) struct Counts {
 }
 
 impl Shared {
+    /// Of its WAL index.
+    pub fn barrier(&self) -> Arc<Barrier> {
+        Arc::clone(&self.barrier)
+    }
+
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>, log: Option<EagerLog>) -> Shared {
         let wal = log.as_ref().map_or_else(|| format!("{path}-wal"), EagerLog::image_path);
         Shared {
+            barrier: Arc::default(),
             turns: Turns::default(),
             flush: GroupFlush::default(),
             path: path.to_owned(),
