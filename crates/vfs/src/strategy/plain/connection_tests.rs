@@ -458,6 +458,24 @@ fn a_reader_that_asks_for_the_write_lock_does_not_queue_and_does_not_wait_for_a_
     assert!(turns.wanted_beside(writer));
 }
 
+#[test]
+fn a_writer_that_changes_its_read_lock_to_begin_the_wal_anew_has_written_once() {
+    let (connection, database) = connection(Purpose::ReadWrite);
+    let wal = Wal::default();
+    let predictions = [1, 2].map(|_| {
+        connection.take_read_lock(&database, read_lock(true)).unwrap();
+        connection.shm_lock(&database, ShmLock::of_writer(true)).unwrap();
+        connection.release_read_lock(&database, read_lock(false)).unwrap();
+        connection.take_read_lock(&database, read_lock(true)).unwrap();
+        connection.write(&wal, Role::Wal, &[7; 32], 0).unwrap();
+        connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
+        connection.release_read_lock(&database, read_lock(false)).unwrap();
+        connection.prediction.load(Relaxed)
+    });
+    assert_eq!(predictions, [1, 2]);
+    assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 0);
+}
+
 /// Some builds of SQLite (`SQLITE_ENABLE_SETLK_TIMEOUT`) take the write lock of `BEGIN IMMEDIATE` before the read lock.
 #[test]
 fn who_writes_without_having_asked_under_a_read_lock_is_known_for_a_writer_all_the_same() {

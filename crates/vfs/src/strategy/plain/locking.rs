@@ -215,6 +215,10 @@ impl Plain {
     /// Whether the next transaction will write, from what this one did.
     #[inline(never)]
     pub(super) fn learn(&self, did: u8) {
+        if self.writing.load(Relaxed) {
+            // Not its end: who begins the WAL anew gives its read lock back for a moment.
+            return;
+        }
         let prediction = self.prediction.load(Relaxed);
         if did == doing::WRITES {
             self.prediction.store((prediction + 1).min(2), Relaxed);
