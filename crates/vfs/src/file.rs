@@ -329,7 +329,6 @@ impl<B: Below> File<B> {
     }
 
     /// Leaves the note by which side files find their connection.
-    #[inline]
     pub fn note_use(&self) {
         if let Some(connection) = self.main_of() {
             connection.note_use();

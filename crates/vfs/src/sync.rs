@@ -85,11 +85,8 @@ pub struct Barrier(AtomicU32);
 impl Barrier {
     #[inline]
     pub fn pass(&self) {
-        // On x86 the exchange below is one for everything.
-        if cfg!(not(target_arch = "x86_64")) {
-            fence(Ordering::SeqCst);
-        }
         self.0.fetch_add(1, Ordering::SeqCst);
+        // On x86 the exchange is a fence, too.
         if cfg!(not(target_arch = "x86_64")) {
             fence(Ordering::SeqCst);
         }
