@@ -36,16 +36,6 @@ mod with {
         condition.wait_for(&mut guard, at_most);
         guard
     }
-
-    /// The same for a wait whose time will be over: nobody needs to come.
-    pub fn pause<'a, T>(
-        _: &'a Mutex<T>,
-        condition: &Condvar,
-        guard: MutexGuard<'a, T>,
-        at_most: Duration,
-    ) -> MutexGuard<'a, T> {
-        wait_timeout(condition, guard, at_most)
-    }
 }
 
 #[cfg(feature = "shuttle")]
@@ -65,16 +55,9 @@ mod with {
     pub fn wait_timeout<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, at_most: Duration) -> MutexGuard<'a, T> {
         condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
     }
-
-    /// Lets the others run for as long as the checker likes.
-    pub fn pause<'a, T>(mutex: &'a Mutex<T>, _: &Condvar, guard: MutexGuard<'a, T>, _: Duration) -> MutexGuard<'a, T> {
-        drop(guard);
-        shuttle::thread::yield_now();
-        lock(mutex)
-    }
 }
 
-pub use with::{lock, pause, wait, wait_timeout};
+pub use with::{lock, wait, wait_timeout};
 
 /// A memory barrier. What a thread wrote before it passed, a thread that passes later sees: of this process by the rules of the language, so that
 /// ThreadSanitizer knows it, and of others by the processor's.

@@ -7,17 +7,25 @@
 //! none waits for it, for less time than a flush takes; when that was in vain a few times, no more (PostgreSQL's `commit_delay`, but
 //! measured instead of set).
 //!
+//! A flush ends for many at once, and the next should begin at once: whoever has to lead it is woken first and the others together, none of them
+//! behind a mutex that the next writer needs, too.
+//!
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. `covered` only grows, and number `n` is covered only after a flush that began when `n` had been given out succeeded.
 //! 2. One flush runs at a time.
 //! 3. After a failed flush nothing is covered any more (poisoned): who waits and who comes later gets the error, and no flush
 //!    is tried again (pitfall 5: a second fsync may say yes though the pages are lost).
+//! 4. Who waits without a limit is in `waiting`, and a flush runs, or somebody who is awake will see that none does. The end of a flush wakes
+//!    of those in `waiting` all that it has covered, and one that it has not, to lead the next.
 
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use crate::error::Code;
-use crate::sync::{Condvar, Mutex, lock, pause, wait};
+use crate::futex::{self, EventCount};
+use crate::sync::{Mutex, lock};
 
 /// How long a leader waits for company.
 const LINGER: Duration = Duration::from_micros(150);
@@ -32,13 +40,16 @@ pub struct CommitNo(u64);
 #[derive(Default)]
 pub struct GroupFlush {
     state: Mutex<State>,
-    ended: Condvar,
+    /// Written under the mutex.
+    covered: AtomicU64,
+    ended: EventCount,
 }
 
 #[derive(Default)]
 struct State {
     given: u64,
-    covered: u64,
+    /// Who waits for the end of a flush.
+    waiting: Vec<CommitNo>,
     /// Of `counts.commits`.
     covered_commits: u64,
     flushing: bool,
@@ -77,29 +88,35 @@ impl GroupFlush {
     }
 
     /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it; false: there was nothing left to
-    /// flush, by another process's doing. Whoever keeps others from
-    /// committing meanwhile must not linger.
+    /// flush, by another process's doing. Whoever keeps others from committing meanwhile must not linger.
     pub fn wait_for(
         &self,
         commit: CommitNo,
         mut lingers: bool,
         flush: impl Fn() -> Result<bool, Code>,
     ) -> Result<(), Code> {
-        let mut state = lock(&self.state);
-        loop {
-            if state.covered >= commit.0 {
-                return Ok(());
+        while self.covered.load(SeqCst) < commit.0 {
+            let mut state = lock(&self.state);
+            if self.covered.load(SeqCst) >= commit.0 {
+                break;
             }
             if let Some(code) = state.failed {
                 return Err(code);
             }
             if state.flushing {
-                state = wait(&self.ended, state);
+                let seen = self.ended.get();
+                state.waits(commit);
+                drop(state);
+                self.ended.wait(seen, commit.bit(), futex::FOR_EVER);
                 continue;
             }
             if lingers && state.company > 0 && state.pending_commits() < 2 {
-                state = pause(&self.state, &self.ended, state, LINGER);
+                let seen = self.ended.get();
+                state.waits(commit);
+                drop(state);
+                self.ended.pause(seen, commit.bit(), LINGER);
                 lingers = false;
+                state = lock(&self.state);
                 if state.pending_commits() < 2 {
                     state.company = state.company.saturating_sub(1);
                 }
@@ -118,19 +135,26 @@ impl GroupFlush {
             }
             match result {
                 Ok(_) => {
-                    state.covered = state.covered.max(upto);
+                    self.covered.fetch_max(upto, SeqCst);
                     state.covered_commits = state.covered_commits.max(commits);
                 }
                 Err(code) => state.failed = Some(code),
             }
-            self.ended.notify_all();
+            self.ended.count();
+            let (leads, done) = if result.is_ok() { state.whom_to_wake(upto) } else { (None, Some(futex::ALL)) };
+            drop(state);
+            leads.into_iter().chain(done).for_each(|bits| self.ended.wake(bits));
         }
+        Ok(())
     }
 
     /// Something else has failed that commits stand on: the same as a failed flush.
     pub fn poison(&self, code: Code) {
-        lock(&self.state).failed.get_or_insert(code);
-        self.ended.notify_all();
+        let mut state = lock(&self.state);
+        state.failed.get_or_insert(code);
+        self.ended.count();
+        drop(state);
+        self.ended.wake(futex::ALL);
     }
 
     /// The error of the flush that failed, if one did.
@@ -143,7 +167,28 @@ impl GroupFlush {
     }
 }
 
+impl CommitNo {
+    fn bit(self) -> NonZeroU32 {
+        futex::bit_of(self.0 as u32)
+    }
+}
+
 impl State {
+    fn waits(&mut self, commit: CommitNo) {
+        if !self.waiting.contains(&commit) {
+            self.waiting.push(commit);
+        }
+    }
+
+    /// A flush has covered the commits up to `upto`: the bits of one of the others, who is to lead the next flush, and of those who are done.
+    fn whom_to_wake(&mut self, upto: u64) -> (Option<NonZeroU32>, Option<NonZeroU32>) {
+        let done =
+            self.waiting.extract_if(.., |commit| commit.0 <= upto).fold(0, |bits, commit| bits | commit.bit().get());
+        let leads = self.waiting.iter().copied().min();
+        self.waiting.retain(|&commit| Some(commit) != leads);
+        (leads.map(CommitNo::bit), NonZeroU32::new(done))
+    }
+
     /// How many commits wait for a flush. A checkpoint's syncs are no company: it comes and goes.
     fn pending_commits(&self) -> u64 {
         self.counts.commits - self.covered_commits

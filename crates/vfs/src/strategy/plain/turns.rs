@@ -15,13 +15,16 @@
 //! 2. A turn is a courtesy, the write lock is the truth: a connection that has lost its turn and takes the lock all the same
 //!    harms nobody, so a turn may end at any moment.
 //! 3. Turns are given in the order in which the places were taken.
-//! 4. While somebody waits, a holder that does not write loses its turn after [`IDLE_MAX`].
+//! 4. While somebody waits, a holder that does not write loses its turn after [`IDLE_MAX`]; the first in the queue sees to it. (Who has just
+//!    become the first looks later, by as much for each place that it had before it when it fell asleep.)
+//! 5. Whoever is given the turn is woken by who gave it, after the mutex, which others want, is free again.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
-use crate::sync::{Condvar, Mutex, lock, wait_timeout};
+use crate::futex::{self, EventCount};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// How long a turn may be held without the write lock while others wait.
 pub const IDLE_MAX: Duration = Duration::from_millis(1);
@@ -30,12 +33,17 @@ pub const IDLE_MAX: Duration = Duration::from_millis(1);
 pub type Id = u64;
 
 #[derive(Default)]
-pub struct Turns(Mutex<State>);
+pub struct Turns {
+    state: Mutex<State>,
+    given: EventCount,
+}
 
 #[derive(Default)]
 struct State {
     holder: Option<Holder>,
-    waiting: VecDeque<Waiter>,
+    waiting: VecDeque<Id>,
+    /// It was given the turn and is still to be woken.
+    sleeps: Option<Id>,
 }
 
 struct Holder {
@@ -44,52 +52,50 @@ struct Holder {
     writing: bool,
 }
 
-struct Waiter {
-    id: Id,
-    woken: Arc<Condvar>,
-}
-
 impl Turns {
     /// Takes the turn if that needs no waiting; true if `id` has it now.
     pub fn take(&self, id: Id) -> bool {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         state.revoke_if_idle();
         if state.holder.is_none() && state.waiting.is_empty() {
             state.give(id);
         }
-        state.holds(id)
+        let has_turn = state.holds(id);
+        self.release(state);
+        has_turn
     }
 
     pub fn holds(&self, id: Id) -> bool {
-        lock(&self.0).holds(id)
+        lock(&self.state).holds(id)
     }
 
     /// Takes a place in the queue, if `id` has none yet, and waits there; true if the turn came within `at_most`. The place stays.
     pub fn wait(&self, id: Id, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
-        let mut state = lock(&self.0);
         loop {
+            let mut state = lock(&self.state);
             if state.holds(id) {
                 return true;
             }
             // Its turn may have come and been revoked again while it slept; then it needs a new place.
-            let woken = state.place_of(id);
+            let place = state.place_of(id);
             state.revoke_if_idle();
-            if state.holds(id) {
-                return true;
-            }
+            let (has_turn, idle_until) = (state.holds(id), state.idle_until());
+            let seen = self.given.get();
+            self.release(state);
             let now = Instant::now();
-            if now >= deadline {
-                return false;
+            if has_turn || now >= deadline {
+                return has_turn;
             }
-            let until = state.idle_until().map_or(deadline, |idle_until| idle_until.min(deadline));
-            state = wait_timeout(&woken, state, until.saturating_duration_since(now));
+            // The first in the queue looks after the holder; the others need not all wake for that.
+            let until = idle_until.map_or(deadline, |until| deadline.min(until + IDLE_MAX * place));
+            self.given.wait(seen, bit_of(id), until.saturating_duration_since(now));
         }
     }
 
     /// The holder has the write lock now. False if it has lost its turn before.
     pub fn begin_writing(&self, id: Id) -> bool {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         match state.holder.as_mut().filter(|holder| holder.id == id) {
             Some(holder) => {
                 holder.writing = true;
@@ -101,7 +107,7 @@ impl Turns {
 
     /// The holder waits for another process to release the write lock: it is not idle.
     pub fn renew(&self, id: Id) {
-        let mut state = lock(&self.0);
+        let mut state = lock(&self.state);
         if state.holds(id) {
             state.give(id);
         }
@@ -109,17 +115,34 @@ impl Turns {
 
     /// Ends the turn of `id`, if it has it, and gives up its place, if it waits.
     pub fn leave(&self, id: Id) {
-        let mut state = lock(&self.0);
-        state.waiting.retain(|waiter| waiter.id != id);
+        let mut state = lock(&self.state);
+        state.waiting.retain(|&waiter| waiter != id);
         if state.holds(id) {
             state.pass_on();
         }
+        self.release(state);
     }
 
     /// True if somebody other than `id` waits for the turn.
     pub fn wanted_beside(&self, id: Id) -> bool {
-        lock(&self.0).waiting.iter().any(|waiter| waiter.id != id)
+        lock(&self.state).waiting.iter().any(|&waiter| waiter != id)
     }
+
+    /// Invariant 5.
+    fn release(&self, mut state: MutexGuard<'_, State>) {
+        let sleeps = state.sleeps.take();
+        if sleeps.is_some() {
+            self.given.count();
+        }
+        drop(state);
+        if let Some(id) = sleeps {
+            self.given.wake(bit_of(id));
+        }
+    }
+}
+
+fn bit_of(id: Id) -> NonZeroU32 {
+    futex::bit_of(id as u32)
 }
 
 impl State {
@@ -131,24 +154,24 @@ impl State {
         self.holder = Some(Holder { id, since: Instant::now(), writing: false });
     }
 
-    fn place_of(&mut self, id: Id) -> Arc<Condvar> {
-        if let Some(waiter) = self.waiting.iter().find(|waiter| waiter.id == id) {
-            return Arc::clone(&waiter.woken);
-        }
-        let woken = Arc::new(Condvar::new());
-        self.waiting.push_back(Waiter { id, woken: Arc::clone(&woken) });
+    /// How many are before it in the queue.
+    fn place_of(&mut self, id: Id) -> u32 {
+        let place = self.waiting.iter().position(|&waiter| waiter == id).unwrap_or_else(|| {
+            self.waiting.push_back(id);
+            self.waiting.len() - 1
+        });
         if self.holder.is_none() {
             self.pass_on();
         }
-        woken
+        place as u32
     }
 
     /// The holder's turn ends; the next in the queue has it.
     fn pass_on(&mut self) {
         self.holder = None;
         if let Some(next) = self.waiting.pop_front() {
-            self.give(next.id);
-            next.woken.notify_all();
+            self.give(next);
+            self.sleeps = Some(next);
         }
     }
 
@@ -248,6 +271,7 @@ mod tests {
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use super::*;
+    use shuttle::sync::Arc;
     use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
     /// Longer than any run: the checker's time does not pass, so a wake-up that is lost is a deadlock, which it reports.
@@ -333,7 +357,7 @@ mod model {
                     let turns = Arc::clone(&turns);
                     shuttle::thread::spawn(move || assert!(turns.wait(2, FOR_EVER)))
                 };
-                let mut state = lock(&turns.0);
+                let mut state = lock(&turns.state);
                 state.holder = None;
                 drop(state);
                 waiter.join().unwrap();
