@@ -19,6 +19,7 @@ const DEFAULT_ROUNDS_MAX: u32 = 5;
 const DEFAULT_ROUNDS_TIME: Duration = Duration::from_secs(60);
 
 const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
+const DEFAULT_MODES_IN_TURNS: &str = "wal:sqlite,wal:plain,wal:eager";
 
 const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
   JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory,
@@ -38,6 +39,7 @@ Examples:
   sudo oneflush bench --workload reopen --modes wal   open, 3 commits, close
   sudo oneflush bench --workload point --beside-writer --modes wal:sqlite,wal
   sudo oneflush bench --workload point --in-turns --modes wal:sqlite,wal:plain
+  sudo oneflush bench --in-turns --modes wal,wal:eager    medians, to the floor
   sudo oneflush bench --workload long-reader -t 15 --modes wal
   sudo oneflush bench --sql recording/ --modes wal    SQL of an application
   sudo oneflush bench --plot result.svg --json > result.json
@@ -68,7 +70,7 @@ pub struct Options {
     /// With point and scan: one more connection commits all the time, or so many times a second
     #[arg(long, value_name = "N", value_parser = rate, num_args = 0..=1, require_equals = true, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
     beside_writer: Option<Option<f64>>,
-    /// With point and scan: the modes read in turns of some milliseconds, so that a noisy machine hits all alike; one connection
+    /// All modes, and for commits the floor, in turns of some milliseconds, so that a noisy machine hits all alike: their medians compare; one connection
     #[arg(long, conflicts_with_all = ["sql", "mobibench", "rate", "keep_trace"], help_heading = "What")]
     in_turns: bool,
     /// With long-reader: how long it keeps its snapshot; before and after, the writers have a third of that time
@@ -216,8 +218,12 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
             format!("--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or wal-growing");
         return Err(Failure::usage(message));
     }
-    if options.in_turns && !matches!(workload, Workload::Reads(_)) {
-        return Err(Failure::usage("--in-turns needs --workload point or scan"));
+    if options.in_turns && !matches!(workload, Workload::Reads(_) | Workload::Table(_)) {
+        let message = "--in-turns needs --workload point or scan, or one whose transactions change a row: insert, indexed and such";
+        return Err(Failure::usage(message));
+    }
+    if options.in_turns && modes.iter().any(|mode| mode.journal == Journal::WalGrowing) {
+        return Err(Failure::usage("--in-turns: the database of mode wal-growing begins anew; use wal"));
     }
     if options.in_turns && (options.connections != [1] || options.workers != WorkerKind::Threads) {
         return Err(Failure::usage("--in-turns is for one connection, a thread; leave --connections and --as out"));
@@ -265,7 +271,8 @@ fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
             strategy: Strategy::STOCK,
         }]);
     }
-    let list = options.modes.as_deref().unwrap_or(DEFAULT_MODES);
+    let default = if options.in_turns { DEFAULT_MODES_IN_TURNS } else { DEFAULT_MODES };
+    let list = options.modes.as_deref().unwrap_or(default);
     Mode::parse_list(list).map_err(|error| Failure::usage(format!("--modes {list}: {error}")))
 }
 

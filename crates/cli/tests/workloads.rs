@@ -156,6 +156,29 @@ fn modes_that_read_in_turns_read_as_much_and_the_writer_beside_them_commits_in_e
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 
+#[test]
+fn modes_that_commit_in_turns_commit_as_much_as_the_floor_writes() {
+    let arguments = ["--in-turns", "-n", "60", "--rounds", "2"];
+    let report = report(&arguments);
+    assert_eq!(report["in_turns"], true);
+    let modes: Vec<&str> =
+        report["modes"].as_array().unwrap().iter().map(|mode| mode["mode"].as_str().unwrap()).collect();
+    assert_eq!(modes, ["wal:sqlite", "wal:plain", "wal:eager"]);
+    for mode in report["modes"].as_array().unwrap() {
+        for round in mode["rounds"].as_array().unwrap() {
+            assert_eq!(round["transactions"], 60);
+            assert!(round["counted_at"].is_null(), "nobody can tell whose a write is");
+        }
+    }
+    // The turn in which a connection finds that it has committed all is the floor's, too.
+    assert_eq!(report["floor"]["writes"], 2 * 80);
+    assert_eq!(report["modes"][2]["to_control"]["control"], "wal:sqlite");
+    let sandbox = Sandbox::new();
+    let table = text_of(&sandbox, &[&arguments[..], &["--workload", "indexed"]].concat());
+    assert!(table.contains("p50/floor") && !table.contains("KB"), "{table}");
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+}
+
 /// Without the reader, the WAL is reset after 1,000 frames (4.2 MB); the set-up's transaction makes it 4.6 MB long. At 4,000
 /// inserts a second, the second that the reader holds adds 30 MB.
 #[test]
@@ -203,7 +226,8 @@ fn a_workload_refuses_what_does_not_fit_it() {
         (&["--beside-writer"], ["--beside-writer", "point or scan"]),
         (&["--workload", "long-reader", "--hold", "0"], ["--hold", "0.001"]),
         (&["--connections", "4,0"], ["--connections", "0"]),
-        (&["--in-turns"], ["--in-turns", "point or scan"]),
+        (&["--workload", "reopen", "--in-turns"], ["--in-turns", "point or scan"]),
+        (&["--in-turns", "--modes", "wal-growing"], ["--in-turns", "wal-growing"]),
         (&["--workload", "point", "--in-turns", "-t", "2"], ["--in-turns", "one connection"]),
         (&["--workload", "scan", "--in-turns", "--as", "processes"], ["--in-turns", "one connection"]),
         (&["--mobibench", "--beside-writer"], ["--mobibench", "--beside-writer"]),

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 pub(crate) use aligned::AlignedBuffer;
 
@@ -66,34 +67,65 @@ pub struct FloorError {
     pub reason: io::Error,
 }
 
-/// `rounds` overwrites in a file of its own in `dir`; ends early, with what it has, after Ctrl-C.
-pub fn measure(dir: &Path, rounds: u32) -> Result<Floor, FloorError> {
-    let failed = |step| move |reason| FloorError { dir: dir.to_owned(), step, reason };
-    let named = tempfile::Builder::new().prefix("oneflush-floor-").tempfile_in(dir).map_err(failed("create"))?;
-    let mut block = AlignedBuffer::zeroed(BLOCK_BYTES);
-    for number in 0..FILE_BLOCKS {
-        named.as_file().write_all_at(&block, number * BLOCK_BYTES as u64).map_err(failed("fill"))?;
-    }
-    named.as_file().sync_all().map_err(failed("sync"))?;
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("directory sync"))?;
+/// The file whose blocks are overwritten; gone when this is dropped.
+pub struct FloorFile {
+    dir: PathBuf,
+    _named: NamedTempFile,
+    file: File,
+    direct_io: bool,
+    block: AlignedBuffer,
+    writes: u64,
+}
 
-    let (file, direct_io) = open_direct(named.path()).map_err(failed("open"))?;
-    let mut latencies_ns = Vec::with_capacity(rounds as usize);
-    for round in 0..rounds.saturating_add(WARM_UP_WRITES) {
+impl FloorFile {
+    pub fn new(dir: &Path) -> Result<FloorFile, FloorError> {
+        let failed = |step| move |reason| FloorError { dir: dir.to_owned(), step, reason };
+        let named = tempfile::Builder::new().prefix("oneflush-floor-").tempfile_in(dir).map_err(failed("create"))?;
+        let block = AlignedBuffer::zeroed(BLOCK_BYTES);
+        for number in 0..FILE_BLOCKS {
+            named.as_file().write_all_at(&block, number * BLOCK_BYTES as u64).map_err(failed("fill"))?;
+        }
+        named.as_file().sync_all().map_err(failed("sync"))?;
+        File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("directory sync"))?;
+        let (file, direct_io) = open_direct(named.path()).map_err(failed("open"))?;
+        let mut floor = FloorFile { dir: dir.to_owned(), _named: named, file, direct_io, block, writes: 0 };
+        for _ in 0..WARM_UP_WRITES {
+            floor.overwrite_ns()?;
+        }
+        Ok(floor)
+    }
+
+    /// One overwrite, durable; its time.
+    pub fn overwrite_ns(&mut self) -> Result<u64, FloorError> {
+        let dir = &self.dir;
+        let failed = |step| move |reason| FloorError { dir: dir.clone(), step, reason };
+        self.block.fill(self.writes as u8);
+        let offset = self.writes % FILE_BLOCKS * BLOCK_BYTES as u64;
+        let started = Instant::now();
+        self.file.write_all_at(&self.block, offset).map_err(failed("overwrite"))?;
+        self.file.sync_data().map_err(failed("fdatasync"))?;
+        self.writes += 1;
+        Ok(started.elapsed().as_nanos() as u64)
+    }
+
+    /// What these overwrites say.
+    pub fn floor(&self, mut latencies_ns: Vec<u64>) -> Floor {
+        latencies_ns.sort_unstable();
+        Floor { latencies_ns, direct_io: self.direct_io }
+    }
+}
+
+/// `writes` overwrites in a file of its own in `dir`; ends early, with what it has, after Ctrl-C.
+pub fn measure(dir: &Path, writes: u32) -> Result<Floor, FloorError> {
+    let mut file = FloorFile::new(dir)?;
+    let mut latencies_ns = Vec::with_capacity(writes as usize);
+    for _ in 0..writes {
         if crate::interrupt::requested() {
             break;
         }
-        block.fill(round as u8);
-        let offset = u64::from(round) % FILE_BLOCKS * BLOCK_BYTES as u64;
-        let started = Instant::now();
-        file.write_all_at(&block, offset).map_err(failed("overwrite"))?;
-        file.sync_data().map_err(failed("fdatasync"))?;
-        if round >= WARM_UP_WRITES {
-            latencies_ns.push(started.elapsed().as_nanos() as u64);
-        }
+        latencies_ns.push(file.overwrite_ns()?);
     }
-    latencies_ns.sort_unstable();
-    Ok(Floor { latencies_ns, direct_io })
+    Ok(file.floor(latencies_ns))
 }
 
 /// Opens for direct I/O, or, where that is refused (EINVAL), for buffered I/O.

@@ -117,8 +117,8 @@ fn name(mode: &ModeReport) -> String {
 pub fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     match report.counted_at {
-        // What is written beside reads is not theirs.
-        _ if report.unit == Unit::Read => {}
+        // What is written beside reads is not theirs, and in turns nobody can tell.
+        _ if report.unit == Unit::Read || report.in_turns => {}
         Some(Source::BlockDevice) => {}
         Some(Source::BlockDeviceTotals) => notes.push(
             "KB, writes and flushes were counted at the block device; this kernel has no tracefs, so they are not split."

@@ -26,7 +26,24 @@ pub fn reads(report: &Report) -> Table {
     Table { head, rows: report.modes.iter().map(row).collect() }
 }
 
-/// A read's time to that of the control in the same round: of the rounds the median with its bounds, or, of few rounds, with the lowest and the
+/// Commits of modes that worked in turns, where nobody can tell whose a byte is.
+pub fn in_turns(report: &Report) -> Table {
+    let row = |mode: &ModeReport| {
+        let figures = &mode.median;
+        let latency = &figures.latency_ns;
+        let mut cells = vec![report.label(mode), format!("{:.0}", figures.transactions_per_s)];
+        cells.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(millis));
+        cells.push(format!("{:.0}", figures.cpu_us_per_transaction));
+        cells.push(format!("{:.3}", latency.p50 as f64 / report.floor.p50_ns.max(1) as f64));
+        cells
+    };
+    Table {
+        head: vec!["mode", report.unit.per_second(), "p50", "p95", "p99", "p99.9", "max", "CPU µs", "p50/floor"],
+        rows: report.modes.iter().map(row).collect(),
+    }
+}
+
+/// A unit's time to that of the control in the same round: of the rounds the median with its bounds, or, of few rounds, with the lowest and the
 /// highest.
 pub fn ratios(report: &Report) -> Titled {
     let all = || report.modes.iter().filter_map(|mode| mode.to_control.as_ref());

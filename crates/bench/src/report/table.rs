@@ -60,6 +60,13 @@ pub fn all(report: &Report) -> Vec<Titled> {
         }
         return tables;
     }
+    if report.in_turns {
+        let mut tables = vec![titled("Latencies of commits in ms:", special::in_turns(report))];
+        if report.modes.iter().any(|mode| mode.to_control.is_some()) {
+            tables.push(special::ratios(report));
+        }
+        return tables;
+    }
     let title =
         format!("Latencies of {} in ms; KB, writes and flushes a {}:", report.unit.timed(), report.unit.singular());
     let mut tables = vec![titled(&title, commits(report))];

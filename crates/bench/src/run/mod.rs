@@ -59,7 +59,7 @@ pub struct Plan {
     pub connections: Vec<u32>,
     pub workers: Workers,
     pub rate: Option<f64>,
-    /// Of reads: all modes of a round have their databases open at the same time and read in turns ([`turns`]).
+    /// Of reads and of commits to one table: all modes of a round have their databases open at the same time and work in turns ([`turns`]).
     pub in_turns: bool,
     /// Overwrites of one block before each slice, so that the floor is of the same minutes.
     pub floor_writes: u32,
@@ -154,8 +154,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
     let began = Instant::now();
     for round in 1.. {
         if plan.in_turns {
-            floor.merge(&floor::measure(place.path(), plan.floor_writes)?);
-            let slices = turns::measure(plan, &place, round, progress)?;
+            let (of_round, slices) = turns::measure(plan, &place, round, progress)?;
+            floor.merge(&of_round);
             results.iter_mut().zip(slices).for_each(|(of_mode, slice)| of_mode.rounds.push(slice));
         } else {
             for turn in 0..slices_count {

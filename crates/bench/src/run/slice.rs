@@ -164,7 +164,12 @@ impl Slice<'_> {
     }
 
     /// A number for the contents of a replay; all else must have left what it says, `done` of its units in all.
-    fn verify(&self, holders: &[Connection], specs: &[WorkerSpec], done: u64) -> Result<Option<u64>, DatabaseError> {
+    pub(super) fn verify(
+        &self,
+        holders: &[Connection],
+        specs: &[WorkerSpec],
+        done: u64,
+    ) -> Result<Option<u64>, DatabaseError> {
         let workload = &self.plan.workload;
         if matches!(workload, Workload::Replay(_)) {
             return Ok(Some(dump::fingerprint(&holders[0])?));

@@ -1,9 +1,10 @@
-//! Reads in turns: the databases of all modes are open at the same time, and each mode reads for some milliseconds before the next
-//! does.
+//! All modes in turns: their databases are open at the same time, and each mode reads or commits for some milliseconds before the next
+//! does. Where they commit, the floor has its turns, too.
 //!
-//! Reads of different modes that are a second apart differ by tens of percent on a machine that others use too, and what the VFS
-//! adds to a read is a hundredth. In turns, what others do meets all modes alike, and the ratios of a round are good to about
-//! that. The order is drawn anew for every turn. A writer beside the reads, where one is wanted, commits in its mode's turns only.
+//! What is a second apart differs by tens of percent on a machine that others use too, and what the VFS adds to a read is a hundredth. In
+//! turns, what others do meets all modes alike, and the ratios of a round are good to about that. The order is drawn anew for every
+//! turn. A writer beside the reads, where one is wanted, commits in its mode's turns only. A checkpoint in the background of one mode may reach into
+//! the turns of another: medians are for comparing here, and not the longest commits.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,35 +20,43 @@ use super::timeline::Timeline;
 use super::vfs::{Seen, Snapshot};
 use super::worker::{Arrival, Gate};
 use super::{Plan, Progress, RunError, clock};
+use crate::floor::{self, Floor, FloorError, FloorFile};
 use crate::interrupt;
 use crate::place::Place;
-use crate::workload::{self, Step, Stream, Workload};
+use crate::workload::{self, Step, Stream, WorkerSpec, Workload};
 
-/// One round of all modes of a plan, in their order.
+/// So many commits are one turn, or overwrites of the floor: about 10 ms where a flush takes 0.3.
+const COMMITS: u64 = 20;
+
+/// One round of all modes of a plan, in their order, and the floor of the round.
 pub fn measure(
     plan: &Plan,
     place: &Place,
     round: u32,
     progress: &mut dyn Progress,
-) -> Result<Vec<SliceResult>, RunError> {
+) -> Result<(Floor, Vec<SliceResult>), RunError> {
     let name = place.describe();
     let directories: Vec<PathBuf> = (0..plan.modes.len()).map(|at| place.path().join(format!("mode{at}"))).collect();
     let count = plan.modes.len() as u32;
-    let mut readers = Vec::new();
+    let mut floor = match plan.workload {
+        Workload::Reads(_) => FloorTurns::taken(floor::measure(place.path(), plan.floor_writes)?),
+        _ => FloorTurns::open(FloorFile::new(place.path())?),
+    };
+    let mut members = Vec::new();
     for (at, (mode, directory)) in plan.modes.iter().zip(&directories).enumerate() {
         let number = (round - 1) * count + at as u32 + 1;
         progress.slice(number, plan.rounds.max * count, round, *mode);
         let slice = Slice { plan, place, directory, observer: None, mode: *mode, connections: 1, round };
         std::fs::create_dir(directory).map_err(|error| slice.at(&name).io(error))?;
         let at = slice.at(&name);
-        readers.push(Reader::new(slice).map_err(|error| at.database(error))?);
+        members.push(Member::new(slice).map_err(|error| at.database(error))?);
     }
     let (gate, stop, turns) = (Gate::default(), AtomicBool::new(false), Turns::default());
-    let (read, companions) = thread::scope(|scope| {
+    let (done, companions) = thread::scope(|scope| {
         let mut companions = Vec::new();
         if let Some(task) = plan.workload.companion() {
             for (at, mode) in plan.modes.iter().enumerate() {
-                let path = readers[at].slice.databases().swap_remove(0);
+                let path = members[at].slice.databases().swap_remove(0);
                 let (gate, stop, turn) = (&gate, &stop, Turn { turns: &turns, whose: at });
                 companions.push(
                     scope.spawn(move || companion::run(task, &path, *mode, &Arrival::new(gate), stop, Some(turn))),
@@ -56,47 +65,82 @@ pub fn measure(
         }
         let ready = gate.wait_for(companions.len() as u32);
         gate.open(ready);
-        let read = if ready { in_turns(&mut readers, &turns, &name) } else { Ok(()) };
+        let done = if ready { in_turns(&mut members, &mut floor, &turns, &name) } else { Ok(()) };
         stop.store(true, Ordering::Relaxed);
         turns.close();
-        (read, companions.into_iter().map(join).collect::<Vec<_>>())
+        (done, companions.into_iter().map(join).collect::<Vec<_>>())
     });
-    read?;
+    done?;
     let mut companions = companions.into_iter();
     let mut results = Vec::new();
-    for reader in readers {
-        let at = reader.slice.at(&name);
+    for member in members {
+        let at = member.slice.at(&name);
         let companion = companions.next().transpose().map_err(|failure| at.failure(failure))?;
-        results.push(reader.finish(companion, &name)?);
+        results.push(member.finish(companion, &name)?);
     }
-    Ok(results)
+    Ok((floor.finish(), results))
 }
 
-/// Until all have read what they are to read.
-fn in_turns(readers: &mut [Reader<'_>], turns: &Turns, place: &str) -> Result<(), RunError> {
-    let mut order: Vec<usize> = (0..readers.len()).collect();
+/// Until all have read or committed what they are to.
+fn in_turns(members: &mut [Member<'_>], floor: &mut FloorTurns, turns: &Turns, place: &str) -> Result<(), RunError> {
+    let mut order: Vec<usize> = (0..members.len() + 1).collect();
     let mut random = fastrand::Rng::with_seed(0);
-    while readers.iter().any(|reader| !reader.finished) {
+    while members.iter().any(|member| !member.finished) {
         random.shuffle(&mut order);
         for &at in &order {
             if interrupt::requested() {
                 return Err(RunError::Interrupted);
             }
+            let Some(member) = members.get_mut(at) else {
+                floor.turn()?;
+                continue;
+            };
             turns.begin(at);
-            let read = readers[at].turn();
+            let done = member.turn();
             turns.end();
-            read.map_err(|error| readers[at].slice.at(place).database(error))?;
+            done.map_err(|error| member.slice.at(place).database(error))?;
         }
     }
     Ok(())
 }
 
-/// The reading connection of one mode.
-struct Reader<'a> {
+/// The floor's turns; none where it was measured before.
+struct FloorTurns {
+    file: Option<FloorFile>,
+    latencies_ns: Vec<u64>,
+    measured: Floor,
+}
+
+impl FloorTurns {
+    fn taken(measured: Floor) -> FloorTurns {
+        FloorTurns { file: None, latencies_ns: Vec::new(), measured }
+    }
+
+    fn open(file: FloorFile) -> FloorTurns {
+        FloorTurns { file: Some(file), latencies_ns: Vec::new(), measured: Floor::default() }
+    }
+
+    fn turn(&mut self) -> Result<(), FloorError> {
+        if let Some(file) = &mut self.file {
+            for _ in 0..COMMITS {
+                self.latencies_ns.push(file.overwrite_ns()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Floor {
+        self.file.map_or(self.measured, |file| file.floor(self.latencies_ns))
+    }
+}
+
+/// The measured connection of one mode.
+struct Member<'a> {
     slice: Slice<'a>,
     /// Keep the database as the set-up left it.
     holders: Holders,
     vfs_before: Vec<Snapshot>,
+    spec: WorkerSpec,
     stream: Box<dyn Stream>,
     finished: bool,
     latencies: Latencies,
@@ -105,15 +149,17 @@ struct Reader<'a> {
     cpu_ns: u64,
 }
 
-impl<'a> Reader<'a> {
-    fn new(slice: Slice<'a>) -> Result<Reader<'a>, DatabaseError> {
-        let reads = slice.plan.workload.transactions(slice.mode, 1, slice.plan.transactions);
-        let (holders, _) = slice.set_up(reads)?;
-        let stream = workload::open_stream(&slice.spec(0, reads))?;
-        Ok(Reader {
+impl<'a> Member<'a> {
+    fn new(slice: Slice<'a>) -> Result<Member<'a>, DatabaseError> {
+        let steps = slice.plan.workload.transactions(slice.mode, 1, slice.plan.transactions);
+        let (holders, _) = slice.set_up(steps)?;
+        let spec = slice.spec(0, steps);
+        let stream = workload::open_stream(&spec)?;
+        Ok(Member {
             vfs_before: slice.vfs_of(&holders)?,
             slice,
             holders,
+            spec,
             stream,
             finished: false,
             latencies: Latencies::new(),
@@ -124,13 +170,13 @@ impl<'a> Reader<'a> {
     }
 
     fn turn(&mut self) -> Result<(), DatabaseError> {
-        let reads = match &self.slice.plan.workload {
+        let steps = match &self.slice.plan.workload {
             Workload::Reads(reads) => reads.turn(),
-            _ => 1,
+            _ => COMMITS,
         };
         let (begin_ns, cpu_before_ns) = (clock::now_ns(), clock::thread_cpu_ns());
         let mut now_ns = begin_ns;
-        for _ in 0..reads {
+        for _ in 0..steps {
             let step = self.stream.step()?;
             now_ns = clock::now_ns();
             match step {
@@ -156,11 +202,13 @@ impl<'a> Reader<'a> {
         let vfs_after = self.slice.vfs_of(&self.holders).map_err(|error| at.database(error.into()))?;
         vfs_after.into_iter().zip(self.vfs_before).for_each(|(after, before)| seen.add(after.since(before)));
         let wal_bytes_at_end = self.slice.mode.journal.is_wal().then(|| self.slice.wal_bytes());
+        let done = self.latencies.count();
+        let fingerprint = self.slice.verify(&self.holders, &[self.spec], done).map_err(|error| at.database(error))?;
         drop((self.stream, self.holders));
         self.slice.remove_files().map_err(|error| at.io(error))?;
         std::fs::remove_dir(self.slice.directory).map_err(|error| at.io(error))?;
         Ok(SliceResult {
-            transactions: self.latencies.count(),
+            transactions: done,
             elapsed_ns: self.elapsed_ns,
             latencies: self.latencies,
             timeline: self.timeline,
@@ -172,7 +220,7 @@ impl<'a> Reader<'a> {
             cpu_ns: self.cpu_ns,
             counts: None,
             failures: Default::default(),
-            fingerprint: None,
+            fingerprint,
         })
     }
 }
