@@ -7,6 +7,10 @@
 //! none waits for it, for less time than a flush takes; when that was in vain a few times, no more (PostgreSQL's `commit_delay`, but
 //! measured instead of set).
 //!
+//! Where many writers wait for their turn, flushing as soon as the flush before has ended makes many small ones: the device and the processors
+//! work more, and no commit is earlier, since the writers are what all wait for. So a leader waits until half of those who are there have
+//! written, if that is not expected to take longer than a flush: then one half writes while the other is flushed.
+//!
 //! A flush ends for many at once, and the next should begin at once: whoever has to lead it is woken first and the others together, none of them
 //! behind a mutex that the next writer needs, too.
 //!
@@ -16,8 +20,8 @@
 //! 2. One flush runs at a time.
 //! 3. After a failed flush nothing is covered any more (poisoned): who waits and who comes later gets the error, and no flush
 //!    is tried again (pitfall 5: a second fsync may say yes though the pages are lost).
-//! 4. Who waits without a limit is in `waiting`, and a flush runs, or somebody who is awake will see that none does. The end of a flush wakes
-//!    of those in `waiting` all that it has covered, and one that it has not, to lead the next.
+//! 4. Who waits without a limit is in `waiting`, and a flush runs, or one that waits with a limit (`lingerer`), or somebody who is awake will see
+//!    that none does. The end of a flush wakes of those in `waiting` all that it has covered, and one that it has not, to lead the next.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -25,9 +29,10 @@ use std::time::Duration;
 
 use crate::error::Code;
 use crate::futex::{self, EventCount};
+use crate::stats::clock;
 use crate::sync::{Mutex, lock};
 
-/// How long a leader waits for company.
+/// How long a leader that is alone waits for company.
 const LINGER: Duration = Duration::from_micros(150);
 
 /// How often it does so in vain before commits are taken to be alone.
@@ -56,6 +61,15 @@ struct State {
     failed: Option<Code>,
     /// Above 0: somebody else commits too.
     company: u8,
+    /// Who waits for company, or for half of the writers.
+    lingerer: Option<CommitNo>,
+    /// How many writers there are, about: those who wait for their turn and those who wait for a flush.
+    population: u32,
+    /// When the last commit was written while others waited for their turn; 0: nobody did.
+    written_ns: u64,
+    /// From one such commit to the next.
+    interval_ns: u64,
+    flush_ns: u64,
     counts: FlushCounts,
 }
 
@@ -67,11 +81,12 @@ pub struct FlushCounts {
 }
 
 impl GroupFlush {
-    /// A number for a commit whose frames are all written.
-    pub fn register(&self) -> CommitNo {
+    /// A number for a commit whose frames are all written, while so many wait for their turn to write.
+    pub fn register(&self, queue: u32) -> CommitNo {
         let mut state = lock(&self.state);
         state.given += 1;
         state.counts.commits += 1;
+        state.note_queue(queue);
         CommitNo(state.given)
     }
 
@@ -88,11 +103,11 @@ impl GroupFlush {
     }
 
     /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it; false: there was nothing left to
-    /// flush, by another process's doing. Whoever keeps others from committing meanwhile must not linger.
+    /// flush, by another process's doing. `queue` says how many wait for their turn to write; whoever keeps them from it has none, and does not linger.
     pub fn wait_for(
         &self,
         commit: CommitNo,
-        mut lingers: bool,
+        mut queue: Option<&dyn Fn() -> u32>,
         flush: impl Fn() -> Result<bool, Code>,
     ) -> Result<(), Code> {
         while self.covered.load(SeqCst) < commit.0 {
@@ -103,32 +118,41 @@ impl GroupFlush {
             if let Some(code) = state.failed {
                 return Err(code);
             }
-            if state.flushing {
+            let lingers = if state.flushing { None } else { queue.and_then(|queue| state.lingers(queue)) };
+            if state.flushing || (lingers.is_some() && state.lingerer.is_some()) {
                 let seen = self.ended.get();
                 state.waits(commit);
                 drop(state);
                 self.ended.wait(seen, commit.bit(), futex::FOR_EVER);
                 continue;
             }
-            if lingers && state.company > 0 && state.pending_commits() < 2 {
+            if let Some(at_most) = lingers {
                 let seen = self.ended.get();
                 state.waits(commit);
+                state.lingerer = Some(commit);
                 drop(state);
-                self.ended.pause(seen, commit.bit(), LINGER);
-                lingers = false;
+                self.ended.pause(seen, commit.bit(), at_most);
+                queue = None;
                 state = lock(&self.state);
+                state.lingerer = state.lingerer.filter(|&lingerer| lingerer != commit);
                 if state.pending_commits() < 2 {
                     state.company = state.company.saturating_sub(1);
                 }
                 continue;
             }
+            state.lingerer = None;
             state.flushing = true;
             let (upto, commits) = (state.given, state.counts.commits);
             let waiting = state.pending_commits();
+            let began_ns = if state.population > 0 { now_ns() } else { 0 };
             drop(state);
             let result = flush();
             state = lock(&self.state);
             state.flushing = false;
+            if began_ns > 0 {
+                state.flush_ns = average(state.flush_ns, now_ns() - began_ns);
+                state.population -= state.population.div_ceil(8);
+            }
             state.counts.flushes += u64::from(result != Ok(false));
             if waiting > 1 || (waiting > 0 && state.counts.commits > commits) {
                 state.company = COMPANY_MAX;
@@ -189,10 +213,51 @@ impl State {
         (leads.map(CommitNo::bit), NonZeroU32::new(done))
     }
 
+    fn note_queue(&mut self, queue: u32) {
+        if queue == 0 {
+            self.written_ns = 0;
+            return;
+        }
+        self.population = self.population.max(queue.saturating_add(self.pending_commits() as u32));
+        let now_ns = now_ns();
+        if self.written_ns > 0 {
+            self.interval_ns = average(self.interval_ns, now_ns - self.written_ns);
+        }
+        self.written_ns = now_ns;
+    }
+
+    /// For how long, at most, a leader should wait for others to come.
+    fn lingers(&self, queue: &dyn Fn() -> u32) -> Option<Duration> {
+        let pending = self.pending_commits();
+        if self.company == 0 {
+            return None;
+        }
+        if pending < 2 {
+            return Some(LINGER);
+        }
+        let missing = u64::from(self.population / 2).saturating_sub(pending);
+        let soon = missing > 0 && missing * self.interval_ns <= self.flush_ns;
+        (soon && queue() > 0).then(|| Duration::from_nanos(self.flush_ns))
+    }
+
     /// How many commits wait for a flush. A checkpoint's syncs are no company: it comes and goes.
     fn pending_commits(&self) -> u64 {
         self.counts.commits - self.covered_commits
     }
+}
+
+/// Of this and of some before.
+fn average(before_ns: u64, ns: u64) -> u64 {
+    match before_ns {
+        0 => ns,
+        // The device, or the machine, may stall for once.
+        _ => before_ns - before_ns / 8 + ns.min(before_ns.saturating_mul(2)) / 8,
+    }
+}
+
+fn now_ns() -> u64 {
+    // The model checker's time does not pass.
+    if cfg!(feature = "shuttle") { 1 } else { clock::now_ns() }
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -208,40 +273,40 @@ mod tests {
             flushes.fetch_add(1, SeqCst);
             Ok(true)
         };
-        let (first, second) = (group.register(), group.register());
-        group.wait_for(first, true, flush).unwrap();
-        group.wait_for(second, true, flush).unwrap();
+        let (first, second) = (group.register(0), group.register(0));
+        group.wait_for(first, Some(&|| 0), flush).unwrap();
+        group.wait_for(second, Some(&|| 0), flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 1);
-        let third = group.register();
-        group.wait_for(third, true, flush).unwrap();
+        let third = group.register(0);
+        group.wait_for(third, Some(&|| 0), flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 2);
     }
 
     #[test]
     fn a_commit_registered_during_a_flush_needs_another() {
         let group = GroupFlush::default();
-        let first = group.register();
+        let first = group.register(0);
         let late = Mutex::new(None);
         let flushes = AtomicU64::new(0);
         let flush = || {
             if flushes.fetch_add(1, SeqCst) == 0 {
-                *lock(&late) = Some(group.register());
+                *lock(&late) = Some(group.register(0));
             }
             Ok(true)
         };
-        group.wait_for(first, true, flush).unwrap();
+        group.wait_for(first, Some(&|| 0), flush).unwrap();
         let late = lock(&late).take().unwrap();
-        group.wait_for(late, true, flush).unwrap();
+        group.wait_for(late, Some(&|| 0), flush).unwrap();
         assert_eq!(flushes.load(SeqCst), 2);
     }
 
     #[test]
     fn the_sync_of_a_checkpoint_is_no_company() {
         let group = GroupFlush::default();
-        let (commit, sync) = (group.register(), group.register_sync());
-        group.wait_for(commit, true, || Ok(true)).unwrap();
-        group.wait_for(sync, false, || Ok(true)).unwrap();
-        let commit = group.register();
+        let (commit, sync) = (group.register(0), group.register_sync());
+        group.wait_for(commit, Some(&|| 0), || Ok(true)).unwrap();
+        group.wait_for(sync, None, || Ok(true)).unwrap();
+        let commit = group.register(0);
         let while_flushing = |other: fn(&GroupFlush) -> CommitNo| {
             let group = &group;
             move || {
@@ -249,11 +314,11 @@ mod tests {
                 Ok(true)
             }
         };
-        group.wait_for(commit, true, while_flushing(GroupFlush::register_sync)).unwrap();
-        group.wait_for(group.register_sync(), false, while_flushing(GroupFlush::register)).unwrap();
+        group.wait_for(commit, Some(&|| 0), while_flushing(GroupFlush::register_sync)).unwrap();
+        group.wait_for(group.register_sync(), None, while_flushing(|group| group.register(0))).unwrap();
         assert!(!group.expects_company());
         assert_eq!(group.counts().commits, 3);
-        group.wait_for(group.register(), true, while_flushing(GroupFlush::register)).unwrap();
+        group.wait_for(group.register(0), Some(&|| 0), while_flushing(|group| group.register(0))).unwrap();
         assert!(group.expects_company(), "two commits are");
     }
 
@@ -261,28 +326,99 @@ mod tests {
     fn company_is_expected_after_a_shared_flush_until_it_has_not_come_a_few_times() {
         let group = GroupFlush::default();
         assert!(!group.expects_company());
-        let (first, second) = (group.register(), group.register());
-        group.wait_for(first, true, || Ok(true)).unwrap();
-        group.wait_for(second, true, || Ok(true)).unwrap();
+        let (first, second) = (group.register(0), group.register(0));
+        group.wait_for(first, Some(&|| 0), || Ok(true)).unwrap();
+        group.wait_for(second, Some(&|| 0), || Ok(true)).unwrap();
         for _ in 0..COMPANY_MAX {
             assert!(group.expects_company());
-            let alone = group.register();
-            group.wait_for(alone, true, || Ok(true)).unwrap();
+            let alone = group.register(0);
+            group.wait_for(alone, Some(&|| 0), || Ok(true)).unwrap();
         }
         assert!(!group.expects_company());
         assert_eq!(group.counts().flushes, 1 + u64::from(COMPANY_MAX));
     }
 
+    const LONG: Duration = Duration::from_secs(10);
+
+    /// Eight writers, two of which have written.
+    fn crowd(interval: Duration) -> GroupFlush {
+        let group = GroupFlush::default();
+        let mut state = lock(&group.state);
+        state.company = COMPANY_MAX;
+        (state.population, state.interval_ns, state.flush_ns) = (8, interval.as_nanos() as u64, LONG.as_nanos() as u64);
+        drop(state);
+        group.register(0);
+        group
+    }
+
+    fn time_of(act: impl FnOnce()) -> Duration {
+        let began = std::time::Instant::now();
+        act();
+        began.elapsed()
+    }
+
+    #[test]
+    fn a_flush_waits_until_half_of_the_writers_have_written() {
+        let group = crowd(Duration::from_micros(100));
+        let early = group.register(6);
+        let flushes = AtomicU64::new(0);
+        let flush = || {
+            flushes.fetch_add(1, SeqCst);
+            Ok(true)
+        };
+        let waits = &|commit, queue: u32| time_of(|| group.wait_for(commit, Some(&|| queue), flush).unwrap());
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(move || waits(early, 6));
+            while lock(&group.state).lingerer.is_none() {
+                std::thread::yield_now();
+            }
+            let third = group.register(5);
+            let another = scope.spawn(move || waits(third, 5));
+            while lock(&group.state).waiting.len() < 2 {
+                std::thread::yield_now();
+            }
+            assert_eq!(flushes.load(SeqCst), 0);
+            let fourth = group.register(4);
+            assert!(waits(fourth, 4) < LONG / 2);
+            assert!(leader.join().unwrap() < LONG / 2 && another.join().unwrap() < LONG / 2, "they are woken");
+        });
+        assert_eq!(flushes.load(SeqCst), 1);
+        assert!(lock(&group.state).lingerer.is_none() && lock(&group.state).waiting.is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_writers_who_are_not_there_or_would_take_longer_than_a_flush() {
+        for (interval, queue) in [(Duration::from_micros(100), 0), (LONG, 6)] {
+            let group = crowd(interval);
+            let commit = group.register(queue);
+            assert!(time_of(|| group.wait_for(commit, Some(&|| queue), || Ok(true)).unwrap()) < LONG / 2);
+        }
+        let group = crowd(Duration::from_micros(100));
+        let commit = group.register(6);
+        assert!(time_of(|| group.wait_for(commit, None, || Ok(true)).unwrap()) < LONG / 2, "it keeps them from it");
+    }
+
+    #[test]
+    fn how_many_writers_there_are_is_forgotten_when_they_are_gone() {
+        let group = GroupFlush::default();
+        group.wait_for(group.register(15), Some(&|| 15), || Ok(true)).unwrap();
+        assert_eq!(lock(&group.state).population, 14);
+        for _ in 0..20 {
+            group.wait_for(group.register(0), Some(&|| 0), || Ok(true)).unwrap();
+        }
+        assert_eq!(lock(&group.state).population, 0);
+    }
+
     #[test]
     fn after_a_failed_flush_nothing_is_acknowledged_and_no_flush_is_tried_again() {
         let group = GroupFlush::default();
-        let (first, second) = (group.register(), group.register());
+        let (first, second) = (group.register(0), group.register(0));
         let code = Code(1034);
-        assert_eq!(group.wait_for(first, true, || Err(code)), Err(code));
+        assert_eq!(group.wait_for(first, Some(&|| 0), || Err(code)), Err(code));
         let never = || panic!("a flush after a failed one");
-        assert_eq!(group.wait_for(second, true, never), Err(code));
-        let third = group.register();
-        assert_eq!(group.wait_for(third, true, never), Err(code));
+        assert_eq!(group.wait_for(second, Some(&|| 0), never), Err(code));
+        let third = group.register(0);
+        assert_eq!(group.wait_for(third, Some(&|| 0), never), Err(code));
         assert_eq!(group.failure(), Some(code));
     }
 }
@@ -330,12 +466,12 @@ mod model {
                 shuttle::thread::spawn(move || {
                     for _ in 0..2 {
                         let held = lock(&write_lock);
-                        let early = (!register_after_write).then(|| group.register());
+                        let early = (!register_after_write).then(|| group.register(6));
                         shuttle::thread::yield_now();
                         let mine = disk.written.fetch_add(1, SeqCst) + 1;
-                        let number = early.unwrap_or_else(|| group.register());
+                        let number = early.unwrap_or_else(|| group.register(6));
                         drop(held);
-                        if group.wait_for(number, true, || disk.flush()).is_ok() {
+                        if group.wait_for(number, Some(&|| 6), || disk.flush()).is_ok() {
                             assert!(disk.durable.load(SeqCst) >= mine, "acknowledged and not durable");
                         }
                     }

@@ -413,7 +413,7 @@ impl Strategy for Plain {
             });
         }
         if self.promises_full() && self.unsynced_frames.load(Relaxed) {
-            return self.flush(wal, self.shared.flush.register(), SyncRequest::ALL);
+            return self.flush(wal, self.shared.flush.register(0), SyncRequest::ALL);
         }
         Ok(())
     }

@@ -42,12 +42,14 @@ impl Plain {
         self.unsynced_frames.store(false, Relaxed);
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint_wal_unsynced.store(false, Relaxed);
+        let waiting = || self.shared.turns.waiting();
+        let queue: Option<&dyn Fn() -> u32> = if lingers { Some(&waiting) } else { None };
         if let Some(log) = &self.shared.log {
             let main = lock(&self.main);
             let Some(main) = main.as_deref() else { return Err(Error::Below(Code::READONLY)) };
-            return Ok(self.shared.flush.wait_for(number, lingers, || log.append(main, wal, lingers))?);
+            return Ok(self.shared.flush.wait_for(number, queue, || log.append(main, wal, lingers))?);
         }
-        Ok(self.shared.flush.wait_for(number, lingers, || {
+        Ok(self.shared.flush.wait_for(number, queue, || {
             let writes = self.shared.generation.begin_flush();
             wal.sync(request).inspect_err(|_| {
                 self.shared.note_failure();
@@ -113,7 +115,7 @@ impl Plain {
         if !of_commit {
             return self.flush(wal, self.shared.flush.register_sync(), request);
         }
-        let number = self.shared.flush.register();
+        let number = self.shared.flush.register(self.shared.turns.waiting());
         // Invariant 1: a WAL that comes here has been linked to this connection.
         let is_heard_later = self.writing.load(Relaxed) && !super_journal::is_open();
         if is_heard_later && self.group_commit() && self.is_in_company() {

@@ -21,6 +21,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::futex::{self, EventCount};
@@ -36,6 +37,8 @@ pub type Id = u64;
 pub struct Turns {
     state: Mutex<State>,
     given: EventCount,
+    /// How many wait, for who only wants to know about.
+    waiting: AtomicU32,
 }
 
 #[derive(Default)]
@@ -123,6 +126,11 @@ impl Turns {
         self.release(state);
     }
 
+    /// How many wait for the turn.
+    pub fn waiting(&self) -> u32 {
+        self.waiting.load(Relaxed)
+    }
+
     /// True if somebody other than `id` waits for the turn.
     pub fn wanted_beside(&self, id: Id) -> bool {
         lock(&self.state).waiting.iter().any(|&waiter| waiter != id)
@@ -131,6 +139,7 @@ impl Turns {
     /// Invariant 5.
     fn release(&self, mut state: MutexGuard<'_, State>) {
         let sleeps = state.sleeps.take();
+        self.waiting.store(state.waiting.len() as u32, Relaxed);
         if sleeps.is_some() {
             self.given.count();
         }
