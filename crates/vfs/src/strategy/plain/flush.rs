@@ -3,13 +3,7 @@
 //! A commit takes a number when its frames are written; a flush that begins after that covers it. One of those who wait leads:
 //! it flushes for all numbers given out so far, and who came during its flush waits for the next.
 //!
-//! Two writers would miss each other so: each comes back while the other flushes. As long as commits have company, a leader that has
-//! none waits for it, for less time than a flush takes; when that was in vain a few times, no more (PostgreSQL's `commit_delay`, but
-//! measured instead of set).
-//!
-//! Where many writers wait for their turn, flushing as soon as the flush before has ended makes many small ones: the device and the processors
-//! work more, and no commit is earlier, since the writers are what all wait for. So a leader waits until half of those who are there have
-//! written, if that is not expected to take longer than a flush: then one half writes while the other is flushed.
+//! Whether a leader waits for others before it flushes, and for how long, is [`Company`]'s.
 //!
 //! A flush ends for many at once, and the next should begin at once: whoever has to lead it is woken first and the others together, none of them
 //! behind a mutex that the next writer needs, too.
@@ -20,23 +14,16 @@
 //! 2. One flush runs at a time.
 //! 3. After a failed flush nothing is covered any more (poisoned): who waits and who comes later gets the error, and no flush
 //!    is tried again (pitfall 5: a second fsync may say yes though the pages are lost).
-//! 4. Who waits without a limit is in `waiting`, and a flush runs, or one that waits with a limit (`lingerer`), or somebody who is awake will see
+//! 4. Who waits without a limit is in `waiting`, and a flush runs, or one waits with a limit (`lingerer`), or somebody who is awake will see
 //!    that none does. The end of a flush wakes of those in `waiting` all that it has covered, and one that it has not, to lead the next.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
 
+use super::company::Company;
 use crate::error::Code;
 use crate::futex::{self, EventCount};
-use crate::stats::clock;
 use crate::sync::{Mutex, lock};
-
-/// How long a leader that is alone waits for company.
-const LINGER: Duration = Duration::from_micros(150);
-
-/// How often it does so in vain before commits are taken to be alone.
-const COMPANY_MAX: u8 = 8;
 
 /// The position of a commit in the order of commits of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,17 +46,9 @@ struct State {
     covered_commits: u64,
     flushing: bool,
     failed: Option<Code>,
-    /// Above 0: somebody else commits too.
-    company: u8,
-    /// Who waits for company, or for half of the writers.
+    company: Company,
+    /// Who waits for company.
     lingerer: Option<CommitNo>,
-    /// How many writers there are, about: those who wait for their turn and those who wait for a flush.
-    population: u32,
-    /// When the last commit was written while others waited for their turn; 0: nobody did.
-    written_ns: u64,
-    /// From one such commit to the next.
-    interval_ns: u64,
-    flush_ns: u64,
     counts: FlushCounts,
 }
 
@@ -86,7 +65,8 @@ impl GroupFlush {
         let mut state = lock(&self.state);
         state.given += 1;
         state.counts.commits += 1;
-        state.note_queue(queue);
+        let pending = state.pending_commits();
+        state.company.note_commit(pending, queue);
         CommitNo(state.given)
     }
 
@@ -99,7 +79,7 @@ impl GroupFlush {
 
     /// True if commits have lately been able to share flushes.
     pub fn expects_company(&self) -> bool {
-        lock(&self.state).company > 0
+        lock(&self.state).company.is_expected()
     }
 
     /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it; false: there was nothing left to
@@ -118,7 +98,8 @@ impl GroupFlush {
             if let Some(code) = state.failed {
                 return Err(code);
             }
-            let lingers = if state.flushing { None } else { queue.and_then(|queue| state.lingers(queue)) };
+            let lingers = queue.filter(|_| !state.flushing);
+            let lingers = lingers.and_then(|queue| state.company.is_worth(state.pending_commits(), queue));
             if state.flushing || (lingers.is_some() && state.lingerer.is_some()) {
                 let seen = self.ended.get();
                 state.waits(commit);
@@ -135,28 +116,22 @@ impl GroupFlush {
                 queue = None;
                 state = lock(&self.state);
                 state.lingerer = state.lingerer.filter(|&lingerer| lingerer != commit);
-                if state.pending_commits() < 2 {
-                    state.company = state.company.saturating_sub(1);
-                }
+                let pending = state.pending_commits();
+                state.company.note_wait(pending);
                 continue;
             }
             state.lingerer = None;
             state.flushing = true;
             let (upto, commits) = (state.given, state.counts.commits);
             let waiting = state.pending_commits();
-            let began_ns = if state.population > 0 { now_ns() } else { 0 };
+            let began_ns = state.company.flush_begins();
             drop(state);
             let result = flush();
             state = lock(&self.state);
             state.flushing = false;
-            if began_ns > 0 {
-                state.flush_ns = average(state.flush_ns, now_ns() - began_ns);
-                state.population -= state.population.div_ceil(8);
-            }
+            let was_shared = waiting > 1 || (waiting > 0 && state.counts.commits > commits);
+            state.company.flush_ended(began_ns, was_shared);
             state.counts.flushes += u64::from(result != Ok(false));
-            if waiting > 1 || (waiting > 0 && state.counts.commits > commits) {
-                state.company = COMPANY_MAX;
-            }
             match result {
                 Ok(_) => {
                     self.covered.fetch_max(upto, SeqCst);
@@ -213,57 +188,17 @@ impl State {
         (leads.map(CommitNo::bit), NonZeroU32::new(done))
     }
 
-    fn note_queue(&mut self, queue: u32) {
-        if queue == 0 {
-            self.written_ns = 0;
-            return;
-        }
-        self.population = self.population.max(queue.saturating_add(self.pending_commits() as u32));
-        let now_ns = now_ns();
-        if self.written_ns > 0 {
-            self.interval_ns = average(self.interval_ns, now_ns - self.written_ns);
-        }
-        self.written_ns = now_ns;
-    }
-
-    /// For how long, at most, a leader should wait for others to come.
-    fn lingers(&self, queue: &dyn Fn() -> u32) -> Option<Duration> {
-        let pending = self.pending_commits();
-        if self.company == 0 {
-            return None;
-        }
-        if pending < 2 {
-            return Some(LINGER);
-        }
-        let missing = u64::from(self.population / 2).saturating_sub(pending);
-        let soon = missing > 0 && missing * self.interval_ns <= self.flush_ns;
-        (soon && queue() > 0).then(|| Duration::from_nanos(self.flush_ns))
-    }
-
     /// How many commits wait for a flush. A checkpoint's syncs are no company: it comes and goes.
     fn pending_commits(&self) -> u64 {
         self.counts.commits - self.covered_commits
     }
 }
 
-/// Of this and of some before.
-fn average(before_ns: u64, ns: u64) -> u64 {
-    match before_ns {
-        0 => ns,
-        // The device, or the machine, may stall for once.
-        _ => before_ns - before_ns / 8 + ns.min(before_ns.saturating_mul(2)) / 8,
-    }
-}
-
-fn now_ns() -> u64 {
-    // The model checker's time does not pass.
-    if cfg!(feature = "shuttle") { 1 } else { clock::now_ns() }
-}
-
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    use crate::strategy::plain::company::COMPANY_MAX;
+    use std::time::Duration;
 
     #[test]
     fn commits_registered_before_a_flush_share_it() {
@@ -343,10 +278,7 @@ mod tests {
     /// Eight writers, two of which have written.
     fn crowd(interval: Duration) -> GroupFlush {
         let group = GroupFlush::default();
-        let mut state = lock(&group.state);
-        state.company = COMPANY_MAX;
-        (state.population, state.interval_ns, state.flush_ns) = (8, interval.as_nanos() as u64, LONG.as_nanos() as u64);
-        drop(state);
+        lock(&group.state).company = Company::crowd(8, interval, LONG);
         group.register(0);
         group
     }
@@ -396,17 +328,6 @@ mod tests {
         let group = crowd(Duration::from_micros(100));
         let commit = group.register(6);
         assert!(time_of(|| group.wait_for(commit, None, || Ok(true)).unwrap()) < LONG / 2, "it keeps them from it");
-    }
-
-    #[test]
-    fn how_many_writers_there_are_is_forgotten_when_they_are_gone() {
-        let group = GroupFlush::default();
-        group.wait_for(group.register(15), Some(&|| 15), || Ok(true)).unwrap();
-        assert_eq!(lock(&group.state).population, 14);
-        for _ in 0..20 {
-            group.wait_for(group.register(0), Some(&|| 0), || Ok(true)).unwrap();
-        }
-        assert_eq!(lock(&group.state).population, 0);
     }
 
     #[test]

@@ -29,6 +29,7 @@
 
 mod checkpointer;
 mod closing;
+mod company;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod connection_tests;
 mod door;

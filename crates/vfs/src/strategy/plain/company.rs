@@ -1,0 +1,152 @@
+//! Whether the leader of a flush waits for others before it begins, and for how long.
+//!
+//! Two writers would miss each other so: each comes back while the other flushes. As long as commits have company, a leader that has
+//! none waits for it, for less time than a flush takes; when that was in vain a few times, no more (PostgreSQL's `commit_delay`, but
+//! measured instead of set).
+//!
+//! Where many writers wait for their turn, flushing as soon as the flush before has ended makes many small ones: the device and the processors
+//! work more, and no commit is earlier, since the writers are what all wait for. So a leader waits until half of those who are there have
+//! written, if that is not expected to take longer than a flush: then one half writes while the other is flushed.
+
+use std::time::Duration;
+
+use crate::stats::clock;
+
+/// How long a leader that is alone waits.
+const LINGER: Duration = Duration::from_micros(150);
+
+/// How often it does so in vain before commits are taken to be alone.
+pub(super) const COMPANY_MAX: u8 = 8;
+
+#[derive(Default)]
+pub struct Company {
+    /// Above 0: somebody else commits too.
+    lately: u8,
+    /// How many writers there are, about: those who wait for their turn and those who wait for a flush.
+    writers: u32,
+    /// When the last commit was written while others waited for their turn; 0: nobody did.
+    written_ns: u64,
+    /// From one such commit to the next.
+    interval_ns: u64,
+    flush_ns: u64,
+}
+
+impl Company {
+    pub fn is_expected(&self) -> bool {
+        self.lately > 0
+    }
+
+    /// A commit is written and one of `pending`, while so many wait for their turn to write.
+    pub fn note_commit(&mut self, pending: u64, queue: u32) {
+        if queue == 0 {
+            self.written_ns = 0;
+            return;
+        }
+        self.writers = self.writers.max(queue.saturating_add(pending as u32));
+        let now_ns = now_ns();
+        if self.written_ns > 0 {
+            self.interval_ns = average(self.interval_ns, now_ns - self.written_ns);
+        }
+        self.written_ns = now_ns;
+    }
+
+    /// For how long, at most, the leader of a flush for `pending` commits should wait for more.
+    pub fn is_worth(&self, pending: u64, queue: &dyn Fn() -> u32) -> Option<Duration> {
+        if self.lately == 0 {
+            return None;
+        }
+        if pending < 2 {
+            return Some(LINGER);
+        }
+        let missing = u64::from(self.writers / 2).saturating_sub(pending);
+        let soon = missing > 0 && missing.saturating_mul(self.interval_ns) <= self.flush_ns;
+        (soon && queue() > 0).then(|| Duration::from_nanos(self.flush_ns))
+    }
+
+    /// A leader has waited, and has so many now.
+    pub fn note_wait(&mut self, pending: u64) {
+        if pending < 2 {
+            self.lately = self.lately.saturating_sub(1);
+        }
+    }
+
+    /// For [`flush_ended`](Company::flush_ended).
+    pub fn flush_begins(&self) -> u64 {
+        if self.writers > 0 { now_ns() } else { 0 }
+    }
+
+    pub fn flush_ended(&mut self, began_ns: u64, was_shared: bool) {
+        if began_ns > 0 {
+            self.flush_ns = average(self.flush_ns, now_ns() - began_ns);
+            self.writers -= self.writers.div_ceil(8);
+        }
+        if was_shared {
+            self.lately = COMPANY_MAX;
+        }
+    }
+
+    /// So many writers, who commit in such intervals, and a flush takes so long.
+    #[cfg(all(test, not(feature = "shuttle")))]
+    pub fn crowd(writers: u32, interval: Duration, flush: Duration) -> Company {
+        let (interval_ns, flush_ns) = (interval.as_nanos() as u64, flush.as_nanos() as u64);
+        Company { lately: COMPANY_MAX, writers, written_ns: 0, interval_ns, flush_ns }
+    }
+}
+
+/// Of this and of some before.
+fn average(before_ns: u64, ns: u64) -> u64 {
+    match before_ns {
+        0 => ns,
+        // The device, or the machine, may stall for once.
+        _ => before_ns - before_ns / 8 + ns.min(before_ns.saturating_mul(2)) / 8,
+    }
+}
+
+fn now_ns() -> u64 {
+    // The model checker's time does not pass.
+    if cfg!(feature = "shuttle") { 1 } else { clock::now_ns() }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    const FLUSH: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn half_of_the_writers_are_waited_for_while_others_come_and_no_longer_than_a_flush() {
+        let company = |interval| Company::crowd(16, interval, FLUSH);
+        let fast = company(FLUSH / 10);
+        assert_eq!(fast.is_worth(3, &|| 5), Some(FLUSH));
+        assert_eq!(fast.is_worth(8, &|| 5), None, "half are there");
+        assert_eq!(fast.is_worth(3, &|| 0), None, "nobody comes");
+        let slow = company(FLUSH / 4);
+        assert_eq!(slow.is_worth(3, &|| 5), None, "five would take longer than a flush");
+        assert_eq!(slow.is_worth(4, &|| 5), Some(FLUSH));
+    }
+
+    #[test]
+    fn who_is_alone_waits_for_company_a_few_times() {
+        let mut company = Company::default();
+        assert_eq!(company.is_worth(1, &|| 0), None);
+        company.flush_ended(0, true);
+        for _ in 0..COMPANY_MAX {
+            assert_eq!(company.is_worth(1, &|| 0), Some(LINGER));
+            company.note_wait(1);
+        }
+        assert_eq!(company.is_worth(1, &|| 0), None);
+    }
+
+    #[test]
+    fn how_many_writers_there_are_is_forgotten_when_they_are_gone() {
+        let mut company = Company::default();
+        company.note_commit(1, 15);
+        company.note_commit(2, 3);
+        assert_eq!(company.writers, 16);
+        for _ in 0..40 {
+            company.note_commit(1, 0);
+            company.flush_ended(company.flush_begins(), false);
+        }
+        assert_eq!((company.writers, company.flush_begins()), (0, 0));
+    }
+}
