@@ -8,6 +8,15 @@ pub fn now_ns() -> u64 {
     (now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64).max(1)
 }
 
+/// Of what was measured now and of what was before: an eighth is new. 0: nothing was.
+pub fn average_ns(before_ns: u64, ns: u64) -> u64 {
+    match before_ns {
+        0 => ns,
+        // The device, or the machine, may stall for once.
+        _ => before_ns - before_ns / 8 + ns.min(before_ns.saturating_mul(2)) / 8,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

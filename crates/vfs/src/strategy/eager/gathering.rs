@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::futex;
+use crate::stats::clock;
 
 /// From so many waits in vain on, less those that were not, some records are not waited for; see [`Gathering::wait`].
 const VAIN_MIN: u32 = 2;
@@ -112,14 +113,9 @@ impl Begun<'_> {
         let expected = gathering.arrived.load(SeqCst).wrapping_sub(gathering.covered.load(SeqCst));
         gathering.expected.store(expected, SeqCst);
         gathering.covered.store(covers, SeqCst);
-        let took_ns = u32::try_from(at.elapsed().as_nanos()).unwrap_or(u32::MAX);
-        let before_ns = gathering.flush_ns.load(SeqCst);
-        let now_ns = match before_ns {
-            0 => took_ns,
-            // The device may stall for once.
-            _ => before_ns - before_ns / 8 + took_ns.min(before_ns.saturating_mul(2)) / 8,
-        };
-        gathering.flush_ns.store(now_ns, SeqCst);
+        let took_ns = at.elapsed().as_nanos() as u64;
+        let now_ns = clock::average_ns(u64::from(gathering.flush_ns.load(SeqCst)), took_ns);
+        gathering.flush_ns.store(u32::try_from(now_ns).unwrap_or(u32::MAX), SeqCst);
     }
 }
 

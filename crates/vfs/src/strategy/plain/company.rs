@@ -45,7 +45,7 @@ impl Company {
         self.writers = self.writers.max(queue.saturating_add(pending as u32));
         let now_ns = now_ns();
         if self.written_ns > 0 {
-            self.interval_ns = average(self.interval_ns, now_ns - self.written_ns);
+            self.interval_ns = clock::average_ns(self.interval_ns, now_ns - self.written_ns);
         }
         self.written_ns = now_ns;
     }
@@ -77,7 +77,7 @@ impl Company {
 
     pub fn flush_ended(&mut self, began_ns: u64, was_shared: bool) {
         if began_ns > 0 {
-            self.flush_ns = average(self.flush_ns, now_ns() - began_ns);
+            self.flush_ns = clock::average_ns(self.flush_ns, now_ns() - began_ns);
             self.writers -= self.writers.div_ceil(8);
         }
         if was_shared {
@@ -90,15 +90,6 @@ impl Company {
     pub fn crowd(writers: u32, interval: Duration, flush: Duration) -> Company {
         let (interval_ns, flush_ns) = (interval.as_nanos() as u64, flush.as_nanos() as u64);
         Company { lately: COMPANY_MAX, writers, written_ns: 0, interval_ns, flush_ns }
-    }
-}
-
-/// Of this and of some before.
-fn average(before_ns: u64, ns: u64) -> u64 {
-    match before_ns {
-        0 => ns,
-        // The device, or the machine, may stall for once.
-        _ => before_ns - before_ns / 8 + ns.min(before_ns.saturating_mul(2)) / 8,
     }
 }
 
