@@ -75,6 +75,7 @@ pub struct FloorFile {
     direct_io: bool,
     block: AlignedBuffer,
     writes: u64,
+    latencies_ns: Vec<u64>,
 }
 
 impl FloorFile {
@@ -88,44 +89,45 @@ impl FloorFile {
         named.as_file().sync_all().map_err(failed("sync"))?;
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("directory sync"))?;
         let (file, direct_io) = open_direct(named.path()).map_err(failed("open"))?;
-        let mut floor = FloorFile { dir: dir.to_owned(), _named: named, file, direct_io, block, writes: 0 };
-        for _ in 0..WARM_UP_WRITES {
-            floor.overwrite_ns()?;
-        }
+        let latencies_ns = Vec::new();
+        let mut floor =
+            FloorFile { dir: dir.to_owned(), _named: named, file, direct_io, block, writes: 0, latencies_ns };
+        floor.overwrite(WARM_UP_WRITES)?;
+        floor.latencies_ns.clear();
         Ok(floor)
     }
 
-    /// One overwrite, durable; its time.
-    pub fn overwrite_ns(&mut self) -> Result<u64, FloorError> {
+    /// So many overwrites, each durable before the next; fewer after Ctrl-C.
+    pub fn overwrite(&mut self, count: u32) -> Result<(), FloorError> {
         let dir = &self.dir;
         let failed = |step| move |reason| FloorError { dir: dir.clone(), step, reason };
-        self.block.fill(self.writes as u8);
-        let offset = self.writes % FILE_BLOCKS * BLOCK_BYTES as u64;
-        let started = Instant::now();
-        self.file.write_all_at(&self.block, offset).map_err(failed("overwrite"))?;
-        self.file.sync_data().map_err(failed("fdatasync"))?;
-        self.writes += 1;
-        Ok(started.elapsed().as_nanos() as u64)
+        for _ in 0..count {
+            if crate::interrupt::requested() {
+                break;
+            }
+            self.block.fill(self.writes as u8);
+            let offset = self.writes % FILE_BLOCKS * BLOCK_BYTES as u64;
+            let started = Instant::now();
+            self.file.write_all_at(&self.block, offset).map_err(failed("overwrite"))?;
+            self.file.sync_data().map_err(failed("fdatasync"))?;
+            self.latencies_ns.push(started.elapsed().as_nanos() as u64);
+            self.writes += 1;
+        }
+        Ok(())
     }
 
-    /// What these overwrites say.
-    pub fn floor(&self, mut latencies_ns: Vec<u64>) -> Floor {
-        latencies_ns.sort_unstable();
-        Floor { latencies_ns, direct_io: self.direct_io }
+    /// What the overwrites say.
+    pub fn finish(mut self) -> Floor {
+        self.latencies_ns.sort_unstable();
+        Floor { latencies_ns: self.latencies_ns, direct_io: self.direct_io }
     }
 }
 
 /// `writes` overwrites in a file of its own in `dir`; ends early, with what it has, after Ctrl-C.
 pub fn measure(dir: &Path, writes: u32) -> Result<Floor, FloorError> {
     let mut file = FloorFile::new(dir)?;
-    let mut latencies_ns = Vec::with_capacity(writes as usize);
-    for _ in 0..writes {
-        if crate::interrupt::requested() {
-            break;
-        }
-        latencies_ns.push(file.overwrite_ns()?);
-    }
-    Ok(file.floor(latencies_ns))
+    file.overwrite(writes)?;
+    Ok(file.finish())
 }
 
 /// Opens for direct I/O, or, where that is refused (EINVAL), for buffered I/O.

@@ -1,7 +1,7 @@
 //! Tables of the workloads that answer one question: what reads cost, and what a reader that does not end does to writers.
 
 use super::format::{millis, option, significant};
-use super::table::{Table, Titled};
+use super::table::{Table, Titled, floors, speed};
 use super::{ModeReport, Report, Spread};
 
 /// What a read takes; where a writer is beside the readers, its figures as well.
@@ -29,12 +29,9 @@ pub fn reads(report: &Report) -> Table {
 /// Commits of modes that worked in turns, where nobody can tell whose a byte is.
 pub fn in_turns(report: &Report) -> Table {
     let row = |mode: &ModeReport| {
-        let figures = &mode.median;
-        let latency = &figures.latency_ns;
-        let mut cells = vec![report.label(mode), format!("{:.0}", figures.transactions_per_s)];
-        cells.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(millis));
-        cells.push(format!("{:.0}", figures.cpu_us_per_transaction));
-        cells.push(format!("{:.3}", latency.p50 as f64 / report.floor.p50_ns.max(1) as f64));
+        let mut cells = speed(report, mode);
+        cells.push(format!("{:.0}", mode.median.cpu_us_per_transaction));
+        cells.push(format!("{:.3}", floors(report, mode)));
         cells
     };
     Table {

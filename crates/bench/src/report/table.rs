@@ -47,6 +47,7 @@ pub struct Titled {
 /// All tables of a report, the most important first.
 pub fn all(report: &Report) -> Vec<Titled> {
     let titled = |title: &str, table| Titled { title: title.to_owned(), table };
+    let ratios = || report.modes.iter().any(|mode| mode.to_control.is_some()).then(|| special::ratios(report));
     if report.unit == Unit::Read {
         let beside = report.modes.iter().any(|mode| mode.median.beside.is_some());
         let title = if beside {
@@ -54,18 +55,13 @@ pub fn all(report: &Report) -> Vec<Titled> {
         } else {
             "Times of reads in µs:"
         };
-        let mut tables = vec![titled(title, special::reads(report))];
-        if report.modes.iter().any(|mode| mode.to_control.is_some()) {
-            tables.push(special::ratios(report));
-        }
-        return tables;
+        return [titled(title, special::reads(report))].into_iter().chain(ratios()).collect();
     }
     if report.in_turns {
-        let mut tables = vec![titled("Latencies of commits in ms:", special::in_turns(report))];
-        if report.modes.iter().any(|mode| mode.to_control.is_some()) {
-            tables.push(special::ratios(report));
-        }
-        return tables;
+        return [titled("Latencies of commits in ms:", special::in_turns(report))]
+            .into_iter()
+            .chain(ratios())
+            .collect();
     }
     let title =
         format!("Latencies of {} in ms; KB, writes and flushes a {}:", report.unit.timed(), report.unit.singular());
@@ -78,13 +74,24 @@ pub fn all(report: &Report) -> Vec<Titled> {
     tables
 }
 
+/// A row's first cells.
+pub(super) fn speed(report: &Report, mode: &ModeReport) -> Vec<String> {
+    let latency = &mode.median.latency_ns;
+    let mut cells = vec![report.label(mode), format!("{:.0}", mode.median.transactions_per_s)];
+    cells.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(millis));
+    cells
+}
+
+/// Of the median.
+pub(super) fn floors(report: &Report, mode: &ModeReport) -> f64 {
+    mode.median.latency_ns.p50 as f64 / report.floor.p50_ns.max(1) as f64
+}
+
 /// Speed and what reached the device.
 fn commits(report: &Report) -> Table {
     let row = |mode: &ModeReport| {
         let figures = &mode.median;
-        let latency = &figures.latency_ns;
-        let mut cells = vec![report.label(mode), format!("{:.0}", figures.transactions_per_s)];
-        cells.extend([latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(millis));
+        let mut cells = speed(report, mode);
         cells.extend([
             option(figures.bytes_per_transaction, kilobytes),
             option(figures.writes_per_transaction, |count| format!("{count:.1}")),
@@ -111,8 +118,8 @@ fn bytes(report: &Report) -> Table {
             let known = !figures.bytes_per_transaction_by_class.is_empty();
             cells.push(option(of_class.or(known.then_some(0.0)), kilobytes));
         }
-        let floors = figures.latency_ns.p50 as f64 / report.floor.p50_ns.max(1) as f64;
-        cells.extend([format!("{:.0}", figures.cpu_us_per_transaction), format!("{}x", significant(floors))]);
+        let floors = significant(floors(report, mode));
+        cells.extend([format!("{:.0}", figures.cpu_us_per_transaction), format!("{floors}x")]);
         cells
     };
     Table {

@@ -20,13 +20,13 @@ use super::timeline::Timeline;
 use super::vfs::{Seen, Snapshot};
 use super::worker::{Arrival, Gate};
 use super::{Plan, Progress, RunError, clock};
-use crate::floor::{self, Floor, FloorError, FloorFile};
+use crate::floor::{Floor, FloorFile};
 use crate::interrupt;
 use crate::place::Place;
 use crate::workload::{self, Step, Stream, WorkerSpec, Workload};
 
 /// So many commits are one turn, or overwrites of the floor: about 10 ms where a flush takes 0.3.
-const COMMITS: u64 = 20;
+const COMMITS: u32 = 20;
 
 /// One round of all modes of a plan, in their order, and the floor of the round.
 pub fn measure(
@@ -38,10 +38,11 @@ pub fn measure(
     let name = place.describe();
     let directories: Vec<PathBuf> = (0..plan.modes.len()).map(|at| place.path().join(format!("mode{at}"))).collect();
     let count = plan.modes.len() as u32;
-    let mut floor = match plan.workload {
-        Workload::Reads(_) => FloorTurns::taken(floor::measure(place.path(), plan.floor_writes)?),
-        _ => FloorTurns::open(FloorFile::new(place.path())?),
-    };
+    let mut floor = FloorFile::new(place.path())?;
+    let has_turns = !matches!(plan.workload, Workload::Reads(_));
+    if !has_turns {
+        floor.overwrite(plan.floor_writes)?;
+    }
     let mut members = Vec::new();
     for (at, (mode, directory)) in plan.modes.iter().zip(&directories).enumerate() {
         let number = (round - 1) * count + at as u32 + 1;
@@ -65,7 +66,7 @@ pub fn measure(
         }
         let ready = gate.wait_for(companions.len() as u32);
         gate.open(ready);
-        let done = if ready { in_turns(&mut members, &mut floor, &turns, &name) } else { Ok(()) };
+        let done = if ready { in_turns(&mut members, has_turns.then_some(&mut floor), &turns, &name) } else { Ok(()) };
         stop.store(true, Ordering::Relaxed);
         turns.close();
         (done, companions.into_iter().map(join).collect::<Vec<_>>())
@@ -82,8 +83,13 @@ pub fn measure(
 }
 
 /// Until all have read or committed what they are to.
-fn in_turns(members: &mut [Member<'_>], floor: &mut FloorTurns, turns: &Turns, place: &str) -> Result<(), RunError> {
-    let mut order: Vec<usize> = (0..members.len() + 1).collect();
+fn in_turns(
+    members: &mut [Member<'_>],
+    mut floor: Option<&mut FloorFile>,
+    turns: &Turns,
+    place: &str,
+) -> Result<(), RunError> {
+    let mut order: Vec<usize> = (0..members.len() + usize::from(floor.is_some())).collect();
     let mut random = fastrand::Rng::with_seed(0);
     while members.iter().any(|member| !member.finished) {
         random.shuffle(&mut order);
@@ -92,7 +98,7 @@ fn in_turns(members: &mut [Member<'_>], floor: &mut FloorTurns, turns: &Turns, p
                 return Err(RunError::Interrupted);
             }
             let Some(member) = members.get_mut(at) else {
-                floor.turn()?;
+                floor.iter_mut().try_for_each(|floor| floor.overwrite(COMMITS))?;
                 continue;
             };
             turns.begin(at);
@@ -102,36 +108,6 @@ fn in_turns(members: &mut [Member<'_>], floor: &mut FloorTurns, turns: &Turns, p
         }
     }
     Ok(())
-}
-
-/// The floor's turns; none where it was measured before.
-struct FloorTurns {
-    file: Option<FloorFile>,
-    latencies_ns: Vec<u64>,
-    measured: Floor,
-}
-
-impl FloorTurns {
-    fn taken(measured: Floor) -> FloorTurns {
-        FloorTurns { file: None, latencies_ns: Vec::new(), measured }
-    }
-
-    fn open(file: FloorFile) -> FloorTurns {
-        FloorTurns { file: Some(file), latencies_ns: Vec::new(), measured: Floor::default() }
-    }
-
-    fn turn(&mut self) -> Result<(), FloorError> {
-        if let Some(file) = &mut self.file {
-            for _ in 0..COMMITS {
-                self.latencies_ns.push(file.overwrite_ns()?);
-            }
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Floor {
-        self.file.map_or(self.measured, |file| file.floor(self.latencies_ns))
-    }
 }
 
 /// The measured connection of one mode.
@@ -172,7 +148,7 @@ impl<'a> Member<'a> {
     fn turn(&mut self) -> Result<(), DatabaseError> {
         let steps = match &self.slice.plan.workload {
             Workload::Reads(reads) => reads.turn(),
-            _ => COMMITS,
+            _ => u64::from(COMMITS),
         };
         let (begin_ns, cpu_before_ns) = (clock::now_ns(), clock::thread_cpu_ns());
         let mut now_ns = begin_ns;
