@@ -15,7 +15,10 @@ pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
 #[cfg(not(feature = "shuttle"))]
 mod with {
-    use super::{Condvar, Duration, Mutex, MutexGuard};
+    use std::num::NonZeroU32;
+
+    use super::{AtomicU32, Condvar, Duration, Mutex, MutexGuard, Ordering};
+    use crate::futex;
 
     #[inline]
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -36,12 +39,47 @@ mod with {
         condition.wait_for(&mut guard, at_most);
         guard
     }
+
+    /// Counts events for which threads of this process wait. Unlike a condition variable's waiters, those who are woken do not have to take a
+    /// mutex one after the other.
+    ///
+    /// An event is counted under the mutex under which the waiter found that it has to wait, and read the count.
+    #[derive(Default)]
+    pub struct EventCount(AtomicU32);
+
+    impl EventCount {
+        pub fn get(&self) -> u32 {
+            self.0.load(Ordering::SeqCst)
+        }
+
+        pub fn count(&self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+
+        /// Waits while the count is `seen`. Whatever ends it, the caller has to look again.
+        pub fn wait(&self, seen: u32, bits: NonZeroU32, at_most: Duration) {
+            futex::wait_in_process(&self.0, seen, bits, at_most);
+        }
+
+        /// The same for a wait whose time will be over: nobody needs to come.
+        pub fn pause(&self, seen: u32, bits: NonZeroU32, at_most: Duration) {
+            self.wait(seen, bits, at_most);
+        }
+
+        /// Wakes those who wait with one of the bits.
+        pub fn wake(&self, bits: NonZeroU32) {
+            futex::wake_in_process(&self.0, u32::MAX, bits);
+        }
+    }
 }
 
 #[cfg(feature = "shuttle")]
 mod with {
-    use super::{Condvar, Duration, Mutex, MutexGuard};
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
     use std::sync::PoisonError;
+
+    use super::{Condvar, Duration, Mutex, MutexGuard};
 
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,9 +93,61 @@ mod with {
     pub fn wait_timeout<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, at_most: Duration) -> MutexGuard<'a, T> {
         condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
     }
+
+    /// A wait never times out here either.
+    pub struct EventCount {
+        state: Mutex<Counted>,
+        woken: Condvar,
+    }
+
+    #[derive(Default)]
+    struct Counted {
+        count: u32,
+        entered: u64,
+        waiting: BTreeMap<u64, NonZeroU32>,
+    }
+
+    impl Default for EventCount {
+        fn default() -> EventCount {
+            EventCount { state: Mutex::new(Counted::default()), woken: Condvar::new() }
+        }
+    }
+
+    impl EventCount {
+        pub fn get(&self) -> u32 {
+            lock(&self.state).count
+        }
+
+        pub fn count(&self) {
+            lock(&self.state).count += 1;
+        }
+
+        /// Lets the others run for as long as the checker likes.
+        pub fn pause(&self, _: u32, _: NonZeroU32, _: Duration) {
+            shuttle::thread::yield_now();
+        }
+
+        pub fn wait(&self, seen: u32, bits: NonZeroU32, _: Duration) {
+            let mut state = lock(&self.state);
+            if state.count != seen {
+                return;
+            }
+            state.entered += 1;
+            let me = state.entered;
+            state.waiting.insert(me, bits);
+            while state.waiting.contains_key(&me) {
+                state = wait(&self.woken, state);
+            }
+        }
+
+        pub fn wake(&self, bits: NonZeroU32) {
+            lock(&self.state).waiting.retain(|_, waits_with| waits_with.get() & bits.get() == 0);
+            self.woken.notify_all();
+        }
+    }
 }
 
-pub use with::{lock, wait, wait_timeout};
+pub use with::{EventCount, lock, wait, wait_timeout};
 
 /// A memory barrier. What a thread wrote before it passed, a thread that passes later sees: of this process by the rules of the language, so that
 /// ThreadSanitizer knows it, and of others by the processor's.

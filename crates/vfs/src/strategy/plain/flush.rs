@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::company::Company;
 use crate::error::Code;
-use crate::futex::{self, EventCount};
-use crate::sync::{Mutex, lock};
+use crate::futex;
+use crate::sync::{EventCount, Mutex, lock};
 
 /// The position of a commit in the order of commits of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

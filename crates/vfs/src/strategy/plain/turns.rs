@@ -24,8 +24,8 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::futex::{self, EventCount};
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::futex;
+use crate::sync::{EventCount, Mutex, MutexGuard, lock};
 
 /// How long a turn may be held without the write lock while others wait.
 pub const IDLE_MAX: Duration = Duration::from_millis(1);
