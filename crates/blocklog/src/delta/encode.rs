@@ -74,10 +74,10 @@ impl Base for Zeros {
     }
 }
 
-/// How many first bytes are the same: 32 at a time, since most of a page is, then the place in a word.
+/// How many first bytes are the same: 128 and 32 at a time, since most of a page is, then the place in a word.
 pub(super) fn common_bytes(old: &[u8], new: &[u8]) -> usize {
-    let chunks = old.as_chunks::<32>().0.iter().zip(new.as_chunks::<32>().0);
-    let mut done = 32 * chunks.take_while(|(old, new)| old == new).count();
+    let mut done = common_chunks::<128>(old, new);
+    done += common_chunks::<32>(&old[done..], &new[done..]);
     let length = old.len().min(new.len());
     while done + 8 <= length {
         let differs = get_u64(old, done) ^ get_u64(new, done);
@@ -87,6 +87,14 @@ pub(super) fn common_bytes(old: &[u8], new: &[u8]) -> usize {
         done += 8;
     }
     done + old[done..].iter().zip(&new[done..]).take_while(|(old, new)| old == new).count()
+}
+
+/// How many bytes of chunks are the same. Without a way out of a chunk it is compiled for many bytes at once.
+fn common_chunks<const BYTES: usize>(old: &[u8], new: &[u8]) -> usize {
+    let differs =
+        |old: &[u8; BYTES], new: &[u8; BYTES]| old.iter().zip(new).fold(0, |seen, (old, new)| seen | (old ^ new));
+    let chunks = old.as_chunks::<BYTES>().0.iter().zip(new.as_chunks::<BYTES>().0);
+    BYTES * chunks.take_while(|(old, new)| differs(old, new) == 0).count()
 }
 
 fn encode_against<B: Base>(base: B, page: &[u8], out: &mut Vec<u8>) {

@@ -13,12 +13,12 @@
 //! 5. The board is made anew by whoever finds himself alone, unless it and the image are those that the last user has left while this system runs:
 //!    then he goes on with both, as if he had been there when the last user died. (A commit that asked for no durability outlives its process.)
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use oneflush_blocklog::{Epoch, Head, Lsn, Uuid};
+use rustc_hash::FxHashMap;
 
 use super::gathering::Gathering;
 use super::log::{OpenLog, Page};
@@ -300,20 +300,23 @@ impl Board {
 
     /// Where the next record goes, as whoever had the lock last has left it.
     pub fn read(&self, log: &mut OpenLog) {
+        let words = self.0.words();
+        let get = |word: Word| words[word as usize].load(SeqCst);
         log.head = Head {
-            epoch: Epoch(self.get(Word::Epoch)),
-            position: self.get(Word::Position),
-            lsn: Lsn(self.get(Word::Lsn)),
-            previous: self.get(Word::Previous) as u32,
-            lane_bytes: self.get(Word::LaneBytes),
+            epoch: Epoch(get(Word::Epoch)),
+            position: get(Word::Position),
+            lsn: Lsn(get(Word::Lsn)),
+            previous: get(Word::Previous) as u32,
+            lane_bytes: get(Word::LaneBytes),
         };
-        log.begun = self.get(Word::Begun) != 0;
-        log.on_image = self.get(Word::OnImage) != 0;
-        log.records_in_epoch = self.get(Word::RecordsInEpoch);
+        log.begun = get(Word::Begun) != 0;
+        log.on_image = get(Word::OnImage) != 0;
+        log.records_in_epoch = get(Word::RecordsInEpoch);
     }
 
     /// The same for who comes next. `Logged` last: invariant 3.
     pub fn write(&self, log: &OpenLog) {
+        let words = self.0.words();
         let Head { epoch, position, lsn, previous, lane_bytes } = log.head;
         for (at, (word, value)) in [
             (Word::Epoch, epoch.0),
@@ -333,7 +336,7 @@ impl Board {
             if at == 4 {
                 KillPoint::HalfShown.reached();
             }
-            self.set(word, value);
+            words[word as usize].store(value, SeqCst);
         }
     }
 
@@ -391,7 +394,7 @@ impl Board {
         is_known.then_some(noted as u32).filter(|&page_no| page_no != 0)
     }
 
-    pub fn note_contained(&self, pages: &HashMap<u32, Page>) {
+    pub fn note_contained(&self, pages: &FxHashMap<u32, Page>) {
         pages.values().filter(|page| page.contained).for_each(|page| self.set_contained(page.frame));
     }
 }

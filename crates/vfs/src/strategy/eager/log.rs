@@ -14,10 +14,9 @@
 //!    would know that the file has a part of it; or, were it the epoch's first, the epoch before would be taken, whose pages are older.
 //! 5. A new epoch begins only when the old one is needed no more: the database file has all of it and is synced, or the image is.
 
-use std::collections::HashMap;
-
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta, is_full};
+use rustc_hash::FxHashMap;
 
 use super::board::Board;
 use super::encode::Draft;
@@ -75,7 +74,7 @@ pub struct OpenLog {
     /// The epoch stands on the synced image.
     pub on_image: bool,
     pub records_in_epoch: u64,
-    pub pages: HashMap<u32, Page>,
+    pub pages: FxHashMap<u32, Page>,
     pub logged: u32,
     /// The board's, when `pages` was brought up to date.
     generation: u64,
@@ -84,6 +83,7 @@ pub struct OpenLog {
     pub unsure: Option<Lsn>,
     pub counts: LogCounts,
     writer: GroupWriter,
+    pub spare_frames: Frames,
 }
 
 impl OpenLog {
@@ -96,13 +96,14 @@ impl OpenLog {
             begun: false,
             on_image: false,
             records_in_epoch: 0,
-            pages: HashMap::new(),
+            pages: FxHashMap::default(),
             logged: 0,
             generation: 0,
             versions: Pages::default(),
             unsure: None,
             counts: LogCounts::default(),
             writer: GroupWriter::new(None, 0),
+            spare_frames: Frames::default(),
         }
     }
 

@@ -78,7 +78,7 @@ const LANE_BYTES: u64 = 512 << 10;
 const CHECKPOINT_FRAMES: u32 = 16_000;
 /// The same where each changed page was changed so often on average: a checkpoint writes few pages, and the image, which the kernel may write
 /// back, stays small.
-const CHECKPOINT_DENSE_FRAMES: (u32, u64) = (4000, 16);
+const CHECKPOINT_DENSE_FRAMES: (u32, u64) = (2000, 16);
 /// The same where the image is synced, because the transaction was large: it changes each page once, and who reads finds its pages faster in the
 /// database file.
 const CHECKPOINT_IMAGE_FRAMES: u32 = 1000;
@@ -126,6 +126,14 @@ enum Stale {
     Check,
     Rebuild,
     Empty,
+}
+
+/// What SQLite writes to the image.
+pub struct FramePart {
+    /// It is the header of a frame that ends a commit; None: no frame's header.
+    pub ends_commit: Option<bool>,
+    /// Of a page.
+    pub page_bytes: usize,
 }
 
 /// What somebody wants of the log.
@@ -320,28 +328,20 @@ impl EagerLog {
         })
     }
 
-    /// Before the frame at this offset is written. If the log has it already, or is about to get it, the commit that it was part of failed.
-    pub fn before_frame(&self, image: &dyn Below, offset: u64) -> Result<(), Code> {
+    /// Before this is written to the image. If it is a frame, and the log has that already or is about to get it, the commit that it was part of failed.
+    /// Nothing may be written after the log has failed.
+    pub fn before_frame(&self, image: &dyn Below, data: &[u8], offset: u64) -> Result<FramePart, Code> {
         let board = self.board();
-        let Some(frame) = frame_at(&board, offset) else { return Ok(()) };
-        if frame > board.committed().max(board.written()).max(board.logged()) {
-            return Ok(());
+        board.failure().map_or(Ok(()), Err)?;
+        let page_bytes = board.page_bytes();
+        let Some(frame) = frame_at(&board, offset) else { return Ok(FramePart { ends_commit: None, page_bytes }) };
+        if frame <= board.committed().max(board.written()).max(board.logged()) {
+            lock(&self.unlogged).clear();
+            board.take_back(frame - 1);
+            KillPoint::TakenBack.reached();
+            self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1))?;
         }
-        lock(&self.unlogged).clear();
-        board.take_back(frame - 1);
-        KillPoint::TakenBack.reached();
-        self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1))
-    }
-
-    /// True if this write to the image is the header of a frame that ends a commit, None if it is no frame's header.
-    pub fn ends_commit(&self, data: &[u8], offset: u64) -> Option<bool> {
-        frame_at(&self.board(), offset)?;
-        Some(data.get(4..8)? != [0; 4])
-    }
-
-    /// Of a page.
-    pub fn page_bytes(&self) -> usize {
-        self.board().page_bytes()
+        Ok(FramePart { ends_commit: data.get(4..8).map(|pages| pages != [0; 4]), page_bytes })
     }
 
     /// The commit that ends with the frame at this offset of the image is complete there; `frames` has those of its frames that are known.
@@ -366,8 +366,8 @@ impl EagerLog {
 
     /// Takes the frames of one commit.
     fn keep(&self, board: &Board, frames: &mut Frames) {
-        if frames.is_of(board.generation()) && !frames.bytes().is_empty() {
-            lock(&self.unlogged).take(board.generation(), frames.first(), frames.bytes(), board.page_bytes());
+        if frames.is_of(board.generation()) && !frames.is_empty() {
+            lock(&self.unlogged).append(frames, board.page_bytes());
         }
         frames.clear();
     }
@@ -412,9 +412,12 @@ impl EagerLog {
             let records_before = log.counts.records;
             let begun = board.common().gathering().begin();
             // Frames first: whoever commits meanwhile adds his own, which are not needed here.
-            let frames = std::mem::take(&mut *lock(&self.unlogged));
-            let frames = if frames.is_of(board.generation()) { frames } else { Frames::default() };
+            let mut frames = lock(&self.unlogged).hand_over(&mut log.spare_frames);
+            if !frames.is_of(board.generation()) {
+                frames.clear();
+            }
             log.append(board, main, image, &frames, board.committed())?;
+            log.spare_frames.reuse(frames);
             let records = log.counts.records - records_before;
             if records > 0 {
                 begun.ended();
@@ -425,30 +428,28 @@ impl EagerLog {
         Ok(records.is_some_and(|records| records > 0))
     }
 
-    /// Makes the image's file longer ahead, with a hole: a write that does so itself would change the inode every time.
-    pub fn extend_image(&self, image: &dyn Below, end_bytes: u64, by_bytes: u64) -> Result<(), Code> {
+    /// Writes frames to the image, and takes them out of `bytes`: they join `frames`, those of their transaction.
+    pub fn write_frames(
+        &self,
+        image: &dyn Below,
+        bytes: &mut Vec<u8>,
+        offset: u64,
+        frames: &mut Frames,
+        by_bytes: u64,
+    ) -> Result<(), Code> {
         let board = self.board();
-        if by_bytes == 0 || end_bytes <= board.image_bytes() {
-            return Ok(());
-        }
-        let size_bytes = image.size_bytes()?.max(end_bytes.next_multiple_of(by_bytes));
-        image.truncate(size_bytes)?;
-        board.image_reaches(size_bytes);
-        Ok(())
-    }
-
-    pub fn image_cut(&self, size_bytes: u64) {
-        self.board().image_cut(size_bytes);
-    }
-
-    /// Frames that have been written to the image, from this offset on, join those of their transaction.
-    pub fn wrote_frames(&self, frames: &mut Frames, bytes: &[u8], offset: u64) {
-        let board = self.board();
+        extend_image(&board, image, offset + bytes.len() as u64, by_bytes)?;
+        image.write(bytes, offset)?;
         match frame_at(&board, offset) {
             Some(first) => frames.take(board.generation(), first, bytes, board.page_bytes()),
             // A page that is written over its first version.
             None => frames.clear(),
         }
+        Ok(())
+    }
+
+    pub fn image_cut(&self, size_bytes: u64) {
+        self.board().image_cut(size_bytes);
     }
 
     /// True if a checkpoint is worth it now.
@@ -464,7 +465,7 @@ impl EagerLog {
             || (is_dense && committed >= dense_frames)
             || (board.is_on_image() && committed >= CHECKPOINT_IMAGE_FRAMES)
             || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes / 4)
-            || CHECKPOINT_AFTER.iter().any(|&(frames, after)| committed >= frames && age(&board) >= after)
+            || is_old(&board, committed)
     }
 
     pub fn report(&self) -> EagerReport {
@@ -485,6 +486,24 @@ fn sync_database(board: &Board, main: &dyn Below) -> Result<(), Code> {
         board.set_database_unsynced(false);
     }
     Ok(())
+}
+
+/// Makes the image's file longer ahead, with a hole: a write that does so itself would change the inode every time.
+fn extend_image(board: &Board, image: &dyn Below, end_bytes: u64, by_bytes: u64) -> Result<(), Code> {
+    if by_bytes == 0 || end_bytes <= board.image_bytes() {
+        return Ok(());
+    }
+    let size_bytes = image.size_bytes()?.max(end_bytes.next_multiple_of(by_bytes));
+    image.truncate(size_bytes)?;
+    board.image_reaches(size_bytes);
+    Ok(())
+}
+
+/// So many frames have been there for so long that a checkpoint is due.
+fn is_old(board: &Board, frames: u32) -> bool {
+    let is_enough = |&(least, after): &(u32, Duration)| (frames >= least).then_some(after);
+    let after = CHECKPOINT_AFTER.iter().filter_map(is_enough).min();
+    after.is_some_and(|after| age(board) >= after)
 }
 
 /// Of the generation of the image.

@@ -331,7 +331,7 @@ impl World {
         let on_image = WalFile { file: &self.image, page_bytes: PAGE_BYTES };
         let mut next = *self.published.lock().unwrap();
         next.total += 1;
-        eager.before_frame(&self.image, on_image.offset_of(next.frame + 1)).unwrap();
+        eager.before_frame(&self.image, &[], on_image.offset_of(next.frame + 1)).unwrap();
         for (page_no, ends, value) in [(own_page, 0, number), (SHARED_PAGE, PAGES, next.total)] {
             next.frame += 1;
             next.chain = on_image.write_frame(next.frame, next.chain, page_no, ends, &page(value)).unwrap();

@@ -3,7 +3,9 @@
 //! Not at once where their frames will be: until a recovery has succeeded, it leaves alone what the image has, which after the end of
 //! a process is still what was committed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use super::log::Page;
 use crate::error::Code;
@@ -22,7 +24,7 @@ pub struct RebuiltPages<'a> {
     /// The frames of the image that the epoch stands on; those that are made follow them.
     standing: u32,
     /// By page number, with the frames that they have or will have.
-    pages: HashMap<u32, Page>,
+    pages: FxHashMap<u32, Page>,
     /// The page numbers of those that are made, in the order of their frames.
     made: Vec<u32>,
     /// Contents that are newer than those in the image, by page number.
@@ -44,7 +46,7 @@ impl<'a> RebuiltPages<'a> {
             image,
             memory_bytes_max,
             standing: 0,
-            pages: HashMap::new(),
+            pages: FxHashMap::default(),
             made: Vec::new(),
             in_memory: BTreeMap::new(),
             spilled: None,
@@ -97,7 +99,7 @@ impl<'a> RebuiltPages<'a> {
     }
 
     /// Writes the frames of all that were made, as one transaction that leaves `database_pages`. Answers every page with its frame.
-    pub fn write(mut self, mut chain: Chain, database_pages: u32) -> Result<HashMap<u32, Page>, Code> {
+    pub fn write(mut self, mut chain: Chain, database_pages: u32) -> Result<FxHashMap<u32, Page>, Code> {
         let made = std::mem::take(&mut self.made);
         for (&page_no, frame) in made.iter().zip(self.standing + 1..) {
             let content = match self.in_memory.remove(&page_no) {

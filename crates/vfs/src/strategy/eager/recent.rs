@@ -2,12 +2,15 @@
 //!
 //! Both only save reads: what is not here is in the image.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::strategy::wal_file::{FRAME_HEADER_BYTES, FrameHeader};
 
 /// How many bytes of frames are kept at most; more were written by a large transaction, which is read back.
 const FRAMES_BYTES_MAX: usize = 1 << 20;
+
+/// A vector that is handed on rather than copied has room for no more.
+const HANDED_ON_BYTES_MAX: usize = 256 << 10;
 
 /// How many pages are kept at most.
 const PAGES_MAX: usize = 1024;
@@ -22,20 +25,16 @@ pub struct Frames {
 }
 
 impl Frames {
-    pub fn first(&self) -> u32 {
-        self.first
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     pub fn is_of(&self, generation: u64) -> bool {
         self.generation == generation
     }
 
-    /// Takes frames that were written, beginning with the whole frame `first`.
-    pub fn take(&mut self, generation: u64, first: u32, bytes: &[u8], page_bytes: usize) {
+    /// Takes frames that were written, beginning with the whole frame `first`, out of `bytes`, whose contents are of no meaning afterwards.
+    pub fn take(&mut self, generation: u64, first: u32, bytes: &mut Vec<u8>, page_bytes: usize) {
         let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
         let behind = self.first + (self.bytes.len() / frame_bytes) as u32;
         if first != behind || !self.is_of(generation) || self.bytes.len() + bytes.len() > FRAMES_BYTES_MAX {
@@ -43,8 +42,32 @@ impl Frames {
             self.first = first;
             self.generation = generation;
         }
-        if bytes.len() <= FRAMES_BYTES_MAX && bytes.len().is_multiple_of(frame_bytes) {
+        if bytes.len() > FRAMES_BYTES_MAX || !bytes.len().is_multiple_of(frame_bytes) {
+            return;
+        }
+        if self.bytes.is_empty() && self.bytes.capacity().max(bytes.capacity()) <= HANDED_ON_BYTES_MAX {
+            std::mem::swap(&mut self.bytes, bytes);
+        } else {
             self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// Takes those of one commit.
+    pub fn append(&mut self, frames: &mut Frames, page_bytes: usize) {
+        self.take(frames.generation, frames.first, &mut frames.bytes, page_bytes);
+        frames.clear();
+    }
+
+    /// Everything that is here, for a commit's log record; `spare` lends its memory to what comes next.
+    pub fn hand_over(&mut self, spare: &mut Frames) -> Frames {
+        std::mem::replace(self, std::mem::take(spare))
+    }
+
+    /// Gives the memory of frames that are not needed any more.
+    pub fn reuse(&mut self, mut frames: Frames) {
+        if frames.bytes.capacity() <= HANDED_ON_BYTES_MAX {
+            frames.clear();
+            *self = frames;
         }
     }
 
@@ -108,13 +131,13 @@ impl Held {
         self.end_bytes = offset + data.len() as u64;
     }
 
-    /// What is held, and its place; afterwards nothing is.
-    pub fn take(&mut self) -> Option<(&[u8], u64)> {
+    /// What is held, and its place; afterwards nothing is. Whoever has written it may take it out of the vector.
+    pub fn take(&mut self) -> Option<(&mut Vec<u8>, u64)> {
         if self.len() == 0 {
             return None;
         }
         self.is_taken = true;
-        Some((&self.bytes, self.offset))
+        Some((&mut self.bytes, self.offset))
     }
 
     /// What was taken last could not be written.
@@ -125,7 +148,7 @@ impl Held {
 
 /// The versions of pages that the log has.
 #[derive(Default)]
-pub struct Pages(HashMap<u32, Box<[u8]>>);
+pub struct Pages(FxHashMap<u32, Box<[u8]>>);
 
 impl Pages {
     pub fn get(&self, page_no: u32) -> Option<&[u8]> {
@@ -167,16 +190,16 @@ mod tests {
     #[test]
     fn frames_without_a_gap_are_kept_and_others_replace_them() {
         let mut frames = Frames::default();
-        frames.take(1, 5, &[frame(1), frame(2)].concat(), PAGE_BYTES);
-        frames.take(1, 7, &frame(3), PAGE_BYTES);
+        frames.take(1, 5, &mut [frame(1), frame(2)].concat(), PAGE_BYTES);
+        frames.take(1, 7, &mut frame(3), PAGE_BYTES);
         let page_no = |frames: &Frames, at| frames.get(at, PAGE_BYTES).map(|(header, page)| (header.page_no, page[0]));
         assert_eq!(
             (4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(),
             [None, Some((1, 1)), Some((2, 2)), Some((3, 3)), None]
         );
-        frames.take(1, 6, &frame(4), PAGE_BYTES);
+        frames.take(1, 6, &mut frame(4), PAGE_BYTES);
         assert_eq!((4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(), [None, None, Some((4, 4)), None, None]);
-        frames.take(2, 7, &frame(5), PAGE_BYTES);
+        frames.take(2, 7, &mut frame(5), PAGE_BYTES);
         assert_eq!((6..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(), [None, Some((5, 5)), None]);
         assert!(frames.is_of(2) && !frames.is_of(1));
         frames.clear();
@@ -184,10 +207,35 @@ mod tests {
     }
 
     #[test]
+    fn the_memory_of_frames_is_handed_on_unless_it_is_much() {
+        let (mut written, mut unlogged, mut spare) = (Frames::default(), Frames::default(), Frames::default());
+        let mut held = frame(1);
+        let address = held.as_ptr();
+        written.take(1, 5, &mut held, PAGE_BYTES);
+        unlogged.append(&mut written, PAGE_BYTES);
+        assert!(written.is_empty() && held.is_empty());
+        let logged = unlogged.hand_over(&mut spare);
+        assert!(unlogged.is_empty());
+        assert_eq!(logged.get(5, PAGE_BYTES).map(|(header, _)| header.page_no), Some(1));
+        assert_eq!(logged.bytes.as_ptr(), address);
+        spare.reuse(logged);
+        assert!(spare.is_empty() && spare.bytes.as_ptr() == address);
+
+        let mut many = frame(2).repeat(HANDED_ON_BYTES_MAX / (FRAME_HEADER_BYTES + PAGE_BYTES) + 1);
+        let (address, frames) = (many.as_ptr(), many.len() / (FRAME_HEADER_BYTES + PAGE_BYTES));
+        written.take(1, 6, &mut many, PAGE_BYTES);
+        assert_eq!(many.as_ptr(), address, "it was copied");
+        assert!(written.get(5 + frames as u32, PAGE_BYTES).is_some());
+        let kept = spare.bytes.as_ptr();
+        spare.reuse(written);
+        assert_eq!(spare.bytes.as_ptr(), kept);
+    }
+
+    #[test]
     fn more_frames_than_are_kept_are_not_kept_in_part() {
         let mut frames = Frames::default();
-        let many = frame(1).repeat(FRAMES_BYTES_MAX / (FRAME_HEADER_BYTES + PAGE_BYTES) + 1);
-        frames.take(1, 1, &many, PAGE_BYTES);
+        let mut many = frame(1).repeat(FRAMES_BYTES_MAX / (FRAME_HEADER_BYTES + PAGE_BYTES) + 1);
+        frames.take(1, 1, &mut many, PAGE_BYTES);
         assert!(frames.get(1, PAGE_BYTES).is_none());
     }
 
@@ -195,11 +243,11 @@ mod tests {
     fn what_could_not_be_written_is_held_again_and_goes_on() {
         let mut held = Held::default();
         held.add(&[1; 4], 32);
-        assert_eq!(held.take(), Some((&[1; 4][..], 32)));
+        assert_eq!(held.take(), Some((&mut vec![1; 4], 32)));
         held.put_back();
         assert!(held.is_continued_at(36) && !held.is_continued_at(40));
         held.add(&[2; 2], 36);
-        assert_eq!(held.take(), Some((&[1, 1, 1, 1, 2, 2][..], 32)));
+        assert_eq!(held.take(), Some((&mut vec![1, 1, 1, 1, 2, 2], 32)));
         assert_eq!(held.take(), None);
     }
 }

@@ -18,6 +18,7 @@
 //!    that none does. The end of a flush wakes of those in `waiting` all that it has covered, and one that it has not, to lead the next.
 
 use std::num::NonZeroU32;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::company::Company;
@@ -32,8 +33,9 @@ pub struct CommitNo(u64);
 #[derive(Default)]
 pub struct GroupFlush {
     state: Mutex<State>,
-    /// Written under the mutex.
+    /// Written under the mutex, and so is `failed`.
     covered: AtomicU64,
+    failed: OnceLock<Code>,
     ended: EventCount,
 }
 
@@ -45,7 +47,6 @@ struct State {
     /// Of `counts.commits`.
     covered_commits: u64,
     flushing: bool,
-    failed: Option<Code>,
     company: Company,
     /// Who waits for company.
     lingerer: Option<CommitNo>,
@@ -95,7 +96,7 @@ impl GroupFlush {
             if self.covered.load(SeqCst) >= commit.0 {
                 break;
             }
-            if let Some(code) = state.failed {
+            if let Some(code) = self.failure() {
                 return Err(code);
             }
             let lingers = queue.filter(|_| !state.flushing);
@@ -137,7 +138,7 @@ impl GroupFlush {
                     self.covered.fetch_max(upto, SeqCst);
                     state.covered_commits = state.covered_commits.max(commits);
                 }
-                Err(code) => state.failed = Some(code),
+                Err(code) => drop(self.failed.set(code)),
             }
             self.ended.count();
             let (leads, done) = if result.is_ok() { state.whom_to_wake(upto) } else { (None, Some(futex::ALL)) };
@@ -149,8 +150,8 @@ impl GroupFlush {
 
     /// Something else has failed that commits stand on: the same as a failed flush.
     pub fn poison(&self, code: Code) {
-        let mut state = lock(&self.state);
-        state.failed.get_or_insert(code);
+        let state = lock(&self.state);
+        self.failed.get_or_init(|| code);
         self.ended.count();
         drop(state);
         self.ended.wake(futex::ALL);
@@ -158,7 +159,7 @@ impl GroupFlush {
 
     /// The error of the flush that failed, if one did.
     pub fn failure(&self) -> Option<Code> {
-        lock(&self.state).failed
+        self.failed.get().copied()
     }
 
     pub fn counts(&self) -> FlushCounts {

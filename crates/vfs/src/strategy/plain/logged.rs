@@ -5,11 +5,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Plain;
+use super::{Plain, doing};
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::role::Role;
-use crate::strategy::eager::EagerLog;
+use crate::strategy::eager::{EagerLog, FramePart};
 use crate::strategy::{Below, wal_file};
 use crate::sync::lock;
 
@@ -55,8 +55,11 @@ impl Plain {
         data: &[u8],
         offset: u64,
     ) -> Result<(), Error> {
+        // Invariant 2; and no page may go into the database that the log is not sure to have.
         match role {
             Role::Wal if offset == 0 => {
+                self.doing.store(doing::WRITES, Relaxed);
+                self.refuse_if_failed()?;
                 self.write_held(log, below)?;
                 let main = lock(&self.main);
                 self.restart_image(log, main.as_deref().ok_or(Error::Below(Code::READONLY))?, below)?;
@@ -64,12 +67,15 @@ impl Plain {
                 Ok(below.write(data, offset)?)
             }
             Role::Wal => {
-                log.before_frame(below, offset)?;
-                self.follow_frames(log, data, offset);
+                self.doing.store(doing::WRITES, Relaxed);
+                self.shared.flush.failure().map_or(Ok(()), Err)?;
+                // Asks for the log's own failure, too.
+                let part = log.before_frame(below, data, offset)?;
+                self.follow_frames(&part, data, offset);
                 self.unsynced_frames.store(true, Relaxed);
                 let mut held = lock(&self.held);
                 // Without powersafe overwrite SQLite syncs in the middle of a frame that only fills a sector.
-                let is_part = ![wal_file::FRAME_HEADER_BYTES, log.page_bytes()].contains(&data.len());
+                let is_part = ![wal_file::FRAME_HEADER_BYTES, part.page_bytes].contains(&data.len());
                 if held.is_written_over(offset) || is_part {
                     held.reaches(offset + data.len() as u64);
                     drop(held);
@@ -94,6 +100,7 @@ impl Plain {
                 Ok(())
             }
             Role::Db => {
+                self.refuse_if_failed()?;
                 let image = lock(&self.wal);
                 let Some(image) = image.as_deref() else { return Ok(below.write(data, offset)?) };
                 if !self.checkpoint_prepared.swap(true, Relaxed) {
@@ -114,10 +121,10 @@ impl Plain {
 
     /// Finds the frame that ends the commit, when its page is complete. Frames that fill a sector behind it say the same of themselves; and
     /// when pages were written over, SQLite writes the headers of complete frames once more, without their pages.
-    fn follow_frames(&self, log: &EagerLog, data: &[u8], offset: u64) {
+    fn follow_frames(&self, part: &FramePart, data: &[u8], offset: u64) {
         let frame = &mut *lock(&self.frame);
         let known = self.commit_frame.load(Relaxed);
-        if let Some(ends_commit) = log.ends_commit(data, offset) {
+        if let Some(ends_commit) = part.ends_commit {
             (frame.header, frame.ends_commit) = (offset, ends_commit);
             if known == 0 || offset > known {
                 frame.ending = if ends_commit { offset } else { 0 };
@@ -132,7 +139,7 @@ impl Plain {
             self.commit_frame.store(0, Relaxed);
             frame.ending = if frame.ends_commit { frame.header } else { 0 };
         }
-        let end_bytes = (wal_file::FRAME_HEADER_BYTES + log.page_bytes()) as u64 + frame.ending;
+        let end_bytes = (wal_file::FRAME_HEADER_BYTES + part.page_bytes) as u64 + frame.ending;
         if frame.ending != 0 && offset + data.len() as u64 >= end_bytes {
             self.commit_frame.store(std::mem::take(&mut frame.ending), Relaxed);
         }
@@ -160,16 +167,14 @@ impl Plain {
     pub(super) fn write_held(&self, log: &EagerLog, image: &dyn Below) -> Result<(), Error> {
         let mut held = lock(&self.held);
         let Some((bytes, offset)) = held.take() else { return Ok(()) };
-        let end_bytes = offset + bytes.len() as u64;
-        let extended = log.extend_image(image, end_bytes, self.options.prealloc_bytes);
-        if let Err(code) = extended.and_then(|()| image.write(bytes, offset)) {
+        let mut frames = lock(&self.frames);
+        if let Err(code) = log.write_frames(image, bytes, offset, &mut frames, self.options.prealloc_bytes) {
             // A commit that is not in the image is none. SQLite takes the frames for written, and need not end the transaction where only a read has
             // failed: they go with the next write, or that fails too.
             self.commit_frame.store(0, Relaxed);
             held.put_back();
             return Err(code.into());
         }
-        log.wrote_frames(&mut lock(&self.frames), bytes, offset);
         Ok(())
     }
 }

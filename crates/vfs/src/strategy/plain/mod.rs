@@ -437,15 +437,15 @@ impl Strategy for Plain {
     }
 
     fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
+        if let Some(log) = &self.shared.log {
+            return self.write_logged(log, below, role, data, offset);
+        }
         // Invariant 2; and no page may go into the database that the WAL is not sure to have.
         if matches!(role, Role::Wal | Role::Db) {
             self.refuse_if_failed()?;
         }
         if role == Role::Wal {
             self.doing.store(doing::WRITES, Relaxed);
-        }
-        if let Some(log) = &self.shared.log {
-            return self.write_logged(log, below, role, data, offset);
         }
         if role == Role::Db {
             *lock(&self.shared.taken_up) = None;
