@@ -20,6 +20,11 @@ mod with {
     use super::{AtomicU32, Condvar, Duration, Mutex, MutexGuard, Ordering};
     use crate::futex;
 
+    pub use std::thread::yield_now;
+
+    /// How often memory that another thread will change is looked at before others may run.
+    pub const LOOKS: u32 = 32;
+
     #[inline]
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock()
@@ -80,6 +85,10 @@ mod with {
     use std::sync::PoisonError;
 
     use super::{Condvar, Duration, Mutex, MutexGuard};
+
+    pub use shuttle::thread::yield_now;
+
+    pub const LOOKS: u32 = 1;
 
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -147,7 +156,7 @@ mod with {
     }
 }
 
-pub use with::{EventCount, lock, wait, wait_timeout};
+pub use with::{EventCount, LOOKS, lock, wait, wait_timeout, yield_now};
 
 /// A memory barrier. What a thread wrote before it passed, a thread that passes later sees: of this process by the rules of the language, so that
 /// ThreadSanitizer knows it, and of others by the processor's.

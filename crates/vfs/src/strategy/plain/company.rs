@@ -5,8 +5,9 @@
 //! measured instead of set).
 //!
 //! Where many writers wait for their turn, flushing as soon as the flush before has ended makes many small ones: the device and the processors
-//! work more, and no commit is earlier, since the writers are what all wait for. So a leader waits until half of those who are there have
-//! written, if that is not expected to take longer than a flush: then one half writes while the other is flushed.
+//! work more, and no commit is earlier, since the writers are what all wait for. So a leader waits until only so many still wait for their turn
+//! as can write while it flushes: for those that it has covered come back when the queue is empty. Where a flush takes longer than all of them
+//! need to write, that is until nobody waits. It waits no longer than a flush takes.
 
 use std::time::Duration;
 
@@ -55,12 +56,20 @@ impl Company {
         if self.lately == 0 {
             return None;
         }
-        if pending < 2 {
-            return Some(LINGER);
+        if self.is_crowded(queue) {
+            return Some(Duration::from_nanos(self.flush_ns));
         }
-        let missing = u64::from(self.writers / 2).saturating_sub(pending);
-        let soon = missing > 0 && missing.saturating_mul(self.interval_ns) <= self.flush_ns;
-        (soon && queue() > 0).then(|| Duration::from_nanos(self.flush_ns))
+        (pending < 2).then_some(LINGER)
+    }
+
+    /// More wait for their turn than can write while a flush lasts, or, if that is all of them, anybody does.
+    fn is_crowded(&self, queue: &dyn Fn() -> u32) -> bool {
+        if self.writers == 0 || self.interval_ns > self.flush_ns {
+            return false;
+        }
+        let writers_in_a_flush = self.flush_ns / self.interval_ns.max(1);
+        let enough = if writers_in_a_flush < u64::from(self.writers) { writers_in_a_flush } else { 0 };
+        u64::from(queue()) > enough
     }
 
     /// A leader has waited, and has so many now.
@@ -105,15 +114,16 @@ mod tests {
     const FLUSH: Duration = Duration::from_millis(1);
 
     #[test]
-    fn half_of_the_writers_are_waited_for_while_others_come_and_no_longer_than_a_flush() {
+    fn a_flush_begins_when_those_who_wait_for_their_turn_are_as_many_as_write_meanwhile() {
         let company = |interval| Company::crowd(16, interval, FLUSH);
-        let fast = company(FLUSH / 10);
-        assert_eq!(fast.is_worth(3, &|| 5), Some(FLUSH));
-        assert_eq!(fast.is_worth(8, &|| 5), None, "half are there");
-        assert_eq!(fast.is_worth(3, &|| 0), None, "nobody comes");
-        let slow = company(FLUSH / 4);
-        assert_eq!(slow.is_worth(3, &|| 5), None, "five would take longer than a flush");
-        assert_eq!(slow.is_worth(4, &|| 5), Some(FLUSH));
+        let five_in_a_flush = company(FLUSH / 5);
+        assert_eq!(five_in_a_flush.is_worth(3, &|| 6), Some(FLUSH));
+        assert_eq!(five_in_a_flush.is_worth(3, &|| 5), None);
+        assert_eq!(five_in_a_flush.is_worth(1, &|| 5), Some(LINGER), "alone");
+        let all_in_a_flush = company(FLUSH / 16);
+        assert_eq!(all_in_a_flush.is_worth(3, &|| 1), Some(FLUSH));
+        assert_eq!(all_in_a_flush.is_worth(3, &|| 0), None, "nobody comes");
+        assert_eq!(company(2 * FLUSH).is_worth(3, &|| 6), None, "nobody comes in time");
     }
 
     #[test]

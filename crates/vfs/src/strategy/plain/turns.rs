@@ -9,6 +9,9 @@
 //!   Waiting, Holder ── leave ──▶ Idle
 //! ```
 //!
+//! To wake a thread takes as long as a short transaction, and longer where its processor has gone to sleep. So whoever becomes the first in the queue
+//! is woken already then, and looks for its turn for a moment, while the holder writes. Looking gives way to every other thread that could run.
+//!
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. At most one connection is the holder; nobody is both holder and waiting, and nobody waits twice.
@@ -17,26 +20,34 @@
 //! 3. Turns are given in the order in which the places were taken.
 //! 4. While somebody waits, a holder that does not write loses its turn after [`IDLE_MAX`]; the first in the queue sees to it. (Who has just
 //!    become the first looks later, by as much for each place that it had before it when it fell asleep.)
-//! 5. Whoever is given the turn is woken by who gave it, after the mutex, which others want, is free again.
+//! 5. Whoever is given the turn is woken by who gave it, after the mutex, which others want, is free again; then whoever is the first now.
+//! 6. Who looks for its turn is awake: it sees the turn in `whose`, or takes the mutex before it sleeps. So it is not woken.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::futex;
-use crate::sync::{EventCount, Mutex, MutexGuard, lock};
+use crate::stats::clock;
+use crate::sync::{EventCount, LOOKS, Mutex, MutexGuard, lock, yield_now};
 
 /// How long a turn may be held without the write lock while others wait.
 pub const IDLE_MAX: Duration = Duration::from_millis(1);
 
+/// How long the first in the queue looks for its turn before it sleeps; where turns are longer it sleeps at once.
+const LOOK_MAX: Duration = Duration::from_micros(150);
+
 /// Who waits: the number of a connection.
 pub type Id = u64;
 
-#[derive(Default)]
+const NOBODY: Id = Id::MAX;
+
 pub struct Turns {
     state: Mutex<State>,
     given: EventCount,
+    /// The holder; written under the mutex.
+    whose: AtomicU64,
     /// How many wait, for who only wants to know about.
     waiting: AtomicU32,
 }
@@ -45,14 +56,29 @@ pub struct Turns {
 struct State {
     holder: Option<Holder>,
     waiting: VecDeque<Id>,
-    /// It was given the turn and is still to be woken.
-    sleeps: Option<Id>,
+    /// The first in the queue, if it is awake for that.
+    looks: Option<Id>,
+    /// They are still to be woken: who was given the turn, and who became the first in the queue by that.
+    sleeps: [Option<Id>; 2],
+    /// How long a turn with the write lock takes, on average.
+    turn_ns: u64,
 }
 
 struct Holder {
     id: Id,
     since: Instant,
     writing: bool,
+}
+
+impl Default for Turns {
+    fn default() -> Turns {
+        Turns {
+            state: Mutex::default(),
+            given: EventCount::default(),
+            whose: AtomicU64::new(NOBODY),
+            waiting: AtomicU32::new(0),
+        }
+    }
 }
 
 impl Turns {
@@ -75,8 +101,10 @@ impl Turns {
     /// Takes a place in the queue, if `id` has none yet, and waits there; true if the turn came within `at_most`. The place stays.
     pub fn wait(&self, id: Id, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
+        let mut may_look = !at_most.is_zero();
         loop {
             let mut state = lock(&self.state);
+            state.looks = state.looks.filter(|&looks| looks != id);
             if state.holds(id) {
                 return true;
             }
@@ -84,8 +112,17 @@ impl Turns {
             let place = state.place_of(id);
             state.revoke_if_idle();
             let (has_turn, idle_until) = (state.holds(id), state.idle_until());
+            let looks = may_look && !has_turn && place == 0 && state.turns_are_short();
+            if looks {
+                state.looks = Some(id);
+            }
             let seen = self.given.get();
             self.release(state);
+            if looks {
+                self.look(id, deadline);
+                may_look = false;
+                continue;
+            }
             let now = Instant::now();
             if has_turn || now >= deadline {
                 return has_turn;
@@ -93,6 +130,26 @@ impl Turns {
             // The first in the queue looks after the holder; the others need not all wake for that.
             let until = idle_until.map_or(deadline, |until| deadline.min(until + IDLE_MAX * place));
             self.given.wait(seen, bit_of(id), until.saturating_duration_since(now));
+            may_look = true;
+        }
+    }
+
+    /// Returns when `id` has the turn, or it is not worth it to look any longer.
+    fn look(&self, id: Id, deadline: Instant) {
+        // The model checker's time does not pass.
+        let at_most = if cfg!(feature = "shuttle") { Duration::ZERO } else { LOOK_MAX };
+        let until = deadline.min(Instant::now() + at_most);
+        loop {
+            for _ in 0..LOOKS {
+                if self.whose.load(SeqCst) == id {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            yield_now();
+            if Instant::now() >= until {
+                return;
+            }
         }
     }
 
@@ -120,6 +177,7 @@ impl Turns {
     pub fn leave(&self, id: Id) {
         let mut state = lock(&self.state);
         state.waiting.retain(|&waiter| waiter != id);
+        state.looks = state.looks.filter(|&looks| looks != id);
         if state.holds(id) {
             state.pass_on();
         }
@@ -138,15 +196,14 @@ impl Turns {
 
     /// Invariant 5.
     fn release(&self, mut state: MutexGuard<'_, State>) {
-        let sleeps = state.sleeps.take();
+        let sleeps = std::mem::take(&mut state.sleeps);
         self.waiting.store(state.waiting.len() as u32, Relaxed);
-        if sleeps.is_some() {
+        self.whose.store(state.holder.as_ref().map_or(NOBODY, |holder| holder.id), SeqCst);
+        if sleeps != [None; 2] {
             self.given.count();
         }
         drop(state);
-        if let Some(id) = sleeps {
-            self.given.wake(bit_of(id));
-        }
+        sleeps.into_iter().flatten().for_each(|id| self.given.wake(bit_of(id)));
     }
 }
 
@@ -177,11 +234,20 @@ impl State {
 
     /// The holder's turn ends; the next in the queue has it.
     fn pass_on(&mut self) {
-        self.holder = None;
+        if let Some(ended) = self.holder.take().filter(|holder| holder.writing) {
+            self.turn_ns = clock::average_ns(self.turn_ns, ended.since.elapsed().as_nanos() as u64);
+        }
         if let Some(next) = self.waiting.pop_front() {
             self.give(next);
-            self.sleeps = Some(next);
+            let first = self.waiting.front().copied().filter(|_| self.turns_are_short());
+            self.sleeps = [Some(next).filter(|_| self.looks != Some(next)), first];
+            self.looks = None;
         }
+    }
+
+    /// It is worth it to look for the next.
+    fn turns_are_short(&self) -> bool {
+        Duration::from_nanos(self.turn_ns) < LOOK_MAX
     }
 
     /// When the holder will have been idle for too long; None if it writes, or nobody holds the turn.
@@ -260,6 +326,57 @@ mod tests {
             }
             turns.leave(1);
             assert!(waiter.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn the_first_in_the_queue_looks_for_its_turn_where_turns_are_short() {
+        let turns = Turns::default();
+        let looks = || lock(&turns.state).looks;
+        let waits_behind = |holder: Id, id: Id, turn: Duration| {
+            lock(&turns.state).turn_ns = turn.as_nanos() as u64;
+            assert!(turns.take(holder));
+            turns.begin_writing(holder);
+            std::thread::scope(|scope| {
+                let waiter = scope.spawn(|| turns.wait(id, LONG));
+                let began = Instant::now();
+                let mut has_looked = false;
+                while !has_looked && began.elapsed() < 100 * LOOK_MAX {
+                    has_looked = looks() == Some(id);
+                }
+                while !turns.wanted_beside(holder) {
+                    std::thread::yield_now();
+                }
+                turns.leave(holder);
+                assert!(waiter.join().unwrap());
+                assert_eq!(looks(), None);
+                turns.leave(id);
+                has_looked
+            })
+        };
+        assert!((0..20).any(|_| waits_behind(1, 2, LOOK_MAX / 2)));
+        assert!(!waits_behind(1, 2, LOOK_MAX), "it would look in vain");
+    }
+
+    #[test]
+    fn who_has_looked_in_vain_sleeps_and_is_woken() {
+        let turns = Turns::default();
+        assert!(turns.take(1));
+        turns.begin_writing(1);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| turns.wait(2, LONG));
+            while !turns.wanted_beside(1) {
+                std::thread::yield_now();
+            }
+            let second = scope.spawn(|| turns.wait(3, LONG) && turns.holds(3));
+            std::thread::sleep(20 * LOOK_MAX);
+            assert_eq!(lock(&turns.state).looks, None);
+            turns.leave(1);
+            assert!(first.join().unwrap());
+            turns.begin_writing(2);
+            std::thread::sleep(20 * LOOK_MAX);
+            turns.leave(2);
+            assert!(second.join().unwrap());
         });
     }
 
