@@ -27,12 +27,13 @@ demo: build
 ## test: formatting, lints, unit and integration tests, broken variants, model check, deaths, races, clients, neighbours, F2FS, a part of SQLite's own suite
 test: lint build units mutants model kills tsan clients compat guest suite-subset
 
-## lint: formatting and lints as errors
+## lint: formatting, lints as errors, and the lock files of what is no member of the workspace
 lint:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked -p oneflush-crashlab $(BESIDE) --features oneflush-crashlab/mutants --all-targets -- -D warnings
+	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
 units: build
 	scripts/need sqlite3 xfsprogs btrfs-progs chromium

@@ -293,7 +293,7 @@ fn stem(path: &str) -> &str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::error::Code;
     use crate::strategy::{Common, LogFile, Progress};
@@ -310,7 +310,7 @@ mod tests {
         fn warn(&self, _: &str) {}
     }
 
-    struct NoLogs;
+    pub struct NoLogs;
 
     impl SideFiles for NoLogs {
         fn common(&self, _: &str) -> Result<Arc<dyn Common>, Code> {

@@ -48,6 +48,8 @@ mod rebuilt;
 mod recent;
 pub mod recover;
 pub mod tickets;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod unlogged_tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -385,6 +387,18 @@ impl EagerLog {
             board.note_committed(written);
         }
         Ok(())
+    }
+
+    /// Reads a page of a commit that this process still keeps for the log, as a writer needs it that another thread came before; false: it has to be
+    /// read from the image.
+    pub fn read_unlogged(&self, page: &mut [u8], offset: u64) -> bool {
+        let board = self.board();
+        let frame = offset.checked_sub(wal_file::FRAME_HEADER_BYTES as u64).and_then(|header| frame_at(&board, header));
+        let Some(frame) = frame.filter(|_| page.len() == board.page_bytes()) else { return false };
+        let unlogged = lock(&self.unlogged);
+        // Whoever overwrites frames that are here begins a generation first.
+        let known = if unlogged.is_of(board.generation()) { unlogged.get(frame, page.len()) } else { None };
+        known.map(|(_, known)| page.copy_from_slice(known)).is_some()
     }
 
     /// The last frame of the last commit.
