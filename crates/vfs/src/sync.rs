@@ -16,14 +16,30 @@ pub use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(feature = "shuttle"))]
 mod with {
     use std::num::NonZeroU32;
+    use std::time::Instant;
 
     use super::{AtomicU32, Condvar, Duration, Mutex, MutexGuard, Ordering};
     use crate::futex;
 
-    pub use std::thread::yield_now;
-
     /// How often memory that another thread will change is looked at before others may run.
-    pub const LOOKS: u32 = 32;
+    const LOOKS: u32 = 32;
+
+    /// Waits without sleeping; every other thread that could run goes first.
+    pub fn look_until(at_most: Duration, has_come: impl Fn() -> bool) {
+        let until = Instant::now() + at_most;
+        loop {
+            for _ in 0..LOOKS {
+                if has_come() {
+                    return;
+                }
+                std::hint::spin_loop();
+            }
+            std::thread::yield_now();
+            if Instant::now() >= until {
+                return;
+            }
+        }
+    }
 
     #[inline]
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,9 +102,12 @@ mod with {
 
     use super::{Condvar, Duration, Mutex, MutexGuard};
 
-    pub use shuttle::thread::yield_now;
-
-    pub const LOOKS: u32 = 1;
+    /// The checker's time does not pass: one look, at most, and all others may run before it.
+    pub fn look_until(_: Duration, has_come: impl Fn() -> bool) {
+        if !has_come() {
+            shuttle::thread::yield_now();
+        }
+    }
 
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -156,7 +175,7 @@ mod with {
     }
 }
 
-pub use with::{EventCount, LOOKS, lock, wait, wait_timeout, yield_now};
+pub use with::{EventCount, lock, look_until, wait, wait_timeout};
 
 /// A memory barrier. What a thread wrote before it passed, a thread that passes later sees: of this process by the rules of the language, so that
 /// ThreadSanitizer knows it, and of others by the processor's.

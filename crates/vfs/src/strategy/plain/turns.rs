@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use crate::futex;
 use crate::stats::clock;
-use crate::sync::{EventCount, LOOKS, Mutex, MutexGuard, lock, yield_now};
+use crate::sync::{EventCount, Mutex, MutexGuard, lock, look_until};
 
 /// How long a turn may be held without the write lock while others wait.
 pub const IDLE_MAX: Duration = Duration::from_millis(1);
@@ -119,7 +119,8 @@ impl Turns {
             let seen = self.given.get();
             self.release(state);
             if looks {
-                self.look(id, deadline);
+                let left = deadline.saturating_duration_since(Instant::now());
+                look_until(LOOK_MAX.min(left), || self.whose.load(SeqCst) == id);
                 may_look = false;
                 continue;
             }
@@ -131,25 +132,6 @@ impl Turns {
             let until = idle_until.map_or(deadline, |until| deadline.min(until + IDLE_MAX * place));
             self.given.wait(seen, bit_of(id), until.saturating_duration_since(now));
             may_look = true;
-        }
-    }
-
-    /// Returns when `id` has the turn, or it is not worth it to look any longer.
-    fn look(&self, id: Id, deadline: Instant) {
-        // The model checker's time does not pass.
-        let at_most = if cfg!(feature = "shuttle") { Duration::ZERO } else { LOOK_MAX };
-        let until = deadline.min(Instant::now() + at_most);
-        loop {
-            for _ in 0..LOOKS {
-                if self.whose.load(SeqCst) == id {
-                    return;
-                }
-                std::hint::spin_loop();
-            }
-            yield_now();
-            if Instant::now() >= until {
-                return;
-            }
         }
     }
 
@@ -245,7 +227,7 @@ impl State {
         }
     }
 
-    /// It is worth it to look for the next.
+    /// It is worth it to look for the next one.
     fn turns_are_short(&self) -> bool {
         Duration::from_nanos(self.turn_ns) < LOOK_MAX
     }
