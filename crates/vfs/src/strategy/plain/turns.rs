@@ -87,7 +87,7 @@ impl Turns {
         let mut state = lock(&self.state);
         state.revoke_if_idle();
         if state.holder.is_none() && state.waiting.is_empty() {
-            state.give(id);
+            state.give(id, Instant::now());
         }
         let has_turn = state.holds(id);
         self.release(state);
@@ -104,7 +104,7 @@ impl Turns {
         let mut may_look = !at_most.is_zero();
         loop {
             let mut state = lock(&self.state);
-            state.looks = state.looks.filter(|&looks| looks != id);
+            state.stop_looking(id);
             if state.holds(id) {
                 return true;
             }
@@ -151,7 +151,7 @@ impl Turns {
     pub fn renew(&self, id: Id) {
         let mut state = lock(&self.state);
         if state.holds(id) {
-            state.give(id);
+            state.give(id, Instant::now());
         }
     }
 
@@ -159,7 +159,7 @@ impl Turns {
     pub fn leave(&self, id: Id) {
         let mut state = lock(&self.state);
         state.waiting.retain(|&waiter| waiter != id);
-        state.looks = state.looks.filter(|&looks| looks != id);
+        state.stop_looking(id);
         if state.holds(id) {
             state.pass_on();
         }
@@ -198,8 +198,12 @@ impl State {
         self.holder.as_ref().is_some_and(|holder| holder.id == id)
     }
 
-    fn give(&mut self, id: Id) {
-        self.holder = Some(Holder { id, since: Instant::now(), writing: false });
+    fn give(&mut self, id: Id, now: Instant) {
+        self.holder = Some(Holder { id, since: now, writing: false });
+    }
+
+    fn stop_looking(&mut self, id: Id) {
+        self.looks = self.looks.filter(|&looks| looks != id);
     }
 
     /// How many are before it in the queue.
@@ -216,11 +220,12 @@ impl State {
 
     /// The holder's turn ends; the next in the queue has it.
     fn pass_on(&mut self) {
+        let now = Instant::now();
         if let Some(ended) = self.holder.take().filter(|holder| holder.writing) {
-            self.turn_ns = clock::average_ns(self.turn_ns, ended.since.elapsed().as_nanos() as u64);
+            self.turn_ns = clock::average_ns(self.turn_ns, (now - ended.since).as_nanos() as u64);
         }
         if let Some(next) = self.waiting.pop_front() {
-            self.give(next);
+            self.give(next, now);
             let first = self.waiting.front().copied().filter(|_| self.turns_are_short());
             self.sleeps = [Some(next).filter(|_| self.looks != Some(next)), first];
             self.looks = None;
