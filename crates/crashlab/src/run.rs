@@ -264,6 +264,13 @@ impl Shared<'_> {
         let mut cells = cells(&script, setting).map_err(|message| failed(message, None))?;
         self.report(workload, |report| report.faults.cells += cells.len() as u64);
         fastrand::Rng::with_seed(seed).shuffle(&mut cells);
+        // A history has far more reads and writes than syncs; each kind of fault gets its turn.
+        let mut runs_of = [0; Fault::ALL.len()];
+        cells.sort_by_cached_key(|cell| {
+            let runs = &mut runs_of[cell.plan.fault as usize];
+            *runs += 1;
+            *runs
+        });
         cells.truncate(enough as usize);
         for cell in &cells {
             if self.stop.load(Relaxed) {

@@ -75,6 +75,17 @@ fn a_wal_that_was_taken_up_is_not_closed_over_another_process_s_checkpoint_that_
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// Every sync fails from the one on that ends the last close with `eager`, and another program goes on with SQLite alone: power is lost when there is a
+/// WAL of its own, and the guard is back.
+#[test]
+fn a_wal_beside_a_guard_that_came_back_does_not_keep_the_database_from_being_opened() {
+    register().unwrap();
+    let setting = Setting::new("eager", Journal::Wal);
+    let script = Script::draw(Workload::Switched, 1_791_233_484_949_871_473);
+    let strikes = |cell: &Cell| cell.plan.fault == Fault::Sync && cell.plan.lasting && cell.then == AfterError::GoOn;
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// SQLite's own, no. 2: a sync fails, the program goes on, and a checkpoint copies pages of frames that the device does not have.
 #[test]
 fn what_sqlite_breaks_after_a_failed_sync_a_strategy_does_not() {
@@ -106,7 +117,7 @@ fn violation(script: &Script, setting: &Setting, strikes: impl Fn(&Cell) -> bool
             let outcome = run_cell(script, cell, &explorer).unwrap();
             assert!(outcome.struck);
             if let Err(violation) = outcome.result {
-                return Some(format!("{cell:?}: {}", violation.message));
+                return Some(format!("{cell:?}: {} {:?}", violation.message, violation.crashes));
             }
         }
     }

@@ -343,8 +343,8 @@ pub(crate) mod tests {
 
         fn will_read(&self, _: &str, _: &[u32], _: usize) {}
 
-        fn fold_wal(&self, _: &str) -> Result<(), String> {
-            Ok(())
+        fn fold_wal(&self, _: &str) -> Result<bool, String> {
+            Ok(true)
         }
 
         fn recover(&self, _: &str) -> Result<(), String> {

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -28,9 +29,13 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 fn open_with(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    open_as("eager", path, parameters)
+}
+
+fn open_as(strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     oneflush_vfs::register().unwrap();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
-    let uri = format!("file:{}?vfs=oneflush&strategy=eager&{parameters}", path.display());
+    let uri = format!("file:{}?vfs=oneflush&strategy={strategy}&{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags)?;
     db.busy_timeout(Duration::from_secs(20))?;
     db.execute_batch("PRAGMA synchronous=full; PRAGMA cache_size=20")?;
@@ -353,6 +358,68 @@ fn an_old_version_of_the_board_is_not_gone_on_with() {
     std::fs::write(&board, old_board).unwrap();
     std::fs::write(&image, old_image).unwrap();
     said.check(&path, "an old board");
+}
+
+/// The process dies in its last close, SQLite alone goes on with the plain file, and then power is lost, before the write that took the guard away
+/// has reached the device.
+#[test]
+fn what_sqlite_alone_commits_behind_a_close_that_power_undoes_is_found_by_each_strategy() {
+    // What the WAL of SQLite alone is like then.
+    type Wal = fn(&Connection, &Path);
+    let with_commits: Wal = |alone, _| {
+        for number in 1..=5 {
+            commit(alone, 8, number, number).unwrap();
+        }
+    };
+    let header_alone: Wal = |alone, wal| {
+        alone.execute_batch("INSERT INTO ballast VALUES (1)").unwrap();
+        std::fs::File::options().write(true).open(wal).unwrap().set_len(32).unwrap();
+    };
+    // What the database file begins with then: the guard, or what a write that was under way has made of the first sector.
+    let noise: Vec<u8> = (0..512).map(|at: usize| (at * 31 + at / 7) as u8).collect();
+    for (about, wal, there) in [("commits", with_commits, 5), ("a header", header_alone, 0)] {
+        for (strategy, garbled) in [("eager", false), ("plain", false), ("eager", true), ("plain", true)] {
+            let about = format!("{about} in the WAL, then {strategy}; header garbled: {garbled}");
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.db");
+            create(&path);
+            let mut worker = Worker::start(&path, 1, 100, Some((KillPoint::GuardHidden, 1)));
+            let deadline = Instant::now() + PATIENCE;
+            let header = || std::fs::read(&path).unwrap()[..100].to_vec();
+            let guarded = loop {
+                assert!(Instant::now() < deadline);
+                let header = header();
+                if header[18] == 3 {
+                    break header;
+                }
+            };
+            assert!(worker.is_dead_by(deadline));
+            let mut said = Said::default();
+            assert!(said.add(worker));
+            assert_eq!(header()[18], 2);
+
+            let alone = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), "unix").unwrap();
+            wal(&alone, &dir.path().join("a.db-wal"));
+            let crashed = tempfile::tempdir().unwrap();
+            let path = crashed.path().join("a.db");
+            for suffix in ["", "-wal", "-oneflush"] {
+                let name = format!("a.db{suffix}");
+                std::fs::copy(dir.path().join(&name), crashed.path().join(&name)).unwrap();
+            }
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            if garbled {
+                file.write_all_at(&noise, 0).unwrap();
+            } else {
+                file.write_all_at(&guarded[18..20], 18).unwrap();
+                file.write_all_at(&guarded[72..92], 72).unwrap();
+            }
+
+            said.numbers.insert(8, (1..=there).collect());
+            said.deaths.insert(8, 0);
+            drop(open_as(strategy, &path, "").unwrap());
+            said.check(&path, &about);
+        }
+    }
 }
 
 const SQL: &str = "ONEFLUSH_TEST_SQL";

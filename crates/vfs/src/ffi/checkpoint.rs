@@ -59,7 +59,7 @@ impl RunCheckpoint for Checkpoints {
         {
             return Ok(held_up);
         }
-        db.checkpoint(sqlite::SQLITE_CHECKPOINT_RESTART)
+        Ok(db.checkpoint(sqlite::SQLITE_CHECKPOINT_RESTART)?)
     }
 
     fn write_out(&self, path: &str, offset: u64, length: u64) {
@@ -95,12 +95,17 @@ fn copy_most(db: &Db<'_>) -> Result<Option<Progress>, String> {
     Ok(None)
 }
 
-/// Copies the WAL of a database into it with SQLite's own means.
-pub fn fold(api: &Api, path: &str) -> Result<(), String> {
+/// Copies the WAL of a database into it with SQLite's own means. False: to SQLite it is none.
+pub fn fold(api: &Api, path: &str) -> Result<bool, String> {
     let options = Options { strategy: StrategyKind::Stock, ..Options::default() };
-    let Some(db) = Db::open(api, path, &options)? else { return Err("the database is locked".to_owned()) };
+    let db = match Db::open(api, path, &options) {
+        Ok(Some(db)) => db,
+        Ok(None) => return Err("the database is locked".to_owned()),
+        Err(SqliteError { code: sqlite::SQLITE_NOTADB, .. }) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
     db.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE)?;
-    Ok(())
+    Ok(true)
 }
 
 /// Opens a database, reads from it, and closes it.
@@ -112,6 +117,19 @@ pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<(
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("{message} (code {code})")]
+struct SqliteError {
+    code: c_int,
+    message: String,
+}
+
+impl From<SqliteError> for String {
+    fn from(error: SqliteError) -> String {
+        error.to_string()
+    }
+}
+
 /// A connection, closed on drop.
 struct Db<'a> {
     api: &'a Api,
@@ -120,8 +138,10 @@ struct Db<'a> {
 
 impl<'a> Db<'a> {
     /// None if another connection keeps the database to itself.
-    fn open(api: &'a Api, path: &str, options: &Options) -> Result<Option<Db<'a>>, String> {
-        let c_path = CString::new(path).map_err(|_| "its name contains a NUL byte".to_owned())?;
+    fn open(api: &'a Api, path: &str, options: &Options) -> Result<Option<Db<'a>>, SqliteError> {
+        let of_name =
+            |_| SqliteError { code: sqlite::SQLITE_CANTOPEN, message: "its name contains a NUL byte".to_owned() };
+        let c_path = CString::new(path).map_err(of_name)?;
         let c_vfs = CString::new(crate::VFS_NAME).unwrap_or_default();
         let mut db = ptr::null_mut();
         OPENING.with(|opening| opening.set(Some(options.clone())));
@@ -144,7 +164,7 @@ impl<'a> Db<'a> {
         Ok(Some(db))
     }
 
-    fn checkpoint(&self, mode: c_int) -> Result<Progress, String> {
+    fn checkpoint(&self, mode: c_int) -> Result<Progress, SqliteError> {
         let (mut wal_frames, mut copied_frames) = (0, 0);
         // SAFETY: the handle is open; null stands for all databases, of which it has one.
         let code =
@@ -160,7 +180,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    fn check(&self, code: c_int) -> Result<(), String> {
+    fn check(&self, code: c_int) -> Result<(), SqliteError> {
         if code == sqlite::SQLITE_OK {
             return Ok(());
         }
@@ -168,7 +188,7 @@ impl<'a> Db<'a> {
         let message: *const c_char = unsafe { (self.api.errmsg)(self.db) };
         // SAFETY: never null.
         let message = unsafe { std::ffi::CStr::from_ptr(message) }.to_string_lossy().into_owned();
-        Err(format!("{message} (code {code})"))
+        Err(SqliteError { code, message })
     }
 }
 

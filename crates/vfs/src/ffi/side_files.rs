@@ -128,7 +128,7 @@ impl SideFiles for Files {
         }
     }
 
-    fn fold_wal(&self, database: &str) -> Result<(), String> {
+    fn fold_wal(&self, database: &str) -> Result<bool, String> {
         checkpoint::fold(&self.api, database)
     }
 

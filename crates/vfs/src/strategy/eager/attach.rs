@@ -21,27 +21,22 @@ use crate::strategy::{Below, LockLevel, SyncRequest};
 use crate::sync::lock;
 
 impl EagerLog {
-    /// A connection has opened the database. A crash may have garbled the first page while it was written, and with it the guard; then
-    /// the log has it.
+    /// A connection has opened the database: mends what a crash may have left of it that nobody finds behind SQLite.
     pub fn opened_database(&self, main: &dyn Below) -> Result<(), Error> {
         let mut header = [0; guard::HEADER_BYTES];
         match main.read(&mut header, 0) {
-            Ok(()) if !guard::is_database(&header) => {}
-            Ok(()) if guard::of(&header).is_some() => return Ok(()),
-            Ok(()) => return self.fold_wal().map_err(|error| self.refuse(&error)),
+            Ok(()) => {}
             Err(Code::SHORT_READ) => return Ok(()),
             Err(code) => return Err(code.into()),
         }
-        // What SQLite can recover by itself is its business: from a journal it does so through us, from a WAL of its own only without us.
-        if self.files.exists(&format!("{}-journal", self.path))? {
-            return Ok(());
-        }
-        if self.files.exists(&format!("{}-wal", self.path))? {
-            return self.fold_wal().map_err(|error| self.refuse(&error));
-        }
-        let _state = self.state();
-        let result = self.restore_page_one(main);
-        result.map_err(|error| self.refuse(&error))
+        let mended = if !guard::is_database(&header) {
+            self.mend_header(main)
+        } else if guard::of(&header).is_some() {
+            self.end_close_again(main)
+        } else {
+            self.fold_wal()
+        };
+        mended.map_err(|error| self.refuse(&error))
     }
 
     /// A WAL of SQLite's own, or of strategy `plain`, goes into the database file first.
@@ -50,20 +45,87 @@ impl EagerLog {
         if !self.files.is_there(&wal)? {
             return Ok(());
         }
-        self.files.fold_wal(&self.path).map_err(AttachError::Fold)?;
+        if !self.files.fold_wal(&self.path).map_err(AttachError::Fold)? {
+            return Err(AttachError::FoldNoDatabase);
+        }
         if self.files.is_there(&wal)? { Err(AttachError::OtherStrategy) } else { Ok(()) }
     }
 
+    /// A crash has garbled the first page while it was written, and with it the guard.
+    fn mend_header(&self, main: &dyn Below) -> Result<(), AttachError> {
+        // What SQLite can recover by itself is its business: from a journal it does so through us, from a WAL of its own only without us.
+        if self.files.exists(&format!("{}-journal", self.path))? {
+            return Ok(());
+        }
+        if !self.files.exists(&format!("{}-wal", self.path))? {
+            return self.restore_page_one(main);
+        }
+        match self.fold_wal() {
+            // Then SQLite alone has not written the page either, since the close whose write it is that was lost.
+            Err(AttachError::FoldNoDatabase) => {}
+            folded => return folded,
+        }
+        self.restore_page_one(main)?;
+        let mut header = [0; guard::HEADER_BYTES];
+        main.read(&mut header, 0)?;
+        if guard::of(&header).is_some() { self.end_close_again(main) } else { Err(AttachError::FoldNoDatabase) }
+    }
+
+    /// A WAL of SQLite's own beside a guarded database: the last close had taken the guard away, but that did not reach the device before power was
+    /// lost, while SQLite alone had gone on. The log says that it holds no commit then, so the close can be ended again. (Any other log stays, and
+    /// [`EagerLog::attach_alone`] refuses both.)
+    fn end_close_again(&self, main: &dyn Below) -> Result<(), AttachError> {
+        if !self.files.exists(&format!("{}-wal", self.path))? {
+            return Ok(());
+        }
+        let mut header = [0; guard::HEADER_BYTES];
+        self.if_alone(|board| {
+            main.read(&mut header, 0)?;
+            let Some(wanted) = guard::of(&header) else { return Ok(()) };
+            let Some(file) = self.files.open_log(&log_path(&self.path))? else { return Ok(()) };
+            match Log::open(file) {
+                Ok(log) if log.uuid() == wanted && !recover::holds_commits(&log)? => {}
+                _ => return Ok(()),
+            }
+            guard::hide(&mut header);
+            Ok(write_guard(board, main, &header)?)
+        })?;
+        if guard::of(&header).is_none() { self.fold_wal() } else { Ok(()) }
+    }
+
     fn restore_page_one(&self, main: &dyn Below) -> Result<(), AttachError> {
+        self.if_alone(|board| {
+            let mut header = [0; guard::HEADER_BYTES];
+            main.read(&mut header, 0)?;
+            let Some(file) = self.files.open_log(&log_path(&self.path))?.filter(|_| !guard::is_database(&header))
+            else {
+                return Ok(());
+            };
+            let log = match Log::open(file) {
+                Ok(log) => log,
+                // Its making was not finished, so the guard was not set.
+                Err(LogError::Unfinished) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+            // Whatever a crash can leave of page 1, the log has it then.
+            let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
+            guard::set(&mut page, log.uuid());
+            main.write(&page, 0)?;
+            Ok(write_guard(board, main, &page)?)
+        })
+    }
+
+    /// Mends the database file if there is a log and nobody uses it: one that somebody uses is one whose database has been mended.
+    fn if_alone(&self, mend: impl FnOnce(&Board) -> Result<(), AttachError>) -> Result<(), AttachError> {
+        let _state = self.state();
         if !self.files.exists(&log_path(&self.path))? {
             return Ok(());
         }
         let board = Board::new(self.files.common(&self.path)?);
         let alone = board.common().join();
         let result = match alone {
-            // A log that somebody uses is one whose database has been mended.
             Ok(false) | Err(Code::BUSY) => Ok(()),
-            Ok(true) => self.restore_page_one_alone(&board, main),
+            Ok(true) => mend(&board),
             Err(code) => Err(code.into()),
         };
         if alone.is_ok() {
@@ -72,26 +134,6 @@ impl EagerLog {
         self.tidy(&board);
         board.common().unlock(0..0);
         result
-    }
-
-    fn restore_page_one_alone(&self, board: &Board, main: &dyn Below) -> Result<(), AttachError> {
-        let mut header = [0; guard::HEADER_BYTES];
-        main.read(&mut header, 0)?;
-        let Some(file) = self.files.open_log(&log_path(&self.path))?.filter(|_| !guard::is_database(&header)) else {
-            return Ok(());
-        };
-        let log = match Log::open(file) {
-            Ok(log) => log,
-            // Its making was not finished, so the guard was not set.
-            Err(LogError::Unfinished) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        // Whatever a crash can leave of page 1, the log has it then.
-        let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
-        guard::set(&mut page, log.uuid());
-        main.write(&page, 0)?;
-        write_guard(board, main, &page)?;
-        Ok(())
     }
 
     /// Before a connection opens the image: the log is opened, or made, and the guard set. `level` is the connection's lock on the
@@ -185,8 +227,8 @@ impl EagerLog {
             bytes => u32::from(bytes),
         };
         if let Some(wanted) = guard::of(&header) {
-            // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. But a process that is killed
-            // in its last close may have taken the guard away in the page cache and not yet on the device.
+            // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. What a close has left that
+            // was undone [`EagerLog::end_close_again`] has mended; so this is the WAL or the log of another database, or of another time.
             if self.files.exists(&format!("{}-wal", self.path))? {
                 return Err(AttachError::WalBesideLog);
             }

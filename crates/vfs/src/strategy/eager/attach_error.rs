@@ -34,6 +34,10 @@ pub enum AttachError {
     OtherStrategy,
     #[error("its WAL, which SQLite or strategy plain has left, cannot be copied into the database file: {0}")]
     Fold(String),
+    #[error(
+        "SQLite takes the file for no database, and its WAL has no first page to take instead. Restore both from a backup"
+    )]
+    FoldNoDatabase,
     #[error("{0}")]
     Log(#[from] LogError),
     #[error("{0}")]
@@ -77,6 +81,7 @@ impl AttachError {
             | AttachError::OtherVersion
             | AttachError::HeaderDamaged
             | AttachError::InUse => Code::CANTOPEN,
+            AttachError::FoldNoDatabase => Code::NOTADB,
             AttachError::Log(error) => code_of(error),
             AttachError::Recover(error) => error.code(),
             AttachError::Below(code) => *code,

@@ -74,8 +74,9 @@ pub trait SideFiles: Send + Sync {
     fn is_there(&self, path: &str) -> Result<bool, Code>;
     /// These pages of a database that is open will be read soon. Advice: who cannot use it does nothing.
     fn will_read(&self, database: &str, pages: &[u32], page_bytes: usize);
-    /// Copies the WAL of SQLite's own that lies beside the database into it and removes it, if nobody else has the database open.
-    fn fold_wal(&self, database: &str) -> Result<(), String>;
+    /// Copies the WAL of SQLite's own that lies beside the database into it and removes it, if nobody else has the database open. False: SQLite takes
+    /// the file for no database, and the WAL has no first page that it could take instead.
+    fn fold_wal(&self, database: &str) -> Result<bool, String>;
     /// Opens the database with `eager` and closes it: what the log has is in the database file then, and the log is gone.
     fn recover(&self, database: &str) -> Result<(), String>;
     /// A line in SQLite's error log.

@@ -242,8 +242,8 @@ impl SideFiles for NoFiles {
 
     fn will_read(&self, _: &str, _: &[u32], _: usize) {}
 
-    fn fold_wal(&self, _: &str) -> Result<(), String> {
-        Ok(())
+    fn fold_wal(&self, _: &str) -> Result<bool, String> {
+        Ok(true)
     }
 
     fn recover(&self, _: &str) -> Result<(), String> {

@@ -122,7 +122,7 @@ pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<
 
 /// False if the newest epoch has nothing but page 1 as it was when a guard was set or taken away, or is about to be: then the database file has
 /// everything that the log ever held.
-fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
+pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
     let mut holds = false;
     log.scan(|kind, _, payload| {
         let group = Group::decode(kind, payload)?;
