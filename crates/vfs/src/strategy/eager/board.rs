@@ -59,7 +59,7 @@ const FIRST_PAGE: usize = FIRST_BITS + BITS_WORDS;
 const PAGES_WORDS: usize = 1024;
 
 /// Of the board, and of what the processes share behind it: one more whenever either changes. Words before this one keep their places.
-const LAYOUT: u64 = 1;
+const LAYOUT: u64 = 2;
 
 #[derive(Clone, Copy)]
 enum Word {

@@ -1,18 +1,19 @@
 //! How many processes share a record of the log, in the memory that they share.
 //!
 //! Processes that commit all the time would share it by halves: while one half is flushed the other writes, and is flushed while the first
-//! writes again. If a flush takes longer than all their writing, it is better to wait before it until all are there: so whoever has
-//! the log's lock waits for as many as were there last, for no longer than a flush takes, and not where that was in vain lately (as group
-//! commit's delays, `commit_delay` of PostgreSQL and `binlog_group_commit_sync_delay` of MySQL, but measured instead of set).
+//! writes again. If a flush takes longer than all their writing, it is better to wait before it until all are there. If it does not, the writing is
+//! what all wait for, and should never stop: then those need not be there that can write while the flush lasts, up to one half. So whoever has
+//! the log's lock waits for as many as were there last, or for those less, for no longer than a flush takes, and not where that was in vain lately (as
+//! group commit's delays, `commit_delay` of PostgreSQL and `binlog_group_commit_sync_delay` of MySQL, but measured instead of set).
 //!
 //! Processes are counted and not commits: those of one process share their flushes without it.
 //!
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. A courtesy like a ticket: nothing depends on it but time, and whatever a process that died has left there, a wait has a limit.
-//! 2. Everything but `arrived` is written under the log's lock.
+//! 2. Everything but `arrived`, `arrived_ns` and `interval_ns` is written under the log's lock.
 
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::futex;
@@ -30,6 +31,8 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Gathering {
+    /// When the last process arrived while others waited for their turn to write; 0: nobody did.
+    arrived_ns: AtomicU64,
     /// Counts processes that had something for the log.
     arrived: AtomicU32,
     /// Whoever has the lock waits for this count.
@@ -40,14 +43,21 @@ pub struct Gathering {
     expected: AtomicU32,
     /// What a record takes to be durable, about.
     flush_ns: AtomicU32,
+    /// From one process that arrives to the next, where that one had waited for its turn, about; 0: none had.
+    interval_ns: AtomicU32,
     vain: AtomicU32,
     /// For so many records nobody waits.
     left_out: AtomicU32,
 }
 
 impl Gathering {
-    /// A process has something for the log.
-    pub fn arrive(&self) {
+    /// A process has something for the log, while others wait for their turn to write, or nobody does.
+    pub fn arrive(&self, has_followers: bool) {
+        let now_ns = if has_followers { clock::now_ns() } else { 0 };
+        let before_ns = self.arrived_ns.swap(now_ns, SeqCst);
+        if has_followers && before_ns > 0 {
+            average(&self.interval_ns, now_ns.saturating_sub(before_ns));
+        }
         let arrived = self.arrived.fetch_add(1, SeqCst).wrapping_add(1);
         if arrived == self.awaited.load(SeqCst) {
             futex::wake(&self.arrived, 1, futex::ALL);
@@ -77,7 +87,7 @@ impl Gathering {
     }
 
     fn have_come_within(&self, at_most: Duration) -> bool {
-        let awaited = self.covered.load(SeqCst).wrapping_add(self.expected.load(SeqCst));
+        let awaited = self.covered.load(SeqCst).wrapping_add(self.needed());
         let deadline = Instant::now() + at_most;
         self.awaited.store(awaited, SeqCst);
         loop {
@@ -91,6 +101,14 @@ impl Gathering {
             }
             futex::wait(&self.arrived, arrived, futex::ALL, left);
         }
+    }
+
+    /// How many it takes for a record to begin: all, or those that cannot write while it lasts.
+    fn needed(&self) -> u32 {
+        let expected = self.expected.load(SeqCst);
+        let (flush_ns, interval_ns) = (self.flush_ns.load(SeqCst), self.interval_ns.load(SeqCst));
+        let write_meanwhile = flush_ns.checked_div(interval_ns).unwrap_or(u32::MAX);
+        if write_meanwhile >= expected { expected } else { expected - write_meanwhile.min(expected / 2) }
     }
 
     /// A record is begun, for those who have arrived.
@@ -113,10 +131,14 @@ impl Begun<'_> {
         let expected = gathering.arrived.load(SeqCst).wrapping_sub(gathering.covered.load(SeqCst));
         gathering.expected.store(expected, SeqCst);
         gathering.covered.store(covers, SeqCst);
-        let took_ns = at.elapsed().as_nanos() as u64;
-        let now_ns = clock::average_ns(u64::from(gathering.flush_ns.load(SeqCst)), took_ns);
-        gathering.flush_ns.store(u32::try_from(now_ns).unwrap_or(u32::MAX), SeqCst);
+        average(&gathering.flush_ns, at.elapsed().as_nanos() as u64);
     }
+}
+
+/// Processes that do so at once may overwrite each other's: invariant 1.
+fn average(of_ns: &AtomicU32, ns: u64) {
+    let average_ns = clock::average_ns(u64::from(of_ns.load(SeqCst)), ns);
+    of_ns.store(u32::try_from(average_ns).unwrap_or(u32::MAX), SeqCst);
 }
 
 #[cfg(all(test, not(feature = "shuttle")))]
@@ -128,10 +150,10 @@ mod tests {
 
     /// One record, which some wait for and some come during.
     fn record(gathering: &Gathering, before: u32, during: u32) {
-        (0..before).for_each(|_| gathering.arrive());
+        (0..before).for_each(|_| gathering.arrive(false));
         gathering.wait();
         let begun = gathering.begin();
-        (0..during).for_each(|_| gathering.arrive());
+        (0..during).for_each(|_| gathering.arrive(false));
         begun.ended();
         gathering.flush_ns.store(FLUSH.as_nanos() as u32, SeqCst);
     }
@@ -149,10 +171,10 @@ mod tests {
             while gathering.awaited.load(SeqCst) == 0 {
                 std::thread::yield_now();
             }
-            gathering.arrive();
+            gathering.arrive(false);
             std::thread::sleep(Duration::from_millis(1));
             assert!(!leader.is_finished());
-            gathering.arrive();
+            gathering.arrive(false);
             leader.join().unwrap()
         });
         assert!(waited < LONG / 2, "it is woken: {waited:?}");
@@ -185,6 +207,34 @@ mod tests {
     }
 
     #[test]
+    fn those_who_can_write_while_a_record_lasts_are_not_waited_for() {
+        let needed = |expected: u32, flush_ns: u32, interval_ns: u32| {
+            let [expected, flush_ns, interval_ns] = [expected, flush_ns, interval_ns].map(AtomicU32::new);
+            Gathering { expected, flush_ns, interval_ns, ..Gathering::default() }.needed()
+        };
+        assert_eq!(needed(8, 180, 0), 8, "it is not known how long they take");
+        assert_eq!(needed(8, 180, 200), 8, "none");
+        assert_eq!(needed(8, 180, 90), 6);
+        assert_eq!(needed(8, 180, 45), 4);
+        assert_eq!(needed(8, 350, 45), 4, "seven, but the flush after it would be for one");
+        assert_eq!(needed(8, 360, 45), 8, "all, so the flush is what they wait for");
+        assert_eq!(needed(2, 180, 45), 2);
+    }
+
+    #[test]
+    fn how_long_a_process_takes_to_write_is_known_of_those_who_waited_for_their_turn() {
+        let gathering = Gathering::default();
+        let pause = Duration::from_millis(2);
+        for has_followers in [true, false, true] {
+            gathering.arrive(has_followers);
+            std::thread::sleep(pause);
+            assert_eq!(gathering.interval_ns.load(SeqCst), 0);
+        }
+        gathering.arrive(true);
+        assert!(gathering.interval_ns.load(SeqCst) >= pause.as_nanos() as u32);
+    }
+
+    #[test]
     fn a_wait_is_no_longer_than_a_flush_and_the_next_is_for_fewer() {
         let gathering = Gathering::default();
         record(&gathering, 2, 2);
@@ -205,7 +255,7 @@ mod tests {
             // One always comes too late.
             gathering.expected.store(2, SeqCst);
             let vain = gathering.vain.load(SeqCst);
-            gathering.arrive();
+            gathering.arrive(false);
             gathering.wait();
             waits.push(gathering.vain.load(SeqCst) != vain);
             gathering.begin().ended();

@@ -420,7 +420,7 @@ impl EagerLog {
         let frame = board.committed();
         let by_another = |board: &Board| frame <= board.logged() && board.failure().is_none();
         if !by_another(&board) {
-            board.common().gathering().arrive();
+            board.common().gathering().arrive(board.common().tickets().are_waited_for());
         }
         let records = self.with_log_unless(Some(image), Needs { frame, gathers }, by_another, |log, board| {
             let records_before = log.counts.records;

@@ -136,13 +136,18 @@ impl Tickets {
             }
             // Invariant 2.
             if self.given_back(next).load(SeqCst) != next.wrapping_add(1) {
-                if self.waiting.load(SeqCst) > 0 {
+                if self.are_waited_for() {
                     futex::wake(&self.serving, u32::MAX, futex::bit_of(next));
                 }
                 return;
             }
             ticket = next;
         }
+    }
+
+    /// Somebody waits for his turn.
+    pub fn are_waited_for(&self) -> bool {
+        self.waiting.load(SeqCst) > 0
     }
 
     fn sleep(&self, ticket: u32, serving: u32, at_most: Duration) {
