@@ -340,6 +340,24 @@ fn what_sqlite_alone_has_committed_after_a_close_that_was_undone_is_not_passed_o
 }
 
 #[test]
+fn a_wal_put_beside_a_database_that_is_in_use_goes_nowhere() {
+    let (_dir, path) = scratch();
+    let db = create(&path, "");
+    commits::make(&db, 3);
+    let stray = side(&path, "-wal");
+    std::fs::copy(side(&path, "-oneflush-wal"), &stray).unwrap();
+    let put = std::fs::read(&stray).unwrap();
+
+    let second = open(&path);
+    commits::make(&second, 2);
+    assert_eq!(commits::check(&db), Ok(5));
+    assert_eq!(std::fs::read(&stray).unwrap(), put);
+    std::fs::remove_file(stray).unwrap();
+    drop((db, second));
+    assert_plain(&path, 5);
+}
+
+#[test]
 fn a_symbolic_link_leads_to_the_same_log() {
     let (dir, path) = scratch();
     let link = dir.path().join("link.db");

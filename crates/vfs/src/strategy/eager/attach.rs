@@ -1,8 +1,8 @@
-//! How a process comes to use a log, and leaves it: from the first look at the database file to the log's retirement.
+//! How a process comes to use a log, and leaves it: from the opening of the image to the log's retirement.
 
 use std::time::Instant;
 
-use oneflush_blocklog::{Error as LogError, Log, Uuid};
+use oneflush_blocklog::{Log, Uuid};
 
 use super::attach_error::AttachError;
 use super::board::Board;
@@ -21,121 +21,6 @@ use crate::strategy::{Below, LockLevel, SyncRequest};
 use crate::sync::lock;
 
 impl EagerLog {
-    /// A connection has opened the database: mends what a crash may have left of it that nobody finds behind SQLite.
-    pub fn opened_database(&self, main: &dyn Below) -> Result<(), Error> {
-        let mut header = [0; guard::HEADER_BYTES];
-        match main.read(&mut header, 0) {
-            Ok(()) => {}
-            Err(Code::SHORT_READ) => return Ok(()),
-            Err(code) => return Err(code.into()),
-        }
-        let mended = if !guard::is_database(&header) {
-            self.mend_header(main)
-        } else if guard::of(&header).is_some() {
-            self.end_close_again(main)
-        } else {
-            self.fold_wal()
-        };
-        mended.map_err(|error| self.refuse(&error))
-    }
-
-    /// A WAL of SQLite's own, or of strategy `plain`, goes into the database file first.
-    fn fold_wal(&self) -> Result<(), AttachError> {
-        let wal = format!("{}-wal", self.path);
-        if !self.files.is_there(&wal)? {
-            return Ok(());
-        }
-        if !self.files.fold_wal(&self.path).map_err(AttachError::Fold)? {
-            return Err(AttachError::FoldNoDatabase);
-        }
-        if self.files.is_there(&wal)? { Err(AttachError::OtherStrategy) } else { Ok(()) }
-    }
-
-    /// A crash has garbled the first page while it was written, and with it the guard.
-    fn mend_header(&self, main: &dyn Below) -> Result<(), AttachError> {
-        // What SQLite can recover by itself is its business: from a journal it does so through us, from a WAL of its own only without us.
-        if self.files.exists(&format!("{}-journal", self.path))? {
-            return Ok(());
-        }
-        if !self.files.exists(&format!("{}-wal", self.path))? {
-            return self.restore_page_one(main);
-        }
-        match self.fold_wal() {
-            // Then SQLite alone has not written the page either, since the close whose write it is that was lost.
-            Err(AttachError::FoldNoDatabase) => {}
-            folded => return folded,
-        }
-        self.restore_page_one(main)?;
-        let mut header = [0; guard::HEADER_BYTES];
-        main.read(&mut header, 0)?;
-        if guard::of(&header).is_some() { self.end_close_again(main) } else { Err(AttachError::FoldNoDatabase) }
-    }
-
-    /// A WAL of SQLite's own beside a guarded database: the last close had taken the guard away, but that did not reach the device before power was
-    /// lost, while SQLite alone had gone on. The log says that it holds no commit then, so the close can be ended again. (Any other log stays, and
-    /// [`EagerLog::attach_alone`] refuses both.)
-    fn end_close_again(&self, main: &dyn Below) -> Result<(), AttachError> {
-        if !self.files.exists(&format!("{}-wal", self.path))? {
-            return Ok(());
-        }
-        let mut header = [0; guard::HEADER_BYTES];
-        self.if_alone(|board| {
-            main.read(&mut header, 0)?;
-            let Some(wanted) = guard::of(&header) else { return Ok(()) };
-            let Some(file) = self.files.open_log(&log_path(&self.path))? else { return Ok(()) };
-            match Log::open(file) {
-                Ok(log) if log.uuid() == wanted && !recover::holds_commits(&log)? => {}
-                _ => return Ok(()),
-            }
-            guard::hide(&mut header);
-            Ok(write_guard(board, main, &header)?)
-        })?;
-        if guard::of(&header).is_none() { self.fold_wal() } else { Ok(()) }
-    }
-
-    fn restore_page_one(&self, main: &dyn Below) -> Result<(), AttachError> {
-        self.if_alone(|board| {
-            let mut header = [0; guard::HEADER_BYTES];
-            main.read(&mut header, 0)?;
-            let Some(file) = self.files.open_log(&log_path(&self.path))?.filter(|_| !guard::is_database(&header))
-            else {
-                return Ok(());
-            };
-            let log = match Log::open(file) {
-                Ok(log) => log,
-                // Its making was not finished, so the guard was not set.
-                Err(LogError::Unfinished) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            };
-            // Whatever a crash can leave of page 1, the log has it then.
-            let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
-            guard::set(&mut page, log.uuid());
-            main.write(&page, 0)?;
-            Ok(write_guard(board, main, &page)?)
-        })
-    }
-
-    /// Mends the database file if there is a log and nobody uses it: one that somebody uses is one whose database has been mended.
-    fn if_alone(&self, mend: impl FnOnce(&Board) -> Result<(), AttachError>) -> Result<(), AttachError> {
-        let _state = self.state();
-        if !self.files.exists(&log_path(&self.path))? {
-            return Ok(());
-        }
-        let board = Board::new(self.files.common(&self.path)?);
-        let alone = board.common().join();
-        let result = match alone {
-            Ok(false) | Err(Code::BUSY) => Ok(()),
-            Ok(true) => mend(&board),
-            Err(code) => Err(code.into()),
-        };
-        if alone.is_ok() {
-            board.common().leave();
-        }
-        self.tidy(&board);
-        board.common().unlock(0..0);
-        result
-    }
-
     /// Before a connection opens the image: the log is opened, or made, and the guard set. `level` is the connection's lock on the
     /// database. Every success wants a [`EagerLog::closed_image`].
     pub fn before_image(&self, main: &dyn Below, level: LockLevel, options: &Options) -> Result<(), Error> {
@@ -184,7 +69,7 @@ impl EagerLog {
 
     /// Removes a board whose lock this process has, and that nobody uses or has to know anything of. One that cannot be removed is made anew by
     /// the next opener.
-    fn tidy(&self, board: &Board) {
+    pub(super) fn tidy(&self, board: &Board) {
         let is_used = match board.common().join() {
             Ok(alone) => {
                 board.common().leave();
@@ -199,7 +84,7 @@ impl EagerLog {
     }
 
     #[cold]
-    fn refuse(&self, error: &AttachError) -> Error {
+    pub(super) fn refuse(&self, error: &AttachError) -> Error {
         let way_out = match error {
             AttachError::Below(Code::BUSY) => return Error::Below(Code::BUSY),
             AttachError::Log(_) | AttachError::Recover(_) => {
@@ -228,7 +113,7 @@ impl EagerLog {
         };
         if let Some(wanted) = guard::of(&header) {
             // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. What a close has left that
-            // was undone [`EagerLog::end_close_again`] has mended; so this is the WAL or the log of another database, or of another time.
+            // was undone is mended before ([`mend`](super::mend)); so this is the WAL or the log of another database, or of another time.
             if self.files.exists(&format!("{}-wal", self.path))? {
                 return Err(AttachError::WalBesideLog);
             }
@@ -490,7 +375,7 @@ impl EagerLog {
 }
 
 /// Writes what the guard changes of a header, and syncs it. The log must have page 1.
-fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Result<(), Code> {
+pub(super) fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Result<(), Code> {
     board.set_guard_unsure(true);
     main.write(&header[guard::FIRST..guard::END], guard::FIRST as u64)?;
     if guard::of(header).is_none() || !mutant::is(Mutant::GuardSetLate) {

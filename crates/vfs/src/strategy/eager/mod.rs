@@ -41,6 +41,7 @@ pub mod gathering;
 pub mod guard;
 
 mod log;
+mod mend;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
 pub mod mutant;
