@@ -251,6 +251,11 @@ impl EagerLog {
         self.ticket.begin_writing(self.board().common().tickets());
     }
 
+    /// Another process wants to write, or does.
+    pub fn is_wanted(&self) -> bool {
+        self.ticket.is_not_alone(self.board().common().tickets())
+    }
+
     pub fn give_ticket_back(&self) {
         self.ticket.give_back(self.board().common().tickets());
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+use super::door::Door;
 use super::locking::READ_PATIENCE;
 use super::shared::tests::NoCheckpoints;
 use super::{Plain, Progress, RunCheckpoint, Shared};
@@ -241,6 +242,35 @@ fn the_checkpointer_in_the_queue_is_no_company() {
     assert!(writer.is_in_company(), "another writer is");
     shared.checkpointer_id.store(9, Relaxed);
     assert!(!writer.is_in_company());
+}
+
+/// Another process may wait for the write lock, which this one gives back for a moment only, so that it is never told "busy".
+#[test]
+fn a_writer_of_another_process_is_seen_at_the_door_and_by_its_frames() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db").display().to_string();
+    let wal_path = format!("{path}-wal");
+    std::fs::write(&wal_path, b"").unwrap();
+    let (writer, _) = connection_to(&path, Purpose::ReadWrite);
+    assert!((0..20).all(|_| !writer.is_in_company()));
+    let other = Door::new(&wal_path);
+    assert!(other.enter());
+    other.begin_writing();
+    assert!((0..20).any(|_| writer.is_in_company()));
+    other.leave();
+    assert!((0..100).any(|_| !writer.is_in_company()), "it is forgotten");
+
+    let wal = Wal::default();
+    let write_frame = |offset: u64| {
+        writer.write(&wal, Role::Wal, &[7; 24], offset).unwrap();
+        writer.write(&wal, Role::Wal, &[7; 512], offset + 24).unwrap();
+    };
+    write_frame(32);
+    write_frame(32 + 536);
+    assert!(!writer.is_in_company());
+    // One frame between.
+    write_frame(32 + 3 * 536);
+    assert!(writer.is_in_company());
 }
 
 #[test]

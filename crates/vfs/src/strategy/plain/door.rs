@@ -5,6 +5,9 @@
 //! therefore goes through a door first, an advisory `flock` on the WAL, for which the kernel keeps a queue. SQLite itself never
 //! locks the WAL, so nobody else is disturbed; who does not know of the door, as stock SQLite, is simply not in that queue.
 //!
+//! Whoever has the write lock nearly all the time is never told "busy", so it would not learn that another waits, who finds the lock taken whenever he
+//! looks. So it looks at the door now and then, and takes frames behind its own that it did not write for a sign.
+//!
 //! A `flock` has no time limit, so a thread does the waiting. Who gives up leaves; the thread then passes the door on as soon as it
 //! gets it.
 //!
@@ -76,6 +79,22 @@ impl Door {
             }
         }
         state.held
+    }
+
+    /// Somebody of another process is through, and nobody of this one is there.
+    pub fn is_taken(&self) -> bool {
+        let mut state = self.state();
+        if state.wanted || state.waiting || state.held {
+            return false;
+        }
+        let Some(file) = self.file(&mut state) else { return false };
+        match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                let _ = flock(&*file, FlockOperation::Unlock);
+                false
+            }
+            Err(error) => error == rustix::io::Errno::WOULDBLOCK,
+        }
     }
 
     /// Waits at the door; true if it is open for this process now.
@@ -269,8 +288,22 @@ mod tests {
     }
 
     #[test]
+    fn a_door_that_another_process_has_is_seen_from_outside() {
+        let (_dir, one, other) = two_processes();
+        assert!(!one.is_taken());
+        assert!(other.enter());
+        other.begin_writing();
+        assert!(one.is_taken());
+        assert!(!other.is_taken(), "by itself");
+        other.leave();
+        assert!(!one.is_taken());
+        assert!(other.enter(), "looking does not keep it");
+    }
+
+    #[test]
     fn without_a_file_there_is_no_door() {
         let door = Door::new("/nonexistent/a.db-wal");
+        assert!(!door.is_taken());
         assert!(door.enter());
         assert!(door.wait(LONG));
         door.leave();

@@ -53,8 +53,8 @@ impl Generation {
         lock(&self.0).known = None;
     }
 
-    /// A write to the WAL is done.
-    pub fn wrote(&self, data: &[u8], offset: u64) {
+    /// A write to the WAL is done. True: it is not where the last one of this process ended, so another has written in between.
+    pub fn wrote(&self, data: &[u8], offset: u64) -> bool {
         let mut state = lock(&self.0);
         state.writes += 1;
         let end_bytes = offset + data.len() as u64;
@@ -63,6 +63,10 @@ impl Generation {
             _ if offset == 0 => salts_at(HEADER_SALTS),
             FRAME_HEADER_BYTES => salts_at(FRAME_SALTS),
             _ => None,
+        };
+        let is_behind_others = match &state.known {
+            Some(known) => data.len() == FRAME_HEADER_BYTES && salts == Some(known.salts) && offset > known.end_bytes,
+            None => false,
         };
         state.known = match (state.known.take(), salts) {
             (Some(known), None) => Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known }),
@@ -76,6 +80,7 @@ impl Generation {
             known.last_header = Some((offset, data[FRAME_COMMIT] != [0; 4]));
             known.furthest_header = known.furthest_header.max(offset);
         }
+        is_behind_others
     }
 
     /// The writer is about to give the write lock back. If what it wrote does not end with a commit, it was rolled back, or a part of it: another
@@ -156,10 +161,11 @@ mod tests {
     }
 
     /// As SQLite writes a frame: its header, then its page.
-    fn write_frame(generation: &Generation, salts: u8, offset: usize) {
+    fn write_frame(generation: &Generation, salts: u8, offset: usize) -> bool {
         let frame = frame(salts);
-        generation.wrote(&frame[..FRAME_HEADER_BYTES], offset as u64);
+        let is_behind_others = generation.wrote(&frame[..FRAME_HEADER_BYTES], offset as u64);
         generation.wrote(&frame[FRAME_HEADER_BYTES..], (offset + FRAME_HEADER_BYTES) as u64);
+        is_behind_others
     }
 
     /// A header and one frame by this process, flushed.
@@ -196,7 +202,9 @@ mod tests {
         wal.extend(frame(1));
         assert!(!generation.is_durable(&wal));
         wal.extend(frame(1));
-        write_frame(&generation, 1, HEADER_BYTES + 2 * FRAME_BYTES);
+        assert!(write_frame(&generation, 1, HEADER_BYTES + 2 * FRAME_BYTES));
+        assert!(!write_frame(&generation, 1, HEADER_BYTES + 3 * FRAME_BYTES));
+        wal.extend(frame(1));
         assert!(!generation.is_durable(&wal));
         generation.flushed(generation.begin_flush());
         assert!(generation.is_durable(&wal));

@@ -21,9 +21,9 @@ use crate::sync::lock;
 /// How often a connection that has its turn looks whether another process has released the write lock.
 const POLL: Duration = Duration::from_micros(100);
 
-/// For so many commits after it was met, another process that writes is taken to be still there. Queues do not reach across
-/// processes, so that it waits cannot be seen.
-const OUTSIDERS_COMMITS: u64 = 32;
+/// For so many commits after it was met, or has written, another process is taken to be still there: with `plain` no queue reaches across
+/// processes.
+pub(super) const OUTSIDERS_COMMITS: u64 = 32;
 
 /// A read lock that is released so soon was not read under: SQLite had found the WAL index changed, and tries again at once.
 const RETRY: Duration = Duration::from_micros(5);

@@ -55,6 +55,7 @@ use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU8, AtomicU64, Ordering::Rel
 use std::sync::{Arc, Weak};
 
 use self::closing::Closing;
+use self::locking::OUTSIDERS_COMMITS;
 use self::logged::Frame;
 use self::syncing::PutOff;
 use super::eager::{Frames, Held};
@@ -480,7 +481,9 @@ impl Strategy for Plain {
         }
         let result = below.write(data, offset);
         match (role, result) {
-            (Role::Wal, Ok(())) => self.shared.generation.wrote(data, offset),
+            (Role::Wal, Ok(())) if self.shared.generation.wrote(data, offset) => {
+                self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+            }
             (Role::Wal, Err(_)) => self.shared.generation.forget(),
             (Role::Db, Ok(())) => self.pace_checkpoint(data, offset),
             _ => {}

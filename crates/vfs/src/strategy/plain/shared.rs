@@ -20,6 +20,9 @@ use crate::strategy::eager::{self, EagerLog};
 use crate::strategy::{Below, StrategyReport};
 use crate::sync::{Barrier, Mutex, lock};
 
+/// Every so many commits one that knows of no other process looks whether somebody is at the door.
+const LOOKS_EVERY: u32 = 8;
+
 /// What the connections of this process to one database share.
 pub struct Shared {
     barrier: Arc<Barrier>,
@@ -43,6 +46,8 @@ pub struct Shared {
     pub(super) checkpointer_id: AtomicU64,
     /// For how many commits more writers of other processes are taken to wait.
     pub(super) outsiders: AtomicU64,
+    /// How often it was not known of any.
+    commits_alone: AtomicU32,
     pub(super) door: Arc<Door>,
     pub(super) counts: Counts,
 }
@@ -79,6 +84,7 @@ impl Shared {
             checkpointer: Checkpointer::new(path, run),
             checkpointer_id: AtomicU64::new(0),
             outsiders: AtomicU64::new(0),
+            commits_alone: AtomicU32::new(0),
             door: Door::new(&wal),
             counts: Counts::default(),
         }
@@ -129,6 +135,14 @@ impl Shared {
                 None => self.door.leave(),
             }
         }
+    }
+
+    /// A writer of another process waits, though none was known of: it need not have met this one, which has the write lock nearly always.
+    pub(super) fn sees_outsiders(&self) -> bool {
+        if self.commits_alone.fetch_add(1, Relaxed) % LOOKS_EVERY != LOOKS_EVERY - 1 {
+            return false;
+        }
+        self.log.as_ref().map_or_else(|| self.door.is_taken(), EagerLog::is_wanted)
     }
 
     /// Goes through the door between processes, if nobody of another is there.

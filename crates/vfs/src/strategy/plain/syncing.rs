@@ -4,6 +4,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::flush::CommitNo;
+use super::locking::OUTSIDERS_COMMITS;
 use super::{Plain, unsure};
 use crate::error::{Code, Error};
 use crate::strategy::eager::EagerLog;
@@ -128,7 +129,10 @@ impl Plain {
 
     /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.
     pub(super) fn is_in_company(&self) -> bool {
-        let outsiders = self.shared.outsiders.load(Relaxed);
+        let outsiders = match self.shared.outsiders.load(Relaxed) {
+            0 if self.shared.sees_outsiders() => OUTSIDERS_COMMITS,
+            outsiders => outsiders,
+        };
         if outsiders > 0 {
             self.shared.outsiders.store(outsiders - 1, Relaxed);
         }
