@@ -61,7 +61,8 @@ impl Generation {
         let salts_at = |range| data.get(range).and_then(|salts| <[u8; 8]>::try_from(salts).ok());
         let salts = match data.len() {
             _ if offset == 0 => salts_at(HEADER_SALTS),
-            FRAME_HEADER_BYTES => salts_at(FRAME_SALTS),
+            // Zeros until SQLite has the checksums, which it writes last: headers alone, in front of their pages.
+            FRAME_HEADER_BYTES => salts_at(FRAME_SALTS).filter(|salts| *salts != [0; 8]),
             _ => None,
         };
         let is_behind_others = match &state.known {
@@ -234,6 +235,30 @@ mod tests {
             wal.extend(frame(1));
             assert!(!generation.is_durable(&wal), "{part}");
         }
+    }
+
+    /// As SQLite does where a transaction has written a page twice.
+    #[test]
+    fn frames_whose_checksums_are_written_last_end_with_their_pages() {
+        let (generation, wal) = written();
+        let places = [HEADER_BYTES + FRAME_BYTES, HEADER_BYTES + 2 * FRAME_BYTES];
+        let end = HEADER_BYTES + 3 * FRAME_BYTES;
+        for offset in places {
+            let header = [&frame(1)[..8], &[0; 16]].concat();
+            generation.wrote(&header, offset as u64);
+            generation.wrote(&frame(1)[FRAME_HEADER_BYTES..], (offset + FRAME_HEADER_BYTES) as u64);
+        }
+        for offset in places {
+            wal.extend(frame(1));
+            generation.wrote(&frame(1)[..FRAME_HEADER_BYTES], offset as u64);
+        }
+        assert_eq!(generation.end_bytes(), Some(end as u64));
+        generation.flushed(generation.begin_flush());
+        assert!(generation.is_durable(&wal));
+        // Another process's, which nobody has synced.
+        wal.extend(frame(1));
+        assert!(!generation.is_durable(&wal));
+        assert!(write_frame(&generation, 1, end + FRAME_BYTES));
     }
 
     #[test]
