@@ -99,8 +99,8 @@ impl Ticket {
 
     /// Another process has drawn a ticket, so it wants to write, or does.
     pub fn is_not_alone(&self, tickets: &Tickets) -> bool {
-        let own = u32::from(lock(&self.0).is_some());
-        tickets.next.load(SeqCst).wrapping_sub(tickets.serving.load(SeqCst)) as i32 > own as i32
+        let own = i32::from(lock(&self.0).is_some());
+        tickets.next.load(SeqCst).wrapping_sub(tickets.serving.load(SeqCst)) as i32 > own
     }
 
     /// The turn is over, or not wanted any more.

@@ -65,10 +65,8 @@ impl Generation {
             FRAME_HEADER_BYTES => salts_at(FRAME_SALTS).filter(|salts| *salts != [0; 8]),
             _ => None,
         };
-        let is_behind_others = match &state.known {
-            Some(known) => data.len() == FRAME_HEADER_BYTES && salts == Some(known.salts) && offset > known.end_bytes,
-            None => false,
-        };
+        let is_behind_others =
+            state.known.as_ref().is_some_and(|known| salts == Some(known.salts) && offset > known.end_bytes);
         state.known = match (state.known.take(), salts) {
             (Some(known), None) => Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known }),
             (Some(known), Some(salts)) if known.salts == salts => {

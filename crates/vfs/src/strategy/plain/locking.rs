@@ -21,10 +21,6 @@ use crate::sync::lock;
 /// How often a connection that has its turn looks whether another process has released the write lock.
 const POLL: Duration = Duration::from_micros(100);
 
-/// For so many commits after it was met, or has written, another process is taken to be still there: with `plain` no queue reaches across
-/// processes.
-pub(super) const OUTSIDERS_COMMITS: u64 = 32;
-
 /// A read lock that is released so soon was not read under: SQLite had found the WAL index changed, and tries again at once.
 const RETRY: Duration = Duration::from_micros(5);
 
@@ -177,7 +173,7 @@ impl Plain {
 
     /// Waits for the turn of the process, with its own in hand.
     fn wait_at_door(&self, began: Instant) -> bool {
-        self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+        self.shared.meets_outsiders();
         self.wait_in_busy_handler(began, || {
             let is_open = !self.uses_door() || self.shared.enter_door();
             self.waits_at_door.store(!is_open, Relaxed);
@@ -209,7 +205,7 @@ impl Plain {
     fn uses_door(&self) -> bool {
         self.has_slept.load(Relaxed)
             && !self.passes_by_the_door.load(Relaxed)
-            && (self.shared.log.is_some() || self.shared.outsiders.load(Relaxed) > 0)
+            && (self.shared.log.is_some() || self.shared.knows_of_outsiders())
     }
 
     /// Whether the next transaction will write, from what this one did.
@@ -296,7 +292,7 @@ impl Plain {
         self.outside_holder.store(has_turn && tries, Relaxed);
         self.waits_at_door.store(has_turn, Relaxed);
         if has_turn {
-            self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+            self.shared.meets_outsiders();
         }
         self.shared.counts.bounced.fetch_add(1, Relaxed);
         if self.sleeps.load(Relaxed) {

@@ -55,7 +55,6 @@ use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU8, AtomicU64, Ordering::Rel
 use std::sync::{Arc, Weak};
 
 use self::closing::Closing;
-use self::locking::OUTSIDERS_COMMITS;
 use self::logged::Frame;
 use self::syncing::PutOff;
 use super::eager::{Frames, Held};
@@ -482,7 +481,7 @@ impl Strategy for Plain {
         let result = below.write(data, offset);
         match (role, result) {
             (Role::Wal, Ok(())) if self.shared.generation.wrote(data, offset) => {
-                self.shared.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+                self.shared.meets_outsiders();
             }
             (Role::Wal, Err(_)) => self.shared.generation.forget(),
             (Role::Db, Ok(())) => self.pace_checkpoint(data, offset),

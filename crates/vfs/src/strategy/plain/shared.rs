@@ -20,6 +20,10 @@ use crate::strategy::eager::{self, EagerLog};
 use crate::strategy::{Below, StrategyReport};
 use crate::sync::{Barrier, Mutex, lock};
 
+/// For so many commits after it was met, or has written, another process is taken to be still there: with `plain` no queue reaches across
+/// processes.
+const OUTSIDERS_COMMITS: u64 = 32;
+
 /// Every so many commits one that knows of no other process looks whether somebody is at the door.
 const LOOKS_EVERY: u32 = 8;
 
@@ -137,8 +141,29 @@ impl Shared {
         }
     }
 
+    /// A writer of another process has the write lock, or has had it.
+    pub(super) fn meets_outsiders(&self) {
+        self.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+    }
+
+    pub(super) fn knows_of_outsiders(&self) -> bool {
+        self.outsiders.load(Relaxed) > 0
+    }
+
+    /// Writers of another process are taken to be there; asked once for each commit, and forgotten after as many.
+    pub(super) fn commit_has_outsiders(&self) -> bool {
+        let outsiders = match self.outsiders.load(Relaxed) {
+            0 if self.sees_outsiders() => OUTSIDERS_COMMITS,
+            outsiders => outsiders,
+        };
+        if outsiders > 0 {
+            self.outsiders.store(outsiders - 1, Relaxed);
+        }
+        outsiders > 0
+    }
+
     /// A writer of another process waits, though none was known of: it need not have met this one, which has the write lock nearly always.
-    pub(super) fn sees_outsiders(&self) -> bool {
+    fn sees_outsiders(&self) -> bool {
         if self.commits_alone.fetch_add(1, Relaxed) % LOOKS_EVERY != LOOKS_EVERY - 1 {
             return false;
         }

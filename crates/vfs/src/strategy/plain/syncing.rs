@@ -4,7 +4,6 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::flush::CommitNo;
-use super::locking::OUTSIDERS_COMMITS;
 use super::{Plain, unsure};
 use crate::error::{Code, Error};
 use crate::strategy::eager::EagerLog;
@@ -129,15 +128,9 @@ impl Plain {
 
     /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.
     pub(super) fn is_in_company(&self) -> bool {
-        let outsiders = match self.shared.outsiders.load(Relaxed) {
-            0 if self.shared.sees_outsiders() => OUTSIDERS_COMMITS,
-            outsiders => outsiders,
-        };
-        if outsiders > 0 {
-            self.shared.outsiders.store(outsiders - 1, Relaxed);
-        }
+        let has_outsiders = self.shared.commit_has_outsiders();
         let checkpointer = self.shared.checkpointer_id.load(Relaxed);
-        outsiders > 0 || self.shared.turns.wanted_beside(checkpointer) || self.shared.flush.expects_company()
+        has_outsiders || self.shared.turns.wanted_beside(checkpointer) || self.shared.flush.expects_company()
     }
 
     /// Before the sync of a checkpoint, whose connection need not have the write lock.
