@@ -6,7 +6,7 @@ use oneflush_blocklog::{Log, Uuid};
 
 use super::attach_error::AttachError;
 use super::board::Board;
-use super::files::{board_path, log_path};
+use super::files::{board_path, log_path, wal_path};
 use super::guard;
 use super::log::OpenLog;
 use super::mutant::{self, Mutant};
@@ -104,8 +104,7 @@ impl EagerLog {
         level: LockLevel,
         options: &Options,
     ) -> Result<(), AttachError> {
-        let mut header = [0; guard::HEADER_BYTES];
-        main.read(&mut header, 0)?;
+        let header = guard::header(main)?;
         let path = log_path(&self.path);
         let database_page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
             1 => 65536,
@@ -114,7 +113,7 @@ impl EagerLog {
         if let Some(wanted) = guard::of(&header) {
             // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. What a close has left that
             // was undone is mended before ([`mend`](super::mend)); so this is the WAL or the log of another database, or of another time.
-            if self.files.exists(&format!("{}-wal", self.path))? {
+            if self.files.exists(&wal_path(&self.path))? {
                 return Err(AttachError::WalBesideLog);
             }
             let log = Log::open(self.files.open_log(&path)?.ok_or(AttachError::LogMissing)?)?;
@@ -152,7 +151,7 @@ impl EagerLog {
             let is_any = guard::is_any_database(&header);
             return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
         }
-        if self.files.is_there(&format!("{}-wal", self.path))? {
+        if self.files.is_there(&wal_path(&self.path))? {
             return Err(AttachError::OtherStrategy);
         }
         // Alone with the database: whoever has it open without us holds a shared lock.
@@ -179,8 +178,7 @@ impl EagerLog {
         page_bytes: u32,
         options: &Options,
     ) -> Result<(), AttachError> {
-        let mut header = [0; guard::HEADER_BYTES];
-        main.read(&mut header, 0)?;
+        let mut header = guard::header(main)?;
         if !guard::is_possible(&header) {
             return Err(AttachError::Below(Code::BUSY));
         }
@@ -189,7 +187,7 @@ impl EagerLog {
         }
         // A WAL of SQLite's own that was cut to nothing counts as none, but the device may still have all of it, and would show it after the
         // log's commits are in the database file. The making of the log syncs the directory, before the guard is set.
-        self.files.delete(&format!("{}-wal", self.path), false)?;
+        self.files.delete(&wal_path(&self.path), false)?;
         self.set_log_aside(board, path)?;
         let uuid = Uuid::random()?;
         let lane_bytes = LANE_BYTES.min(options.log_size_bytes / 2);
@@ -294,8 +292,7 @@ impl EagerLog {
                     if !log.pages.contains_key(&1) {
                         log.log_page_one(main)?;
                     }
-                    let mut header = [0; guard::HEADER_BYTES];
-                    main.read(&mut header, 0)?;
+                    let header = guard::header(main)?;
                     write_guard(&board, main, &header)?;
                 }
                 state.recovered = Some(Recovered { time_ns: began.elapsed().as_nanos() as u64, ..recovered });
@@ -356,8 +353,7 @@ impl EagerLog {
         // First: if a process has died with the log, an epoch begins that stands on the database file.
         sync_database(&board, main).inspect_err(|&code| board.fail(code, None))?;
         self.with_log(None, |log, board| {
-            let mut header = [0; guard::HEADER_BYTES];
-            main.read(&mut header, 0)?;
+            let mut header = guard::header(main)?;
             if guard::of(&header) == Some(log.log.uuid()) {
                 log.end(main)?;
                 guard::hide(&mut header);

@@ -8,6 +8,11 @@ use oneflush_blocklog::Storage;
 use super::board::Common;
 use crate::error::Code;
 
+/// The WAL of SQLite's own, or of strategy `plain`.
+pub fn wal_path(database: &str) -> String {
+    format!("{database}-wal")
+}
+
 /// The log of a database.
 pub fn log_path(database: &str) -> String {
     format!("{database}-oneflush")

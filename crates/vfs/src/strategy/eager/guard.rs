@@ -10,6 +10,8 @@ use oneflush_blocklog::Uuid;
 use oneflush_blocklog::group::page_crc;
 
 use super::mutant::{self, Mutant};
+use crate::error::Code;
+use crate::strategy::Below;
 
 /// The bytes of the database header that the guard changes, as one range to write.
 pub const FIRST: usize = 18;
@@ -22,6 +24,13 @@ const VERSION_WAL: u8 = 2;
 
 /// What a database header must at least have for all this.
 pub const HEADER_BYTES: usize = 100;
+
+/// What a database file begins with.
+pub fn header(main: &dyn Below) -> Result<[u8; HEADER_BYTES], Code> {
+    let mut header = [0; HEADER_BYTES];
+    main.read(&mut header, 0)?;
+    Ok(header)
+}
 
 fn version_guarded() -> u8 {
     if mutant::is(Mutant::GuardUnseen) { VERSION_WAL } else { VERSION_GUARDED }

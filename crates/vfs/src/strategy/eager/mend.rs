@@ -11,7 +11,7 @@ use oneflush_blocklog::{Error as LogError, Log};
 use super::attach::write_guard;
 use super::attach_error::AttachError;
 use super::board::Board;
-use super::files::log_path;
+use super::files::{log_path, wal_path};
 use super::{EagerLog, guard, recover};
 use crate::error::{Code, Error};
 use crate::strategy::Below;
@@ -19,12 +19,11 @@ use crate::strategy::Below;
 impl EagerLog {
     /// A connection has opened the database.
     pub fn opened_database(&self, main: &dyn Below) -> Result<(), Error> {
-        let mut header = [0; guard::HEADER_BYTES];
-        match main.read(&mut header, 0) {
-            Ok(()) => {}
+        let header = match guard::header(main) {
+            Ok(header) => header,
             Err(Code::SHORT_READ) => return Ok(()),
             Err(code) => return Err(code.into()),
-        }
+        };
         let mended = if !guard::is_database(&header) {
             self.mend_header(main)
         } else if guard::of(&header).is_some() {
@@ -37,7 +36,7 @@ impl EagerLog {
 
     /// A WAL of SQLite's own, or of strategy `plain`, goes into the database file first.
     fn fold_wal(&self) -> Result<(), AttachError> {
-        let wal = format!("{}-wal", self.path);
+        let wal = wal_path(&self.path);
         if !self.files.is_there(&wal)? {
             return Ok(());
         }
@@ -53,7 +52,7 @@ impl EagerLog {
         if self.files.exists(&format!("{}-journal", self.path))? {
             return Ok(());
         }
-        if !self.files.exists(&format!("{}-wal", self.path))? {
+        if !self.files.exists(&wal_path(&self.path))? {
             return self.restore_page_one(main);
         }
         match self.fold_wal() {
@@ -62,8 +61,7 @@ impl EagerLog {
             folded => return folded,
         }
         self.restore_page_one(main)?;
-        let mut header = [0; guard::HEADER_BYTES];
-        main.read(&mut header, 0)?;
+        let header = guard::header(main)?;
         if guard::of(&header).is_some() { self.end_close_again(main) } else { Err(AttachError::FoldNoDatabase) }
     }
 
@@ -71,13 +69,12 @@ impl EagerLog {
     /// lost, while SQLite alone had gone on. The log says that it holds no commit then, so the close can be ended again. (Any other log stays, and
     /// [`attach`](super::attach) refuses both.)
     fn end_close_again(&self, main: &dyn Below) -> Result<(), AttachError> {
-        if !self.files.exists(&format!("{}-wal", self.path))? {
+        if !self.files.exists(&wal_path(&self.path))? {
             return Ok(());
         }
         let mut has_ended = false;
         self.if_alone(|board| {
-            let mut header = [0; guard::HEADER_BYTES];
-            main.read(&mut header, 0)?;
+            let mut header = guard::header(main)?;
             if let Some(wanted) = guard::of(&header) {
                 let Some(file) = self.files.open_log(&log_path(&self.path))? else { return Ok(()) };
                 match Log::open(file) {
@@ -95,8 +92,7 @@ impl EagerLog {
 
     fn restore_page_one(&self, main: &dyn Below) -> Result<(), AttachError> {
         self.if_alone(|board| {
-            let mut header = [0; guard::HEADER_BYTES];
-            main.read(&mut header, 0)?;
+            let header = guard::header(main)?;
             let Some(file) = self.files.open_log(&log_path(&self.path))?.filter(|_| !guard::is_database(&header))
             else {
                 return Ok(());
