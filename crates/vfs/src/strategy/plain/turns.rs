@@ -357,7 +357,12 @@ mod tests {
             }
             let second = scope.spawn(|| turns.wait(3, LONG) && turns.holds(3));
             std::thread::sleep(20 * LOOK_MAX);
-            assert_eq!(lock(&turns.state).looks, None);
+            // On a busy machine later.
+            let began = Instant::now();
+            while lock(&turns.state).looks.is_some() {
+                assert!(began.elapsed() < LONG / 2, "it looks on");
+                std::thread::sleep(LOOK_MAX);
+            }
             turns.leave(1);
             assert!(first.join().unwrap());
             turns.begin_writing(2);
