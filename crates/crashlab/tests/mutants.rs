@@ -57,14 +57,20 @@ impl Turn {
     /// What a run finds with this variant, or without any; and that nothing panicked meanwhile, since a panic is stopped at SQLite's
     /// callbacks and would look like an error.
     fn simulate(&self, mutant: Option<Mutant>, workload: Workload, states: u64) -> Report {
+        let (report, panics) = self.simulate_counting(mutant, workload, states);
+        assert_eq!(panics, 0, "{mutant:?} made something panic");
+        report
+    }
+
+    /// The same, with how often something panicked.
+    fn simulate_counting(&self, mutant: Option<Mutant>, workload: Workload, states: u64) -> (Report, usize) {
         let panics_before = PANICS.load(SeqCst);
         Mutant::choose(mutant);
         let setting = Setting::new("eager", Journal::Wal);
         let plan = Plan { setting, workloads: vec![workload], states, fault_runs: 0, seed: 7, jobs: 1 };
         let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
         Mutant::choose(None);
-        assert_eq!(PANICS.load(SeqCst), panics_before, "{mutant:?} made something panic");
-        report
+        (report, PANICS.load(SeqCst) - panics_before)
     }
 }
 
@@ -165,4 +171,13 @@ fn a_process_that_does_not_follow_the_others_is_caught() {
 #[test]
 fn an_epoch_begun_after_a_recovery_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::EpochAfterRecovery), Workload::Crashed, &[LOST, MALFORMED]);
+}
+
+/// In the memory of a real image it would end the process; here it panics.
+#[test]
+fn a_store_behind_the_end_of_an_image_that_was_cut_is_caught() {
+    let turn = Turn::take();
+    let mutant = Mutant::OfEager(EagerMutant::CutUntold);
+    let (report, panics) = turn.simulate_counting(Some(mutant), Workload::Checkpoints, STATES_MAX);
+    assert!(report.violation.is_some_and(|case| case.message.contains("disk I/O error")) && panics > 0);
 }

@@ -296,7 +296,7 @@ fn stem(path: &str) -> &str {
 pub(crate) mod tests {
     use super::*;
     use crate::error::Code;
-    use crate::strategy::{Common, LogFile, Progress};
+    use crate::strategy::{Common, ImageMemory, LogFile, Progress};
 
     struct NoCheckpoints;
 
@@ -339,6 +339,10 @@ pub(crate) mod tests {
 
         fn is_there(&self, _: &str) -> Result<bool, Code> {
             Ok(false)
+        }
+
+        fn map_image(&self, _: &str, _: &[u8]) -> Option<Box<dyn ImageMemory>> {
+            None
         }
 
         fn will_read(&self, _: &str, _: &[u32], _: usize) {}

@@ -18,6 +18,7 @@ mod board_file;
 mod busy;
 mod checkpoint;
 mod entry;
+mod image_memory;
 mod io;
 mod page_cache;
 mod side_files;

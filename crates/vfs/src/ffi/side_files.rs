@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -12,10 +13,11 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Storage, is_full, sync_di
 use super::api::Api;
 use super::below::BelowFile;
 use super::board_file::{BoardFile, mode_of};
+use super::image_memory::MappedImage;
 use super::{checkpoint, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
-use crate::strategy::{Below, Common, LogFile, Private, SideFiles, SyncRequest, board_path};
+use crate::strategy::{Below, Common, ImageMemory, LogFile, Private, SideFiles, SyncRequest, board_path};
 use crate::sync::{Mutex, lock};
 
 pub struct Files {
@@ -120,6 +122,14 @@ impl SideFiles for Files {
             return Path::new(path).try_exists().map_err(|error| code_of(&error));
         }
         self.exists(path)
+    }
+
+    fn map_image(&self, path: &str, header: &[u8]) -> Option<Box<dyn ImageMemory>> {
+        if self.are_real() {
+            return Some(Box::new(MappedImage::open(Path::new(path), header)?));
+        }
+        let file = VfsFile::open(self.below, path, sqlite::SQLITE_OPEN_READWRITE).ok()??;
+        Some(Box::new(file))
     }
 
     fn will_read(&self, database: &str, pages: &[u32], page_bytes: usize) {
@@ -283,5 +293,19 @@ impl Storage for VfsFile {
             end_bytes += len;
         }
         self.flush()
+    }
+}
+
+/// As memory would be, but without signals: what would end the process is an error that the caller does not expect.
+impl ImageMemory for VfsFile {
+    fn prepare(&self, range: Range<u64>) -> bool {
+        self.below.size_bytes().is_ok_and(|size_bytes| range.end <= size_bytes)
+    }
+
+    fn store(&self, data: &[u8], offset: u64) -> bool {
+        if let Ok(size_bytes) = self.below.size_bytes() {
+            assert!(offset + data.len() as u64 <= size_bytes, "a store to memory that the image has not");
+        }
+        self.below.write(data, offset).is_ok()
     }
 }

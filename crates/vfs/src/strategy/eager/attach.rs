@@ -314,6 +314,9 @@ impl EagerLog {
     pub fn closed_image(&self) {
         let mut state = self.state();
         state.images_open -= 1;
+        if state.images_open == 0 {
+            self.image.closed();
+        }
         if state.images_open == 0 && state.image != Stale::No {
             self.forget(&mut state);
         }

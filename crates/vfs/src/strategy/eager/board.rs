@@ -5,7 +5,7 @@
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. Everything but [`Word::Committed`], [`Word::Written`], [`Word::ImageBytes`] and [`Word::DatabaseUnsynced`] is changed only under the lock.
+//! 1. Everything but [`Word::Committed`], [`Word::Written`], [`Word::ImageBytes`], [`Word::ImageCuts`] and [`Word::DatabaseUnsynced`] is changed only under the lock.
 //! 2. `Busy` is set before anything of the log or of the board is changed, and cleared when both agree again. Who takes the lock and finds it
 //!    set knows that a process died in between, and believes only the log itself.
 //! 3. `Logged` grows only after what it speaks of is durable, so that a reader without the lock may trust it.
@@ -22,6 +22,7 @@ use rustc_hash::FxHashMap;
 
 use super::gathering::Gathering;
 use super::log::{OpenLog, Page};
+use super::mutant::{self, Mutant};
 use super::tickets::Tickets;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
@@ -59,7 +60,7 @@ const FIRST_PAGE: usize = FIRST_BITS + BITS_WORDS;
 const PAGES_WORDS: usize = 1024;
 
 /// Of the board, and of what the processes share behind it: one more whenever either changes. Words before this one keep their places.
-const LAYOUT: u64 = 2;
+const LAYOUT: u64 = 3;
 
 #[derive(Clone, Copy)]
 enum Word {
@@ -103,6 +104,8 @@ enum Word {
     PagesGeneration,
     /// [`LAYOUT`].
     Layout,
+    /// How often the image's file was made shorter.
+    ImageCuts,
 }
 
 /// The board of one database; that of a process alone with itself where there is no log.
@@ -264,8 +267,17 @@ impl Board {
         self.word(Word::ImageBytes).fetch_max(bytes, SeqCst);
     }
 
+    /// Before the image's file is made shorter.
     pub fn image_cut(&self, bytes: u64) {
+        if mutant::is(Mutant::CutUntold) {
+            return;
+        }
+        self.word(Word::ImageCuts).fetch_add(1, SeqCst);
         self.word(Word::ImageBytes).fetch_min(bytes, SeqCst);
+    }
+
+    pub fn image_cuts(&self) -> u64 {
+        self.get(Word::ImageCuts)
     }
 
     pub fn since_ns(&self) -> u64 {

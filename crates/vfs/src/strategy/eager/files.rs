@@ -1,6 +1,7 @@
 //! The files of `eager` beside the database, as a strategy may open and remove them.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use oneflush_blocklog::Storage;
@@ -61,6 +62,17 @@ impl Storage for LogFile {
     }
 }
 
+/// So much of an image can be in memory: what it has before a checkpoint, where pages of 4 KiB are changed often, twice.
+pub const IMAGE_MEMORY_BYTES: u64 = 16 << 20;
+
+/// The first [`IMAGE_MEMORY_BYTES`] of an image, in memory.
+pub trait ImageMemory: Send + Sync {
+    /// Makes these bytes ready to be stored to; false: they are not there. They stay ready until the image is cut, or for a few seconds.
+    fn prepare(&self, range: Range<u64>) -> bool;
+    /// Stores bytes in a range that is ready; false: they, or some of them, are not stored.
+    fn store(&self, data: &[u8], offset: u64) -> bool;
+}
+
 /// Opens and removes such files: real ones, or those of a simulated disk.
 pub trait SideFiles: Send + Sync {
     /// Opens, or makes, what the processes share that use the log of this database, and takes its lock. Whoever has the lock may remove it.
@@ -77,6 +89,8 @@ pub trait SideFiles: Send + Sync {
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True also for an empty file.
     fn is_there(&self, path: &str) -> Result<bool, Code>;
+    /// The memory of the image at this path, which begins with `header`; None: it has to be written as a file.
+    fn map_image(&self, path: &str, header: &[u8]) -> Option<Box<dyn ImageMemory>>;
     /// These pages of a database that is open will be read soon. Advice: who cannot use it does nothing.
     fn will_read(&self, database: &str, pages: &[u32], page_bytes: usize);
     /// Copies the WAL of SQLite's own that lies beside the database into it and removes it, if nobody else has the database open. False: SQLite takes

@@ -430,6 +430,7 @@ impl OpenLog {
         }
         // Not to 0 bytes: see `WalFile::empty`. SQLite writes the header next.
         if image.size_bytes()? > wal_file::HEADER_BYTES {
+            board.image_cut(wal_file::HEADER_BYTES);
             image.truncate(wal_file::HEADER_BYTES)?;
         }
         Ok(())

@@ -39,6 +39,7 @@ mod encode;
 pub mod files;
 pub mod gathering;
 pub mod guard;
+mod image_store;
 
 mod log;
 mod mend;
@@ -59,6 +60,7 @@ use serde::Serialize;
 
 use self::board::{Board, Private};
 use self::files::{SideFiles, image_path};
+use self::image_store::ImageStore;
 use self::log::{LogCounts, OpenLog};
 use self::mutant::Mutant;
 pub use self::recent::{Frames, Held};
@@ -105,6 +107,7 @@ pub struct EagerLog {
     ticket: Ticket,
     /// Frames that are not logged yet. Taken last, and never held over a write.
     unlogged: Mutex<Frames>,
+    image: ImageStore,
 }
 
 #[derive(Default)]
@@ -160,6 +163,7 @@ impl EagerLog {
             board: Mutex::new(private_board()),
             ticket: Ticket::default(),
             unlogged: Mutex::default(),
+            image: ImageStore::default(),
         }
     }
 
@@ -328,9 +332,6 @@ impl EagerLog {
             KillPoint::RestartNoted.reached();
             let is_old = age(board) >= CUT_AFTER;
             log.restart(board, image, is_old)?;
-            if is_old {
-                board.image_cut(0);
-            }
             board.set_since_ns(clock::now_ns());
             Ok(())
         })
@@ -459,7 +460,7 @@ impl EagerLog {
     ) -> Result<(), Code> {
         let board = self.board();
         extend_image(&board, image, offset + bytes.len() as u64, by_bytes)?;
-        image.write(bytes, offset)?;
+        self.image.put(&board, image, bytes, offset, |header| self.files.map_image(&self.image_path(), header))?;
         match frame_at(&board, offset) {
             Some(first) => frames.take(board.generation(), first, bytes, board.page_bytes()),
             // A page that is written over its first version.

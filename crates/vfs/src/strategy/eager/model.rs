@@ -14,7 +14,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 
 use super::board::{Board, Common, Private};
-use super::files::{LogFile, SideFiles};
+use super::files::{ImageMemory, LogFile, SideFiles};
 use super::*;
 use crate::kill_point::Died;
 use crate::strategy::wal_file::Chain;
@@ -238,6 +238,10 @@ impl SideFiles for NoFiles {
 
     fn is_there(&self, _: &str) -> Result<bool, Code> {
         Ok(false)
+    }
+
+    fn map_image(&self, _: &str, _: &[u8]) -> Option<Box<dyn ImageMemory>> {
+        None
     }
 
     fn will_read(&self, _: &str, _: &[u32], _: usize) {}

@@ -21,6 +21,8 @@ pub enum Mutant {
     StaleHead,
     /// The first commit after a recovery begins an epoch, as if the database file had what was recovered.
     EpochAfterRecovery,
+    /// The board is not told that the image is made shorter (invariant 2 of `image_store.rs`).
+    CutUntold,
 }
 
 /// 0: none; else one more than the mutant's number.

@@ -1,0 +1,251 @@
+//! How this process puts frames into the image: by a store to the file's memory where that is possible, else by a write.
+//!
+//! A store that the file's memory has no place for would end the process, where a write has an error. Invariants, cited by number:
+//!
+//! 1. Who stores, cuts the image or makes it longer has SQLite's write lock, or is alone with it.
+//! 2. A store reaches no further than the board says that the file does; the board is told of a cut before it is made, and of more
+//!    bytes after they are there.
+//! 3. A page is stored to only if the memory has been asked for it not long ago, and nobody has cut the image since.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use super::board::Board;
+use super::files::{IMAGE_MEMORY_BYTES, ImageMemory};
+use crate::error::Code;
+use crate::stats::clock;
+use crate::strategy::Below;
+use crate::strategy::wal_file::HEADER_BYTES;
+use crate::sync::{Mutex, lock};
+
+/// After so many writes the memory is asked for: a program that opens, commits a few times and closes has nothing of it.
+const WRITES_BEFORE: u32 = 4;
+/// For so much the memory is asked at once.
+const PIECE_BYTES: u64 = 64 << 10;
+const PIECES: usize = (IMAGE_MEMORY_BYTES / PIECE_BYTES) as usize;
+/// Invariant 3. The kernel takes no page from the file's memory that was stored to and not written out.
+const ASKED_FOR: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+pub struct ImageStore(Mutex<State>);
+
+enum State {
+    /// So many writes were made without it.
+    Untried(u32),
+    /// Not to be tried again while the image is open.
+    Impossible,
+    Mapped(Mapped),
+}
+
+impl Default for State {
+    fn default() -> State {
+        State::Untried(0)
+    }
+}
+
+struct Mapped {
+    memory: Box<dyn ImageMemory>,
+    /// How often the image had been cut when what follows was true.
+    cuts: u64,
+    /// Until when each piece need not be asked for again, by the monotonic clock.
+    until_ns: Box<[u64; PIECES]>,
+}
+
+impl ImageStore {
+    /// `map` answers the memory of the image that begins with these bytes.
+    pub fn put(
+        &self,
+        board: &Board,
+        image: &dyn Below,
+        data: &[u8],
+        offset: u64,
+        map: impl FnOnce(&[u8]) -> Option<Box<dyn ImageMemory>>,
+    ) -> Result<(), Code> {
+        let mut state = lock(&self.0);
+        match &mut *state {
+            State::Untried(writes) if *writes < WRITES_BEFORE => *writes += 1,
+            State::Untried(_) => *state = begin(board, image, map).map_or(State::Impossible, State::Mapped),
+            State::Impossible => {}
+            State::Mapped(mapped) => {
+                let range = offset..offset + data.len() as u64;
+                // Invariant 2.
+                if range.end <= board.image_bytes().min(IMAGE_MEMORY_BYTES) {
+                    if mapped.is_ready(board, range, clock::now_ns()) && mapped.memory.store(data, offset) {
+                        return Ok(());
+                    }
+                    *state = State::Impossible;
+                }
+            }
+        }
+        image.write(data, offset)
+    }
+
+    /// The last connection of this process closes the image.
+    pub fn closed(&self) {
+        *lock(&self.0) = State::default();
+    }
+}
+
+fn begin(board: &Board, image: &dyn Below, map: impl FnOnce(&[u8]) -> Option<Box<dyn ImageMemory>>) -> Option<Mapped> {
+    let mut header = [0; HEADER_BYTES as usize];
+    image.read(&mut header, 0).ok()?;
+    // The board may be that of users who have died, and the image not as long as they left it.
+    let size_bytes = image.size_bytes().ok()?;
+    if size_bytes < board.image_bytes() {
+        board.image_cut(size_bytes);
+    }
+    Some(Mapped { memory: map(&header)?, cuts: board.image_cuts(), until_ns: Box::new([0; PIECES]) })
+}
+
+impl Mapped {
+    /// Invariant 3.
+    fn is_ready(&mut self, board: &Board, range: Range<u64>, now_ns: u64) -> bool {
+        let cuts = board.image_cuts();
+        if cuts != self.cuts {
+            self.until_ns.fill(0);
+            self.cuts = cuts;
+        }
+        for piece in range.start / PIECE_BYTES..range.end.div_ceil(PIECE_BYTES) {
+            let until_ns = &mut self.until_ns[piece as usize];
+            if now_ns < *until_ns {
+                continue;
+            }
+            let (begin, end) = (piece * PIECE_BYTES, (piece + 1) * PIECE_BYTES);
+            let image_bytes = board.image_bytes();
+            if !self.memory.prepare(begin..end.min(image_bytes)) {
+                return false;
+            }
+            if end <= image_bytes {
+                *until_ns = now_ns + ASKED_FOR.as_nanos() as u64;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::strategy::Private;
+    use crate::strategy::test_wal::Wal;
+
+    /// Takes note of what it is asked for, and stores nothing; its file has 1 MiB.
+    #[derive(Clone, Default)]
+    struct Noted(Arc<Mutex<Vec<Asked>>>);
+
+    #[derive(Clone, Debug, PartialEq)]
+    enum Asked {
+        Prepare(Range<u64>),
+        Store(u64),
+    }
+    use Asked::{Prepare, Store};
+
+    impl ImageMemory for Noted {
+        fn prepare(&self, range: Range<u64>) -> bool {
+            lock(&self.0).push(Prepare(range.clone()));
+            range.end <= 1 << 20
+        }
+
+        fn store(&self, _: &[u8], offset: u64) -> bool {
+            lock(&self.0).push(Store(offset));
+            true
+        }
+    }
+
+    struct Fixture {
+        store: ImageStore,
+        board: Board,
+        image: Wal,
+        noted: Noted,
+    }
+
+    impl Fixture {
+        /// The image has so many bytes, and the board says so.
+        fn new(image_bytes: u64) -> Fixture {
+            let board = Board::new(Arc::new(Private::default()));
+            board.image_reaches(image_bytes);
+            let image = Wal::default();
+            image.extend(vec![7; image_bytes as usize]);
+            Fixture { store: ImageStore::default(), board, image, noted: Noted::default() }
+        }
+
+        /// What the memory was asked for when so many bytes were put there.
+        fn put(&self, len: usize, offset: u64) -> Vec<Asked> {
+            let map = |header: &[u8]| {
+                assert_eq!(header, [7; 32]);
+                Some(Box::new(self.noted.clone()) as Box<dyn ImageMemory>)
+            };
+            self.store.put(&self.board, &self.image, &vec![1; len], offset, map).unwrap();
+            std::mem::take(&mut *lock(&self.noted.0))
+        }
+
+        fn mapped(image_bytes: u64) -> Fixture {
+            let fixture = Fixture::new(image_bytes);
+            for _ in 0..=WRITES_BEFORE {
+                assert_eq!(fixture.put(100, 32), []);
+            }
+            fixture
+        }
+    }
+
+    #[test]
+    fn the_first_frames_are_written_and_others_stored() {
+        let fixture = Fixture::mapped(1 << 18);
+        assert_eq!(fixture.put(100, 32), [Prepare(0..65_536), Store(32)]);
+        assert_eq!(fixture.put(12_360, 132), [Store(132)]);
+        assert_eq!(fixture.put(70_000, 65_000), [Prepare(65_536..131_072), Prepare(131_072..196_608), Store(65_000)]);
+        let (_, written) = fixture.image.written();
+        assert_eq!(written, 100);
+        fixture.store.closed();
+        assert_eq!(fixture.put(100, 32), []);
+    }
+
+    #[test]
+    fn what_the_file_may_not_have_is_written() {
+        let fixture = Fixture::mapped(100_000);
+        assert_eq!(fixture.put(100, 99_900), [Prepare(65_536..100_000), Store(99_900)]);
+        assert_eq!(fixture.put(100, 99_901), []);
+        fixture.board.image_reaches(1 << 17);
+        // The piece was not all there before.
+        assert_eq!(fixture.put(100, 99_901), [Prepare(65_536..131_072), Store(99_901)]);
+        fixture.board.image_reaches(IMAGE_MEMORY_BYTES * 2);
+        assert_eq!(fixture.put(100, IMAGE_MEMORY_BYTES - 50), []);
+    }
+
+    #[test]
+    fn pages_are_asked_for_again_when_anybody_has_cut_the_image_and_after_a_while() {
+        let fixture = Fixture::mapped(1 << 18);
+        assert_eq!(fixture.put(100, 32).len(), 2);
+        fixture.board.image_cut(32);
+        assert_eq!(fixture.put(100, 32), []);
+        fixture.board.image_reaches(1 << 18);
+        assert_eq!(fixture.put(100, 32), [Prepare(0..65_536), Store(32)]);
+        assert_eq!(fixture.put(100, 32), [Store(32)]);
+        let State::Mapped(mapped) = &mut *lock(&fixture.store.0) else { panic!("not mapped") };
+        let now_ns = clock::now_ns();
+        assert!(mapped.is_ready(&fixture.board, 32..100, now_ns));
+        assert_eq!(*lock(&fixture.noted.0), []);
+        assert!(mapped.is_ready(&fixture.board, 32..100, now_ns + ASKED_FOR.as_nanos() as u64));
+        assert_eq!(*lock(&fixture.noted.0), [Prepare(0..65_536)]);
+    }
+
+    #[test]
+    fn memory_that_failed_once_is_not_asked_again() {
+        let fixture = Fixture::mapped(2 << 20);
+        assert_eq!(fixture.put(100, 1 << 20), [Prepare(1 << 20..(1 << 20) + PIECE_BYTES)]);
+        assert_eq!(fixture.put(100, 32), []);
+        assert_eq!(fixture.image.bytes()[1 << 20..(1 << 20) + 100], [1; 100]);
+    }
+
+    #[test]
+    fn a_board_that_says_more_than_the_file_has_is_put_right() {
+        let fixture = Fixture::new(1 << 18);
+        fixture.board.image_reaches(1 << 19);
+        for _ in 0..=WRITES_BEFORE {
+            fixture.put(100, 32);
+        }
+        assert_eq!(fixture.board.image_bytes(), 1 << 18);
+    }
+}
