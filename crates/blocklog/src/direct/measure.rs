@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::DurableWrite;
 
 /// Of each.
-const WRITES: usize = 4;
+const WRITES: usize = 8;
 
 /// What two calls must save of one call's time, in percent, to be taken for it.
 const SAVING_MIN_PERCENT: u128 = 10;

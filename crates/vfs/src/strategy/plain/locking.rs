@@ -66,6 +66,7 @@ impl Plain {
                     self.note_written(log);
                     self::lock(&self.frames).clear();
                 }
+                self::lock(&self.frame_writes).end_transaction();
                 self.shared.generation.released();
                 let result = below.shm_lock(lock);
                 self.released_write_lock();
@@ -248,6 +249,7 @@ impl Plain {
         self.commit_frame.store(0, Relaxed);
         self.released_frame.store(0, Relaxed);
         *lock(&self.frame) = Frame::default();
+        lock(&self.frame_writes).end_transaction();
         if !self.group_commit() {
             self.try_write_lock(below, write)?;
             self.writing.store(true, Relaxed);

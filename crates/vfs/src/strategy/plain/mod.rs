@@ -44,6 +44,7 @@ mod shared;
 mod syncing;
 mod turns;
 mod unsure;
+mod writing;
 
 pub use checkpointer::{Progress, RunCheckpoint};
 pub use kept::is_marked;
@@ -57,6 +58,7 @@ use std::sync::{Arc, Weak};
 use self::closing::Closing;
 use self::logged::Frame;
 use self::syncing::PutOff;
+use self::writing::FrameWrites;
 use super::eager::{Frames, Held};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
@@ -168,6 +170,8 @@ pub struct Plain {
     /// With `eager`: frames of this transaction that were written.
     frames: Mutex<Frames>,
     frame: Mutex<Frame>,
+    /// Without `eager`.
+    frame_writes: Mutex<FrameWrites>,
     /// With `eager`: this checkpoint may write to the database file.
     checkpoint_prepared: AtomicBool,
     /// With `eager`: it has opened the image, or tried to.
@@ -228,6 +232,7 @@ impl Plain {
             held: Mutex::default(),
             frames: Mutex::default(),
             frame: Mutex::default(),
+            frame_writes: Mutex::default(),
             checkpoint_prepared: AtomicBool::new(false),
             used_log: AtomicBool::new(false),
             level: Mutex::new(LockLevel::None),
@@ -421,8 +426,11 @@ impl Strategy for Plain {
 
     fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         let Some(log) = &self.shared.log else {
-            if role == Role::Wal && offset == 0 && self.recovering.load(Relaxed) {
-                self.take_up_kept_wal(below);
+            if role == Role::Wal {
+                self.write_held_header(below)?;
+                if offset == 0 && self.recovering.load(Relaxed) {
+                    self.take_up_kept_wal(below);
+                }
             }
             return Ok(below.read(buffer, offset)?);
         };
@@ -448,46 +456,16 @@ impl Strategy for Plain {
         if matches!(role, Role::Wal | Role::Db) {
             self.refuse_if_failed()?;
         }
-        if role == Role::Wal {
-            self.doing.store(doing::WRITES, Relaxed);
-        }
-        if role == Role::Db {
-            *lock(&self.shared.taken_up) = None;
-        }
-        if role == Role::Wal {
-            *lock(&self.closing) = Closing::No;
-            if offset == 0 {
-                // A new header: another process may have cut or deleted the file since.
-                self.shared.extent.forget();
-                self.header_unsynced.store(true, Relaxed);
-                // The frames of the old generation do not matter any more.
-                *lock(&self.shared.left) = false;
-            } else {
-                self.shared.mend(below, offset)?;
-                if self.promises_full() && self.header_unsynced.load(Relaxed) {
-                    // Frames of the new generation must not reach the disk before its header: the old one would vouch for a part of
-                    // the old frames.
-                    self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL)?;
-                }
+        match role {
+            Role::Wal => self.write_wal(below, data, offset),
+            Role::Db => {
+                *lock(&self.shared.taken_up) = None;
+                below.write(data, offset)?;
+                self.pace_checkpoint(data, offset);
+                Ok(())
             }
-            // Not before the header: zeros over a file that was cut, which the device need not know yet, would leave the first frames of the
-            // old generation, with a header that vouches for them.
-            if offset != 0 {
-                let flush = || self.flush(below, self.shared.flush.register_sync(), SyncRequest::ALL);
-                self.shared.extent.reserve(below, offset + data.len() as u64, self.options.prealloc_bytes, flush)?;
-            }
-            self.unsynced_frames.store(offset != 0, Relaxed);
+            Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.write(data, offset)?),
         }
-        let result = below.write(data, offset);
-        match (role, result) {
-            (Role::Wal, Ok(())) if self.shared.generation.wrote(data, offset) => {
-                self.shared.meets_outsiders();
-            }
-            (Role::Wal, Err(_)) => self.shared.generation.forget(),
-            (Role::Db, Ok(())) => self.pace_checkpoint(data, offset),
-            _ => {}
-        }
-        Ok(result?)
     }
 
     fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
@@ -506,6 +484,7 @@ impl Strategy for Plain {
                 }
             }
             Role::Wal => {
+                self.write_held_header(below)?;
                 *lock(&self.closing) = Closing::No;
                 self.shared.extent.forget();
                 self.shared.generation.forget();
@@ -541,10 +520,11 @@ impl Strategy for Plain {
     }
 
     fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
-        if let Some(log) = &self.shared.log
-            && role == Role::Wal
-        {
-            self.write_held(log, below)?;
+        if role == Role::Wal {
+            match &self.shared.log {
+                Some(log) => self.write_held(log, below)?,
+                None => self.write_held_header(below)?,
+            }
         }
         Ok(below.size_bytes()?)
     }

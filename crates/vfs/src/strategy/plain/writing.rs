@@ -1,0 +1,211 @@
+//! Writes of `plain` to the WAL: what has to be there before them, and one write for a frame.
+//!
+//! SQLite writes a frame in two, one right after the other: its header, and its page. Nothing happens between them, but where a header ends at the
+//! end of a sector that SQLite wants to sync; so a header that is held back is written before anything else that comes to the WAL. A
+//! header that no page will follow must not be held back, because SQLite may publish the frame next: that is one that it writes over
+//! another, when it has the checksums of a transaction that has written pages twice.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::closing::Closing;
+use super::{Plain, doing};
+use crate::error::Error;
+use crate::strategy::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+use crate::strategy::{Below, SyncRequest};
+use crate::sync::lock;
+
+#[derive(Default)]
+pub struct FrameWrites {
+    /// A header that is held back, or a frame that was put together.
+    bytes: Vec<u8>,
+    offset: u64,
+    is_held: bool,
+    /// To where this transaction's frames reach, at least.
+    end_bytes: u64,
+}
+
+/// What is to be written to the WAL.
+pub enum Next<'a> {
+    /// Nothing yet.
+    Held,
+    /// A whole frame, from here on.
+    Frame(&'a [u8], u64),
+    /// What SQLite has written, after what was held back.
+    AsItIs,
+}
+
+impl FrameWrites {
+    /// SQLite writes this.
+    pub fn next(&mut self, data: &[u8], offset: u64) -> Next<'_> {
+        let is_behind = offset >= self.end_bytes.max(HEADER_BYTES);
+        self.end_bytes = if offset == 0 { 0 } else { self.end_bytes.max(offset + data.len() as u64) };
+        if self.is_held {
+            if offset != self.offset + FRAME_HEADER_BYTES as u64 || data.len() <= FRAME_HEADER_BYTES {
+                return Next::AsItIs;
+            }
+            self.is_held = false;
+            self.bytes.extend_from_slice(data);
+            return Next::Frame(&self.bytes, self.offset);
+        }
+        if data.len() != FRAME_HEADER_BYTES || !is_behind {
+            return Next::AsItIs;
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(data);
+        self.offset = offset;
+        self.is_held = true;
+        Next::Held
+    }
+
+    /// The header that is held back, which is to be written now.
+    pub fn take(&mut self) -> Option<(&[u8], u64)> {
+        std::mem::take(&mut self.is_held).then_some((&self.bytes[..], self.offset))
+    }
+
+    /// The write lock is taken, or given back.
+    pub fn end_transaction(&mut self) {
+        self.is_held = false;
+        self.end_bytes = 0;
+    }
+}
+
+impl Plain {
+    /// SQLite writes to the WAL.
+    pub(super) fn write_wal(&self, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+        self.doing.store(doing::WRITES, Relaxed);
+        let mut frames = lock(&self.frame_writes);
+        match frames.next(data, offset) {
+            Next::Held => Ok(()),
+            Next::Frame(frame, offset) => {
+                self.prepare_wal(wal, offset, frame.len())?;
+                let (header, page) = frame.split_at(FRAME_HEADER_BYTES);
+                let result = wal.write(frame, offset);
+                self.wrote(header, offset, result.is_ok());
+                self.wrote(page, offset + header.len() as u64, result.is_ok());
+                Ok(result?)
+            }
+            Next::AsItIs => {
+                self.write_as_it_is(wal, frames.take())?;
+                self.write_as_it_is(wal, Some((data, offset)))
+            }
+        }
+    }
+
+    /// Before anything else is done with the WAL.
+    pub(super) fn write_held_header(&self, wal: &dyn Below) -> Result<(), Error> {
+        self.write_as_it_is(wal, lock(&self.frame_writes).take())
+    }
+
+    fn write_as_it_is(&self, wal: &dyn Below, written: Option<(&[u8], u64)>) -> Result<(), Error> {
+        let Some((data, offset)) = written else { return Ok(()) };
+        self.prepare_wal(wal, offset, data.len())?;
+        let result = wal.write(data, offset);
+        self.wrote(data, offset, result.is_ok());
+        Ok(result?)
+    }
+
+    /// What has to be there before so much is written.
+    fn prepare_wal(&self, wal: &dyn Below, offset: u64, len: usize) -> Result<(), Error> {
+        *lock(&self.closing) = Closing::No;
+        if offset == 0 {
+            // A new header: another process may have cut or deleted the file since.
+            self.shared.extent.forget();
+            self.header_unsynced.store(true, Relaxed);
+            // The frames of the old generation do not matter any more.
+            *lock(&self.shared.left) = false;
+            self.unsynced_frames.store(false, Relaxed);
+            return Ok(());
+        }
+        self.shared.mend(wal, offset)?;
+        let flush = || self.flush(wal, self.shared.flush.register_sync(), SyncRequest::ALL);
+        if self.promises_full() && self.header_unsynced.load(Relaxed) {
+            // Frames of the new generation must not reach the disk before its header: the old one would vouch for a part of
+            // the old frames.
+            flush()?;
+        }
+        // Not before the header: zeros over a file that was cut, which the device need not know yet, would leave the first frames of the
+        // old generation, with a header that vouches for them.
+        self.shared.extent.reserve(wal, offset + len as u64, self.options.prealloc_bytes, flush)?;
+        self.unsynced_frames.store(true, Relaxed);
+        Ok(())
+    }
+
+    /// The write is done, or has failed.
+    fn wrote(&self, data: &[u8], offset: u64, is_done: bool) {
+        if !is_done {
+            self.shared.generation.forget();
+        } else if self.shared.generation.wrote(data, offset) {
+            self.shared.meets_outsiders();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: [u8; 512] = [9; 512];
+    const HEADER: [u8; FRAME_HEADER_BYTES] = [3; FRAME_HEADER_BYTES];
+    const FRAME_BYTES: u64 = (FRAME_HEADER_BYTES + PAGE.len()) as u64;
+
+    fn writes(frames: &mut FrameWrites, data: &[u8], offset: u64) -> Option<(Vec<u8>, u64)> {
+        match frames.next(data, offset) {
+            Next::Held => None,
+            Next::Frame(frame, offset) => Some((frame.to_vec(), offset)),
+            Next::AsItIs => Some((data.to_vec(), offset)),
+        }
+    }
+
+    fn write_frame(frames: &mut FrameWrites, offset: u64) {
+        assert_eq!(writes(frames, &HEADER, offset), None);
+        let page_at = offset + FRAME_HEADER_BYTES as u64;
+        assert_eq!(writes(frames, &PAGE, page_at), Some(([&HEADER[..], &PAGE].concat(), offset)));
+        assert_eq!(frames.take(), None);
+    }
+
+    #[test]
+    fn a_header_is_written_with_its_page() {
+        let mut frames = FrameWrites::default();
+        write_frame(&mut frames, HEADER_BYTES);
+        write_frame(&mut frames, HEADER_BYTES + FRAME_BYTES);
+    }
+
+    #[test]
+    fn headers_and_pages_that_are_written_over_others_are_written_at_once() {
+        let mut frames = FrameWrites::default();
+        write_frame(&mut frames, HEADER_BYTES);
+        write_frame(&mut frames, HEADER_BYTES + FRAME_BYTES);
+        for offset in [HEADER_BYTES, HEADER_BYTES + FRAME_BYTES] {
+            assert_eq!(writes(&mut frames, &HEADER, offset), Some((HEADER.to_vec(), offset)));
+        }
+        let page_at = HEADER_BYTES + FRAME_HEADER_BYTES as u64;
+        assert_eq!(writes(&mut frames, &PAGE, page_at), Some((PAGE.to_vec(), page_at)));
+        // The next transaction may begin in front of what this one has written and taken back.
+        frames.end_transaction();
+        write_frame(&mut frames, HEADER_BYTES);
+    }
+
+    #[test]
+    fn what_comes_in_between_finds_the_header_first() {
+        let mut frames = FrameWrites::default();
+        assert_eq!(writes(&mut frames, &HEADER, HEADER_BYTES), None);
+        assert_eq!(frames.take(), Some((&HEADER[..], HEADER_BYTES)));
+        let page_at = HEADER_BYTES + FRAME_HEADER_BYTES as u64;
+        assert_eq!(writes(&mut frames, &PAGE, page_at), Some((PAGE.to_vec(), page_at)));
+
+        let second = HEADER_BYTES + FRAME_BYTES;
+        assert_eq!(writes(&mut frames, &HEADER, second), None);
+        // A part of a page, up to a sector's end, is one too; a page somewhere else is not.
+        assert_eq!(writes(&mut frames, &PAGE, second + 100), Some((PAGE.to_vec(), second + 100)));
+        assert_eq!(frames.take(), Some((&HEADER[..], second)));
+    }
+
+    #[test]
+    fn a_new_wal_begins_in_front_of_the_old_frames() {
+        let mut frames = FrameWrites::default();
+        write_frame(&mut frames, HEADER_BYTES + FRAME_BYTES);
+        let header = [1; HEADER_BYTES as usize];
+        assert_eq!(writes(&mut frames, &header, 0), Some((header.to_vec(), 0)));
+        write_frame(&mut frames, HEADER_BYTES);
+    }
+}
