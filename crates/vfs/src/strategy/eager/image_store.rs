@@ -20,8 +20,8 @@ use crate::sync::{Mutex, lock};
 
 /// After so many writes the memory is asked for: a program that opens, commits a few times and closes has nothing of it.
 const WRITES_BEFORE: u32 = 4;
-/// For so much the memory is asked at once.
-const PIECE_BYTES: u64 = 64 << 10;
+/// For so much the memory is asked at once. It becomes dirty by that, so with more of it the kernel would write back more that no frame was stored to.
+const PIECE_BYTES: u64 = 16 << 10;
 const PIECES: usize = (IMAGE_MEMORY_BYTES / PIECE_BYTES) as usize;
 /// Invariant 3. The kernel takes no page from the file's memory that was stored to and not written out.
 const ASKED_FOR: Duration = Duration::from_secs(1);
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn the_first_frames_are_written_and_others_stored() {
         let fixture = Fixture::mapped(1 << 18);
-        assert_eq!(fixture.put(100, 32), [Prepare(0..65_536), Store(32)]);
+        assert_eq!(fixture.put(100, 32), [Prepare(0..16_384), Store(32)]);
         assert_eq!(fixture.put(12_360, 132), [Store(132)]);
-        assert_eq!(fixture.put(70_000, 65_000), [Prepare(65_536..131_072), Prepare(131_072..196_608), Store(65_000)]);
+        assert_eq!(fixture.put(20_000, 16_000), [Prepare(16_384..32_768), Prepare(32_768..49_152), Store(16_000)]);
         let (_, written) = fixture.image.written();
         assert_eq!(written, 100);
         fixture.store.closed();
@@ -205,11 +205,11 @@ mod tests {
     #[test]
     fn what_the_file_may_not_have_is_written() {
         let fixture = Fixture::mapped(100_000);
-        assert_eq!(fixture.put(100, 99_900), [Prepare(65_536..100_000), Store(99_900)]);
+        assert_eq!(fixture.put(100, 99_900), [Prepare(98_304..100_000), Store(99_900)]);
         assert_eq!(fixture.put(100, 99_901), []);
         fixture.board.image_reaches(1 << 17);
         // The piece was not all there before.
-        assert_eq!(fixture.put(100, 99_901), [Prepare(65_536..131_072), Store(99_901)]);
+        assert_eq!(fixture.put(100, 99_901), [Prepare(98_304..114_688), Store(99_901)]);
         fixture.board.image_reaches(IMAGE_MEMORY_BYTES * 2);
         assert_eq!(fixture.put(100, IMAGE_MEMORY_BYTES - 50), []);
     }
@@ -221,14 +221,14 @@ mod tests {
         fixture.board.image_cut(32);
         assert_eq!(fixture.put(100, 32), []);
         fixture.board.image_reaches(1 << 18);
-        assert_eq!(fixture.put(100, 32), [Prepare(0..65_536), Store(32)]);
+        assert_eq!(fixture.put(100, 32), [Prepare(0..16_384), Store(32)]);
         assert_eq!(fixture.put(100, 32), [Store(32)]);
         let State::Mapped(mapped) = &mut *lock(&fixture.store.0) else { panic!("not mapped") };
         let now_ns = clock::now_ns();
         assert!(mapped.is_ready(&fixture.board, 32..100, now_ns));
         assert_eq!(*lock(&fixture.noted.0), []);
         assert!(mapped.is_ready(&fixture.board, 32..100, now_ns + ASKED_FOR.as_nanos() as u64));
-        assert_eq!(*lock(&fixture.noted.0), [Prepare(0..65_536)]);
+        assert_eq!(*lock(&fixture.noted.0), [Prepare(0..16_384)]);
     }
 
     #[test]
