@@ -67,7 +67,7 @@ pub const IMAGE_MEMORY_BYTES: u64 = 16 << 20;
 
 /// The first [`IMAGE_MEMORY_BYTES`] of an image, in memory.
 pub trait ImageMemory: Send + Sync {
-    /// Makes these bytes ready to be stored to; false: they are not there. They stay ready until the image is cut, or for a few seconds.
+    /// Makes these bytes ready to be stored to; false: they are not there. They stay ready until the image is cut, or for some seconds.
     fn prepare(&self, range: Range<u64>) -> bool;
     /// Stores bytes in a range that is ready; false: they, or some of them, are not stored.
     fn store(&self, data: &[u8], offset: u64) -> bool;

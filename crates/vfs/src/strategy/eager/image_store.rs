@@ -24,7 +24,7 @@ const WRITES_BEFORE: u32 = 4;
 const PIECE_BYTES: u64 = 16 << 10;
 const PIECES: usize = (IMAGE_MEMORY_BYTES / PIECE_BYTES) as usize;
 /// Invariant 3. The kernel takes no page from the file's memory that was stored to and not written out.
-const ASKED_FOR: Duration = Duration::from_secs(1);
+const ASKED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct ImageStore(Mutex<State>);
