@@ -36,7 +36,10 @@ fn is_mapped(path: &Path) -> bool {
 }
 
 fn is_on_ext4(path: &Path) -> bool {
-    rustix::fs::statfs(path).unwrap().f_type as u64 == 0xef53
+    let device = rustix::fs::stat(path).unwrap().st_dev;
+    let number = format!(" {}:{} ", rustix::fs::major(device), rustix::fs::minor(device));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.lines().any(|line| line.contains(&number) && line.contains(" - ext4 "))
 }
 
 #[test]

@@ -16,13 +16,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::ptr::NonNull;
 
-use rustix::fs::{OFlags, fstatfs};
+use rustix::fs::OFlags;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
 
 use crate::strategy::{IMAGE_MEMORY_BYTES, ImageMemory};
-
-const EXT4_SUPER_MAGIC: u64 = 0xef53;
 
 const LEN_BYTES: usize = IMAGE_MEMORY_BYTES as usize;
 
@@ -42,10 +40,9 @@ impl MappedImage {
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()?;
         let mut found = vec![0; header.len()];
         file.read_exact_at(&mut found, 0).ok()?;
-        if found != header || fstatfs(&file).ok()?.f_type as u64 != EXT4_SUPER_MAGIC {
-            return None;
-        }
-        MappedImage::map(&file)
+        let device = rustix::fs::fstat(&file).ok()?.st_dev;
+        let is_on_ext4 = is_mounted_as_ext4(&std::fs::read_to_string("/proc/self/mountinfo").ok()?, device);
+        if found == header && is_on_ext4 { MappedImage::map(&file) } else { None }
     }
 
     fn map(file: &File) -> Option<MappedImage> {
@@ -72,6 +69,17 @@ impl ImageMemory for MappedImage {
         }
         true
     }
+}
+
+/// ext2's own driver answers to the same magic number as ext4, and finds out whether there is room for a page only when that is written out.
+fn is_mounted_as_ext4(mountinfo: &str, device: u64) -> bool {
+    let name = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let is_ext4 = |line: &str| {
+        // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue" (proc(5))
+        let (mount, kind) = line.split_once(" - ")?;
+        (mount.split(' ').nth(2)? == name).then_some(kind.split(' ').next()? == "ext4")
+    };
+    mountinfo.lines().find_map(is_ext4) == Some(true)
 }
 
 /// None: not all of it is mapped.
@@ -120,6 +128,16 @@ mod tests {
         assert!(image.prepare(65_536..70_000));
         assert!(!image.prepare(LEN_BYTES as u64 - 10..LEN_BYTES as u64 + 10));
         assert!(!image.store(&[1; 20], LEN_BYTES as u64 - 10));
+    }
+
+    #[test]
+    fn only_what_is_mounted_as_ext4_is_taken_for_it() {
+        let mounts = "22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n\
+                      36 22 98:0 /a /b rw master:1 - ext2 /dev/loop0 rw\n\
+                      37 22 0:25 / /c rw - ext4x none rw\n";
+        let is_ext4 = |major, minor| is_mounted_as_ext4(mounts, rustix::fs::makedev(major, minor));
+        assert!(is_ext4(254, 0));
+        assert!(!is_ext4(98, 0) && !is_ext4(0, 25) && !is_ext4(254, 1));
     }
 
     #[test]
