@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-fn open(path: &Path) -> Connection {
+fn open_with(path: &Path, parameters: &str) -> Connection {
     oneflush_vfs::register().unwrap();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    let db =
-        Connection::open_with_flags(format!("file:{}?vfs=oneflush&strategy=eager", path.display()), flags).unwrap();
+    let uri = format!("file:{}?vfs=oneflush&strategy=eager{parameters}", path.display());
+    let db = Connection::open_with_flags(uri, flags).unwrap();
     db.busy_timeout(Duration::from_secs(5)).unwrap();
     db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(v)").unwrap();
     db
+}
+
+fn open(path: &Path) -> Connection {
+    open_with(path, "")
 }
 
 fn insert(db: &Connection, rows: u32) {
@@ -93,11 +97,7 @@ fn an_image_that_is_cut_and_grows_again_keeps_every_commit() {
 fn an_image_that_grows_with_each_write_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
-    oneflush_vfs::register().unwrap();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    let uri = format!("file:{}?vfs=oneflush&strategy=eager&prealloc=0", path.display());
-    let db = Connection::open_with_flags(uri, flags).unwrap();
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)").unwrap();
+    let db = open_with(&path, "&prealloc=0");
     insert(&db, 50);
     sound(&db, 50);
     sound(&open(&path), 50);

@@ -2,9 +2,10 @@
 
 mod recorder;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
+use tempfile::TempDir;
 
 fn open(path: &Path, parameters: &str) -> Connection {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
@@ -12,6 +13,13 @@ fn open(path: &Path, parameters: &str) -> Connection {
     let db = Connection::open_with_flags(uri, flags).unwrap();
     db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)").unwrap();
     db
+}
+
+fn opened() -> (TempDir, PathBuf, Connection) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    let db = open(&path, "");
+    (dir, path, db)
 }
 
 fn insert(db: &Connection, rows: u32) {
@@ -41,9 +49,7 @@ fn writes(calls: &[String]) -> Vec<usize> {
 #[test]
 fn a_commit_of_one_page_is_one_write_and_one_sync() {
     let _guard = recorder::begin();
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
-    let db = open(&path, "");
+    let (_dir, path, db) = opened();
     insert(&db, 3);
     recorder::take();
     insert(&db, 5);
@@ -57,9 +63,7 @@ fn a_commit_of_one_page_is_one_write_and_one_sync() {
 #[test]
 fn a_transaction_that_writes_pages_twice_is_all_there() {
     let _guard = recorder::begin();
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
-    let db = open(&path, "");
+    let (_dir, path, db) = opened();
     db.execute_batch("PRAGMA cache_size=5; CREATE INDEX i ON t(v)").unwrap();
     recorder::take();
     db.execute_batch("BEGIN").unwrap();

@@ -8,7 +8,7 @@
 //! | `below.rs` | `sqlite3_io_methods` of the VFS below, as the trait `Below` |
 //! | `busy.rs` | the busy handler of a connection, as the trait `BusyHandler` |
 //! | `checkpoint.rs` | a checkpoint by a connection of our own, as the trait `RunCheckpoint` |
-//! | `image_memory.rs` | the image of `eager` in memory, as the trait `ImageMemory` |
+//! | `image_memory.rs` | the image of `eager` in memory, as the trait `ImageMemory`; on a simulated disk `side_files.rs` stands for it |
 //! | `page_cache.rs` | advice to the kernel: what a recovery will read, what a checkpoint has copied |
 //! | `side_files.rs` | the log of `eager`, as the traits `SideFiles` and `Storage` |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |

@@ -316,9 +316,9 @@ impl EagerLog {
         state.images_open -= 1;
         if state.images_open == 0 {
             self.image.closed();
-        }
-        if state.images_open == 0 && state.image != Stale::No {
-            self.forget(&mut state);
+            if state.image != Stale::No {
+                self.forget(&mut state);
+            }
         }
     }
 

@@ -102,6 +102,11 @@ impl Held {
         self.end_bytes = 0;
     }
 
+    /// What comes is in front of what was written; what is held stays so.
+    pub fn begin_anew(&mut self) {
+        self.end_bytes = 0;
+    }
+
     /// Something was written beside what is held.
     pub fn reaches(&mut self, end_bytes: u64) {
         self.end_bytes = self.end_bytes.max(end_bytes);

@@ -60,13 +60,12 @@ impl Plain {
             }
             (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(below, lock),
             (true, false) if lock.covers(ShmLock::WRITE) => {
+                // What is held back now was rolled back: a commit has been written.
+                self::lock(&self.held).end_transaction();
                 if let Some(log) = &self.shared.log {
-                    // What is held back now was rolled back: a commit has been written.
-                    self::lock(&self.held).end_transaction();
                     self.note_written(log);
                     self::lock(&self.frames).clear();
                 }
-                self::lock(&self.frame_writes).end_transaction();
                 self.shared.generation.released();
                 let result = below.shm_lock(lock);
                 self.released_write_lock();
@@ -249,7 +248,6 @@ impl Plain {
         self.commit_frame.store(0, Relaxed);
         self.released_frame.store(0, Relaxed);
         *lock(&self.frame) = Frame::default();
-        lock(&self.frame_writes).end_transaction();
         if !self.group_commit() {
             self.try_write_lock(below, write)?;
             self.writing.store(true, Relaxed);

@@ -58,7 +58,6 @@ use std::sync::{Arc, Weak};
 use self::closing::Closing;
 use self::logged::Frame;
 use self::syncing::PutOff;
-use self::writing::FrameWrites;
 use super::eager::{Frames, Held};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
@@ -165,13 +164,11 @@ pub struct Plain {
     commit_frame: AtomicU64,
     /// With `eager`: the same, after the write lock was released and before SQLite says that the commit succeeded.
     released_frame: AtomicU64,
-    /// With `eager`: frames that are to be written at once.
+    /// Frames, or without `eager` the header of one, that are to be written at once.
     held: Mutex<Held>,
     /// With `eager`: frames of this transaction that were written.
     frames: Mutex<Frames>,
     frame: Mutex<Frame>,
-    /// Without `eager`.
-    frame_writes: Mutex<FrameWrites>,
     /// With `eager`: this checkpoint may write to the database file.
     checkpoint_prepared: AtomicBool,
     /// With `eager`: it has opened the image, or tried to.
@@ -232,7 +229,6 @@ impl Plain {
             held: Mutex::default(),
             frames: Mutex::default(),
             frame: Mutex::default(),
-            frame_writes: Mutex::default(),
             checkpoint_prepared: AtomicBool::new(false),
             used_log: AtomicBool::new(false),
             level: Mutex::new(LockLevel::None),
@@ -425,21 +421,18 @@ impl Strategy for Plain {
     }
 
     fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        if role == Role::Wal {
+            self.write_all_held(below)?;
+        }
         let Some(log) = &self.shared.log else {
-            if role == Role::Wal {
-                self.write_held_header(below)?;
-                if offset == 0 && self.recovering.load(Relaxed) {
-                    self.take_up_kept_wal(below);
-                }
+            if role == Role::Wal && offset == 0 && self.recovering.load(Relaxed) {
+                self.take_up_kept_wal(below);
             }
             return Ok(below.read(buffer, offset)?);
         };
-        if role == Role::Wal {
-            self.write_held(log, below)?;
-            // Who only reads shall not meet the writers at a mutex.
-            if self.prediction.load(Relaxed) > 0 && log.read_unlogged(buffer, offset) {
-                return Ok(());
-            }
+        // Who only reads shall not meet the writers at a mutex.
+        if role == Role::Wal && self.prediction.load(Relaxed) > 0 && log.read_unlogged(buffer, offset) {
+            return Ok(());
         }
         let result = below.read(buffer, offset);
         if role == Role::Db && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
@@ -472,11 +465,11 @@ impl Strategy for Plain {
         if role == Role::Wal {
             // The database file may lack what the WAL has.
             self.refuse_if_failed()?;
+            self.write_all_held(below)?;
         }
         match role {
             Role::Wal if self.shared.log.is_some() => {
                 if let Some(log) = &self.shared.log {
-                    self.write_held(log, below)?;
                     if let (0, Some(main)) = (size_bytes, lock(&self.main).as_deref()) {
                         self.restart_image(log, main, below)?;
                     }
@@ -484,7 +477,6 @@ impl Strategy for Plain {
                 }
             }
             Role::Wal => {
-                self.write_held_header(below)?;
                 *lock(&self.closing) = Closing::No;
                 self.shared.extent.forget();
                 self.shared.generation.forget();
@@ -521,10 +513,7 @@ impl Strategy for Plain {
 
     fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
         if role == Role::Wal {
-            match &self.shared.log {
-                Some(log) => self.write_held(log, below)?,
-                None => self.write_held_header(below)?,
-            }
+            self.write_all_held(below)?;
         }
         Ok(below.size_bytes()?)
     }

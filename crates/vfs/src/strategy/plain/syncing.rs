@@ -88,12 +88,9 @@ impl Plain {
     }
 
     pub(super) fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
-        if self.shared.log.is_none() {
-            self.write_held_header(wal)?;
-        }
+        self.write_all_held(wal)?;
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
         if let Some(log) = &self.shared.log {
-            self.write_held(log, wal)?;
             if self.writing.load(Relaxed) && of_commit {
                 self.note_commit(log);
             } else {

@@ -10,19 +10,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::closing::Closing;
 use super::{Plain, doing};
 use crate::error::Error;
-use crate::strategy::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+use crate::strategy::eager::Held;
+use crate::strategy::wal_file::FRAME_HEADER_BYTES;
 use crate::strategy::{Below, SyncRequest};
 use crate::sync::lock;
-
-#[derive(Default)]
-pub struct FrameWrites {
-    /// A header that is held back, or a frame that was put together.
-    bytes: Vec<u8>,
-    offset: u64,
-    is_held: bool,
-    /// To where this transaction's frames reach, at least.
-    end_bytes: u64,
-}
 
 /// What is to be written to the WAL.
 pub enum Next<'a> {
@@ -34,78 +25,71 @@ pub enum Next<'a> {
     AsItIs,
 }
 
-impl FrameWrites {
-    /// SQLite writes this.
-    pub fn next(&mut self, data: &[u8], offset: u64) -> Next<'_> {
-        let is_behind = offset >= self.end_bytes.max(HEADER_BYTES);
-        self.end_bytes = if offset == 0 { 0 } else { self.end_bytes.max(offset + data.len() as u64) };
-        if self.is_held {
-            if offset != self.offset + FRAME_HEADER_BYTES as u64 || data.len() <= FRAME_HEADER_BYTES {
-                return Next::AsItIs;
-            }
-            self.is_held = false;
-            self.bytes.extend_from_slice(data);
-            return Next::Frame(&self.bytes, self.offset);
-        }
-        if data.len() != FRAME_HEADER_BYTES || !is_behind {
-            return Next::AsItIs;
-        }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(data);
-        self.offset = offset;
-        self.is_held = true;
-        Next::Held
+/// SQLite writes this to the WAL.
+fn next<'a>(held: &'a mut Held, data: &[u8], offset: u64) -> Next<'a> {
+    let is_header = data.len() == FRAME_HEADER_BYTES;
+    if held.len() == 0 && is_header && offset > 0 && !held.is_written_over(offset) {
+        held.add(data, offset);
+        return Next::Held;
     }
-
-    /// The header that is held back, which is to be written now.
-    pub fn take(&mut self) -> Option<(&[u8], u64)> {
-        std::mem::take(&mut self.is_held).then_some((&self.bytes[..], self.offset))
+    if held.len() > 0 && held.is_continued_at(offset) && data.len() > FRAME_HEADER_BYTES {
+        held.add(data, offset);
+        return held.take().map_or(Next::AsItIs, |(frame, offset)| Next::Frame(frame, offset));
     }
-
-    /// The write lock is taken, or given back.
-    pub fn end_transaction(&mut self) {
-        self.is_held = false;
-        self.end_bytes = 0;
+    if offset == 0 {
+        // A WAL begins anew, in front of the frames of the old one.
+        held.begin_anew();
+    } else {
+        held.reaches(offset + data.len() as u64);
     }
+    Next::AsItIs
 }
 
 impl Plain {
     /// SQLite writes to the WAL.
     pub(super) fn write_wal(&self, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
         self.doing.store(doing::WRITES, Relaxed);
-        let mut frames = lock(&self.frame_writes);
-        match frames.next(data, offset) {
+        let mut held = lock(&self.held);
+        match next(&mut held, data, offset) {
             Next::Held => Ok(()),
-            Next::Frame(frame, offset) => {
-                self.prepare_wal(wal, offset, frame.len())?;
-                let (header, page) = frame.split_at(FRAME_HEADER_BYTES);
-                let result = wal.write(frame, offset);
-                self.wrote(header, offset, result.is_ok());
-                self.wrote(page, offset + header.len() as u64, result.is_ok());
-                Ok(result?)
-            }
+            Next::Frame(frame, offset) => self.write_parts(wal, frame, offset, FRAME_HEADER_BYTES),
             Next::AsItIs => {
-                self.write_as_it_is(wal, frames.take())?;
-                self.write_as_it_is(wal, Some((data, offset)))
+                if let Some((header, offset)) = held.take() {
+                    self.write_parts(wal, header, offset, 0)?;
+                }
+                self.write_parts(wal, data, offset, 0)
             }
         }
     }
 
-    /// Before anything else is done with the WAL.
-    pub(super) fn write_held_header(&self, wal: &dyn Below) -> Result<(), Error> {
+    /// Writes what is held back, before anything else is done with the WAL.
+    pub(super) fn write_all_held(&self, wal: &dyn Below) -> Result<(), Error> {
+        if let Some(log) = &self.shared.log {
+            return self.write_held(log, wal);
+        }
         if self.doing.load(Relaxed) != doing::WRITES {
             // Who only reads comes here for every page.
             return Ok(());
         }
-        self.write_as_it_is(wal, lock(&self.frame_writes).take())
+        match lock(&self.held).take() {
+            Some((header, offset)) => self.write_parts(wal, header, offset, 0),
+            None => Ok(()),
+        }
     }
 
-    fn write_as_it_is(&self, wal: &dyn Below, written: Option<(&[u8], u64)>) -> Result<(), Error> {
-        let Some((data, offset)) = written else { return Ok(()) };
+    /// Writes what SQLite has written in two parts, of which the first may be empty.
+    fn write_parts(&self, wal: &dyn Below, data: &[u8], offset: u64, first_bytes: usize) -> Result<(), Error> {
         self.prepare_wal(wal, offset, data.len())?;
-        let result = wal.write(data, offset);
-        self.wrote(data, offset, result.is_ok());
-        Ok(result?)
+        let Err(code) = wal.write(data, offset) else {
+            let (first, second) = data.split_at(first_bytes);
+            if !first.is_empty() {
+                self.wrote(first, offset);
+            }
+            self.wrote(second, offset + first_bytes as u64);
+            return Ok(());
+        };
+        self.shared.generation.forget();
+        Err(code.into())
     }
 
     /// What has to be there before so much is written.
@@ -134,11 +118,8 @@ impl Plain {
         Ok(())
     }
 
-    /// The write is done, or has failed.
-    fn wrote(&self, data: &[u8], offset: u64, is_done: bool) {
-        if !is_done {
-            self.shared.generation.forget();
-        } else if self.shared.generation.wrote(data, offset) {
+    fn wrote(&self, data: &[u8], offset: u64) {
+        if self.shared.generation.wrote(data, offset) {
             self.shared.meets_outsiders();
         }
     }
@@ -147,20 +128,21 @@ impl Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strategy::wal_file::HEADER_BYTES;
 
     const PAGE: [u8; 512] = [9; 512];
     const HEADER: [u8; FRAME_HEADER_BYTES] = [3; FRAME_HEADER_BYTES];
     const FRAME_BYTES: u64 = (FRAME_HEADER_BYTES + PAGE.len()) as u64;
 
-    fn writes(frames: &mut FrameWrites, data: &[u8], offset: u64) -> Option<(Vec<u8>, u64)> {
-        match frames.next(data, offset) {
+    fn writes(frames: &mut Held, data: &[u8], offset: u64) -> Option<(Vec<u8>, u64)> {
+        match next(frames, data, offset) {
             Next::Held => None,
             Next::Frame(frame, offset) => Some((frame.to_vec(), offset)),
             Next::AsItIs => Some((data.to_vec(), offset)),
         }
     }
 
-    fn write_frame(frames: &mut FrameWrites, offset: u64) {
+    fn write_frame(frames: &mut Held, offset: u64) {
         assert_eq!(writes(frames, &HEADER, offset), None);
         let page_at = offset + FRAME_HEADER_BYTES as u64;
         assert_eq!(writes(frames, &PAGE, page_at), Some(([&HEADER[..], &PAGE].concat(), offset)));
@@ -169,14 +151,14 @@ mod tests {
 
     #[test]
     fn a_header_is_written_with_its_page() {
-        let mut frames = FrameWrites::default();
+        let mut frames = Held::default();
         write_frame(&mut frames, HEADER_BYTES);
         write_frame(&mut frames, HEADER_BYTES + FRAME_BYTES);
     }
 
     #[test]
     fn headers_and_pages_that_are_written_over_others_are_written_at_once() {
-        let mut frames = FrameWrites::default();
+        let mut frames = Held::default();
         write_frame(&mut frames, HEADER_BYTES);
         write_frame(&mut frames, HEADER_BYTES + FRAME_BYTES);
         for offset in [HEADER_BYTES, HEADER_BYTES + FRAME_BYTES] {
@@ -191,9 +173,9 @@ mod tests {
 
     #[test]
     fn what_comes_in_between_finds_the_header_first() {
-        let mut frames = FrameWrites::default();
+        let mut frames = Held::default();
         assert_eq!(writes(&mut frames, &HEADER, HEADER_BYTES), None);
-        assert_eq!(frames.take(), Some((&HEADER[..], HEADER_BYTES)));
+        assert_eq!(frames.take(), Some((&mut HEADER.to_vec(), HEADER_BYTES)));
         let page_at = HEADER_BYTES + FRAME_HEADER_BYTES as u64;
         assert_eq!(writes(&mut frames, &PAGE, page_at), Some((PAGE.to_vec(), page_at)));
 
@@ -201,12 +183,12 @@ mod tests {
         assert_eq!(writes(&mut frames, &HEADER, second), None);
         // A part of a page, up to a sector's end, is one too; a page somewhere else is not.
         assert_eq!(writes(&mut frames, &PAGE, second + 100), Some((PAGE.to_vec(), second + 100)));
-        assert_eq!(frames.take(), Some((&HEADER[..], second)));
+        assert_eq!(frames.take(), Some((&mut HEADER.to_vec(), second)));
     }
 
     #[test]
     fn a_new_wal_begins_in_front_of_the_old_frames() {
-        let mut frames = FrameWrites::default();
+        let mut frames = Held::default();
         write_frame(&mut frames, HEADER_BYTES + FRAME_BYTES);
         let header = [1; HEADER_BYTES as usize];
         assert_eq!(writes(&mut frames, &header, 0), Some((header.to_vec(), 0)));
