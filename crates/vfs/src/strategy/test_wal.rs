@@ -9,6 +9,7 @@ pub struct Wal {
     bytes: Mutex<Vec<u8>>,
     /// Which bytes were written through [`Below`].
     written: Mutex<Vec<bool>>,
+    writes: Mutex<Vec<(u64, usize)>>,
 }
 
 impl Wal {
@@ -22,6 +23,11 @@ impl Wal {
 
     pub fn bytes(&self) -> Vec<u8> {
         lock(&self.bytes).clone()
+    }
+
+    /// Offset and length of each write through [`Below`].
+    pub fn writes(&self) -> Vec<(u64, usize)> {
+        lock(&self.writes).clone()
     }
 
     /// How many bytes from the beginning were written without a gap, and how many in all.
@@ -53,6 +59,7 @@ impl Below for Wal {
         let len = written.len().max(end);
         written.resize(len, false);
         written[offset as usize..end].fill(true);
+        lock(&self.writes).push((offset, data.len()));
         Ok(())
     }
 

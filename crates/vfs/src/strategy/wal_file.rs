@@ -139,6 +139,7 @@ impl WalFile<'_> {
     }
 
     /// Writes a frame behind `chain`; answers the chain up to it.
+    #[cfg(test)]
     pub fn write_frame(
         &self,
         frame: u32,
@@ -147,14 +148,9 @@ impl WalFile<'_> {
         database_pages: u32,
         page: &[u8],
     ) -> Result<Chain, Code> {
-        let mut bytes = vec![0; FRAME_HEADER_BYTES];
-        bytes[..4].copy_from_slice(&page_no.to_be_bytes());
-        bytes[4..8].copy_from_slice(&database_pages.to_be_bytes());
-        bytes.extend_from_slice(page);
-        let chain = chain.behind(&bytes);
-        bytes[8..FRAME_HEADER_BYTES].copy_from_slice(&chain.encode());
-        self.file.write(&bytes, self.offset_of(frame))?;
-        Ok(chain)
+        let mut frames = FrameWriter::new(*self, frame, chain);
+        frames.push(page_no, database_pages, page)?;
+        frames.finish()
     }
 
     /// True if the frames behind `from` up to `to` continue the chain: what SQLite itself takes for a commit when it recovers.
@@ -214,6 +210,58 @@ impl WalFile<'_> {
     }
 }
 
+/// Where the writes of many frames end: a multiple of the page size of any page cache, and as much as SQLite's "unix" VFS writes at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// Writes frames that follow each other, in whole pieces of the file. A frame is no multiple of a page of the page cache: to one that is not in
+/// memory the kernel adds, before the write, what the device has of it, one read after the other.
+pub struct FrameWriter<'a> {
+    file: &'a dyn Below,
+    chain: Chain,
+    /// Where `bytes` belong.
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> FrameWriter<'a> {
+    /// From this frame on, which is behind `chain`.
+    pub fn new(wal: WalFile<'a>, frame: u32, chain: Chain) -> FrameWriter<'a> {
+        FrameWriter { file: wal.file, chain, offset: wal.offset_of(frame), bytes: Vec::new() }
+    }
+
+    pub fn push(&mut self, page_no: u32, database_pages: u32, page: &[u8]) -> Result<(), Code> {
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(&page_no.to_be_bytes());
+        self.bytes.extend_from_slice(&database_pages.to_be_bytes());
+        self.bytes.resize(begin + FRAME_HEADER_BYTES, 0);
+        self.bytes.extend_from_slice(page);
+        self.chain = self.chain.behind(&self.bytes[begin..]);
+        self.bytes[begin + 8..begin + FRAME_HEADER_BYTES].copy_from_slice(&self.chain.encode());
+        loop {
+            let piece_bytes = PIECE_BYTES - self.offset as usize % PIECE_BYTES;
+            if self.bytes.len() < piece_bytes {
+                return Ok(());
+            }
+            self.write(piece_bytes)?;
+        }
+    }
+
+    /// The chain up to the last frame.
+    pub fn finish(mut self) -> Result<Chain, Code> {
+        if !self.bytes.is_empty() {
+            self.write(self.bytes.len())?;
+        }
+        Ok(self.chain)
+    }
+
+    fn write(&mut self, bytes: usize) -> Result<(), Code> {
+        self.file.write(&self.bytes[..bytes], self.offset)?;
+        self.offset += bytes as u64;
+        self.bytes.drain(..bytes);
+        Ok(())
+    }
+}
+
 /// False for a read beyond the end of the file.
 fn found(result: Result<(), Code>) -> Result<bool, Code> {
     match result {
@@ -233,4 +281,35 @@ fn checksum(from: [u32; 2], bytes: &[u8]) -> [u32; 2] {
         s1 = s1.wrapping_add(word(4)).wrapping_add(s0);
     }
     [s0, s1]
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::strategy::test_wal::Wal;
+
+    #[test]
+    fn frames_are_written_in_pieces_that_end_where_those_of_the_file_do() {
+        for page_bytes in [512, 4096, 65536] {
+            let (together, one_by_one) = (Wal::default(), Wal::default());
+            let file = WalFile { file: &one_by_one, page_bytes };
+            let mut chain = file.write_header([1, 2]).unwrap();
+            let mut frames = FrameWriter::new(WalFile { file: &together, page_bytes }, 3, chain);
+            let pages = 3 * PIECE_BYTES / page_bytes + 2;
+            for frame in 3..3 + pages as u32 {
+                let page = vec![frame as u8; page_bytes];
+                chain = file.write_frame(frame, chain, frame, frame % 2, &page).unwrap();
+                frames.push(frame, frame % 2, &page).unwrap();
+            }
+            assert_eq!(frames.finish().unwrap(), chain);
+
+            let begin = file.offset_of(3) as usize;
+            assert_eq!(together.bytes()[begin..], one_by_one.bytes()[begin..], "{page_bytes}");
+            let writes = together.writes();
+            let ends: Vec<_> = writes.iter().map(|(offset, len)| *offset as usize + len).collect();
+            assert!(writes.iter().all(|(_, len)| (1..=PIECE_BYTES).contains(len)), "{writes:?}");
+            assert!(ends[..ends.len() - 1].iter().all(|end| end % PIECE_BYTES == 0), "{writes:?}");
+            assert!(ends.iter().zip(&writes[1..]).all(|(end, (next, _))| *end as u64 == *next), "{writes:?}");
+        }
+    }
 }

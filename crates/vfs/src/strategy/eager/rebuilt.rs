@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::log::Page;
 use crate::error::Code;
-use crate::strategy::wal_file::{Chain, HEADER_BYTES, WalFile};
+use crate::strategy::wal_file::{Chain, FrameWriter, HEADER_BYTES, WalFile};
 
 /// A page, and whether the log has all of it.
 #[derive(PartialEq, Eq)]
@@ -99,8 +99,9 @@ impl<'a> RebuiltPages<'a> {
     }
 
     /// Writes the frames of all that were made, as one transaction that leaves `database_pages`. Answers every page with its frame.
-    pub fn write(mut self, mut chain: Chain, database_pages: u32) -> Result<FxHashMap<u32, Page>, Code> {
+    pub fn write(mut self, chain: Chain, database_pages: u32) -> Result<FxHashMap<u32, Page>, Code> {
         let made = std::mem::take(&mut self.made);
+        let mut frames = FrameWriter::new(self.image, self.standing + 1, chain);
         for (&page_no, frame) in made.iter().zip(self.standing + 1..) {
             let content = match self.in_memory.remove(&page_no) {
                 Some(content) => content,
@@ -108,8 +109,9 @@ impl<'a> RebuiltPages<'a> {
                 None => self.read(frame)?,
             };
             let ends = if Some(&page_no) == made.last() { database_pages } else { 0 };
-            chain = self.image.write_frame(frame, chain, page_no, ends, &content)?;
+            frames.push(page_no, ends, &content)?;
         }
+        frames.finish()?;
         self.spilled = None;
         Ok(std::mem::take(&mut self.pages))
     }
