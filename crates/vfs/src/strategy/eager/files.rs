@@ -62,8 +62,8 @@ impl Storage for LogFile {
     }
 }
 
-/// So much of an image can be in memory: what it has before a checkpoint, where pages of 4 KiB are changed often, twice.
-pub const IMAGE_MEMORY_BYTES: u64 = 16 << 20;
+/// So much of an image can be in memory: what it has before a checkpoint, where pages of 4 KiB are changed often. It counts as memory of the process.
+pub const IMAGE_MEMORY_BYTES: u64 = 8 << 20;
 
 /// The first [`IMAGE_MEMORY_BYTES`] of an image, in memory.
 pub trait ImageMemory: Send + Sync {
