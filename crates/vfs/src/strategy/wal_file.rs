@@ -210,7 +210,8 @@ impl WalFile<'_> {
     }
 }
 
-/// Where the writes of many frames end: a multiple of the page size of any page cache, and as much as SQLite's "unix" VFS writes at once.
+/// Where the writes of many frames end: a multiple of the page size of any page cache, and less than the 128 KiB that SQLite's "unix" VFS takes
+/// at once.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Writes frames that follow each other, in whole pieces of the file. A frame is no multiple of a page of the page cache: to one that is not in
