@@ -107,9 +107,14 @@ impl WalFile<'_> {
         self.file.read(page, self.offset_of(frame) + FRAME_HEADER_BYTES as u64)
     }
 
-    /// Writes a page where a frame would have it, without the frame's header.
-    pub fn write_page(&self, frame: u32, page: &[u8]) -> Result<(), Code> {
-        self.file.write(page, self.offset_of(frame) + FRAME_HEADER_BYTES as u64)
+    /// Writes pages where frames from this one on would have them; headers of zeros are none.
+    pub fn write_pages<'p>(&self, frame: u32, pages: impl IntoIterator<Item = &'p [u8]>) -> Result<(), Code> {
+        let mut pieces = PieceWriter::new(self.file, self.offset_of(frame));
+        for page in pages {
+            pieces.push(&[0; FRAME_HEADER_BYTES])?;
+            pieces.push(page)?;
+        }
+        pieces.finish()
     }
 
     /// Leaves nothing in it that counts. Not by cutting it to 0 bytes: ext4 takes a file to which that was done, also one that was empty
@@ -161,7 +166,7 @@ impl WalFile<'_> {
         let mut chain = match from {
             0 => {
                 let mut header = [0; HEADER_BYTES as usize];
-                if !found(self.file.read(&mut header, 0))? {
+                if found(self.file.read(&mut header, 0))?.is_none() {
                     return Ok(false);
                 }
                 let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
@@ -169,12 +174,10 @@ impl WalFile<'_> {
             }
             from => self.header_of(from)?.chain,
         };
-        let mut bytes = vec![0; FRAME_HEADER_BYTES + self.page_bytes];
+        let mut frames = FrameReader::new(*self);
         for frame in from + 1..=to {
-            if !found(self.file.read(&mut bytes, self.offset_of(frame)))? {
-                return Ok(false);
-            }
-            chain = chain.behind(&bytes);
+            let Some(bytes) = found(frames.frame(frame, to))? else { return Ok(false) };
+            chain = chain.behind(bytes);
             if bytes[8..FRAME_HEADER_BYTES] != chain.encode() {
                 return Ok(false);
             }
@@ -186,21 +189,19 @@ impl WalFile<'_> {
     /// not what it should be.
     pub fn verify(&self, frames: u32, expected: Chain, mut visit: impl FnMut(u32, &FrameHeader)) -> Result<bool, Code> {
         let mut header = [0; HEADER_BYTES as usize];
-        if !found(self.file.read(&mut header, 0))? {
+        if found(self.file.read(&mut header, 0))?.is_none() {
             return Ok(false);
         }
         let begin = Self::header(&header)
             .filter(|(page_bytes, chain)| *page_bytes == self.page_bytes && chain.salt == expected.salt);
         let Some((_, mut chain)) = begin else { return Ok(false) };
-        let mut bytes = vec![0; FRAME_HEADER_BYTES + self.page_bytes];
+        let mut reader = FrameReader::new(*self);
         for frame in 1..=frames {
-            if !found(self.file.read(&mut bytes, self.offset_of(frame)))? {
-                return Ok(false);
-            }
+            let Some(bytes) = found(reader.frame(frame, frames))? else { return Ok(false) };
             let mut frame_header = [0; FRAME_HEADER_BYTES];
             frame_header.copy_from_slice(&bytes[..FRAME_HEADER_BYTES]);
             let header = FrameHeader::decode(&frame_header);
-            chain = chain.behind(&bytes);
+            chain = chain.behind(bytes);
             if header.chain != chain {
                 return Ok(false);
             }
@@ -210,34 +211,68 @@ impl WalFile<'_> {
     }
 }
 
+/// Reads frames, as many at a time as a piece has.
+pub struct FrameReader<'a> {
+    wal: WalFile<'a>,
+    /// The first frame of those that were read.
+    first: u32,
+    bytes: Vec<u8>,
+}
+
+impl<'a> FrameReader<'a> {
+    pub fn new(wal: WalFile<'a>) -> FrameReader<'a> {
+        FrameReader { wal, first: 0, bytes: Vec::new() }
+    }
+
+    /// With its header. Nothing behind the frame `last` is read.
+    pub fn frame(&mut self, frame: u32, last: u32) -> Result<&[u8], Code> {
+        let frame_bytes = self.wal.frame_bytes() as usize;
+        let mut begin = frame.wrapping_sub(self.first) as usize * frame_bytes;
+        if begin >= self.bytes.len() {
+            let frames = (PIECE_BYTES / frame_bytes).clamp(1, last.saturating_sub(frame) as usize + 1);
+            self.bytes.resize(frames * frame_bytes, 0);
+            self.first = frame;
+            begin = 0;
+            if let Err(code) = self.wal.file.read(&mut self.bytes, self.wal.offset_of(frame)) {
+                self.bytes.clear();
+                return Err(code);
+            }
+        }
+        Ok(&self.bytes[begin..begin + frame_bytes])
+    }
+}
+
 /// Where the writes of many frames end: a multiple of the page size of any page cache, and less than the 128 KiB that SQLite's "unix" VFS takes
 /// at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Writes frames that follow each other, in whole pieces of the file. A frame is no multiple of a page of the page cache: to one that is not in
+/// Writes what follows on from an offset in whole pieces of the file. A frame is no multiple of a page of the page cache: to one that is not in
 /// memory the kernel adds, before the write, what the device has of it, one read after the other.
-pub struct FrameWriter<'a> {
+pub struct PieceWriter<'a> {
     file: &'a dyn Below,
-    chain: Chain,
     /// Where `bytes` belong.
     offset: u64,
     bytes: Vec<u8>,
 }
 
-impl<'a> FrameWriter<'a> {
-    /// From this frame on, which is behind `chain`.
-    pub fn new(wal: WalFile<'a>, frame: u32, chain: Chain) -> FrameWriter<'a> {
-        FrameWriter { file: wal.file, chain, offset: wal.offset_of(frame), bytes: Vec::new() }
+impl<'a> PieceWriter<'a> {
+    pub fn new(file: &'a dyn Below, offset: u64) -> PieceWriter<'a> {
+        PieceWriter { file, offset, bytes: Vec::new() }
     }
 
-    pub fn push(&mut self, page_no: u32, database_pages: u32, page: &[u8]) -> Result<(), Code> {
-        let begin = self.bytes.len();
-        self.bytes.extend_from_slice(&page_no.to_be_bytes());
-        self.bytes.extend_from_slice(&database_pages.to_be_bytes());
-        self.bytes.resize(begin + FRAME_HEADER_BYTES, 0);
-        self.bytes.extend_from_slice(page);
-        self.chain = self.chain.behind(&self.bytes[begin..]);
-        self.bytes[begin + 8..begin + FRAME_HEADER_BYTES].copy_from_slice(&self.chain.encode());
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Code> {
+        self.bytes.extend_from_slice(bytes);
+        self.write_whole()
+    }
+
+    pub fn finish(mut self) -> Result<(), Code> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        self.write(self.bytes.len())
+    }
+
+    fn write_whole(&mut self) -> Result<(), Code> {
         loop {
             let piece_bytes = PIECE_BYTES - self.offset as usize % PIECE_BYTES;
             if self.bytes.len() < piece_bytes {
@@ -245,14 +280,6 @@ impl<'a> FrameWriter<'a> {
             }
             self.write(piece_bytes)?;
         }
-    }
-
-    /// The chain up to the last frame.
-    pub fn finish(mut self) -> Result<Chain, Code> {
-        if !self.bytes.is_empty() {
-            self.write(self.bytes.len())?;
-        }
-        Ok(self.chain)
     }
 
     fn write(&mut self, bytes: usize) -> Result<(), Code> {
@@ -263,11 +290,42 @@ impl<'a> FrameWriter<'a> {
     }
 }
 
-/// False for a read beyond the end of the file.
-fn found(result: Result<(), Code>) -> Result<bool, Code> {
+/// Writes frames that follow each other.
+pub struct FrameWriter<'a> {
+    pieces: PieceWriter<'a>,
+    chain: Chain,
+}
+
+impl<'a> FrameWriter<'a> {
+    /// From this frame on, which is behind `chain`.
+    pub fn new(wal: WalFile<'a>, frame: u32, chain: Chain) -> FrameWriter<'a> {
+        FrameWriter { pieces: PieceWriter::new(wal.file, wal.offset_of(frame)), chain }
+    }
+
+    pub fn push(&mut self, page_no: u32, database_pages: u32, page: &[u8]) -> Result<(), Code> {
+        let bytes = &mut self.pieces.bytes;
+        let begin = bytes.len();
+        bytes.extend_from_slice(&page_no.to_be_bytes());
+        bytes.extend_from_slice(&database_pages.to_be_bytes());
+        bytes.resize(begin + FRAME_HEADER_BYTES, 0);
+        bytes.extend_from_slice(page);
+        self.chain = self.chain.behind(&bytes[begin..]);
+        bytes[begin + 8..begin + FRAME_HEADER_BYTES].copy_from_slice(&self.chain.encode());
+        self.pieces.write_whole()
+    }
+
+    /// The chain up to the last frame.
+    pub fn finish(self) -> Result<Chain, Code> {
+        self.pieces.finish()?;
+        Ok(self.chain)
+    }
+}
+
+/// None for a read beyond the end of the file.
+fn found<T>(result: Result<T, Code>) -> Result<Option<T>, Code> {
     match result {
-        Ok(()) => Ok(true),
-        Err(Code::SHORT_READ) => Ok(false),
+        Ok(read) => Ok(Some(read)),
+        Err(Code::SHORT_READ) => Ok(None),
         Err(code) => Err(code),
     }
 }

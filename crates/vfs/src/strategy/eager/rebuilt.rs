@@ -3,13 +3,11 @@
 //! Not at once where their frames will be: until a recovery has succeeded, it leaves alone what the image has, which after the end of
 //! a process is still what was committed.
 
-use std::collections::BTreeMap;
-
 use rustc_hash::FxHashMap;
 
 use super::log::Page;
 use crate::error::Code;
-use crate::strategy::wal_file::{Chain, FrameWriter, HEADER_BYTES, WalFile};
+use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameReader, FrameWriter, HEADER_BYTES, WalFile};
 
 /// A page, and whether the log has all of it.
 #[derive(PartialEq, Eq)]
@@ -28,15 +26,16 @@ pub struct RebuiltPages<'a> {
     /// The page numbers of those that are made, in the order of their frames.
     made: Vec<u32>,
     /// Contents that are newer than those in the image, by page number.
-    in_memory: BTreeMap<u32, Vec<u8>>,
+    in_memory: FxHashMap<u32, Vec<u8>>,
     spilled: Option<Spilled>,
 }
 
-/// Contents are kept in the places of the frames behind `frames`.
+/// Contents are kept in the places of the frames behind `frames`, up to `last`.
 #[derive(Clone, Copy)]
 struct Spilled {
     size_bytes_before: u64,
     frames: u32,
+    last: u32,
 }
 
 impl<'a> RebuiltPages<'a> {
@@ -48,7 +47,7 @@ impl<'a> RebuiltPages<'a> {
             standing: 0,
             pages: FxHashMap::default(),
             made: Vec::new(),
-            in_memory: BTreeMap::new(),
+            in_memory: FxHashMap::default(),
             spilled: None,
         }
     }
@@ -102,14 +101,15 @@ impl<'a> RebuiltPages<'a> {
     pub fn write(mut self, chain: Chain, database_pages: u32) -> Result<FxHashMap<u32, Page>, Code> {
         let made = std::mem::take(&mut self.made);
         let mut frames = FrameWriter::new(self.image, self.standing + 1, chain);
+        let mut spilled = FrameReader::new(self.image);
+        let last = self.spilled.map_or(0, |spilled| spilled.last);
         for (&page_no, frame) in made.iter().zip(self.standing + 1..) {
-            let content = match self.in_memory.remove(&page_no) {
-                Some(content) => content,
-                // No frame that is written reaches a place that is still to be read: those are as far apart, and not before it.
-                None => self.read(frame)?,
-            };
             let ends = if Some(&page_no) == made.last() { database_pages } else { 0 };
-            frames.push(page_no, ends, &content)?;
+            match self.in_memory.remove(&page_no) {
+                Some(content) => frames.push(page_no, ends, &content)?,
+                // No frame that is written reaches a place that is still to be read: those are as far apart, and not before it.
+                None => frames.push(page_no, ends, &spilled.frame(self.place(frame), last)?[FRAME_HEADER_BYTES..])?,
+            }
         }
         frames.finish()?;
         self.spilled = None;
@@ -134,11 +134,18 @@ impl<'a> RebuiltPages<'a> {
         if self.spilled.is_none() {
             let size_bytes_before = self.image.file.size_bytes()?;
             let frames = size_bytes_before.saturating_sub(HEADER_BYTES).div_ceil(self.image.frame_bytes()) as u32;
-            self.spilled = Some(Spilled { size_bytes_before, frames: frames.max(self.standing) });
+            let frames = frames.max(self.standing);
+            self.spilled = Some(Spilled { size_bytes_before, frames, last: frames });
         }
-        for (page_no, content) in std::mem::take(&mut self.in_memory) {
-            let place = self.place(self.pages[&page_no].frame);
-            self.image.write_page(place, &content)?;
+        let contents = std::mem::take(&mut self.in_memory);
+        let mut contents: Vec<(u32, Vec<u8>)> =
+            contents.into_iter().map(|(page_no, content)| (self.place(self.pages[&page_no].frame), content)).collect();
+        contents.sort_unstable_by_key(|(place, _)| *place);
+        for run in contents.chunk_by(|(place, _), (next, _)| place + 1 == *next) {
+            self.image.write_pages(run[0].0, run.iter().map(|(_, content)| &content[..]))?;
+        }
+        if let (Some(spilled), Some((place, _))) = (&mut self.spilled, contents.last()) {
+            spilled.last = spilled.last.max(*place);
         }
         Ok(())
     }
@@ -221,6 +228,37 @@ mod tests {
             assert_eq!(of, [(1, 6, true), (2, 4, false), (3, 3, true), (4, 8, true), (7, 5, true), (8, 7, true)]);
             let found = frames(&wal, 8, file.header_of(8).unwrap().chain);
             assert_eq!(found[3..], [(2, 41, 0), (7, 52, 0), (1, 60, 0), (8, 70, 0), (4, 80, 8)]);
+        }
+    }
+
+    #[test]
+    fn what_is_spilled_is_written_and_read_in_pieces() {
+        const PAGES: u32 = 1000;
+        let (wal, standing) = image(&[11]);
+        let file = WalFile { file: &wal, page_bytes: PAGE };
+        let mut pages = RebuiltPages::new(file, 200 * PAGE);
+        assert!(pages.stand_on(1, standing).unwrap());
+        let writes_before = wal.writes().len();
+        // In an order that is not theirs; every third is changed again much later.
+        let order = (0..PAGES).map(|at| 2 + at * 37 % PAGES);
+        for (page_no, byte) in order
+            .clone()
+            .map(|page_no| (page_no, page_no as u8))
+            .chain(order.step_by(3).map(|page_no| (page_no, !page_no as u8)))
+        {
+            pages.take(page_no).unwrap();
+            pages.put(page_no, rebuilt(byte)).unwrap();
+        }
+        // Four times 200 pages in a row, and then 334 of which none follows another.
+        let spills = wal.writes().len() - writes_before;
+        assert!((4..=4 * 4 + 334).contains(&spills), "{spills}");
+        assert!(wal.writes()[writes_before..].iter().any(|(_, len)| *len > 50 * PAGE));
+
+        let written = pages.write(standing, 2000).unwrap();
+        let found = frames(&wal, PAGES + 1, file.header_of(PAGES + 1).unwrap().chain);
+        for (at, (frame, (page_no, byte, _))) in (2..).zip(&found[1..]).enumerate() {
+            assert_eq!(written[page_no].frame, frame);
+            assert_eq!(*byte, if at % 3 == 0 { !*page_no as u8 } else { *page_no as u8 }, "{page_no}");
         }
     }
 
