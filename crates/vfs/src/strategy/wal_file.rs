@@ -227,18 +227,17 @@ impl<'a> FrameReader<'a> {
     /// With its header. Nothing behind the frame `last` is read.
     pub fn frame(&mut self, frame: u32, last: u32) -> Result<&[u8], Code> {
         let frame_bytes = self.wal.frame_bytes() as usize;
-        let mut begin = frame.wrapping_sub(self.first) as usize * frame_bytes;
-        if begin >= self.bytes.len() {
+        let mut at = frame.wrapping_sub(self.first) as usize;
+        if at >= self.bytes.len() / frame_bytes {
             let frames = (PIECE_BYTES / frame_bytes).clamp(1, last.saturating_sub(frame) as usize + 1);
             self.bytes.resize(frames * frame_bytes, 0);
-            self.first = frame;
-            begin = 0;
+            (self.first, at) = (frame, 0);
             if let Err(code) = self.wal.file.read(&mut self.bytes, self.wal.offset_of(frame)) {
                 self.bytes.clear();
                 return Err(code);
             }
         }
-        Ok(&self.bytes[begin..begin + frame_bytes])
+        Ok(&self.bytes[at * frame_bytes..][..frame_bytes])
     }
 }
 
