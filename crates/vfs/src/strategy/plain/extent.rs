@@ -17,6 +17,10 @@ use crate::strategy::Below;
 const PIECE_BYTES: usize = 64 << 10;
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
+/// A WAL that has become long, because a reader holds checkpoints up or a transaction is large, is extended by a quarter of its size, so far as that is more
+/// than a chunk and no more than this. Each extension costs the commits a flush of its own: at 130 MB/s of WAL, a chunk of 1 MiB at a time takes a fifth of the rate.
+const LONG_CHUNK_BYTES_MAX: u64 = 4 << 20;
+
 /// How far the WAL of one database is known to reach. Only the holder of the write lock extends the file.
 #[derive(Default)]
 pub struct Extent {
@@ -34,7 +38,7 @@ impl Extent {
         self.extensions.load(Relaxed)
     }
 
-    /// Makes sure that the file reaches `needed_bytes`, by whole chunks. An error is one of `flush`, which syncs the whole file; a write that fails, as on a
+    /// Makes sure that the file reaches `needed_bytes`, by whole chunks of at least `chunk_bytes`. An error is one of `flush`, which syncs the whole file; a write that fails, as on a
     /// full disk, only means that there is no space ahead.
     pub fn reserve(
         &self,
@@ -51,7 +55,7 @@ impl Extent {
             self.end_bytes.store(end_bytes, Relaxed);
             return Ok(());
         }
-        let wanted_bytes = needed_bytes.next_multiple_of(chunk_bytes);
+        let wanted_bytes = needed_bytes.next_multiple_of(chunk_at(end_bytes, chunk_bytes));
         if write_zeros(wal, end_bytes, wanted_bytes).is_err() {
             // What was written of it is taken back: a full disk is to have room for the commit itself, if for anything.
             let _ = wal.truncate(end_bytes);
@@ -66,6 +70,12 @@ impl Extent {
     }
 }
 
+/// How much at a time a file of this size is extended by.
+fn chunk_at(size_bytes: u64, chunk_bytes: u64) -> u64 {
+    let chunks = (size_bytes / 4).min(LONG_CHUNK_BYTES_MAX) / chunk_bytes;
+    chunk_bytes * chunks.max(1)
+}
+
 fn write_zeros(wal: &dyn Below, from_bytes: u64, to_bytes: u64) -> Result<(), Code> {
     let mut at = from_bytes;
     while at < to_bytes {
@@ -74,4 +84,46 @@ fn write_zeros(wal: &dyn Below, from_bytes: u64, to_bytes: u64) -> Result<(), Co
         at += len as u64;
     }
     Ok(())
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::strategy::test_wal::Wal;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_long_wal_is_extended_by_more_at_a_time() {
+        for (size_mib, chunk_mib) in [(0, 1), (4, 1), (7, 1), (8, 2), (13, 3), (16, 4), (17, 4), (4096, 4)] {
+            assert_eq!(chunk_at(size_mib * MIB, MIB), chunk_mib * MIB, "{size_mib}");
+        }
+        assert_eq!(chunk_at(4096 * MIB, 64 * MIB), 64 * MIB, "what was asked for is more");
+        assert_eq!(chunk_at(1000, 300), 300);
+        assert_eq!(chunk_at(5000, 300), 1200);
+    }
+
+    #[test]
+    fn what_is_needed_is_there_with_zeros_behind_it_and_one_flush_each_time() {
+        let (wal, extent) = (Wal::default(), Extent::default());
+        let mut flushes = 0;
+        let mut sizes = Vec::new();
+        for needed in [1, MIB, MIB + 1, 9 * MIB - 1, 9 * MIB + 1, 11 * MIB] {
+            let flush = || {
+                flushes += 1;
+                Ok(())
+            };
+            assert!(extent.reserve(&wal, needed, MIB, flush).is_ok());
+            let size = wal.size_bytes().unwrap();
+            assert!(size >= needed);
+            sizes.push(size / MIB);
+        }
+        assert_eq!(sizes, [1, 1, 2, 9, 10, 12]);
+        assert_eq!((flushes, extent.extensions()), (5, 5));
+        assert!(wal.bytes().iter().all(|byte| *byte == 0));
+        // Another process has written on: that is no extension of ours.
+        wal.extend([1; 100]);
+        extent.forget();
+        assert!(extent.reserve(&wal, 12 * MIB + 50, MIB, || unreachable!()).is_ok());
+    }
 }
