@@ -17,8 +17,9 @@ use crate::strategy::Below;
 const PIECE_BYTES: usize = 64 << 10;
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
-/// A WAL that has become long, because a reader holds checkpoints up or a transaction is large, is extended by a quarter of its size, so far as that is more
-/// than a chunk and no more than this. Each extension costs the commits a flush of its own: at 130 MB/s of WAL, a chunk of 1 MiB at a time takes a fifth of the rate.
+/// A WAL that has become long, because a reader holds checkpoints up or a transaction is large, is extended by a quarter of its
+/// size, if that is more than a chunk, and by no more than this. Each extension costs the commits a flush of its own: where the WAL
+/// grows by 130 MB/s, 1 MiB at a time takes a fifth of their rate.
 const LONG_CHUNK_BYTES_MAX: u64 = 4 << 20;
 
 /// How far the WAL of one database is known to reach. Only the holder of the write lock extends the file.
@@ -38,8 +39,8 @@ impl Extent {
         self.extensions.load(Relaxed)
     }
 
-    /// Makes sure that the file reaches `needed_bytes`, by whole chunks of at least `chunk_bytes`. An error is one of `flush`, which syncs the whole file; a write that fails, as on a
-    /// full disk, only means that there is no space ahead.
+    /// Makes sure that the file reaches `needed_bytes`, by whole chunks of at least `chunk_bytes`. An error is one of `flush`, which
+    /// syncs the whole file; a write that fails, as on a full disk, only means that there is no space ahead.
     pub fn reserve(
         &self,
         wal: &dyn Below,
