@@ -96,6 +96,11 @@ impl WalFile<'_> {
         (FRAME_HEADER_BYTES + self.page_bytes) as u64
     }
 
+    /// How many whole frames the file has room for.
+    pub fn frames(&self) -> Result<u32, Code> {
+        Ok((self.file.size_bytes()?.saturating_sub(HEADER_BYTES) / self.frame_bytes()) as u32)
+    }
+
     pub fn header_of(&self, frame: u32) -> Result<FrameHeader, Code> {
         let mut header = [0; FRAME_HEADER_BYTES];
         self.file.read(&mut header, self.offset_of(frame))?;
@@ -174,9 +179,9 @@ impl WalFile<'_> {
             }
             from => self.header_of(from)?.chain,
         };
-        let mut frames = FrameReader::new(*self);
+        let mut frames = FrameReader::new(*self, to);
         for frame in from + 1..=to {
-            let Some(bytes) = found(frames.frame(frame, to))? else { return Ok(false) };
+            let Some(bytes) = found(frames.frame(frame))? else { return Ok(false) };
             chain = chain.behind(bytes);
             if bytes[8..FRAME_HEADER_BYTES] != chain.encode() {
                 return Ok(false);
@@ -195,9 +200,9 @@ impl WalFile<'_> {
         let begin = Self::header(&header)
             .filter(|(page_bytes, chain)| *page_bytes == self.page_bytes && chain.salt == expected.salt);
         let Some((_, mut chain)) = begin else { return Ok(false) };
-        let mut reader = FrameReader::new(*self);
+        let mut reader = FrameReader::new(*self, frames);
         for frame in 1..=frames {
-            let Some(bytes) = found(reader.frame(frame, frames))? else { return Ok(false) };
+            let Some(bytes) = found(reader.frame(frame))? else { return Ok(false) };
             let mut frame_header = [0; FRAME_HEADER_BYTES];
             frame_header.copy_from_slice(&bytes[..FRAME_HEADER_BYTES]);
             let header = FrameHeader::decode(&frame_header);
@@ -214,22 +219,24 @@ impl WalFile<'_> {
 /// Reads frames, as many at a time as a piece has.
 pub struct FrameReader<'a> {
     wal: WalFile<'a>,
+    last: u32,
     /// The first frame of those that were read.
     first: u32,
     bytes: Vec<u8>,
 }
 
 impl<'a> FrameReader<'a> {
-    pub fn new(wal: WalFile<'a>) -> FrameReader<'a> {
-        FrameReader { wal, first: 0, bytes: Vec::new() }
+    /// Nothing behind the frame `last` is read.
+    pub fn new(wal: WalFile<'a>, last: u32) -> FrameReader<'a> {
+        FrameReader { wal, last, first: 0, bytes: Vec::new() }
     }
 
-    /// With its header. Nothing behind the frame `last` is read.
-    pub fn frame(&mut self, frame: u32, last: u32) -> Result<&[u8], Code> {
+    /// With its header.
+    pub fn frame(&mut self, frame: u32) -> Result<&[u8], Code> {
         let frame_bytes = self.wal.frame_bytes() as usize;
         let mut at = frame.wrapping_sub(self.first) as usize;
         if at >= self.bytes.len() / frame_bytes {
-            let frames = (PIECE_BYTES / frame_bytes).clamp(1, last.saturating_sub(frame) as usize + 1);
+            let frames = (PIECE_BYTES / frame_bytes).clamp(1, self.last.saturating_sub(frame) as usize + 1);
             self.bytes.resize(frames * frame_bytes, 0);
             (self.first, at) = (frame, 0);
             if let Err(code) = self.wal.file.read(&mut self.bytes, self.wal.offset_of(frame)) {
@@ -247,7 +254,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// Writes what follows on from an offset in whole pieces of the file. A frame is no multiple of a page of the page cache: to one that is not in
 /// memory the kernel adds, before the write, what the device has of it, one read after the other.
-pub struct PieceWriter<'a> {
+struct PieceWriter<'a> {
     file: &'a dyn Below,
     /// Where `bytes` belong.
     offset: u64,
@@ -255,16 +262,16 @@ pub struct PieceWriter<'a> {
 }
 
 impl<'a> PieceWriter<'a> {
-    pub fn new(file: &'a dyn Below, offset: u64) -> PieceWriter<'a> {
+    fn new(file: &'a dyn Below, offset: u64) -> PieceWriter<'a> {
         PieceWriter { file, offset, bytes: Vec::new() }
     }
 
-    pub fn push(&mut self, bytes: &[u8]) -> Result<(), Code> {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Code> {
         self.bytes.extend_from_slice(bytes);
         self.write_whole()
     }
 
-    pub fn finish(mut self) -> Result<(), Code> {
+    fn finish(mut self) -> Result<(), Code> {
         if self.bytes.is_empty() {
             return Ok(());
         }

@@ -30,12 +30,11 @@ pub struct RebuiltPages<'a> {
     spilled: Option<Spilled>,
 }
 
-/// Contents are kept in the places of the frames behind `frames`, up to `last`.
+/// Contents are kept in the places of the frames behind `frames`.
 #[derive(Clone, Copy)]
 struct Spilled {
     size_bytes_before: u64,
     frames: u32,
-    last: u32,
 }
 
 impl<'a> RebuiltPages<'a> {
@@ -101,14 +100,13 @@ impl<'a> RebuiltPages<'a> {
     pub fn write(mut self, chain: Chain, database_pages: u32) -> Result<FxHashMap<u32, Page>, Code> {
         let made = std::mem::take(&mut self.made);
         let mut frames = FrameWriter::new(self.image, self.standing + 1, chain);
-        let mut spilled = FrameReader::new(self.image);
-        let last = self.spilled.map_or(0, |spilled| spilled.last);
+        let mut spilled = FrameReader::new(self.image, self.image.frames()?);
         for (&page_no, frame) in made.iter().zip(self.standing + 1..) {
             let ends = if Some(&page_no) == made.last() { database_pages } else { 0 };
             match self.in_memory.remove(&page_no) {
                 Some(content) => frames.push(page_no, ends, &content)?,
                 // No frame that is written reaches a place that is still to be read: those are as far apart, and not before it.
-                None => frames.push(page_no, ends, &spilled.frame(self.place(frame), last)?[FRAME_HEADER_BYTES..])?,
+                None => frames.push(page_no, ends, &spilled.frame(self.place(frame))?[FRAME_HEADER_BYTES..])?,
             }
         }
         frames.finish()?;
@@ -134,8 +132,7 @@ impl<'a> RebuiltPages<'a> {
         if self.spilled.is_none() {
             let size_bytes_before = self.image.file.size_bytes()?;
             let frames = size_bytes_before.saturating_sub(HEADER_BYTES).div_ceil(self.image.frame_bytes()) as u32;
-            let frames = frames.max(self.standing);
-            self.spilled = Some(Spilled { size_bytes_before, frames, last: frames });
+            self.spilled = Some(Spilled { size_bytes_before, frames: frames.max(self.standing) });
         }
         let contents = std::mem::take(&mut self.in_memory);
         let mut contents: Vec<(u32, Vec<u8>)> =
@@ -143,9 +140,6 @@ impl<'a> RebuiltPages<'a> {
         contents.sort_unstable_by_key(|(place, _)| *place);
         for run in contents.chunk_by(|(place, _), (next, _)| place + 1 == *next) {
             self.image.write_pages(run[0].0, run.iter().map(|(_, content)| &content[..]))?;
-        }
-        if let (Some(spilled), Some((place, _))) = (&mut self.spilled, contents.last()) {
-            spilled.last = spilled.last.max(*place);
         }
         Ok(())
     }
