@@ -9,6 +9,7 @@ use oneflush_bench::mode::{Journal, Mode, Strategy, Synchronous};
 use oneflush_bench::place::FsKind;
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
+use oneflush_bench::run::busy::Busy;
 use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Rounds, Workers};
 use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
 
@@ -36,6 +37,7 @@ Examples:
   sudo oneflush bench --modes wal:sqlite,wal:stock    what the VFS costs
   sudo oneflush bench --modes wal,wal:plain -t 1,16   one writer, and 16
   sudo oneflush bench --connections 8 --as processes  the same as processes
+  sudo oneflush bench --busy 2 --modes wal,wal:plain -t 16    on a busy machine
   sudo oneflush bench --workload reopen --modes wal   open, 3 commits, close
   sudo oneflush bench --workload point --beside-writer --modes wal:sqlite,wal
   sudo oneflush bench --workload point --in-turns --modes wal:sqlite,wal:plain
@@ -97,6 +99,9 @@ pub struct Options {
     /// Transactions a second of all connections together; default: as many as possible
     #[arg(long, value_name = "N", value_parser = rate, help_heading = "What")]
     rate: Option<f64>,
+    /// So many busy loops take processor time beside the writers, each a process, as on a machine with other work
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=256), help_heading = "What")]
+    busy: u32,
     /// Overwrites of one block before each measurement, for the floor; with as many as there are transactions, its longest compares
     #[arg(long, value_name = "N", default_value_t = FLOOR_WRITES, value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
     floor_writes: u32,
@@ -228,9 +233,14 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
     if options.in_turns && (options.connections != [1] || options.workers != WorkerKind::Threads) {
         return Err(Failure::usage("--in-turns is for one connection, a thread; leave --connections and --as out"));
     }
+    let program = || std::env::current_exe().map_err(Failure::failed);
     let workers = match options.workers {
         WorkerKind::Threads => Workers::Threads,
-        WorkerKind::Processes => Workers::Processes { program: std::env::current_exe().map_err(Failure::failed)? },
+        WorkerKind::Processes => Workers::Processes { program: program()? },
+    };
+    let busy = match options.busy {
+        0 => None,
+        loops => Some(Busy { loops, program: program()? }),
     };
     Ok(Plan {
         place: place_choice(options, &workload),
@@ -244,6 +254,7 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         connections,
         workers,
         rate: options.rate,
+        busy,
         in_turns: options.in_turns,
         floor_writes: options.floor_writes,
         keep_trace: options.keep_trace.clone(),

@@ -61,6 +61,9 @@ enum Command {
     /// One connection of `oneflush bench --as processes`
     #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
     Worker,
+    /// One busy loop of `oneflush bench --busy`
+    #[command(name = oneflush_bench::run::busy::SUBCOMMAND, hide = true)]
+    Busy { parent: u32 },
 }
 
 /// How a command failed; the message says what and how to go on.
@@ -100,6 +103,10 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Command::Worker => worker::main(),
+        Command::Busy { parent } => {
+            oneflush_bench::run::busy::serve(parent);
+            Ok(())
+        }
     };
     let (error, code) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,

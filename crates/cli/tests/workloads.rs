@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout};
 use serde_json::Value;
 
@@ -65,6 +68,37 @@ fn sixteen_writers_all_commit_with_threads_and_with_processes() {
             assert!(number(&latency["max"]) >= number(&latency["p99"]) && number(&latency["p99"]) > 0.0);
         }
     }
+}
+
+/// Processes of this parent that are busy loops.
+fn busy_loops(parent: u32) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let wanted = format!("__busy\0{parent}\0");
+    processes.filter(|path| std::fs::read_to_string(path.join("cmdline")).is_ok_and(|it| it.ends_with(&wanted))).count()
+}
+
+#[test]
+fn busy_loops_run_beside_the_writers_and_end_with_the_program_even_if_it_is_killed() {
+    let text = text_of(&Sandbox::new(), &["--busy", "2", "--modes", "wal", "-n", "20", "--rounds", "1"]);
+    assert!(text.contains("beside 2 busy loops"), "{text}");
+
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.oneflush();
+    let dir = sandbox.open_directory("dir");
+    command.args(["bench", "--busy", "2", "--modes", "wal", "--rate", "1", "-n", "100000", "--dir"]).arg(dir);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    let wait_for = |count| {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while busy_loops(pid) != count && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        busy_loops(pid)
+    };
+    let began = wait_for(2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((began, wait_for(0)), (2, 0));
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Report {
     pub workers: Workers,
     /// Transactions a second that were asked for; none: as many as possible.
     pub rate: Option<f64>,
+    /// Loops that took processor time beside the workers, and beside the floor.
+    pub busy_loops: u32,
     /// The modes of a round read in turns of some milliseconds.
     pub in_turns: bool,
     /// Where bytes, writes and flushes were counted; none where nobody could.
@@ -116,6 +118,7 @@ impl Report {
             connections: plan.connections.clone(),
             workers: plan.workers.clone(),
             rate: plan.rate,
+            busy_loops: plan.busy.as_ref().map_or(0, |busy| busy.loops),
             in_turns: plan.in_turns,
             counted_at: modes.iter().find_map(|mode| mode.median.counted_at),
             floor,
@@ -171,8 +174,13 @@ impl Report {
         };
         let in_turns = if self.in_turns { ", all modes in turns" } else { "" };
         let rate = self.rate.map_or(String::new(), |rate| format!(", {rate} a second"));
+        let busy = match self.busy_loops {
+            0 => String::new(),
+            1 => ", beside a busy loop".to_owned(),
+            loops => format!(", beside {loops} busy loops"),
+        };
         let rounds = if self.rounds == 1 { "1 round".to_owned() } else { format!("medians of {} rounds", self.rounds) };
-        format!("{}, {connections}{rate}{in_turns}, {rounds}", self.workload)
+        format!("{}, {connections}{rate}{busy}{in_turns}, {rounds}", self.workload)
     }
 
     /// A row's name: the mode, and the number of connections where it tells rows apart.

@@ -27,6 +27,8 @@ pub enum RunError {
     DiskFull { mode: Mode, round: u32, place: String, way_out: &'static str },
     #[error("mode {mode}, round {round}: {message}")]
     Slice { mode: Mode, round: u32, message: String },
+    #[error("a busy loop of --busy cannot be started: {0}")]
+    Busy(io::Error),
     #[error("interrupted; nothing was left behind")]
     Interrupted,
 }

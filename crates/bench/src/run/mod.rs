@@ -10,6 +10,7 @@
 //! The report quotes the median of the rounds for every figure, except for the maximum, which is
 //! the longest commit of all rounds.
 
+pub mod busy;
 pub mod clock;
 pub mod companion;
 pub mod database;
@@ -27,6 +28,7 @@ mod worker;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use busy::{Busy, Loops};
 pub use error::RunError;
 pub use outcome::SliceResult;
 pub use recording::Kept;
@@ -59,6 +61,8 @@ pub struct Plan {
     pub connections: Vec<u32>,
     pub workers: Workers,
     pub rate: Option<f64>,
+    /// What takes processor time beside the workers, from before the first floor on.
+    pub busy: Option<Busy>,
     /// Of reads and of commits to one table: all modes of a round have their databases open at the same time and work in turns ([`turns`]).
     pub in_turns: bool,
     /// Overwrites of one block before each slice, so that the floor is of the same minutes.
@@ -144,6 +148,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
     }?;
     let environment = environment::collect(&place);
     let mut observer = place.device().map(|_| Observer::new(&place)).transpose()?;
+    let _loops = plan.busy.as_ref().map(Loops::begin).transpose().map_err(RunError::Busy)?;
     let mut recording = plan.keep_trace.as_ref().map(|path| Recording::start(path, &place)).transpose()?;
 
     let mut floor = Floor::default();
