@@ -24,19 +24,24 @@ mod with {
     /// How often memory that another thread will change is looked at before others may run.
     const LOOKS: u32 = 32;
 
-    /// Waits without sleeping; every other thread that could run goes first.
-    pub fn look_until(at_most: Duration, has_come: impl Fn() -> bool) {
-        let until = Instant::now() + at_most;
+    /// Waits without sleeping; every other thread that could run goes first. Answers for how long, at the longest, others ran then.
+    pub fn look_until(at_most: Duration, has_come: impl Fn() -> bool) -> Duration {
+        let mut now = Instant::now();
+        let until = now + at_most;
+        let mut longest = Duration::ZERO;
         loop {
             for _ in 0..LOOKS {
                 if has_come() {
-                    return;
+                    return longest;
                 }
                 std::hint::spin_loop();
             }
             std::thread::yield_now();
-            if Instant::now() >= until {
-                return;
+            let after = Instant::now();
+            longest = longest.max(after - now);
+            now = after;
+            if now >= until {
+                return longest;
             }
         }
     }
@@ -103,10 +108,11 @@ mod with {
     use super::{Condvar, Duration, Mutex, MutexGuard};
 
     /// The checker's time does not pass: one look, at most, and all others may run before it.
-    pub fn look_until(_: Duration, has_come: impl Fn() -> bool) {
+    pub fn look_until(_: Duration, has_come: impl Fn() -> bool) -> Duration {
         if !has_come() {
             shuttle::thread::yield_now();
         }
+        Duration::ZERO
     }
 
     pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

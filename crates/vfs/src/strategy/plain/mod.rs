@@ -32,6 +32,7 @@ mod closing;
 mod company;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod connection_tests;
+mod crowded;
 mod door;
 mod extent;
 mod flush;

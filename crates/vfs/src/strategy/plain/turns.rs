@@ -10,7 +10,8 @@
 //! ```
 //!
 //! To wake a thread takes as long as a short transaction, and longer where its processor has gone to sleep. So whoever becomes the first in the queue
-//! is woken already then, and looks for its turn for a moment, while the holder writes. Looking gives way to every other thread that could run.
+//! is woken already then, and looks for its turn for a moment, while the holder writes. Looking gives way to every other thread that could run, so
+//! where other programs want the processors nobody looks ([`crowded`](super::crowded)).
 //!
 //! Invariants, cited by number in code and tests:
 //!
@@ -19,7 +20,8 @@
 //!    harms nobody, so a turn may end at any moment.
 //! 3. Turns are given in the order in which the places were taken.
 //! 4. While somebody waits, a holder that does not write loses its turn after [`IDLE_MAX`]; the first in the queue sees to it. (Who has just
-//!    become the first looks later, by as much for each place that it had before it when it fell asleep.)
+//!    become the first looks later, by as much for each place that it had before it when it fell asleep.) It need not be idle: it may wait for a
+//!    processor. So it gets the first place in the queue, [`LOST_MAX`] times.
 //! 5. Whoever is given the turn is woken by who gave it, after the mutex, which others want, is free again; then whoever is the first now.
 //! 6. Who looks for its turn is awake: it sees the turn in `whose`, or takes the mutex before it sleeps. So it is not woken.
 
@@ -28,6 +30,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use super::crowded::Crowded;
 use crate::futex;
 use crate::stats::clock;
 use crate::sync::{EventCount, Mutex, MutexGuard, lock, look_until};
@@ -37,6 +40,9 @@ pub const IDLE_MAX: Duration = Duration::from_millis(1);
 
 /// How long the first in the queue looks for its turn before it sleeps; where turns are longer it sleeps at once.
 const LOOK_MAX: Duration = Duration::from_micros(150);
+
+/// How often a holder that has lost its turn gets the first place in the queue before it is taken to have given up.
+const LOST_MAX: u8 = 8;
 
 /// Who waits: the number of a connection.
 pub type Id = u64;
@@ -55,19 +61,28 @@ pub struct Turns {
 #[derive(Default)]
 struct State {
     holder: Option<Holder>,
-    waiting: VecDeque<Id>,
+    waiting: VecDeque<Waiter>,
     /// The first in the queue, if it is awake for that.
     looks: Option<Id>,
     /// They are still to be woken: who was given the turn, and who became the first in the queue by that.
     sleeps: [Option<Id>; 2],
     /// How long a turn with the write lock takes, on average.
     turn_ns: u64,
+    crowded: Crowded,
 }
 
 struct Holder {
     id: Id,
     since: Instant,
     writing: bool,
+    /// How often it has lost its turn since it last wrote.
+    lost: u8,
+}
+
+#[derive(Clone, Copy)]
+struct Waiter {
+    id: Id,
+    lost: u8,
 }
 
 impl Default for Turns {
@@ -87,7 +102,7 @@ impl Turns {
         let mut state = lock(&self.state);
         state.revoke_if_idle();
         if state.holder.is_none() && state.waiting.is_empty() {
-            state.give(id, Instant::now());
+            state.give(Waiter { id, lost: 0 }, Instant::now());
         }
         let has_turn = state.holds(id);
         self.release(state);
@@ -112,7 +127,7 @@ impl Turns {
             let place = state.place_of(id);
             state.revoke_if_idle();
             let (has_turn, idle_until) = (state.holds(id), state.idle_until());
-            let looks = may_look && !has_turn && place == 0 && state.turns_are_short();
+            let looks = may_look && !has_turn && place == 0 && state.is_worth_looking();
             if looks {
                 state.looks = Some(id);
             }
@@ -120,7 +135,8 @@ impl Turns {
             self.release(state);
             if looks {
                 let left = deadline.saturating_duration_since(Instant::now());
-                look_until(LOOK_MAX.min(left), || self.whose.load(SeqCst) == id);
+                let longest = look_until(LOOK_MAX.min(left), || self.whose.load(SeqCst) == id);
+                lock(&self.state).crowded.looked(Instant::now(), longest);
                 may_look = false;
                 continue;
             }
@@ -150,15 +166,15 @@ impl Turns {
     /// The holder waits for another process to release the write lock: it is not idle.
     pub fn renew(&self, id: Id) {
         let mut state = lock(&self.state);
-        if state.holds(id) {
-            state.give(id, Instant::now());
+        if let Some(holder) = state.holder.as_mut().filter(|holder| holder.id == id) {
+            (holder.since, holder.writing) = (Instant::now(), false);
         }
     }
 
     /// Ends the turn of `id`, if it has it, and gives up its place, if it waits.
     pub fn leave(&self, id: Id) {
         let mut state = lock(&self.state);
-        state.waiting.retain(|&waiter| waiter != id);
+        state.waiting.retain(|waiter| waiter.id != id);
         state.stop_looking(id);
         if state.holds(id) {
             state.pass_on();
@@ -173,7 +189,7 @@ impl Turns {
 
     /// True if somebody other than `id` waits for the turn.
     pub fn wanted_beside(&self, id: Id) -> bool {
-        lock(&self.state).waiting.iter().any(|&waiter| waiter != id)
+        lock(&self.state).waiting.iter().any(|waiter| waiter.id != id)
     }
 
     /// Invariant 5.
@@ -198,8 +214,8 @@ impl State {
         self.holder.as_ref().is_some_and(|holder| holder.id == id)
     }
 
-    fn give(&mut self, id: Id, now: Instant) {
-        self.holder = Some(Holder { id, since: now, writing: false });
+    fn give(&mut self, Waiter { id, lost }: Waiter, now: Instant) {
+        self.holder = Some(Holder { id, since: now, writing: false, lost });
     }
 
     fn stop_looking(&mut self, id: Id) {
@@ -208,8 +224,8 @@ impl State {
 
     /// How many are before it in the queue.
     fn place_of(&mut self, id: Id) -> u32 {
-        let place = self.waiting.iter().position(|&waiter| waiter == id).unwrap_or_else(|| {
-            self.waiting.push_back(id);
+        let place = self.waiting.iter().position(|waiter| waiter.id == id).unwrap_or_else(|| {
+            self.waiting.push_back(Waiter { id, lost: 0 });
             self.waiting.len() - 1
         });
         if self.holder.is_none() {
@@ -226,15 +242,15 @@ impl State {
         }
         if let Some(next) = self.waiting.pop_front() {
             self.give(next, now);
-            let first = self.waiting.front().copied().filter(|_| self.turns_are_short());
-            self.sleeps = [Some(next).filter(|_| self.looks != Some(next)), first];
+            let first = self.waiting.front().map(|first| first.id).filter(|_| self.is_worth_looking());
+            self.sleeps = [Some(next.id).filter(|_| self.looks != Some(next.id)), first];
             self.looks = None;
         }
     }
 
     /// It is worth it to look for the next one.
-    fn turns_are_short(&self) -> bool {
-        Duration::from_nanos(self.turn_ns) < LOOK_MAX
+    fn is_worth_looking(&self) -> bool {
+        Duration::from_nanos(self.turn_ns) < LOOK_MAX && !self.crowded.is_so(Instant::now())
     }
 
     /// When the holder will have been idle for too long; None if it writes, or nobody holds the turn.
@@ -245,7 +261,11 @@ impl State {
     /// Invariant 4.
     fn revoke_if_idle(&mut self) {
         if !self.waiting.is_empty() && self.idle_until().is_some_and(|until| until <= Instant::now()) {
+            let lost = self.holder.as_ref().map(|holder| Waiter { id: holder.id, lost: holder.lost + 1 });
             self.pass_on();
+            if let Some(lost) = lost.filter(|lost| lost.lost <= LOST_MAX) {
+                self.waiting.push_front(lost);
+            }
         }
     }
 }
@@ -301,6 +321,32 @@ mod tests {
         assert!(turns.holds(2));
     }
 
+    /// On a busy machine writers waited for seconds: whoever got no processor within its turn went to the end of the queue, again and again.
+    #[test]
+    fn who_has_lost_its_turn_is_the_next_until_it_is_taken_to_have_given_up() {
+        let turns = Turns::default();
+        let first = || lock(&turns.state).waiting.front().map(|waiter| waiter.id);
+        assert!(turns.take(1));
+        assert!(turns.wait(2, LONG), "the other has not written in time");
+        assert!(!turns.wait(3, Duration::ZERO));
+        assert_eq!(first(), Some(1));
+        turns.leave(2);
+        assert!(turns.holds(1));
+        assert!(turns.begin_writing(1), "it only came late");
+        turns.leave(1);
+        assert!(turns.holds(3));
+        // One that never comes is in nobody's way for ever.
+        let mut lost = 0;
+        while turns.holds(3) || first() == Some(3) {
+            turns.leave(4);
+            assert!(turns.wait(4, LONG));
+            lost += 1;
+        }
+        assert_eq!(lost, u32::from(LOST_MAX) + 1);
+        turns.leave(4);
+        assert!(turns.take(5));
+    }
+
     #[test]
     fn who_waits_is_woken_when_the_turn_ends() {
         let turns = Turns::default();
@@ -317,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_in_the_queue_looks_for_its_turn_where_turns_are_short() {
+    fn the_first_in_the_queue_looks_for_its_turn_where_is_worth_looking() {
         let turns = Turns::default();
         let looks = || lock(&turns.state).looks;
         let waits_behind = |holder: Id, id: Id, turn: Duration| {
