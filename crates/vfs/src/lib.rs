@@ -36,6 +36,7 @@ mod stats;
 mod strategy;
 mod super_journal;
 mod sync;
+mod threads;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};

@@ -10,6 +10,7 @@
 //! | `checkpoint.rs` | a checkpoint by a connection of our own, as the trait `RunCheckpoint` |
 //! | `image_memory.rs` | the image of `eager` in memory, as the trait `ImageMemory`; on a simulated disk `side_files.rs` stands for it |
 //! | `page_cache.rs` | advice to the kernel: what a recovery will read, what a checkpoint has copied |
+//! | `process.rs` | what a guest has to ask of its process: signals |
 //! | `side_files.rs` | the log of `eager`, as the traits `SideFiles` and `Storage` |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 
@@ -22,12 +23,14 @@ mod entry;
 mod image_memory;
 mod io;
 mod page_cache;
+mod process;
 mod side_files;
 mod vfs;
 
 pub use entry::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use entry::{register, register_default};
+pub use process::with_signals_blocked;
 
 use std::any::Any;
 use std::ffi::c_int;

@@ -25,6 +25,7 @@ use serde::Serialize;
 use super::pacing::{Pacing, REST_MAX};
 use crate::config::Options;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
+use crate::threads;
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -146,7 +147,7 @@ impl Checkpointer {
     fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
         if state.thread == Thread::None {
             let me = Arc::clone(self);
-            let spawned = std::thread::Builder::new().name("oneflush-ckpt".to_owned()).spawn(move || me.work());
+            let spawned = threads::spawn("oneflush-ckpt", move || me.work());
             state.thread = if spawned.is_ok() { Thread::Alive } else { Thread::Refused };
         }
         state.thread == Thread::Alive

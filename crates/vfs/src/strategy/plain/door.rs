@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
+use crate::threads;
 
 /// How long the door may be held without the write lock.
 const IDLE_MAX: Duration = Duration::from_millis(5);
@@ -190,8 +191,7 @@ impl Door {
     fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
         if !state.thread_lives {
             let me = Arc::clone(self);
-            let spawned =
-                std::thread::Builder::new().name("oneflush-door".to_owned()).spawn(move || me.wait_in_kernel());
+            let spawned = threads::spawn("oneflush-door", move || me.wait_in_kernel());
             state.thread_lives = spawned.is_ok();
         }
         state.thread_lives

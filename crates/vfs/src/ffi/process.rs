@@ -1,0 +1,28 @@
+//! What the system calls of a process are needed for: signals of our threads.
+
+use std::mem::MaybeUninit;
+
+/// Signals that a thread's own instruction raises. Blocked, they would end the process without its handler, which may be a crash reporter's or
+/// a runtime's.
+const OF_THE_THREAD: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+
+/// Runs this with all signals blocked that somebody else may send. A thread that it starts has them blocked from its first instruction on, as a
+/// thread inherits its creator's mask; in this thread they come afterwards.
+pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: two sets of this frame; the first is filled before it is used. The numbers are signals'.
+    let blocked = unsafe {
+        let mut all = MaybeUninit::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        for signal in OF_THE_THREAD {
+            libc::sigdelset(all.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) == 0
+    };
+    let result = body();
+    if blocked {
+        // SAFETY: the mask that the call above has filled in.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
+    }
+    result
+}
