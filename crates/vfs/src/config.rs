@@ -10,6 +10,7 @@
 //! | `keep_wal` | `ONEFLUSH_KEEP_WAL` | `on`, `off` | `on` |
 //! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
+//! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file that gets the messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
 //! `group_commit` and `log_size` permit and bound; a strategy without group commit or log has no use for them.
@@ -124,9 +125,17 @@ pub enum OptionError {
         "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a folder that is there"
     )]
     Trace { path: String, reason: String },
+    #[error(
+        "environment variable ONEFLUSH_LOG: {path}: messages cannot be written there: {reason}; name another place, or off"
+    )]
+    Log { path: String, reason: String },
 }
 
 impl OptionError {
+    pub(crate) fn of_variable(name: &'static str, value: &str, allowed: &'static str) -> OptionError {
+        OptionError::value(Source::Environment(name), value, allowed)
+    }
+
     fn value(source: Source, value: &str, allowed: &'static str) -> OptionError {
         OptionError::Value {
             source_name: source.to_string(),

@@ -30,6 +30,7 @@ mod file;
 mod futex;
 mod inspect;
 mod kill_point;
+mod messages;
 mod pragma;
 mod role;
 mod stats;
@@ -37,6 +38,7 @@ mod strategy;
 mod super_journal;
 mod sync;
 mod threads;
+mod variables;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};

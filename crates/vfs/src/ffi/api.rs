@@ -8,6 +8,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use libsqlite3_sys as sqlite;
 
+use crate::messages;
+
 /// The oldest SQLite that the VFS is tested with.
 pub const LIBVERSION_NUMBER_MIN: c_int = 3_040_000;
 
@@ -95,7 +97,9 @@ impl Api {
     }
 
     /// A line in SQLite's error log (`SQLITE_CONFIG_LOG`), or several: SQLite cuts a line off at 210 bytes (`SQLITE_PRINT_BUF_SIZE`).
+    /// And one where `ONEFLUSH_LOG` says.
     pub fn log(&self, code: c_int, message: &str) {
+        messages::say(message);
         let mut rest = message;
         while !rest.is_empty() {
             let line = first_line(rest);

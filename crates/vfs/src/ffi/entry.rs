@@ -2,13 +2,14 @@
 
 use std::ffi::{c_char, c_int};
 use std::panic::catch_unwind;
+use std::sync::Once;
 
 use libsqlite3_sys as sqlite;
 
 use super::api::{self, Api};
 use super::vfs::Shim;
-use crate::calls;
 use crate::config::{self, OptionError, Options};
+use crate::{calls, messages, variables};
 
 /// Why the VFS could not be registered.
 #[derive(Debug, thiserror::Error)]
@@ -45,11 +46,24 @@ fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let options = Options::from_environment(environment)?;
     let default = config::default_wanted(environment)? || default;
+    messages::begin()?;
     calls::begin()?;
     match Shim::of(api, options).ok_or(RegisterError::NoVfs)?.register(default) {
-        sqlite::SQLITE_OK => Ok(()),
-        code => Err(RegisterError::Refused(code)),
+        sqlite::SQLITE_OK => say_what_is_unknown(&api),
+        code => return Err(RegisterError::Refused(code)),
     }
+    Ok(())
+}
+
+/// Once in a process: more registrations have the same environment.
+fn say_what_is_unknown(api: &Api) {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for message in variables::unknown(names) {
+            api.log(sqlite::SQLITE_WARNING, &message);
+        }
+    });
 }
 
 /// For `-DSQLITE_EXTRA_INIT=oneflush_vfs_extra_init`: SQLite calls it at the end of every `sqlite3_initialize()`, and the VFS

@@ -1,0 +1,157 @@
+//! Messages for people: `ONEFLUSH_LOG=off|stderr|syslog|FILE`, beside SQLite's error log, which few drivers can read.
+//!
+//! Each message is one line and one write, with what, which file, why, and the way out:
+//!
+//! ```text
+//! oneflush[3397]: /srv/app.db: …                             stderr, syslog
+//! 2026-11-25T22:28:48.123Z oneflush[3397]: /srv/app.db: …    FILE
+//! ```
+//!
+//! We are a guest in somebody's process, so a message is said only where that can do no harm. Invariants:
+//!
+//! 1. No lock is taken and nothing waits: a full pipe, a stopped terminal or a slow syslog loses the message.
+//! 2. No descriptor is kept. What was opened once may be another file by now, if the program closes descriptors that it does not know.
+//!    So a file that was rotated away is made anew, and a forked child has nothing stale.
+//! 3. Nothing is written to a descriptor 2 that has become another file ([`stderr`]).
+//! 4. The number of lines is bounded: the same message at most once a minute, and [`LINES_MAX`] lines a minute in all.
+
+mod file;
+mod limit;
+mod stderr;
+mod syslog;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use crate::config::OptionError;
+use crate::stats::clock;
+use limit::{Limit, Verdict};
+use stderr::Stderr;
+
+/// `ONEFLUSH_LOG`: where messages go.
+pub const VARIABLE: &str = "ONEFLUSH_LOG";
+
+const ALLOWED: &str = "off, stderr, syslog, or a file with a slash or a dot in its name, such as ./oneflush.log";
+
+/// How many lines a minute has at most.
+const LINES_MAX: u64 = 100;
+
+/// A longer line is cut. A pipe that can be written at all takes as much at once (`PIPE_BUF`).
+const LINE_BYTES_MAX: usize = 2000;
+
+/// What messages of this crate begin with in SQLite's error log.
+const PREFIX: &str = "oneflush: ";
+
+static DESTINATION: OnceLock<Destination> = OnceLock::new();
+static LIMIT: Limit = Limit::new();
+
+#[derive(Debug)]
+enum Destination {
+    Off,
+    Stderr(Stderr),
+    Syslog,
+    File(PathBuf),
+}
+
+/// Once, before the first message. A value that cannot be honoured is an error; what the process began with stays.
+pub fn begin() -> Result<(), OptionError> {
+    let destination = Destination::named(std::env::var_os(VARIABLE))?;
+    DESTINATION.get_or_init(|| destination);
+    Ok(())
+}
+
+impl Destination {
+    fn named(word: Option<OsString>) -> Result<Destination, OptionError> {
+        let Some(word) = word.filter(|word| !word.is_empty()) else { return Ok(Destination::Off) };
+        let refused = |reason| OptionError::Log { path: word.to_string_lossy().into_owned(), reason };
+        match word.to_str() {
+            Some(word) if word.eq_ignore_ascii_case("off") => Ok(Destination::Off),
+            Some(word) if word.eq_ignore_ascii_case("stderr") => {
+                Ok(Stderr::now().map_or(Destination::Off, Destination::Stderr))
+            }
+            Some(word) if word.eq_ignore_ascii_case("syslog") => {
+                syslog::is_there().map_err(|error| refused(error.to_string()))?;
+                Ok(Destination::Syslog)
+            }
+            // A misspelt word would be a file somewhere that nobody looks at.
+            Some(word) if !word.contains(['/', '.']) => Err(OptionError::of_variable(VARIABLE, word, ALLOWED)),
+            _ => {
+                let path = std::path::absolute(&word).map_err(|error| refused(error.to_string()))?;
+                file::check(&path).map_err(|error| refused(error.to_string()))?;
+                Ok(Destination::File(path))
+            }
+        }
+    }
+
+    fn write(&self, message: &str) {
+        let line = || format!("oneflush[{}]: {message}\n", std::process::id());
+        match self {
+            Destination::Off => {}
+            Destination::Stderr(stderr) => stderr.write(&line()),
+            Destination::Syslog => syslog::write(syslog::PATH.as_ref(), line().trim_end()),
+            Destination::File(path) => file::write(path, &line()),
+        }
+    }
+}
+
+/// Says a message, unless it was said a short time ago.
+pub fn say(message: &str) {
+    let Some(destination) = DESTINATION.get().filter(|destination| !matches!(destination, Destination::Off)) else {
+        return;
+    };
+    let message = one_line(message.strip_prefix(PREFIX).unwrap_or(message));
+    match LIMIT.ask(&message, clock::now_ns() / 1_000_000_000) {
+        Verdict::Say => destination.write(&message),
+        Verdict::SayAgain { left_out } => destination.write(&format!("{message} (said {left_out} more times before)")),
+        Verdict::TooMany => destination.write(&format!(
+            "more than {LINES_MAX} messages in a minute; the others are left out, and SQLite's error log has them"
+        )),
+        Verdict::LeaveOut => {}
+    }
+}
+
+/// Without what would end or hide the line.
+fn one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for c in message.chars() {
+        if line.len() >= LINE_BYTES_MAX {
+            line.push('…');
+            break;
+        }
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_of_bounded_length() {
+        assert_eq!(one_line("/a\nb\x1b[2J.db: ü"), "/a\\nb\\u{1b}[2J.db: ü");
+        let long = one_line(&"ü".repeat(5000));
+        assert!(long.len() <= LINE_BYTES_MAX + '…'.len_utf8() && long.ends_with('…'));
+    }
+
+    #[test]
+    fn a_misspelt_word_is_no_file() {
+        for word in ["stdrr", "on", "1", "yes"] {
+            let error = Destination::named(Some(word.into())).unwrap_err().to_string();
+            assert!(error.contains("environment variable ONEFLUSH_LOG") && error.contains(word), "{error}");
+            assert!(error.contains("off, stderr, syslog"), "{error}");
+            assert!(!std::path::Path::new(word).exists());
+        }
+        for word in [None, Some("".into()), Some("OFF".into())] {
+            assert!(matches!(Destination::named(word), Ok(Destination::Off)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_refused_with_the_variable_and_the_file() {
+        let error = Destination::named(Some("/no such folder/log".into())).unwrap_err().to_string();
+        assert!(error.contains("environment variable ONEFLUSH_LOG: /no such folder/log"), "{error}");
+        assert!(error.contains("No such file"), "{error}");
+    }
+}
