@@ -39,8 +39,9 @@ pub struct Limit {
 
 impl Limit {
     pub const fn new() -> Limit {
-        const SLOT: Slot = Slot { hash: AtomicU64::new(0), said_at: AtomicU64::new(0), left_out: AtomicU64::new(0) };
-        Limit { slots: [SLOT; SLOTS_COUNT], minute: AtomicU64::new(0), lines_in_minute: AtomicU64::new(0) }
+        let slots = [const { Slot { hash: AtomicU64::new(0), said_at: AtomicU64::new(0), left_out: AtomicU64::new(0) } };
+            SLOTS_COUNT];
+        Limit { slots, minute: AtomicU64::new(0), lines_in_minute: AtomicU64::new(0) }
     }
 
     /// Whether a message may be said at this second of a clock that never goes back.
