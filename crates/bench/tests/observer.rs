@@ -7,13 +7,15 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use oneflush_bench::interrupt;
 use oneflush_bench::observe::{Class, Counts, Observer, Source};
 use oneflush_bench::place::{FsKind, Place, PlaceError, enter_private_namespace};
+use oneflush_testing::Running;
+use oneflush_trace::kernel::find_or_mount_tracefs;
 use rusqlite::{Connection, OpenFlags};
 
 const SIZE_BYTES: u64 = 1 << 30;
@@ -92,7 +94,7 @@ fn scratch(fs: FsKind) -> Option<Place> {
             | PlaceError::NoTool { .. }
             | PlaceError::Loop { .. }),
         ) => {
-            eprintln!("skipped: {error}");
+            oneflush_testing::skip(error);
             None
         }
         Err(error) => panic!("{error}"),
@@ -102,7 +104,7 @@ fn scratch(fs: FsKind) -> Option<Place> {
 fn observed(place: &Place) -> Option<Observer> {
     let observer = Observer::new(place).unwrap();
     if let Some(limit) = observer.limit() {
-        eprintln!("skipped: {limit}");
+        oneflush_testing::skip(limit);
         return None;
     }
     Some(observer)
@@ -219,7 +221,7 @@ fn child() {
 }
 
 struct Started {
-    process: Child,
+    process: Running,
     device: String,
     path: PathBuf,
     traced: bool,
@@ -233,14 +235,14 @@ fn start_child(end: &str) -> Option<Started> {
         return None;
     }
     let temp = tempfile::tempdir().unwrap();
-    let mut process = Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["child", "--exact", "--nocapture", "--test-threads=1"])
         .env(CHILD, end)
         .env("TMPDIR", temp.path())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    let mut process = Running::start(&mut command);
     // Kept open: the child's test harness prints to it at the end.
     let mut output = BufReader::new(process.stdout.take().unwrap());
     let ready = output
@@ -264,6 +266,13 @@ impl Started {
     fn signal(&self, signal: i32) {
         let pid = rustix::process::Pid::from_child(&self.process);
         rustix::process::kill_process(pid, rustix::process::Signal::from_named_raw(signal).unwrap()).unwrap();
+    }
+
+    /// Whether the signal was sent to the process and not delivered yet.
+    fn has_pending(&self, signal: i32) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap().trim();
+        u64::from_str_radix(pending, 16).unwrap() & 1 << (signal - 1) != 0
     }
 
     /// What the child must not leave: mount, loop device, trace instance, anything in its temporary directory.
@@ -292,7 +301,7 @@ impl Started {
     fn assert_gone(&self) {
         let began = Instant::now();
         while !self.leftovers().is_empty() {
-            assert!(began.elapsed() < Duration::from_secs(10), "left behind: {:?}", self.leftovers());
+            assert!(began.elapsed() < Duration::from_secs(60), "left behind: {:?}", self.leftovers());
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -301,10 +310,7 @@ impl Started {
 /// So that this thread sees trace instances.
 fn see_tracefs() {
     enter_private_namespace().unwrap();
-    if !Path::new(INSTANCES).exists() {
-        rustix::mount::mount("tracefs", "/sys/kernel/tracing", "tracefs", rustix::mount::MountFlags::empty(), None)
-            .unwrap();
-    }
+    find_or_mount_tracefs().unwrap();
 }
 
 #[test]
@@ -330,7 +336,10 @@ fn second_ctrl_c_ends_at_once_and_leaves_nothing_behind() {
     let Some(mut child) = start_child("sleep") else { return };
     see_tracefs();
     child.signal(libc::SIGINT);
-    thread::sleep(Duration::from_millis(100));
+    // A second signal that comes before the first is delivered is the same signal.
+    while child.has_pending(libc::SIGINT) {
+        thread::sleep(Duration::from_millis(5));
+    }
     assert!(child.process.try_wait().unwrap().is_none(), "the first one only asks");
     child.signal(libc::SIGINT);
     assert_eq!(child.process.wait().unwrap().signal(), Some(libc::SIGINT));

@@ -6,7 +6,8 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Sandbox, assert_refused, skip_unless_root};
+use common::{Sandbox, assert_refused, catches_ctrl_c, skip_unless_root, wait_until};
+use oneflush_testing::Running;
 
 #[test]
 fn a_missing_directory_is_refused_by_name() {
@@ -170,8 +171,9 @@ fn ctrl_c_ends_the_run_and_leaves_nothing() {
         let mut command = sandbox.oneflush();
         command.args(["bench", "--modes", "wal", "-n", "100000000", "--as", workers]);
         command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
-        let child = command.spawn().unwrap();
-        // Long enough to be inside the run on any machine; what it interrupts does not matter.
+        let child = Running::start(&mut command);
+        wait_until("it catches Ctrl-C", || catches_ctrl_c(child.id()));
+        // Mostly it is inside the run by then; what it interrupts does not matter.
         std::thread::sleep(std::time::Duration::from_secs(2));
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

@@ -4,9 +4,9 @@ mod common;
 
 use std::fs;
 use std::process::Stdio;
-use std::time::Duration;
 
-use common::Sandbox;
+use common::{Sandbox, catches_ctrl_c, wait_until, worked};
+use oneflush_testing::Running;
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
@@ -77,8 +77,9 @@ fn ctrl_c_ends_a_run_that_says_what_it_has_examined() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.oneflush();
     command.args(["crash", "--strategy", "stock", "--workload", "one", "--states", "1000000000", "--json"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    let child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    // A second's work is some thousand states.
+    wait_until("it catches Ctrl-C and has worked", || catches_ctrl_c(child.id()) && worked(child.id()) > 100);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let message = String::from_utf8(output.stderr).unwrap();

@@ -6,9 +6,9 @@ mod common;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use common::{Sandbox, assert_refused, stderr, stdout};
+use common::{Sandbox, assert_refused, stderr, stdout, wait_until, waits_for_input};
+use oneflush_testing::Running;
 use serde_json::Value;
 
 /// One commit of PERSIST with FULL, its file system's journal, and a line that is none, by MOST's columns.
@@ -27,12 +27,7 @@ const PERSIST: &str = concat!(
 );
 
 fn data(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is missing", path.display());
-        return None;
-    }
-    Some(path)
+    oneflush_testing::shared_data(&format!("traces/{name}"))
 }
 
 fn identify(sandbox: &Sandbox, trace: &Path, arguments: &[&str]) -> Output {
@@ -225,7 +220,7 @@ fn standard_input_and_several_traces_are_read_and_named() {
     let trace = written(&sandbox, "a.po", PERSIST.as_bytes());
     let mut command = sandbox.oneflush();
     command.args(["identify", "--json", "-"]).arg(&trace).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = Running::start(command.stderr(Stdio::piped()));
     child.stdin.take().unwrap().write_all(PERSIST.as_bytes()).unwrap();
     let all = objects(&done(child.wait_with_output().unwrap()));
     assert_eq!(
@@ -285,7 +280,7 @@ fn what_cannot_be_replaced_is_written_to_and_a_link_stays_a_link() {
     let trace = written(&sandbox, "a.po", PERSIST.as_bytes());
     let pipe = sandbox.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    let reader = Running::start(Command::new("cat").arg(&pipe).stdout(Stdio::piped()));
     assert_eq!(done(identify(&sandbox, &trace, &["--json", "-o", "pipe"])), "");
     assert_eq!(objects(&stdout(&reader.wait_with_output().unwrap())).len(), 1);
     written(&sandbox, "real.csv", b"");
@@ -300,7 +295,7 @@ fn a_reader_that_has_seen_enough_is_no_error() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.oneflush();
     command.args(["identify", "--json", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = Running::start(&mut command);
     // It has nothing to say before it has read something.
     drop(child.stdout.take());
     child.stdin.take().unwrap().write_all(PERSIST.as_bytes()).unwrap();
@@ -316,16 +311,12 @@ fn a_signal_ends_the_input_and_what_was_read_is_told_whole() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.oneflush();
     command.args(["identify", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = Running::start(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(PERSIST.as_bytes()).unwrap();
     let id = child.id().to_string();
     // Until the program has read the pipe empty, a signal could come before its handler.
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !waits_in_poll(&id) {
-        assert!(Instant::now() < deadline, "it never waits");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("it has read what is there", || waits_for_input(child.id()));
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -334,15 +325,6 @@ fn a_signal_ends_the_input_and_what_was_read_is_told_whole() {
     assert!(message.contains("oneflush: standard input: stopped by a signal"), "{message}");
     assert!(text.contains("1 transaction of 1 database") && text.contains("not understood"), "{text}");
     drop(stdin);
-}
-
-/// Whether the program has the handler and has read all: it catches SIGINT (bit 1) and sleeps.
-fn waits_in_poll(id: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let field =
-        |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
-    let caught = u64::from_str_radix(&field("SigCgt:"), 16).unwrap_or(0);
-    caught & 0b10 != 0 && field("State:").starts_with('S')
 }
 
 #[test]

@@ -23,12 +23,7 @@ fn replay(sandbox: &Sandbox, recording: &Path, arguments: &[&str]) -> Value {
 
 /// A recording that is not part of this project.
 fn recording(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/sql").join(name);
-    if !path.is_dir() {
-        eprintln!("skipped: no recording at {}", path.display());
-        return None;
-    }
-    Some(path)
+    oneflush_testing::shared_data(&format!("sql/{name}"))
 }
 
 #[test]

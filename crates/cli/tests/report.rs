@@ -5,12 +5,12 @@ mod commits;
 mod common;
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use commits::Commits;
-use common::{Sandbox, assert_refused, stderr, stdout};
+use common::{Sandbox, assert_refused, stderr, stdout, wait_until, waits_for_input};
+use oneflush_testing::Running;
 use serde_json::Value;
 
 fn report(sandbox: &Sandbox, arguments: &[&str]) -> Output {
@@ -29,12 +29,7 @@ fn written(sandbox: &Sandbox, name: &str, text: &str) -> PathBuf {
 }
 
 fn data(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is missing", path.display());
-        return None;
-    }
-    Some(path)
+    oneflush_testing::shared_data(&format!("traces/{name}"))
 }
 
 #[test]
@@ -172,15 +167,11 @@ fn a_signal_ends_the_input_and_the_page_is_made_of_what_was_read() {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
+    let mut child = Running::start(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(Commits::new(40, 2).text().as_bytes()).unwrap();
     let id = child.id().to_string();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !waits_with_handler(&id) {
-        assert!(Instant::now() < deadline, "it never waits");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("it has read what is there", || waits_for_input(child.id()));
     assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let output = child.wait_with_output().unwrap();
     drop(stdin);
@@ -190,14 +181,6 @@ fn a_signal_ends_the_input_and_the_page_is_made_of_what_was_read() {
     let page = std::fs::read_to_string(sandbox.path().join("page.html")).unwrap();
     assert!(page.trim_end().ends_with("</html>"));
     sandbox.assert_nothing_left(&[]);
-}
-
-/// It catches SIGINT (bit 1) and sleeps, so it has read what is there.
-fn waits_with_handler(id: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let field =
-        |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned();
-    u64::from_str_radix(&field("SigCgt:"), 16).unwrap_or(0) & 0b10 != 0 && field("State:").starts_with('S')
 }
 
 #[test]

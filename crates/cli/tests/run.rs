@@ -3,18 +3,11 @@
 //! The programs of `make build` are needed (an extension cannot be built inside `cargo test`): `make test` builds them and
 //! sets `ONEFLUSH_BUILT` to their folder. Without it these tests say that they skip.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
+use oneflush_testing::built;
 use tempfile::TempDir;
-
-fn built() -> Option<PathBuf> {
-    let folder = std::env::var_os("ONEFLUSH_BUILT").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("skipped: ONEFLUSH_BUILT is not set; `make test` sets it to the folder of `make build`");
-    }
-    folder
-}
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(folder.join("oneflush")).arg("run").args(arguments).output().unwrap()

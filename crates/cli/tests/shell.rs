@@ -3,18 +3,11 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use oneflush_testing::{Running, built};
 use tempfile::TempDir;
-
-fn built() -> Option<PathBuf> {
-    let folder = std::env::var_os("ONEFLUSH_BUILT").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("skipped: ONEFLUSH_BUILT is not set; `make test` sets it to the folder of `make build`");
-    }
-    folder
-}
 
 fn shell(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(folder.join("oneflush"));
@@ -66,7 +59,7 @@ fn sql_arguments_and_standard_input_reach_the_database_through_oneflush() {
     let output = shell(&folder, &[&path, "--strategy", "eager", "--", sql, ".vfsname"]).output().unwrap();
     assert_eq!(answer(&output), said("wal\neager\noneflush/unix\n"));
     let mut child =
-        shell(&folder, &[&path, "--", "-json"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        Running::start(shell(&folder, &[&path, "--", "-json"]).stdin(Stdio::piped()).stdout(Stdio::piped()));
     child.stdin.take().unwrap().write_all(b"INSERT INTO t VALUES ('more');\nSELECT v FROM t;\n").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(answer(&output), said("[{\"v\":\"a row\"},\n{\"v\":\"more\"}]\n"));
@@ -97,8 +90,8 @@ fn it_joins_the_programs_that_use_the_database_with_eager() {
         "{} shell \"{path}\" -- \"INSERT INTO t VALUES (2); PRAGMA oneflush_strategy\"",
         folder.join("oneflush").display()
     );
-    let output = shell(&folder, &[&path, "--strategy", "eager"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let mut child = output.unwrap();
+    let mut child =
+        Running::start(shell(&folder, &[&path, "--strategy", "eager"]).stdin(Stdio::piped()).stdout(Stdio::piped()));
     let script = format!(
         "PRAGMA journal_mode=wal; CREATE TABLE t(v);\nINSERT INTO t VALUES (1);\n.system {inner}\nSELECT count(*) FROM t;\n"
     );
@@ -116,7 +109,7 @@ fn the_exit_code_is_the_shells_and_an_error_in_a_script_does_not_end_it() {
     let (_dir, path) = database();
     assert_eq!(shell(&folder, &[&path, "--", ".exit 7"]).status().unwrap().code(), Some(7));
     let mut child =
-        shell(&folder, &[&path]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Running::start(shell(&folder, &[&path]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()));
     child.stdin.take().unwrap().write_all(b"SELECT nope;\nSELECT 'went on';\n").unwrap();
     assert_eq!(text(&child.wait_with_output().unwrap().stdout), "went on\n");
     let output = shell(&folder, &[&path, "--", "-bail", "SELECT nope", "SELECT 'went on'"]).output().unwrap();
@@ -209,7 +202,7 @@ if child == 0:
 seen = b""
 def wait_for(what):
     global seen
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while what not in seen:
         if time.monotonic() > until:
             sys.exit(f"{what} did not come: {seen}")

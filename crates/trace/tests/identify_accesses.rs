@@ -2,8 +2,6 @@
 
 mod identify_common;
 
-use std::path::Path;
-
 use identify_common::{Pen, Show, interleaved};
 use oneflush_trace::identify::{Class, Identifier, Traffic, Transaction};
 use oneflush_trace::import;
@@ -96,11 +94,7 @@ fn a_transaction_over_several_databases_has_those_of_all_and_of_its_super_journa
 #[test]
 fn on_traces_of_phones_too() {
     for name in ["most_result.po", "phone_ycsb_a.ftrace.gz"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
-        if !path.exists() {
-            eprintln!("skipped: {} is missing", path.display());
-            return;
-        }
+        let Some(path) = oneflush_testing::shared_data(&format!("traces/{name}")) else { return };
         let mut reader = import::open(&path).unwrap();
         let mut events = Vec::new();
         while let Some(event) = reader.next().unwrap() {

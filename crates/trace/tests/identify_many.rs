@@ -3,8 +3,6 @@
 mod identify_common;
 mod many_databases;
 
-use std::path::Path;
-
 use identify_common::Show;
 use many_databases::{Shape, trace};
 use oneflush_trace::identify::{Identifier, Summary, Transaction};
@@ -86,11 +84,7 @@ fn phones_give_what_they_always_gave() {
         ("most_result3.po", 6, 0xb3e9_bedb_de11_f51f),
         ("phone_ycsb_a.ftrace.gz", 447, 0xcce8_6de1_1179_193b),
     ] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
-        if !path.exists() {
-            eprintln!("skipped: {} is missing", path.display());
-            continue;
-        }
+        let Some(path) = oneflush_testing::shared_data(&format!("traces/{name}")) else { continue };
         let mut reader = import::open(&path).expect("the trace is of a known format");
         let mut told = Told::new();
         let mut identifier = Identifier::new();

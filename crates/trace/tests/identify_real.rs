@@ -6,12 +6,7 @@ use oneflush_trace::identify::{Database, Identifier, JournalMode, Summary, Synch
 use oneflush_trace::import;
 
 fn data(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
-    if !path.exists() {
-        eprintln!("skipped: {} is missing", path.display());
-        return None;
-    }
-    Some(path)
+    oneflush_testing::shared_data(&format!("traces/{name}"))
 }
 
 fn identify(path: &Path) -> (Vec<Transaction>, Summary) {

@@ -8,12 +8,7 @@ use oneflush_trace::import::{Format, Reader, open};
 use oneflush_trace::model::{Action, Content, Event};
 
 fn trace(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/traces").join(name);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: {} is not there", path.display());
-    None
+    oneflush_testing::shared_data(&format!("traces/{name}"))
 }
 
 fn all(reader: &mut Reader) -> Vec<Event> {

@@ -9,9 +9,10 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use oneflush_testing::Running;
 use oneflush_vfs::KillPoint;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -97,7 +98,8 @@ fn commit(db: &Connection, writer: i64, number: i64, at: i64) -> rusqlite::Resul
 
 struct Worker {
     writer: i64,
-    child: Child,
+    child: Running,
+    heard: String,
 }
 
 impl Worker {
@@ -116,12 +118,22 @@ impl Worker {
         if let Some((point, count)) = kill_at {
             command.env("ONEFLUSH_KILL_AT", format!("{}:{count}", point.name()));
         }
-        Worker { writer, child: command.spawn().unwrap() }
+        Worker { writer, child: Running::start(&mut command), heard: String::new() }
+    }
+
+    /// Waits until it has said that many lines more.
+    fn hear(&mut self, lines: usize) {
+        let mut byte = [0];
+        let wanted = self.heard.lines().count() + lines;
+        while self.heard.lines().count() < wanted || !self.heard.ends_with('\n') {
+            self.child.stdout.as_mut().unwrap().read_exact(&mut byte).expect("it goes on");
+            self.heard.push(char::from(byte[0]));
+        }
     }
 
     /// Waits for its end; what it said, and whether it was killed.
     fn end(mut self) -> (i64, Vec<i64>, bool) {
-        let mut said = String::new();
+        let mut said = self.heard;
         self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
         let status = self.child.wait().unwrap();
         let killed = status.signal() == Some(SIGKILL);
@@ -309,8 +321,9 @@ fn commits_that_asked_for_no_durability_outlive_their_process() {
             let mut said = Said::default();
             for _ in 0..3 {
                 let mut command = Worker::command(&path, 1, 100_000);
-                let mut worker = Worker { writer: 1, child: command.env(SYNCHRONOUS, synchronous).spawn().unwrap() };
-                assert!(!worker.is_dead_by(Instant::now() + Duration::from_millis(400)));
+                let child = Running::start(command.env(SYNCHRONOUS, synchronous));
+                let mut worker = Worker { writer: 1, child, heard: String::new() };
+                worker.hear(50);
                 worker.child.kill().unwrap();
                 assert!(said.add(worker));
             }
@@ -435,14 +448,14 @@ fn sql_worker() {
 }
 
 /// A process that runs some SQL and is stopped at this place.
-struct Stopped(Child);
+struct Stopped(Running);
 
 impl Stopped {
     fn at(point: KillPoint, path: &Path, sql: &str) -> Stopped {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "sql_worker"]).env(WORKER, path).env(SQL, sql);
         command.env("ONEFLUSH_STOP_AT", format!("{}:1", point.name()));
-        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        let mut child = Running::start(command.stdout(Stdio::null()));
         let deadline = Instant::now() + PATIENCE;
         let is_stopped = || {
             let status = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();

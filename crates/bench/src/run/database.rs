@@ -167,9 +167,9 @@ mod tests {
                       print('locked', flush=True)\n\
                       time.sleep(0.3)\n";
         let mut other = std::process::Command::new("python3");
-        let other = other.args(["-c", script]).arg(shm).stdout(std::process::Stdio::piped()).spawn();
-        let Ok(mut other) = other else {
-            eprintln!("skipped: no python3");
+        let other = other.args(["-c", script]).arg(shm).stdout(std::process::Stdio::piped());
+        let Ok(mut other) = oneflush_testing::dies_with_test(other).spawn() else {
+            oneflush_testing::skip("no python3");
             return;
         };
         let mut line = String::new();

@@ -6,18 +6,19 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use oneflush_testing::Running;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Browser {
-    child: Child,
+    child: Running,
     to: ChildStdin,
     from: Receiver<Value>,
     session: String,
@@ -35,11 +36,12 @@ impl Browser {
         let is_there =
             |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
         let Some(program) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there) else {
-            eprintln!("skipped: there is no Chromium; scripts/need chromium installs it");
+            oneflush_testing::skip("there is no Chromium; scripts/need chromium installs it");
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
-        let mut child = Command::new("sh")
+        let mut command = Command::new("sh");
+        command
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 >/dev/null 2>&1 </dev/null", program])
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
             .args(["--disable-background-networking", "--remote-debugging-pipe", "about:blank"])
@@ -47,9 +49,8 @@ impl Browser {
             .arg(format!("--window-size={width},{height}"))
             .env("TMPDIR", profile.path())
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .stdout(Stdio::piped());
+        let mut child = Running::start(&mut command);
         let to = child.stdin.take().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
         let (send, from) = channel();
@@ -194,7 +195,5 @@ impl Drop for Browser {
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(10));
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use oneflush_testing::dies_with_test;
 use tempfile::TempDir;
 
 /// `nobody` of most systems; any number that is not root would do.
@@ -21,9 +22,40 @@ pub fn is_root() -> bool {
 /// True, and a word on stderr, if the test cannot run here.
 pub fn skip_unless_root(what: &str) -> bool {
     if !is_root() {
-        eprintln!("skipped: {what} needs root");
+        oneflush_testing::skip(format_args!("{what} needs root"));
     }
     !is_root()
+}
+
+/// Waits for an event that comes sooner or later, however busy the machine is; the limit only bounds a hang.
+pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it does not come: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn status_field(pid: u32, name: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+}
+
+/// Whether Ctrl-C no longer kills the process: it catches SIGINT, which is bit 1.
+pub fn catches_ctrl_c(pid: u32) -> bool {
+    u64::from_str_radix(&status_field(pid, "SigCgt:"), 16).unwrap_or(0) & 0b10 != 0
+}
+
+/// Whether it has read all its input that is there, and would end well by Ctrl-C.
+pub fn waits_for_input(pid: u32) -> bool {
+    catches_ctrl_c(pid) && status_field(pid, "State:").starts_with('S')
+}
+
+/// How long the process has worked, whatever else ran meanwhile, in hundredths of a second.
+pub fn worked(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit_once(") ").map(|(_, fields)| fields.split(' ').collect()).unwrap_or_default();
+    [11, 12].iter().filter_map(|&at| fields.get(at)?.parse::<u64>().ok()).sum()
 }
 
 /// A directory that the program works in, so that everything that it leaves is seen.
@@ -74,14 +106,14 @@ impl Sandbox {
             self.open_directory("tmp");
         }
         let mut command = Command::new(program);
-        command.env("TMPDIR", tmp).current_dir(self.path());
+        dies_with_test(&mut command).env("TMPDIR", tmp).current_dir(self.path());
         command
     }
 
     /// Fails the test if anything is in the temporary directory or in `dirs`; a guard process may need a moment.
     pub fn assert_nothing_left(&self, dirs: &[&Path]) {
         let tmp = self.path().join("tmp");
-        let deadline = Instant::now() + Duration::from_secs(5);
+        let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let all = dirs.iter().copied().chain([tmp.as_path()]);
             let left: Vec<PathBuf> = all.flat_map(entries).chain(loop_devices_in(&tmp)).collect();

@@ -10,16 +10,29 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use oneflush_bench::place::{FsKind, Place, PlaceError};
+use oneflush_bench::place::{FsKind, Place, PlaceError, enter_private_namespace};
 use oneflush_trace::identify::{Database, Identifier, Summary, Transaction};
 use oneflush_trace::import;
+use oneflush_trace::kernel::find_or_mount_tracefs;
 use oneflush_trace::model::{Action, Content, Event, Names};
 use oneflush_trace::record::{Counts, Options, Recorder, Target};
 
 const SIZE_BYTES: u64 = 1 << 30;
 
-/// `None`, said aloud, where this machine cannot do it.
+/// Where the kernel's trace instances are. The program mounts a tracefs that nobody else sees where the machine has none mounted; so does
+/// this, for the calling thread. There is one set of instances, whatever it is seen through.
+pub fn instances() -> PathBuf {
+    enter_private_namespace().expect("root may");
+    find_or_mount_tracefs().expect("`scratch` has looked").join("instances")
+}
+
+/// `None`, and the test is skipped, where this machine cannot do it.
 pub fn scratch() -> Option<Place> {
+    // In a thread, and so in a namespace, that ends here: the program is to mount its own.
+    if let Err(reason) = thread::spawn(find_or_mount_tracefs).join().expect("it does not panic") {
+        oneflush_testing::skip(format_args!("no tracefs: {reason}"));
+        return None;
+    }
     match Place::scratch(FsKind::Ext4, SIZE_BYTES) {
         Ok(place) => Some(place),
         Err(
@@ -28,7 +41,7 @@ pub fn scratch() -> Option<Place> {
             | PlaceError::NoTool { .. }
             | PlaceError::Loop { .. }),
         ) => {
-            eprintln!("skipped: {error}");
+            oneflush_testing::skip(error);
             None
         }
         Err(error) => panic!("{error}"),

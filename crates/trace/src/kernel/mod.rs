@@ -34,4 +34,4 @@ pub use idle::GivesWay;
 pub use layout::{Area, FileSystem, Volume};
 pub use mounts::MountInfo;
 pub use namespace::enter_private_namespace;
-pub use tracefs::{Buffers, Instance};
+pub use tracefs::{Buffers, Instance, find_or_mount_tracefs};

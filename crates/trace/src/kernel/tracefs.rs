@@ -27,7 +27,7 @@ pub struct Instance {
 impl Instance {
     /// A new instance, with recording off, whose clock is CLOCK_MONOTONIC.
     pub fn make() -> Result<Instance, KernelError> {
-        let root = mount_point().map_err(|reason| KernelError::NoTracefs { reason })?;
+        let root = find_or_mount_tracefs().map_err(|reason| KernelError::NoTracefs { reason })?;
         let instances = root.join("instances");
         remove_stale(&instances);
         let instance = Instance::directory(&instances).map_err(|reason| KernelError::NoTracefs { reason })?;
@@ -162,7 +162,7 @@ impl Buffers {
 }
 
 /// Where tracefs is, or, in a mount namespace of our own, is now.
-fn mount_point() -> io::Result<PathBuf> {
+pub fn find_or_mount_tracefs() -> io::Result<PathBuf> {
     let usual = Path::new("/sys/kernel/tracing");
     for path in [usual, Path::new("/sys/kernel/debug/tracing")] {
         if path.join("instances").is_dir() {

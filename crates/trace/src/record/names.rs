@@ -239,7 +239,7 @@ mod tests {
         let folder = fs::canonicalize(folder.path()).unwrap();
         let mut names = Names::new(&folder, &mount.mount_point, false).unwrap();
         if !names.is_watched() {
-            eprintln!("skipped: fanotify needs root and Linux 5.17");
+            oneflush_testing::skip("fanotify needs root and Linux 5.17");
             return;
         }
         let path = folder.join("a.db-journal");

@@ -1,0 +1,51 @@
+//! What the tests of all crates share: how a test skips itself, where data are that are no part of the project, and processes that die
+//! with the test.
+
+mod running;
+
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+pub use running::{Running, dies_with_test};
+
+/// A file that [`skip`] appends to: `make test` sets it and shows in its table what is there.
+const SKIPPED: &str = "ONEFLUSH_TEST_SKIPPED";
+
+/// Says that the calling test, or a part of it, cannot run here, and why; the test then returns.
+///
+/// `cargo test` shows nothing of it and counts the test as passed, hence the file.
+pub fn skip(reason: impl Display) {
+    let reason = reason.to_string().replace(['\n', '\t'], " ");
+    eprintln!("skipped: {reason}");
+    if let Some(path) = std::env::var_os(SKIPPED) {
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let test = thread::current().name().unwrap_or("?").to_owned();
+        let mut file = OpenOptions::new().append(true).create(true).open(&path).expect("the list of skipped tests");
+        // In one write: tests append at the same time.
+        file.write_all(format!("{program} {test}\t{reason}\n").as_bytes()).expect("the list of skipped tests");
+    }
+}
+
+/// A file or folder of the data beside the project, which are no part of it (`../shared/data`). `None`: they are not there, and the test
+/// skips.
+pub fn shared_data(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
+    if !path.exists() {
+        skip(format_args!("../shared/data/{name} is not beside the project"));
+        return None;
+    }
+    Some(path)
+}
+
+/// The folder of what `make build` leaves: an extension cannot be built inside `cargo test`. `None`: the test skips.
+pub fn built() -> Option<PathBuf> {
+    let folder = std::env::var_os("ONEFLUSH_BUILT").map(PathBuf::from);
+    if folder.is_none() {
+        skip("ONEFLUSH_BUILT is not set; `make units` sets it to the folder of `make build`");
+    }
+    folder
+}
