@@ -29,6 +29,7 @@
 //! Where to look: bytes of block 0 `header.rs`, places `layout.rs`, validity `record.rs`, writing `log.rs`, recovery `scan.rs`.
 
 mod aligned;
+pub mod belonging;
 mod bytes;
 pub mod delta;
 mod direct;

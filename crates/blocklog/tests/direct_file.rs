@@ -154,10 +154,12 @@ fn a_new_file_must_be_new_and_an_old_one_must_exist() {
 }
 
 #[test]
-fn a_file_has_the_mode_that_was_asked_for() {
+fn a_file_beside_a_database_has_the_databases_mode() {
     let dir = directory();
-    let path = dir.path().join("log");
-    DirectFile::create(&path, 0o666).unwrap();
+    let (path, database) = (dir.path().join("log"), dir.path().join("a.db"));
+    fs::write(&database, b"").unwrap();
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o666)).unwrap();
+    DirectFile::create_beside(&path, &database).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o666);
 }
 

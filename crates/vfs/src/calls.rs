@@ -10,15 +10,21 @@
 //! processes do not mix. Without the variable, a file has no `Calls`, and a call costs the look at that.
 
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use oneflush_blocklog::belonging::hand_over;
 
 use crate::config::OptionError;
 use crate::error::Error;
 
 static LOG: OnceLock<Option<fs::File>> = OnceLock::new();
+
+/// This process has made the file, and no database was opened since.
+static IS_NEW: AtomicBool = AtomicBool::new(false);
 
 /// `ONEFLUSH_TRACE`: the file that gets the lines.
 pub const VARIABLE: &str = "ONEFLUSH_TRACE";
@@ -47,13 +53,26 @@ pub fn begin() -> Result<(), OptionError> {
         return Ok(());
     };
     let path = Path::new(&path);
-    let log = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(path)
-        .map_err(|error| OptionError::Trace { path: path.display().to_string(), reason: error.to_string() })?;
+    let mut options = OpenOptions::new();
+    options.append(true);
+    let log = match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.create(true).open(path),
+        made => made.inspect(|_| IS_NEW.store(true, Relaxed)),
+    };
+    let log =
+        log.map_err(|error| OptionError::Trace { path: path.display().to_string(), reason: error.to_string() })?;
     LOG.get_or_init(|| Some(log));
     Ok(())
+}
+
+/// A database was opened, and nothing is written down yet if it is the first: then a new file is given to the database's owner, who
+/// may be another than this process.
+pub fn opened_database(path: &str) {
+    if let Some(Some(log)) = LOG.get()
+        && IS_NEW.swap(false, Relaxed)
+    {
+        hand_over(log, Path::new(path));
+    }
 }
 
 /// A call begins, if calls are written down.

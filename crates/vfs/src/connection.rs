@@ -329,6 +329,10 @@ pub(crate) mod tests {
             Ok(())
         }
 
+        fn claim_image(&self, _: &str) -> Result<(), Code> {
+            Ok(())
+        }
+
         fn rename(&self, _: &str, _: &str) -> Result<(), Code> {
             unreachable!()
         }

@@ -66,9 +66,14 @@ impl DirectFile {
         open::existing(path, false)
     }
 
-    /// Makes a file that must not exist, with exactly these permission bits, as a new file of SQLite has those of its database.
-    pub fn create(path: &Path, mode: u32) -> Result<DirectFile, Error> {
-        open::create(path, Some(mode))
+    /// Makes a file that must not exist, with the database's owner, group and mode ([`crate::belonging`]).
+    pub fn create_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
+        open::create(path, Some(database))
+    }
+
+    /// Opens a file that is to have the database's owner, group and mode.
+    pub fn open_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
+        open::existing_beside(path, database)
     }
 
     /// False where the file system refused direct I/O, or does buffered I/O in its place.

@@ -1,9 +1,9 @@
 //! Opening: whether direct I/O is to be had, and with which blocks.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -13,6 +13,7 @@ use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcnt
 use super::DirectFile;
 use super::measure::Measuring;
 use crate::aligned::MEMORY_ALIGNMENT_BYTES;
+use crate::belonging::{create_beside, open_beside};
 use crate::layout::is_block_size;
 use crate::page_cache::cached_pages;
 use crate::{AlignedBuffer, Error, Storage};
@@ -20,18 +21,15 @@ use crate::{AlignedBuffer, Error, Storage};
 /// Smaller blocks save nothing: flash and file systems rewrite 4 KiB for each.
 const BLOCK_BYTES_MIN: usize = 4096;
 
-const MODE_DEFAULT: u32 = 0o644;
-
-pub(super) fn create(path: &Path, mode: Option<u32>) -> Result<DirectFile, Error> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(mode.unwrap_or(MODE_DEFAULT));
-    let file = options.open(path).map_err(failed(path, "create it"))?;
+/// Makes a file that must not exist, as one beside `database`; None: with mode 0644 less the umask.
+pub(super) fn create(path: &Path, database: Option<&Path>) -> Result<DirectFile, Error> {
+    let file = match database {
+        Some(database) => create_beside(path, database),
+        None => OpenOptions::new().read(true).write(true).create_new(true).mode(0o644).open(path),
+    };
+    let file = file.map_err(failed(path, "create it"))?;
     let made = || {
-        if let Some(mode) = mode {
-            // The umask does not count where the mode was given.
-            file.set_permissions(Permissions::from_mode(mode)).map_err(failed(path, "set its permissions"))?;
-        }
-        let mut opened = with_direct_io(file.try_clone().map_err(failed(path, "open it"))?, path)?;
+        let mut opened = with_direct_io(file, path)?;
         let block = AlignedBuffer::zeroed(opened.block_bytes);
         opened.write(&block, 0).map_err(failed(path, "write to it"))?;
         // Written a moment ago: what is in the page cache now went through it.
@@ -45,7 +43,15 @@ pub(super) fn create(path: &Path, mode: Option<u32>) -> Result<DirectFile, Error
 }
 
 pub(super) fn existing(path: &Path, writes: bool) -> Result<DirectFile, Error> {
-    let file = OpenOptions::new().read(true).write(writes).open(path).map_err(failed(path, "open it"))?;
+    of_file(path, OpenOptions::new().read(true).write(writes).open(path))
+}
+
+pub(super) fn existing_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
+    of_file(path, open_beside(path, database))
+}
+
+fn of_file(path: &Path, file: io::Result<File>) -> Result<DirectFile, Error> {
+    let file = file.map_err(failed(path, "open it"))?;
     // What the page cache holds of it may be newer than what the device does, if a sync failed. A hint: it may stay.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let mut opened = with_direct_io(file, path)?;

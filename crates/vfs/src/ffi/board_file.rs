@@ -3,17 +3,18 @@
 //! Both locks are `flock`s, which belong to the open file and end with the process: the board's own on the board's file, and, on the log, a
 //! shared one of every process that uses it. A child of a fork shares its parent's locks, so it may do nothing here.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
+use oneflush_blocklog::belonging::{create_beside, open_beside};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -59,17 +60,12 @@ unsafe impl Send for BoardFile {}
 // SAFETY: as above.
 unsafe impl Sync for BoardFile {}
 
-/// The permission bits of a file.
-pub fn mode_of(path: &str) -> u32 {
-    rustix::fs::stat(path).map_or(0o644, |stat| stat.st_mode & 0o777)
-}
-
 impl BoardFile {
     /// Opens or makes the board of a database, and takes its lock.
     pub fn open_locked(database: &str) -> io::Result<BoardFile> {
         let path = board_path(database);
         loop {
-            let file = open_or_create(&path, database)?;
+            let file = open_or_create(Path::new(&path), Path::new(database))?;
             wait_for(&file, FlockOperation::LockExclusive)?;
             // Whoever had the lock before may have removed the file.
             let there = rustix::fs::stat(&path).ok().map(|stat| (stat.st_dev, stat.st_ino));
@@ -100,16 +96,13 @@ impl BoardFile {
     }
 }
 
-fn open_or_create(path: &str, database: &str) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let file = options.create(true).truncate(false).mode(0o600).open(path)?;
-            // Whoever may use the database may use its board, whatever the umask says.
-            file.set_permissions(Permissions::from_mode(mode_of(database)))?;
-            Ok(file)
-        }
+fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
+    match open_beside(path, database) {
+        // Somebody else may have made it meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match create_beside(path, database) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_beside(path, database),
+            created => created,
+        },
         opened => opened,
     }
 }

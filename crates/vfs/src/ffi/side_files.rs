@@ -2,22 +2,24 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_int};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use libsqlite3_sys as sqlite;
+use oneflush_blocklog::belonging::{hand_over, open_beside};
 use oneflush_blocklog::{DirectFile, Error as LogError, Storage, is_full, sync_directory};
 
 use super::api::Api;
 use super::below::BelowFile;
-use super::board_file::{BoardFile, mode_of};
+use super::board_file::BoardFile;
 use super::image_memory::MappedImage;
 use super::{checkpoint, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
-use crate::strategy::{Below, Common, ImageMemory, LogFile, Private, SideFiles, SyncRequest, board_path};
+use crate::strategy::{Below, Common, ImageMemory, LogFile, Private, SideFiles, SyncRequest, board_path, database_of};
 use crate::sync::{Mutex, lock};
 
 pub struct Files {
@@ -62,11 +64,11 @@ impl SideFiles for Files {
             let opened = VfsFile::open(self.below, path, sqlite::SQLITE_OPEN_READWRITE)?;
             return Ok(opened.map(|file| LogFile(Box::new(file))));
         }
-        let path = Path::new(path);
+        let (path, database) = (Path::new(path), Path::new(database_of(path)));
         if !path.try_exists().map_err(|error| code_of(&error))? {
             return Ok(None);
         }
-        let file = DirectFile::open(path, false).map_err(|error| self.code(&error))?;
+        let file = DirectFile::open_beside(path, database).map_err(|error| self.code(&error))?;
         Ok(Some(LogFile(Box::new(file))))
     }
 
@@ -77,10 +79,8 @@ impl SideFiles for Files {
             let file = VfsFile::open(self.below, path, flags)?.ok_or(Code::CANTOPEN)?;
             return Ok(LogFile(Box::new(file)));
         }
-        let path = Path::new(path);
-        // Whoever may read the database may read its log.
-        let database = path.to_str().and_then(|path| path.strip_suffix("-oneflush"));
-        let file = DirectFile::create(path, database.map_or(0o644, mode_of)).map_err(|error| self.code(&error))?;
+        let (path, database) = (Path::new(path), Path::new(database_of(path)));
+        let file = DirectFile::create_beside(path, database).map_err(|error| self.code(&error))?;
         sync_directory(path).map_err(|error| self.code(&error))?;
         Ok(LogFile(Box::new(file)))
     }
@@ -102,6 +102,20 @@ impl SideFiles for Files {
         }
     }
 
+    fn claim_image(&self, path: &str) -> Result<(), Code> {
+        if !self.are_real() {
+            return Ok(());
+        }
+        // A new one is made by the VFS below, which takes the log for its database: so it gets the log's owner and mode.
+        match open_beside(Path::new(path), Path::new(database_of(path))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                self.warn(&format!("oneflush: {path}: {error}"));
+                Err(code_of(&error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn rename(&self, from: &str, to: &str) -> Result<(), Code> {
         if !self.are_real() {
             // A VFS cannot rename.
@@ -109,6 +123,9 @@ impl SideFiles for Files {
             return self.delete(from, true);
         }
         std::fs::rename(from, to).map_err(|error| code_of(&error))?;
+        if let Ok(file) = File::open(to) {
+            hand_over(&file, Path::new(database_of(to)));
+        }
         sync_directory(Path::new(to)).map_err(|error| self.code(&error))
     }
 

@@ -226,6 +226,9 @@ unsafe extern "C" fn x_open(
             // A database without a name counts for nobody.
             (_, _, None) => Owner::Nobody,
         };
+        if let (Role::Db, Some(path)) = (role, path.as_deref()) {
+            calls::opened_database(path);
+        }
         let calls = Calls::of(path.as_deref()).map(Box::new);
         if let (Some(calls), Some(began)) = (&calls, began) {
             calls.tell(Call::Open, began, Ok(()));

@@ -12,7 +12,9 @@ mod wal_file;
 
 pub use eager::EagerLog;
 pub use eager::board::{Common, Private, WORDS};
-pub use eager::files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, SideFiles, board_path, image_path, log_path};
+pub use eager::files::{
+    IMAGE_MEMORY_BYTES, ImageMemory, LogFile, SideFiles, board_path, database_of, image_path, log_path,
+};
 pub use eager::gathering::Gathering;
 pub use eager::guard;
 #[cfg(feature = "mutants")]

@@ -30,6 +30,7 @@ impl EagerLog {
             self.forget(&mut state);
         }
         if state.open.is_none() {
+            self.files.claim_image(&self.image_path())?;
             let result = self.attach(&mut state, main, level, options);
             result.map_err(|error| self.refuse(&error))?;
         }

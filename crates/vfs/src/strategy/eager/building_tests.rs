@@ -34,7 +34,7 @@ impl Files {
     fn new() -> Files {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.db"), (1..=8).flat_map(database_page).collect::<Vec<u8>>()).unwrap();
-        let file = DirectFile::create(&dir.path().join("log"), 0o600).unwrap();
+        let file = DirectFile::open(&dir.path().join("log"), true).unwrap();
         let (log, head) = Log::create(LogFile(Box::new(file)), Uuid([7; 16]), PAGE as u32, 1).unwrap();
         let head = log.begin_epoch(&head, KIND_BEGIN, GroupWriter::new(Some(Begin::Database), 8).finish()).unwrap();
         Files { dir, log, head }

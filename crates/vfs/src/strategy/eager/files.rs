@@ -29,6 +29,11 @@ pub fn board_path(database: &str) -> String {
     format!("{database}-oneflush-shm")
 }
 
+/// The database that a log, an image or a board lies beside, or one of them that was set aside.
+pub fn database_of(side_file: &str) -> &str {
+    side_file.rfind("-oneflush").map_or(side_file, |at| &side_file[..at])
+}
+
 /// An open log.
 pub struct LogFile(pub Box<dyn Storage>);
 
@@ -79,10 +84,12 @@ pub trait SideFiles: Send + Sync {
     fn common(&self, database: &str) -> Result<Arc<dyn Common>, Code>;
     /// None: there is none.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
-    /// Makes a new one, in place of one that may be there.
+    /// Makes a new one, in place of one that may be there. It belongs to whom the database belongs to.
     fn create_log(&self, path: &str) -> Result<LogFile, Code>;
     /// Removes a log or a board; it need not be there.
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code>;
+    /// An image that a process of another user's may have left is given to whom the database belongs to; it need not be there.
+    fn claim_image(&self, path: &str) -> Result<(), Code>;
     /// Gives a log or an image that nobody uses a name that no file has, durably.
     fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
     /// False also for an empty file, as with SQLite.
@@ -100,4 +107,19 @@ pub trait SideFiles: Send + Sync {
     fn recover(&self, database: &str) -> Result<(), String>;
     /// A line in SQLite's error log.
     fn warn(&self, message: &str);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_is_known_by_the_name_of_each_side_file() {
+        for database in ["/d/a.db", "/d-oneflush/a", "/d/a-oneflush"] {
+            let log = log_path(database);
+            for file in [image_path(database), board_path(database), format!("{log}-1a2b3c4d-wal"), log] {
+                assert_eq!(database_of(&file), database, "{file}");
+            }
+        }
+    }
 }

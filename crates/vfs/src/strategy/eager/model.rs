@@ -228,6 +228,10 @@ impl SideFiles for NoFiles {
         Ok(())
     }
 
+    fn claim_image(&self, _: &str) -> Result<(), Code> {
+        Ok(())
+    }
+
     fn rename(&self, _: &str, _: &str) -> Result<(), Code> {
         unreachable!()
     }
