@@ -327,6 +327,16 @@ unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
     connection.strategy().call(|strategy| strategy.wal_path()).map(|path| c_name(&path)).transpose()
 }
 
+/// True if SQLite is to see no WAL of this name, which another file stands for.
+///
+/// # Safety
+/// `name` is a C string.
+unsafe fn hides_wal(name: *const c_char) -> Result<bool, Error> {
+    // SAFETY: as the caller promises.
+    let connection = Connection::of_side_file(&unsafe { CStr::from_ptr(name) }.to_string_lossy());
+    connection.map_or(Ok(false), |connection| connection.strategy().call(|strategy| strategy.hides_wal()))
+}
+
 /// # Safety
 /// `name` is a name that SQLite passes to `xOpen`, not null.
 unsafe fn exists(shim: &Shim, name: *const c_char) -> bool {
@@ -441,6 +451,10 @@ unsafe extern "C" fn x_access(
         // SAFETY: SQLite's arguments go on, but for the name of a WAL that another file stands for.
         let code = unsafe {
             let other_name = name_below(name)?;
+            if other_name.is_some() && hides_wal(name)? {
+                *result = 0;
+                return Ok(());
+            }
             let method = (*shim.below).xAccess.ok_or_else(|| Error::missing("xAccess"))?;
             method(shim.below, other_name.as_ref().map_or(name, |name| name.as_ptr()), flags, result)
         };

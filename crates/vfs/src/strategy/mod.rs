@@ -93,6 +93,8 @@ pub trait Strategy: Send + Sync {
     fn deleting_wal(&self) -> Result<(), Error>;
     /// The file that stands for SQLite's WAL; None: the WAL.
     fn wal_path(&self) -> Option<String>;
+    /// True if SQLite is to see no WAL, whatever lies beside the database.
+    fn hides_wal(&self) -> Result<bool, Error>;
     /// True if reads of the database file may be served from memory that the file is mapped to.
     fn maps(&self, offset: u64) -> bool;
     /// True if the WAL is to outlive the last close (`SQLITE_FCNTL_PERSIST_WAL`).

@@ -91,6 +91,10 @@ impl Strategy for Stock {
         None
     }
 
+    fn hides_wal(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     fn maps(&self, _: u64) -> bool {
         true
     }

@@ -144,21 +144,20 @@ impl EagerLog {
             return Ok(());
         }
         if !guard::is_possible(&header) {
-            if guard::is_database(&header) {
-                // One in a rollback mode. SQLite takes the image for a WAL, on which no log of this database stands.
-                self.set_log_aside(board, &path)?;
-                self.files.delete(&self.image_path(), false)?;
-            }
             let is_any = guard::is_any_database(&header);
             return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
         }
-        if self.files.is_there(&wal_path(&self.path))? {
+        // An empty one that nobody has open is in nobody's way; a copy in a rollback mode may have been put beside it.
+        if self.files.exists(&wal_path(&self.path))? {
             return Err(AttachError::OtherStrategy);
         }
         // Alone with the database: whoever has it open without us holds a shared lock.
         if level < LockLevel::Exclusive {
             match main.lock(LockLevel::Exclusive) {
                 Ok(()) => {}
+                Err(Code::BUSY) if self.files.is_there(&wal_path(&self.path))? => {
+                    return Err(AttachError::OtherStrategy);
+                }
                 Err(Code::BUSY) => return Err(AttachError::Below(Code::BUSY)),
                 Err(code) => return Err(AttachError::NotWritable(code)),
             }
@@ -212,7 +211,7 @@ impl EagerLog {
     /// A log that is there although there is no guard: that of a close that was interrupted may go, its epoch says that the database file has
     /// everything; and so may one whose making was, which has no record. Any other may be all that is left of another database's commits, and of one
     /// that a backup was put in the place of: it gets another name, with the image that it may stand on.
-    fn set_log_aside(&self, board: &Board, path: &str) -> Result<(), AttachError> {
+    pub(super) fn set_log_aside(&self, board: &Board, path: &str) -> Result<(), AttachError> {
         if !self.files.exists(path)? {
             return Ok(());
         }

@@ -43,9 +43,13 @@ pub enum AttachError {
     #[error("{0}")]
     Recover(#[from] RecoverError),
     #[error(
-        "the database's header is damaged, not by a crash of ours, and there is a log beside it whose commits it may lack. Restore both files from a backup, or bytes 18 and 19 of the database"
+        "the file begins as no database does, not by a crash of ours, and the log beside it may hold commits of it. Restore both from a backup, or move the log away"
     )]
     HeaderDamaged,
+    #[error(
+        "the file begins as no database does, encrypted perhaps, and the log beside it is not its own: move the log away"
+    )]
+    NoDatabase,
     #[error(
         "a WAL of SQLite's own is beside the log, and both may hold commits. Move it away, run `oneflush recover`, move it back"
     )]
@@ -81,7 +85,7 @@ impl AttachError {
             | AttachError::OtherVersion
             | AttachError::HeaderDamaged
             | AttachError::InUse => Code::CANTOPEN,
-            AttachError::FoldNoDatabase => Code::NOTADB,
+            AttachError::FoldNoDatabase | AttachError::NoDatabase => Code::NOTADB,
             AttachError::Log(error) => code_of(error),
             AttachError::Recover(error) => error.code(),
             AttachError::Below(code) => *code,

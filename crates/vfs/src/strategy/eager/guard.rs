@@ -75,6 +75,11 @@ pub fn is_possible(header: &[u8]) -> bool {
     is_database(header) && header[FIRST..=FIRST + 1] == [VERSION_WAL; 2]
 }
 
+/// False if SQLite has no WAL for a database with this header, whatever lies beside it: one in a rollback mode, an empty file, no database.
+pub fn has_wal(header: &[u8]) -> bool {
+    of(header).is_some() || (is_any_database(header) && header[FIRST + 1] >= VERSION_WAL)
+}
+
 /// Takes the guard out of the first page, or a part of it that begins at 0.
 pub fn hide(page: &mut [u8]) {
     if of(page).is_some() {
@@ -143,6 +148,17 @@ mod tests {
         assert!(of(&half).is_none() && is_database(&half) && is_possible(&half));
         hide(&mut half);
         assert_eq!(half, header());
+    }
+
+    #[test]
+    fn only_a_database_in_wal_mode_has_a_wal_with_and_without_guard() {
+        let mut header = header();
+        assert!(has_wal(&header));
+        let mut guarded = header.clone();
+        set(&mut guarded, LOG);
+        assert!(has_wal(&guarded));
+        header[FIRST..=FIRST + 1].fill(1);
+        assert!(!has_wal(&header) && !has_wal(&[]) && !has_wal(&[0x5a; HEADER_BYTES]));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! | page 1 garbled | a crash while it was written | SQLite, from its journal or WAL, or from the log |
 //! | the guard, and a WAL of SQLite's own | a close that was not synced; SQLite alone went on | taking the guard away again; then as the next |
 //! | no guard, and a WAL of SQLite's own | SQLite alone, `stock`, `plain` | copying it into the database file |
+//! | a rollback mode, or nothing, and a log or an image | a backup in the place of a database that has crashed | setting the log aside |
+//! | no database, and a log | the same, with an encrypted file ([`garbled`]) | nothing: it is refused, and no file is changed |
 
 use oneflush_blocklog::{Error as LogError, Log};
 
@@ -12,26 +14,64 @@ use super::attach::write_guard;
 use super::attach_error::AttachError;
 use super::board::Board;
 use super::files::{log_path, wal_path};
-use super::{EagerLog, guard, recover};
+use super::{EagerLog, garbled, guard, recover};
 use crate::error::{Code, Error};
 use crate::strategy::Below;
 
 impl EagerLog {
-    /// A connection has opened the database.
+    /// A connection has opened the database. What lies beside the file decides nothing before its header is looked at.
     pub fn opened_database(&self, main: &dyn Below) -> Result<(), Error> {
-        let header = match guard::header(main) {
-            Ok(header) => header,
+        let mended = match guard::header(main) {
+            // An empty file is a database without content: SQLite deletes its WAL.
+            Err(Code::SHORT_READ) if main.size_bytes()? == 0 => self.fold_wal_without_use(),
             Err(Code::SHORT_READ) => return Ok(()),
             Err(code) => return Err(code.into()),
+            Ok(header) if !guard::is_database(&header) => self.mend_header(main),
+            Ok(header) if guard::of(&header).is_some() => self.end_close_again(main),
+            Ok(header) if !guard::has_wal(&header) => self.fold_wal_without_use(),
+            Ok(_) => self.fold_wal(),
         };
-        let mended = if !guard::is_database(&header) {
-            self.mend_header(main)
-        } else if guard::of(&header).is_some() {
-            self.end_close_again(main)
-        } else {
-            self.fold_wal()
+        mended.map_err(|error| self.refuse(&error))?;
+        // Nobody needs it to succeed: while the header says that there is no WAL, SQLite is shown none ([`EagerLog::has_wal`]).
+        let _ = self.clear_the_way(main);
+        Ok(())
+    }
+
+    /// False if SQLite is to see no WAL of this database, though there may be an image: of what was here before.
+    pub fn has_wal(&self, main: &dyn Below) -> Result<bool, Code> {
+        match guard::header(main) {
+            Err(Code::SHORT_READ) => Ok(false),
+            header => Ok(guard::has_wal(&header?)),
+        }
+    }
+
+    /// A backup in a rollback mode, or an empty file, was put in the place of a database that has crashed: its log is set aside, and the image goes.
+    fn clear_the_way(&self, main: &dyn Below) -> Result<(), AttachError> {
+        let needs_none = || -> Result<bool, Code> {
+            match guard::header(main) {
+                Err(Code::SHORT_READ) => Ok(main.size_bytes()? == 0),
+                header => header.map(|header| guard::is_database(&header) && !guard::has_wal(&header)),
+            }
         };
-        mended.map_err(|error| self.refuse(&error))
+        let is_beside = |path: &str| self.files.is_there(path);
+        let (log, image) = (log_path(&self.path), self.image_path());
+        if !(is_beside(&log)? || is_beside(&image)?) || !needs_none()? {
+            return Ok(());
+        }
+        let _state = self.state();
+        let board = Board::new(self.files.common(&self.path)?);
+        // Whoever sets the guard has this lock: so if there is still none, there is none until it is released.
+        let result = needs_none().map_err(AttachError::from).and_then(|needs_none| {
+            if needs_none {
+                self.set_log_aside(&board, &log)?;
+                self.files.delete(&image, false)?;
+                self.files.delete(&log, false)?;
+            }
+            Ok(())
+        });
+        self.tidy(&board);
+        board.common().unlock(0..0);
+        result
     }
 
     /// A WAL of SQLite's own, or of strategy `plain`, goes into the database file first.
@@ -44,6 +84,11 @@ impl EagerLog {
             return Err(AttachError::FoldNoDatabase);
         }
         if self.files.is_there(&wal)? { Err(AttachError::OtherStrategy) } else { Ok(()) }
+    }
+
+    /// The same where the header says that there is no WAL: SQLite takes one that is there nevertheless, unless it is empty, and leaves that alone.
+    fn fold_wal_without_use(&self) -> Result<(), AttachError> {
+        if self.files.exists(&wal_path(&self.path))? { self.fold_wal() } else { Ok(()) }
     }
 
     /// A crash has garbled the first page while it was written, and with it the guard.
@@ -105,6 +150,9 @@ impl EagerLog {
             };
             // Whatever a crash can leave of page 1, the log has it then.
             let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
+            if !garbled::is_likely(main, &page)? {
+                return Err(AttachError::NoDatabase);
+            }
             guard::set(&mut page, log.uuid());
             main.write(&page, 0)?;
             Ok(write_guard(board, main, &page)?)

@@ -37,6 +37,7 @@ mod building;
 mod building_tests;
 mod encode;
 pub mod files;
+mod garbled;
 pub mod gathering;
 pub mod guard;
 mod image_store;

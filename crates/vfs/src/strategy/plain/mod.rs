@@ -330,6 +330,13 @@ impl Strategy for Plain {
         self.shared.log.as_ref().map(|log| log.image_path())
     }
 
+    fn hides_wal(&self) -> Result<bool, Error> {
+        match (&self.shared.log, lock(&self.main).as_deref()) {
+            (Some(log), Some(main)) => Ok(!log.has_wal(main)?),
+            _ => Ok(false),
+        }
+    }
+
     fn maps(&self, offset: u64) -> bool {
         // The first page may show the guard.
         self.shared.log.is_none() || offset > 0
