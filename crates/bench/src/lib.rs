@@ -2,6 +2,7 @@
 
 pub mod environment;
 pub mod floor;
+pub mod handover;
 pub mod interrupt;
 pub mod mode;
 pub mod observe;

@@ -1,6 +1,6 @@
 //! The `oneflush` program: one file a command, and nothing here but the choice.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage; of a command that becomes another program, that program's.
 
 mod bench;
 mod crash;
@@ -72,6 +72,8 @@ enum Failure {
     Usage(Box<dyn Error>),
     /// Exit code 1.
     Failed(Box<dyn Error>),
+    /// Another exit code.
+    WithCode(Box<dyn Error>, u8),
 }
 
 impl Failure {
@@ -92,10 +94,7 @@ fn main() -> ExitCode {
         Command::Probe(options) => probe::main(&options),
         Command::Recover(options) => recover::main(&options),
         Command::Report(options) => report::main(&options),
-        Command::Run(options) => match run::main(&options) {
-            Ok(code) => return code,
-            Err(error) => Err(error),
-        },
+        Command::Run(options) => run::main(&options),
         Command::Shell(options) => shell::main(&options),
         Command::Top(options) => top::main(&options),
         Command::Trace(options) => match trace::main(&options) {
@@ -112,6 +111,7 @@ fn main() -> ExitCode {
         Ok(()) => return ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => (error, 1),
         Err(Failure::Usage(error)) => (error, 2),
+        Err(Failure::WithCode(error, code)) => (error, code),
     };
     eprintln!("oneflush: {error}");
     ExitCode::from(code)

@@ -1,18 +1,21 @@
 //! `oneflush run -- CMD…`: an unmodified program with Oneflush as its default VFS.
 //!
-//! The program is started with `liboneflush_preload.so` in `LD_PRELOAD`, which lets the program's own SQLite load
-//! `liboneflush.so` when the first database is opened.
+//! This process becomes the program (`execve`), with `liboneflush_preload.so` in `LD_PRELOAD`, which lets the program's own SQLite load
+//! `liboneflush.so` when the first database is opened. So nothing stands between a supervisor and the program: signals, process number, exit
+//! status, terminal, descriptors and job control are the program's own.
+
+mod program;
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use clap::Args;
+use oneflush_bench::handover;
 use oneflush_vfs::StrategyKind;
-use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 
 use crate::Failure;
 use crate::library::{self, EXTENSION, LibraryError};
@@ -20,13 +23,24 @@ use crate::library::{self, EXTENSION, LibraryError};
 const EXAMPLES: &str = "Examples:
   oneflush run -- sqlite3 app.db \"PRAGMA oneflush_stats\"
   oneflush run --strategy stock -- python3 app.py
+  ONEFLUSH_LOG=/var/log/app/oneflush.log oneflush run -- python3 app.py
 
 The program must link libsqlite3.so dynamically, as the sqlite3 shell and
 Python's sqlite3 module do. For one that has SQLite built in, load the extension
 instead: SELECT load_extension('liboneflush.so'), or ONEFLUSH_DEFAULT=1 with the
-driver's own way.";
+driver's own way.
+
+oneflush run becomes the program: process number, signals and exit status are
+the program's own. Otherwise the exit code is 127 if there is no such program,
+126 if it cannot be executed, 1 if Oneflush cannot be loaded and 2 for a wrong
+command line. Oneflush's messages go to standard error, unless ONEFLUSH_LOG is
+off, syslog or a file.";
 
 const PRELOAD: &str = "liboneflush_preload.so";
+
+/// As `env` and shells have them.
+const CANNOT_EXECUTE: u8 = 126;
+const NOT_FOUND: u8 = 127;
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -46,88 +60,94 @@ pub(crate) enum RunError {
     #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one without", .0.display())]
     Unpreloadable(PathBuf),
     #[error("cannot start {command}: {source}")]
-    Start { command: String, source: std::io::Error },
-    #[error("cannot make a temporary file: {0}")]
-    Mark(std::io::Error),
-    #[error("cannot listen for signals: {0}")]
-    Signals(std::io::Error),
-    #[error("lost {command}: {source}")]
-    Wait { command: String, source: std::io::Error },
+    Start { command: String, source: io::Error },
+    #[error("{}: cannot be made, so that {PRELOAD} can be preloaded: {source}; set TMPDIR to another folder", .link.display())]
+    Link { link: PathBuf, source: io::Error },
 }
 
-/// The exit code is the program's own; 128 and the signal's number if a signal ended it.
-pub fn main(options: &Options) -> Result<ExitCode, Failure> {
-    run(options).map(ExitCode::from).map_err(Failure::failed)
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        let code = match &error {
+            RunError::Start { source, .. } if source.kind() == io::ErrorKind::NotFound => NOT_FOUND,
+            RunError::Start { .. } => CANNOT_EXECUTE,
+            RunError::Library(_) | RunError::Unpreloadable(_) | RunError::Link { .. } => 1,
+        };
+        Failure::WithCode(error.into(), code)
+    }
 }
 
-fn run(options: &Options) -> Result<u8, RunError> {
+/// Returns only if there is no program to become.
+pub fn main(options: &Options) -> Result<(), Failure> {
     let variables = options.strategy.map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy.name())));
-    with_variables(&options.command, variables)
+    Ok(with_variables(&options.command, variables)?)
 }
 
-/// Runs `program` with Oneflush as its default VFS, and with these environment variables.
+/// Becomes `program` with Oneflush as its default VFS, and with these environment variables.
 pub(crate) fn with_variables(
     program: &[OsString],
     variables: impl IntoIterator<Item = (&'static str, OsString)>,
-) -> Result<u8, RunError> {
+) -> Result<(), RunError> {
     let extension = library::find(EXTENSION)?;
-    let preload = library::find(PRELOAD)?;
-    let marks = tempfile::tempdir().map_err(RunError::Mark)?;
-    let mark = marks.path().join("loaded");
-    let preload = preloadable(preload, marks.path())?;
+    let preload = preloadable(library::find(PRELOAD)?)?;
     let name = program[0].to_string_lossy().into_owned();
-
+    if program::is_static(&program[0]) {
+        eprintln!(
+            "oneflush run: {name} is linked statically, so nothing can be preloaded and Oneflush is not in use; \
+             a program with SQLite built in needs the extension: see oneflush run --help"
+        );
+    }
     let mut command = Command::new(&program[0]);
     command
         .args(&program[1..])
         .env("LD_PRELOAD", preloads(&preload))
         .env("ONEFLUSH_EXTENSION", extension)
         .env("ONEFLUSH_EXPECTED_VERSION", oneflush_vfs::VERSION)
-        .env("ONEFLUSH_RUN_MARK", &mark)
+        .env("ONEFLUSH_RUN_PID", std::process::id().to_string())
         .env("ONEFLUSH_DEFAULT", "1")
         .envs(variables);
-    // The terminal sends Ctrl-C to the program too, and it decides; this process waits for it and cleans up.
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).map_err(RunError::Signals)?;
-    let mut child = command.spawn().map_err(|source| RunError::Start { command: name.clone(), source })?;
-    let pid = Pid::from_child(&child);
-    let forwarder = signals.handle();
-    let listener = std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let signal = match signal {
-                SIGTERM => Signal::TERM,
-                SIGHUP => Signal::HUP,
-                _ => continue,
-            };
-            // A program that has just ended needs no signal.
-            let _ = kill_process(pid, signal);
-        }
-    });
-    let status = child.wait().map_err(|source| RunError::Wait { command: name.clone(), source });
-    forwarder.close();
-    let _ = listener.join();
-    let status = status?;
-    if !mark.exists() {
-        eprintln!(
-            "oneflush run: {name} opened no database through libsqlite3.so, so Oneflush was not in use; \
-             a program with SQLite built in needs the extension: see oneflush run --help"
-        );
+    if std::env::var_os(oneflush_vfs::LOG_VARIABLE).is_none() {
+        command.env(oneflush_vfs::LOG_VARIABLE, "stderr");
     }
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    Ok(u8::try_from(code).unwrap_or(1))
+    Err(RunError::Start { command: name, source: handover::become_program(&mut command) })
 }
 
-/// The dynamic linker splits `LD_PRELOAD` at spaces and colons, so a path that has some is preloaded through a link.
-fn preloadable(library: PathBuf, folder: &Path) -> Result<PathBuf, RunError> {
+/// The dynamic linker splits `LD_PRELOAD` at spaces and colons, so a path that has some is preloaded through a link. The program and what
+/// it starts need the link for as long as they run, so it stays; its name says whose it is and where it leads, so there is one and not more.
+fn preloadable(library: PathBuf) -> Result<PathBuf, RunError> {
     let splits = |path: &Path| path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte));
     if !splits(&library) {
         return Ok(library);
     }
-    let link = folder.join(PRELOAD);
+    let user = rustix::process::geteuid().as_raw();
+    let metadata = library.metadata().map_err(|source| RunError::Link { link: library.clone(), source })?;
+    let name = format!("oneflush-preload-{user}-{:x}-{:x}.so", metadata.dev(), metadata.ino());
+    let link = std::env::temp_dir().join(name);
     if splits(&link) {
         return Err(RunError::Unpreloadable(link));
     }
-    std::os::unix::fs::symlink(&library, &link).map_err(RunError::Mark)?;
+    let made = |source| RunError::Link { link: link.clone(), source };
+    match std::os::unix::fs::symlink(&library, &link) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // A link of somebody else could lead to his code.
+            let is_ours = fs::symlink_metadata(&link).is_ok_and(|link| link.uid() == user);
+            if !is_ours {
+                return Err(made(io::Error::new(error.kind(), "it is there and belongs to somebody else")));
+            }
+            if fs::read_link(&link).is_ok_and(|target| target == library) {
+                return Ok(link);
+            }
+            replace(&library, &link).map_err(made)?;
+        }
+        linked => linked.map_err(made)?,
+    }
     Ok(link)
+}
+
+/// In one step: others may be about to use the link.
+fn replace(library: &Path, link: &Path) -> io::Result<()> {
+    let new = link.with_extension(format!("{}.new", std::process::id()));
+    std::os::unix::fs::symlink(library, &new)?;
+    fs::rename(&new, link)
 }
 
 /// What the user preloads already stays, behind ours.

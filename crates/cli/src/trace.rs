@@ -122,7 +122,8 @@ fn by_vfs(options: &Options) -> Result<ExitCode, Failure> {
     if std::env::var_os("ONEFLUSH_STRATEGY").is_none() {
         variables.push(("ONEFLUSH_STRATEGY", "stock".into()));
     }
-    run::with_variables(&options.command, variables).map(ExitCode::from).map_err(Failure::failed)
+    run::with_variables(&options.command, variables)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn record(

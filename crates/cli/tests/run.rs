@@ -3,8 +3,10 @@
 //! The programs of `make build` are needed (an extension cannot be built inside `cargo test`): `make test` builds them and
 //! sets `ONEFLUSH_BUILT` to their folder. Without it these tests say that they skip.
 
-use std::path::Path;
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 
 use oneflush_testing::built;
 use tempfile::TempDir;
@@ -42,14 +44,99 @@ fn python_uses_oneflush_through_a_module_that_is_loaded_late() {
         "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA oneflush_strategy').fetchone()[0])";
     let output = run(&folder, &["--", "/usr/bin/python3", "-c", program, &path]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(text(&output.stdout), "plain\n");
+    assert_eq!(text(&output.stdout), "plain (inactive: journal_mode=delete)\n");
+}
+
+/// A program that a test started: it dies with the test.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Says its number, then each signal that it gets, and ends at the word `end` or where its standard input ends.
+const SIGNALLED: &str = r#"
+import os, signal, sqlite3, sys
+sqlite3.connect(":memory:").execute("SELECT 1")
+def got(number, frame):
+    os.write(1, (signal.Signals(number).name + "\n").encode())
+for name in ("INT", "QUIT", "HUP", "TERM", "USR1", "USR2", "TTIN", "TTOU", "WINCH", "CHLD", "PIPE", "ALRM"):
+    signal.signal(getattr(signal, "SIG" + name), got)
+os.write(1, f"{os.getpid()}\n".encode())
+sys.stdin.readline()
+"#;
+
+/// `oneflush run` was the program's parent: it died of SIGUSR1, USR2, TTIN and others and left the program an orphan, so that gunicorn's
+/// and systemd's ways to speak to a service ended it in the supervisor's eyes.
+#[test]
+fn every_signal_to_the_process_that_was_started_reaches_the_program_for_it_is_the_program() {
+    let Some(folder) = built() else { return };
+    let mut command = Command::new(folder.join("oneflush"));
+    command.args(["run", "--", "python3", "-c", SIGNALLED]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut started = Started(command.spawn().unwrap());
+    let pid = started.0.id();
+    let mut lines = BufReader::new(started.0.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    assert_eq!(next(), pid.to_string(), "the program's number is that of what was started");
+    for signal in ["INT", "QUIT", "HUP", "TERM", "USR1", "USR2", "TTIN", "TTOU", "WINCH", "CHLD", "PIPE", "ALRM"] {
+        kill(signal, pid);
+        assert_eq!(next(), format!("SIG{signal}"));
+    }
+    kill("STOP", pid);
+    let state =
+        || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().rsplit(") ").next().unwrap()[..1].to_owned();
+    while state() != "T" {
+        std::thread::yield_now();
+    }
+    kill("USR1", pid);
+    kill("CONT", pid);
+    assert_eq!(next(), "SIGUSR1", "after SIGSTOP and SIGCONT");
+    kill("KILL", pid);
+    assert_eq!(started.0.wait().unwrap().signal(), Some(9), "its death is the program's");
+}
+
+fn kill(signal: &str, pid: u32) {
+    assert!(Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).status().unwrap().success());
 }
 
 #[test]
-fn the_exit_code_is_the_programs_own_and_a_signal_is_128_and_its_number() {
+fn the_exit_code_and_the_death_are_the_programs_own() {
     let Some(folder) = built() else { return };
-    assert_eq!(run(&folder, &["--", "sh", "-c", "exit 7"]).status.code(), Some(7));
-    assert_eq!(run(&folder, &["--", "sh", "-c", "kill -TERM $$"]).status.code(), Some(128 + 15));
+    for code in [0, 7, 255] {
+        assert_eq!(run(&folder, &["--", "sh", "-c", &format!("exit {code}")]).status.code(), Some(code));
+    }
+    for (name, number) in [("TERM", 15), ("SEGV", 11), ("PIPE", 13)] {
+        let status = run(&folder, &["--", "sh", "-c", &format!("kill -{name} $$")]).status;
+        assert_eq!((status.code(), status.signal()), (None, Some(number)));
+    }
+}
+
+/// systemd ignores SIGPIPE in its services, and a supervisor may block signals: Rust's runtime and its `exec` change both.
+#[test]
+fn ignored_and_blocked_signals_descriptors_and_the_directory_are_inherited() {
+    let Some(folder) = built() else { return };
+    let program = "import os, signal; print(*sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])), \
+                   *[line for line in open('/proc/self/status') if line.startswith(('SigIgn', 'SigBlk'))], \
+                   sorted(os.listdir('/proc/self/fd')), os.getcwd(), os.getppid())";
+    let outer = r#"
+import os, signal, subprocess, sys
+folder, program, ignored = sys.argv[1:]
+signal.signal(signal.SIGPIPE, signal.SIG_IGN if ignored == "1" else signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGTERM])
+python = ["/usr/bin/python3", "-c", program]
+said = [subprocess.run(command, restore_signals=False, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd="/").stdout
+        for command in (python, [folder + "/oneflush", "run", "--", *python])]
+assert said[0] == said[1] and b"SigIgn" in said[0], said
+"#;
+    for ignored in ["0", "1"] {
+        let output =
+            Command::new("python3").args(["-c", outer]).arg(&folder).args([program, ignored]).output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
 }
 
 #[test]
@@ -60,12 +147,52 @@ fn a_program_that_opens_no_database_is_told_so() {
     assert!(text(&output.stderr).contains("Oneflush was not in use"), "{}", text(&output.stderr));
 }
 
+/// The process that `oneflush run` became says it at its end, so it must know what it cannot know: nobody else may be blamed.
 #[test]
-fn a_missing_program_and_an_unknown_strategy_are_refused() {
+fn a_program_whose_children_open_databases_or_whose_messages_go_elsewhere_is_told_nothing() {
     let Some(folder) = built() else { return };
-    let output = run(&folder, &["--", "no-such-program"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("no-such-program"), "{}", text(&output.stderr));
+    let (_dir, path) = database();
+    let silent = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    };
+    let oneflush = |arguments: &[&str]| {
+        let mut command = Command::new(folder.join("oneflush"));
+        command.arg("run").args(arguments);
+        command
+    };
+    silent(&mut oneflush(&[
+        "--strategy",
+        "stock",
+        "--",
+        "sh",
+        "-c",
+        &format!("sqlite3 '{path}' 'SELECT 1' > /dev/null; true"),
+    ]));
+    silent(oneflush(&["--", "true"]).env("ONEFLUSH_LOG", "off"));
+    silent(&mut oneflush(&["--", "sh", "-c", "exec 2>&-; true"]));
+}
+
+#[test]
+fn a_program_that_is_linked_statically_is_named_before_it_starts() {
+    let Some(folder) = built() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let (source, program) = (dir.path().join("a.c"), dir.path().join("a"));
+    std::fs::write(&source, "int main(void) { return 3; }").unwrap();
+    assert!(Command::new("cc").arg("-static").arg("-o").args([&program, &source]).status().unwrap().success());
+    let output = run(&folder, &["--", program.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(text(&output.stderr).contains("linked statically"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_missing_program_is_127_one_that_cannot_be_executed_126_and_an_unknown_strategy_2() {
+    let Some(folder) = built() else { return };
+    for (program, code) in [("no-such-program", 127), ("/no/such/program", 127), ("/etc/passwd", 126), ("/", 126)] {
+        let output = run(&folder, &["--", program]);
+        assert_eq!(output.status.code(), Some(code), "{program}");
+        assert!(text(&output.stderr).contains(program), "{}", text(&output.stderr));
+    }
     let output = run(&folder, &["--strategy", "eagre", "--", "true"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("auto, stock"), "{}", text(&output.stderr));
@@ -143,6 +270,7 @@ fn a_folder_with_a_space_or_a_colon_works() {
         }
         let (_dir, path) = database();
         let output = run(&folder, &["--", "sqlite3", &path, "PRAGMA oneflush_strategy"]);
-        assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), ("plain\n", ""), "{name}");
+        let answer = "plain (inactive: journal_mode=delete)\n";
+        assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), (answer, ""), "{name}");
     }
 }

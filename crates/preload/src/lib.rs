@@ -13,7 +13,9 @@
 //! |---|---|
 //! | `ONEFLUSH_EXTENSION` | path of `liboneflush.so`; unset: this library does nothing |
 //! | `ONEFLUSH_EXPECTED_VERSION` | the program's version; an extension of another one is refused |
-//! | `ONEFLUSH_RUN_MARK` | a file that is made once the extension is loaded, or was refused, so that `oneflush run` knows |
+//! | `ONEFLUSH_RUN_PID` | the process that `oneflush run` became: at its end it says if Oneflush was not in use ([`unused`]) |
+
+mod unused;
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::Once;
@@ -70,11 +72,11 @@ pub unsafe extern "C" fn sqlite3_open16(name: *const c_void, db: *mut *mut Db) -
 fn load_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        unused::is_used();
         if let Some(extension) = std::env::var_os("ONEFLUSH_EXTENSION") {
             if let Err(message) = load(&extension.to_string_lossy()) {
                 fail(&message);
             }
-            leave_mark();
         }
     });
 }
@@ -152,15 +154,7 @@ fn sqlite(name: &CStr) -> *mut c_void {
     }
 }
 
-fn leave_mark() {
-    if let Some(mark) = std::env::var_os("ONEFLUSH_RUN_MARK") {
-        // Only the launcher's warning depends on it.
-        let _ = std::fs::write(mark, b"");
-    }
-}
-
 fn fail(message: &str) -> ! {
-    leave_mark();
     eprintln!("oneflush run: {message}");
     // SAFETY: ends the process at once, without the program's exit handlers: it has done nothing with SQLite yet.
     unsafe { libc::_exit(1) }

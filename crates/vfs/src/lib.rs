@@ -49,6 +49,7 @@ pub use ffi::{register, register_default};
 pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;
+pub use messages::VARIABLE as LOG_VARIABLE;
 pub use role::Role;
 #[cfg(feature = "mutants")]
 pub use strategy::mutant;
