@@ -269,7 +269,18 @@ fn a_folder_with_a_space_or_a_colon_works() {
             std::fs::copy(built.join(file), folder.join(file)).unwrap();
         }
         let (_dir, path) = database();
-        let output = run(&folder, &["--", "sqlite3", &path, "PRAGMA oneflush_strategy"]);
+        let tmp = parent.path().join("tmp");
+        std::fs::create_dir_all(&tmp).unwrap();
+        let mut command = Command::new(folder.join("oneflush"));
+        command.args(["run", "--", "sqlite3", &path, "PRAGMA oneflush_strategy"]).env("TMPDIR", &tmp);
+        let output = command.output().unwrap();
+        // The link stays for as long as programs use it, so it must not become more of them.
+        let again = command.output().unwrap();
+        assert_eq!((again.status.code(), &again.stdout), (Some(0), &output.stdout));
+        let links: Vec<_> = std::fs::read_dir(&tmp).unwrap().map(|link| link.unwrap().path()).collect();
+        assert_eq!(std::fs::read_link(&links[links.len() - 1]).unwrap().parent(), Some(folder.as_path()));
+        assert_eq!(links.len(), 1, "{links:?}");
+        std::fs::remove_file(&links[0]).unwrap();
         let answer = "plain (inactive: journal_mode=delete)\n";
         assert_eq!((text(&output.stdout).as_str(), text(&output.stderr).as_str()), (answer, ""), "{name}");
     }

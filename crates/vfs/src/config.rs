@@ -30,6 +30,8 @@ pub enum StrategyKind {
     Eager,
 }
 
+const AUTO: &str = "auto";
+
 /// The words that choose a strategy, for messages.
 const STRATEGIES: &str = "auto, stock, plain, eager";
 
@@ -56,7 +58,7 @@ impl FromStr for StrategyKind {
 
     /// `auto` is what leaves plain SQLite files at all times: `plain`, which in the rollback modes does as `stock`.
     fn from_str(word: &str) -> Result<StrategyKind, OptionError> {
-        if word.eq_ignore_ascii_case("auto") {
+        if word.eq_ignore_ascii_case(AUTO) {
             return Ok(StrategyKind::Plain);
         }
         StrategyKind::ALL
@@ -150,6 +152,8 @@ impl OptionError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub strategy: StrategyKind,
+    /// Somebody asked for this very strategy, so that he wants to know where it changes nothing.
+    pub strategy_is_named: bool,
     pub durability: Durability,
     pub group_commit: bool,
     pub log_size_bytes: u64,
@@ -169,6 +173,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             strategy: StrategyKind::Plain,
+            strategy_is_named: false,
             durability: Durability::Pragma,
             group_commit: true,
             log_size_bytes: 64 << 20,
@@ -204,6 +209,7 @@ impl Options {
     fn with(mut self, given: impl Fn(usize) -> Option<(Source, String)>) -> Result<Options, OptionError> {
         if let Some((source, word)) = given(0) {
             self.strategy = word.parse().map_err(|_| OptionError::value(source, &word, STRATEGIES))?;
+            self.strategy_is_named = !word.eq_ignore_ascii_case(AUTO);
         }
         if let Some((source, word)) = given(1) {
             self.durability = match word.to_ascii_lowercase().as_str() {
@@ -280,6 +286,8 @@ mod tests {
     fn auto_is_plain_and_case_does_not_matter() {
         assert_eq!(uri("strategy", "AUTO").unwrap().strategy, StrategyKind::Plain);
         assert_eq!(uri("strategy", "Stock").unwrap().strategy, StrategyKind::Stock);
+        assert!(uri("strategy", "plain").unwrap().strategy_is_named);
+        assert!(!uri("strategy", "Auto").unwrap().strategy_is_named && !Options::default().strategy_is_named);
     }
 
     #[test]

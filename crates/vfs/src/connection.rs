@@ -16,13 +16,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use crate::config::{Options, StrategyKind};
 use crate::role::Role;
-use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, Tally};
-use crate::strategy::{self, Chosen, EagerLog, PlainShared, Purpose, RunCheckpoint, SideFiles};
+use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, State, Tally};
+use crate::strategy::{self, Chosen, EagerLog, PlainShared, Purpose, RunCheckpoint, SideFiles, guard};
 use crate::sync::{Mutex, MutexGuard, lock};
 
 static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
@@ -45,6 +45,8 @@ pub struct Database {
     wal: OnceLock<(StrategyKind, Arc<PlainShared>)>,
     run_checkpoint: Arc<dyn RunCheckpoint>,
     side_files: Arc<dyn SideFiles>,
+    /// It was said that a strategy changes nothing here.
+    inactive_is_said: AtomicBool,
     /// The process that opened it: a child has to begin anew.
     process: u32,
     /// Device and inode: another file that has taken the place of this one is another database. None where the VFS below has files of
@@ -108,6 +110,7 @@ impl Database {
             wal: OnceLock::new(),
             run_checkpoint: Arc::clone(run_checkpoint),
             side_files: Arc::clone(side_files),
+            inactive_is_said: AtomicBool::new(false),
             process,
             file_id,
         });
@@ -143,7 +146,14 @@ pub struct Connection {
     samples: Samples,
     /// The address of the database's name in SQLite's pager; never followed.
     name_address: usize,
+    rollback_mode: Mutex<RollbackMode>,
+    /// It has had the database file to itself since that was looked at last.
+    writes_in_place: AtomicBool,
 }
+
+/// The journal mode that a connection has for a database that is not in WAL mode, as far as a PRAGMA asked for one.
+#[derive(Clone, Copy, Default)]
+struct RollbackMode(Option<&'static str>);
 
 /// What opens a main database file.
 pub(crate) struct Opening<'a> {
@@ -170,6 +180,8 @@ impl Connection {
             tally: Tally::default(),
             commit: CommitTracker::default(),
             samples: Samples::default(),
+            rollback_mode: Mutex::default(),
+            writes_in_place: AtomicBool::new(false),
         });
         let mut connections = lock(&connection.database.connections);
         connections.retain(|other| other.strong_count() > 0);
@@ -257,8 +269,46 @@ impl Connection {
         serde_json::to_string(&progress).map_err(|error| error.to_string())
     }
 
+    /// `PRAGMA journal_mode=…`; SQLite may refuse it, so only the database header says whether it is a WAL's.
+    pub(crate) fn asked_for_journal_mode(&self, mode: &str) {
+        const MODES: [&str; 5] = ["delete", "truncate", "persist", "memory", "off"];
+        if let Some(mode) = MODES.into_iter().find(|known| mode.eq_ignore_ascii_case(known)) {
+            *lock(&self.rollback_mode) = RollbackMode(Some(mode));
+        }
+    }
+
+    /// Why the strategy changes nothing in a database that begins so, which is zeros where it has no page yet; None: it is in force.
+    pub(crate) fn inactive_because(&self, header: &[u8]) -> Option<String> {
+        let is_new = header.iter().all(|&byte| byte == 0);
+        let is_rollback = guard::is_any_database(header) && header[guard::FIRST] == 1;
+        // SQLite's own default, unless the connection was told otherwise.
+        let mode = || lock(&self.rollback_mode).0.unwrap_or("delete");
+        (is_new || is_rollback).then(|| format!("journal_mode={}", mode()))
+    }
+
+    /// It has the database file to itself, as a writer in a rollback mode has.
+    pub(crate) fn writes_in_place(&self) {
+        self.writes_in_place.store(true, Relaxed);
+    }
+
+    /// Whether it had since this was asked, and somebody wants to know about its strategy.
+    pub(crate) fn has_written_in_place(&self) -> bool {
+        self.options.strategy_is_named && self.writes_in_place.swap(false, Relaxed)
+    }
+
+    /// The message that the strategy changes nothing in this database, the first time.
+    pub(crate) fn is_inactive_for_the_first_time(&self, why: &str) -> Option<String> {
+        (!self.database.inactive_is_said.swap(true, Relaxed)).then(|| {
+            format!(
+                "oneflush: {}: strategy {} is inactive: {why}, and it works in WAL mode only; the commits are SQLite's own. \
+                 PRAGMA journal_mode=WAL puts it in force",
+                self.database.path, self.options.strategy
+            )
+        })
+    }
+
     /// `PRAGMA oneflush_stats`: one JSON object for the whole database, all connections of this process together.
-    pub(crate) fn stats_json(&self) -> String {
+    pub(crate) fn stats_json(&self, inactive_because: Option<String>) -> String {
         let live = self.database.live();
         let sum = Tally::default();
         sum.absorb(&self.database.closed);
@@ -273,7 +323,8 @@ impl Connection {
             Chosen::Stock(_) => None,
             Chosen::Plain(plain) => Some(plain.shared().report()),
         };
-        Report::new(&self.database.path, strategy, durability, live.len(), &sum, &measured, strategy_report).to_json()
+        let state = State { strategy, inactive_because, durability, connections: live.len() };
+        Report::new(&self.database.path, state, &sum, &measured, strategy_report).to_json()
     }
 }
 
@@ -434,7 +485,7 @@ pub(crate) mod tests {
         let (first, second) = (open("/life/a.db"), open("/life/a.db"));
         crate::stats::add(&first.tally().of(Role::Db).writes, 3);
         drop(first);
-        let json = second.stats_json();
+        let json = second.stats_json(None);
         assert!(json.contains("\"connections\":1"), "{json}");
         assert!(json.contains("\"writes\":3"), "{json}");
         drop(second);

@@ -9,7 +9,9 @@ use crate::connection::{Connection, Database};
 use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
-use crate::strategy::{Below, BusyHandler, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest};
+use crate::strategy::{
+    Below, BusyHandler, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest, guard,
+};
 use crate::super_journal;
 
 /// Where files count that belong to no known database; nobody reads it.
@@ -182,6 +184,9 @@ impl<B: Below> File<B> {
     pub fn lock(&self, level: LockLevel) -> Result<(), Error> {
         self.note_use();
         self.strategy().call(|strategy| strategy.lock(&self.below, level))?;
+        if let (LockLevel::Exclusive, Some(connection)) = (level, self.connection()) {
+            connection.writes_in_place();
+        }
         if level == LockLevel::Reserved
             && let Some(connection) = self.connection()
         {
@@ -270,6 +275,24 @@ impl<B: Below> File<B> {
             connection.commit().checkpoint_announced(running);
         }
         self.strategy().call(|strategy| strategy.checkpoint_announced(running))
+    }
+
+    /// Why the strategy of this main database file changes nothing now; None: it is in force, or that cannot be known.
+    pub fn inactive_because(&self) -> Option<String> {
+        let connection = self.main_of().filter(|connection| connection.options().strategy != StrategyKind::Stock)?;
+        let mut header = [0; guard::HEADER_BYTES];
+        match self.strategy().call(|strategy| strategy.read(&self.below, Role::Db, &mut header, 0)) {
+            Ok(()) | Err(Error::Below(Code::SHORT_READ)) => connection.inactive_because(&header),
+            Err(_) => None,
+        }
+    }
+
+    /// A message after the first transaction that a strategy had no part in, where that strategy was asked for by name. Only the rollback
+    /// modes lock and unlock the database file for a transaction, so no commit in WAL mode pays for this.
+    pub fn inactive_for_the_first_time(&self) -> Option<String> {
+        let connection = self.main_of().filter(|connection| connection.has_written_in_place())?;
+        let why = self.inactive_because()?;
+        connection.is_inactive_for_the_first_time(&why)
     }
 
     /// `SQLITE_FCNTL_PRAGMA`.

@@ -5,13 +5,24 @@ use crate::connection::Connection;
 /// What SQLite gets for a PRAGMA: one row with one column, or an error with its message.
 pub type Answer = Result<String, String>;
 
-/// None if the PRAGMA is not ours and SQLite goes on with it.
-pub fn answer(connection: &Connection, name: &str, value: Option<&str>) -> Option<Answer> {
+/// None if the PRAGMA is not ours and SQLite goes on with it. `inactive` says why the strategy changes nothing now, if it does not.
+pub fn answer(
+    connection: &Connection,
+    name: &str,
+    value: Option<&str>,
+    inactive: impl FnOnce() -> Option<String>,
+) -> Option<Answer> {
     let name = name.to_ascii_lowercase();
+    if let ("journal_mode", Some(mode)) = (name.as_str(), value) {
+        connection.asked_for_journal_mode(mode);
+    }
     let word = name.strip_prefix("oneflush_")?;
     Some(match (word, value) {
-        ("strategy", None) => Ok(connection.strategy().call(|strategy| strategy.kind()).name().to_owned()),
-        ("stats", None) => Ok(connection.stats_json()),
+        ("strategy", None) => {
+            let name = connection.strategy().call(|strategy| strategy.kind()).name();
+            Ok(inactive().map_or_else(|| name.to_owned(), |why| format!("{name} (inactive: {why})")))
+        }
+        ("stats", None) => Ok(connection.stats_json(inactive())),
         ("checkpoint", None) => connection.checkpoint_now(),
         ("checkpoint", Some(_)) => Err("PRAGMA oneflush_checkpoint takes no value".to_owned()),
         ("strategy", Some(_)) => Err(format!(

@@ -176,7 +176,15 @@ unsafe extern "C" fn x_lock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c
 
 unsafe extern "C" fn x_unlock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    unsafe { on(file, "xUnlock", |state| state.file.unlock(level("xUnlock", wanted)?)) }
+    unsafe {
+        on(file, "xUnlock", |state| {
+            state.file.unlock(level("xUnlock", wanted)?)?;
+            if let Some(message) = state.file.inactive_for_the_first_time() {
+                state.api.log(sqlite::SQLITE_WARNING, &message);
+            }
+            Ok(())
+        })
+    }
 }
 
 unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, result: *mut c_int) -> c_int {
@@ -243,7 +251,8 @@ unsafe fn answer_pragma(state: &State, arguments: *mut *mut c_char) -> Option<Re
     let connection = state.file.main_of()?;
     // SAFETY: element 1 is a string, element 2 a string or null.
     let (name, value) = unsafe { (text(*arguments.add(1))?, text(*arguments.add(2))) };
-    let (message, result) = match pragma::answer(connection, &name, value.as_deref())? {
+    let inactive = || state.file.inactive_because();
+    let (message, result) = match pragma::answer(connection, &name, value.as_deref(), inactive)? {
         Ok(row) => (row, Ok(())),
         Err(message) => (message, Err(Error::Below(Code(sqlite::SQLITE_ERROR)))),
     };

@@ -12,6 +12,6 @@ mod samples;
 mod tally;
 
 pub use commit::CommitTracker;
-pub use report::{Measured, Report};
+pub use report::{Measured, Report, State};
 pub use samples::{Sample, Samples};
 pub use tally::{Counters, Tally, add, add_alone};

@@ -77,11 +77,23 @@ impl Commits {
     }
 }
 
+/// What holds for a database just now.
+pub struct State {
+    pub strategy: &'static str,
+    pub inactive_because: Option<String>,
+    pub durability: &'static str,
+    pub connections: usize,
+}
+
 #[derive(Serialize)]
 pub struct Report<'a> {
     version: &'static str,
     database: &'a str,
     strategy: &'static str,
+    /// False where the strategy changes nothing; then the next one says why.
+    active: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inactive_because: Option<String>,
     durability: &'static str,
     connections: usize,
     commits: CommitsReport,
@@ -116,9 +128,7 @@ struct FileReport {
 impl<'a> Report<'a> {
     pub fn new(
         database: &'a str,
-        strategy: &'static str,
-        durability: &'static str,
-        connections: usize,
+        state: State,
         tally: &Tally,
         measured: &Measured,
         strategy_report: Option<StrategyReport>,
@@ -127,9 +137,11 @@ impl<'a> Report<'a> {
         Report {
             version: crate::VERSION,
             database,
-            strategy,
-            durability,
-            connections,
+            strategy: state.strategy,
+            active: state.inactive_because.is_none(),
+            inactive_because: state.inactive_because,
+            durability: state.durability,
+            connections: state.connections,
             commits: measured.commits.report(),
             files: Role::ALL.into_iter().map(file).collect(),
             strategy_report,
