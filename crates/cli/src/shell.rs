@@ -3,40 +3,41 @@
 //! This process becomes the shell (`exec`), so the terminal, Ctrl-C and the exit code are the shell's own. The shell opens the file that its
 //! command line names before anything can be loaded; so it is given none but `:memory:`, and loads and opens by `-cmd`.
 //! A failed `.open` makes the shell go on in memory, where a user's rows would be lost: a query that fails there ends it, because of `-bail`, before
-//! it takes any input. Meanwhile SQLite's error log goes to stderr, since it says why Oneflush has refused a database.
+//! it takes any input. Oneflush's messages go to stderr (`ONEFLUSH_LOG`), since they say why it has refused a database.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
+use oneflush_bench::handover;
 use oneflush_vfs::StrategyKind;
 
 use crate::library::{self, EXTENSION, LibraryError};
 use crate::{Failure, uri};
 
 const EXAMPLES: &str = "Examples:
-  oneflush shell app.db                                interactively
-  oneflush shell app.db -- -json \"SELECT * FROM item\"  one query; behind --
-                                                       stands what sqlite3 takes
-  oneflush shell app.db -- -readonly                   nothing is written
+  oneflush shell app.db                              interactively
+  oneflush shell app.db \"SELECT * FROM item\"        one query
+  oneflush shell -header -csv app.db \"SELECT 1 AS n\"  sqlite3's own options
+  oneflush shell -readonly app.db                    nothing is written
   oneflush shell app.db < script.sql
-  oneflush shell app.db -- \".backup copy.db\"           a plain copy while in use
-  oneflush shell app.db --strategy eager               a new program's database,
-                                                       tried by hand
+  oneflush shell app.db \".backup copy.db\"           a plain copy while in use
+  oneflush shell --strategy eager app.db             a new program's database,
+                                                     tried by hand
 
 Which strategy: a database that is in use with strategy eager, or was when it
 crashed, can only be read with eager, so that is taken for it (the shell joins
 the programs that use it, or recovers it). For all others it is auto, which
 leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before that.
 
-It takes the sqlite3 of PATH, 3.40 or newer. ~/.sqliterc is read before the
-database is open.";
+It takes the sqlite3 of PATH, 3.40 or newer, and becomes it: the exit code is
+sqlite3's. ~/.sqliterc is read before the database is open. Oneflush's messages
+go to standard error, unless ONEFLUSH_LOG is off, syslog or a file.";
 
 const SHELL: &str = "sqlite3";
 const VERSION_MIN: (u32, u32) = (3, 40);
@@ -54,17 +55,64 @@ const READ_ONLY: &str = "readonly";
 /// Shows nothing, and fails where main has no file.
 const IS_OPEN: &str = "SELECT json_extract('{}', file || 'the database was not opened') FROM pragma_database_list WHERE name = 'main' AND file = ''";
 
+/// Options of the shell that take the next argument as their value, or the next two.
+const WITH_A_VALUE: [&str; 10] =
+    ["cmd", "heap", "init", "maxsize", "mmap", "newline", "nullvalue", "separator", "sorterref", "vfs"];
+const WITH_TWO_VALUES: [&str; 2] = ["lookaside", "pagecache"];
+
+const STRATEGY: &str = "--strategy";
+
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "oneflush shell [--strategy NAME] [OPTIONS OF sqlite3] DATABASE [SQL]...")]
 pub struct Options {
-    /// The database file
-    database: PathBuf,
     /// How to open it: auto, stock, plain or eager
     #[arg(long, value_name = "NAME")]
     strategy: Option<StrategyKind>,
-    /// Options, SQL and dot-commands for sqlite3
-    #[arg(last = true, value_name = "ARGS")]
+    /// The database file, and what sqlite3 takes before and behind it: options, SQL, dot-commands
+    #[arg(required = true, value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
+}
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    database: Option<PathBuf>,
+    strategy: Option<StrategyKind>,
+    /// For the shell, without the database.
+    arguments: Vec<OsString>,
+}
+
+/// Reads the arguments as the shell does: options may stand anywhere, and of the rest the first is the database.
+fn read(given: &[OsString]) -> Result<Asked, String> {
+    let mut asked = Asked::default();
+    let mut rest = given.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_str().unwrap_or_default();
+        if text == "--" {
+            continue;
+        }
+        if let Some(name) = text.strip_prefix(STRATEGY).filter(|name| name.is_empty() || name.starts_with('=')) {
+            let name = match name.strip_prefix('=') {
+                Some(name) => name.to_owned(),
+                None => rest.next().ok_or("--strategy: a name is missing")?.to_string_lossy().into_owned(),
+            };
+            asked.strategy = Some(name.parse().map_err(|error| format!("{error}"))?);
+            continue;
+        }
+        let Some(option) = names(std::slice::from_ref(argument)).next() else {
+            match (&asked.database, text.strip_prefix("-A").or_else(|| text.strip_prefix("--A"))) {
+                // Behind it stands what `.archive` takes.
+                (_, Some(_)) => asked.arguments.extend(std::iter::once(argument).chain(rest.by_ref()).cloned()),
+                (None, None) => asked.database = Some(PathBuf::from(argument)),
+                (Some(_), None) => asked.arguments.push(argument.clone()),
+            }
+            continue;
+        };
+        asked.arguments.push(argument.clone());
+        let values = usize::from(WITH_A_VALUE.contains(&option)) + 2 * usize::from(WITH_TWO_VALUES.contains(&option));
+        asked.arguments.extend(rest.by_ref().take(values).cloned());
+    }
+    Ok(asked)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -92,13 +140,20 @@ fn wanted() -> String {
 
 /// Returns only if there is no shell to become.
 pub fn main(options: &Options) -> Result<(), Failure> {
-    if let Some(name) = names(&options.arguments).find(|name| OPENERS.contains(name)) {
+    let mut asked = read(&options.arguments).map_err(Failure::usage)?;
+    asked.strategy = asked.strategy.or(options.strategy);
+    if let Some(name) = names(&asked.arguments).find(|name| OPENERS.contains(name)) {
         return Err(Failure::usage(format!(
             "-{name}: Oneflush opens the database, so {SHELL} cannot choose how; leave the option out, \
              or use {SHELL} without Oneflush"
         )));
     }
-    become_shell(options).map_err(Failure::failed)
+    let Some(database) = &asked.database else {
+        return Err(Failure::usage(format!(
+            "which database? Name its file, as in `oneflush shell app.db`; for one in memory use {SHELL} without Oneflush"
+        )));
+    };
+    become_shell(database, asked.strategy, &asked.arguments).map_err(Failure::failed)
 }
 
 /// Of the shell's options, without their dashes, one or two. Behind `-A` stand those of `.archive`.
@@ -107,38 +162,39 @@ fn names(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     options.map(|name| name.strip_prefix('-').unwrap_or(name)).take_while(|name| !name.starts_with('A'))
 }
 
-fn become_shell(options: &Options) -> Result<(), ShellError> {
-    let of_database = |source| ShellError::Database { database: options.database.clone(), source };
-    let database = std::path::absolute(&options.database).map_err(of_database)?;
+fn become_shell(file: &Path, strategy: Option<StrategyKind>, arguments: &[OsString]) -> Result<(), ShellError> {
+    let of_database = |source| ShellError::Database { database: file.to_owned(), source };
+    let database = std::path::absolute(file).map_err(of_database)?;
     let extension = library::find(EXTENSION)?;
     let shell = shell()?;
     let is_guarded = is_guarded(&database).map_err(of_database)?;
-    let strategy = match options.strategy {
-        None if std::env::var_os("ONEFLUSH_STRATEGY").is_some() => None,
-        None if is_guarded => Some(StrategyKind::Eager),
-        None => Some(StrategyKind::Plain),
-        named => named,
+    let mut uri = match strategy {
+        None if std::env::var_os("ONEFLUSH_STRATEGY").is_some() => uri::of(&database, None),
+        None if is_guarded => uri::of(&database, Some(StrategyKind::Eager)),
+        // Nobody has asked for a strategy, so nobody is told where it changes nothing.
+        None => uri::of(&database, None) + "&strategy=auto",
+        named => uri::of(&database, named),
     };
-    let mut uri = uri::of(&database, strategy);
-    if names(&options.arguments).any(|name| name == READ_ONLY) {
+    if names(arguments).any(|name| name == READ_ONLY) {
         uri += "&mode=ro";
     }
     let mut command = Command::new(&shell);
     command.arg("-bail");
     for line in [
         load(&extension),
-        ".log stderr".into(),
         format!(".open {uri}").into(),
         format!(".timeout {TIMEOUT_MS}").into(),
         FIRST_LOOK.into(),
-        ".log off".into(),
         IS_OPEN.into(),
         ".timeout 0".into(),
         ".bail off".into(),
     ] {
         command.arg("-cmd").arg(line);
     }
-    let source = command.arg(":memory:").args(&options.arguments).exec();
+    if std::env::var_os(oneflush_vfs::LOG_VARIABLE).is_none() {
+        command.env(oneflush_vfs::LOG_VARIABLE, "stderr");
+    }
+    let source = handover::become_program(command.arg(":memory:").args(arguments));
     Err(ShellError::Start { shell, source })
 }
 
@@ -202,6 +258,40 @@ mod tests {
         for said in ["", "GNU bash", "3", "3.x"] {
             assert_eq!(version(said), None, "{said}");
         }
+    }
+
+    fn asked(line: &str) -> Asked {
+        read(&line.split(' ').map(OsString::from).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn the_database_is_the_first_argument_that_is_no_option_and_no_options_value() {
+        for (line, arguments) in [
+            ("a.db SQL", "SQL"),
+            ("-header -csv a.db SQL", "-header -csv SQL"),
+            ("-separator a.db a.db SQL more", "-separator a.db SQL more"),
+            ("--nullvalue NULL a.db -json SQL", "--nullvalue NULL -json SQL"),
+            ("-lookaside 100 200 a.db SQL", "-lookaside 100 200 SQL"),
+            ("-cmd .width a.db SQL", "-cmd .width SQL"),
+            ("a.db -- -json SQL", "-json SQL"),
+            ("a.db -Ac -v file", "-Ac -v file"),
+        ] {
+            let expected: Vec<OsString> = arguments.split(' ').map(OsString::from).collect();
+            let found = asked(line);
+            assert_eq!((found.database, found.arguments), (Some("a.db".into()), expected), "{line}");
+        }
+        assert_eq!(asked("-header -csv").database, None);
+    }
+
+    #[test]
+    fn the_strategy_may_stand_before_and_behind_the_database() {
+        for line in ["a.db --strategy eager SQL", "--strategy=eager a.db SQL", "a.db SQL --strategy eager"] {
+            let found = asked(line);
+            assert_eq!((found.strategy, found.arguments), (Some(StrategyKind::Eager), vec!["SQL".into()]), "{line}");
+        }
+        assert!(read(&["a.db".into(), "--strategy".into()]).is_err());
+        let error = read(&["a.db".into(), "--strategy".into(), "eagre".into()]).unwrap_err();
+        assert!(error.contains("auto, stock"), "{error}");
     }
 
     #[test]
