@@ -65,6 +65,34 @@ fn sql_arguments_and_standard_input_reach_the_database_through_oneflush() {
     assert_eq!(answer(&output), said("[{\"v\":\"a row\"},\n{\"v\":\"more\"}]\n"));
 }
 
+/// `oneflush shell app.db "SQL"` was refused: everything for the shell had to stand behind `--`.
+#[test]
+fn it_takes_its_arguments_as_sqlite3_does() {
+    let Some(folder) = built() else { return };
+    let (_dir, path) = database();
+    let ran = |arguments: &[&str]| answer(&shell(&folder, arguments).output().unwrap());
+    let by_sqlite3 = |arguments: &[&str]| {
+        answer(
+            &Command::new("sqlite3").args(arguments).stdin(Stdio::null()).env("HOME", "/nonexistent").output().unwrap(),
+        )
+    };
+    assert_eq!(ran(&[&path, "CREATE TABLE t(v, w); INSERT INTO t VALUES (1, NULL), (2, 'b c')"]), said(""));
+    for arguments in [
+        vec![&path, "SELECT * FROM t", "SELECT count(*) FROM t"],
+        vec!["-header", "-csv", &path, "SELECT * FROM t"],
+        vec!["-separator", "; ", "-nullvalue", "NULL", &path, "SELECT * FROM t"],
+        vec![&path, "-json", "SELECT * FROM t"],
+        vec!["-cmd", ".mode line", &path, "SELECT * FROM t", ".schema"],
+        vec![&path, "SELECT nope"],
+    ] {
+        assert_eq!(ran(&arguments), by_sqlite3(&arguments), "{arguments:?}");
+    }
+    let strategy = |arguments: &[&str]| ran(&[&["--strategy", "stock", &path], arguments].concat());
+    assert_eq!(strategy(&["PRAGMA oneflush_strategy"]), said("stock\n"));
+    let (code, out, message) = ran(&["-header", "-csv"]);
+    assert!(code == Some(2) && out.is_empty() && message.contains("which database?"), "{code:?} {out} {message}");
+}
+
 #[test]
 fn a_guarded_database_is_opened_with_eager_and_any_other_with_auto() {
     let Some(folder) = built() else { return };
