@@ -5,7 +5,7 @@
 //! that an older Oneflush can tell a newer log from a damaged one.
 
 use crate::bytes::{get_u32, put};
-use crate::layout::{CHUNK_BYTES, is_block_size};
+use crate::layout::{CHUNK_BYTES, Layout, is_block_size};
 use crate::{Error, Uuid};
 
 /// What a user sees who looks into the file.
@@ -13,8 +13,8 @@ const TEXT: &[u8] = b"Oneflush log. It may hold commits of the database beside i
 /// A shorter beginning of the text also says that a file is ours.
 const TEXT_MARK_BYTES: usize = 13;
 
-/// 2: copies between the pages of a record.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+/// 2: copies between the pages of a record. 3: small chunks first.
+pub(crate) const FORMAT_VERSION: u32 = 3;
 const FORMAT_VERSION_OLDEST: u32 = 1;
 const MAGIC: [u8; 8] = *b"1FLUSHLG";
 
@@ -41,6 +41,11 @@ pub(crate) struct FileHeader {
 }
 
 impl FileHeader {
+    pub(crate) fn layout(&self) -> Layout {
+        let block_bytes = u64::from(self.block_bytes);
+        if self.version >= 3 { Layout::new(block_bytes) } else { Layout::of_equal_chunks(block_bytes) }
+    }
+
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         put(&mut bytes, 0, TEXT);
@@ -124,8 +129,8 @@ mod tests {
     #[test]
     fn a_newer_format_is_named_and_other_files_are_not_ours() {
         let mut bytes = HEADER.encode();
-        put(&mut bytes, AT_VERSION, &3u32.to_le_bytes());
-        assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::NewerFormat { found: 3, known: 2 })));
+        put(&mut bytes, AT_VERSION, &4u32.to_le_bytes());
+        assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::NewerFormat { found: 4, known: 3 })));
         let mut sqlite = [0; HEADER_BYTES];
         put(&mut sqlite, 0, b"SQLite format 3\0");
         assert!(matches!(FileHeader::decode(&sqlite), Err(Error::NotALog)));

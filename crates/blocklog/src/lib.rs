@@ -53,6 +53,6 @@ pub use aligned::AlignedBuffer;
 pub use direct::{DirectFile, DurableWrite, is_full, sync_directory};
 pub use error::Error;
 pub use head::{Epoch, Head, Lsn, Uuid};
-pub use layout::CHUNK_BYTES;
+pub use layout::{CHUNK_BYTES, FIRST_CHUNK_BYTES};
 pub use log::{Log, shows_records};
 pub use storage::Storage;

@@ -34,11 +34,11 @@ impl<S: Storage> Log<S> {
         if !is_page_size(page_bytes) {
             return Err(Error::BadSize { what: "SQLite has no such pages" });
         }
-        let layout = Layout { block_bytes: block_bytes as u64 };
+        let header = FileHeader { version: FORMAT_VERSION, block_bytes: block_bytes as u32, page_bytes, uuid };
+        let layout = header.layout();
         let (_, file_bytes) = lane_size(layout, lane_bytes)?;
         storage.extend(file_bytes).map_err(failed("create the log"))?;
         let mut block = AlignedBuffer::zeroed(block_bytes);
-        let header = FileHeader { version: FORMAT_VERSION, block_bytes: block_bytes as u32, page_bytes, uuid };
         block[..FILE_HEADER_BYTES].copy_from_slice(&header.encode());
         // Last: where it is there, all the zeros are.
         storage.write_durable(&block, 0).map_err(failed("write the log's first block"))?;
@@ -73,7 +73,7 @@ impl<S: Storage> Log<S> {
         if !(header.block_bytes as usize).is_multiple_of(storage_block_bytes) {
             return Err(Error::BlockSize { log_bytes: header.block_bytes, storage_bytes: storage_block_bytes });
         }
-        let layout = Layout { block_bytes: u64::from(header.block_bytes) };
+        let layout = header.layout();
         let FileHeader { version, page_bytes, uuid, .. } = header;
         Ok(Log { storage, uuid, version, page_bytes, layout, scratch: Mutex::new(block) })
     }
@@ -158,7 +158,7 @@ impl<S: Storage> Log<S> {
     fn put(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
         let block_bytes = self.layout.block_bytes;
         let sound = head.position.is_multiple_of(block_bytes)
-            && head.lane_bytes.is_multiple_of(CHUNK_BYTES)
+            && self.layout.lane_of_at_least(head.lane_bytes) == Some(head.lane_bytes)
             && head.position <= head.lane_bytes
             && self.layout.file_bytes(head.lane_bytes).is_some();
         if !sound {
@@ -168,7 +168,9 @@ impl<S: Storage> Log<S> {
         let payload_bytes = u32::try_from(payload.len())
             .map_err(|_| Error::TooLong { length: payload.len() as u64, limit: u64::from(u32::MAX) })?;
         let needed = self.record_bytes(payload.len());
-        let free = head.lane_bytes - head.position;
+        // The last block is for a record that reaches out of the lane when that has grown: it begins where a file that is cut to its old size
+        // still has it, and knows of the longer lane (V4). From the border on nobody would miss what follows.
+        let free = (head.lane_bytes - head.position).saturating_sub(self.layout.block_bytes);
         if needed > free {
             return Err(Error::Full { needed, free });
         }
@@ -178,7 +180,7 @@ impl<S: Storage> Log<S> {
             lsn,
             position: head.position,
             payload_bytes,
-            lane_chunks: u32::try_from(head.lane_bytes / CHUNK_BYTES)
+            lane_chunks: u32::try_from(head.lane_bytes / self.layout.lane_unit_bytes())
                 .map_err(|_| Error::BadHead { what: "the lane is too long" })?,
             previous: head.previous,
             payload_crc: crc32c::crc32c(payload),
@@ -222,9 +224,9 @@ fn fill(out: &mut [u8], start: usize, header: &[u8], payload: &[u8]) {
 
 /// A lane of at least so many bytes, and at least one chunk: its size, and the file's.
 fn lane_size(layout: Layout, lane_bytes: u64) -> Result<(u64, u64), Error> {
-    let lane_bytes = lane_bytes.max(1).checked_next_multiple_of(CHUNK_BYTES);
+    let lane_bytes = layout.lane_of_at_least(lane_bytes);
     let size = lane_bytes.and_then(|lane_bytes| Some((lane_bytes, layout.file_bytes(lane_bytes)?)));
-    size.filter(|(lane_bytes, _)| u32::try_from(lane_bytes / CHUNK_BYTES).is_ok())
+    size.filter(|(lane_bytes, _)| u32::try_from(lane_bytes / layout.lane_unit_bytes()).is_ok())
         .ok_or(Error::BadSize { what: "no file is as large as these lanes" })
 }
 

@@ -16,7 +16,7 @@
 
 use crate::Uuid;
 use crate::bytes::{get_u16, get_u32, get_u64, put};
-use crate::layout::{CHUNK_BYTES, Layout, lane_of};
+use crate::layout::{Layout, lane_of};
 use crate::mutant::{self, Mutant};
 
 /// "1FLR", read as bytes.
@@ -47,7 +47,7 @@ pub(crate) struct RecordHeader {
     pub(crate) lsn: u64,
     pub(crate) position: u64,
     pub(crate) payload_bytes: u32,
-    /// What the lane held when this was written, so that a file that was cut off later is noticed.
+    /// What the lane held when this was written, in first chunks, so that a file that was cut off later is noticed.
     pub(crate) lane_chunks: u32,
     pub(crate) previous: u32,
     pub(crate) payload_crc: u32,
@@ -106,7 +106,7 @@ impl RecordHeader {
 
     /// V4.
     pub(crate) fn fits(&self, layout: Layout, lane_bytes: u64) -> bool {
-        let lane_bytes_then = u64::from(self.lane_chunks) * CHUNK_BYTES;
+        let lane_bytes_then = u64::from(self.lane_chunks) * layout.lane_unit_bytes();
         lane_bytes_then <= lane_bytes
             && self.position.checked_add(self.record_bytes(layout)).is_some_and(|end| end <= lane_bytes_then)
     }

@@ -12,7 +12,7 @@
 //!
 //! Blocks that belong to a torn record's payload are not looked at: they hold pages, not headers.
 
-use crate::layout::{CHUNK_BYTES, lane_of};
+use crate::layout::lane_of;
 use crate::log::failed;
 use crate::record::{RecordHeader, first_previous};
 use crate::{AlignedBuffer, Epoch, Error, Head, Log, Lsn, Storage};
@@ -96,7 +96,7 @@ enum Next {
 struct Reader<'a, S> {
     log: &'a Log<S>,
     lane_bytes: u64,
-    /// Of lane and number.
+    /// Of lane and position.
     chunk: AlignedBuffer,
     loaded: Option<(u64, u64)>,
     payload: Vec<u8>,
@@ -110,15 +110,16 @@ impl<'a, S: Storage> Reader<'a, S> {
 
     /// The bytes of a lane from `position` to the end of its chunk. Whole chunks are read: one by one, blocks take ten times as long.
     fn bytes_at(&mut self, lane: u64, position: u64) -> Result<&[u8], Error> {
-        let wanted = (lane, position / CHUNK_BYTES);
+        let chunk = self.log.layout().chunk_at(position);
+        let wanted = (lane, chunk.start);
         if self.loaded != Some(wanted) {
             self.loaded = None;
-            self.chunk.reset(CHUNK_BYTES as usize);
-            let offset = self.log.layout().offset(lane, wanted.1 * CHUNK_BYTES);
+            self.chunk.reset((chunk.end - chunk.start) as usize);
+            let offset = self.log.layout().offset(lane, chunk.start);
             self.log.storage().read_at(&mut self.chunk, offset).map_err(failed("read the log"))?;
             self.loaded = Some(wanted);
         }
-        Ok(&self.chunk[(position % CHUNK_BYTES) as usize..])
+        Ok(&self.chunk[(position - chunk.start) as usize..])
     }
 
     /// What stands at a place, if it is a record (V1 to V3).

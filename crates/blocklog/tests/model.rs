@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Memory, Record, UUID, open_and_scan, scan};
-use oneflush_blocklog::{CHUNK_BYTES, Error, Head, Log};
+use oneflush_blocklog::{CHUNK_BYTES, Error, FIRST_CHUNK_BYTES, Head, Log};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => length().prop_map(|length| Step::Append { length }),
         2 => (0..5000usize).prop_map(|length| Step::Begin { length }),
-        1 => (1..6u64).prop_map(|chunks| Step::Grow { chunks }),
+        1 => (1..40u64).prop_map(|chunks| Step::Grow { chunks }),
         1 => Just(Step::Reopen),
         4 => (any::<bool>(), length(), 0..4usize, any::<bool>(), any::<u64>())
             .prop_map(|(begin, length, at, power, seed)| Step::Fail { begin, length, at, power, seed }),
@@ -88,7 +88,7 @@ impl World {
                     Err(other) => panic!("{other}"),
                 }
             }
-            Step::Grow { chunks } => self.head = self.log.grow(&self.head, chunks * CHUNK_BYTES).unwrap(),
+            Step::Grow { chunks } => self.head = self.log.grow(&self.head, chunks * FIRST_CHUNK_BYTES).unwrap(),
             Step::Reopen => self.log = Log::open(self.log.storage().clone()).unwrap(),
             Step::Fail { begin, length, at, power, seed } => {
                 let begin = begin || self.head.epoch.0 == 0;
@@ -123,7 +123,7 @@ proptest! {
         block_bytes in prop::sample::select(vec![512, 4096, 65_536]),
         steps in prop::collection::vec(step(), 1..40),
     ) {
-        let (log, head) = Log::create(Memory::new(block_bytes), UUID, 4096, CHUNK_BYTES).unwrap();
+        let (log, head) = Log::create(Memory::new(block_bytes), UUID, 4096, 1).unwrap();
         let mut world = World { log, head, records: Vec::new() };
         for (number, step) in steps.iter().enumerate() {
             world.step(step, number);

@@ -114,7 +114,7 @@ fn a_record_has_the_documented_bytes() {
     put_u64(&mut expected, LSN, 3);
     put_u64(&mut expected, POSITION, three.positions[2]);
     put_u32(&mut expected, PAYLOAD_BYTES, 5);
-    put_u32(&mut expected, LANE_CHUNKS, 1);
+    put_u32(&mut expected, LANE_CHUNKS, 8);
     expected[PREVIOUS..PREVIOUS + 4].copy_from_slice(&second[HEADER_CRC..HEADER_CRC + 4]);
     put_u32(&mut expected, PAYLOAD_CRC, crc32c(b"third"));
     seal(&mut expected);
@@ -158,7 +158,7 @@ fn v3_a_record_that_stands_at_another_place_or_in_another_lane_is_none() {
 #[test]
 fn v4_a_record_that_knew_a_longer_lane_or_reaches_out_of_it_is_damage() {
     let three = three();
-    three.expect_damage_everywhere(|record| put_u32(record, LANE_CHUNKS, 2));
+    three.expect_damage_everywhere(|record| put_u32(record, LANE_CHUNKS, 9));
     three.expect_damage_everywhere(|record| put_u32(record, LANE_CHUNKS, 0));
     three.expect_damage_everywhere(|record| put_u32(record, PAYLOAD_BYTES, CHUNK_BYTES as u32));
     three.expect_damage_everywhere(|record| put_u32(record, PAYLOAD_BYTES, u32::MAX));

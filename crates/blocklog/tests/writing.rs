@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Memory, Operation, UUID, create, offset, open_and_scan, scan};
-use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, Head, Log, Lsn, Storage};
+use common::{Memory, Operation, UUID, create, of_version_2, offset, offset_in_version_2, open_and_scan, scan};
+use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, FIRST_CHUNK_BYTES, Head, Log, Lsn, Storage};
 
 #[test]
 fn a_record_inside_a_chunk_is_one_durable_write() {
@@ -20,9 +20,10 @@ fn a_record_inside_a_chunk_is_one_durable_write() {
 
 #[test]
 fn a_record_over_a_chunks_border_is_a_write_for_each_chunk_and_one_flush() {
-    let (log, head) = create(4096, 3 * CHUNK_BYTES);
+    let (log, head) = create(4096, 4 * CHUNK_BYTES);
     let payload: Vec<u8> = (0..2 * CHUNK_BYTES as usize).map(|index| (index / 7) as u8).collect();
-    let head = log.begin_epoch(&head, 1, b"begin").unwrap();
+    let head = log.begin_epoch(&head, 1, &vec![1; CHUNK_BYTES as usize - 52]).unwrap();
+    let head = log.append(&head, 1, b"behind the small chunks").unwrap();
     log.storage().take_operations();
     log.append(&head, 2, &payload).unwrap();
     let operations = log.storage().take_operations();
@@ -35,7 +36,50 @@ fn a_record_over_a_chunks_border_is_a_write_for_each_chunk_and_one_flush() {
         .collect();
     assert_eq!(lengths, [CHUNK_BYTES as usize - 4096, CHUNK_BYTES as usize, 8192]);
     assert_eq!(operations[3..], [Operation::Flush]);
-    assert_eq!(scan(&log).unwrap().0[1].2, payload);
+    assert_eq!(scan(&log).unwrap().0[2].2, payload);
+}
+
+#[test]
+fn a_log_begins_with_two_lanes_of_32_kib_that_double_up_to_a_chunk() {
+    let (log, mut head) = create(4096, 1);
+    let (mut sizes, mut records) = (vec![log.storage().bytes().len()], Vec::new());
+    for lane_bytes in [1, 2, 4, 8, 16, 24].map(|times| times * FIRST_CHUNK_BYTES) {
+        head = log.grow(&head, lane_bytes).unwrap();
+        assert_eq!(head.lane_bytes, lane_bytes);
+        sizes.push(log.storage().bytes().len());
+        // Records of both lanes, each up to the lane's end; the last goes over every border.
+        for _ in 0..2 {
+            let payload = vec![lane_bytes as u8 | 7; lane_bytes as usize - 8192 - 52];
+            head = log.begin_epoch(&head, 1, &payload).unwrap();
+            head = log.append(&head, 2, b"in the last block but one").unwrap();
+            assert_eq!(head.position, lane_bytes - 4096);
+            records = vec![(1, head.lsn.0 - 1, payload), (2, head.lsn.0, b"in the last block but one".to_vec())];
+        }
+        assert_eq!(open_and_scan(log.storage()).unwrap(), (records.clone(), Some(head)));
+    }
+    let kib: Vec<usize> = sizes.iter().map(|bytes| (bytes - 4096) / 1024).collect();
+    assert_eq!(kib, [64, 64, 128, 256, 512, 1024, 1536]);
+    assert_eq!(scan(&log).unwrap().0, records);
+}
+
+/// Who made it can read it again.
+#[test]
+fn a_log_of_version_2_is_gone_on_with_in_its_own_layout() {
+    let memory = of_version_2(4096);
+    let log = Log::open(memory.clone()).unwrap();
+    let head = log.begin_epoch(&log.empty_head().unwrap(), 1, b"begin").unwrap();
+    let head = log.append(&head, 2, &[1; 100_000]).unwrap();
+    let head = log.grow(&head, CHUNK_BYTES + 1).unwrap();
+    assert_eq!(head.lane_bytes, 2 * CHUNK_BYTES);
+    log.storage().take_operations();
+    let next = log.append(&head, 2, b"more").unwrap();
+    let place = offset_in_version_2(4096, 1, head.position) as u64;
+    assert_eq!(log.storage().take_operations(), [Operation::WriteDurable { offset: place, length: 4096 }]);
+    // The header as it was, and the lane counted in its chunks.
+    let bytes = memory.bytes();
+    assert_eq!((bytes[264], bytes[place as usize + 36..place as usize + 40].to_vec()), (2, vec![2, 0, 0, 0]));
+    let (records, end) = open_and_scan(&memory).unwrap();
+    assert_eq!((records.len(), end), (3, Some(next)));
 }
 
 #[test]
@@ -56,7 +100,7 @@ fn every_length_of_a_payload_reads_back_as_it_was() {
 #[test]
 fn what_does_not_fit_writes_nothing_and_growing_makes_room() {
     let (log, head) = create(4096, CHUNK_BYTES);
-    let head = log.begin_epoch(&head, 1, &vec![1; CHUNK_BYTES as usize - 4096 - 52]).unwrap();
+    let head = log.begin_epoch(&head, 1, &vec![1; CHUNK_BYTES as usize - 8192 - 52]).unwrap();
     let before = log.storage().bytes();
     log.storage().take_operations();
     match log.append(&head, 2, &[2; 4045]).unwrap_err() {
@@ -76,15 +120,30 @@ fn what_does_not_fit_writes_nothing_and_growing_makes_room() {
     assert_eq!((records.len(), end), (2, Some(next)));
 }
 
+/// A file that was cut to what it was before it grew had lost what followed in silence: the records that were left knew no longer lane.
 #[test]
-fn a_lane_can_be_filled_to_its_last_block() {
-    let (log, head) = create(4096, CHUNK_BYTES);
+fn the_last_block_of_a_lane_is_for_a_record_that_knows_of_a_longer_one() {
+    let (log, head) = create(4096, 1);
     let mut head = log.begin_epoch(&head, 1, b"").unwrap();
-    while head.position < head.lane_bytes {
-        head = log.append(&head, 2, b"x").unwrap();
+    let mut sizes = Vec::new();
+    for _ in 0..200 {
+        head = match log.append(&head, 2, b"x") {
+            Err(Error::Full { needed: 4096, free: 0 }) => {
+                assert_eq!(head.position, head.lane_bytes - 4096);
+                sizes.push(log.storage().bytes().len());
+                let grown = log.grow(&head, 2 * head.lane_bytes).unwrap();
+                log.append(&grown, 2, b"x").unwrap()
+            }
+            appended => appended.unwrap(),
+        };
     }
-    assert!(matches!(log.append(&head, 2, b"x"), Err(Error::Full { needed: 4096, free: 0 })));
     assert_eq!(scan(&log).unwrap().1, Some(head));
+    assert_eq!(sizes.len(), 5);
+    let whole = log.storage().bytes();
+    for size in sizes {
+        let cut = open_and_scan(&Memory::of(4096, whole[..size].to_vec()));
+        assert!(matches!(cut, Err(Error::Damaged { .. })), "cut to {size}");
+    }
     let next = log.begin_epoch(&head, 1, b"next").unwrap();
     assert_eq!(scan(&log).unwrap().1, Some(next));
 }
@@ -107,7 +166,7 @@ fn growing_to_less_does_nothing_and_a_crash_in_growing_leaves_whole_pairs() {
 #[test]
 fn a_created_log_is_empty_and_takes_no_append_before_its_first_epoch() {
     let (log, head) = create(4096, 1);
-    assert_eq!((head.epoch, head.lsn, head.lane_bytes), (Epoch(0), Lsn(0), CHUNK_BYTES));
+    assert_eq!((head.epoch, head.lsn, head.lane_bytes), (Epoch(0), Lsn(0), FIRST_CHUNK_BYTES));
     assert!(matches!(log.append(&head, 1, b""), Err(Error::BadHead { .. })));
     let opened = Log::open(log.storage().clone()).unwrap();
     assert_eq!((opened.uuid(), opened.page_bytes()), (UUID, 4096));

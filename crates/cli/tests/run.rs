@@ -5,10 +5,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
-use oneflush_testing::built;
+use oneflush_testing::{Running, built};
 use tempfile::TempDir;
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -47,16 +47,6 @@ fn python_uses_oneflush_through_a_module_that_is_loaded_late() {
     assert_eq!(text(&output.stdout), "plain (inactive: journal_mode=delete)\n");
 }
 
-/// A program that a test started: it dies with the test.
-struct Started(Child);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Says its number, then each signal that it gets, and ends at the word `end` or where its standard input ends.
 const SIGNALLED: &str = r#"
 import os, signal, sqlite3, sys
@@ -76,9 +66,9 @@ fn every_signal_to_the_process_that_was_started_reaches_the_program_for_it_is_th
     let Some(folder) = built() else { return };
     let mut command = Command::new(folder.join("oneflush"));
     command.args(["run", "--", "python3", "-c", SIGNALLED]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut started = Started(command.spawn().unwrap());
-    let pid = started.0.id();
-    let mut lines = BufReader::new(started.0.stdout.take().unwrap()).lines();
+    let mut started = Running::start(&mut command);
+    let pid = started.id();
+    let mut lines = BufReader::new(started.stdout.take().unwrap()).lines();
     let mut next = || lines.next().unwrap().unwrap();
     assert_eq!(next(), pid.to_string(), "the program's number is that of what was started");
     for signal in ["INT", "QUIT", "HUP", "TERM", "USR1", "USR2", "TTIN", "TTOU", "WINCH", "CHLD", "PIPE", "ALRM"] {
@@ -95,7 +85,7 @@ fn every_signal_to_the_process_that_was_started_reaches_the_program_for_it_is_th
     kill("CONT", pid);
     assert_eq!(next(), "SIGUSR1", "after SIGSTOP and SIGCONT");
     kill("KILL", pid);
-    assert_eq!(started.0.wait().unwrap().signal(), Some(9), "its death is the program's");
+    assert_eq!(started.wait().unwrap().signal(), Some(9), "its death is the program's");
 }
 
 fn kill(signal: &str, pid: u32) {

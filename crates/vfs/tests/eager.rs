@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use oneflush_blocklog::group::{Group, page_crc};
-use oneflush_blocklog::{DirectFile, Error as LogError, Log};
+use oneflush_blocklog::{CHUNK_BYTES, DirectFile, Error as LogError, Log};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
@@ -189,6 +189,31 @@ fn records_and_rows(path: &Path) -> (usize, usize) {
     (records, rows)
 }
 
+/// Writes the newest epoch of a log again, into a log of another version that has the same name.
+fn as_an_older_oneflush_left_it(log: &Path, version: u8) {
+    let mut header = std::fs::read(log).unwrap()[..4096].to_vec();
+    let mut records = Vec::new();
+    let new = Log::open(DirectFile::open(log, false).unwrap()).unwrap();
+    new.scan(|kind, _, payload| {
+        records.push((kind, payload.to_vec()));
+        Ok::<(), LogError>(())
+    })
+    .unwrap();
+    drop(new);
+    header[264] = version;
+    let checksum = page_crc(&header[..508]);
+    header[508..512].copy_from_slice(&checksum.to_le_bytes());
+    header.resize(4096 + 2 * CHUNK_BYTES as usize, 0);
+    std::fs::write(log, header).unwrap();
+    let old = Log::open(DirectFile::open(log, false).unwrap()).unwrap();
+    let mut head = old.empty_head().unwrap();
+    for (kind, payload) in records {
+        head = old.grow(&head, head.position + old.record_bytes(payload.len())).unwrap();
+        let begins = head.epoch.0 == 0;
+        head = if begins { old.begin_epoch(&head, kind, &payload) } else { old.append(&head, kind, &payload) }.unwrap();
+    }
+}
+
 /// Makes a table with two indexes on random keys, in the database file; nothing is checkpointed from then on unless it is asked for.
 /// The indexes are built from the rows, so their pages are full and the next rows split them.
 fn fill_u(db: &Connection, rows: u32) {
@@ -226,13 +251,7 @@ fn cells_that_go_to_other_pages_are_copied_in_the_log_but_not_in_one_of_version_
     assert!(records >= 300 && rows > 10, "{rows} of {records}");
     assert_eq!(state_of_u(&open(&crashed)), state_of_u(&db));
 
-    // As an older Oneflush left it.
-    let log = side(&old, "-oneflush");
-    let mut header = std::fs::read(&log).unwrap()[..512].to_vec();
-    header[264] = 1;
-    let checksum = page_crc(&header[..508]);
-    header[508..].copy_from_slice(&checksum.to_le_bytes());
-    File::options().write(true).open(&log).unwrap().write_all_at(&header, 0).unwrap();
+    as_an_older_oneflush_left_it(&side(&old, "-oneflush"), 1);
     let db = try_open(&old, "strategy=eager&checkpoints=sqlite").unwrap();
     insert_random(&db);
     let crashed = crash(&old, &["-oneflush"]);

@@ -306,7 +306,7 @@ type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
 fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     let other = Fixture::new("another", |db| commits::make(db, 4), false);
     let mut newer = fixture.log.clone();
-    newer[264..268].copy_from_slice(&3_u32.to_le_bytes());
+    newer[264..268].copy_from_slice(&4_u32.to_le_bytes());
     let checksum = page_crc(&newer[..508]);
     newer[508..512].copy_from_slice(&checksum.to_le_bytes());
     let mut chance = Chance(1);
@@ -319,7 +319,7 @@ fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     vec![
         ("missing", None, &["missing", "Put it back"]),
         ("of another database", Some(other.log), &["another"]),
-        ("of a newer format", Some(newer), &["format 3", "newer Oneflush"]),
+        ("of a newer format", Some(newer), &["format 4", "newer Oneflush"]),
         ("all zeros", Some(vec![0; fixture.log.len()]), &["empty"]),
         ("empty", Some(Vec::new()), &["empty"]),
         ("noise", Some(noise), &["not a log"]),

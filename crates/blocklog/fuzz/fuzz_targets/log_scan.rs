@@ -10,7 +10,7 @@ mod memory;
 
 use libfuzzer_sys::fuzz_target;
 use memory::{BLOCK, Memory};
-use oneflush_blocklog::{CHUNK_BYTES, Error, Log, Uuid};
+use oneflush_blocklog::{CHUNK_BYTES, Error, FIRST_CHUNK_BYTES, Log, Uuid};
 
 const UUID: Uuid = Uuid([7; 16]);
 const HEADER_CRC: usize = 48;
@@ -19,6 +19,15 @@ fn crc32c(parts: [&[u8]; 2]) -> u32 {
     !parts.into_iter().flatten().fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 })
     })
+}
+
+/// docs/log-format.md, "The file", for the first 256 KiB of a lane.
+fn offset(lane: u64, position: u64) -> usize {
+    let (begin, length) = match position {
+        0..FIRST_CHUNK_BYTES => (0, FIRST_CHUNK_BYTES),
+        _ => (1 << position.ilog2(), 1 << position.ilog2()),
+    };
+    BLOCK + (2 * begin + lane * length + position - begin) as usize
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -31,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
             1 => head = log.begin_epoch(&head, *a, &vec![*b; usize::from(*c) * 9]).unwrap_or(head),
             seal => {
                 let lane = usize::from(a & 1);
-                let start = BLOCK + lane * CHUNK_BYTES as usize + usize::from(a >> 1 & 31) * BLOCK;
+                let start = offset(lane as u64, u64::from(a >> 1 & 31) * BLOCK as u64);
                 let start = if *a >= 0xfe { 0 } else { start };
                 let mut bytes = memory.0.lock().unwrap();
                 let block = &mut bytes[start..start + BLOCK];
@@ -67,7 +76,7 @@ fuzz_target!(|data: &[u8]| {
     // puts a record there.
     let torn_end = {
         let bytes = memory.0.lock().unwrap();
-        let start = BLOCK + ((found.epoch.0 % 2) * CHUNK_BYTES + found.position) as usize;
+        let start = offset(found.epoch.0 % 2, found.position);
         let header = if found.position < CHUNK_BYTES { &bytes[start..start + BLOCK] } else { &[] };
         match header {
             [b'1', b'F', b'L', b'R', ..] => {

@@ -223,6 +223,25 @@ pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Err
 
 /// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes it.
 pub fn offset(block_bytes: usize, lane: u64, position: u64) -> usize {
+    let borders = [0, 32_768, 65_536, 131_072].into_iter().chain((1..).map(|chunk| chunk * 262_144));
+    let chunks = borders.clone().zip(borders.skip(1));
+    let (begin, end) = chunks.take_while(|(begin, _)| *begin <= position).last().unwrap();
+    block_bytes + (2 * begin + lane * (end - begin) + position - begin) as usize
+}
+
+/// The same of a log of version 2.
+pub fn offset_in_version_2(block_bytes: usize, lane: u64, position: u64) -> usize {
     const CHUNK: u64 = 262_144;
     (block_bytes as u64 + (2 * (position / CHUNK) + lane) * CHUNK + position % CHUNK) as usize
+}
+
+/// An empty log as version 2 made it, its lanes of one chunk.
+pub fn of_version_2(block_bytes: usize) -> Memory {
+    let memory = create(block_bytes, 262_144).0.storage().clone();
+    memory.edit(|bytes| {
+        bytes[264] = 2;
+        let checksum = crc32c::crc32c(&bytes[..508]);
+        bytes[508..512].copy_from_slice(&checksum.to_le_bytes());
+    });
+    memory
 }

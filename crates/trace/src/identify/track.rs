@@ -19,8 +19,8 @@ use super::unsynced::Held;
 use super::waiters::Busy;
 use crate::model::Content;
 
-/// The zeros that `eager` makes its log of.
-const LOG_BYTES_MIN: u64 = 1 << 20;
+/// The zeros that `eager` makes its log of; before version 3 of the format it was 1 MiB.
+const LOG_BYTES_MIN: u64 = 64 << 10;
 /// From there on, so many groups wait for the first lock of the database.
 const UNCLEAR_COUNT_MAX: usize = 8;
 

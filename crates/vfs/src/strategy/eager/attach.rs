@@ -11,7 +11,7 @@ use super::guard;
 use super::log::OpenLog;
 use super::mutant::{self, Mutant};
 use super::recover::{self, Recovered};
-use super::{EagerLog, LANE_BYTES, Stale, State, private_board, sync_database};
+use super::{EagerLog, Stale, State, private_board, sync_database};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
@@ -190,8 +190,8 @@ impl EagerLog {
         self.files.delete(&wal_path(&self.path), false)?;
         self.set_log_aside(board, path)?;
         let uuid = Uuid::random()?;
-        let lane_bytes = LANE_BYTES.min(options.log_size_bytes / 2);
-        let (log, head) = Log::create(self.files.create_log(path)?, uuid, page_bytes, lane_bytes)?;
+        // Of a program that opens many databases, most commit little: the log begins with the smallest lanes, and doubles.
+        let (log, head) = Log::create(self.files.create_log(path)?, uuid, page_bytes, 1)?;
         let mut log = OpenLog::new(log, head, options.log_size_bytes);
         KillPoint::LogMade.reached();
         if !join(state, board)? {

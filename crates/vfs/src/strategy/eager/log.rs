@@ -32,8 +32,8 @@ use crate::strategy::{Below, SyncRequest};
 /// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
 const RECORD_PAGES_BYTES_MAX: usize = 4 << 20;
 
-/// By how much each lane grows: the commit that needs it waits for twice as many zeros.
-const GROW_BYTES: u64 = 256 << 10;
+/// By how much each lane grows at the most, if no record needs more; a smaller one is doubled. The commit that needs it waits for twice as many zeros.
+const GROW_BYTES_MAX: u64 = 256 << 10;
 
 /// How much a record of page images holds at most, before a checkpoint: commits wait for it.
 const IMAGES_BYTES_MAX: usize = 256 << 10;
@@ -310,7 +310,7 @@ impl OpenLog {
 
     /// By `missing_bytes` at least.
     fn grow(&mut self, missing_bytes: u64) -> Result<bool, Code> {
-        let lane_bytes = self.head.lane_bytes + missing_bytes.next_multiple_of(GROW_BYTES);
+        let lane_bytes = grown_lane(self.head.lane_bytes, missing_bytes);
         if lane_bytes * 2 > self.size_bytes_max {
             return Ok(false);
         }
@@ -488,6 +488,12 @@ impl OpenLog {
         }
         self.begin_on_image(board, image, kept)
     }
+}
+
+/// What a lane is to hold that lacks so much.
+fn grown_lane(lane_bytes: u64, missing_bytes: u64) -> u64 {
+    let grown = lane_bytes + missing_bytes.next_multiple_of(lane_bytes.clamp(1, GROW_BYTES_MAX));
+    if grown > GROW_BYTES_MAX { grown.next_multiple_of(GROW_BYTES_MAX) } else { grown }
 }
 
 /// What SQLite is told when the log fails.

@@ -75,9 +75,6 @@ use crate::strategy::wal_file::{self, WalFile};
 use crate::strategy::{Below, SyncRequest};
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// What each lane of a new log holds.
-const LANE_BYTES: u64 = 512 << 10;
-
 /// When a checkpoint is due, whatever SQLite's own threshold says: this many frames in the image, or so much in the log (more, if it
 /// changes more pages than that), or so many frames so long after the image was begun, so that the kernel need not write them back. For fewer
 /// a checkpoint would cost more than that.

@@ -17,6 +17,10 @@ use crate::strategy::Below;
 const PIECE_BYTES: usize = 64 << 10;
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
+/// A new WAL is extended by so much first, and then by its own size, up to a chunk: of many databases in one process most have few
+/// commits, and a chunk for each would cost more than those. Four extensions more, each with a flush, are few for one with many.
+const FIRST_BYTES: u64 = 64 << 10;
+
 /// A WAL that has become long, because a reader holds checkpoints up or a transaction is large, is extended by a quarter of its
 /// size, if that is more than a chunk, and by no more than this. Each extension costs the commits a flush of its own: where the WAL
 /// grows by 130 MB/s, 1 MiB at a time takes a fifth of their rate.
@@ -39,7 +43,7 @@ impl Extent {
         self.extensions.load(Relaxed)
     }
 
-    /// Makes sure that the file reaches `needed_bytes`, by whole chunks of at least `chunk_bytes`. An error is one of `flush`, which
+    /// Makes sure that the file reaches `needed_bytes`, by whole chunks of `chunk_bytes`, or less while the file is small. An error is one of `flush`, which
     /// syncs the whole file; a write that fails, as on a full disk, only means that there is no space ahead.
     pub fn reserve(
         &self,
@@ -73,6 +77,9 @@ impl Extent {
 
 /// How much at a time a file of this size is extended by.
 fn chunk_at(size_bytes: u64, chunk_bytes: u64) -> u64 {
+    if size_bytes < chunk_bytes {
+        return chunk_bytes.min(1 << size_bytes.max(FIRST_BYTES).ilog2());
+    }
     let chunks = (size_bytes / 4).min(LONG_CHUNK_BYTES_MAX) / chunk_bytes;
     chunk_bytes * chunks.max(1)
 }
@@ -96,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_long_wal_is_extended_by_more_at_a_time() {
-        for (size_mib, chunk_mib) in [(0, 1), (4, 1), (7, 1), (8, 2), (13, 3), (16, 4), (17, 4), (4096, 4)] {
+        for (size_mib, chunk_mib) in [(1, 1), (4, 1), (7, 1), (8, 2), (13, 3), (16, 4), (17, 4), (4096, 4)] {
             assert_eq!(chunk_at(size_mib * MIB, MIB), chunk_mib * MIB, "{size_mib}");
         }
         assert_eq!(chunk_at(4096 * MIB, 64 * MIB), 64 * MIB, "what was asked for is more");
@@ -105,11 +112,23 @@ mod tests {
     }
 
     #[test]
+    fn a_short_wal_is_doubled_until_a_chunk_is_no_more() {
+        for (size_kib, chunk_kib) in [(0, 64), (63, 64), (64, 64), (100, 64), (128, 128), (900, 512), (1023, 512)] {
+            assert_eq!(chunk_at(size_kib << 10, MIB), chunk_kib << 10, "{size_kib}");
+        }
+        assert_eq!(chunk_at(0, 4096), 4096, "what was asked for is less");
+        assert_eq!(chunk_at(0, 100_000), 1 << 16);
+        assert_eq!(chunk_at(70_000, 300_000), 1 << 16);
+        assert_eq!(chunk_at(290_000, 300_000), 1 << 18);
+    }
+
+    #[test]
     fn what_is_needed_is_there_with_zeros_behind_it_and_one_flush_each_time() {
         let (wal, extent) = (Wal::default(), Extent::default());
         let mut flushes = 0;
         let mut sizes = Vec::new();
-        for needed in [1, MIB, MIB + 1, 9 * MIB - 1, 9 * MIB + 1, 11 * MIB] {
+        const K: u64 = 1024;
+        for needed in [1, 64 * K, 64 * K + 1, 130 * K, 300 * K, 700 * K, MIB + 1, 9 * MIB - 1, 9 * MIB + 1, 11 * MIB] {
             let flush = || {
                 flushes += 1;
                 Ok(())
@@ -117,10 +136,10 @@ mod tests {
             assert!(extent.reserve(&wal, needed, MIB, flush).is_ok());
             let size = wal.size_bytes().unwrap();
             assert!(size >= needed);
-            sizes.push(size / MIB);
+            sizes.push(size / K);
         }
-        assert_eq!(sizes, [1, 1, 2, 9, 10, 12]);
-        assert_eq!((flushes, extent.extensions()), (5, 5));
+        assert_eq!(sizes, [64, 64, 128, 256, 512, 1024, 2048, 9216, 10_240, 12_288]);
+        assert_eq!((flushes, extent.extensions()), (9, 9));
         assert!(wal.bytes().iter().all(|byte| *byte == 0));
         // Another process has written on: that is no extension of ours.
         wal.extend([1; 100]);
