@@ -86,7 +86,7 @@ mod tests {
             std::fs::write(&file, &all).unwrap();
             assert_eq!(super::is_static(file.as_os_str()), is_static);
         }
-        std::fs::write(&file, &header).unwrap();
+        std::fs::write(&file, header).unwrap();
         assert!(!super::is_static(file.as_os_str()), "its program headers are missing");
     }
 }
