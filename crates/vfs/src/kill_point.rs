@@ -51,6 +51,8 @@ kill_points! {
     Forgotten = "forgotten",
     /// A frame of a commit that failed is about to be overwritten.
     TakenBack = "taken-back",
+    /// A checkpoint's connection is about to be opened.
+    CheckpointBegun = "checkpoint-begun",
     /// A checkpoint may write to the database file.
     Prepared = "prepared",
     /// Another process has died, and its doings are being repaired.
@@ -59,6 +61,11 @@ kill_points! {
     LogMade = "log-made",
     PageOneLogged = "page-one-logged",
     Guarded = "guarded",
+    /// Joining with the board's lock: found alone, or not, and about to use the log.
+    Alone = "alone",
+    /// Joining without it: others are there; the log is used, and whether the board is open not known again.
+    Seen = "seen",
+    Using = "using",
     /// Recovery: joined; the image is built; the board is filled.
     Joined = "joined",
     Rebuilt = "rebuilt",

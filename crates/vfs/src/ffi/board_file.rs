@@ -1,18 +1,19 @@
 //! The board of `eager` as a file that the processes map, and its locks.
 //!
-//! Both locks are `flock`s, which belong to the open file and end with the process: the board's own on the board's file, and, on the log, a
-//! shared one of every process that uses it. A child of a fork shares its parent's locks, so it may do nothing here.
+//! The locks belong to open files and end with the process. The board's own is a `flock` on the board's file. On the log, *use* and *alone* are a
+//! `flock`, shared and exclusive; *shown* is a record lock of the open file (`F_OFD_SETLK`), which can be asked for without being taken. A child of a fork
+//! shares its parent's locks, so it may do nothing here.
 
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use oneflush_blocklog::belonging::{create_beside, open_beside};
 use rustix::fs::{FlockOperation, flock};
@@ -21,7 +22,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::error::Code;
 use crate::futex;
-use crate::strategy::{Common, Gathering, Tickets, WORDS, board_path, log_path};
+use crate::stats::clock;
+use crate::strategy::{Common, Gathering, Holder, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
@@ -29,6 +31,9 @@ const BYTES: usize = WORDS_BYTES + size_of::<BehindWords>();
 
 /// How long somebody waits who was not told of an unlock, because the holder has died.
 const PATIENCE: Duration = Duration::from_millis(5);
+
+/// How often an opener looks for the lock of a board that it need not be able to map yet.
+const POLL: Duration = Duration::from_millis(1);
 
 #[repr(C)]
 struct BehindWords {
@@ -42,17 +47,26 @@ struct BehindWords {
 #[derive(Default)]
 #[repr(C)]
 struct Unlocks {
+    /// When the holder took the lock.
+    since_ns: AtomicU64,
     count: AtomicU32,
     waiting: AtomicU32,
+    /// The process that has the lock, as it calls itself; 0: none. One that has died stays here.
+    holder: AtomicU32,
+    /// Only to fill a word.
+    _unused: AtomicU32,
 }
 
 pub struct BoardFile {
     file: File,
     words: NonNull<AtomicU64>,
+    path: String,
     log_path: String,
     /// Open as long as this process uses the log.
     log: Mutex<Option<File>>,
     pid: u32,
+    /// This process has the lock.
+    has_lock: AtomicBool,
 }
 
 // SAFETY: the mapping lives as long as the value and consists of atomics.
@@ -61,31 +75,58 @@ unsafe impl Send for BoardFile {}
 unsafe impl Sync for BoardFile {}
 
 impl BoardFile {
-    /// Opens or makes the board of a database, and takes its lock.
-    pub fn open_locked(database: &str) -> io::Result<BoardFile> {
+    /// Opens or makes the board of a database, and takes its lock; None: somebody else has it for longer than this.
+    pub fn open_locked(database: &str, patience: Duration) -> io::Result<Option<BoardFile>> {
         let path = board_path(database);
+        let deadline = Instant::now() + patience;
         loop {
             let file = open_or_create(Path::new(&path), Path::new(database))?;
-            wait_for(&file, FlockOperation::LockExclusive)?;
-            // Whoever had the lock before may have removed the file.
-            let there = rustix::fs::stat(&path).ok().map(|stat| (stat.st_dev, stat.st_ino));
-            let ours = rustix::fs::fstat(&file)?;
-            if there == Some((ours.st_dev, ours.st_ino)) {
-                return BoardFile::map(file, database);
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // Whoever had the lock before may have removed the file.
+                Ok(()) if is_at(&file, &path) => {
+                    let there = file.metadata()?.len().min(BYTES as u64);
+                    // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
+                    file.write_all_at(&vec![0; BYTES - there as usize], there)?;
+                    let board = BoardFile::map(file, database)?;
+                    board.locked();
+                    return Ok(Some(board));
+                }
+                Ok(()) | Err(Errno::INTR) => continue,
+                Err(Errno::WOULDBLOCK) => {}
+                Err(error) => return Err(error.into()),
             }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Opens the board of a database without its lock; None: there is none.
+    pub fn open(database: &str) -> io::Result<Option<BoardFile>> {
+        match open_beside(Path::new(&board_path(database)), Path::new(database)) {
+            Ok(file) if file.metadata()?.len() < BYTES as u64 => Ok(None),
+            Ok(file) => BoardFile::map(file, database).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     fn map(file: File, database: &str) -> io::Result<BoardFile> {
-        let there = file.metadata()?.len().min(BYTES as u64);
-        // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
-        file.write_all_at(&vec![0; BYTES - there as usize], there)?;
         // SAFETY: a new mapping of a file that is at least so long, and that nobody cuts.
         let words = unsafe {
             mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)?
         };
         let words = NonNull::new(words.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(BoardFile { file, words, log_path: log_path(database), log: Mutex::default(), pid: std::process::id() })
+        Ok(BoardFile {
+            file,
+            words,
+            path: board_path(database),
+            log_path: log_path(database),
+            log: Mutex::default(),
+            pid: std::process::id(),
+            has_lock: AtomicBool::new(false),
+        })
     }
 }
 
@@ -93,6 +134,14 @@ impl BoardFile {
     fn behind_words(&self) -> &BehindWords {
         // SAFETY: mapped in `open` for as long as the value lives, behind the words and so aligned; consists of atomics.
         unsafe { self.words.byte_add(WORDS_BYTES).cast().as_ref() }
+    }
+
+    /// This process has the lock now.
+    fn locked(&self) {
+        let unlocks = &self.behind_words().unlocks;
+        unlocks.since_ns.store(clock::now_ns(), SeqCst);
+        unlocks.holder.store(self.pid, SeqCst);
+        self.has_lock.store(true, SeqCst);
     }
 }
 
@@ -114,14 +163,23 @@ impl Drop for BoardFile {
     }
 }
 
-/// Waits for a lock.
-fn wait_for(file: &File, operation: FlockOperation) -> io::Result<()> {
-    loop {
-        match flock(file, operation) {
-            Err(Errno::INTR) => {}
-            result => return Ok(result?),
-        }
-    }
+/// True if this open file is the one of that name.
+fn is_at(file: &File, path: &str) -> bool {
+    let there = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
+    let ours = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
+    there.is_ok() && there == ours
+}
+
+/// A record lock of the open file, on its first byte: `command` takes one or asks who is in its way. None: that went wrong.
+fn record_lock(file: &File, command: libc::c_int, kind: libc::c_int) -> Option<libc::c_int> {
+    // SAFETY: all zeros is a value of this structure; `l_pid` has to be 0.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_len = 1;
+    // SAFETY: an open file, and a structure that lives for the call.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) };
+    (result == 0).then_some(libc::c_int::from(lock.l_type))
 }
 
 impl Common for BoardFile {
@@ -130,21 +188,35 @@ impl Common for BoardFile {
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
     }
 
-    fn lock_unless(&self, frame: u32, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+    fn lock_unless(&self, frame: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code> {
         if std::process::id() != self.pid {
             return Err(Code::MISUSE);
         }
         let unlocks = &self.behind_words().unlocks;
+        // The last unlock that was seen, and when.
+        let mut seen: Option<(u32, Instant)> = None;
         loop {
             let count = unlocks.count.load(SeqCst);
             if done() {
                 return Ok(false);
             }
             match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(true),
+                Ok(()) => {
+                    self.locked();
+                    return Ok(true);
+                }
                 Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => {}
                 Err(_) => return Err(Code::IOERR_LOCK),
+            }
+            let now = Instant::now();
+            match seen {
+                Some((before, since)) if before == count => {
+                    if now - since >= patience {
+                        return Err(Code::BUSY);
+                    }
+                }
+                _ => seen = Some((count, now)),
             }
             unlocks.waiting.fetch_add(1, SeqCst);
             let bits = if frame == 0 { futex::ALL } else { futex::bit_of(frame) };
@@ -154,9 +226,11 @@ impl Common for BoardFile {
     }
 
     fn unlock(&self, logged: Range<u32>) {
+        let unlocks = &self.behind_words().unlocks;
+        self.has_lock.store(false, SeqCst);
+        unlocks.holder.store(0, SeqCst);
         // An open file's lock can always be released.
         let _ = flock(&self.file, FlockOperation::Unlock);
-        let unlocks = &self.behind_words().unlocks;
         unlocks.count.fetch_add(1, SeqCst);
         if unlocks.waiting.load(SeqCst) > 0 {
             // Those who are woken in vain, or died meanwhile, cost no more than `PATIENCE`.
@@ -170,6 +244,31 @@ impl Common for BoardFile {
         }
     }
 
+    fn holder(&self) -> Option<Holder> {
+        let unlocks = &self.behind_words().unlocks;
+        let pid = unlocks.holder.load(SeqCst);
+        if pid == 0 || self.has_lock.load(SeqCst) {
+            return None;
+        }
+        Some(Holder { pid, since_ns: unlocks.since_ns.load(SeqCst) })
+    }
+
+    fn is_locked(&self) -> bool {
+        // By an open file of its own: of this one another thread may just have got the lock.
+        let Ok(file) = File::open(&self.path) else { return false };
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    }
+
+    fn wait_for_unlock(&self, at_most: Duration) {
+        let unlocks = &self.behind_words().unlocks;
+        let count = unlocks.count.load(SeqCst);
+        if unlocks.holder.load(SeqCst) != 0 {
+            unlocks.waiting.fetch_add(1, SeqCst);
+            futex::wait(&unlocks.count, count, futex::ALL, at_most.min(PATIENCE));
+            unlocks.waiting.fetch_sub(1, SeqCst);
+        }
+    }
+
     fn tickets(&self) -> &Tickets {
         &self.behind_words().tickets
     }
@@ -178,21 +277,46 @@ impl Common for BoardFile {
         &self.behind_words().gathering
     }
 
-    fn join(&self) -> Result<bool, Code> {
-        let log = File::open(Path::new(&self.log_path)).map_err(|_| Code::CANTOPEN)?;
+    fn be_alone(&self) -> Result<bool, Code> {
+        let log = File::open(&self.log_path).map_err(|_| Code::CANTOPEN)?;
         let alone = match flock(&log, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => true,
             Err(Errno::WOULDBLOCK) => false,
             Err(_) => return Err(Code::IOERR_LOCK),
         };
-        // Not in one step, but whoever joins has the board's lock.
-        match flock(&log, FlockOperation::NonBlockingLockShared) {
+        *lock(&self.log) = Some(log);
+        Ok(alone)
+    }
+
+    fn begin_use(&self) -> Result<(), Code> {
+        let mut log = lock(&self.log);
+        let file = match log.take() {
+            Some(file) => file,
+            None => File::open(&self.log_path).map_err(|_| Code::CANTOPEN)?,
+        };
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(Code::BUSY),
             Err(_) => return Err(Code::IOERR_LOCK),
         }
-        *lock(&self.log) = Some(log);
-        Ok(alone)
+        *log = Some(file);
+        Ok(())
+    }
+
+    fn show_use(&self) {
+        if let Some(log) = lock(&self.log).as_ref() {
+            // Where there are no such locks, whoever joins needs the board's.
+            let _ = record_lock(log, libc::F_OFD_SETLK, libc::F_RDLCK);
+        }
+    }
+
+    fn is_shown(&self) -> bool {
+        let Ok(log) = File::open(&self.log_path) else { return false };
+        record_lock(&log, libc::F_OFD_GETLK, libc::F_WRLCK) == Some(libc::F_RDLCK)
+    }
+
+    fn is_there(&self) -> bool {
+        is_at(&self.file, &self.path) && lock(&self.log).as_ref().is_some_and(|log| is_at(log, &self.log_path))
     }
 
     fn leave(&self) {
@@ -209,8 +333,31 @@ impl Common for BoardFile {
         else {
             return 0;
         };
-        let mut hasher = DefaultHasher::new();
-        (boot, board, log, image).hash(&mut hasher);
-        hasher.finish().max(1)
+        identity_of(boot.trim(), [board, log, image])
+    }
+}
+
+/// FNV-1a of 64 bits (draft-eastlake-fnv) over the name of the system's start, as the kernel writes it and without a line's end, and then device and
+/// inode number of each file, each number as 8 bytes, the lowest first. Never 0. Processes of several versions compare it.
+fn identity_of(boot: &str, files: [(u64, u64); 3]) -> u64 {
+    let numbers = files.into_iter().flat_map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()]);
+    let bytes = boot.bytes().chain(numbers.flatten());
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    hash.max(1)
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    // It was `DefaultHasher`'s, whose algorithm may change with the toolchain: two builds that share a board would not have agreed.
+    #[test]
+    fn the_identity_of_board_log_and_image_is_the_same_in_every_build() {
+        // By another program: FNV-1a of the 36 characters and six little-endian numbers.
+        const EXPECTED: u64 = 0xa4ff_0bec_ae7d_edc5;
+        let boot = "6f1b5c0e-0d0a-4b5e-9c53-2b6a3a1d7e11";
+        assert_eq!(identity_of(boot, [(1, 2), (3, 4), (5, 6)]), EXPECTED);
+        assert_ne!(identity_of(boot, [(1, 2), (3, 4), (5, 7)]), EXPECTED);
     }
 }

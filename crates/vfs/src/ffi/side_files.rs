@@ -7,6 +7,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
 use oneflush_blocklog::belonging::{hand_over, open_beside};
@@ -45,18 +46,23 @@ impl Files {
 static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> = LazyLock::new(Mutex::default);
 
 impl SideFiles for Files {
-    fn common(&self, database: &str) -> Result<Arc<dyn Common>, Code> {
+    fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code> {
         if self.are_real() {
-            let opened = BoardFile::open_locked(database).map_err(|error| {
-                self.warn(&format!("oneflush: {}: {error}", board_path(database)));
-                code_of(&error)
-            });
-            return Ok(Arc::new(opened?));
+            let opened = BoardFile::open_locked(database, patience).map_err(|error| self.board_error(database, &error));
+            return opened?.map_or(Err(Code::BUSY), |board| Ok(Arc::new(board)));
         }
         let name = full_name(self.below, &board_path(database))?;
         let board = Arc::clone(lock(&PRIVATE_BOARDS).entry(name).or_default());
-        board.lock()?;
+        board.lock_unless(0, patience, &|| false)?;
         Ok(board)
+    }
+
+    fn common_in_use(&self, database: &str) -> Result<Option<Arc<dyn Common>>, Code> {
+        if !self.are_real() {
+            return Ok(None);
+        }
+        let opened = BoardFile::open(database).map_err(|error| self.board_error(database, &error));
+        Ok(opened?.map(|board| Arc::new(board) as _))
     }
 
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code> {
@@ -169,6 +175,11 @@ impl SideFiles for Files {
 }
 
 impl Files {
+    fn board_error(&self, database: &str, error: &io::Error) -> Code {
+        self.warn(&format!("oneflush: {}: {error}", board_path(database)));
+        code_of(error)
+    }
+
     fn code(&self, error: &LogError) -> Code {
         self.warn(&format!("oneflush: {error}"));
         match error {

@@ -11,7 +11,7 @@ mod test_wal;
 mod wal_file;
 
 pub use eager::EagerLog;
-pub use eager::board::{Common, Private, WORDS};
+pub use eager::board::{Common, Holder, Private, WORDS};
 pub use eager::files::{
     IMAGE_MEMORY_BYTES, ImageMemory, LogFile, SideFiles, board_path, database_of, image_path, log_path,
 };

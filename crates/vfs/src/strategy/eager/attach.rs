@@ -1,6 +1,6 @@
 //! How a process comes to use a log, and leaves it: from the opening of the image to the log's retirement.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use oneflush_blocklog::{Log, Uuid};
 
@@ -51,7 +51,15 @@ impl EagerLog {
         level: LockLevel,
         options: &Options,
     ) -> Result<(), AttachError> {
-        let board = Board::new(self.files.common(&self.path)?);
+        let board = match self.files.common(&self.path, Duration::ZERO) {
+            Err(Code::BUSY) => {
+                if level >= LockLevel::Shared && self.join_beside(state, main, options)? {
+                    return Ok(());
+                }
+                self.lock_board()?
+            }
+            common => Board::new(common?),
+        };
         let result = self.attach_alone(state, &board, main, level, options);
         if result.is_err() {
             if std::mem::take(&mut state.joined) {
@@ -68,10 +76,60 @@ impl EagerLog {
         result
     }
 
+    /// Opens the board and takes its lock.
+    pub(super) fn lock_board(&self) -> Result<Board, Code> {
+        let common = self.files.common(&self.path, self.open_patience());
+        match &common {
+            Ok(_) => self.opened(),
+            Err(Code::BUSY) => self.open_refused(),
+            Err(_) => {}
+        }
+        Ok(Board::new(common?))
+    }
+
+    /// Joins those who use the log without the board's lock, which somebody may have who is stopped (invariant 9 of the board). False: there are none,
+    /// or they are not known to have finished their opening.
+    fn join_beside(&self, state: &mut State, main: &dyn Below, options: &Options) -> Result<bool, AttachError> {
+        let header = guard::header(main)?;
+        let (Some(wanted), Some(common)) = (guard::of(&header), self.files.common_in_use(&self.path)?) else {
+            return Ok(false);
+        };
+        let board = Board::new(common);
+        if !board.join_beside(wanted)? {
+            return Ok(false);
+        }
+        let opened = self.open_guarded(&header, wanted, options).inspect_err(|_| board.common().leave())?;
+        state.open = Some(opened);
+        state.joined = true;
+        *lock(&self.board) = board;
+        Ok(true)
+    }
+
+    /// Opens the log that the guard names.
+    fn open_guarded(&self, header: &[u8], wanted: Uuid, options: &Options) -> Result<OpenLog, AttachError> {
+        // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. What a close has left that
+        // was undone is mended before ([`mend`](super::mend)); so this is the WAL or the log of another database, or of another time.
+        if self.files.exists(&wal_path(&self.path))? {
+            return Err(AttachError::WalBesideLog);
+        }
+        let file = self.files.open_log(&log_path(&self.path))?;
+        let log = Log::open(file.ok_or(AttachError::LogMissing)?)?;
+        let found = log.uuid();
+        if found != wanted {
+            return Err(AttachError::OtherLog { wanted, found });
+        }
+        let database = page_bytes_of(header);
+        if log.page_bytes() != database {
+            return Err(AttachError::PageSize { log: log.page_bytes(), database });
+        }
+        let head = log.empty_head()?;
+        Ok(OpenLog::new(log, head, options.log_size_bytes))
+    }
+
     /// Removes a board whose lock this process has, and that nobody uses or has to know anything of. One that cannot be removed is made anew by
     /// the next opener.
     pub(super) fn tidy(&self, board: &Board) {
-        let is_used = match board.common().join() {
+        let is_used = match board.join() {
             Ok(alone) => {
                 board.common().leave();
                 !alone
@@ -107,38 +165,23 @@ impl EagerLog {
     ) -> Result<(), AttachError> {
         let header = guard::header(main)?;
         let path = log_path(&self.path);
-        let database_page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
-            1 => 65536,
-            bytes => u32::from(bytes),
-        };
         if let Some(wanted) = guard::of(&header) {
-            // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. What a close has left that
-            // was undone is mended before ([`mend`](super::mend)); so this is the WAL or the log of another database, or of another time.
-            if self.files.exists(&wal_path(&self.path))? {
-                return Err(AttachError::WalBesideLog);
-            }
-            let log = Log::open(self.files.open_log(&path)?.ok_or(AttachError::LogMissing)?)?;
-            let found = log.uuid();
-            if found != wanted {
-                return Err(AttachError::OtherLog { wanted, found });
-            }
-            if log.page_bytes() != database_page_bytes {
-                return Err(AttachError::PageSize { log: log.page_bytes(), database: database_page_bytes });
-            }
-            let head = log.empty_head()?;
-            let mut log = OpenLog::new(log, head, options.log_size_bytes);
+            let mut log = self.open_guarded(&header, wanted, options)?;
             if join(state, board)? {
                 KillPoint::Joined.reached();
-                if board.can_go_on(found, log.page_bytes, &self.image_path()) {
+                if board.can_go_on(wanted, log.page_bytes, &self.image_path()) {
                     state.image = Stale::Check;
                 } else {
-                    log.unsure = board.begin(found, log.page_bytes);
+                    log.unsure = board.begin(wanted, log.page_bytes);
                     state.image = Stale::Rebuild;
                 }
             } else if !board.has_our_layout() {
                 return Err(AttachError::OtherVersion);
-            } else if board.uuid() != found {
+            } else if board.uuid() != wanted {
                 return Err(AttachError::OtherBoard);
+            } else if !board.is_open() {
+                // Invariant 10 of the board.
+                return Err(AttachError::Below(Code::BUSY));
             }
             state.open = Some(log);
             return Ok(());
@@ -162,7 +205,7 @@ impl EagerLog {
                 Err(code) => return Err(AttachError::NotWritable(code)),
             }
         }
-        let result = self.set_guard(state, board, main, &path, database_page_bytes, options);
+        let result = self.set_guard(state, board, main, &path, page_bytes_of(&header), options);
         if level < LockLevel::Exclusive {
             main.unlock(level)?;
         }
@@ -216,7 +259,7 @@ impl EagerLog {
             return Ok(());
         }
         let why = recover::why_kept(|| self.files.open_log(path)?.ok_or(AttachError::LogMissing))?;
-        let alone = board.common().join();
+        let alone = board.join();
         board.common().leave();
         if !alone? {
             // Their database was moved away from under them.
@@ -238,7 +281,7 @@ impl EagerLog {
         if !self.files.is_there(&path)? {
             return Ok(());
         }
-        let board = Board::new(self.files.common(&self.path)?);
+        let board = self.lock_board()?;
         let result = self.set_log_aside(&board, &path);
         self.tidy(&board);
         board.common().unlock(0..0);
@@ -268,6 +311,7 @@ impl EagerLog {
             if log.ends_as(&board) && of.continues(0, board.committed())? {
                 // What a checkpoint need not log is in other pages of the board's file: those may be older than the rest.
                 board.forget_contained();
+                board.set_open();
                 state.image = Stale::No;
                 board.common().unlock(0..0);
                 return Ok(());
@@ -303,6 +347,7 @@ impl EagerLog {
         board.set_since_ns(clock::now_ns());
         log.show(&board);
         board.identify(&self.image_path());
+        board.set_open();
         KillPoint::Opened.reached();
         state.image = Stale::No;
         board.common().unlock(0..0);
@@ -373,6 +418,13 @@ impl EagerLog {
     }
 }
 
+fn page_bytes_of(header: &[u8]) -> u32 {
+    match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65536,
+        bytes => u32::from(bytes),
+    }
+}
+
 /// Writes what the guard changes of a header, and syncs it. The log must have page 1.
 pub(super) fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Result<(), Code> {
     board.set_guard_unsure(true);
@@ -386,7 +438,7 @@ pub(super) fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Res
 
 /// Joins those who use the log.
 fn join(state: &mut State, board: &Board) -> Result<bool, AttachError> {
-    match board.common().join() {
+    match board.join() {
         Err(Code::BUSY) => Err(AttachError::InUse),
         joined => {
             state.joined = joined.is_ok();

@@ -12,10 +12,34 @@
 //! 4. After a failed write or sync `Failed` stays set until no process has the database open.
 //! 5. The board is made anew by whoever finds himself alone, unless it and the image are those that the last user has left while this system runs:
 //!    then he goes on with both, as if he had been there when the last user died. (A commit that asked for no durability outlives its process.)
+//!
+//! # Joining
+//!
+//! A process that is stopped (`SIGSTOP`, a debugger, a frozen cgroup) keeps the board's lock for as long as it is. So no wait for the lock is
+//! without a limit, and whoever only wants to join those who use the log does not need it. On the log there are three locks, all of which the
+//! kernel takes back from the dead: *use*, shared, of whoever has joined or is about to; *alone*, the same lock exclusively; and *shown*, which
+//! only those have who have joined, and which anybody can look for without taking anything.
+//!
+//! 6. Only who has *alone* finds himself alone. Who tries it, or shows use of the log before 9, has the board's lock.
+//! 7. `Open` says that board and image are whole. Who finds himself alone clears it before he lets go of *alone*, and sets it under the board's
+//!    lock when both are made or checked. So while anybody has *use*, `Open` is not cleared.
+//! 8. Nobody recovers, rebuilds or makes the board anew but who found himself alone and has kept the board's lock since.
+//! 9. Without the board's lock one joins in this order: *shown* is seen, so somebody lives who has joined, and the board is of this start of the
+//!    system; *use* is taken; log and board are still the files of those names, and `Open` is set. Then *shown* is taken. By 7 nobody
+//!    has been alone since `Open` was set, and none will be.
+//! 10. Who has the board's lock, is not alone and finds `Open` clear has met somebody who stands between two steps of 9: he answers "busy".
+//! 11. Whoever retires the log has the database locked exclusively, and whoever joins has a shared lock on it.
+//!
+//! # Waiting
+//!
+//! 12. Who waits for the lock gives up when nobody has released it for a while. What is not published then is told "busy" and is as it was; a
+//!     published commit fails, and its process acknowledges nothing more.
+//! 13. A panic under the lock is a failed write: 4, and then the lock is released.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use oneflush_blocklog::{Epoch, Head, Lsn, Uuid};
 use rustc_hash::FxHashMap;
@@ -26,28 +50,48 @@ use super::mutant::{self, Mutant};
 use super::tickets::Tickets;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
-use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 
 /// Memory and locks that the processes share which use a database with `eager`.
 pub trait Common: Send + Sync {
     /// [`WORDS`] words, zero in a new board.
     fn words(&self) -> &[AtomicU64];
-    /// Takes the lock, waiting for it; one caller at a time in each process.
-    fn lock(&self) -> Result<(), Code> {
-        self.lock_unless(0, &|| false).map(|_| ())
-    }
-    /// The same, until `done` says that it is not needed any more, as it may when `frame` is logged; false: it did. Frame 0: never.
-    fn lock_unless(&self, frame: u32, done: &dyn Fn() -> bool) -> Result<bool, Code>;
+    /// Takes the lock, waiting for it, until `done` says that it is not needed any more, as it may when `frame` is logged; false: it did. Frame 0:
+    /// never. `SQLITE_BUSY`: nobody has released it for `patience`. One caller at a time in each process.
+    fn lock_unless(&self, frame: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code>;
     /// Releases the lock under which these frames were logged.
     fn unlock(&self, logged: Range<u32>);
+    /// Who has the lock, if it is somebody of another process; he may have died since.
+    fn holder(&self) -> Option<Holder>;
+    /// True if somebody has the lock.
+    fn is_locked(&self) -> bool;
+    /// Waits until the lock is released; may end early.
+    fn wait_for_unlock(&self, at_most: Duration);
     fn tickets(&self) -> &Tickets;
     fn gathering(&self) -> &Gathering;
-    /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
-    fn join(&self) -> Result<bool, Code>;
+    /// Takes *alone*, if nobody has *use* (invariant 6).
+    fn be_alone(&self) -> Result<bool, Code>;
+    /// Takes *use*, in the place of *alone* or of nothing. `SQLITE_BUSY`: somebody is alone.
+    fn begin_use(&self) -> Result<(), Code>;
+    /// Takes *shown*, with *use* in hand.
+    fn show_use(&self);
+    /// Somebody else has *shown*.
+    fn is_shown(&self) -> bool;
+    /// The files of the board and the log have not been replaced or removed.
+    fn is_there(&self) -> bool;
+    /// Gives back what it has of the log's locks.
     fn leave(&self);
     /// Names this board, the log and the image at this path, and the time for which the system runs. They are the same files with the same
-    /// contents only if this is the same. 0: that cannot be known.
+    /// contents only if this is the same. 0: that cannot be known. How it is computed is part of the board's layout.
     fn identity(&self, image: &str) -> u64;
+}
+
+/// Who has the board's lock, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// As it calls itself.
+    pub pid: u32,
+    pub since_ns: u64,
 }
 
 /// The board's memory.
@@ -60,7 +104,7 @@ const FIRST_PAGE: usize = FIRST_BITS + BITS_WORDS;
 const PAGES_WORDS: usize = 1024;
 
 /// Of the board, and of what the processes share behind it: one more whenever either changes. Words before this one keep their places.
-const LAYOUT: u64 = 3;
+const LAYOUT: u64 = 4;
 
 #[derive(Clone, Copy)]
 enum Word {
@@ -106,6 +150,8 @@ enum Word {
     Layout,
     /// How often the image's file was made shorter.
     ImageCuts,
+    /// Invariant 7.
+    Open,
 }
 
 /// The board of one database; that of a process alone with itself where there is no log.
@@ -119,6 +165,57 @@ impl Board {
 
     pub fn common(&self) -> &dyn Common {
         &*self.0
+    }
+
+    pub fn is_of(&self, other: &Board) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
+    pub fn join(&self) -> Result<bool, Code> {
+        let alone = self.0.be_alone()?;
+        if alone {
+            self.set(Word::Open, 0);
+        }
+        // Not in one step. Whoever takes *use* in between finds the board closed.
+        KillPoint::Alone.reached();
+        self.0.begin_use()?;
+        self.0.show_use();
+        Ok(alone)
+    }
+
+    /// The same without the lock, if others use this log (invariant 9); false: whoever wants to join needs the lock.
+    pub fn join_beside(&self, uuid: Uuid) -> Result<bool, Code> {
+        if !self.0.is_shown() || !self.is_open_for(uuid) {
+            return Ok(false);
+        }
+        KillPoint::Seen.reached();
+        match self.0.begin_use() {
+            Err(Code::BUSY) => return Ok(false),
+            result => result?,
+        }
+        KillPoint::Using.reached();
+        let joined = self.0.is_there() && self.is_open_for(uuid);
+        if joined {
+            self.0.show_use();
+        } else {
+            self.0.leave();
+        }
+        Ok(joined)
+    }
+
+    fn is_open_for(&self, uuid: Uuid) -> bool {
+        self.has_our_layout() && self.is_open() && self.uuid() == uuid
+    }
+
+    /// Board and image are whole.
+    pub fn is_open(&self) -> bool {
+        self.get(Word::Open) != 0
+    }
+
+    /// Invariant 7.
+    pub fn set_open(&self) {
+        self.set(Word::Open, 1);
     }
 
     fn word(&self, word: Word) -> &AtomicU64 {
@@ -223,6 +320,11 @@ impl Board {
     pub fn fail(&self, code: Code, unsure: Option<Lsn>) {
         self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
         self.set(Word::Failed, code.0 as u64);
+    }
+
+    /// Of the record that whoever has the lock may be writing.
+    pub fn next_lsn(&self) -> Lsn {
+        Lsn(self.get(Word::Lsn) + 1)
     }
 
     pub fn generation(&self) -> u64 {
@@ -423,6 +525,7 @@ pub struct Private {
 #[derive(Default)]
 struct PrivateState {
     locked: bool,
+    alone: bool,
     users: u32,
 }
 
@@ -443,7 +546,8 @@ impl Common for Private {
         &self.words
     }
 
-    fn lock_unless(&self, _: u32, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+    fn lock_unless(&self, _: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+        let deadline = Instant::now() + patience;
         let mut state = lock(&self.state);
         loop {
             if done() {
@@ -453,7 +557,11 @@ impl Common for Private {
                 state.locked = true;
                 return Ok(true);
             }
-            state = wait(&self.changed, state);
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Code::BUSY);
+            }
+            state = wait_timeout(&self.changed, state, left);
         }
     }
 
@@ -461,6 +569,16 @@ impl Common for Private {
         lock(&self.state).locked = false;
         self.changed.notify_all();
     }
+
+    fn holder(&self) -> Option<Holder> {
+        None
+    }
+
+    fn is_locked(&self) -> bool {
+        lock(&self.state).locked
+    }
+
+    fn wait_for_unlock(&self, _: Duration) {}
 
     fn tickets(&self) -> &Tickets {
         &self.tickets
@@ -470,14 +588,33 @@ impl Common for Private {
         &self.gathering
     }
 
-    fn join(&self) -> Result<bool, Code> {
+    fn be_alone(&self) -> Result<bool, Code> {
         let mut state = lock(&self.state);
+        state.alone = state.users == 0 && !state.alone;
+        Ok(state.alone)
+    }
+
+    fn begin_use(&self) -> Result<(), Code> {
+        let mut state = lock(&self.state);
+        state.alone = false;
         state.users += 1;
-        Ok(state.users == 1)
+        Ok(())
+    }
+
+    fn show_use(&self) {}
+
+    /// Here whoever joins needs the lock.
+    fn is_shown(&self) -> bool {
+        false
+    }
+
+    fn is_there(&self) -> bool {
+        true
     }
 
     fn leave(&self) {
-        lock(&self.state).users -= 1;
+        let mut state = lock(&self.state);
+        state.users = state.users.saturating_sub(1);
     }
 
     fn identity(&self, _: &str) -> u64 {

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use oneflush_blocklog::Storage;
 
@@ -80,8 +81,11 @@ pub trait ImageMemory: Send + Sync {
 
 /// Opens and removes such files: real ones, or those of a simulated disk.
 pub trait SideFiles: Send + Sync {
-    /// Opens, or makes, what the processes share that use the log of this database, and takes its lock. Whoever has the lock may remove it.
-    fn common(&self, database: &str) -> Result<Arc<dyn Common>, Code>;
+    /// Opens, or makes, what the processes share that use the log of this database, and takes its lock; `SQLITE_BUSY`: somebody else has it for
+    /// longer than `patience`. Whoever has the lock may remove it.
+    fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code>;
+    /// The same without the lock; None: there is none, or it cannot be used without.
+    fn common_in_use(&self, database: &str) -> Result<Option<Arc<dyn Common>>, Code>;
     /// None: there is none.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
     /// Makes a new one, in place of one that may be there. It belongs to whom the database belongs to.

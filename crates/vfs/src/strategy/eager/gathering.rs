@@ -75,7 +75,7 @@ impl Gathering {
             return;
         }
         let vain = self.vain.load(SeqCst);
-        if self.have_come_within(Duration::from_nanos(u64::from(self.flush_ns.load(SeqCst))).min(WAIT_MAX)) {
+        if self.have_come_within(self.flush_time().min(WAIT_MAX)) {
             self.vain.store(vain.saturating_sub(1), SeqCst);
             return;
         }
@@ -84,6 +84,11 @@ impl Gathering {
         if vain >= VAIN_MIN {
             self.left_out.store(1 << vain, SeqCst);
         }
+    }
+
+    /// What a record takes to be durable, about.
+    pub fn flush_time(&self) -> Duration {
+        Duration::from_nanos(u64::from(self.flush_ns.load(SeqCst)))
     }
 
     fn have_come_within(&self, at_most: Duration) -> bool {

@@ -165,8 +165,8 @@ impl EagerLog {
         if !self.files.exists(&log_path(&self.path))? {
             return Ok(());
         }
-        let board = Board::new(self.files.common(&self.path)?);
-        let alone = board.common().join();
+        let board = self.lock_board()?;
+        let alone = board.join();
         let result = match alone {
             Ok(false) | Err(Code::BUSY) => Ok(()),
             Ok(true) => mend(&board),

@@ -53,6 +53,7 @@ pub mod recover;
 pub mod tickets;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod unlogged_tests;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,10 +68,12 @@ use self::mutant::Mutant;
 pub use self::recent::{Frames, Held};
 use self::recover::Recovered;
 use self::tickets::Ticket;
+use self::waiting::{Gate, Locked, Waits};
 use crate::config::Options;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::stats::clock;
+use crate::strategy::plain::For;
 use crate::strategy::wal_file::{self, WalFile};
 use crate::strategy::{Below, SyncRequest};
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -98,7 +101,9 @@ const IMAGES_PAUSE: Duration = Duration::from_micros(50);
 pub struct EagerLog {
     path: String,
     files: Arc<dyn SideFiles>,
-    /// Held over an append and its flush; taken before the board's lock.
+    /// Whoever of this process wants the board's lock stands here first.
+    appending: Gate,
+    /// Held over an append and its flush; taken after the board's lock, so that nobody waits here for another process.
     state: Mutex<State>,
     /// What a writer has to know while somebody else appends; one of our own while there is no log.
     board: Mutex<Board>,
@@ -106,6 +111,7 @@ pub struct EagerLog {
     /// Frames that are not logged yet. Taken last, and never held over a write.
     unlogged: Mutex<Frames>,
     image: ImageStore,
+    waits: Waits,
 }
 
 #[derive(Default)]
@@ -146,6 +152,8 @@ struct Needs {
     frame: u32,
     /// Others are waited for who are likely to come.
     gathers: bool,
+    /// For how long it waits for somebody who does not go on.
+    patience: Duration,
 }
 
 fn private_board() -> Board {
@@ -157,11 +165,13 @@ impl EagerLog {
         EagerLog {
             path: path.to_owned(),
             files,
+            appending: Gate::default(),
             state: Mutex::default(),
             board: Mutex::new(private_board()),
             ticket: Ticket::default(),
             unlogged: Mutex::default(),
             image: ImageStore::default(),
+            waits: Waits::default(),
         }
     }
 
@@ -183,11 +193,12 @@ impl EagerLog {
         image: Option<&dyn Below>,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let done = self.with_log_unless(image, Needs { frame: 0, gathers: false }, |_| false, act)?;
+        let needs = Needs { frame: 0, gathers: false, patience: waiting::REFUSED_AFTER };
+        let done = self.with_log_unless(image, needs, |_| false, act)?;
         done.ok_or(Code::IOERR_LOCK)
     }
 
-    /// The same, if it is still needed when its turn comes.
+    /// The same, if it is still needed when its turn comes. `SQLITE_BUSY`: whoever has the lock does not go on.
     fn with_log_unless<T>(
         &self,
         image: Option<&dyn Below>,
@@ -195,18 +206,27 @@ impl EagerLog {
         is_done: impl Fn(&Board) -> bool,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<Option<T>, Code> {
-        let mut state = self.state();
-        let Some(log) = state.open.as_mut() else { return Err(Code::READONLY) };
+        let Some(_entered) = self.appending.enter(needs.patience) else { return Err(Code::BUSY) };
         let board = self.board();
-        if !board.common().lock_unless(needs.frame, &|| is_done(&board))? {
-            return Ok(None);
+        match board.common().lock_unless(needs.frame, needs.patience, &|| is_done(&board)) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(code) => {
+                if code == Code::BUSY {
+                    self.say_who_holds(&board);
+                }
+                return Err(code);
+            }
         }
+        let locked = Locked { board: &board, logged_before: board.logged() };
         KillPoint::Locked.reached();
         if needs.gathers {
             board.common().gathering().wait();
             KillPoint::Gathered.reached();
         }
-        let logged_before = board.logged();
+        let mut state = self.state();
+        // Closed meanwhile.
+        let Some(log) = state.open.as_mut().filter(|_| self.board().is_of(&board)) else { return Err(Code::READONLY) };
         let result = match board.failure() {
             Some(code) => Err(code),
             None => self.act_alone(log, &board, image, act).inspect_err(|&code| board.fail(code, log.unsure)),
@@ -214,7 +234,7 @@ impl EagerLog {
         KillPoint::Shown.reached();
         board.set_busy(false);
         KillPoint::Unlocking.reached();
-        board.common().unlock(logged_before + 1..board.logged() + 1);
+        drop(locked);
         result.map(Some)
     }
 
@@ -342,11 +362,18 @@ impl EagerLog {
         board.failure().map_or(Ok(()), Err)?;
         let page_bytes = board.page_bytes();
         let Some(frame) = frame_at(&board, offset) else { return Ok(FramePart { ends_commit: None, page_bytes }) };
-        if frame <= board.committed().max(board.written()).max(board.logged()) {
+        let (committed, written) = (board.committed(), board.written());
+        if frame <= committed.max(written).max(board.logged()) {
             lock(&self.unlogged).clear();
             board.take_back(frame - 1);
             KillPoint::TakenBack.reached();
-            self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1))?;
+            let taken_back = self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1));
+            if taken_back == Err(Code::BUSY) {
+                // It is not overwritten, and so to be taken back the next time.
+                board.note_committed(committed);
+                board.note_written(written);
+            }
+            taken_back?;
         }
         Ok(FramePart { ends_commit: data.get(4..8).map(|pages| pages != [0; 4]), page_bytes })
     }
@@ -406,6 +433,12 @@ impl EagerLog {
         known.map(|(_, known)| page.copy_from_slice(known)).is_some()
     }
 
+    /// The commit that ends with the frame at this offset is told "busy" before anybody has heard of it. Nobody shall take it for one who recovers
+    /// the image.
+    pub fn unwrite(&self, image: &dyn Below, offset: u64) -> Result<(), Code> {
+        image.write(&[0; wal_file::FRAME_HEADER_BYTES], offset)
+    }
+
     /// The last frame of the last commit.
     pub fn frames(&self) -> u32 {
         self.board().committed()
@@ -418,8 +451,9 @@ impl EagerLog {
         Ok(board.committed() <= board.logged())
     }
 
-    /// Makes all commits noted so far durable; false: they were. Whoever keeps others from committing meanwhile must not gather.
-    pub fn append(&self, main: &dyn Below, image: &dyn Below, gathers: bool) -> Result<bool, Code> {
+    /// Makes all commits noted so far durable; false: they were. Whoever keeps others from committing meanwhile must not gather. `SQLITE_BUSY`, but not
+    /// for a commit: whoever has the log does not go on.
+    pub fn append(&self, main: &dyn Below, image: &dyn Below, what: For) -> Result<bool, Code> {
         let board = self.board();
         // Those that come later are not needed here.
         let frame = board.committed();
@@ -427,7 +461,10 @@ impl EagerLog {
         if !by_another(&board) {
             board.common().gathering().arrive(board.common().tickets().are_waited_for());
         }
-        let records = self.with_log_unless(Some(image), Needs { frame, gathers }, by_another, |log, board| {
+        let is_commit = what != For::Other;
+        let patience = if is_commit { waiting::failed_after() } else { waiting::REFUSED_AFTER };
+        let needs = Needs { frame, gathers: what == For::CommitInCompany, patience };
+        let records = self.with_log_unless(Some(image), needs, by_another, |log, board| {
             let records_before = log.counts.records;
             let begun = board.common().gathering().begin();
             // Frames first: whoever commits meanwhile adds his own, which are not needed here.
@@ -442,7 +479,9 @@ impl EagerLog {
                 begun.ended();
             }
             Ok(records)
-        })?;
+        });
+        // Published, or noted for whoever has the lock: it cannot be taken back (invariant 12 of the board).
+        let records = records.map_err(|code| if code == Code::BUSY && is_commit { Code::IOERR_FSYNC } else { code })?;
         KillPoint::Durable.reached();
         Ok(records.is_some_and(|records| records > 0))
     }

@@ -347,12 +347,12 @@ impl World {
         eager.note_commit(on_image.offset_of(next.frame), &mut Frames::default());
         if early {
             // The sync is inside of the write lock.
-            eager.append(&self.database, &self.image, false).unwrap();
+            eager.append(&self.database, &self.image, For::Commit).unwrap();
         }
         *self.published.lock().unwrap() = next;
         write_lock.unlock(0..0);
         if !early {
-            eager.append(&self.database, &self.image, false).unwrap();
+            eager.append(&self.database, &self.image, For::Commit).unwrap();
         }
     }
 

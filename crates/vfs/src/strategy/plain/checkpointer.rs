@@ -17,6 +17,7 @@
 //! A reader with an old snapshot holds a checkpoint up, as in SQLite. It is then tried again after a pause that doubles up to
 //! [`PAUSE_MAX`]; after [`STARVING_AFTER`] the starvation is counted and said in SQLite's error log.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,7 @@ use serde::Serialize;
 
 use super::pacing::{Pacing, REST_MAX};
 use crate::config::Options;
+use crate::kill_point::KillPoint;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 use crate::threads;
 
@@ -82,6 +84,22 @@ pub struct Checkpointer {
     changed: Condvar,
     /// Taken alone, and by the checkpoint that runs only.
     pacing: Mutex<Pacing>,
+}
+
+/// No checkpoint begins while this lives.
+pub struct HeldOff<'a>(&'a Checkpointer);
+
+impl HeldOff<'_> {
+    /// Checkpoints stay held off until [`Checkpointer::held_off`] is dropped.
+    pub fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for HeldOff<'_> {
+    fn drop(&mut self) {
+        self.0.go_on();
+    }
 }
 
 #[derive(Default)]
@@ -164,21 +182,39 @@ impl Checkpointer {
         self.until_none_runs(self.state()).running = true;
         lock(&self.pacing).begin(Duration::ZERO);
         let began = Instant::now();
-        let result = self.run.run(&self.path, options);
+        let result = self.run_to_its_end(options);
         self.ended(began, &result);
         result
     }
 
-    /// Keeps checkpoints from beginning, and waits for the one that runs: its connection is in the way of an exclusive lock.
-    pub fn hold_off(&self) {
-        let mut state = self.state();
-        state.held_off += 1;
-        drop(self.until_none_runs(state));
+    /// A panic is a checkpoint that failed.
+    fn run_to_its_end(&self, options: &Options) -> Result<Progress, String> {
+        let run = || {
+            KillPoint::CheckpointBegun.reached();
+            self.run.run(&self.path, options)
+        };
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("internal error: a panic".to_owned()))
     }
 
-    pub fn go_on(&self) {
-        self.state().held_off -= 1;
+    /// Keeps checkpoints from beginning, and waits for the one that runs: its connection is in the way of an exclusive lock.
+    pub fn hold_off(&self) -> HeldOff<'_> {
+        let mut state = self.state();
+        state.held_off += 1;
+        let held_off = HeldOff(self);
+        drop(self.until_none_runs(state));
+        held_off
+    }
+
+    fn go_on(&self) {
+        let mut state = self.state();
+        state.held_off = state.held_off.saturating_sub(1);
+        drop(state);
         self.changed.notify_all();
+    }
+
+    /// Takes over what [`HeldOff::keep`] has kept.
+    pub fn held_off(&self) -> HeldOff<'_> {
+        HeldOff(self)
     }
 
     /// The checkpoint that runs is about to take the write lock, or has released it.
@@ -273,7 +309,7 @@ impl Checkpointer {
             drop(state);
             lock(&self.pacing).begin(REST_MAX);
             let began = Instant::now();
-            let result = self.run.run(&self.path, &options);
+            let result = self.run_to_its_end(&options);
             let held_up = self.ended(began, &result);
             match result {
                 Ok(_) if held_up => {}
@@ -315,6 +351,8 @@ impl Checkpointer {
         let time_ns = began.elapsed().as_nanos() as u64;
         let mut state = self.state();
         state.running = false;
+        // Its connection is closed, whatever became of it.
+        state.writing = false;
         state.counts.count += 1;
         state.counts.time_ns_sum += time_ns;
         state.counts.time_ns_max = state.counts.time_ns_max.max(time_ns);

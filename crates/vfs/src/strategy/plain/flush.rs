@@ -14,6 +14,7 @@
 //! 2. One flush runs at a time.
 //! 3. After a failed flush nothing is covered any more (poisoned): who waits and who comes later gets the error, and no flush
 //!    is tried again (pitfall 5: a second fsync may say yes though the pages are lost).
+//!    "Busy" is no failure: that flush was not begun. Whoever led it is told so, and the others try it themselves. A panic in a flush is one that failed.
 //! 4. Who waits without a limit is in `waiting`, and a flush runs, or one waits with a limit (`lingerer`), or somebody who is awake will see
 //!    that none does. The end of a flush wakes of those in `waiting` all that it has covered, and one that it has not, to lead the next.
 
@@ -113,10 +114,11 @@ impl GroupFlush {
                 state.waits(commit);
                 state.lingerer = Some(commit);
                 drop(state);
+                let lingers = Lingers { group: self, commit };
                 self.ended.pause(seen, commit.bit(), at_most);
+                drop(lingers);
                 queue = None;
                 state = lock(&self.state);
-                state.lingerer = state.lingerer.filter(|&lingerer| lingerer != commit);
                 let pending = state.pending_commits();
                 state.company.note_wait(pending);
                 continue;
@@ -127,23 +129,29 @@ impl GroupFlush {
             let waiting = state.pending_commits();
             let began_ns = state.company.flush_begins();
             drop(state);
+            let leads = Leads { group: self };
             let result = flush();
+            std::mem::forget(leads);
             state = lock(&self.state);
             state.flushing = false;
             let was_shared = waiting > 1 || (waiting > 0 && state.counts.commits > commits);
             state.company.flush_ended(began_ns, was_shared);
-            state.counts.flushes += u64::from(result != Ok(false));
+            state.counts.flushes += u64::from(!matches!(result, Ok(false) | Err(Code::BUSY)));
             match result {
                 Ok(_) => {
                     self.covered.fetch_max(upto, SeqCst);
                     state.covered_commits = state.covered_commits.max(commits);
                 }
+                Err(Code::BUSY) => state.waiting.clear(),
                 Err(code) => drop(self.failed.set(code)),
             }
             self.ended.count();
             let (leads, done) = if result.is_ok() { state.whom_to_wake(upto) } else { (None, Some(futex::ALL)) };
             drop(state);
             leads.into_iter().chain(done).for_each(|bits| self.ended.wake(bits));
+            if result == Err(Code::BUSY) {
+                return Err(Code::BUSY);
+            }
         }
         Ok(())
     }
@@ -164,6 +172,38 @@ impl GroupFlush {
 
     pub fn counts(&self) -> FlushCounts {
         lock(&self.state).counts
+    }
+}
+
+/// Whoever leads a flush, while it lasts; dropped by a panic in it.
+struct Leads<'a> {
+    group: &'a GroupFlush,
+}
+
+impl Drop for Leads<'_> {
+    fn drop(&mut self) {
+        // First: nobody leads another.
+        self.group.poison(Code::IOERR_FSYNC);
+        lock(&self.group.state).flushing = false;
+    }
+}
+
+/// Whoever waits for company.
+struct Lingers<'a> {
+    group: &'a GroupFlush,
+    commit: CommitNo,
+}
+
+impl Drop for Lingers<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.group.state);
+        state.lingerer = state.lingerer.filter(|&lingerer| lingerer != self.commit);
+        drop(state);
+        if std::thread::panicking() {
+            // Invariant 4.
+            self.group.ended.count();
+            self.group.ended.wake(futex::ALL);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Weak;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use super::checkpointer::WRITE_LOCK_MAX;
+use super::checkpointer::{HeldOff, WRITE_LOCK_MAX};
 use super::logged::Frame;
 use super::turns::IDLE_MAX;
 use super::{AUTOMATIC_FRAMES, Plain, doing, pragmas, taken};
@@ -83,15 +83,9 @@ impl Plain {
                     return Err(Error::Below(Code::BUSY));
                 }
                 // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
-                if !self.is_checkpointer {
-                    self.shared.checkpointer.hold_off();
-                }
-                if let Err(code) = below.shm_lock(lock) {
-                    if !self.is_checkpointer {
-                        self.shared.checkpointer.go_on();
-                    }
-                    return Err(code.into());
-                }
+                let held_off = (!self.is_checkpointer).then(|| self.shared.checkpointer.hold_off());
+                below.shm_lock(lock)?;
+                held_off.into_iter().for_each(HeldOff::keep);
                 self.checkpointing.store(true, Relaxed);
                 self.checkpoint_wal_unsynced.store(true, Relaxed);
                 self.automatic.store(just_committed, Relaxed);
@@ -106,17 +100,14 @@ impl Plain {
                 Err(Error::Below(Code::BUSY))
             }
             (true, false) if lock.covers(ShmLock::CHECKPOINT) => {
+                let _held_off = (!self.is_checkpointer).then(|| self.shared.checkpointer.held_off());
                 self.checkpointing.store(false, Relaxed);
                 self.automatic.store(false, Relaxed);
                 if taken(&self.copied_in_vain) {
                     // Before another process's checkpoint can believe it.
                     below.forget_backfill();
                 }
-                let result = below.shm_lock(lock);
-                if !self.is_checkpointer {
-                    self.shared.checkpointer.go_on();
-                }
-                Ok(result?)
+                Ok(below.shm_lock(lock)?)
             }
             _ => Ok(below.shm_lock(lock)?),
         }
@@ -249,6 +240,9 @@ impl Plain {
         self.released_frame.store(0, Relaxed);
         *lock(&self.frame) = Frame::default();
         if !self.group_commit() {
+            if self.log_is_stuck() {
+                return Err(Error::Below(Code::BUSY));
+            }
             self.try_write_lock(below, write)?;
             self.writing.store(true, Relaxed);
             return Ok(());
@@ -272,7 +266,9 @@ impl Plain {
         let has_turn = self.shared.turns.take(self.id);
         let tries = !has_turn || !self.uses_door() || self.shared.enter_door();
         if tries {
-            match self.try_write_lock(below, write) {
+            // What this transaction writes could not become durable: there is still time to say so.
+            let tried = if self.log_is_stuck() { Err(Code::BUSY) } else { self.try_write_lock(below, write) };
+            match tried {
                 Ok(()) => {
                     if has_turn {
                         self.shared.turns.begin_writing(self.id);
@@ -302,6 +298,11 @@ impl Plain {
             self.about_to_sleep();
         }
         Err(Error::Below(Code::BUSY))
+    }
+
+    /// With `eager`: a process that does not go on has the log.
+    fn log_is_stuck(&self) -> bool {
+        self.shared.log.as_ref().is_some_and(EagerLog::is_stuck)
     }
 
     /// SQLite also asks for the write lock to read a WAL index that is just being changed, or has to be made anew: before the read lock. Who is
@@ -429,6 +430,9 @@ impl Plain {
     /// True if somebody else has the write lock. It is found out by taking it and giving it back, which must never happen to a connection that has it:
     /// one that has asked for a lock since may, or may be closed.
     fn finds_the_lock_taken(&self, asked: u64) -> bool {
+        if self.log_is_stuck() {
+            return true;
+        }
         let asked_now = lock(&self.asked);
         let main = lock(&self.main);
         let Some(below) = main.as_deref().filter(|_| *asked_now == asked && !self.writing.load(Relaxed)) else {

@@ -70,6 +70,10 @@ impl Plain {
                 self.doing.store(doing::WRITES, Relaxed);
                 self.shared.flush.failure().map_or(Ok(()), Err)?;
                 // Asks for the log's own failure, too.
+                if !self.unsynced_frames.load(Relaxed) {
+                    // The first of a transaction: if this fails nothing has changed.
+                    self.wait_for_log(log)?;
+                }
                 let part = log.before_frame(below, data, offset)?;
                 self.follow_frames(&part, data, offset);
                 self.unsynced_frames.store(true, Relaxed);
@@ -148,13 +152,45 @@ impl Plain {
     /// SQLite begins the image anew. A sync that failed must not be tried again, so that is the end of it.
     pub(super) fn restart_image(&self, log: &EagerLog, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
         self.refuse_if_failed()?;
-        log.restart(main, image).inspect_err(|&code| self.shared.flush.poison(code))
+        log.restart(main, image).inspect_err(|&code| {
+            // Where the log's lock could not be had nothing was tried.
+            if code != Code::BUSY {
+                self.shared.flush.poison(code);
+            }
+        })
     }
 
     /// SQLite deletes the image: the same.
     pub(super) fn retire_log(&self, log: &EagerLog, main: &dyn Below) -> Result<(), Error> {
         self.refuse_if_failed()?;
-        log.retire(main).inspect_err(|_| self.shared.flush.poison(Code::IOERR_FSYNC))
+        log.retire(main).inspect_err(|error| {
+            // Else log and guard stay for the next opener.
+            if !matches!(error, Error::Below(Code::BUSY)) {
+                self.shared.flush.poison(Code::IOERR_FSYNC);
+            }
+        })
+    }
+
+    /// Waits in the busy handler while the log is with a process that does not go on.
+    pub(super) fn wait_for_log(&self, log: &EagerLog) -> Result<(), Code> {
+        if !log.is_stuck() {
+            return Ok(());
+        }
+        let handler = lock(&self.busy_handler).clone();
+        log.wait_while_stuck(handler.as_deref())
+    }
+
+    /// Before a commit that nobody waits behind is noted: another process that has the log is waited for. Whoever has noted a commit cannot
+    /// be told "busy" any more.
+    #[cold]
+    pub(super) fn wait_before_commit(&self, log: &EagerLog, image: &dyn Below) -> Result<(), Code> {
+        let handler = lock(&self.busy_handler).clone();
+        log.wait_while_held(handler.as_deref()).inspect_err(|_| {
+            let offset = self.commit_frame.swap(0, Relaxed);
+            if offset != 0 && log.unwrite(image, offset).is_err() {
+                self.shared.flush.poison(Code::IOERR_FSYNC);
+            }
+        })
     }
 
     /// What the WAL index says of commits, if this connection uses the one that all share.

@@ -51,6 +51,7 @@ pub use checkpointer::{Progress, RunCheckpoint};
 pub use kept::is_marked;
 pub use locking::sleep;
 pub use shared::{EagerReport, PlainReport, Shared};
+pub use syncing::For;
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -387,7 +388,7 @@ impl Strategy for Plain {
         self.checkpoint_prepared.store(false, Relaxed);
         match lock(&self.wal).as_deref() {
             Some(wal) if self.promises_full() && self.checkpoint_wal_unsynced.load(Relaxed) => {
-                self.flush(wal, self.shared.flush.register_sync(), SyncRequest::ALL)
+                self.sync_shared(wal, SyncRequest::ALL)
             }
             _ => Ok(()),
         }
@@ -416,7 +417,7 @@ impl Strategy for Plain {
             }
         }
         if let Some(PutOff { number, request, end_bytes }) = put_off {
-            return self.flush_lingering(wal, number, request, true).inspect_err(|_| {
+            return self.flush_for(wal, number, request, For::CommitInCompany).inspect_err(|_| {
                 if let Some(end_bytes) = end_bytes {
                     self.shared.write_published_again(wal, end_bytes);
                 }
@@ -532,9 +533,9 @@ impl Strategy for Plain {
             *lock(&self.level) = level;
             return Ok(());
         }
-        self.shared.checkpointer.hold_off();
+        let held_off = self.shared.checkpointer.hold_off();
         let result = below.lock(level);
-        self.shared.checkpointer.go_on();
+        drop(held_off);
         result?;
         *lock(&self.level) = level;
         self.locked_exclusively(below);

@@ -20,10 +20,26 @@ pub struct PutOff {
     pub end_bytes: Option<u64>,
 }
 
+/// What a flush is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// A commit whose sync was put off; it lets the others write, so it may wait for them.
+    CommitInCompany,
+    /// One that keeps them from it.
+    Commit,
+    /// A checkpoint, or a header: with `eager` it may be told "busy".
+    Other,
+}
+
 impl Plain {
-    /// A sync of the WAL, shared with whoever else wants one.
+    /// A commit's sync of the WAL, shared with whoever else wants one.
     pub(super) fn flush(&self, wal: &dyn Below, number: CommitNo, request: SyncRequest) -> Result<(), Error> {
-        self.flush_lingering(wal, number, request, false)
+        self.flush_for(wal, number, request, For::Commit)
+    }
+
+    /// The same for one that is no commit's.
+    pub(super) fn sync_shared(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
+        self.flush_for(wal, self.shared.flush.register_sync(), request, For::Other)
     }
 
     /// The WAL's directory entry is durable.
@@ -32,22 +48,22 @@ impl Plain {
         self.shared.directory_synced.store(true, Relaxed);
     }
 
-    pub(super) fn flush_lingering(
+    pub(super) fn flush_for(
         &self,
         wal: &dyn Below,
         number: CommitNo,
         request: SyncRequest,
-        lingers: bool,
+        what: For,
     ) -> Result<(), Error> {
         self.unsynced_frames.store(false, Relaxed);
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint_wal_unsynced.store(false, Relaxed);
         let waiting = || self.shared.turns.waiting();
-        let queue: Option<&dyn Fn() -> u32> = if lingers { Some(&waiting) } else { None };
+        let queue: Option<&dyn Fn() -> u32> = if what == For::CommitInCompany { Some(&waiting) } else { None };
         if let Some(log) = &self.shared.log {
             let main = lock(&self.main);
             let Some(main) = main.as_deref() else { return Err(Error::Below(Code::READONLY)) };
-            return Ok(self.shared.flush.wait_for(number, queue, || log.append(main, wal, lingers))?);
+            return Ok(self.shared.flush.wait_for(number, queue, || log.append(main, wal, what))?);
         }
         Ok(self.shared.flush.wait_for(number, queue, || {
             let writes = self.shared.generation.begin_flush();
@@ -92,6 +108,9 @@ impl Plain {
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
         if let Some(log) = &self.shared.log {
             if self.writing.load(Relaxed) && of_commit {
+                if log.is_held() && !self.puts_off() {
+                    self.wait_before_commit(log, wal)?;
+                }
                 self.note_commit(log);
             } else {
                 // In exclusive locking mode there is no lock to tell a commit's sync from that of a checkpoint after one that failed.
@@ -113,17 +132,21 @@ impl Plain {
             return Ok(self.refuse_if_failed()?);
         }
         if !of_commit {
-            return self.flush(wal, self.shared.flush.register_sync(), request);
+            return self.sync_shared(wal, request);
         }
         let number = self.shared.flush.register(self.shared.turns.waiting());
-        // Invariant 1: a WAL that comes here has been linked to this connection.
-        let is_heard_later = self.writing.load(Relaxed) && !super_journal::is_open();
-        if is_heard_later && self.group_commit() && self.is_in_company() {
+        if self.puts_off() {
             let end_bytes = self.shared.generation.end_bytes();
             *lock(&self.put_off) = Some(PutOff { number, request, end_bytes });
             return Ok(());
         }
         self.flush(wal, number, request)
+    }
+
+    /// Whether the sync of this connection's commit is put off. Invariant 1: a WAL that comes here has been linked to this connection.
+    fn puts_off(&self) -> bool {
+        let is_heard_later = self.writing.load(Relaxed) && !super_journal::is_open();
+        is_heard_later && self.group_commit() && self.is_in_company()
     }
 
     /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.

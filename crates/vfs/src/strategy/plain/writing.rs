@@ -105,7 +105,7 @@ impl Plain {
             return Ok(());
         }
         self.shared.mend(wal, offset)?;
-        let flush = || self.flush(wal, self.shared.flush.register_sync(), SyncRequest::ALL);
+        let flush = || self.sync_shared(wal, SyncRequest::ALL);
         if self.promises_full() && self.header_unsynced.load(Relaxed) {
             // Frames of the new generation must not reach the disk before its header: the old one would vouch for a part of
             // the old frames.
