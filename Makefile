@@ -52,7 +52,7 @@ mutants:
 model:
 	cargo test --release --locked -p oneflush-vfs $(BESIDE) --lib --features oneflush-vfs/shuttle model
 
-## kills: processes that share a log and die at each place where another could see what they do
+## kills: processes that share a log and die, are stopped or panic at each place where another could see what they do
 kills:
 	cargo test --locked -p oneflush-vfs $(BESIDE) --features oneflush-vfs/kill-points --test kills
 

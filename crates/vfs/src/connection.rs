@@ -364,7 +364,11 @@ pub(crate) mod tests {
     pub struct NoLogs;
 
     impl SideFiles for NoLogs {
-        fn common(&self, _: &str) -> Result<Arc<dyn Common>, Code> {
+        fn common_in_use(&self, _: &str) -> Result<Option<Arc<dyn Common>>, Code> {
+            Ok(None)
+        }
+
+        fn common(&self, _: &str, _: std::time::Duration) -> Result<Arc<dyn Common>, Code> {
             Err(Code::CANTOPEN)
         }
 

@@ -1,7 +1,7 @@
 //! Places where a process can be made to die, for the test that kills processes at each of them (feature `kill-points`).
 //!
 //! Without the feature nothing of it is compiled. With it, `ONEFLUSH_KILL_AT=name:n` ends the process by `SIGKILL` when it comes to that
-//! place for the n-th time; `ONEFLUSH_STOP_AT=name:n` stops it there until `SIGCONT`.
+//! place for the n-th time; `ONEFLUSH_STOP_AT=name:n` stops it there until `SIGCONT`; `ONEFLUSH_PANIC_AT=name:n` panics there.
 
 macro_rules! kill_points {
     ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
@@ -83,11 +83,16 @@ impl KillPoint {
 
         use rustix::process::{Signal, getpid, kill_process};
 
-        static WANTED: LazyLock<Option<(Signal, String, AtomicU64)>> = LazyLock::new(|| {
-            let (signal, wanted) = match std::env::var("ONEFLUSH_KILL_AT") {
-                Ok(wanted) => (Signal::KILL, wanted),
-                Err(_) => (Signal::STOP, std::env::var("ONEFLUSH_STOP_AT").ok()?),
-            };
+        /// What happens there (nothing: a panic), the place, how often it is come to until then.
+        type Wanted = (Option<Signal>, String, AtomicU64);
+        static WANTED: LazyLock<Option<Wanted>> = LazyLock::new(|| {
+            let ways = [
+                ("ONEFLUSH_KILL_AT", Some(Signal::KILL)),
+                ("ONEFLUSH_STOP_AT", Some(Signal::STOP)),
+                ("ONEFLUSH_PANIC_AT", None),
+            ];
+            let (signal, wanted) =
+                ways.into_iter().find_map(|(name, signal)| Some((signal, std::env::var(name).ok()?)))?;
             let (name, count) = wanted.split_once(':')?;
             Some((signal, name.to_owned(), AtomicU64::new(count.parse().ok()?)))
         });
@@ -95,7 +100,8 @@ impl KillPoint {
             && name == self.name()
             && left.fetch_sub(1, SeqCst) == 1
         {
-            let _ = kill_process(getpid(), *signal);
+            let Some(signal) = *signal else { panic!("as told, at {name}") };
+            let _ = kill_process(getpid(), signal);
             // The signal may come to another thread first.
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
@@ -106,14 +112,27 @@ impl KillPoint {
 #[cfg(all(test, feature = "shuttle"))]
 pub struct Died;
 
+/// How one is stopped.
+#[cfg(all(test, feature = "shuttle"))]
+pub struct Stopped;
+
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
-    use super::{Died, KillPoint};
+    use super::{Died, KillPoint, Stopped};
 
     shuttle::thread_local! {
         static LEFT: Cell<u32> = Cell::new(0);
+        static STOPS: RefCell<Option<Box<dyn Fn()>>> = RefCell::new(None);
+    }
+
+    impl Stopped {
+        /// This thread does this at the `points`-th place that it comes to, and goes on.
+        pub fn after(points: u32, stops: Box<dyn Fn()>) {
+            LEFT.with(|left| left.set(points));
+            STOPS.with(|all| *all.borrow_mut() = Some(stops));
+        }
     }
 
     impl Died {
@@ -128,7 +147,10 @@ mod model {
             shuttle::thread::yield_now();
             let dies = LEFT.with(|left| left.replace(left.get().saturating_sub(1)) == 1);
             if dies {
-                std::panic::resume_unwind(Box::new(Died));
+                match STOPS.with(|stops| stops.borrow_mut().take()) {
+                    Some(stops) => stops(),
+                    None => std::panic::resume_unwind(Box::new(Died)),
+                }
             }
         }
     }

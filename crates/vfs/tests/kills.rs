@@ -1,4 +1,5 @@
-//! Processes that share a database with `eager` and die at each place where another could see what they do (feature `kill-points`).
+//! Processes that share a database with `eager` and die, are stopped, or panic at each place where another could see what they do (feature
+//! `kill-points`).
 //!
 //! A worker is this program again, told by its environment; it writes rows of its own and says each number on its standard output when
 //! SQLite has acknowledged the commit. Whatever was said must be there at the end, and of what was not said at most one row a death.
@@ -34,11 +35,15 @@ fn open_with(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
 }
 
 fn open_as(strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    open_for(Duration::from_secs(20), strategy, path, parameters)
+}
+
+fn open_for(busy: Duration, strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     oneflush_vfs::register().unwrap();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy={strategy}&{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags)?;
-    db.busy_timeout(Duration::from_secs(20))?;
+    db.busy_timeout(busy)?;
     db.execute_batch("PRAGMA synchronous=full; PRAGMA cache_size=20")?;
     Ok(db)
 }
@@ -47,10 +52,16 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
+/// A stopped process would not see that nobody waits for it any more.
+fn dies_with_its_test() {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).unwrap();
+}
+
 /// Not a test of its own: what a worker does.
 #[test]
 fn worker() {
     let Ok(told) = std::env::var(WORKER) else { return };
+    dies_with_its_test();
     let commits: i64 = std::env::var(COMMITS).unwrap().parse().unwrap();
     let (path, writer) = told.rsplit_once('#').unwrap();
     let writer: i64 = writer.parse().unwrap();
@@ -283,7 +294,9 @@ fn scenarios() -> Vec<Scenario> {
     KillPoint::ALL
         .iter()
         .flat_map(|&point| match point {
-            LogMade | PageOneLogged | Guarded | GuardHidden | BoardDeleted => vec![alone(point)],
+            LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => vec![alone(point)],
+            // Where somebody has the board's lock for long; and in a thread of the process. They have tests of their own.
+            Seen | Using | CheckpointBegun => Vec::new(),
             Joined | Rebuilt | Opened => vec![Scenario { after_crash: true, ..alone(point) }],
             Repairing => [Recorded, HalfShown, RestartNoted, Forgotten]
                 .map(|first| Scenario { before: Some((first, 3)), ..alone(point) })
@@ -515,4 +528,324 @@ fn a_commit_that_is_not_published_yet_comes_back_though_a_checkpoint_cuts_off_th
     check(&open(&crashed).unwrap());
     commit.go_on();
     check(&db);
+}
+
+const VISITOR: &str = "ONEFLUSH_TEST_VISITOR";
+/// Whoever comes while another is stopped has answers to all he asks by then, on whatever machine.
+const ANSWERED: Duration = Duration::from_secs(40);
+
+/// Not a test of its own: somebody who opens, reads, commits once and closes, whatever he is told.
+#[test]
+fn visitor() {
+    let Ok(told) = std::env::var(VISITOR) else { return };
+    dies_with_its_test();
+    let (path, writer) = told.rsplit_once('#').unwrap();
+    let writer: i64 = writer.parse().unwrap();
+    let db = match open_for(Duration::from_millis(300), "eager", Path::new(path), "log_size=1048576") {
+        Ok(db) => db,
+        Err(error) => {
+            assert!(is_busy(&error), "{error}");
+            return println!("open busy");
+        }
+    };
+    let read = db.query_row(
+        "SELECT count(*), coalesce(max(CASE writer WHEN ?1 THEN number END), 0) FROM kept",
+        [writer],
+        |row| row.get(1),
+    );
+    match read {
+        Err(error) => {
+            assert!(is_busy(&error), "{error}");
+            println!("read busy");
+        }
+        Ok(last) => {
+            println!("read done");
+            let last: i64 = last;
+            let write = |db: &Connection| {
+                db.execute_batch("BEGIN IMMEDIATE")?;
+                db.execute("INSERT INTO kept VALUES (?1, ?2, randomblob(100))", [writer, last + 1])?;
+                db.execute_batch("COMMIT")
+            };
+            match write(&db) {
+                Ok(()) => println!("acknowledged {}", last + 1),
+                Err(error) if is_busy(&error) => println!("busy"),
+                Err(error) => {
+                    // SQLITE_IOERR_FSYNC: a commit that may be there or not, and no other is taken after it.
+                    assert_eq!(error.sqlite_error().map(|error| error.extended_code), Some(1034), "{error}");
+                    println!("failed");
+                    let _ = db.execute_batch("ROLLBACK");
+                    assert!(write(&db).is_err(), "nothing is acknowledged after a failure");
+                }
+            }
+        }
+    }
+    drop(db);
+    println!("closed");
+}
+
+/// Runs a visitor and says what he was told.
+fn visit(path: &Path, writer: i64, said: &mut Said, about: &str) -> String {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "visitor", "--nocapture"])
+        .env(VISITOR, format!("{}#{writer}", path.display()))
+        .env("ONEFLUSH_TEST_PATIENCE_MS", "1500")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + ANSWERED;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() >= deadline {
+            child.kill().unwrap();
+            panic!("{about}: a visitor hangs");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let mut told = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(child.wait().unwrap().success(), "{about}: {told}");
+    let numbers = told.lines().filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok());
+    said.numbers.entry(writer).or_default().extend(numbers.collect::<Vec<i64>>());
+    *said.deaths.entry(writer).or_default() += i64::from(told.contains("failed"));
+    told
+}
+
+fn signal(worker: &Worker, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(&worker.child), signal).unwrap();
+}
+
+fn start_to_stop(path: &Path, writer: i64, point: KillPoint, count: u32) -> Worker {
+    let mut command = Worker::command(path, writer, 100_000);
+    command.env("ONEFLUSH_STOP_AT", format!("{}:{count}", point.name()));
+    Worker { writer, child: command.spawn().unwrap() }
+}
+
+impl Worker {
+    fn is_stopped_by(&self, deadline: Instant) -> bool {
+        let is_stopped = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+            status.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('T'))
+        };
+        while Instant::now() < deadline {
+            if is_stopped() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+}
+
+/// How a process that was stopped ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Then {
+    GoesOn,
+    IsKilled,
+}
+
+/// Somebody is stopped at a place, others come, and he goes on or is killed.
+fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
+    use KillPoint::*;
+    let Scenario { point, before, after_crash, .. } = *scenario;
+    let count = scenario.count.min(4);
+    let about = format!("stopped at {point:?} no. {count}, before it {before:?}, then {then:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    create(&path);
+    let mut said = Said::default();
+    if after_crash {
+        assert!(said.add(Worker::start(&path, 9, 100, Some((KillPoint::Durable, 15)))), "{about}");
+        std::fs::remove_file(format!("{}-oneflush-shm", path.display())).unwrap();
+    }
+    let opens_or_closes = matches!(
+        point,
+        LogMade | PageOneLogged | Guarded | Alone | Joined | Rebuilt | Opened | GuardHidden | BoardDeleted
+    );
+    let reader = (!opens_or_closes).then(|| open(&path).unwrap());
+    let count_all =
+        |db: &Connection| db.query_row("SELECT count(*) FROM kept", [], |row| row.get::<_, i64>(0)).unwrap();
+    if let Some(reader) = &reader {
+        count_all(reader);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    // Who gathers does so for company, which is killed before anybody can be told that its commit failed.
+    let has_first = before.is_some() || point == Gathered;
+    let mut first = has_first.then(|| Worker::start(&path, 3, 100_000, before));
+    let mut victim = start_to_stop(&path, 4, point, count);
+    let stopped = victim.is_stopped_by(deadline);
+    if let Some(first) = &mut first {
+        let _ = first.child.kill();
+    }
+    if let Some(first) = first {
+        said.add(first);
+    }
+    if stopped {
+        let told = visit(&path, 6, &mut said, &about);
+        if let Some(reader) = &reader {
+            assert!(told.contains("read done"), "{about}: who only reads is not held up: {told}");
+            count_all(reader);
+        }
+        assert!(told.contains("closed") || told.contains("open busy"), "{about}: {told}");
+    }
+    if stopped && then == Then::GoesOn {
+        signal(&victim, rustix::process::Signal::CONT);
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(victim.child.try_wait().unwrap().is_none(), "{about}: it did not go on");
+    }
+    victim.child.kill().unwrap();
+    said.add(victim);
+    if let Some(reader) = &reader {
+        count_all(reader);
+    }
+    drop(reader);
+    assert!(!said.add(Worker::start(&path, 5, 30, None)), "{about}");
+    said.check(&path, &about);
+    stopped
+}
+
+fn stop_at_each_place(then: Then) {
+    let mut done: Vec<KillPoint> = Vec::new();
+    for scenario in scenarios() {
+        if done.contains(&scenario.point) && scenario.count != 4 {
+            continue;
+        }
+        done.push(scenario.point);
+        let came = (0..TRIES).any(|_| stopped_at_its_place(&scenario, then));
+        assert!(came, "{:?}: the place was not come to", scenario.point);
+    }
+}
+
+// A process that was stopped while it had the board's lock kept everybody from opening the database, and from writing, for ever.
+#[test]
+fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_goes_on() {
+    stop_at_each_place(Then::GoesOn);
+}
+
+#[test]
+fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_is_killed() {
+    stop_at_each_place(Then::IsKilled);
+}
+
+/// Two are stopped: one that appends, and one that joins beside it without the lock. Whoever dies, nobody recovers while the other lives.
+#[test]
+fn who_joins_beside_a_stopped_process_may_be_stopped_itself() {
+    for (point, kills) in
+        [(KillPoint::Seen, false), (KillPoint::Using, false), (KillPoint::Seen, true), (KillPoint::Using, true)]
+    {
+        let about = format!("{point:?}, the one that appends is killed: {kills}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        create(&path);
+        let mut said = Said::default();
+        let mut appends = start_to_stop(&path, 1, KillPoint::Recorded, 8);
+        assert!(appends.is_stopped_by(Instant::now() + PATIENCE), "{about}");
+        let mut joins = start_to_stop(&path, 2, point, 1);
+        assert!(joins.is_stopped_by(Instant::now() + PATIENCE), "{about}");
+        let told = visit(&path, 6, &mut said, &about);
+        assert!(told.contains("read done"), "{about}: {told}");
+        if kills {
+            appends.child.kill().unwrap();
+            said.add(appends);
+            assert!(visit(&path, 6, &mut said, &about).contains("closed"), "{about}");
+            signal(&joins, rustix::process::Signal::CONT);
+        } else {
+            signal(&joins, rustix::process::Signal::CONT);
+            std::thread::sleep(Duration::from_millis(100));
+            signal(&appends, rustix::process::Signal::CONT);
+            std::thread::sleep(Duration::from_millis(200));
+            assert!(appends.child.try_wait().unwrap().is_none(), "{about}");
+            appends.child.kill().unwrap();
+            said.add(appends);
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(joins.child.try_wait().unwrap().is_none(), "{about}: it did not go on");
+        joins.child.kill().unwrap();
+        said.add(joins);
+        assert!(!said.add(Worker::start(&path, 5, 30, None)), "{about}");
+        said.check(&path, &about);
+    }
+}
+
+const PANICKER: &str = "ONEFLUSH_TEST_PANICKER";
+
+/// Not a test of its own: somebody who commits until he meets a panic, then tries again, and closes.
+#[test]
+fn panicker() {
+    let Ok(path) = std::env::var(PANICKER) else { return };
+    dies_with_its_test();
+    let db = open(Path::new(&path)).unwrap();
+    let mut number = 0;
+    let mut met_error = false;
+    for at in 1..=120 {
+        match commit(&db, 1, number + 1, at) {
+            Ok(()) => {
+                number += 1;
+                println!("acknowledged {number}");
+                if met_error {
+                    println!("went on");
+                    break;
+                }
+            }
+            Err(_) => {
+                met_error = true;
+                let _ = db.execute_batch("ROLLBACK");
+            }
+        }
+        if at % 7 == 0 {
+            met_error |= db.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(())).is_err();
+            met_error |= db.query_row("PRAGMA oneflush_checkpoint", [], |_| Ok(())).is_err();
+        }
+    }
+    println!("{}", if met_error { "met it" } else { "met nothing" });
+    drop(db);
+    println!("closed");
+}
+
+// A panic that was stopped at a callback left flags up and the board's lock held: whoever committed next, in any process, hung.
+#[test]
+fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
+    use KillPoint::*;
+    let under_the_lock =
+        [Locked, Gathered, Busy, Recorded, HalfShown, Shown, Unlocking, Durable, ImageSynced, RestartNoted, Forgotten];
+    let others = [Noted, Prepared, CheckpointBegun];
+    for point in under_the_lock.into_iter().chain(others) {
+        let about = format!("a panic at {point:?}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        create(&path);
+        let neighbour = open(&path).unwrap();
+        neighbour.query_row("SELECT count(*) FROM kept", [], |_| Ok(())).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "panicker", "--nocapture"])
+            .env(PANICKER, &path)
+            .env("ONEFLUSH_PANIC_AT", format!("{}:1", point.name()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut told = String::new();
+        let (sender, ended) = std::sync::mpsc::channel();
+        let mut stdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            let _ = stdout.read_to_string(&mut told);
+            sender.send(told)
+        });
+        let told = ended.recv_timeout(ANSWERED).unwrap_or_else(|_| {
+            child.kill().unwrap();
+            panic!("{about}: it hangs")
+        });
+        assert!(child.wait().unwrap().success(), "{about}: {told}");
+        assert!(told.contains("closed"), "{about}: {told}");
+        // Gathering is for commits in company.
+        if !matches!(point, Gathered | Noted) || told.contains("met it") {
+            assert!(told.contains("met it") || point == CheckpointBegun, "{about}: {told}");
+            assert!(!under_the_lock.contains(&point) || !told.contains("went on"), "{about}: {told}");
+        }
+        let mut said = Said::default();
+        let numbers = told.lines().filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok());
+        said.numbers.insert(1, numbers.collect());
+        said.deaths.insert(1, 1);
+        visit(&path, 6, &mut said, &about);
+        drop(neighbour);
+        said.check(&path, &about);
+    }
 }

@@ -1,5 +1,6 @@
 //! The model check of processes that share a log: in every order of steps that the checker tries, and with one of them dying at a place
-//! of the checker's choice, a commit that returned is found by a recovery from nothing but what was durable then.
+//! of the checker's choice, or stopped there until all others have ended, a commit that returned is found by a recovery from nothing but what was
+//! durable then. And whoever joins those who use a log, without the board's lock too, uses it with nobody who believes to be alone.
 //!
 //! Log, board, records and recovery are the real ones. A process is a thread of the checker with an [`EagerLog`] of its own; disk, image and
 //! SQLite's write lock are a few lines each. A thread dies by unwinding, and the "kernel" then releases its locks.
@@ -8,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex as StdMutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 use oneflush_blocklog::{Log, Storage, Uuid};
 use shuttle::rand::{Rng, thread_rng};
@@ -16,11 +18,12 @@ use shuttle::sync::Arc;
 use super::board::{Board, Common, Private};
 use super::files::{ImageMemory, LogFile, SideFiles};
 use super::*;
-use crate::kill_point::Died;
+use crate::kill_point::{Died, Stopped};
 use crate::strategy::wal_file::Chain;
 use crate::strategy::{DeviceCharacteristics, LockLevel, ShmLock};
 
 const PAGE_BYTES: usize = 512;
+const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 const PAGES: u32 = 6;
 /// A page that every commit changes.
 const SHARED_PAGE: u32 = 2;
@@ -157,11 +160,60 @@ impl Below for Disk {
 struct Handle {
     shared: Arc<Private>,
     has_lock: StdMutex<bool>,
+    /// The holder of the board's lock is stopped.
+    is_stopped: std::sync::Arc<AtomicBool>,
+    kernel: std::sync::Arc<StdMutex<Kernel>>,
+    has: StdMutex<Has>,
+    /// As a check of the check: it joins beside nobody.
+    sees_what_is_not_there: bool,
+}
+
+/// The locks of the log.
+#[derive(Default)]
+struct Kernel {
+    using: u32,
+    alone: bool,
+    shown: u32,
+}
+
+/// What one process has of them.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Has {
+    using: bool,
+    alone: bool,
+    shown: bool,
 }
 
 impl Handle {
     fn new(shared: &Arc<Private>) -> Handle {
-        Handle { shared: Arc::clone(shared), has_lock: StdMutex::default() }
+        Handle::with(shared, &std::sync::Arc::default(), &std::sync::Arc::default())
+    }
+
+    fn with(
+        shared: &Arc<Private>,
+        is_stopped: &std::sync::Arc<AtomicBool>,
+        kernel: &std::sync::Arc<StdMutex<Kernel>>,
+    ) -> Handle {
+        Handle {
+            shared: Arc::clone(shared),
+            has_lock: StdMutex::default(),
+            is_stopped: is_stopped.clone(),
+            kernel: kernel.clone(),
+            has: StdMutex::default(),
+            sees_what_is_not_there: false,
+        }
+    }
+
+    /// Changes what it has of the log's locks, in one step of the checker.
+    fn change<T>(&self, act: impl FnOnce(&mut Kernel, &mut Has) -> T) -> T {
+        shuttle::thread::yield_now();
+        let result = {
+            let mut kernel = self.kernel.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut has = self.has.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            act(&mut kernel, &mut has)
+        };
+        shuttle::thread::yield_now();
+        result
     }
 
     /// What the kernel does when the process dies.
@@ -169,6 +221,7 @@ impl Handle {
         if std::mem::take(&mut *self.has_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())) {
             self.shared.unlock(0..0);
         }
+        self.leave();
     }
 }
 
@@ -177,10 +230,21 @@ impl Common for Handle {
         self.shared.words()
     }
 
-    fn lock_unless(&self, frame: u32, done: &dyn Fn() -> bool) -> Result<bool, Code> {
-        let locked = self.shared.lock_unless(frame, done)?;
-        *self.has_lock.lock().unwrap() = locked;
-        Ok(locked)
+    fn lock_unless(&self, frame: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+        loop {
+            if done() {
+                return Ok(false);
+            }
+            if self.shared.lock_unless(frame, Duration::ZERO, &|| false).is_ok() {
+                *self.has_lock.lock().unwrap() = true;
+                return Ok(true);
+            }
+            // Whoever waits for one that is stopped gives up at some time; the checker's time does not pass.
+            if self.is_stopped.load(SeqCst) && !patience.is_zero() {
+                return Err(Code::BUSY);
+            }
+            shuttle::thread::yield_now();
+        }
     }
 
     fn unlock(&self, logged: std::ops::Range<u32>) {
@@ -196,12 +260,59 @@ impl Common for Handle {
         self.shared.gathering()
     }
 
-    fn join(&self) -> Result<bool, Code> {
-        self.shared.join()
+    fn holder(&self) -> Option<board::Holder> {
+        None
+    }
+
+    fn is_locked(&self) -> bool {
+        self.shared.is_locked()
+    }
+
+    fn wait_for_unlock(&self, _: Duration) {}
+
+    fn be_alone(&self) -> Result<bool, Code> {
+        self.change(|kernel, has| {
+            has.alone = kernel.using == 0 && !kernel.alone;
+            kernel.alone |= has.alone;
+            Ok(has.alone)
+        })
+    }
+
+    fn begin_use(&self) -> Result<(), Code> {
+        // Not in one step, as `flock` says of itself.
+        self.change(|kernel, has| kernel.alone &= !std::mem::take(&mut has.alone));
+        self.change(|kernel, has| {
+            if kernel.alone {
+                return Err(Code::BUSY);
+            }
+            kernel.using += 1;
+            has.using = true;
+            Ok(())
+        })
+    }
+
+    fn show_use(&self) {
+        self.change(|kernel, has| {
+            kernel.shown += 1;
+            has.shown = true;
+        });
+    }
+
+    fn is_shown(&self) -> bool {
+        self.sees_what_is_not_there || self.change(|kernel, _| kernel.shown > 0)
+    }
+
+    fn is_there(&self) -> bool {
+        true
     }
 
     fn leave(&self) {
-        self.shared.leave();
+        self.change(|kernel, has| {
+            let Has { using, alone, shown } = std::mem::take(has);
+            kernel.alone &= !alone;
+            kernel.using -= u32::from(using);
+            kernel.shown -= u32::from(shown);
+        });
     }
 
     fn identity(&self, _: &str) -> u64 {
@@ -212,8 +323,12 @@ impl Common for Handle {
 struct NoFiles;
 
 impl SideFiles for NoFiles {
-    fn common(&self, _: &str) -> Result<std::sync::Arc<dyn Common>, Code> {
+    fn common(&self, _: &str, _: Duration) -> Result<std::sync::Arc<dyn Common>, Code> {
         Err(Code::CANTOPEN)
+    }
+
+    fn common_in_use(&self, _: &str) -> Result<Option<std::sync::Arc<dyn Common>>, Code> {
+        Ok(None)
     }
 
     fn open_log(&self, _: &str) -> Result<Option<LogFile>, Code> {
@@ -277,6 +392,11 @@ struct World {
     /// SQLite's; a guard would be dropped by the unwinding, and the checker forgets who waits for one then.
     write_lock: Arc<Private>,
     published: StdMutex<Published>,
+    /// Whoever is stopped has the board's lock; the write lock.
+    stopped: [std::sync::Arc<AtomicBool>; 2],
+    kernel: std::sync::Arc<StdMutex<Kernel>>,
+    /// Those that commit and have not ended.
+    running: AtomicU32,
 }
 
 /// A process: what it has open, and its locks.
@@ -319,27 +439,61 @@ impl World {
         open.log_page_one(&database).unwrap();
         open.show(&first);
         let published = StdMutex::new(Published { frame: 0, chain, total: 0 });
-        World { log, image, database, board, write_lock: Arc::default(), published }
+        World {
+            log,
+            image,
+            database,
+            board,
+            write_lock: Arc::default(),
+            published,
+            stopped: Default::default(),
+            kernel: Default::default(),
+            running: AtomicU32::new(0),
+        }
     }
 
     fn process(&self) -> Process {
-        let board = std::sync::Arc::new(Handle::new(&self.board));
+        let [board_stopped, write_stopped] = &self.stopped;
+        let board = std::sync::Arc::new(Handle::with(&self.board, board_stopped, &self.kernel));
         let eager = EagerLog::new("/model.db", std::sync::Arc::new(NoFiles));
         let log = Log::open(LogFile(Box::new(self.log.clone()))).unwrap();
         let head = log.empty_head().unwrap();
         eager.state().open = Some(OpenLog::new(log, head, 1 << 19));
         *lock(&eager.board) = Board::new(board.clone());
-        Process { eager, board, write_lock: Handle::new(&self.write_lock) }
+        Process { eager, board, write_lock: Handle::with(&self.write_lock, write_stopped, &Default::default()) }
     }
 
-    /// Writes `number` to the process's page and one more to the shared page; returns when that is durable.
-    fn commit(&self, process: &Process, own_page: u32, number: u32, early: bool) {
+    /// What a process does that is stopped until all others have ended.
+    fn stops(&self, process: &Process) {
+        let [board_stopped, write_stopped] = &self.stopped;
+        board_stopped.store(*process.board.has_lock.lock().unwrap(), SeqCst);
+        write_stopped.store(*process.write_lock.has_lock.lock().unwrap(), SeqCst);
+        while self.running.load(SeqCst) > 1 {
+            shuttle::thread::yield_now();
+        }
+        board_stopped.store(false, SeqCst);
+        write_stopped.store(false, SeqCst);
+    }
+
+    /// Writes `number` to the process's page and one more to the shared page; returns when that is durable. An error: it is not acknowledged.
+    fn commit(&self, process: &Process, own_page: u32, number: u32, early: bool) -> Result<(), Code> {
         let Process { eager, write_lock, .. } = process;
-        write_lock.lock().unwrap();
+        write_lock.lock_unless(0, FOR_EVER, &|| false)?;
+        let written = self.write(process, own_page, number, early);
+        write_lock.unlock(0..0);
+        written?;
+        if !early {
+            eager.append(&self.database, &self.image, For::Commit)?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, process: &Process, own_page: u32, number: u32, early: bool) -> Result<(), Code> {
+        let eager = &process.eager;
         let on_image = WalFile { file: &self.image, page_bytes: PAGE_BYTES };
         let mut next = *self.published.lock().unwrap();
         next.total += 1;
-        eager.before_frame(&self.image, &[], on_image.offset_of(next.frame + 1)).unwrap();
+        eager.before_frame(&self.image, &[], on_image.offset_of(next.frame + 1))?;
         for (page_no, ends, value) in [(own_page, 0, number), (SHARED_PAGE, PAGES, next.total)] {
             next.frame += 1;
             next.chain = on_image.write_frame(next.frame, next.chain, page_no, ends, &page(value)).unwrap();
@@ -347,13 +501,10 @@ impl World {
         eager.note_commit(on_image.offset_of(next.frame), &mut Frames::default());
         if early {
             // The sync is inside of the write lock.
-            eager.append(&self.database, &self.image, For::Commit).unwrap();
+            eager.append(&self.database, &self.image, For::Commit)?;
         }
         *self.published.lock().unwrap() = next;
-        write_lock.unlock(0..0);
-        if !early {
-            eager.append(&self.database, &self.image, For::Commit).unwrap();
-        }
+        Ok(())
     }
 
     /// What a recovery finds of each page after a loss of power now.
@@ -373,33 +524,55 @@ impl World {
     }
 }
 
-/// Processes that commit a few times, one of which may die, and, as a check of the check, leave the board as if it had not.
-fn run(dies: bool, hides_it: bool) {
+/// What becomes of the first process.
+#[derive(Clone, Copy, PartialEq)]
+enum First {
+    Lives,
+    Dies,
+    /// As a check of the check: and leaves the board as if it had not.
+    DiesHidden,
+    /// Until all others have ended.
+    IsStopped,
+}
+
+/// Processes that commit a few times.
+fn run(first: First) {
     let world = Arc::new(World::new());
+    world.running.store(3, SeqCst);
     let threads: Vec<_> = (0..3)
         .map(|at| {
             let world = Arc::clone(&world);
             shuttle::thread::spawn(move || {
-                let process = world.process();
+                let process = std::sync::Arc::new(world.process());
                 let own_page = 3 + at;
-                if dies && at == 0 {
-                    Died::after(thread_rng().gen_range(1..24));
+                match first {
+                    First::Dies | First::DiesHidden if at == 0 => Died::after(thread_rng().gen_range(1..24)),
+                    First::IsStopped if at == 0 => {
+                        let (world, process) = (Arc::clone(&world), std::sync::Arc::clone(&process));
+                        Stopped::after(thread_rng().gen_range(1..24), Box::new(move || world.stops(&process)));
+                    }
+                    _ => {}
                 }
                 let lived = catch_unwind(AssertUnwindSafe(|| {
                     for number in 1..=2 {
                         let early = thread_rng().gen_range(0..2) == 0;
-                        world.commit(&process, own_page, number, early);
+                        if let Err(code) = world.commit(&process, own_page, number, early) {
+                            assert!(first == First::IsStopped && at != 0, "{code:?}");
+                            assert!([Code::BUSY, Code::IOERR_FSYNC].contains(&code), "{code:?}");
+                            return;
+                        }
                         let found = world.recovered();
                         assert!(found.get(&own_page) >= Some(&number), "acknowledged and not durable: {found:?}");
                         // Commits are whole, and in an order.
                         let commits: u32 = (3..6).filter_map(|page_no| found.get(&page_no)).sum();
-                        assert_eq!(found.get(&SHARED_PAGE), Some(&commits), "{found:?}");
+                        assert_eq!(found.get(&SHARED_PAGE).copied().unwrap_or_default(), commits, "{found:?}");
                     }
                 }));
+                world.running.fetch_sub(1, SeqCst);
                 match lived {
                     Ok(()) => {}
                     Err(reason) if reason.is::<Died>() => {
-                        if hides_it {
+                        if first == First::DiesHidden {
                             process.eager.board().set_busy(false);
                         }
                         process.die();
@@ -416,18 +589,121 @@ fn run(dies: bool, hides_it: bool) {
 
 #[test]
 fn processes_that_share_a_log_acknowledge_nothing_that_is_not_durable() {
-    shuttle::check_random(|| run(false, false), 1_000);
-    shuttle::check_pct(|| run(false, false), 1_000, 3);
+    shuttle::check_random(|| run(First::Lives), 1_000);
+    shuttle::check_pct(|| run(First::Lives), 1_000, 3);
 }
 
 #[test]
 fn nor_do_they_when_one_of_them_dies() {
-    shuttle::check_random(|| run(true, false), 3_000);
-    shuttle::check_pct(|| run(true, false), 3_000, 3);
+    shuttle::check_random(|| run(First::Dies), 3_000);
+    shuttle::check_pct(|| run(First::Dies), 3_000, 3);
 }
 
 #[test]
 #[should_panic(expected = "assert")]
 fn a_death_that_nobody_repairs_is_caught() {
-    shuttle::check_random(|| run(true, true), 3_000);
+    shuttle::check_random(|| run(First::DiesHidden), 3_000);
+}
+
+#[test]
+fn nor_do_they_when_one_of_them_is_stopped_and_the_others_give_up() {
+    shuttle::check_random(|| run(First::IsStopped), 3_000);
+    shuttle::check_pct(|| run(First::IsStopped), 3_000, 3);
+}
+
+/// Who uses the log, as they believe it themselves.
+#[derive(Default)]
+struct Users {
+    joined: AtomicU32,
+    recovers: AtomicBool,
+    /// What the last start of the system has left was recovered.
+    recovered: AtomicBool,
+}
+
+/// Joins in one of the two ways, uses the log for a moment, and leaves it.
+fn joins_and_leaves(handle: &std::sync::Arc<Handle>, users: &Users, uuid: Uuid) {
+    let board = Board::new(handle.clone());
+    if thread_rng().gen_range(0..2) == 0 {
+        if board.join_beside(uuid).unwrap() {
+            assert!(!users.recovers.load(SeqCst) && users.recovered.load(SeqCst), "invariant 8");
+            users.joined.fetch_add(1, SeqCst);
+        } else {
+            return;
+        }
+    } else {
+        handle.lock_unless(0, FOR_EVER, &|| false).unwrap();
+        let alone = match board.join() {
+            Ok(alone) => alone,
+            Err(code) => {
+                assert_eq!(code, Code::BUSY);
+                handle.unlock(0..0);
+                return;
+            }
+        };
+        if alone {
+            users.recovers.store(true, SeqCst);
+            assert_eq!(users.joined.load(SeqCst), 0, "invariant 8");
+            shuttle::thread::yield_now();
+            board.begin(uuid, PAGE_BYTES);
+            shuttle::thread::yield_now();
+            assert_eq!(users.joined.load(SeqCst), 0, "invariant 8");
+            users.recovered.store(true, SeqCst);
+            users.recovers.store(false, SeqCst);
+            board.set_open();
+        } else if !board.is_open() {
+            handle.leave();
+            handle.unlock(0..0);
+            return;
+        }
+        users.joined.fetch_add(1, SeqCst);
+        handle.unlock(0..0);
+    }
+    // Whoever dies here is counted no more, before the kernel takes its locks back.
+    let dies = catch_unwind(AssertUnwindSafe(|| KillPoint::Noted.reached()));
+    users.joined.fetch_sub(1, SeqCst);
+    dies.unwrap_or_else(|reason| std::panic::resume_unwind(reason));
+    handle.leave();
+}
+
+/// Processes that come and go, some of which die. What lies there at first is the board of an earlier start of the system, which says "open".
+fn come_and_go(sees_what_is_not_there: bool) {
+    let uuid = Uuid([7; 16]);
+    let shared = Arc::new(Private::default());
+    let kernel = std::sync::Arc::<StdMutex<Kernel>>::default();
+    let first = Board::new(std::sync::Arc::new(Handle::with(&shared, &Default::default(), &kernel)));
+    first.begin(uuid, PAGE_BYTES);
+    first.set_open();
+    let users = Arc::new(Users::default());
+    let threads: Vec<_> = (0..4)
+        .map(|at| {
+            let (shared, kernel, users) = (Arc::clone(&shared), kernel.clone(), Arc::clone(&users));
+            shuttle::thread::spawn(move || {
+                let handle = Handle::with(&shared, &Default::default(), &kernel);
+                let handle = std::sync::Arc::new(Handle { sees_what_is_not_there, ..handle });
+                if at == 0 {
+                    Died::after(thread_rng().gen_range(1..8));
+                }
+                let before = AssertUnwindSafe(|| (0..3).for_each(|_| joins_and_leaves(&handle, &users, uuid)));
+                if let Err(reason) = catch_unwind(before) {
+                    if !reason.is::<Died>() {
+                        std::panic::resume_unwind(reason);
+                    }
+                    handle.die();
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn nobody_recovers_while_another_uses_the_log_however_they_joined() {
+    shuttle::check_random(|| come_and_go(false), 5_000);
+    shuttle::check_pct(|| come_and_go(false), 5_000, 3);
+}
+
+#[test]
+#[should_panic(expected = "invariant 8")]
+fn who_joins_beside_nobody_is_caught() {
+    shuttle::check_random(|| come_and_go(true), 5_000);
 }

@@ -432,6 +432,39 @@ mod tests {
         }
     }
 
+    struct Panics;
+
+    impl RunCheckpoint for Panics {
+        fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
+            panic!("on purpose")
+        }
+
+        fn write_out(&self, _: &str, _: u64, _: u64) {}
+
+        fn warn(&self, _: &str) {}
+    }
+
+    // `running` stayed up, and the last close waited for ever; so did a lock that a panic had kept held off.
+    #[test]
+    fn a_panic_in_a_checkpoint_leaves_nobody_waiting() {
+        let checkpointer = Checkpointer::new("/nonexistent/panics.db", Arc::new(Panics));
+        checkpointer.writes(true);
+        assert!(checkpointer.run_now(&Options::default()).unwrap_err().contains("panic"));
+        assert!(!checkpointer.gave_way(checkpointer.writings()), "no lock is held");
+        let held_off = std::panic::AssertUnwindSafe(|| {
+            let _held_off = checkpointer.hold_off();
+            panic!("on purpose")
+        });
+        assert!(std::panic::catch_unwind(held_off).is_err());
+        assert!(checkpointer.request(&Options::default()));
+        while checkpointer.is_at_it() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!checkpointer.request(&Options::default()), "SQLite does them itself");
+        checkpointer.end();
+        assert_eq!(checkpointer.counts().failed, 2);
+    }
+
     #[test]
     fn a_checkpoint_rests_after_a_slow_piece_unless_somebody_waits_for_it() {
         let time_of = |request: fn(&Arc<Checkpointer>), awaited: bool| {

@@ -371,6 +371,41 @@ mod tests {
         assert!(time_of(|| group.wait_for(commit, None, || Ok(true)).unwrap()) < LONG / 2, "it keeps them from it");
     }
 
+    // A panic is stopped at SQLite's callback: `flushing` stayed up, and whoever committed next waited for ever.
+    #[test]
+    fn a_panic_in_a_flush_is_the_end_of_it_for_those_who_wait_and_nobody_hangs() {
+        let group = GroupFlush::default();
+        let (first, second) = (group.register(0), group.register(0));
+        std::thread::scope(|scope| {
+            let follower = scope.spawn(|| {
+                while !lock(&group.state).flushing {
+                    std::thread::yield_now();
+                }
+                group.wait_for(second, Some(&|| 0), || panic!("a flush after a failed one"))
+            });
+            let flush = || {
+                while lock(&group.state).waiting.is_empty() {
+                    std::thread::yield_now();
+                }
+                panic!("on purpose")
+            };
+            let leader = std::panic::AssertUnwindSafe(|| group.wait_for(first, Some(&|| 0), flush));
+            assert!(std::panic::catch_unwind(leader).is_err());
+            assert_eq!(follower.join().unwrap(), Err(Code::IOERR_FSYNC));
+        });
+        let third = group.register(0);
+        assert_eq!(group.wait_for(third, Some(&|| 0), || Ok(true)), Err(Code::IOERR_FSYNC));
+    }
+
+    #[test]
+    fn who_could_not_begin_a_flush_is_told_busy_and_another_may_try() {
+        let group = GroupFlush::default();
+        let (sync, commit) = (group.register_sync(), group.register(0));
+        assert_eq!(group.wait_for(sync, None, || Err(Code::BUSY)), Err(Code::BUSY));
+        assert_eq!((group.failure(), group.counts().flushes), (None, 0));
+        assert_eq!(group.wait_for(commit, Some(&|| 0), || Ok(true)), Ok(()));
+    }
+
     #[test]
     fn after_a_failed_flush_nothing_is_acknowledged_and_no_flush_is_tried_again() {
         let group = GroupFlush::default();
