@@ -59,7 +59,7 @@ impl EagerLog {
             return Ok(());
         }
         let _state = self.state();
-        let board = Board::new(self.files.common(&self.path)?);
+        let board = self.lock_board()?;
         // Whoever sets the guard has this lock: so if there is still none, there is none until it is released.
         let result = needs_none().map_err(AttachError::from).and_then(|needs_none| {
             if needs_none {
