@@ -14,6 +14,7 @@ mod report;
 mod run;
 mod shell;
 mod size;
+mod stats;
 mod top;
 mod trace;
 mod uri;
@@ -54,6 +55,8 @@ enum Command {
     Run(run::Options),
     /// The sqlite3 shell, with a database open through Oneflush
     Shell(shell::Options),
+    /// Say what the files of a database tell: journal mode, pages, WAL, log, who uses it
+    Stats(stats::Options),
     /// Show what SQLite does to a block device just now, by database
     Top(top::Options),
     /// Record what reaches a block device, with the file that each write belongs to
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::Report(options) => report::main(&options),
         Command::Run(options) => run::main(&options),
         Command::Shell(options) => shell::main(&options),
+        Command::Stats(options) => stats::main(&options),
         Command::Top(options) => top::main(&options),
         Command::Trace(options) => match trace::main(&options) {
             Ok(code) => return code,

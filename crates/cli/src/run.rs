@@ -105,6 +105,10 @@ pub(crate) fn with_variables(
         .env("ONEFLUSH_RUN_PID", std::process::id().to_string())
         .env("ONEFLUSH_DEFAULT", "1")
         .envs(variables);
+    // The program may close descriptor 2 and open another file in its place.
+    if let Ok(stderr) = rustix::fs::fstat(io::stderr()) {
+        command.env("ONEFLUSH_RUN_STDERR", format!("{}:{}:{}", std::process::id(), stderr.st_dev, stderr.st_ino));
+    }
     if std::env::var_os(oneflush_vfs::LOG_VARIABLE).is_none() {
         command.env(oneflush_vfs::LOG_VARIABLE, "stderr");
     }

@@ -68,6 +68,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    trace::check_permission("top")?;
     let target = match (&options.dev, &options.dir) {
         (Some(device), _) => Target::of_device(device),
         (None, Some(dir)) => Target::of_directory(dir),

@@ -6,15 +6,16 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
-use oneflush_trace::record::{Counts, Recorder, Target};
+use oneflush_trace::record::{Counts, RecordError, Recorder, Target};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Failure, run};
@@ -28,6 +29,7 @@ Examples:
   sudo oneflush trace -o t.zst --dir /var/lib/app          until Ctrl-C
   sudo oneflush trace -o t.zst --dev sda --seconds 60      a whole device
   sudo oneflush trace -o t.zst --dir . --pid $(pidof app)  only this process
+  sudo oneflush trace -o - --seconds 5 | grep jbd2         text, as it comes
   oneflush trace --vfs -o t.txt -- ./app                   no root: files' calls
   oneflush identify t.zst                                  its transactions
   zstdcat t.zst | less                                     it is text";
@@ -35,7 +37,7 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Write the recording to this file: ftrace's text, compressed with zstd
+    /// Write the recording to this file: ftrace's text, compressed with zstd; -: to standard output, as plain text
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Record this block device; where it is mounted, all its files get names
@@ -83,6 +85,7 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
     if options.vfs {
         return by_vfs(options);
     }
+    check_permission("trace")?;
     let target = match (&options.dev, &options.dir) {
         (Some(device), _) => Target::of_device(device),
         (None, Some(dir)) => Target::of_directory(dir),
@@ -91,29 +94,64 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
     let target = target.map_err(Failure::usage)?;
     let described = target.describe();
     interrupt::install().map_err(Failure::failed)?;
-    let unwritable = |error: io::Error| format!("{}: cannot be written: {error}", options.output.display());
-    let out = File::create(&options.output).map_err(|error| Failure::failed(unwritable(error)))?;
+    let out = open_output(&options.output)?;
     let recording = oneflush_trace::record::Options {
         target,
         process: options.pid,
         sched: options.sched,
         syscalls: options.syscalls,
     };
-    let recorder = match Recorder::start(recording, out) {
-        Ok(recorder) => recorder,
-        Err(error) => {
-            // Nothing was recorded: no empty file is left that looks like a recording.
-            let _ = std::fs::remove_file(&options.output);
-            return Err(Failure::failed(error));
-        }
-    };
+    let started = if options.is_to_stdout() { Recorder::live(recording, out) } else { Recorder::start(recording, out) };
+    let recorder = started.map_err(|error| {
+        // Nothing was recorded.
+        options.remove_output();
+        Failure::failed(error)
+    })?;
     let begun = Instant::now();
     let status = record(options, recorder, &described, begun)?;
     Ok(ExitCode::from(status.map_or(0, exit_code)))
 }
 
+/// Before all else; `command` is the subcommand that needs it.
+pub fn check_permission(command: &str) -> Result<(), Failure> {
+    oneflush_trace::record::check_permission().map_err(|error| {
+        let way_out = match error {
+            RecordError::NotRoot => format!(" (sudo oneflush {command} …)"),
+            _ => String::new(),
+        };
+        Failure::failed(format!("{error}{way_out}"))
+    })
+}
+
+const STDOUT: &str = "-";
+
+impl Options {
+    fn is_to_stdout(&self) -> bool {
+        self.output.as_os_str() == STDOUT
+    }
+
+    /// An empty file would look like a recording.
+    fn remove_output(&self) {
+        if !self.is_to_stdout() {
+            let _ = std::fs::remove_file(&self.output);
+        }
+    }
+}
+
+fn open_output(path: &Path) -> Result<File, Failure> {
+    let opened = if path.as_os_str() == STDOUT {
+        io::stdout().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        File::create(path)
+    };
+    opened.map_err(|error| Failure::failed(format!("{}: cannot be written: {error}", path.display())))
+}
+
 /// The VFS writes the recording: a line for each call, in strace's notation.
 fn by_vfs(options: &Options) -> Result<ExitCode, Failure> {
+    if options.is_to_stdout() {
+        return Err(Failure::usage("-o -: standard output is the program's with --vfs; name a file"));
+    }
     let unwritable = |error: io::Error| format!("{}: cannot be written: {error}", options.output.display());
     File::create(&options.output).map_err(|error| Failure::failed(unwritable(error)))?;
     // The program may work in another directory.
@@ -138,9 +176,8 @@ fn record(
     if options.dev.is_some() && recorder.is_nameless() {
         eprintln!("oneflush trace: {described}; if a partition of it is mounted, name that one");
     }
-    let mut program = Program::start(&options.command, &recorder).map_err(|error| {
-        // It would look like a recording.
-        let _ = std::fs::remove_file(&options.output);
+    let mut program = Program::start(&options.command, &recorder, options.is_to_stdout()).map_err(|error| {
+        options.remove_output();
         Failure::failed(error)
     })?;
     if program.is_none() {
@@ -151,7 +188,14 @@ fn record(
     let turn = if program.is_some() { TURN_BESIDE } else { TURN };
     let mut asked_to_end = None;
     let status = loop {
-        recorder.turn(turn).map_err(Failure::failed)?;
+        match recorder.turn(turn) {
+            // Whoever reads has seen enough (`| head`); the program goes on to its end.
+            Err(RecordError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                progress.done();
+                return program.map(|mut program| program.wait()).transpose().map_err(Failure::failed);
+            }
+            turned => turned.map_err(Failure::failed)?,
+        }
         progress.show(recorder.counts());
         if let Some(program) = &mut program
             && let Some(status) = program.ended().map_err(Failure::failed)?
@@ -182,14 +226,13 @@ fn record(
 /// What was recorded, on standard error: standard output is the program's.
 fn tell(options: &Options, counts: Counts, elapsed: Duration, status: Option<ExitStatus>) {
     let kb = |bytes: u64| bytes / 1024;
-    let file = std::fs::metadata(&options.output).map_or(0, |metadata| metadata.len());
-    let mut text = format!(
-        "{}: {} events in {:.1} s, {} KB\n",
-        options.output.display(),
-        counts.events,
-        elapsed.as_secs_f64(),
-        kb(file)
-    );
+    let events = format!("{} events in {:.1} s", counts.events, elapsed.as_secs_f64());
+    let mut text = match std::fs::metadata(&options.output) {
+        Ok(file) if !options.is_to_stdout() => {
+            format!("{}: {events}, {} KB\n", options.output.display(), kb(file.len()))
+        }
+        _ => format!("oneflush trace: {events}\n"),
+    };
     text += &format!(
         "  KB written: {} files, {} file system journal, {} other metadata\n",
         kb(counts.data_bytes),
@@ -223,15 +266,26 @@ struct Program {
 }
 
 impl Program {
-    fn start(command: &[OsString], recorder: &Recorder<File>) -> Result<Option<Program>, String> {
+    /// Where standard output has the recording, what the program prints goes to standard error.
+    fn start(
+        command: &[OsString],
+        recorder: &Recorder<File>,
+        is_stdout_taken: bool,
+    ) -> Result<Option<Program>, String> {
         let Some((program, arguments)) = command.split_first() else { return Ok(None) };
         let name = program.to_string_lossy().into_owned();
-        let child = Command::new(program)
-            .args(arguments)
-            .env("ONEFLUSH_TRACE_MARKER", recorder.marker())
-            .spawn()
-            .map_err(|error| format!("cannot start {name}: {error}"))?;
+        let cannot = |error: io::Error| format!("cannot start {name}: {error}");
+        let mut command = Command::new(program);
+        command.args(arguments).env("ONEFLUSH_TRACE_MARKER", recorder.marker());
+        if is_stdout_taken {
+            command.stdout(io::stderr().as_fd().try_clone_to_owned().map_err(cannot)?);
+        }
+        let child = command.spawn().map_err(cannot)?;
         Ok(Some(Program { name, child }))
+    }
+
+    fn wait(&mut self) -> Result<ExitStatus, String> {
+        self.child.wait().map_err(|error| format!("lost {}: {error}", self.name))
     }
 
     fn ended(&mut self) -> Result<Option<ExitStatus>, String> {

@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Output, Stdio};
 
-use common::{Sandbox, assert_refused, stderr, stdout, wait_until};
+use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout, wait_until};
 use oneflush_bench::place::Place;
 use oneflush_testing::{Running, built};
 use rusqlite::Connection;
@@ -91,13 +91,43 @@ fn who_is_not_root_is_told_so() {
     let output =
         sandbox.oneflush_as_nobody().args(["trace", "-o", "t.zst", "--dir"]).arg(&dir).current_dir(&dir).output();
     let output = output.unwrap();
+    // Who runs it as root does not have to be told of the device first.
     let message = stderr(&output);
-    assert!(message.contains("needs root") || message.contains("no block device"), "{message}");
+    assert!(message.contains("needs root") && message.contains("sudo oneflush trace"), "{message}");
     assert!(!dir.join("t.zst").exists());
+    let output = sandbox.oneflush_as_nobody().args(["trace", "-o", "t.zst", "--dev", "nosuchdevice"]).output().unwrap();
+    assert!(stderr(&output).contains("needs root"), "{}", stderr(&output));
+}
+
+/// `-o -` made a file of that name.
+#[test]
+fn a_recording_to_standard_output_is_text_and_nothing_else_is_there() {
+    let Some(place) = recording::scratch() else { return };
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.oneflush();
+    command.args(["trace", "-o", "-", "--dir"]).arg(place.path()).args(["--", "sh", "-c"]);
+    let script = format!(
+        "echo printed; dd if=/dev/zero of={}/file bs=4k count=4 conv=fsync 2> /dev/null",
+        place.path().display()
+    );
+    let output = command.arg(script).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("block_rq_issue") && !text.contains("printed") && !text.contains(" events in "), "{text}");
+    assert!(stderr(&output).contains("printed") && stderr(&output).contains(" events in "), "{}", stderr(&output));
+    assert!(!sandbox.path().join("-").exists());
+    std::fs::write(sandbox.path().join("t.txt"), &text).unwrap();
+    let output = sandbox.oneflush().args(["identify", "t.txt"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = sandbox.oneflush().args(["trace", "--vfs", "-o", "-", "--", "true"]).output().unwrap();
+    refused(&output, &["-o -", "name a file"], 2);
 }
 
 #[test]
 fn devices_directories_and_processes_that_are_not_there_are_refused() {
+    if skip_unless_root("a recording") {
+        return;
+    }
     let sandbox = Sandbox::new();
     let run = |arguments: &[&str]| sandbox.oneflush().args(["trace", "-o", "t.zst"]).args(arguments).output().unwrap();
     refused(&run(&["--dev", "nosuchdevice"]), &["--dev nosuchdevice", "lsblk"], 2);

@@ -36,6 +36,7 @@ mod role;
 mod stats;
 mod strategy;
 mod super_journal;
+mod survey;
 mod sync;
 mod threads;
 mod variables;
@@ -54,6 +55,7 @@ pub use role::Role;
 #[cfg(feature = "mutants")]
 pub use strategy::mutant;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+pub use survey::{SideFile, Survey, User, survey};
 
 /// The name under which the VFS is registered: `vfs=oneflush` in a URI.
 pub const VFS_NAME: &str = "oneflush";

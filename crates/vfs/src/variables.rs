@@ -6,7 +6,7 @@ use crate::config::Options;
 const PREFIX: &str = "ONEFLUSH_";
 
 /// Those that are no options: of this crate, of the program and its preload library, of the build's own tests and clients.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 13] = [
     "ONEFLUSH_DEFAULT",
     "ONEFLUSH_LOG",
     "ONEFLUSH_TRACE",
@@ -14,6 +14,7 @@ const OTHERS: [&str; 12] = [
     "ONEFLUSH_EXTENSION",
     "ONEFLUSH_EXPECTED_VERSION",
     "ONEFLUSH_RUN_PID",
+    "ONEFLUSH_RUN_STDERR",
     "ONEFLUSH_BUILT",
     "ONEFLUSH_EXTENSION_PATH",
     "ONEFLUSH_LIBRARY",

@@ -10,6 +10,12 @@ pub enum RecordError {
     #[error("recording block I/O needs root (tracefs): run it with sudo")]
     NotRoot,
 
+    #[error(
+        "recording block I/O needs CAP_SYS_ADMIN (tracefs, mounts, fanotify), which this root has not: a container? \
+         Run it outside, or start the container with --cap-add SYS_ADMIN or --privileged"
+    )]
+    NotCapable,
+
     #[error("--dev {}: {reason}; name a block device, such as /dev/sda or sda1 (lsblk lists them)", device.display())]
     Device { device: PathBuf, reason: String },
 

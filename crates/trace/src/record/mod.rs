@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 
 pub use error::RecordError;
@@ -101,6 +102,17 @@ struct Held {
     bytes: Range<usize>,
 }
 
+/// What a recording needs of whoever makes it. To be asked before anything else, so that nobody mends his command line for nothing.
+pub fn check_permission() -> Result<(), RecordError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(RecordError::NotRoot);
+    }
+    match rustix::thread::capabilities(None) {
+        Ok(sets) if !sets.effective.contains(CapabilitySet::SYS_ADMIN) => Err(RecordError::NotCapable),
+        _ => Ok(()),
+    }
+}
+
 impl<W: Write> Recorder<W> {
     /// Into a file: packed.
     pub fn start(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
@@ -113,9 +125,7 @@ impl<W: Write> Recorder<W> {
     }
 
     fn begin(options: Options, out: Output<W>) -> Result<Recorder<W>, RecordError> {
-        if !rustix::process::geteuid().is_root() {
-            return Err(RecordError::NotRoot);
-        }
+        check_permission()?;
         let Options { target, process, sched, syscalls } = options;
         let threads = process.map(Threads::of_process).transpose()?.unwrap_or_default();
         let instance = Instance::make()?;

@@ -1,7 +1,8 @@
 //! Standard error, as long as descriptor 2 is it.
 //!
 //! A daemon may have closed descriptor 2, and the next file that it opens gets the number: a message would be written into that file. So
-//! what descriptor 2 is when the VFS is registered is remembered, and looked at before each message.
+//! what descriptor 2 is when the VFS is registered is remembered, and looked at before each message. That it is not another file already by
+//! then is known under `oneflush run`, which leaves a note of what it was; elsewhere, what the file holds has to tell.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,6 +13,9 @@ use rustix::net::{SendFlags, send};
 
 /// How much of a file tells whether it is text.
 const LOOK_BYTES: usize = 512;
+
+/// Process, device and inode, as `oneflush run` has noted them.
+const NOTE: &str = "ONEFLUSH_RUN_STDERR";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity(u64, u64, u64);
@@ -29,14 +33,17 @@ impl Stderr {
     /// Descriptor 2, if it is open and may be somebody's standard error.
     pub fn now() -> Option<Stderr> {
         let stderr = io::stderr();
-        Stderr::of(stderr.as_fd())
+        Stderr::of(stderr.as_fd(), std::env::var(NOTE).ok().as_deref())
     }
 
-    fn of(stderr: BorrowedFd<'_>) -> Option<Stderr> {
+    fn of(stderr: BorrowedFd<'_>, note: Option<&str>) -> Option<Stderr> {
         let stat = fstat(stderr).ok()?;
         let is_it = match FileType::from_raw_mode(stat.st_mode) {
             FileType::CharacterDevice | FileType::Fifo | FileType::Socket => true,
-            FileType::RegularFile => is_log(stderr) || is_text(stderr),
+            FileType::RegularFile => match note.and_then(noted) {
+                Some(noted) => is_log(stderr) || noted == (stat.st_dev, stat.st_ino),
+                None => is_log(stderr) || is_text(stderr),
+            },
             _ => false,
         };
         is_it.then(|| Stderr(Identity::of(&stat)))
@@ -68,6 +75,13 @@ impl Stderr {
             _ => rustix::io::write(stderr, bytes),
         };
     }
+}
+
+/// What descriptor 2 was when this process began; None: the note is of another process, whose standard error this one need not have.
+fn noted(note: &str) -> Option<(u64, u64)> {
+    let mut numbers = note.split(':').map(|number| number.parse::<u64>().ok());
+    let (process, device, inode) = (numbers.next()??, numbers.next()??, numbers.next()??);
+    (process == u64::from(std::process::id())).then_some((device, inode))
 }
 
 /// Opened for appending only, as logs are and databases never.
@@ -110,7 +124,7 @@ mod tests {
     fn a_file_that_has_taken_the_place_of_standard_error_stays_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let log = options().append(true).open(dir.path().join("log")).unwrap();
-        let stderr = Stderr::of(log.as_fd()).unwrap();
+        let stderr = Stderr::of(log.as_fd(), None).unwrap();
         stderr.write_to(log.as_fd(), "one\n");
         let data = options().read(true).write(true).truncate(true).open(dir.path().join("data")).unwrap();
         stderr.write_to(data.as_fd(), "lost\n");
@@ -129,17 +143,30 @@ mod tests {
         let path = dir.path().join("a.db");
         std::fs::write(&path, b"SQLite format 3\0").unwrap();
         let database = options().read(true).write(true).truncate(false).open(&path).unwrap();
-        assert!(Stderr::of(database.as_fd()).is_none());
-        assert!(Stderr::of(File::open(dir.path()).unwrap().as_fd()).is_none());
-        assert!(Stderr::of(File::open(&path).unwrap().as_fd()).is_none(), "open for reading");
+        assert!(Stderr::of(database.as_fd(), None).is_none());
+        assert!(Stderr::of(File::open(dir.path()).unwrap().as_fd(), None).is_none());
+        assert!(Stderr::of(File::open(&path).unwrap().as_fd(), None).is_none(), "open for reading");
         std::fs::write(&path, b"").unwrap();
-        assert!(Stderr::of(database.as_fd()).is_some(), "a new file, as test harnesses give it");
+        assert!(Stderr::of(database.as_fd(), None).is_some(), "a new file, as test harnesses give it");
+    }
+
+    #[test]
+    fn a_file_is_standard_error_if_it_was_when_the_process_began() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = options().read(true).write(true).truncate(true).open(dir.path().join("a")).unwrap();
+        let stat = fstat(&file).unwrap();
+        let note = |process, inode| format!("{process}:{}:{inode}", stat.st_dev);
+        let is_it = |note: &str| Stderr::of(file.as_fd(), Some(note)).is_some();
+        let (us, parent) = (std::process::id(), std::os::unix::process::parent_id());
+        assert!(is_it(&note(us, stat.st_ino)) && !is_it(&note(us, stat.st_ino + 1)));
+        assert!(is_it(&note(parent, stat.st_ino + 1)), "a child may have been given another");
+        assert!(is_it("nonsense"));
     }
 
     #[test]
     fn a_full_pipe_and_one_without_readers_lose_the_line_and_nothing_else() {
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let stderr = Stderr::of(writer.as_fd()).unwrap();
+        let stderr = Stderr::of(writer.as_fd(), None).unwrap();
         for _ in 0..100 {
             stderr.write_to(writer.as_fd(), &"x".repeat(2000));
         }
@@ -152,7 +179,7 @@ mod tests {
     #[test]
     fn a_socket_gets_the_line_and_one_that_is_closed_does_no_harm() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let stderr = Stderr::of(ours.as_fd()).unwrap();
+        let stderr = Stderr::of(ours.as_fd(), None).unwrap();
         stderr.write_to(ours.as_fd(), "line\n");
         let mut line = [0; 5];
         theirs.read_exact(&mut line).unwrap();

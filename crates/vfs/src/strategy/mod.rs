@@ -11,7 +11,7 @@ mod test_wal;
 mod wal_file;
 
 pub use eager::EagerLog;
-pub use eager::board::{Common, Holder, Private, WORDS};
+pub use eager::board::{Common, Holder, Look as BoardLook, Private, WORDS, look as look_at_board};
 pub use eager::files::{
     IMAGE_MEMORY_BYTES, ImageMemory, LogFile, SideFiles, board_path, database_of, image_path, log_path,
 };
@@ -23,6 +23,7 @@ pub use eager::recover::{RecoverError, check, why_kept};
 pub use eager::tickets::Tickets;
 pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, sleep};
 pub use stock::Stock;
+pub use wal_file::frames_to_recover as wal_frames;
 
 use std::sync::Arc;
 

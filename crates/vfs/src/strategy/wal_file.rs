@@ -19,6 +19,27 @@ pub const FRAME_HEADER_BYTES: usize = 24;
 const MAGIC: u32 = 0x377f_0682 | cfg!(target_endian = "big") as u32;
 const VERSION: u32 = 3_007_000;
 
+/// How many frames a recovery of this WAL would find: up to the last commit whose salts are the header's. None: it has no header. The
+/// checksums are not looked at.
+pub fn frames_to_recover(wal: &dyn Below) -> Option<u32> {
+    let mut header = [0; HEADER_BYTES as usize];
+    wal.read(&mut header, 0).ok()?;
+    let (page_bytes, chain) = WalFile::header(&header)?;
+    let file = WalFile { file: wal, page_bytes };
+    let mut committed = 0;
+    for frame in 1..=file.frames().ok()? {
+        match file.header_of(frame) {
+            Ok(header) if header.chain.salt == chain.salt && header.page_no > 0 => {
+                if header.database_pages > 0 {
+                    committed = frame;
+                }
+            }
+            _ => break,
+        }
+    }
+    Some(committed)
+}
+
 /// How a frame ends the chain up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {

@@ -43,6 +43,7 @@ use std::time::{Duration, Instant};
 
 use oneflush_blocklog::{Epoch, Head, Lsn, Uuid};
 use rustc_hash::FxHashMap;
+use serde::Serialize;
 
 use super::gathering::Gathering;
 use super::log::{OpenLog, Page};
@@ -152,6 +153,35 @@ enum Word {
     ImageCuts,
     /// Invariant 7.
     Open,
+}
+
+/// What a board says, to one who does not use the database.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Look {
+    pub epoch: u64,
+    /// Of this epoch.
+    pub records: u64,
+    /// Different pages that the log has changes of in this epoch.
+    pub pages: u64,
+    /// The image's last frame that is durable in the log.
+    pub logged_frames: u64,
+    /// The last frame of the last commit, which need not be durable yet.
+    pub committed_frames: u64,
+    /// A write or sync has failed, and nothing is acknowledged until all have closed the database.
+    pub failed: bool,
+}
+
+/// The words as they are just now; None: they are of another version.
+pub fn look(words: &[u64]) -> Option<Look> {
+    let word = |word: Word| words.get(word as usize).copied();
+    (word(Word::Layout)? == LAYOUT).then_some(Look {
+        epoch: word(Word::Epoch)?,
+        records: word(Word::RecordsInEpoch)?,
+        pages: word(Word::Pages)?,
+        logged_frames: word(Word::Logged)?,
+        committed_frames: word(Word::Committed)?,
+        failed: word(Word::Failed)? != 0,
+    })
 }
 
 /// The board of one database; that of a process alone with itself where there is no log.

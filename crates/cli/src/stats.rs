@@ -1,0 +1,142 @@
+//! `oneflush stats DB`: what a database's files say of it, readable.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use oneflush_vfs::{Survey, survey};
+
+use crate::{Failure, output};
+
+const EXAMPLES: &str = "Examples:
+  oneflush stats app.db          journal mode, pages, WAL, log, who uses it
+  oneflush stats app.db --json   the same as one JSON object
+
+Nothing is changed, and the database is not opened. Counters of commits, bytes
+and flushes live in the programs that have the database open; a program asks for
+its own with PRAGMA oneflush_stats. Locks tell who uses it: in WAL mode whoever
+has read from it, in the other modes whoever is in a transaction.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The database file
+    database: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    let survey = survey(&options.database).map_err(Failure::failed)?;
+    if options.json {
+        let json = serde_json::to_string(&survey).map_err(Failure::failed)?;
+        return output::print(&format!("{json}\n"));
+    }
+    output::print(&table(&survey))
+}
+
+const LABEL_CHARS: usize = 13;
+const LINE_CHARS_MAX: usize = 80;
+
+fn table(survey: &Survey) -> String {
+    let mut text = format!("{}\n", survey.database.display());
+    let mut row = |label: &str, value: &str| {
+        for (n, line) in folded(value, LINE_CHARS_MAX - LABEL_CHARS - 2).into_iter().enumerate() {
+            text += &format!("  {:LABEL_CHARS$}{line}\n", if n == 0 { label } else { "" });
+        }
+    };
+    row(
+        "journal mode",
+        match survey.journal_mode {
+            "wal" => "wal",
+            "none" => "none: no page was written yet",
+            _ => "rollback (delete, truncate, persist or memory; plain and eager are inactive)",
+        },
+    );
+    row("pages", &format!("{} of {}, {} free", survey.pages, size(survey.page_bytes.into()), survey.free_pages));
+    row("file", &size(survey.bytes));
+    for file in &survey.side_files {
+        let what = match file.suffix.as_str() {
+            "-wal" => match survey.wal_frames {
+                Some(frames) => format!(", SQLite's WAL: {}", count(frames.into(), "frame")),
+                None => ", SQLite's WAL without content".to_owned(),
+            },
+            "-shm" => ", SQLite's WAL index".to_owned(),
+            "-journal" => ", SQLite's rollback journal".to_owned(),
+            "-oneflush" => ", the log of eager".to_owned(),
+            "-oneflush-wal" => ", the WAL image of eager".to_owned(),
+            "-oneflush-shm" => ", the board of eager".to_owned(),
+            _ => String::new(),
+        };
+        row(&file.suffix, &format!("{}{what}", size(file.bytes)));
+    }
+    if survey.guarded {
+        let state = if survey.users.is_empty() {
+            "set, and nobody uses the database: the next open with eager, or oneflush recover, recovers it"
+        } else {
+            "set: the database is in use with eager"
+        };
+        row("guard", state);
+    }
+    if let Some(log) = &survey.log {
+        row(
+            "log",
+            &format!(
+                "{}, {}, {} frames in the image",
+                count(log.records, "record"),
+                count(log.pages, "page"),
+                log.image_frames
+            ),
+        );
+    }
+    if let Some(live) = &survey.live {
+        let value = format!(
+            "epoch {}: {}, {}; frames: {} logged, {} committed",
+            live.epoch,
+            count(live.records, "record"),
+            count(live.pages, "page"),
+            live.logged_frames,
+            live.committed_frames
+        );
+        row("log, live", &value);
+        if live.failed {
+            row("", "a write or sync has failed: nothing is acknowledged until all have closed it");
+        }
+    }
+    if let Some(why) = survey.log_unread.as_ref().filter(|_| survey.live.is_none()) {
+        row("log", why);
+    }
+    let users: Vec<String> = survey.users.iter().map(|user| format!("{} ({})", user.pid, user.command)).collect();
+    row("used by", &if users.is_empty() { "nobody".to_owned() } else { users.join(", ") });
+    row("counters", "of a program's own commits: PRAGMA oneflush_stats in that program");
+    text
+}
+
+fn count(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} bytes"),
+        10_240..10_485_760 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+/// In lines of so many characters, between words; a longer word has a line of its own.
+fn folded(text: &str, chars_max: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().map(|line| line.chars().count()).unwrap_or_default();
+        match lines.last_mut() {
+            Some(last) if line == 0 => last.push_str(word),
+            Some(last) if line + 1 + word.chars().count() <= chars_max => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,173 @@
+//! What a database's files say of it, for one who only looks: nothing is opened with SQLite, and nothing is changed.
+//!
+//! Counters of commits live in the processes that have the database open (`PRAGMA oneflush_stats`). From outside there are the files, the
+//! locks that the kernel lists, and, with `eager`, the board that the processes share.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::inspect::{InspectError, LogContents, inspect};
+use crate::strategy::{BoardLook, WORDS, board_path, guard, look_at_board, wal_frames};
+
+/// The database header of "Database File Format", section 1.3.
+const PAGE_BYTES_AT: usize = 16;
+const PAGES_AT: usize = 28;
+const FREE_PAGES_AT: usize = 36;
+
+#[derive(Debug, Serialize)]
+pub struct Survey {
+    pub database: PathBuf,
+    pub bytes: u64,
+    /// `wal`, `rollback` (one of SQLite's other modes) or `none` (no page yet).
+    pub journal_mode: &'static str,
+    /// Only `eager` may open it: it is, or was at a crash, in use.
+    pub guarded: bool,
+    pub page_bytes: u32,
+    pub pages: u32,
+    pub free_pages: u32,
+    /// What lies beside it under its name.
+    pub side_files: Vec<SideFile>,
+    /// Frames of `-wal` that a recovery would look at.
+    pub wal_frames: Option<u32>,
+    pub log: Option<LogContents>,
+    /// Why the log is not read.
+    pub log_unread: Option<String>,
+    pub users: Vec<User>,
+    /// What the processes that use the log tell each other.
+    pub live: Option<BoardLook>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct SideFile {
+    /// What follows the database's name.
+    pub suffix: String,
+    pub bytes: u64,
+}
+
+/// A process that has a lock on one of the files.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct User {
+    pub pid: u32,
+    pub command: String,
+}
+
+/// Looks at a database and what lies beside it.
+pub fn survey(database: &Path) -> Result<Survey, InspectError> {
+    let failed = |source| InspectError::Read { path: database.to_owned(), source };
+    let mut header = Vec::new();
+    let file = File::open(database).map_err(failed)?;
+    let bytes = file.metadata().map_err(failed)?.len();
+    file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header).map_err(failed)?;
+    let name = database.to_string_lossy();
+    if !header.is_empty() && !guard::is_any_database(&header) {
+        return Err(InspectError::NotADatabase(database.to_owned()));
+    }
+    let of_four = |at: usize| header.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]));
+    let page_bytes =
+        header.get(PAGE_BYTES_AT..PAGE_BYTES_AT + 2).map_or(0, |b| u32::from(u16::from_be_bytes([b[0], b[1]])));
+    let guarded = guard::of(&header).is_some();
+    let side_files = side_files(database);
+    let users = users(database, &side_files);
+    let (log, log_unread) = match inspect(database) {
+        _ if guarded && !users.is_empty() => (None, Some("in use; its figures are the live ones".to_owned())),
+        Ok(log) => (log, None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Ok(Survey {
+        database: database.to_owned(),
+        bytes,
+        journal_mode: match header.get(guard::FIRST) {
+            None => "none",
+            Some(1) => "rollback",
+            Some(_) => "wal",
+        },
+        guarded,
+        // "the value 1 representing a page size of 65536".
+        page_bytes: if page_bytes == 1 { 65_536 } else { page_bytes },
+        pages: of_four(PAGES_AT),
+        free_pages: of_four(FREE_PAGES_AT),
+        wal_frames: File::open(format!("{name}-wal"))
+            .ok()
+            .and_then(|wal| wal_frames(&crate::inspect::ReadOnly(Some(wal)))),
+        live: (guarded && !users.is_empty()).then(|| live(&name)).flatten(),
+        side_files,
+        log,
+        log_unread,
+        users,
+    })
+}
+
+fn side_files(database: &Path) -> Vec<SideFile> {
+    let (Some(directory), Some(name)) = (database.parent(), database.file_name()) else { return Vec::new() };
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let name = name.to_string_lossy();
+    let mut found: Vec<SideFile> = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let suffix = entry.file_name().to_string_lossy().strip_prefix(&*name)?.to_owned();
+            suffix.starts_with('-').then_some(SideFile { suffix, bytes: entry.metadata().ok()?.len() })
+        })
+        .collect();
+    found.sort_by(|one, other| one.suffix.cmp(&other.suffix));
+    found
+}
+
+/// By the kernel's list of locks: SQLite and `eager` lock what they have open in WAL mode, and a transaction locks in the others.
+fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
+    let name = database.to_string_lossy();
+    let paths =
+        side_files.iter().map(|file| PathBuf::from(format!("{name}{}", file.suffix))).chain([database.to_owned()]);
+    let identity = |path: PathBuf| {
+        let file = path.metadata().ok()?;
+        let device = file.dev();
+        Some(format!("{:02x}:{:02x}:{}", rustix::fs::major(device), rustix::fs::minor(device), file.ino()))
+    };
+    let ours: BTreeSet<String> = paths.filter_map(identity).collect();
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let pids: BTreeSet<u32> = locks.lines().filter_map(|line| holder(line, &ours)).collect();
+    let command = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned();
+    pids.iter().map(|pid| User { pid: *pid, command: command(pid) }).collect()
+}
+
+/// Of a line such as `1: POSIX  ADVISORY  WRITE 6508 fe:00:9994834 123 123`; a lock that is waited for has `->` behind the number, and one
+/// that belongs to an open file has no process.
+fn holder(line: &str, files: &BTreeSet<String>) -> Option<u32> {
+    let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "->").collect();
+    let [_, _, _, _, pid, file, ..] = words[..] else { return None };
+    files.contains(file).then(|| pid.parse().ok()).flatten().filter(|pid| *pid > 0)
+}
+
+fn live(database: &str) -> Option<BoardLook> {
+    let mut words = vec![0; WORDS * 8];
+    File::open(board_path(database)).ok()?.read_exact_at(&mut words, 0).ok()?;
+    let words: Vec<u64> =
+        words.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).collect();
+    look_at_board(&words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_has_a_holder_unless_it_belongs_to_an_open_file_or_to_another_file() {
+        let ours: BTreeSet<String> = ["fe:00:99".to_owned()].into();
+        for (line, pid) in [
+            ("1: POSIX  ADVISORY  WRITE 6508 fe:00:99 123 123", Some(6508)),
+            ("4: FLOCK  ADVISORY  READ 7 fe:00:99 0 EOF", Some(7)),
+            ("4: -> FLOCK  ADVISORY  WRITE 8 fe:00:99 0 EOF", Some(8)),
+            ("4: OFDLCK ADVISORY  READ -1 fe:00:99 0 0", None),
+            ("1: POSIX  ADVISORY  WRITE 6508 fe:01:99 123 123", None),
+            ("", None),
+        ] {
+            assert_eq!(holder(line, &ours), pid, "{line}");
+        }
+    }
+}
