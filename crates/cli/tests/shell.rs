@@ -83,10 +83,11 @@ fn it_takes_its_arguments_as_sqlite3_does() {
         vec!["-separator", "; ", "-nullvalue", "NULL", &path, "SELECT * FROM t"],
         vec![&path, "-json", "SELECT * FROM t"],
         vec!["-cmd", ".mode line", &path, "SELECT * FROM t", ".schema"],
-        vec![&path, "SELECT nope"],
     ] {
         assert_eq!(ran(&arguments), by_sqlite3(&arguments), "{arguments:?}");
     }
+    let (code, out, message) = ran(&[&path, "SELECT nope", "SELECT 'went on'"]);
+    assert!(code != Some(0) && out.is_empty() && message.contains("no such column: nope"), "{code:?} {out} {message}");
     let strategy = |arguments: &[&str]| ran(&[&["--strategy", "stock", &path], arguments].concat());
     assert_eq!(strategy(&["PRAGMA oneflush_strategy"]), said("stock\n"));
     let (code, out, message) = ran(&["-header", "-csv"]);

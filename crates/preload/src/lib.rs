@@ -73,10 +73,10 @@ fn load_once() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         unused::is_used();
-        if let Some(extension) = std::env::var_os("ONEFLUSH_EXTENSION") {
-            if let Err(message) = load(&extension.to_string_lossy()) {
-                fail(&message);
-            }
+        if let Some(extension) = std::env::var_os("ONEFLUSH_EXTENSION")
+            && let Err(message) = load(&extension.to_string_lossy())
+        {
+            fail(&message);
         }
     });
 }
