@@ -4,18 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use oneflush_testing::built;
 use tempfile::TempDir;
 
 /// So long a program may take, on whichever machine; one that hangs is killed then.
 const SECONDS_MAX: &str = "240";
-
-fn built() -> Option<PathBuf> {
-    let folder = std::env::var_os("ONEFLUSH_BUILT").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("skipped: ONEFLUSH_BUILT is not set; `make test` sets it to the folder of `make build`");
-    }
-    folder
-}
 
 struct Scene {
     folder: PathBuf,
@@ -24,7 +17,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Option<Scene> {
-        Some(Scene { folder: built()?, dir: tempfile::tempdir().unwrap() })
+        Some(Scene { folder: built(&["python3"])?, dir: tempfile::tempdir().unwrap() })
     }
 
     /// Runs `guest/SCRIPT` with these arguments, under a time limit that also ends its children.

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use common::{Sandbox, assert_refused, stderr, stdout, wait_until, waits_for_input};
 use oneflush_testing::Running;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// One commit of PERSIST with FULL, its file system's journal, and a line that is none, by MOST's columns.
@@ -314,10 +315,9 @@ fn a_signal_ends_the_input_and_what_was_read_is_told_whole() {
     let mut child = Running::start(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(PERSIST.as_bytes()).unwrap();
-    let id = child.id().to_string();
     // Until the program has read the pipe empty, a signal could come before its handler.
     wait_until("it has read what is there", || waits_for_input(child.id()));
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     let message = read_until(&mut child.stderr.take().unwrap(), "told");

@@ -4,15 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use oneflush_testing::built;
 use tempfile::TempDir;
-
-fn built() -> Option<PathBuf> {
-    let folder = std::env::var_os("ONEFLUSH_BUILT").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("skipped: ONEFLUSH_BUILT is not set; `make test` sets it to the folder of `make build`");
-    }
-    folder
-}
 
 /// A directory to work in.
 struct Work {
@@ -22,7 +15,7 @@ struct Work {
 
 impl Work {
     fn new() -> Option<Work> {
-        Some(Work { folder: built()?, dir: tempfile::tempdir().unwrap() })
+        Some(Work { folder: built(&["python3", "sqlite3"])?, dir: tempfile::tempdir().unwrap() })
     }
 
     fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {

@@ -6,11 +6,12 @@ mod common;
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
 use commits::Commits;
 use common::{Sandbox, assert_refused, stderr, stdout, wait_until, waits_for_input};
 use oneflush_testing::Running;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 fn report(sandbox: &Sandbox, arguments: &[&str]) -> Output {
@@ -170,9 +171,8 @@ fn a_signal_ends_the_input_and_the_page_is_made_of_what_was_read() {
     let mut child = Running::start(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(Commits::new(40, 2).text().as_bytes()).unwrap();
-    let id = child.id().to_string();
     wait_until("it has read what is there", || waits_for_input(child.id()));
-    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     drop(stdin);
     assert_eq!(output.status.code(), Some(1));

@@ -27,7 +27,7 @@ fn database() -> (TempDir, String) {
 
 #[test]
 fn the_shell_uses_oneflush_without_knowing_it() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     let sql = "CREATE TABLE t(v); INSERT INTO t VALUES (1); PRAGMA oneflush_strategy;";
     let output = run(&folder, &["--strategy", "stock", "--", "sqlite3", &path, sql, ".vfsname"]);
@@ -38,7 +38,7 @@ fn the_shell_uses_oneflush_without_knowing_it() {
 
 #[test]
 fn python_uses_oneflush_through_a_module_that_is_loaded_late() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["/usr/bin/python3"]) else { return };
     let (_dir, path) = database();
     let program =
         "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA oneflush_strategy').fetchone()[0])";
@@ -63,7 +63,7 @@ sys.stdin.readline()
 /// and systemd's ways to speak to a service ended it in the supervisor's eyes.
 #[test]
 fn every_signal_to_the_process_that_was_started_reaches_the_program_for_it_is_the_program() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["python3"]) else { return };
     let mut command = Command::new(folder.join("oneflush"));
     command.args(["run", "--", "python3", "-c", SIGNALLED]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut started = Running::start(&mut command);
@@ -88,13 +88,14 @@ fn every_signal_to_the_process_that_was_started_reaches_the_program_for_it_is_th
     assert_eq!(started.wait().unwrap().signal(), Some(9), "its death is the program's");
 }
 
+/// The shell's own `kill` needs no package.
 fn kill(signal: &str, pid: u32) {
-    assert!(Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).status().unwrap().success());
+    assert!(Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status().unwrap().success());
 }
 
 #[test]
 fn the_exit_code_and_the_death_are_the_programs_own() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&[]) else { return };
     for code in [0, 7, 255] {
         assert_eq!(run(&folder, &["--", "sh", "-c", &format!("exit {code}")]).status.code(), Some(code));
     }
@@ -107,7 +108,7 @@ fn the_exit_code_and_the_death_are_the_programs_own() {
 /// systemd ignores SIGPIPE in its services, and a supervisor may block signals: Rust's runtime and its `exec` change both.
 #[test]
 fn ignored_and_blocked_signals_descriptors_and_the_directory_are_inherited() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["python3"]) else { return };
     let program = "import os, signal; print(*sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])), \
                    *[line for line in open('/proc/self/status') if line.startswith(('SigIgn', 'SigBlk'))], \
                    sorted(os.listdir('/proc/self/fd')), os.getcwd(), os.getppid())";
@@ -131,7 +132,7 @@ assert said[0] == said[1] and b"SigIgn" in said[0], said
 
 #[test]
 fn a_program_that_opens_no_database_is_told_so() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&[]) else { return };
     let output = run(&folder, &["--", "true"]);
     assert!(output.status.success());
     assert!(text(&output.stderr).contains("Oneflush was not in use"), "{}", text(&output.stderr));
@@ -140,7 +141,7 @@ fn a_program_that_opens_no_database_is_told_so() {
 /// The process that `oneflush run` became says it at its end, so it must know what it cannot know: nobody else may be blamed.
 #[test]
 fn a_program_whose_children_open_databases_or_whose_messages_go_elsewhere_is_told_nothing() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     let silent = |command: &mut Command| {
         let output = command.output().unwrap();
@@ -165,7 +166,7 @@ fn a_program_whose_children_open_databases_or_whose_messages_go_elsewhere_is_tol
 
 #[test]
 fn a_program_that_is_linked_statically_is_named_before_it_starts() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["cc"]) else { return };
     let dir = tempfile::tempdir().unwrap();
     let (source, program) = (dir.path().join("a.c"), dir.path().join("a"));
     std::fs::write(&source, "int main(void) { return 3; }").unwrap();
@@ -177,7 +178,7 @@ fn a_program_that_is_linked_statically_is_named_before_it_starts() {
 
 #[test]
 fn a_missing_program_is_127_one_that_cannot_be_executed_126_and_an_unknown_strategy_2() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&[]) else { return };
     for (program, code) in [("no-such-program", 127), ("/no/such/program", 127), ("/etc/passwd", 126), ("/", 126)] {
         let output = run(&folder, &["--", program]);
         assert_eq!(output.status.code(), Some(code), "{program}");
@@ -190,7 +191,7 @@ fn a_missing_program_is_127_one_that_cannot_be_executed_126_and_an_unknown_strat
 
 #[test]
 fn a_refused_environment_variable_ends_the_program_before_it_opens_anything() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     let output = Command::new(folder.join("oneflush"))
         .args(["run", "--", "sqlite3", &path, "CREATE TABLE t(v)"])
@@ -220,7 +221,7 @@ fn folder_with(built: &Path, extension: &str) -> TempDir {
 
 #[test]
 fn an_extension_of_another_version_is_refused_with_both_versions() {
-    let Some(built) = built() else { return };
+    let Some(built) = built(&["sqlite3", "cc"]) else { return };
     let folder = folder_with(
         &built,
         "const char *oneflush_version(void) { return \"9.8.7\"; } int sqlite3_oneflush_init(void) { return 0; }",
@@ -235,7 +236,7 @@ fn an_extension_of_another_version_is_refused_with_both_versions() {
 
 #[test]
 fn a_library_that_is_not_the_extension_or_is_missing_is_refused() {
-    let Some(built) = built() else { return };
+    let Some(built) = built(&["sqlite3", "cc"]) else { return };
     let folder = folder_with(&built, "int something_else;");
     let (_dir, path) = database();
     let output = run(folder.path(), &["--", "sqlite3", &path, "CREATE TABLE t(v)"]);
@@ -250,7 +251,7 @@ fn a_library_that_is_not_the_extension_or_is_missing_is_refused() {
 /// `LD_PRELOAD` cannot name a path with a space: the program once ran without Oneflush, with exit code 0.
 #[test]
 fn a_folder_with_a_space_or_a_colon_works() {
-    let Some(built) = built() else { return };
+    let Some(built) = built(&["sqlite3"]) else { return };
     let parent = tempfile::tempdir().unwrap();
     for name in ["with space", "with:colon"] {
         let folder = parent.path().join(name);

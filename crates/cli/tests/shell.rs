@@ -53,7 +53,7 @@ fn crashed(folder: &Path) -> (TempDir, String) {
 
 #[test]
 fn sql_arguments_and_standard_input_reach_the_database_through_oneflush() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     let sql = "PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES ('a row'); PRAGMA oneflush_strategy;";
     let output = shell(&folder, &[&path, "--strategy", "eager", "--", sql, ".vfsname"]).output().unwrap();
@@ -68,7 +68,7 @@ fn sql_arguments_and_standard_input_reach_the_database_through_oneflush() {
 /// `oneflush shell app.db "SQL"` was refused: everything for the shell had to stand behind `--`.
 #[test]
 fn it_takes_its_arguments_as_sqlite3_does() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     let ran = |arguments: &[&str]| answer(&shell(&folder, arguments).output().unwrap());
     let by_sqlite3 = |arguments: &[&str]| {
@@ -96,7 +96,7 @@ fn it_takes_its_arguments_as_sqlite3_does() {
 
 #[test]
 fn a_guarded_database_is_opened_with_eager_and_any_other_with_auto() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = crashed(&folder);
     let strategy = |arguments: &[&str]| {
         let output = shell(&folder, &[&[&path, "--"], arguments, &["PRAGMA oneflush_strategy"]].concat()).output();
@@ -113,7 +113,7 @@ fn a_guarded_database_is_opened_with_eager_and_any_other_with_auto() {
 
 #[test]
 fn it_joins_the_programs_that_use_the_database_with_eager() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     let inner = format!(
         "{} shell \"{path}\" -- \"INSERT INTO t VALUES (2); PRAGMA oneflush_strategy\"",
@@ -134,7 +134,7 @@ fn it_joins_the_programs_that_use_the_database_with_eager() {
 
 #[test]
 fn the_exit_code_is_the_shells_and_an_error_in_a_script_does_not_end_it() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     assert_eq!(shell(&folder, &[&path, "--", ".exit 7"]).status().unwrap().code(), Some(7));
     let mut child =
@@ -147,7 +147,7 @@ fn the_exit_code_is_the_shells_and_an_error_in_a_script_does_not_end_it() {
 
 #[test]
 fn what_cannot_be_opened_ends_the_shell_with_the_reason_and_nothing_goes_to_memory() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (dir, path) = crashed(&folder);
     let refused = |path: &str, strategy: &str, words: &[&str]| {
         let arguments = [path, "--strategy", strategy, "--", "CREATE TABLE lost(v)", "SELECT 'in memory'"];
@@ -172,7 +172,7 @@ fn what_cannot_be_opened_ends_the_shell_with_the_reason_and_nothing_goes_to_memo
 
 #[test]
 fn read_only_is_kept_and_other_options_of_how_a_file_is_opened_are_refused() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (dir, path) = database();
     let made = shell(&folder, &[&path, "--", "CREATE TABLE t(v); INSERT INTO t VALUES (1)"]).output().unwrap();
     assert_eq!(answer(&made), said(""));
@@ -200,7 +200,7 @@ fn read_only_is_kept_and_other_options_of_how_a_file_is_opened_are_refused() {
 
 #[test]
 fn a_missing_an_old_and_a_strange_sqlite3_are_refused_with_the_way_out() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3"]) else { return };
     let (dir, path) = database();
     let programs = dir.path().join("bin");
     fs::create_dir(&programs).unwrap();
@@ -252,7 +252,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 #[test]
 fn at_a_terminal_it_is_the_shell_and_ctrl_c_ends_the_query_only() {
-    let Some(folder) = built() else { return };
+    let Some(folder) = built(&["sqlite3", "python3"]) else { return };
     let (_dir, path) = database();
     let mut command = Command::new("python3");
     command.args(["-c", AT_A_TERMINAL]).arg(folder.join("oneflush")).args(["shell", &path]).env("HOME", "/nonexistent");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{Sandbox, skip_unless_root, stderr, stdout};
 use oneflush_bench::place::Place;
-use oneflush_testing::Running;
+use oneflush_testing::{Running, has_programs};
 use recording::scratch;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
@@ -212,6 +212,9 @@ print("colours" if colours else "no colours")
 
 #[test]
 fn keys_sort_pause_and_end_and_the_terminal_is_as_it_was() {
+    if !has_programs(&["python3"]) {
+        return;
+    }
     let Some(place) = scratch() else { return };
     let sandbox = Sandbox::new();
     beside_writers(&place, |_| {

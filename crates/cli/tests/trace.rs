@@ -284,7 +284,7 @@ fn the_vfs_writes_down_what_sqlite_asks_of_its_files_without_root() {
 
 #[test]
 fn without_root_a_program_is_recorded_by_the_vfs() {
-    let Some(built) = built() else { return };
+    let Some(built) = built(&["sqlite3"]) else { return };
     let sandbox = Sandbox::new();
     let sql = "CREATE TABLE t(v); INSERT INTO t VALUES(1); INSERT INTO t VALUES(2);";
     let mut command = Command::new(built.join("oneflush"));

@@ -41,11 +41,23 @@ pub fn shared_data(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// The folder of what `make build` leaves: an extension cannot be built inside `cargo test`. `None`: the test skips.
-pub fn built() -> Option<PathBuf> {
-    let folder = std::env::var_os("ONEFLUSH_BUILT").map(PathBuf::from);
-    if folder.is_none() {
-        skip("ONEFLUSH_BUILT is not set; `make units` sets it to the folder of `make build`");
+/// Whether all of these programs are installed; if not, the test skips.
+pub fn has_programs(names: &[&str]) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let missing = names.iter().find(|name| !is_there(name));
+    if let Some(name) = missing {
+        skip(format_args!("there is no {name}"));
     }
-    folder
+    missing.is_none()
+}
+
+/// The folder of what `make build` leaves, for a test that runs these programs with it: an extension cannot be built inside `cargo test`.
+/// `None`: the test skips.
+pub fn built(programs: &[&str]) -> Option<PathBuf> {
+    let Some(folder) = std::env::var_os("ONEFLUSH_BUILT") else {
+        skip("ONEFLUSH_BUILT is not set; `make units` sets it to the folder of `make build`");
+        return None;
+    };
+    has_programs(programs).then(|| folder.into())
 }

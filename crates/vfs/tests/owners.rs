@@ -26,7 +26,7 @@ struct Place {
 
 fn place(mode: u32) -> Option<Place> {
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can act for two users");
+        oneflush_testing::skip("only root can act for two users");
         return None;
     }
     let dir = tempfile::tempdir().unwrap();
