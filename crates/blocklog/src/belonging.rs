@@ -87,7 +87,7 @@ mod tests {
     fn is_root() -> bool {
         let is = rustix::process::geteuid().is_root();
         if !is {
-            println!("skipped: only root can give a file away");
+            oneflush_testing::skip("only root can give a file away");
         }
         is
     }

@@ -15,6 +15,8 @@ const TEXT_MARK_BYTES: usize = 13;
 
 /// 2: copies between the pages of a record. 3: small chunks first.
 pub(crate) const FORMAT_VERSION: u32 = 3;
+/// The last of them.
+pub(crate) const FORMAT_VERSION_OF_EQUAL_CHUNKS: u32 = 2;
 const FORMAT_VERSION_OLDEST: u32 = 1;
 const MAGIC: [u8; 8] = *b"1FLUSHLG";
 
@@ -43,7 +45,11 @@ pub(crate) struct FileHeader {
 impl FileHeader {
     pub(crate) fn layout(&self) -> Layout {
         let block_bytes = u64::from(self.block_bytes);
-        if self.version >= 3 { Layout::new(block_bytes) } else { Layout::of_equal_chunks(block_bytes) }
+        if self.version > FORMAT_VERSION_OF_EQUAL_CHUNKS {
+            Layout::new(block_bytes)
+        } else {
+            Layout::of_equal_chunks(block_bytes)
+        }
     }
 
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {

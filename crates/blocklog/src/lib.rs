@@ -55,4 +55,5 @@ pub use error::Error;
 pub use head::{Epoch, Head, Lsn, Uuid};
 pub use layout::{CHUNK_BYTES, FIRST_CHUNK_BYTES};
 pub use log::{Log, shows_records};
+pub use scan::{ReadRecord, Salvage};
 pub use storage::Storage;

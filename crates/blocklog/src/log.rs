@@ -5,7 +5,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::header::{FORMAT_VERSION, FileHeader, HEADER_BYTES as FILE_HEADER_BYTES, is_page_size};
+use crate::header::{
+    FORMAT_VERSION, FORMAT_VERSION_OF_EQUAL_CHUNKS, FileHeader, HEADER_BYTES as FILE_HEADER_BYTES, is_page_size,
+};
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
 use crate::mutant::{self, Mutant};
 use crate::record::{self, RecordHeader};
@@ -76,6 +78,23 @@ impl<S: Storage> Log<S> {
         let layout = header.layout();
         let FileHeader { version, page_bytes, uuid, .. } = header;
         Ok(Log { storage, uuid, version, page_bytes, layout, scratch: Mutex::new(block) })
+    }
+
+    /// A log whose first block is damaged, of which the database knows whose it is. The layouts that it may have, the newest first: the right one is
+    /// that of which records can be read.
+    pub fn open_without_header(
+        storage: impl Fn() -> Result<S, Error>,
+        uuid: Uuid,
+        page_bytes: u32,
+    ) -> Result<Vec<Log<S>>, Error> {
+        let of_version = |version| {
+            let storage = storage()?;
+            let block_bytes = storage.block_bytes();
+            let header = FileHeader { version, block_bytes: block_bytes as u32, page_bytes, uuid };
+            let scratch = Mutex::new(AlignedBuffer::zeroed(block_bytes));
+            Ok(Log { storage, uuid, version, page_bytes, layout: header.layout(), scratch })
+        };
+        [FORMAT_VERSION, FORMAT_VERSION_OF_EQUAL_CHUNKS].into_iter().map(of_version).collect()
     }
 
     pub fn uuid(&self) -> Uuid {

@@ -86,6 +86,49 @@ impl<S: Storage> Log<S> {
     }
 }
 
+/// A record that can be read.
+#[derive(Clone, Debug)]
+pub struct ReadRecord {
+    pub kind: u8,
+    pub lsn: Lsn,
+    /// None: its payload is damaged.
+    pub payload: Option<Vec<u8>>,
+}
+
+/// What can be read of the newest epoch of a log that [`Log::scan`] takes for damaged.
+#[derive(Debug, Default)]
+pub struct Salvage {
+    /// From the epoch's first record on, without a gap.
+    pub records: Vec<ReadRecord>,
+    /// What keeps the log from being read on; None: nothing, these are all its records.
+    pub damage: Option<Error>,
+    /// Records behind the damage, in the order of their LSNs.
+    pub behind: Vec<ReadRecord>,
+}
+
+impl<S: Storage> Log<S> {
+    /// For whoever accepts the loss of what cannot be read.
+    pub fn salvage(&self) -> Result<Salvage, Error> {
+        let mut found = Salvage::default();
+        let scanned = self.scan(|kind, lsn, payload| {
+            found.records.push(ReadRecord { kind, lsn, payload: Some(payload.to_vec()) });
+            Ok::<(), Error>(())
+        });
+        found.damage = match scanned {
+            Ok(_) => return Ok(found),
+            Err(error @ Error::Damaged { .. }) => Some(error),
+            Err(error) => return Err(error),
+        };
+        let last = found.records.last().map_or(0, |record| record.lsn.0);
+        let mut behind = Reader::new(self)?.all_recognised()?;
+        let newest = behind.iter().map(|(epoch, _)| *epoch).max().unwrap_or(0);
+        behind.retain(|(epoch, record)| *epoch == newest && record.lsn.0 > last);
+        behind.sort_by_key(|(_, record)| record.lsn);
+        found.behind = behind.into_iter().map(|(_, record)| record).collect();
+        Ok(found)
+    }
+}
+
 enum Next {
     /// Valid; its payload is in the reader.
     Record(RecordHeader, u32),
@@ -283,6 +326,22 @@ impl<'a, S: Storage> Reader<'a, S> {
                 what: "a valid record stands behind it",
             }),
         }
+    }
+
+    /// Every record of both lanes that is recognised, with its epoch.
+    fn all_recognised(&mut self) -> Result<Vec<(u64, ReadRecord)>, Error> {
+        let mut all = Vec::new();
+        for lane in [0, 1] {
+            let mut position = 0;
+            while let Some(found) = self.recognised_from(lane, position, |_| true)? {
+                let is_whole = found.fits(self.log.layout(), self.lane_bytes) && self.read_payload(&found)?;
+                let payload = is_whole.then(|| self.payload.clone());
+                let (kind, lsn) = (found.kind, Lsn(found.lsn));
+                all.push((found.epoch, ReadRecord { kind, lsn, payload }));
+                position = found.position + self.log.layout().block_bytes;
+            }
+        }
+        Ok(all)
     }
 
     /// The first record from `position` on that is recognised and wanted.

@@ -1,5 +1,7 @@
 //! `oneflush recover DB`: an open and a close, which is all that a recovery is.
 
+mod accept_loss;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -13,6 +15,10 @@ const EXAMPLES: &str = "Examples:
   oneflush recover app.db             what the log holds goes into app.db, and
                                       the log is removed
   oneflush recover app.db --dry-run   only say what would be done
+  oneflush recover app.db --accept-loss
+                                      the log is lost or damaged: copies all
+                                      files aside, keeps what can be kept,
+                                      says what is lost
 
 Opening the database with strategy=eager does the same. Nothing is removed
 before the database file has everything.";
@@ -25,6 +31,10 @@ pub struct Options {
     /// Check the log and say what it holds, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Where the log is lost or damaged, go on without what is lost. First
+    /// everything is copied to a folder beside the database
+    #[arg(long)]
+    accept_loss: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -39,7 +49,17 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         let name = options.database.display();
         return Err(Failure::failed(format!("{name}: not a regular file; name the database file itself")));
     }
-    let contents = oneflush_vfs::inspect(&database).map_err(Failure::failed)?;
+    let contents = match oneflush_vfs::inspect(&database) {
+        Err(error) if accept_loss::is_for(&error) && options.accept_loss => {
+            return accept_loss::main(options, &database, &error);
+        }
+        Err(error) if accept_loss::is_for(&error) => {
+            return Err(Failure::failed(format!(
+                "{error}. If there is nothing to put back, `oneflush recover --accept-loss` keeps what can be kept"
+            )));
+        }
+        contents => contents.map_err(Failure::failed)?,
+    };
     let recovered = match &contents {
         None if !options.dry_run => {
             oneflush_vfs::remove_leftovers(&database).map_err(Failure::failed)?;
@@ -64,8 +84,11 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 }
 
 fn said(log: &LogContents) -> String {
-    let plural = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     format!("{} of {}", plural(log.records, "record"), plural(log.pages, "page"))
+}
+
+fn plural(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn recover(database: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use crate::error::Code;
+use crate::salvage::lock_alone;
 use crate::strategy::{
     Below, DeviceCharacteristics, LockLevel, LogFile, RecoverError, ShmLock, SyncRequest, board_path, check, guard,
     image_path, log_path, why_kept,
@@ -104,7 +105,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
 }
 
 /// The log, if it is there and nobody uses it while this is open.
-fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError> {
+pub(crate) fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError> {
     let file = match File::open(log) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -133,7 +134,18 @@ fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, In
 pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
     let name = database.to_string_lossy();
     let log = PathBuf::from(log_path(&name));
-    let Some(_alone) = alone_with(database, &log)? else { return Ok(false) };
+    let alone = alone_with(database, &log)?;
+    // A close removes the log before the image. Without a log nobody uses the others; whoever is about to make one has the database open.
+    let is_left = [image_path(&name), board_path(&name)].iter().any(|path| Path::new(path).exists());
+    let database_alone = match &alone {
+        None if is_left => {
+            lock_alone(database).map_err(|source| InspectError::Read { path: database.to_owned(), source })?
+        }
+        _ => None,
+    };
+    if alone.is_none() && database_alone.is_none() {
+        return Ok(false);
+    }
     // As a close does it.
     for path in [image_path(&name), board_path(&name), log_path(&name)].map(PathBuf::from) {
         match std::fs::remove_file(&path) {

@@ -33,6 +33,7 @@ mod kill_point;
 mod messages;
 mod pragma;
 mod role;
+mod salvage;
 mod stats;
 mod strategy;
 mod super_journal;
@@ -52,6 +53,7 @@ pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
 pub use kill_point::KillPoint;
 pub use messages::VARIABLE as LOG_VARIABLE;
 pub use role::Role;
+pub use salvage::{Aside, SalvageError, Salvaged, Source};
 #[cfg(feature = "mutants")]
 pub use strategy::mutant;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn made_by_root_it_belongs_to_the_owner_of_its_directory() {
         if !rustix_is_root() {
-            eprintln!("skipped: only root can make files for others");
+            oneflush_testing::skip("only root can make files for others");
             return;
         }
         let dir = tempfile::tempdir().unwrap();

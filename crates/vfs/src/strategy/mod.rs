@@ -12,6 +12,7 @@ mod wal_file;
 
 pub use eager::EagerLog;
 pub use eager::board::{Common, Holder, Look as BoardLook, Private, WORDS, look as look_at_board};
+pub use eager::building::build_of;
 pub use eager::files::{
     IMAGE_MEMORY_BYTES, ImageMemory, LogFile, SideFiles, board_path, database_of, image_path, log_path,
 };
@@ -19,11 +20,12 @@ pub use eager::gathering::Gathering;
 pub use eager::guard;
 #[cfg(feature = "mutants")]
 pub use eager::mutant;
-pub use eager::recover::{RecoverError, check, why_kept};
+pub use eager::rebuilt::RebuiltPages;
+pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image};
 pub use eager::tickets::Tickets;
 pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, sleep};
 pub use stock::Stock;
-pub use wal_file::frames_to_recover as wal_frames;
+pub use wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile, frames_to_recover as wal_frames};
 
 use std::sync::Arc;
 

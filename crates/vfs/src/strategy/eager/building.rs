@@ -47,31 +47,41 @@ pub fn build<'a>(
     pages: RebuiltPages<'a>,
     will_read: &dyn Fn(&[u32]),
 ) -> Result<Option<(Head, Building<'a>)>, RecoverError> {
-    let page_bytes = pages.page_bytes();
-    let mut built =
-        Building { pages, database_pages: 0, on_image: None, records: 0, images: HashMap::new(), kept: HashMap::new() };
-    let mut read = BTreeMap::new();
-    let mut copied = Vec::new();
-    let head = log.scan(|kind, lsn, payload| {
-        let group = Group::decode(kind, payload)?;
-        for entry in group.pages() {
-            if kind == KIND_IMAGES {
-                let images = built.images.entry(entry.page_no).or_default();
-                if images.last() != Some(&lsn) {
-                    images.push(lsn);
-                }
-            } else if matches!(entry.base, Base::Database { .. }) {
-                read.insert(entry.page_no, lsn);
-            }
-        }
-        note_copied(&group, page_bytes, lsn, &mut copied)
-    })?;
+    let mut built = Building::new(pages);
+    let mut plan = Plan::default();
+    let head = log.scan(|kind, lsn, payload| built.note(&mut plan, kind, lsn, payload))?;
     let Some(head) = head else { return Ok(None) };
-    built.keep(&copied);
-    read.retain(|&page_no, &mut lsn| !built.is_replaced(page_no, lsn));
-    will_read(&read.into_keys().collect::<Vec<u32>>());
+    built.keep(&plan.copied);
+    plan.read.retain(|&page_no, &mut lsn| !built.is_replaced(page_no, lsn));
+    will_read(&plan.read.into_keys().collect::<Vec<u32>>());
     log.replay(&head, |kind, lsn, payload| built.record(main, kind, lsn, payload))?;
     Ok(Some((head, built)))
+}
+
+/// The same of the first records of an epoch, which were read already. Where one fails, the answer says how many before it there are.
+pub fn build_of<'a>(
+    records: &[(u8, Lsn, Vec<u8>)],
+    main: &dyn Below,
+    pages: RebuiltPages<'a>,
+) -> Result<Building<'a>, (usize, RecoverError)> {
+    let mut built = Building::new(pages);
+    let mut plan = Plan::default();
+    for (before, (kind, lsn, payload)) in records.iter().enumerate() {
+        built.note(&mut plan, *kind, *lsn, payload).map_err(|error| (before, error))?;
+    }
+    built.keep(&plan.copied);
+    for (before, (kind, lsn, payload)) in records.iter().enumerate() {
+        built.record(main, *kind, *lsn, payload).map_err(|error| (before, error))?;
+    }
+    Ok(built)
+}
+
+/// What is found out of the records before they are built.
+#[derive(Default)]
+struct Plan {
+    /// Pages of the database file that changes are against, with the last record of that kind.
+    read: BTreeMap<u32, Lsn>,
+    copied: Vec<Copied>,
 }
 
 fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<Copied>) -> Result<(), RecoverError> {
@@ -87,7 +97,26 @@ fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<
     Ok(())
 }
 
-impl Building<'_> {
+impl<'a> Building<'a> {
+    fn new(pages: RebuiltPages<'a>) -> Building<'a> {
+        Building { pages, database_pages: 0, on_image: None, records: 0, images: HashMap::new(), kept: HashMap::new() }
+    }
+
+    fn note(&mut self, plan: &mut Plan, kind: u8, lsn: Lsn, payload: &[u8]) -> Result<(), RecoverError> {
+        let group = Group::decode(kind, payload)?;
+        for entry in group.pages() {
+            if kind == KIND_IMAGES {
+                let images = self.images.entry(entry.page_no).or_default();
+                if images.last() != Some(&lsn) {
+                    images.push(lsn);
+                }
+            } else if matches!(entry.base, Base::Database { .. }) {
+                plan.read.insert(entry.page_no, lsn);
+            }
+        }
+        note_copied(&group, self.pages.page_bytes(), lsn, &mut plan.copied)
+    }
+
     /// Nobody needs what this record makes of the page: an image comes behind it.
     fn is_replaced(&self, page_no: u32, lsn: Lsn) -> bool {
         let Some(images) = self.images.get(&page_no) else { return false };

@@ -32,7 +32,7 @@
 mod attach;
 mod attach_error;
 pub mod board;
-mod building;
+pub mod building;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod building_tests;
 mod encode;
@@ -47,7 +47,7 @@ mod mend;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
 pub mod mutant;
-mod rebuilt;
+pub mod rebuilt;
 mod recent;
 pub mod recover;
 pub mod tickets;

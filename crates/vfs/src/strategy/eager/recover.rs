@@ -5,11 +5,12 @@
 //! epoch goes on where it ended.
 
 use oneflush_blocklog::group::{Base, Begin, Group, PageEntry};
-use oneflush_blocklog::{Error as LogError, Log, delta, shows_records};
+use oneflush_blocklog::{Error as LogError, Log, Lsn, delta, shows_records};
+use rustc_hash::FxHashMap;
 
 use super::building::{Building, build};
 use super::files::LogFile;
-use super::log::{OpenLog, code_of};
+use super::log::{OpenLog, Page, code_of};
 use super::mutant::{self, Mutant};
 use super::rebuilt::RebuiltPages;
 use crate::error::Code;
@@ -84,8 +85,25 @@ pub fn run(
         image.empty()?;
         return Ok(Recovered::default());
     };
-    let Building { pages, mut database_pages, on_image, records, .. } = built;
+    let (on_image, records, count) = (built.on_image.is_some(), built.records, built.pages.count() as u32);
+    let (pages, frame) = write_image(built, main, image, salt)?;
+    log.pages = pages;
+    log.head = head;
+    log.logged = frame;
+    log.begun = !mutant::is(Mutant::EpochAfterRecovery);
+    log.on_image = on_image;
+    log.records_in_epoch = records;
+    Ok(Recovered { records, pages: u64::from(count), time_ns: 0 })
+}
 
+/// Writes the frames of what was built behind those that the epoch stands on. Answers the pages, and the last frame.
+pub fn write_image(
+    built: Building<'_>,
+    main: &dyn Below,
+    image: WalFile<'_>,
+    salt: [u32; 2],
+) -> Result<(FxHashMap<u32, Page>, u32), RecoverError> {
+    let Building { pages, mut database_pages, on_image, .. } = built;
     let count = pages.count() as u32;
     let (standing, chain) = match on_image {
         Some((frames, chain)) => (frames, chain),
@@ -94,11 +112,11 @@ pub fn run(
     };
     if database_pages == 0 {
         database_pages = match standing {
-            0 => u32::try_from(main.size_bytes()? / log.page_bytes as u64).map_err(|_| Code::CORRUPT)?,
+            0 => u32::try_from(main.size_bytes()? / image.page_bytes as u64).map_err(|_| Code::CORRUPT)?,
             _ => image.header_of(standing)?.database_pages,
         };
     }
-    log.pages = pages.write(chain, database_pages)?;
+    let pages = pages.write(chain, database_pages)?;
     let frame = standing + count;
     // What a crash has left behind the last frame might continue the chain.
     if frame == 0 {
@@ -106,12 +124,7 @@ pub fn run(
     } else {
         image.file.truncate(image.offset_of(frame + 1))?;
     }
-    log.head = head;
-    log.logged = frame;
-    log.begun = !mutant::is(Mutant::EpochAfterRecovery);
-    log.on_image = on_image.is_some();
-    log.records_in_epoch = records;
-    Ok(Recovered { records, pages: u64::from(count), time_ns: 0 })
+    Ok((pages, frame))
 }
 
 /// Says what would keep a database from being recovered. Nothing is written.
@@ -146,23 +159,46 @@ pub fn why_kept<E: From<LogError>>(open: impl Fn() -> Result<LogFile, E>) -> Res
 
 /// The newest version of page 1 that the log holds. It is always there whole, or not at all.
 pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
-    let mut content: Option<Vec<u8>> = None;
+    let mut content = None;
     log.scan(|kind, lsn, payload| {
-        for PageEntry { page_no, base, in_row, delta: changes } in Group::decode(kind, payload)?.pages() {
-            if page_no != 1 {
-                continue;
-            }
-            if in_row {
-                return Err(RecoverError::Impossible(lsn.0));
-            }
-            let mut page = match base {
-                Base::Zeros => vec![0; log.page_bytes() as usize],
-                Base::Previous | Base::Database { .. } => content.take().ok_or(RecoverError::NoBase(lsn.0, 1))?,
-            };
-            delta::apply(changes, &mut page)?;
-            content = Some(page);
-        }
+        content = page_one_behind(content.take(), kind, lsn, payload, log.page_bytes() as usize)?;
         Ok::<(), RecoverError>(())
     })?;
+    Ok(content)
+}
+
+/// The same of an epoch's first records, which were read already.
+pub fn page_one_of<'a>(
+    records: impl Iterator<Item = (u8, Lsn, &'a [u8])>,
+    page_bytes: usize,
+) -> Result<Option<Vec<u8>>, RecoverError> {
+    let mut content = None;
+    for (kind, lsn, payload) in records {
+        content = page_one_behind(content, kind, lsn, payload, page_bytes)?;
+    }
+    Ok(content)
+}
+
+fn page_one_behind(
+    mut content: Option<Vec<u8>>,
+    kind: u8,
+    lsn: Lsn,
+    payload: &[u8],
+    page_bytes: usize,
+) -> Result<Option<Vec<u8>>, RecoverError> {
+    for PageEntry { page_no, base, in_row, delta: changes } in Group::decode(kind, payload)?.pages() {
+        if page_no != 1 {
+            continue;
+        }
+        if in_row {
+            return Err(RecoverError::Impossible(lsn.0));
+        }
+        let mut page = match base {
+            Base::Zeros => vec![0; page_bytes],
+            Base::Previous | Base::Database { .. } => content.take().ok_or(RecoverError::NoBase(lsn.0, 1))?,
+        };
+        delta::apply(changes, &mut page)?;
+        content = Some(page);
+    }
     Ok(content)
 }

@@ -1,0 +1,178 @@
+//! `oneflush recover --accept-loss`: a database whose log is lost or damaged, without what nobody can bring back.
+
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use oneflush_vfs::{Aside, InspectError, Salvaged, Source};
+use rusqlite::{Connection, OpenFlags};
+use serde_json::json;
+
+use super::{Options, plural};
+use crate::{Failure, output};
+
+/// What a recovery without loss refuses, and this does not.
+pub fn is_for(error: &InspectError) -> bool {
+    match error {
+        InspectError::LogMissing { .. }
+        | InspectError::OtherLog { .. }
+        | InspectError::LogOfAnother { .. }
+        | InspectError::Log { .. }
+        | InspectError::Recover { .. } => true,
+        InspectError::Read { .. } | InspectError::NotADatabase(_) | InspectError::InUse(_) => false,
+    }
+}
+
+pub fn main(options: &Options, database: &Path, why: &InspectError) -> Result<(), Failure> {
+    // In a dry run nothing is left behind, and nothing is written beside the database.
+    let elsewhere = options.dry_run.then(std::env::temp_dir);
+    let aside = Aside::copy(database, why, elsewhere.as_deref()).map_err(Failure::failed)?;
+    let result = recover(options, database, &aside);
+    if options.dry_run {
+        aside.discard().map_err(Failure::failed)?;
+    }
+    result
+}
+
+fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Failure> {
+    let mut problems = Vec::new();
+    let sources = aside.sources().map_err(Failure::failed)?;
+    for &source in &sources {
+        let problem = match aside.make(source) {
+            Ok(None) => "nothing of it can be used".to_owned(),
+            Err(error) => error.to_string(),
+            Ok(Some(salvaged)) => match check(&aside.recovered()) {
+                Ok(()) => {
+                    if !options.dry_run {
+                        aside.put_in_place().map_err(|error| {
+                            Failure::failed(format!("{error}. The copies are in {}", aside.folder.display()))
+                        })?;
+                    }
+                    return report(options, database, aside, &salvaged);
+                }
+                Err(problem) => problem,
+            },
+        };
+        problems.push(format!("from {}: {problem}", name_of(source)));
+    }
+    let problems = problems.join("; ");
+    let name = options.database.display();
+    if options.dry_run {
+        return Err(Failure::failed(format!(
+            "{name}: {}. No consistent database can be had: {problems}",
+            aside.damage
+        )));
+    }
+    // For `.recover`, the best that there is; if it fails too, the copies are still there.
+    let _ = sources.first().map(|&source| aside.make(source));
+    Err(Failure::failed(format!(
+        "{name}: {}. No consistent database can be had: {problems}. {name} and the files beside it are as they were; copies are in {}. What rows can be read, SQLite's shell may save: sqlite3 {} .recover",
+        aside.damage,
+        aside.folder.display(),
+        aside.recovered().display()
+    )))
+}
+
+/// Copies the WAL that was made into the database, and checks that; what is wrong is an error.
+fn check(made: &Path) -> Result<(), String> {
+    let checked = || -> rusqlite::Result<Option<String>> {
+        let db = Connection::open_with_flags_and_vfs(made, OpenFlags::SQLITE_OPEN_READ_WRITE, "unix")?;
+        let found: String = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        if found != "ok" {
+            return Ok(Some(found));
+        }
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        db.close().map_err(|(_, error)| error)?;
+        Ok(None)
+    };
+    match checked() {
+        Ok(None) if PathBuf::from(format!("{}-wal", made.display())).exists() => {
+            Err("its WAL could not be copied into it".to_owned())
+        }
+        Ok(None) => Ok(()),
+        Ok(Some(found)) => Err(format!("PRAGMA integrity_check says: {}", found.replace('\n', " "))),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn name_of(source: Source) -> &'static str {
+    match source {
+        Source::Log => "the log, up to its damage",
+        Source::Image => "the WAL image",
+        Source::Database => "the database file alone",
+    }
+}
+
+/// When what is lost was written: the last checkpoint changed the database file, the last commit the log.
+fn time_of(aside: &Aside, suffix: &str) -> Option<String> {
+    let since = aside.changed(suffix)?.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    let said = Connection::open_in_memory()
+        .and_then(|db| db.query_row("SELECT datetime(?1, 'unixepoch') || ' UTC'", [since as i64], |row| row.get(0)));
+    said.ok()
+}
+
+fn report(options: &Options, database: &Path, aside: &Aside, salvaged: &Salvaged) -> Result<(), Failure> {
+    let (from, until) = (time_of(aside, ""), time_of(aside, "-oneflush"));
+    let loses = salvaged.source != Source::Image && !aside.is_plain;
+    if options.json {
+        let mut json = json!({
+            "database": options.database,
+            "recovered": !options.dry_run,
+            "log": null,
+            "accepted_loss": {
+                "reason": aside.damage,
+                "copies": (!options.dry_run).then_some(&aside.folder),
+                "files": aside.files,
+                "integrity_check": "ok",
+                "written_between": loses.then_some([from, until]),
+            },
+        });
+        if let (Some(object), Ok(serde_json::Value::Object(more))) =
+            (json["accepted_loss"].as_object_mut(), serde_json::to_value(salvaged))
+        {
+            object.extend(more);
+        }
+        return output::print(&format!("{json}\n"));
+    }
+    let name = options.database.display();
+    let mut text = format!("{name}: {}\n", aside.damage);
+    if !options.dry_run {
+        text += &format!("copied to {}: {}\n", aside.folder.display(), aside.files.join(", "));
+    }
+    text += &match salvaged.source {
+        _ if aside.is_plain => "the database file needs no log, and is as it was\n".to_owned(),
+        Source::Log => format!(
+            "has {} of {}, up to the damage of the log\n",
+            plural(salvaged.records, "record"),
+            plural(salvaged.pages, "page")
+        ),
+        Source::Image => format!("has {} of the WAL image\n", plural(salvaged.pages, "page")),
+        Source::Database => "has what the last checkpoint has written to the database file\n".to_owned(),
+    };
+    if loses {
+        let least = if salvaged.lost_records == 0 {
+            "an unknown number of commits".to_owned()
+        } else {
+            let pages = plural(salvaged.lost_pages, "page");
+            format!("at least {} (those that can be read change {pages})", plural(salvaged.lost_records, "record"))
+        };
+        let or_unknown = |time: Option<String>| time.unwrap_or_else(|| "an unknown time".to_owned());
+        text += &format!(
+            "lost: {least}; the database file was last changed at {}, the log at {}\n",
+            or_unknown(from),
+            or_unknown(until)
+        );
+    } else if !aside.is_plain {
+        text += "lost: nothing that the readable part of the log has\n";
+    }
+    text += "PRAGMA integrity_check: ok\n";
+    if !salvaged.is_exact && !aside.is_plain {
+        text += "not sure: whether a transaction is there in part only, since a checkpoint may have copied later pages; check what matters to you\n";
+    }
+    text += &match options.dry_run {
+        true => "nothing was changed\n".to_owned(),
+        false => {
+            format!("{} is a plain database file now\n", database.file_name().unwrap_or_default().to_string_lossy())
+        }
+    };
+    output::print(&text)
+}

@@ -1,0 +1,323 @@
+//! `oneflush recover --accept-loss`: what is kept of a database whose log is lost or damaged, and that nothing is lost without a copy.
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use common::Sandbox;
+use rusqlite::{Connection, OpenFlags};
+
+const ROWS: usize = 40;
+
+fn side(database: &Path, suffix: &str) -> PathBuf {
+    PathBuf::from(format!("{}{suffix}", database.display()))
+}
+
+/// A database in use, with what `more` does to it, copied with these files as the end of its process would leave them.
+fn crashed_after(sandbox: &Sandbox, suffixes: &[&str], more: impl FnOnce(&Connection)) -> PathBuf {
+    oneflush_vfs::register().unwrap();
+    let live = sandbox.path().join("live.db");
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let uri = format!("file:{}?vfs=oneflush&strategy=eager&checkpoints=sqlite", live.display());
+    let db = Connection::open_with_flags(uri, flags).unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0").unwrap();
+    db.execute_batch("CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))").unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    for row in 0..ROWS {
+        db.execute("INSERT INTO t VALUES (?)", [row as i64]).unwrap();
+    }
+    more(&db);
+    let database = sandbox.path().join("app.db");
+    for suffix in ["", "-oneflush"].iter().chain(suffixes) {
+        fs::copy(side(&live, suffix), side(&database, suffix)).unwrap();
+    }
+    drop(db);
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o640)).unwrap();
+    database
+}
+
+fn crashed(sandbox: &Sandbox, suffixes: &[&str]) -> PathBuf {
+    crashed_after(sandbox, suffixes, |_| {})
+}
+
+/// How many rows are there, by SQLite alone, in a sound database.
+fn count(database: &Path) -> usize {
+    let db = Connection::open_with_flags_and_vfs(database, OpenFlags::SQLITE_OPEN_READ_ONLY, "unix").unwrap();
+    let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(sound, "ok");
+    // The first ones, without a gap.
+    let (count, max): (i64, i64) =
+        db.query_row("SELECT count(*), coalesce(max(v), -1) FROM t", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(max, count - 1);
+    count as usize
+}
+
+fn recover(sandbox: &Sandbox, database: &Path, options: &[&str]) -> Result<String, String> {
+    let output = sandbox.oneflush().arg("recover").arg(database).args(options).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+/// Names and contents of all files in a folder, and in the folders in it.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else {
+            all.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn copies(database: &Path) -> PathBuf {
+    let prefix = format!("{}-before-recovery-", database.file_name().unwrap().to_str().unwrap());
+    let mut names = fs::read_dir(database.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    names.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&prefix)).unwrap()
+}
+
+/// Refused without the option, which is named; a dry run changes nothing; then the loss is accepted, and the files before that are in the copies.
+fn accept(sandbox: &Sandbox, database: &Path) -> String {
+    let before = contents(sandbox.path());
+    let refused = recover(sandbox, database, &[]).unwrap_err();
+    assert!(refused.contains("--accept-loss"), "{refused}");
+    let dry = recover(sandbox, database, &["--accept-loss", "--dry-run"]).unwrap();
+    assert!(dry.contains("nothing was changed"), "{dry}");
+    assert!(contents(sandbox.path()) == before);
+    let was: Vec<_> = ["", "-oneflush", "-oneflush-wal"].map(|suffix| fs::read(side(database, suffix)).ok()).into();
+    let said = recover(sandbox, database, &["--accept-loss"]).unwrap();
+    assert!(said.contains("integrity_check: ok") && said.contains("a plain database file now"), "{said}");
+    let copied = copies(database).join(database.file_name().unwrap());
+    for (suffix, was) in ["", "-oneflush", "-oneflush-wal"].iter().zip(was) {
+        assert!(fs::read(side(&copied, suffix)).ok() == was, "{suffix}");
+        assert_eq!(side(database, suffix).exists(), suffix.is_empty());
+    }
+    assert_eq!(
+        fs::read_dir(copies(database)).unwrap().count(),
+        fs::read_dir(copied.parent().unwrap()).unwrap().count()
+    );
+    assert!(!copied.with_file_name("recovered.db").exists());
+    assert_eq!(fs::metadata(database).unwrap().permissions().mode() & 0o777, 0o640);
+    said
+}
+
+/// The blocks in which the records of the newest epoch begin, in their order.
+fn records(log: &[u8]) -> Vec<usize> {
+    let number = |at: usize| u64::from_le_bytes(log[at..at + 8].try_into().unwrap());
+    let blocks = (4096..log.len()).step_by(4096).filter(|&at| log[at..at + 4] == *b"1FLR");
+    let epoch = blocks.clone().map(|at| number(at + 8)).max().unwrap();
+    let mut found: Vec<usize> = blocks.filter(|&at| number(at + 8) == epoch).collect();
+    found.sort_by_key(|&at| number(at + 16));
+    found
+}
+
+#[test]
+fn without_a_log_what_the_last_checkpoint_wrote_is_kept() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, &[]);
+    fs::remove_file(side(&database, "-oneflush")).unwrap();
+    let said = accept(&sandbox, &database);
+    assert!(said.contains("an unknown number of commits") && said.contains("not sure"), "{said}");
+    assert_eq!(count(&database), 0);
+}
+
+#[test]
+fn without_a_log_the_image_of_a_process_that_was_killed_has_every_commit() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, &["-oneflush-wal"]);
+    fs::remove_file(side(&database, "-oneflush")).unwrap();
+    let said = accept(&sandbox, &database);
+    assert!(said.contains("of the WAL image"), "{said}");
+    assert_eq!(count(&database), ROWS);
+}
+
+#[test]
+fn the_log_of_another_database_is_not_applied() {
+    let (sandbox, other) = (Sandbox::new(), Sandbox::new());
+    let database = crashed(&sandbox, &[]);
+    let others = crashed(&other, &[]);
+    fs::copy(side(&others, "-oneflush"), side(&database, "-oneflush")).unwrap();
+    accept(&sandbox, &database);
+    assert_eq!(count(&database), 0);
+}
+
+#[test]
+fn a_log_whose_first_block_is_damaged_loses_nothing() {
+    for damage in [300..301, 0..4096] {
+        let sandbox = Sandbox::new();
+        let database = crashed(&sandbox, &[]);
+        let mut log = fs::read(side(&database, "-oneflush")).unwrap();
+        log[damage.clone()].fill(0x5a);
+        fs::write(side(&database, "-oneflush"), log).unwrap();
+        accept(&sandbox, &database);
+        assert_eq!(count(&database), ROWS, "{damage:?}");
+    }
+}
+
+#[test]
+fn of_a_log_with_a_damaged_record_everything_before_it_is_kept_and_the_rest_is_counted() {
+    for at in [1, 17, ROWS - 2] {
+        let sandbox = Sandbox::new();
+        let database = crashed(&sandbox, &[]);
+        let mut log = fs::read(side(&database, "-oneflush")).unwrap();
+        let records = records(&log);
+        assert_eq!(records.len(), ROWS);
+        // In its payload: its header says that it was a commit, and no checkpoint's.
+        log[records[at] + 60] ^= 1;
+        fs::write(side(&database, "-oneflush"), log).unwrap();
+        let said = accept(&sandbox, &database);
+        assert!(said.contains(&format!("at least {} records", ROWS - at)), "{said}");
+        assert_eq!(count(&database), at);
+    }
+}
+
+/// The image has what the log has lost, if no power was lost.
+#[test]
+fn of_a_log_with_a_damaged_record_the_image_has_the_rest() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, &["-oneflush-wal"]);
+    let mut log = fs::read(side(&database, "-oneflush")).unwrap();
+    let at = records(&log)[9];
+    log[at + 60] ^= 1;
+    fs::write(side(&database, "-oneflush"), log).unwrap();
+    let said = accept(&sandbox, &database);
+    assert!(said.contains("of the WAL image"), "{said}");
+    assert_eq!(count(&database), ROWS);
+}
+
+/// An image that a loss of power has left as it was long before does not win over the log.
+#[test]
+fn a_stale_image_does_not_win_over_the_log() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, &["-oneflush-wal"]);
+    let image = side(&database, "-oneflush-wal");
+    let mut bytes = fs::read(&image).unwrap();
+    bytes[32 + 5 * 4120..].fill(0);
+    fs::write(&image, bytes).unwrap();
+    let mut log = fs::read(side(&database, "-oneflush")).unwrap();
+    let at = records(&log)[30];
+    log[at + 60] ^= 1;
+    fs::write(side(&database, "-oneflush"), log).unwrap();
+    accept(&sandbox, &database);
+    assert_eq!(count(&database), 30);
+}
+
+#[test]
+fn an_epoch_that_stands_on_an_image_that_is_missing_leaves_the_database_file() {
+    let sandbox = Sandbox::new();
+    let large = |db: &Connection| {
+        db.execute_batch("CREATE TABLE large AS SELECT zeroblob(4500000)").unwrap();
+    };
+    let database = crashed_after(&sandbox, &[], large);
+    accept(&sandbox, &database);
+    assert_eq!(count(&database), 0);
+}
+
+#[test]
+fn a_garbled_header_of_the_database_is_taken_from_the_records_before_the_damage() {
+    for (lost, has_page_one) in [(1, true), (3, false)] {
+        let sandbox = Sandbox::new();
+        let more = "CREATE TABLE later(v); INSERT INTO later VALUES (1); INSERT INTO later VALUES (2)";
+        let database = crashed_after(&sandbox, &[], |db| db.execute_batch(more).unwrap());
+        let mut bytes = fs::read(&database).unwrap();
+        bytes[..100].fill(0x77);
+        fs::write(&database, &bytes).unwrap();
+        let mut log = fs::read(side(&database, "-oneflush")).unwrap();
+        let records = records(&log);
+        log[records[records.len() - 1 - lost] + 60] ^= 1;
+        fs::write(side(&database, "-oneflush"), log).unwrap();
+        if has_page_one {
+            accept(&sandbox, &database);
+            assert_eq!(count(&database), ROWS);
+        } else {
+            let said = recover(&sandbox, &database, &["--accept-loss"]).unwrap_err();
+            assert!(said.contains("header is damaged") && said.contains("No consistent database"), "{said}");
+            assert!(fs::read(&database).unwrap() == bytes);
+        }
+    }
+}
+
+#[test]
+fn where_no_database_can_be_had_the_original_stays_and_the_copies_are_named() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, &[]);
+    let mut bytes = fs::read(&database).unwrap();
+    // The root of a table of which the log has nothing.
+    bytes[2 * 4096..3 * 4096].fill(0x77);
+    fs::write(&database, &bytes).unwrap();
+    fs::remove_file(side(&database, "-oneflush")).unwrap();
+    let said = recover(&sandbox, &database, &["--accept-loss"]).unwrap_err();
+    assert!(
+        said.contains("No consistent database") && said.contains("integrity_check") && said.contains(".recover"),
+        "{said}"
+    );
+    assert!(fs::read(&database).unwrap() == bytes);
+    let copied = copies(&database).join("app.db");
+    assert!(said.contains(copies(&database).to_str().unwrap()) && fs::read(copied).unwrap() == bytes);
+}
+
+#[test]
+fn a_plain_database_beside_anothers_log_stays_as_it_is() {
+    let (sandbox, other) = (Sandbox::new(), Sandbox::new());
+    let others = crashed(&other, &[]);
+    let database = sandbox.path().join("app.db");
+    let db = Connection::open(&database).unwrap();
+    db.execute_batch("CREATE TABLE t(v); INSERT INTO t VALUES (0)").unwrap();
+    drop(db);
+    let bytes = fs::read(&database).unwrap();
+    fs::copy(side(&others, "-oneflush"), side(&database, "-oneflush")).unwrap();
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o640)).unwrap();
+    let said = accept(&sandbox, &database);
+    assert!(said.contains("as it was"), "{said}");
+    assert!(fs::read(&database).unwrap() == bytes);
+}
+
+#[test]
+fn json_says_what_was_kept_and_lost() {
+    let sandbox = Sandbox::new();
+    let database = crashed(&sandbox, &[]);
+    let mut log = fs::read(side(&database, "-oneflush")).unwrap();
+    let at = records(&log)[5];
+    log[at + 60] ^= 1;
+    fs::write(side(&database, "-oneflush"), log).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&recover(&sandbox, &database, &["--accept-loss", "--json"]).unwrap()).unwrap();
+    let loss = &json["accepted_loss"];
+    assert_eq!(json["recovered"], true);
+    assert_eq!((&loss["source"], &loss["records"], &loss["lost_records"]), (&"log".into(), &5.into(), &35.into()));
+    assert_eq!(loss["copies"].as_str().unwrap(), copies(&database).to_str().unwrap());
+}
+
+#[test]
+fn a_database_that_is_in_use_is_left_alone() {
+    let sandbox = Sandbox::new();
+    crashed_after(&sandbox, &[], |_| {
+        let live = sandbox.path().join("live.db");
+        fs::remove_file(side(&live, "-oneflush")).unwrap();
+        let said = recover(&sandbox, &live, &["--accept-loss"]).unwrap_err();
+        assert!(said.contains("has the database open"), "{said}");
+        // The rest of the test copies it.
+        fs::write(side(&live, "-oneflush"), b"").unwrap();
+    });
+}
+
+/// A close removes the board, then the log, and SQLite then the image. A crash may come in between.
+#[test]
+fn what_a_close_that_was_cut_off_has_left_is_removed() {
+    for left in [&["-oneflush-wal"][..], &["-oneflush-wal", "-oneflush-shm"], &["-oneflush-shm"]] {
+        let sandbox = Sandbox::new();
+        let database = sandbox.path().join("app.db");
+        Connection::open(&database).unwrap().execute_batch("CREATE TABLE t(v)").unwrap();
+        for suffix in left {
+            fs::write(side(&database, suffix), b"left").unwrap();
+        }
+        assert!(recover(&sandbox, &database, &[]).unwrap().contains("a plain database file"));
+        assert!(left.iter().all(|suffix| !side(&database, suffix).exists()));
+        assert_eq!(count(&database), 0);
+    }
+}
