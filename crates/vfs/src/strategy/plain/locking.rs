@@ -62,6 +62,7 @@ impl Plain {
             (true, false) if lock.covers(ShmLock::WRITE) => {
                 // What is held back now was rolled back: a commit has been written.
                 self::lock(&self.held).end_transaction();
+                self.unchained.forget();
                 if let Some(log) = &self.shared.log {
                     self.note_written(log);
                     self::lock(&self.frames).clear();

@@ -44,6 +44,7 @@ mod pacing;
 mod shared;
 mod syncing;
 mod turns;
+mod unchained;
 mod unsure;
 mod writing;
 
@@ -60,6 +61,7 @@ use std::sync::{Arc, Weak};
 use self::closing::Closing;
 use self::logged::Frame;
 use self::syncing::PutOff;
+use self::unchained::Unchained;
 use super::eager::{Frames, Held};
 use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
@@ -171,6 +173,7 @@ pub struct Plain {
     /// With `eager`: frames of this transaction that were written.
     frames: Mutex<Frames>,
     frame: Mutex<Frame>,
+    unchained: Unchained,
     /// With `eager`: this checkpoint may write to the database file.
     checkpoint_prepared: AtomicBool,
     /// With `eager`: it has opened the image, or tried to.
@@ -231,6 +234,7 @@ impl Plain {
             held: Mutex::default(),
             frames: Mutex::default(),
             frame: Mutex::default(),
+            unchained: Unchained::default(),
             checkpoint_prepared: AtomicBool::new(false),
             used_log: AtomicBool::new(false),
             level: Mutex::new(LockLevel::None),
@@ -432,6 +436,9 @@ impl Strategy for Plain {
     fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
         if role == Role::Wal {
             self.write_all_held(below)?;
+            if self.unchained.is_passed_over(buffer.len(), offset) {
+                return self.mend_chain(below, buffer, offset);
+            }
         }
         let Some(log) = &self.shared.log else {
             if role == Role::Wal && offset == 0 && self.recovering.load(Relaxed) {
@@ -451,6 +458,9 @@ impl Strategy for Plain {
     }
 
     fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
+        if role == Role::Wal {
+            self.unchained.note(data, offset);
+        }
         if let Some(log) = &self.shared.log {
             return self.write_logged(log, below, role, data, offset);
         }

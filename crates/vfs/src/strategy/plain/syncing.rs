@@ -106,6 +106,10 @@ impl Plain {
     pub(super) fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         self.write_all_held(wal)?;
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpointing.load(Relaxed);
+        if of_commit && self.writing.load(Relaxed) && self.unchained.any() {
+            // Who recovers the WAL would not find this commit, nor any behind it ([`unchained`](super::unchained)).
+            return Err(Error::Below(Code::IOERR_FSYNC));
+        }
         if let Some(log) = &self.shared.log {
             if self.writing.load(Relaxed) && of_commit {
                 if log.is_held() && !self.puts_off() {

@@ -1,0 +1,246 @@
+//! Frames without checksums, which SQLite 3.11 to 3.46 or so forgets after a `ROLLBACK TO` (seen with Debian's 3.40.1).
+//!
+//! A transaction that is larger than the cache writes frames before it commits. When it writes a page again it writes over the page's frame, so that the
+//! checksums behind are wrong: from then on SQLite writes frames with zeros in the place of salts and checksum, remembers the first frame that it wrote
+//! over (`Wal.iReCksum`), and as the commit's last step writes the headers from that frame on anew (`walRewriteChecksums`).
+//!
+//! `ROLLBACK TO` takes frames back. Frames are then written from further in front, still with zeros, and old versions keep `iReCksum`: at the commit the
+//! headers in front of it stay zeros. If it is behind the last frame, all do. The WAL index says that all frames are there, so nobody notices. After a
+//! crash, or when the last process has died, the chain breaks at the first such frame: this commit is lost, and every later one.
+//!
+//! `walRewriteChecksums` begins by reading 8 bytes, the checksum of the frame in front of `iReCksum`, and goes on from it, in the WAL index too. All frames
+//! of the commit are written by then. So at that read the frames that SQLite has forgotten get their headers, and the answer is the checksum up to the
+//! last of them. SQLite goes on as one without the fault does: at the same frame, with the same checksum.
+//!
+//! Invariants, cited by number:
+//!
+//! 1. `first` is the first header of zeros of the transaction; a header with salts at its place or in front of it takes it back, since SQLite writes
+//!    headers in order and nothing behind counts then.
+//! 2. A commit whose sync comes while `first` is set has a broken chain, and fails.
+//!
+//! What survives a crash: the headers are written before SQLite syncs the commit, as its own are. Before that sync the commit is not acknowledged.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::Plain;
+use crate::error::{Code, Error};
+use crate::strategy::Below;
+use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, FrameReader, HEADER_BYTES, WalFile};
+use crate::sync::lock;
+
+/// What `walRewriteChecksums` reads first: the checksum in the header of a frame, or in that of the WAL.
+const CHECKSUM_BYTES: usize = 8;
+const CHECKSUM_IN_FRAME: u64 = 16;
+const CHECKSUM_IN_WAL: u64 = 24;
+
+/// Where the transaction has written its first header of zeros; 0: nowhere.
+#[derive(Default)]
+pub struct Unchained(AtomicU64);
+
+impl Unchained {
+    /// SQLite writes this to the WAL.
+    #[inline(always)]
+    pub fn note(&self, data: &[u8], offset: u64) {
+        if data.len() != FRAME_HEADER_BYTES && offset != 0 {
+            return;
+        }
+        let first = self.0.load(Relaxed);
+        let has_none = offset != 0 && data[8..] == [0; 16];
+        // Invariant 1.
+        if if has_none { first == 0 || offset < first } else { first != 0 && offset <= first } {
+            self.0.store(if has_none { offset } else { 0 }, Relaxed);
+        }
+    }
+
+    pub fn any(&self) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+
+    /// The transaction is over, or all its frames have their checksums.
+    pub fn forget(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    /// SQLite reads this of the WAL. True: it is about to write headers anew, and not the first of those that it owes.
+    #[inline(always)]
+    pub fn is_passed_over(&self, len: usize, offset: u64) -> bool {
+        len == CHECKSUM_BYTES && offset != CHECKSUM_IN_WAL && (1..=offset).contains(&self.0.load(Relaxed))
+    }
+}
+
+/// Headers that are owed, with their places, and the checksum that SQLite is to go on from.
+#[derive(Debug)]
+struct Owed {
+    headers: Vec<(u64, [u8; FRAME_HEADER_BYTES])>,
+    chain: Chain,
+}
+
+impl Owed {
+    /// Those from offset `first` on, in front of the frame that SQLite begins with. It reads at `read_at`.
+    fn find(wal: &dyn Below, first: u64, read_at: u64) -> Result<Owed, Code> {
+        let mut header = [0; HEADER_BYTES as usize];
+        wal.read(&mut header, 0)?;
+        let (page_bytes, chain_of_wal) = WalFile::header(&header).ok_or(Code::IOERR_READ)?;
+        let of = WalFile { file: wal, page_bytes };
+        let frame_at = |offset: u64| {
+            let frames = (offset - HEADER_BYTES) / of.frame_bytes();
+            u32::try_from(frames + 1).ok().filter(|&frame| of.offset_of(frame) == offset).ok_or(Code::IOERR_READ)
+        };
+        let (first, last) = (frame_at(first)?, frame_at(read_at - CHECKSUM_IN_FRAME)?);
+        let mut chain = if first == 1 { chain_of_wal } else { of.header_of(first - 1)?.chain };
+        if chain.salt != chain_of_wal.salt {
+            return Err(Code::IOERR_READ);
+        }
+        let mut headers = Vec::new();
+        let mut frames = FrameReader::new(of, last);
+        for frame in first..=last {
+            let bytes = frames.frame(frame)?;
+            chain = chain.behind(bytes);
+            let mut header = [0; FRAME_HEADER_BYTES];
+            header[..8].copy_from_slice(&bytes[..8]);
+            header[8..].copy_from_slice(&chain.encode());
+            headers.push((of.offset_of(frame), header));
+            if FrameHeader::decode(&header).database_pages != 0 {
+                // What is behind the commit's last frame was taken back.
+                break;
+            }
+        }
+        Ok(Owed { headers, chain })
+    }
+}
+
+impl Plain {
+    /// SQLite asks for the checksum to go on from, and has passed over frames without: they get theirs.
+    #[cold]
+    pub(super) fn mend_chain(&self, wal: &dyn Below, answer: &mut [u8], offset: u64) -> Result<(), Error> {
+        let owed = Owed::find(wal, self.unchained.0.load(Relaxed), offset)?;
+        for (offset, header) in &owed.headers {
+            if self.shared.log.is_some() {
+                wal.write(header, *offset)?;
+            } else {
+                self.write_wal(wal, header, *offset)?;
+            }
+        }
+        // With `eager`: what is kept in memory of these frames has no checksums.
+        lock(&self.frames).clear();
+        self.unchained.forget();
+        answer.copy_from_slice(&owed.chain.encode()[CHECKSUM_BYTES..]);
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::strategy::test_wal::Wal;
+
+    const PAGE_BYTES: usize = 512;
+    const SALT: [u32; 2] = [1, 2];
+
+    /// A transaction behind two frames of others.
+    struct Transaction {
+        wal: Wal,
+        unchained: Unchained,
+        first: u32,
+    }
+
+    impl Transaction {
+        fn new() -> Transaction {
+            let wal = Wal::default();
+            let of = WalFile { file: &wal, page_bytes: PAGE_BYTES };
+            let mut chain = of.write_header(SALT).unwrap();
+            for frame in 1..3 {
+                chain = of.write_frame(frame, chain, frame, 9, &[7; PAGE_BYTES]).unwrap();
+            }
+            Transaction { wal, unchained: Unchained::default(), first: 3 }
+        }
+
+        fn of(&self) -> WalFile<'_> {
+            WalFile { file: &self.wal, page_bytes: PAGE_BYTES }
+        }
+
+        fn write(&self, data: &[u8], offset: u64) {
+            self.unchained.note(data, offset);
+            self.wal.write(data, offset).unwrap();
+        }
+
+        /// As SQLite writes one while its `iReCksum` is set.
+        fn write_without(&self, frame: u32, database_pages: u32) {
+            let mut header = [0; FRAME_HEADER_BYTES];
+            header[..4].copy_from_slice(&frame.to_be_bytes());
+            header[4..8].copy_from_slice(&database_pages.to_be_bytes());
+            self.write(&header, self.of().offset_of(frame));
+            self.write(&[frame as u8; PAGE_BYTES], self.of().offset_of(frame) + FRAME_HEADER_BYTES as u64);
+        }
+
+        /// As SQLite's `walRewriteChecksums` does it, with what `mend_chain` does at its read.
+        fn end(&self, first_written_over: u32, last: u32) -> Chain {
+            let read_at = self.of().offset_of(first_written_over - 1) + CHECKSUM_IN_FRAME;
+            let mut chain = self.of().header_of(first_written_over - 1).unwrap().chain;
+            if self.unchained.is_passed_over(CHECKSUM_BYTES, read_at) {
+                let owed = Owed::find(&self.wal, self.unchained.0.load(Relaxed), read_at).unwrap();
+                owed.headers.iter().for_each(|(offset, header)| self.wal.write(header, *offset).unwrap());
+                self.unchained.forget();
+                chain = owed.chain;
+            }
+            chain.salt = SALT;
+            for frame in first_written_over..=last {
+                let mut bytes = vec![0; FRAME_HEADER_BYTES + PAGE_BYTES];
+                self.wal.read(&mut bytes, self.of().offset_of(frame)).unwrap();
+                chain = chain.behind(&bytes);
+                bytes[8..FRAME_HEADER_BYTES].copy_from_slice(&chain.encode());
+                self.write(&bytes[..FRAME_HEADER_BYTES], self.of().offset_of(frame));
+            }
+            chain
+        }
+    }
+
+    /// SQLite 3.40.1 lost a commit, and all behind it, that came after a `ROLLBACK TO` which had taken back the frame that was written over first.
+    #[test]
+    fn frames_that_sqlite_passes_over_get_their_checksums_and_sqlite_goes_on_from_them() {
+        for first_written_over in 4..20 {
+            let transaction = Transaction::new();
+            (9..15).for_each(|frame| transaction.write_without(frame, 0));
+            // ROLLBACK TO, and fewer frames than before.
+            let (first, last) = (transaction.first, 12);
+            (first..last).for_each(|frame| transaction.write_without(frame, 0));
+            transaction.write_without(last, 30);
+            (last + 1..20).for_each(|frame| transaction.of().write_pages(frame, [&[1; PAGE_BYTES][..]]).unwrap());
+            let chain = transaction.end(first_written_over, last);
+            assert!(transaction.of().continues(0, last).unwrap(), "{first_written_over}");
+            assert_eq!(transaction.of().header_of(last).unwrap().chain, chain, "{first_written_over}");
+            assert!(!transaction.unchained.any());
+        }
+    }
+
+    #[test]
+    fn what_sqlite_writes_anew_by_itself_is_left_to_it() {
+        let transaction = Transaction::new();
+        let chain = transaction.of().header_of(2).unwrap().chain;
+        let chain = transaction.of().write_frame(3, chain, 3, 0, &[1; PAGE_BYTES]).unwrap();
+        transaction.of().write_frame(4, chain, 4, 0, &[1; PAGE_BYTES]).unwrap();
+        transaction.write_without(5, 0);
+        transaction.write_without(6, 30);
+        assert!(transaction.unchained.any());
+        for written_over in [3, 4, 5] {
+            let read_at = transaction.of().offset_of(written_over - 1) + CHECKSUM_IN_FRAME;
+            assert!(!transaction.unchained.is_passed_over(CHECKSUM_BYTES, read_at), "{written_over}");
+        }
+        assert!(!transaction.unchained.is_passed_over(CHECKSUM_BYTES, CHECKSUM_IN_WAL));
+        transaction.end(3, 6);
+        assert!(!transaction.unchained.any() && transaction.of().continues(0, 6).unwrap());
+    }
+
+    #[test]
+    fn a_header_with_salts_in_front_takes_back_what_is_behind_and_so_does_a_new_wal() {
+        let transaction = Transaction::new();
+        transaction.write_without(8, 0);
+        transaction.write(&[3; FRAME_HEADER_BYTES], transaction.of().offset_of(9));
+        assert!(transaction.unchained.any());
+        transaction.write(&[3; FRAME_HEADER_BYTES], transaction.of().offset_of(4));
+        assert!(!transaction.unchained.any());
+        transaction.write_without(8, 0);
+        transaction.write(&[3; HEADER_BYTES as usize], 0);
+        assert!(!transaction.unchained.any());
+    }
+}
