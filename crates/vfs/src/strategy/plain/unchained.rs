@@ -1,4 +1,4 @@
-//! Frames without checksums, which SQLite 3.11 to 3.46 or so forgets after a `ROLLBACK TO` (seen with Debian's 3.40.1).
+//! Frames without checksums, which SQLite 3.40.1 forgets after a `ROLLBACK TO` (newer versions do not).
 //!
 //! A transaction that is larger than the cache writes frames before it commits. When it writes a page again it writes over the page's frame, so that the
 //! checksums behind are wrong: from then on SQLite writes frames with zeros in the place of salts and checksum, remembers the first frame that it wrote
