@@ -86,7 +86,7 @@ fn busy_loops_run_beside_the_writers_and_end_with_the_program_even_if_it_is_kill
     let mut command = sandbox.oneflush();
     let dir = sandbox.open_directory("dir");
     command.args(["bench", "--busy", "2", "--modes", "wal", "--rate", "1", "-n", "100000", "--dir"]).arg(dir);
-    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let mut child = oneflush_testing::Running::start(command.stdout(Stdio::null()));
     let pid = child.id();
     let wait_for = |count| {
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -585,13 +585,13 @@ fn visitor() {
 
 /// Runs a visitor and says what he was told.
 fn visit(path: &Path, writer: i64, said: &mut Said, about: &str) -> String {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", "visitor", "--nocapture"])
         .env(VISITOR, format!("{}#{writer}", path.display()))
         .env("ONEFLUSH_TEST_PATIENCE_MS", "1500")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    let mut child = Running::start(&mut command);
     let deadline = Instant::now() + ANSWERED;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() >= deadline {
@@ -616,7 +616,7 @@ fn signal(worker: &Worker, signal: rustix::process::Signal) {
 fn start_to_stop(path: &Path, writer: i64, point: KillPoint, count: u32) -> Worker {
     let mut command = Worker::command(path, writer, 100_000);
     command.env("ONEFLUSH_STOP_AT", format!("{}:{count}", point.name()));
-    Worker { writer, child: command.spawn().unwrap() }
+    Worker { writer, child: Running::start(&mut command), heard: String::new() }
 }
 
 impl Worker {
@@ -814,14 +814,14 @@ fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
         create(&path);
         let neighbour = open(&path).unwrap();
         neighbour.query_row("SELECT count(*) FROM kept", [], |_| Ok(())).unwrap();
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "panicker", "--nocapture"])
             .env(PANICKER, &path)
             .env("ONEFLUSH_PANIC_AT", format!("{}:1", point.name()))
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::null());
+        let mut child = Running::start(&mut command);
         let mut told = String::new();
         let (sender, ended) = std::sync::mpsc::channel();
         let mut stdout = child.stdout.take().unwrap();
