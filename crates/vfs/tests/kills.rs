@@ -52,16 +52,10 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
-/// A stopped process would not see that nobody waits for it any more.
-fn dies_with_its_test() {
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).unwrap();
-}
-
 /// Not a test of its own: what a worker does.
 #[test]
 fn worker() {
     let Ok(told) = std::env::var(WORKER) else { return };
-    dies_with_its_test();
     let commits: i64 = std::env::var(COMMITS).unwrap().parse().unwrap();
     let (path, writer) = told.rsplit_once('#').unwrap();
     let writer: i64 = writer.parse().unwrap();
@@ -538,7 +532,6 @@ const ANSWERED: Duration = Duration::from_secs(40);
 #[test]
 fn visitor() {
     let Ok(told) = std::env::var(VISITOR) else { return };
-    dies_with_its_test();
     let (path, writer) = told.rsplit_once('#').unwrap();
     let writer: i64 = writer.parse().unwrap();
     let db = match open_for(Duration::from_millis(300), "eager", Path::new(path), "log_size=1048576") {
@@ -771,7 +764,6 @@ const PANICKER: &str = "ONEFLUSH_TEST_PANICKER";
 #[test]
 fn panicker() {
     let Ok(path) = std::env::var(PANICKER) else { return };
-    dies_with_its_test();
     let db = open(Path::new(&path)).unwrap();
     let mut number = 0;
     let mut met_error = false;
