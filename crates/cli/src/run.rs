@@ -15,7 +15,7 @@ use std::process::Command;
 
 use clap::Args;
 use oneflush_bench::handover;
-use oneflush_vfs::StrategyKind;
+use oneflush_vfs::{OptionError, StrategyKind};
 
 use crate::Failure;
 use crate::library::{self, EXTENSION, LibraryError};
@@ -46,11 +46,16 @@ const NOT_FOUND: u8 = 127;
 #[command(after_help = EXAMPLES)]
 pub struct Options {
     /// Strategy for every database that names none in its URI: auto, stock, plain or eager
-    #[arg(long, value_name = "NAME")]
-    strategy: Option<StrategyKind>,
+    #[arg(long, value_name = "NAME", value_parser = strategy)]
+    strategy: Option<String>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// The word itself: who says `auto` has not asked for `plain` by name, and is not told where that changes nothing.
+fn strategy(word: &str) -> Result<String, OptionError> {
+    word.parse::<StrategyKind>().map(|_| word.to_owned())
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +83,7 @@ impl From<RunError> for Failure {
 
 /// Returns only if there is no program to become.
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let variables = options.strategy.map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy.name())));
+    let variables = options.strategy.as_ref().map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy)));
     Ok(with_variables(&options.command, variables)?)
 }
 

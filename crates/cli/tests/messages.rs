@@ -142,7 +142,7 @@ fn a_strategy_that_was_named_and_changes_nothing_is_said_once_for_a_database() {
             work.run(&["--strategy", strategy, "--", "sqlite3", &wal, &format!("PRAGMA journal_mode=wal; {sql}")], &[]);
         assert_eq!(err, "", "in WAL mode from its first transaction on");
     }
-    for arguments in [vec!["--strategy", "stock"], vec![]] {
+    for arguments in [vec!["--strategy", "stock"], vec!["--strategy", "auto"], vec![]] {
         let all = [arguments.as_slice(), &["--", "sqlite3", "other.db", "CREATE TABLE IF NOT EXISTS t(v)"]].concat();
         assert_eq!(work.run(&all, &[]).2, "", "nobody has asked for another strategy: {arguments:?}");
     }
