@@ -59,6 +59,10 @@ impl Database {
         &self.path
     }
 
+    pub(crate) fn side_files(&self) -> &Arc<dyn SideFiles> {
+        &self.side_files
+    }
+
     pub(crate) fn closed(&self) -> &Tally {
         &self.closed
     }
@@ -320,7 +324,7 @@ impl Connection {
         let (strategy, durability) =
             (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
         let strategy_report = match &self.strategy {
-            Chosen::Stock(_) => None,
+            Chosen::Stock(_) | Chosen::Onlooker(_) => None,
             Chosen::Plain(plain) => Some(plain.shared().report()),
         };
         let state = State { strategy, inactive_because, durability, connections: live.len() };
@@ -347,7 +351,7 @@ fn stem(path: &str) -> &str {
 pub(crate) mod tests {
     use super::*;
     use crate::error::Code;
-    use crate::strategy::{Common, ImageMemory, LogFile, Progress};
+    use crate::strategy::{Common, ImageMemory, LogFile, LogInUse, Progress};
 
     struct NoCheckpoints;
 
@@ -370,6 +374,10 @@ pub(crate) mod tests {
 
         fn common(&self, _: &str, _: std::time::Duration) -> Result<Arc<dyn Common>, Code> {
             Err(Code::CANTOPEN)
+        }
+
+        fn look_on(&self, _: &str) -> Result<Option<LogInUse>, Code> {
+            Ok(None)
         }
 
         fn open_log(&self, _: &str) -> Result<Option<LogFile>, Code> {

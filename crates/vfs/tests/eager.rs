@@ -548,20 +548,3 @@ fn inspecting_says_what_the_log_holds_and_changes_nothing() {
     std::fs::write(&text, "no database, and longer than the header of one".repeat(9)).unwrap();
     assert!(oneflush_vfs::inspect(&text).unwrap_err().to_string().contains("not a SQLite database"));
 }
-
-#[test]
-fn a_read_only_connection_reads_beside_a_writer_and_is_refused_as_the_first() {
-    let (_dir, path) = scratch();
-    let db = open(&path);
-    insert(&db, 3);
-    let open_read_only = || {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let uri = format!("file:{}?vfs=oneflush&strategy=eager", path.display());
-        Connection::open_with_flags(uri, flags).unwrap()
-    };
-    assert_eq!(count(&open_read_only()), 3);
-    drop(db);
-    let refused = open_read_only().query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
-    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::CannotOpen), "{refused}");
-    assert_eq!((files(&path), count(&open_stock(&path))), (vec![String::new()], 3));
-}

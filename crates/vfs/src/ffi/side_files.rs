@@ -15,12 +15,14 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Storage, is_full, sync_di
 
 use super::api::Api;
 use super::below::BelowFile;
-use super::board_file::BoardFile;
+use super::board_file::{self, BoardFile};
 use super::image_memory::MappedImage;
 use super::{checkpoint, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
-use crate::strategy::{Below, Common, ImageMemory, LogFile, Private, SideFiles, SyncRequest, board_path, database_of};
+use crate::strategy::{
+    Below, Common, ImageMemory, LogFile, LogInUse, Private, SideFiles, SyncRequest, board_path, database_of, log_path,
+};
 use crate::sync::{Mutex, lock};
 
 pub struct Files {
@@ -63,6 +65,20 @@ impl SideFiles for Files {
         }
         let opened = BoardFile::open(database).map_err(|error| self.board_error(database, &error));
         Ok(opened?.map(|board| Arc::new(board) as _))
+    }
+
+    fn look_on(&self, database: &str) -> Result<Option<LogInUse>, Code> {
+        if !self.are_real() {
+            return Ok(None);
+        }
+        board_file::look_on(database).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => Code::BUSY,
+            _ => self.code(&LogError::File {
+                path: log_path(database).into(),
+                doing: "look at its users",
+                source: error,
+            }),
+        })
     }
 
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code> {

@@ -14,12 +14,13 @@ pub use eager::EagerLog;
 pub use eager::board::{Common, Holder, Look as BoardLook, Private, WORDS, look as look_at_board};
 pub use eager::building::build_of;
 pub use eager::files::{
-    IMAGE_MEMORY_BYTES, ImageMemory, LogFile, SideFiles, board_path, database_of, image_path, log_path,
+    IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogInUse, SideFiles, board_path, database_of, image_path, log_path,
 };
 pub use eager::gathering::Gathering;
 pub use eager::guard;
 #[cfg(feature = "mutants")]
 pub use eager::mutant;
+pub use eager::onlooker::Onlooker;
 pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image};
 pub use eager::tickets::Tickets;
@@ -128,6 +129,7 @@ pub trait BusyHandler: Send + Sync {
 pub enum Chosen {
     Stock(Stock),
     Plain(Arc<Plain>),
+    Onlooker(Box<Onlooker>),
 }
 
 /// What a connection is for.
@@ -144,6 +146,9 @@ pub enum Purpose {
 pub fn build(id: u64, options: &Options, database: &Database, purpose: Purpose) -> Chosen {
     match options.strategy {
         StrategyKind::Stock => Chosen::Stock(Stock),
+        StrategyKind::Eager if purpose == Purpose::ReadOnly => {
+            Chosen::Onlooker(Box::new(Onlooker::new(database.path(), Arc::clone(database.side_files()))))
+        }
         StrategyKind::Plain | StrategyKind::Eager => {
             Chosen::Plain(Plain::new(id, options, database.wal(options.strategy), purpose))
         }
@@ -165,6 +170,7 @@ impl Chosen {
         match self {
             Chosen::Stock(stock) => method(stock),
             Chosen::Plain(plain) => method(plain.as_ref()),
+            Chosen::Onlooker(onlooker) => method(onlooker.as_ref()),
         }
     }
 }

@@ -22,7 +22,7 @@ pub enum AttachError {
     )]
     NoGuard,
     #[error(
-        "the database cannot be locked for writing (code {}); a read-only connection cannot be the first with strategy eager: use strategy=plain",
+        "the database cannot be locked for writing (code {}); strategy eager has to mark it as in use: open it for reading only, or use strategy=plain",
         .0.0
     )]
     NotWritable(Code),
@@ -34,6 +34,10 @@ pub enum AttachError {
     OtherStrategy,
     #[error("its WAL, which SQLite or strategy plain has left, cannot be copied into the database file: {0}")]
     Fold(String),
+    #[error(
+        "a crash has left commits in the log, and this connection cannot recover them ({0}). Run `oneflush recover` as the owner"
+    )]
+    NeedsRecovery(String),
     #[error(
         "SQLite takes the file for no database, and its WAL has no first page to take instead. Restore both from a backup"
     )]
@@ -77,6 +81,7 @@ impl AttachError {
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard
+            | AttachError::NeedsRecovery(_)
             | AttachError::NotWritable(_)
             | AttachError::OtherStrategy
             | AttachError::Fold(_)

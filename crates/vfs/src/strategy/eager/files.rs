@@ -1,11 +1,12 @@
 //! The files of `eager` beside the database, as a strategy may open and remove them.
 
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oneflush_blocklog::Storage;
+use oneflush_blocklog::{Storage, Uuid};
 
 use super::board::Common;
 use crate::error::Code;
@@ -68,6 +69,13 @@ impl Storage for LogFile {
     }
 }
 
+/// A log that others use is kept in use by this.
+pub struct LogInUse {
+    pub uuid: Uuid,
+    /// With a shared lock; None: on a simulated disk.
+    pub file: Option<File>,
+}
+
 /// So much of an image can be in memory: what it has before a checkpoint, where pages of 4 KiB are changed often. It counts as memory of the process.
 pub const IMAGE_MEMORY_BYTES: u64 = 8 << 20;
 
@@ -86,6 +94,8 @@ pub trait SideFiles: Send + Sync {
     fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code>;
     /// The same without the lock; None: there is none, or it cannot be used without.
     fn common_in_use(&self, database: &str) -> Result<Option<Arc<dyn Common>>, Code>;
+    /// Joins those who use the log, without the board and with rights to read only. None: nobody uses it.
+    fn look_on(&self, database: &str) -> Result<Option<LogInUse>, Code>;
     /// None: there is none.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
     /// Makes a new one, in place of one that may be there. It belongs to whom the database belongs to.

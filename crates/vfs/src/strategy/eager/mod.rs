@@ -47,6 +47,7 @@ mod mend;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
 pub mod mutant;
+pub mod onlooker;
 pub mod rebuilt;
 mod recent;
 pub mod recover;

@@ -16,7 +16,7 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 
 use super::board::{Board, Common, Private};
-use super::files::{ImageMemory, LogFile, SideFiles};
+use super::files::{ImageMemory, LogFile, LogInUse, SideFiles};
 use super::*;
 use crate::kill_point::{Died, Stopped};
 use crate::strategy::wal_file::Chain;
@@ -328,6 +328,10 @@ impl SideFiles for NoFiles {
     }
 
     fn common_in_use(&self, _: &str) -> Result<Option<std::sync::Arc<dyn Common>>, Code> {
+        Ok(None)
+    }
+
+    fn look_on(&self, _: &str) -> Result<Option<LogInUse>, Code> {
         Ok(None)
     }
 

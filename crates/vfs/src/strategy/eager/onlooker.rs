@@ -1,0 +1,241 @@
+//! A connection with `eager` that only reads: it can neither set the guard nor take it away, and needs neither log nor board.
+//!
+//! | the database has | it reads |
+//! |---|---|
+//! | no guard | as SQLite alone does: nothing of `eager` is in force, and SQLite's error log says so once |
+//! | the guard, and others use the log | the image beside them, as any reader of a WAL; rights to read are enough |
+//! | the guard, and nobody uses the log | after a recovery by a connection of our own, if that may write; else it is refused |
+//!
+//! Which of these it is, is looked at whenever SQLite opens its WAL, under the database's shared lock. SQLite keeps that lock as long as
+//! it has the WAL open, and the guard is set and taken away under the exclusive one: so it stays what it was. Who wants to be the first with
+//! `eager` meanwhile is refused, as beside SQLite alone. Beside the image it keeps the log in use, so that nobody who finds himself alone
+//! builds the image anew under it. If it is the last to go, it recovers what the others had to leave, if it may.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, LazyLock};
+
+use oneflush_blocklog::Uuid;
+
+use super::attach_error::AttachError;
+use super::files::{LogInUse, SideFiles, image_path, log_path};
+use super::guard;
+use crate::config::StrategyKind;
+use crate::error::{Code, Error};
+use crate::role::Role;
+use crate::strategy::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Stock, Strategy, SyncRequest};
+use crate::sync::{Mutex, lock};
+
+/// Databases of which it was said that `eager` is not in force.
+static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+pub struct Onlooker {
+    path: String,
+    files: Arc<dyn SideFiles>,
+    main: Mutex<Option<Box<dyn Below>>>,
+    /// While the image is open.
+    in_use: Mutex<Option<LogInUse>>,
+    /// It has had the image open.
+    was_beside: AtomicBool,
+}
+
+impl Onlooker {
+    pub fn new(path: &str, files: Arc<dyn SideFiles>) -> Onlooker {
+        Onlooker {
+            path: path.to_owned(),
+            files,
+            main: Mutex::default(),
+            in_use: Mutex::default(),
+            was_beside: AtomicBool::new(false),
+        }
+    }
+
+    fn wanted_log(&self) -> Result<Option<Uuid>, Code> {
+        let main = lock(&self.main);
+        match main.as_deref().map(guard::header) {
+            None | Some(Err(Code::SHORT_READ)) => Ok(None),
+            Some(header) => Ok(guard::of(&header?)),
+        }
+    }
+
+    fn look_on(&self, wanted: Uuid) -> Result<Option<LogInUse>, AttachError> {
+        let Some(in_use) = self.files.look_on(&self.path)? else { return Ok(None) };
+        if in_use.uuid == wanted { Ok(Some(in_use)) } else { Err(AttachError::OtherLog { wanted, found: in_use.uuid }) }
+    }
+
+    /// The database was opened: what a crash has left is mended, if that can be.
+    fn prepare(&self) -> Result<(), AttachError> {
+        let is_garbled = {
+            let main = lock(&self.main);
+            let header = main.as_deref().map(guard::header);
+            header.is_some_and(|header| header.is_ok_and(|header| !guard::is_database(&header)))
+        };
+        match self.wanted_log()? {
+            Some(wanted) if self.look_on(wanted)?.is_some() => return Ok(()),
+            None if !is_garbled || !self.files.exists(&log_path(&self.path))? => {
+                if lock(&SAID).insert(self.path.clone()) {
+                    self.files.warn(&format!(
+                        "oneflush: {}: open for reading only, so strategy eager is not in force: it is read as with SQLite alone",
+                        self.path
+                    ));
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        let recovered = self.files.recover(&self.path);
+        match self.wanted_log()? {
+            // What is still no database is refused by SQLite.
+            None => Ok(()),
+            // Somebody else has opened it meanwhile.
+            Some(wanted) if self.look_on(wanted)?.is_some() => Ok(()),
+            Some(_) => {
+                Err(AttachError::NeedsRecovery(recovered.err().unwrap_or_else(|| "it may not write".to_owned())))
+            }
+        }
+    }
+
+    fn refuse(&self, error: &AttachError) -> Error {
+        if !matches!(error, AttachError::Below(Code::BUSY)) {
+            self.files.warn(&format!("oneflush: {}: {error}", self.path));
+        }
+        Error::Below(error.code())
+    }
+}
+
+impl Strategy for Onlooker {
+    fn kind(&self) -> StrategyKind {
+        StrategyKind::Eager
+    }
+
+    fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+        let result = below.read(buffer, offset);
+        if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
+            guard::hide(buffer);
+        }
+        Ok(result?)
+    }
+
+    fn opened(&self, main: Box<dyn Below>) -> Result<(), Error> {
+        *lock(&self.main) = Some(main);
+        self.prepare().map_err(|error| self.refuse(&error))
+    }
+
+    fn closing(&self) {
+        if self.was_beside.load(Relaxed)
+            && let Ok(Some(wanted)) = self.wanted_log()
+            && let Ok(None) = self.look_on(wanted)
+        {
+            // If it may not, the next who opens the database recovers it.
+            let _ = self.files.recover(&self.path);
+        }
+        *lock(&self.main) = None;
+    }
+
+    fn opening_wal(&self) -> Result<(), Error> {
+        let Some(wanted) = self.wanted_log()? else { return Ok(()) };
+        let in_use = self.look_on(wanted).and_then(|in_use| {
+            in_use.ok_or_else(|| AttachError::NeedsRecovery("all who had it open have died".to_owned()))
+        });
+        *lock(&self.in_use) = Some(in_use.map_err(|error| self.refuse(&error))?);
+        self.was_beside.store(true, Relaxed);
+        Ok(())
+    }
+
+    fn opened_wal(&self, _: Box<dyn Below>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn closing_wal(&self) {
+        *lock(&self.in_use) = None;
+    }
+
+    fn deleting_wal(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn wal_path(&self) -> Option<String> {
+        self.wanted_log().ok().flatten().map(|_| image_path(&self.path))
+    }
+
+    fn hides_wal(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn maps(&self, offset: u64) -> bool {
+        // The first page may show the guard.
+        offset > 0
+    }
+
+    fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
+        Stock.write(below, role, data, offset)
+    }
+
+    fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
+        Stock.truncate(below, role, size_bytes)
+    }
+
+    fn sync(&self, below: &dyn Below, role: Role, request: SyncRequest) -> Result<(), Error> {
+        Stock.sync(below, role, request)
+    }
+
+    fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
+        Stock.size_bytes(below, role)
+    }
+
+    fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        Stock.lock(below, level)
+    }
+
+    fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        Stock.unlock(below, level)
+    }
+
+    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
+        Stock.take_read_lock(below, read)
+    }
+
+    fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
+        Stock.release_read_lock(below, read)
+    }
+
+    fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
+        Stock.shm_lock(below, lock)
+    }
+
+    fn unmapping_index(&self) {}
+
+    fn sector_size(&self, below: &dyn Below, role: Role) -> i32 {
+        Stock.sector_size(below, role)
+    }
+
+    fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics {
+        Stock.device_characteristics(below, role)
+    }
+
+    fn keeps_wal(&self) -> bool {
+        false
+    }
+
+    fn knows_wal(&self, _: &dyn Below) -> bool {
+        false
+    }
+
+    fn asked_whether_moved(&self) {}
+
+    fn wal_is_kept(&self) -> bool {
+        true
+    }
+
+    fn asked_by_pragma(&self) {}
+
+    fn busy_handler(&self, _: Arc<dyn BusyHandler>) {}
+
+    fn commit_phase_two(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn checkpoint_announced(&self, _: bool) -> Result<(), Error> {
+        Ok(())
+    }
+}
