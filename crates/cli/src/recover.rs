@@ -72,7 +72,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         _ => false,
     };
     if options.json {
-        let json = json!({ "database": options.database, "recovered": recovered, "log": contents });
+        let json = json!({ "database": options.database.to_string_lossy(), "recovered": recovered, "log": contents });
         return output::print(&format!("{json}\n"));
     }
     let name = options.database.display();

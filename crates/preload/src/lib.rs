@@ -17,7 +17,8 @@
 
 mod unused;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::Once;
 
 const SQLITE_OK: c_int = 0;
@@ -74,7 +75,7 @@ fn load_once() {
     ONCE.call_once(|| {
         unused::is_used();
         if let Some(extension) = std::env::var_os("ONEFLUSH_EXTENSION")
-            && let Err(message) = load(&extension.to_string_lossy())
+            && let Err(message) = load(&extension)
         {
             fail(&message);
         }
@@ -82,8 +83,10 @@ fn load_once() {
 }
 
 /// Lets SQLite run the extension's entry point, by opening a database in memory while it is an automatic extension.
-fn load(extension: &str) -> Result<(), String> {
-    let path = CString::new(extension).map_err(|_| format!("{extension}: not a path"))?;
+fn load(extension: &OsStr) -> Result<(), String> {
+    let path = CString::new(extension.as_bytes());
+    let extension = extension.display();
+    let path = path.map_err(|_| format!("{extension}: not a path"))?;
     // SAFETY: the library's entry point has the type that SQLite's extension contract gives it; SQLite's functions have their
     // documented types; all strings end with a NUL.
     unsafe {

@@ -9,8 +9,10 @@
 //! They are SQLite's calls, before a strategy makes others of them. Each line is appended by one write, so those of several threads and
 //! processes do not mix. Without the variable, a file has no `Calls`, and a call costs the look at that.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -67,11 +69,11 @@ pub fn begin() -> Result<(), OptionError> {
 
 /// A database was opened, and nothing is written down yet if it is the first: then a new file is given to the database's owner, who
 /// may be another than this process.
-pub fn opened_database(path: &str) {
+pub fn opened_database(path: &[u8]) {
     if let Some(Some(log)) = LOG.get()
         && IS_NEW.swap(false, Relaxed)
     {
-        hand_over(log, Path::new(path));
+        hand_over(log, Path::new(OsStr::from_bytes(path)));
     }
 }
 
@@ -81,7 +83,7 @@ pub fn begins() -> Option<Began> {
 }
 
 /// SQLite has deleted a file, and that took since `began`.
-pub fn deleted(path: &str, began: Option<Began>) {
+pub fn deleted(path: &[u8], began: Option<Began>) {
     if let (Some(calls), Some(began)) = (Calls::of(Some(path)), began) {
         calls.tell(Call::Delete, began, Ok(()));
     }
@@ -102,7 +104,7 @@ impl Began {
 
 impl Calls {
     /// None where no calls are written down, or the file has no name.
-    pub fn of(path: Option<&str>) -> Option<Calls> {
+    pub fn of(path: Option<&[u8]>) -> Option<Calls> {
         let log = LOG.get()?.as_ref()?;
         Some(Calls { path: escaped(path?), log })
     }
@@ -140,14 +142,17 @@ fn line(thread: i32, path: &str, call: Call, began: Began, result: Result<(), ()
 }
 
 /// As strace writes paths: what could end one, or the line, is octal.
-fn escaped(path: &str) -> String {
+fn escaped(path: &[u8]) -> String {
     let mut escaped = String::with_capacity(path.len());
-    for c in path.chars() {
-        if c.is_ascii_control() || matches!(c, '"' | '\\' | '<' | '>') {
-            escaped.push_str(&format!("\\{:03o}", u32::from(c)));
-        } else {
-            escaped.push(c);
+    for chunk in path.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_ascii_control() || matches!(c, '"' | '\\' | '<' | '>') {
+                escaped.push_str(&format!("\\{:03o}", u32::from(c)));
+            } else {
+                escaped.push(c);
+            }
         }
+        chunk.invalid().iter().for_each(|byte| escaped.push_str(&format!("\\{byte:03o}")));
     }
     escaped
 }
@@ -160,7 +165,7 @@ mod tests {
     fn lines_are_as_strace_writes_them() {
         let began = Began { time: UNIX_EPOCH + Duration::from_micros(1_795_199_476_842_279), instant: Instant::now() };
         let line = |call, result| {
-            let line = line(7, &escaped("/a b<\"\n.db"), call, began, result);
+            let line = line(7, &escaped(b"/a b<\"\n.db"), call, began, result);
             line.rsplit_once(" <").unwrap().0.to_owned()
         };
         assert_eq!(
@@ -168,6 +173,8 @@ mod tests {
             r#"7 1795199476.842279 pwrite64(3</a b\074\042\012.db>, ""..., 4096, 8192) = 4096"#
         );
         assert_eq!(line(Call::Delete, Ok(())), r#"7 1795199476.842279 unlink("/a b\074\042\012.db") = 0"#);
+        assert_eq!(escaped("/ä".as_bytes()), "/ä");
+        assert_eq!(escaped(b"/\xe4"), r"/\344");
         assert!(line(Call::Sync, Err(())).ends_with(" = -1 EIO (Input/output error)"));
     }
 }

@@ -124,6 +124,10 @@ pub enum OptionError {
     )]
     Guarded { asked: StrategyKind, why: String },
     #[error(
+        "{promised} is not possible for a database whose name is not UTF-8; rename it or its folder, or leave the option out"
+    )]
+    NotUtf8 { promised: &'static str },
+    #[error(
         "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a folder that is there"
     )]
     Trace { path: String, reason: String },

@@ -263,7 +263,7 @@ impl Connection {
     /// `path` is the database's with `-journal` or `-wal`, or, with SQLite's 8.3 names, with another extension.
     fn owns(&self, path: &str) -> bool {
         let own = self.database.path();
-        path.strip_prefix(own).is_some_and(|rest| rest.starts_with('-'))
+        path.strip_prefix(own).is_some_and(|rest| matches!(rest, "-journal" | "-wal"))
             || (stem(path) == stem(own) && (path.ends_with(".nal") || path.ends_with(".wal")))
     }
 
@@ -463,6 +463,20 @@ pub(crate) mod tests {
         second.note_use();
         assert_eq!(Connection::of_side_file("/last/a.db-journal").unwrap().id, second.id);
         assert_eq!(Connection::of_side_file("/last/a.nal").unwrap().id, second.id);
+    }
+
+    /// The WAL of "a.db-x" once was taken for one of "a.db".
+    #[test]
+    fn a_side_file_is_not_taken_for_that_of_a_database_whose_name_begins_like_its_own() {
+        let (a, _longer) = (open("/begin/a.db"), open("/begin/a.db-x"));
+        a.note_use();
+        for (path, is_own) in
+            [("-wal", true), ("-journal", true), ("-x-wal", false), ("-x-journal", false), ("-shm", false)]
+        {
+            assert_eq!(a.owns(&format!("/begin/a.db{path}")), is_own, "{path}");
+        }
+        assert_ne!(Connection::of_side_file("/begin/a.db-x-wal").unwrap().id, a.id);
+        assert!(Connection::of_wal("/begin/a.db-x-wal", 10).is_none());
     }
 
     #[test]

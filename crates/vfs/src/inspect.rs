@@ -64,7 +64,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     File::open(database)
         .and_then(|file| file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header))
         .map_err(read)?;
-    let log = PathBuf::from(log_path(&database.to_string_lossy()));
+    let log = beside(database, log_path);
     let wanted = guard::of(&header);
     // Neither with nor without guard: a crash has garbled it, which the log mends, or it was never a database. An empty file is a
     // database without content.
@@ -97,11 +97,18 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
         })
         .map_err(of_log)?;
     let main = ReadOnly(Some(File::open(database).map_err(read)?));
-    let image = ReadOnly(File::open(image_path(&database.to_string_lossy())).ok());
+    let image = ReadOnly(File::open(beside(database, image_path)).ok());
     check(&opened, &main, &image).map_err(|source| InspectError::Recover { database: database.to_owned(), source })?;
     contents.pages = pages.len() as u64;
     contents.log_bytes = opened.storage().size_bytes().unwrap_or_default();
     Ok(Some(contents))
+}
+
+/// A file beside a database, whose name may be no UTF-8.
+fn beside(database: &Path, path: fn(&str) -> String) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(path(""));
+    name.into()
 }
 
 /// The log, if it is there and nobody uses it while this is open.
@@ -132,11 +139,10 @@ fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, In
 /// Removes what a recovery or a close that was killed at its end has left beside a database of which [`inspect`] says that it needs no log. False:
 /// there was nothing.
 pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
-    let name = database.to_string_lossy();
-    let log = PathBuf::from(log_path(&name));
+    let log = beside(database, log_path);
     let alone = alone_with(database, &log)?;
     // A close removes the log before the image. Without a log nobody uses the others; whoever is about to make one has the database open.
-    let is_left = [image_path(&name), board_path(&name)].iter().any(|path| Path::new(path).exists());
+    let is_left = [image_path, board_path].iter().any(|&path| beside(database, path).exists());
     let database_alone = match &alone {
         None if is_left => {
             lock_alone(database).map_err(|source| InspectError::Read { path: database.to_owned(), source })?
@@ -147,7 +153,7 @@ pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
         return Ok(false);
     }
     // As a close does it.
-    for path in [image_path(&name), board_path(&name), log_path(&name)].map(PathBuf::from) {
+    for path in [image_path, board_path, log_path].map(|path| beside(database, path)) {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(InspectError::Read { path, source }),
             _ => {}

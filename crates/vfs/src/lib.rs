@@ -31,6 +31,7 @@ mod futex;
 mod inspect;
 mod kill_point;
 mod messages;
+mod path;
 mod pragma;
 mod role;
 mod salvage;

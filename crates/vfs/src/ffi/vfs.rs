@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
 use libsqlite3_sys as sqlite;
@@ -13,10 +14,11 @@ use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::side_files::Files;
 use super::{callback, callback_or};
 use crate::calls::{self, Call, Calls};
-use crate::config::{OptionError, Options, StrategyKind};
+use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::connection::{Connection, Database, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
+use crate::path;
 use crate::role::Role;
 use crate::strategy::{self, Below, Chosen, Purpose, RunCheckpoint, SideFiles, guard, is_marked, log_path};
 use crate::sync::{Mutex, lock};
@@ -145,7 +147,8 @@ unsafe extern "C" fn x_open(
         // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
         unsafe { (*open).methods = std::ptr::null() };
         // SAFETY: "zFilename is NULL or a full pathname", and it stays as long as the file is open.
-        let path = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy());
+        let bytes = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
+        let path = bytes.map(path::of_bytes);
         let role = if name.is_null() { Role::Temp } else { role(flags) };
         // The options are checked first: an open that is refused must not have created anything.
         let of_checkpointer = if role == Role::Db { checkpoint::take_options() } else { None };
@@ -155,6 +158,10 @@ unsafe extern "C" fn x_open(
             // SAFETY: the name and the flags belong together.
             (Role::Db, None) => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
             _ => None,
+        };
+        let options = match (options, path.as_deref()) {
+            (Some(options), Some(path)) if !path::is_name(path) => Some(without_name(shim, options, path)?),
+            (options, _) => options,
         };
         if let (Some(options), Some(path)) = (&options, path.as_deref()) {
             fits_those_who_have_it_open(path, options)?;
@@ -226,10 +233,10 @@ unsafe extern "C" fn x_open(
             // A database without a name counts for nobody.
             (_, _, None) => Owner::Nobody,
         };
-        if let (Role::Db, Some(path)) = (role, path.as_deref()) {
-            calls::opened_database(path);
+        if let (Role::Db, Some(bytes)) = (role, bytes) {
+            calls::opened_database(bytes);
         }
-        let calls = Calls::of(path.as_deref()).map(Box::new);
+        let calls = Calls::of(bytes).map(Box::new);
         if let (Some(calls), Some(began)) = (&calls, began) {
             calls.tell(Call::Open, began, Ok(()));
         }
@@ -273,6 +280,27 @@ fn open_known_wal(
     }
     wal.close();
     open(flags)
+}
+
+/// A database whose name is not UTF-8 is opened as with SQLite alone: strategies open files by name.
+fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Error> {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let promised = match (options.strategy, options.durability) {
+        (StrategyKind::Eager, _) => "strategy eager",
+        (_, Durability::Full) => "durability=full",
+        (StrategyKind::Stock, Durability::Pragma) => return Ok(options),
+        (StrategyKind::Plain, Durability::Pragma) => {
+            if !SAID.swap(true, Relaxed) {
+                let message = format!(
+                    "oneflush: {path}: this name is not UTF-8, so SQLite alone opens it, as strategy stock does"
+                );
+                shim.api.log(sqlite::SQLITE_WARNING, &message);
+            }
+            return Ok(Options { strategy: StrategyKind::Stock, ..options });
+        }
+    };
+    let source = OptionError::NotUtf8 { promised };
+    Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
 }
 
 /// Two strategies for WAL mode do not go together in one process.
@@ -319,7 +347,7 @@ fn c_name(path: &str) -> Result<CString, Error> {
 /// `name` is null or a C string.
 unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
     // SAFETY: as the caller promises.
-    let path = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy());
+    let path = (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
     let Some(path) = path.filter(|path| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal)) else {
         return Ok(None);
     };
@@ -333,7 +361,7 @@ unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
 /// `name` is a C string.
 unsafe fn hides_wal(name: *const c_char) -> Result<bool, Error> {
     // SAFETY: as the caller promises.
-    let connection = Connection::of_side_file(&unsafe { CStr::from_ptr(name) }.to_string_lossy());
+    let connection = Connection::of_side_file(&path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
     connection.map_or(Ok(false), |connection| connection.strategy().call(|strategy| strategy.hides_wal()))
 }
 
@@ -389,7 +417,7 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
         unsafe {
             let other_name = name_below(name)?;
             if other_name.is_some()
-                && let Some(connection) = Connection::of_side_file(&CStr::from_ptr(name).to_string_lossy())
+                && let Some(connection) = Connection::of_side_file(&path::of_bytes(CStr::from_ptr(name).to_bytes()))
             {
                 connection.strategy().call(|strategy| strategy.deleting_wal())?;
             }
@@ -402,9 +430,9 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
                 return Err(Error::Below(Code(code)));
             }
             if !name.is_null() {
-                let path = CStr::from_ptr(name).to_string_lossy();
-                calls::deleted(&path, began);
-                file::deleted(&path);
+                let bytes = CStr::from_ptr(name).to_bytes();
+                calls::deleted(bytes, began);
+                file::deleted(&path::of_bytes(bytes));
             }
         }
         Ok(())

@@ -1,0 +1,42 @@
+//! Paths as text: what files are known by.
+//!
+//! SQLite's names are bytes. One that is not UTF-8 is known by a name that no file has, each by its own: so nothing is ever shared between two
+//! databases because their names look alike, and no file is opened by such a name. A strategy opens files by name, so such a database is
+//! opened as with SQLite alone, or refused where that would break a promise.
+
+use std::borrow::Cow;
+
+/// A full path begins with a slash, or as another VFS wants it; never so.
+const NOT_UTF8: &str = "(not UTF-8) ";
+
+/// The path of these bytes. Suffixes stay, so that side files are known by their database's.
+pub fn of_bytes(name: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(name) {
+        Ok(path) => Cow::Borrowed(path),
+        Err(_) => Cow::Owned(format!("{NOT_UTF8}{}", name.escape_ascii())),
+    }
+}
+
+/// True if files can be opened by this path.
+pub fn is_name(path: &str) -> bool {
+    !path.starts_with(NOT_UTF8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::role::Role;
+
+    #[test]
+    fn two_names_are_never_one_and_side_files_keep_their_database() {
+        let names: [&[u8]; 5] =
+            [b"/d/a\xff.db", b"/d/a\xfe.db", "/d/a\u{fffd}.db".as_bytes(), b"/d/a\\xff.db", b"/d/a\xff\\.db"];
+        let paths: Vec<_> = names.iter().map(|name| of_bytes(name)).collect();
+        for (at, path) in paths.iter().enumerate() {
+            assert_eq!(paths.iter().filter(|other| *other == path).count(), 1, "{path}");
+            assert_eq!(is_name(path), std::str::from_utf8(names[at]).is_ok(), "{path}");
+            let wal = [names[at], b"-wal"].concat();
+            assert_eq!(Role::of_side_file(&of_bytes(&wal)), Some((Role::Wal, path.as_ref())));
+        }
+    }
+}
