@@ -9,6 +9,7 @@
 //! | `prealloc` | `ONEFLUSH_PREALLOC` | bytes, 0 to 1 GiB | 1 MiB |
 //! | `keep_wal` | `ONEFLUSH_KEEP_WAL` | `on`, `off` | `on` |
 //! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
+//! | `unsafe_ground` | `ONEFLUSH_UNSAFE_GROUND` | `refuse`, `allow` | `refuse` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file that gets the messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
@@ -18,6 +19,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+
+use crate::ground::Fault;
 
 /// How commits are made durable. More strategies come with later versions; a name that this version lacks is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +131,10 @@ pub enum OptionError {
     )]
     NotUtf8 { promised: &'static str },
     #[error(
+        "strategy eager is refused on {file_system}: {fault}, or use strategy=plain; unsafe_ground=allow (ONEFLUSH_UNSAFE_GROUND) opens it all the same"
+    )]
+    UnsafeGround { file_system: String, fault: Fault },
+    #[error(
         "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a folder that is there"
     )]
     Trace { path: String, reason: String },
@@ -167,6 +174,8 @@ pub struct Options {
     pub keep_wal: bool,
     /// Whether automatic checkpoints run in a thread of their own.
     pub checkpoints_in_background: bool,
+    /// Whether `ground` is only spoken of, and nothing is refused or left out for it.
+    pub allows_unsafe_ground: bool,
 }
 
 const LOG_SIZE_BYTES_MIN: u64 = 1 << 20;
@@ -184,6 +193,7 @@ impl Default for Options {
             prealloc_bytes: 1 << 20,
             keep_wal: true,
             checkpoints_in_background: true,
+            allows_unsafe_ground: false,
         }
     }
 }
@@ -191,7 +201,7 @@ impl Default for Options {
 impl Options {
     /// The defaults of this process: `lookup` reads an environment variable.
     pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
-        const NAMES: [&str; 7] = [
+        const NAMES: [&str; 8] = [
             "ONEFLUSH_STRATEGY",
             "ONEFLUSH_DURABILITY",
             "ONEFLUSH_GROUP_COMMIT",
@@ -199,14 +209,23 @@ impl Options {
             "ONEFLUSH_PREALLOC",
             "ONEFLUSH_KEEP_WAL",
             "ONEFLUSH_CHECKPOINTS",
+            "ONEFLUSH_UNSAFE_GROUND",
         ];
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
 
     /// These options as changed by the parameters of one URI: `lookup` reads a parameter.
     pub fn with_uri(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
-        const NAMES: [&str; 7] =
-            ["strategy", "durability", "group_commit", "log_size", "prealloc", "keep_wal", "checkpoints"];
+        const NAMES: [&str; 8] = [
+            "strategy",
+            "durability",
+            "group_commit",
+            "log_size",
+            "prealloc",
+            "keep_wal",
+            "checkpoints",
+            "unsafe_ground",
+        ];
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
 
@@ -249,6 +268,13 @@ impl Options {
                 "background" => true,
                 "sqlite" => false,
                 _ => return Err(OptionError::value(source, &word, "background, sqlite")),
+            };
+        }
+        if let Some((source, word)) = given(7) {
+            self.allows_unsafe_ground = match word.to_ascii_lowercase().as_str() {
+                "refuse" => false,
+                "allow" => true,
+                _ => return Err(OptionError::value(source, &word, "refuse, allow")),
             };
         }
         match (self.strategy, self.durability) {
@@ -303,6 +329,7 @@ mod tests {
             ("keep_wal", "yes", "on, off"),
             ("checkpoints", "never", "background, sqlite"),
             ("durability", "maybe", "pragma, full"),
+            ("unsafe_ground", "yes", "refuse, allow"),
             ("group_commit", "1", "on, off"),
             ("log_size", "12", "1 MiB"),
             ("log_size", "-1", "1 MiB"),

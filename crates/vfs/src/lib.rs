@@ -28,6 +28,7 @@ mod error;
 mod ffi;
 mod file;
 mod futex;
+mod ground;
 mod inspect;
 mod kill_point;
 mod messages;
@@ -49,6 +50,7 @@ pub use error::{Code, Error};
 pub use ffi::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
+pub use ground::{Fault, Ground};
 pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;

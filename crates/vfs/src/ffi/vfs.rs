@@ -18,6 +18,7 @@ use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::connection::{Connection, Database, Opening};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
+use crate::ground;
 use crate::path;
 use crate::role::Role;
 use crate::strategy::{self, Below, Chosen, Purpose, RunCheckpoint, SideFiles, guard, is_marked, log_path};
@@ -153,7 +154,7 @@ unsafe extern "C" fn x_open(
         // The options are checked first: an open that is refused must not have created anything.
         let of_checkpointer = if role == Role::Db { checkpoint::take_options() } else { None };
         let is_checkpointer = of_checkpointer.is_some();
-        let options = match (role, of_checkpointer) {
+        let mut options = match (role, of_checkpointer) {
             (Role::Db, Some(options)) => Some(options),
             // SAFETY: the name and the flags belong together.
             (Role::Db, None) => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
@@ -165,6 +166,14 @@ unsafe extern "C" fn x_open(
         };
         if let (Some(options), Some(path)) = (&options, path.as_deref()) {
             fits_those_who_have_it_open(path, options)?;
+        }
+        if let (Some(options), Some(path)) = (&mut options, path.as_deref())
+            && shim.is_over_unix
+            && !is_checkpointer
+            && flags & sqlite::SQLITE_OPEN_MEMORY == 0
+        {
+            ground::before_open(path, options, |message| shim.api.log(sqlite::SQLITE_WARNING, message))
+                .map_err(|source| Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))?;
         }
         let owner_of_side_file = match role {
             Role::Db => None,

@@ -1,0 +1,262 @@
+//! What a database stands on: whether the file system keeps what a sync promises, and locks as one kernel does.
+//!
+//! | file system | why | `eager` | `plain` |
+//! |---|---|---|---|
+//! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may use the file; locks and the page cache are not shared | refuses | says so, and does as SQLite alone |
+//! | 9p, virtiofs, vboxsf | the host may keep a sync to itself, and change the file | the same | the same |
+//! | FUSE, other than `fuse.oneflush` | a sync is what its program makes of it | the same | the same |
+//! | overlay | as its upper directory | | |
+//! | ext3, ext4 with `data=writeback` | after a crash a file may show what its blocks held before | refuses | says so |
+//! | any with `nobarrier` or `barrier=0` | a sync does not flush the device's cache | refuses | says so |
+//! | tmpfs, ramfs | nothing outlives a loss of power | refuses `durability=full` | nothing to say |
+//!
+//! By the mount of the database's directory in `/proc/self/mountinfo`, found by its number (`STATX_MNT_ID`, Linux 5.8). What cannot be looked at is not
+//! refused. That ZFS has `sync=disabled` does not show there.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+
+use crate::config::{Durability, OptionError, Options, StrategyKind};
+use crate::sync::{Mutex, lock};
+
+/// Databases of which something was said.
+static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// Overlays may lie on overlays.
+const DEPTH_MAX: u32 = 8;
+
+/// What is wrong with a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Of locks, the page cache, and syncs.
+    Shared,
+    /// Of FUSE: a sync may do nothing.
+    Fuse,
+    Writeback,
+    NoBarrier,
+    /// Nothing outlives a loss of power.
+    Memory,
+}
+
+/// What a database stands on, and what is wrong there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    /// As in `/proc/self/mountinfo`.
+    pub file_system: String,
+    pub fault: Option<Fault>,
+}
+
+impl Ground {
+    /// Of a file, which need not be there, or of a directory; None: that cannot be known.
+    pub fn of(path: &Path) -> Option<Ground> {
+        let directory = if path.is_dir() { path } else { path.parent()? };
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        of_directory(directory, &mounts, DEPTH_MAX)
+    }
+
+    /// Why a log cannot be trusted there; None: it can.
+    pub fn refuses_eager(&self, promises_full: bool) -> Option<Fault> {
+        self.fault.filter(|&fault| fault != Fault::Memory || promises_full)
+    }
+
+    /// True where processes that share the database may have no kernel in common, or its files be handled by a program.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.fault, Some(Fault::Shared | Fault::Fuse))
+    }
+}
+
+/// Before a database is opened: refuses, or leaves out what cannot be done there. What is to be said, once for each database, goes to `say`.
+pub fn before_open(path: &str, options: &mut Options, say: impl FnOnce(&str)) -> Result<(), OptionError> {
+    if options.strategy == StrategyKind::Stock {
+        return Ok(());
+    }
+    let Some(Ground { file_system, fault: Some(fault) }) = Ground::of(Path::new(path)) else { return Ok(()) };
+    fits(&file_system, fault, options).map(|said| {
+        if let Some(said) = said
+            && lock(&SAID).insert(path.to_owned())
+        {
+            say(&format!("oneflush: {path}: {said}"));
+        }
+    })
+}
+
+/// What is to be said of it.
+fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option<String>, OptionError> {
+    let ground = Ground { file_system: file_system.to_owned(), fault: Some(fault) };
+    if options.strategy == StrategyKind::Eager {
+        return match ground.refuses_eager(options.durability == Durability::Full) {
+            None => Ok(None),
+            Some(fault) if options.allows_unsafe_ground => {
+                Ok(Some(format!("strategy eager on {file_system}, as unsafe_ground=allow has it: {fault}")))
+            }
+            Some(fault) => Err(OptionError::UnsafeGround { file_system: ground.file_system, fault }),
+        };
+    }
+    if fault == Fault::Memory {
+        return Ok(None);
+    }
+    if !ground.is_shared() || options.allows_unsafe_ground {
+        return Ok(Some(format!("this is on {file_system}: {fault}")));
+    }
+    options.group_commit = false;
+    options.keep_wal = false;
+    options.prealloc_bytes = 0;
+    options.checkpoints_in_background = false;
+    Ok(Some(format!(
+        "this is on {file_system}, so strategy plain does as SQLite alone (no group commit, no space ahead, no kept WAL): {fault}"
+    )))
+}
+
+impl Fault {
+    /// The reason, and the way out.
+    pub fn why(self) -> &'static str {
+        match self {
+            Fault::Shared => {
+                "other hosts may change its files, and a sync here need not reach the device; keep the database on a local disk"
+            }
+            Fault::Fuse => "a program decides what a sync does there; keep the database on a local disk",
+            Fault::Writeback => {
+                "it is mounted with data=writeback, so a crash may show old blocks; mount it with data=ordered"
+            }
+            Fault::NoBarrier => {
+                "it is mounted without barriers, so a sync does not flush the device's cache; mount it with barriers"
+            }
+            Fault::Memory => "it is in memory, so nothing outlives a loss of power; keep the database on a disk",
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why())
+    }
+}
+
+fn of_directory(directory: &Path, mounts: &str, depth: u32) -> Option<Ground> {
+    let stat = statx(CWD, directory, AtFlags::empty(), StatxFlags::MNT_ID).ok()?;
+    if stat.stx_mask & StatxFlags::MNT_ID.bits() == 0 {
+        return None;
+    }
+    let (file_system, options) = mount(mounts, stat.stx_mnt_id)?;
+    let upper = options.split(',').find_map(|option| option.strip_prefix("upperdir="));
+    if let ("overlay", Some(upper), 1..) = (file_system, upper, depth) {
+        // In a container its path may lead nowhere; then nothing is known of it.
+        let below = of_directory(Path::new(upper), mounts, depth - 1)?;
+        return Some(Ground { file_system: format!("overlay on {}", below.file_system), ..below });
+    }
+    Some(Ground { file_system: file_system.to_owned(), fault: fault(file_system, &options) })
+}
+
+/// Type and options of the mount with this number.
+fn mount(mounts: &str, id: u64) -> Option<(&str, String)> {
+    let id = id.to_string();
+    let line = mounts.lines().find(|line| line.split(' ').next() == Some(id.as_str()))?;
+    // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue": proc(5).
+    let (front, behind) = line.split_once(" - ")?;
+    let mut behind = behind.split(' ');
+    let (file_system, options) = (behind.next()?, behind.nth(1).unwrap_or_default());
+    Some((file_system, format!("{},{options}", front.split(' ').nth(5)?)))
+}
+
+fn fault(file_system: &str, options: &str) -> Option<Fault> {
+    let has = |wanted: &str| options.split(',').any(|option| option == wanted);
+    match file_system {
+        "fuse.oneflush" => None,
+        "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "afs" | "ceph" | "lustre" | "9p" | "virtiofs" | "vboxsf" => {
+            Some(Fault::Shared)
+        }
+        "fuse" | "fuseblk" => Some(Fault::Fuse),
+        _ if file_system.starts_with("fuse.") => Some(Fault::Fuse),
+        "tmpfs" | "ramfs" => Some(Fault::Memory),
+        _ if has("nobarrier") || has("barrier=0") => Some(Fault::NoBarrier),
+        "ext3" | "ext4" if has("data=writeback") => Some(Fault::Writeback),
+        _ => None,
+    }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn network_shared_and_fuse_file_systems_are_unsafe_and_ours_is_not() {
+        for shared in ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs"] {
+            assert_eq!(fault(shared, "rw"), Some(Fault::Shared), "{shared}");
+        }
+        for fuse in ["fuse", "fuseblk", "fuse.sshfs"] {
+            assert_eq!(fault(fuse, "rw"), Some(Fault::Fuse), "{fuse}");
+        }
+        assert_eq!(fault("fuse.oneflush", "rw"), None);
+    }
+
+    #[test]
+    fn options_that_take_the_meaning_from_a_sync_are_found_and_others_are_not() {
+        assert_eq!(fault("ext4", "rw,relatime,rw,data=writeback"), Some(Fault::Writeback));
+        for (file_system, options) in [("ext4", "rw,nobarrier"), ("ext3", "rw,barrier=0"), ("xfs", "rw,nobarrier")] {
+            assert_eq!(fault(file_system, options), Some(Fault::NoBarrier), "{file_system}");
+        }
+        for (file_system, options) in [("ext4", "rw,data=ordered"), ("xfs", "rw,attr2"), ("btrfs", "rw,nodatacow")] {
+            assert_eq!(fault(file_system, options), None, "{file_system}");
+        }
+    }
+
+    #[test]
+    fn memory_is_unsafe_only_where_durability_is_asked_for() {
+        let memory = Ground { file_system: "tmpfs".to_owned(), fault: fault("tmpfs", "rw") };
+        assert_eq!(memory.refuses_eager(false), None);
+        assert_eq!(memory.refuses_eager(true), Some(Fault::Memory));
+        assert!(!memory.is_shared());
+    }
+
+    #[test]
+    fn a_mount_is_found_by_its_number_with_the_options_of_both_sides() {
+        let mounts = "1 0 8:1 / / rw,noatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n\
+                      11 1 0:5 / /mnt ro master:1 - nfs4 host:/export rw,vers=4.2\n";
+        assert_eq!(mount(mounts, 1), Some(("ext4", "rw,noatime,rw,errors=remount-ro".to_owned())));
+        assert_eq!(mount(mounts, 11), Some(("nfs4", "ro,rw,vers=4.2".to_owned())));
+        assert_eq!(mount(mounts, 2), None);
+    }
+
+    #[test]
+    fn eager_is_refused_with_the_reason_and_the_way_out_unless_it_is_allowed() {
+        let mut options = Options { strategy: StrategyKind::Eager, ..Options::default() };
+        for fault in [Fault::Shared, Fault::Fuse, Fault::Writeback, Fault::NoBarrier] {
+            options.allows_unsafe_ground = false;
+            let message = fits("nfs4", fault, &mut options).unwrap_err().to_string();
+            for wanted in ["nfs4", fault.why(), "strategy=plain", "unsafe_ground=allow"] {
+                assert!(message.contains(wanted), "{message}");
+            }
+            options.allows_unsafe_ground = true;
+            let said = fits("nfs4", fault, &mut options).unwrap().unwrap();
+            assert!(said.contains("unsafe_ground=allow") && said.contains(fault.why()), "{said}");
+        }
+        options.allows_unsafe_ground = false;
+        assert_eq!(fits("tmpfs", Fault::Memory, &mut options), Ok(None));
+        options.durability = Durability::Full;
+        assert!(fits("tmpfs", Fault::Memory, &mut options).is_err());
+    }
+
+    #[test]
+    fn plain_does_as_sqlite_alone_where_others_may_share_the_files_and_only_speaks_of_the_rest() {
+        let mut options = Options::default();
+        assert!(fits("ext4", Fault::Writeback, &mut options).unwrap().is_some());
+        assert_eq!(fits("tmpfs", Fault::Memory, &mut options), Ok(None));
+        assert_eq!(options, Options::default());
+        let mut allowed = Options { allows_unsafe_ground: true, ..Options::default() };
+        assert!(fits("9p", Fault::Shared, &mut allowed).unwrap().is_some());
+        assert!(allowed.group_commit && allowed.keep_wal);
+        assert!(fits("9p", Fault::Shared, &mut options).unwrap().unwrap().contains("9p"));
+        assert!(!options.group_commit && !options.keep_wal && !options.checkpoints_in_background);
+        assert_eq!(options.prealloc_bytes, 0);
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_not_judged() {
+        assert_eq!(Ground::of(Path::new("/no/such/directory/a.db")), None);
+        assert_eq!(of_directory(Path::new("/"), "", DEPTH_MAX), None);
+    }
+}
