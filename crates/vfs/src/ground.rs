@@ -19,6 +19,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+use serde::Serialize;
 
 use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::sync::{Mutex, lock};
@@ -82,6 +83,32 @@ pub fn before_open(path: &str, options: &mut Options, say: impl FnOnce(&str)) ->
             say(&format!("oneflush: {path}: {said}"));
         }
     })
+}
+
+/// What a strategy does in a directory, with the default options.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    pub strategy: &'static str,
+    pub refuses: bool,
+    /// Why it does, or what is to be known there.
+    pub reason: Option<String>,
+}
+
+/// Of each strategy.
+pub fn verdicts(directory: &Path) -> Vec<Verdict> {
+    let ground = Ground::of(directory);
+    let of = |strategy: StrategyKind| {
+        let mut options = Options { strategy, ..Options::default() };
+        let judged = match &ground {
+            Some(Ground { file_system, fault: Some(fault) }) if strategy != StrategyKind::Stock => {
+                fits(file_system, *fault, &mut options)
+            }
+            _ => Ok(None),
+        };
+        let (refuses, reason) = judged.map_or_else(|error| (true, Some(error.to_string())), |said| (false, said));
+        Verdict { strategy: strategy.name(), refuses, reason }
+    };
+    StrategyKind::ALL.into_iter().map(of).collect()
 }
 
 /// What is to be said of it.

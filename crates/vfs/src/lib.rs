@@ -50,7 +50,7 @@ pub use error::{Code, Error};
 pub use ffi::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
-pub use ground::{Fault, Ground};
+pub use ground::{Fault, Ground, Verdict, verdicts};
 pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;

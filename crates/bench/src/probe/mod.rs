@@ -17,6 +17,7 @@ pub use latency::{Latency, RawWrite};
 use crate::environment::{self, DeviceInfo};
 use crate::place::{Place, PlaceError};
 use oneflush_trace::kernel::MountInfo;
+use oneflush_vfs::Verdict;
 
 /// Everything found out about a directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,6 +34,8 @@ pub struct Probe {
     pub f2fs_atomic_write: Option<bool>,
     pub latencies: Vec<Latency>,
     pub strategies: Vec<String>,
+    /// What each of them does here.
+    pub ground: Vec<Verdict>,
 }
 
 /// `statx(STATX_DIOALIGN)`, Linux 6.1.
@@ -90,8 +93,8 @@ pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
         atomic_write: facts.atomic_write,
         f2fs_atomic_write: facts.f2fs_atomic_write,
         latencies,
-        // Every strategy of this version runs on any file system.
         strategies: oneflush_vfs::StrategyKind::ALL.iter().map(ToString::to_string).collect(),
+        ground: oneflush_vfs::verdicts(dir),
     })
 }
 
@@ -109,7 +112,19 @@ mod tests {
         let text = probe.to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("fdatasync"), "{text}");
+        assert!(["stock", "plain", "eager"].iter().all(|strategy| text.contains(&format!("\n  {strategy}"))), "{text}");
         assert!(probe.latencies.iter().all(|latency| latency.p50_ns > 0 && latency.p50_ns <= latency.p99_ns));
+    }
+
+    #[test]
+    fn a_verdict_has_its_whole_reason_in_narrow_lines() {
+        let reason =
+            "strategy eager is refused on nfs4: ".to_owned() + &"a reason of many words ".repeat(9) + "at an end";
+        let verdict = Verdict { strategy: "eager", refuses: true, reason: Some(reason.clone()) };
+        let lines = text::verdict(&verdict);
+        assert!(lines[0].contains("refuses") && lines.iter().all(|line| line.len() <= 62), "{lines:?}");
+        let said: Vec<_> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
+        assert!(said.join(" ").ends_with(&reason), "{lines:?}");
     }
 
     #[test]

@@ -2,9 +2,31 @@
 
 use std::fmt;
 
+use oneflush_vfs::Verdict;
+
 use super::{DirectIo, Probe};
 
 const TEXT_COLUMNS_MAX: usize = 62;
+
+/// What a strategy does here, in lines.
+pub fn verdict(verdict: &Verdict) -> Vec<String> {
+    let does = match (verdict.refuses, &verdict.reason) {
+        (true, Some(reason)) => format!("refuses: {reason}"),
+        (_, Some(reason)) => format!("works, and says: {reason}"),
+        (_, None) => "works".to_owned(),
+    };
+    let mut lines = vec![String::new()];
+    for word in does.split_whitespace() {
+        let last = lines.len() - 1;
+        if !lines[last].is_empty() && lines[last].len() + 1 + word.len() > TEXT_COLUMNS_MAX {
+            lines.push(word.to_owned());
+        } else {
+            let gap = if lines[last].is_empty() { "" } else { " " };
+            lines[last] += &format!("{gap}{word}");
+        }
+    }
+    lines
+}
 
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,6 +68,12 @@ impl fmt::Display for Probe {
             line(f, "F2FS atomic write", if f2fs { "yes" } else { "no" }.into())?;
         }
         line(f, "strategies", self.strategies.join(", "))?;
+        for of_strategy in &self.ground {
+            let mut label = format!("  {}", of_strategy.strategy);
+            for text in verdict(of_strategy) {
+                line(f, &std::mem::take(&mut label), text)?;
+            }
+        }
         writeln!(f, "\n{:<32} {:>10} {:>10}", "4 KiB write", "p50 µs", "p99 µs")?;
         for latency in &self.latencies {
             let us = |ns: u64| ns as f64 / 1e3;
