@@ -2,7 +2,7 @@
 //!
 //! | file system | why | `eager` | `plain` |
 //! |---|---|---|---|
-//! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may use the file; locks and the page cache are not shared | refuses | says so, and does as SQLite alone |
+//! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file | refuses | says so, as SQLite alone |
 //! | 9p, virtiofs, vboxsf | the host may keep a sync to itself, and change the file | the same | the same |
 //! | FUSE, other than `fuse.oneflush` | a sync is what its program makes of it | the same | the same |
 //! | overlay | as its upper directory | | |
@@ -10,8 +10,8 @@
 //! | any with `nobarrier` or `barrier=0` | a sync does not flush the device's cache | refuses | says so |
 //! | tmpfs, ramfs | nothing outlives a loss of power | refuses `durability=full` | nothing to say |
 //!
-//! By the mount of the database's directory in `/proc/self/mountinfo`, found by its number (`STATX_MNT_ID`, Linux 5.8). What cannot be looked at is not
-//! refused. That ZFS has `sync=disabled` does not show there.
+//! By the mount of the database's directory in `/proc/self/mountinfo`, found by its number (`STATX_MNT_ID`, Linux
+//! 5.8). What cannot be looked at is not refused. That ZFS has `sync=disabled` does not show there.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -64,13 +64,15 @@ impl Ground {
         self.fault.filter(|&fault| fault != Fault::Memory || promises_full)
     }
 
-    /// True where processes that share the database may have no kernel in common, or its files be handled by a program.
+    /// True where processes that share the database may have no kernel in common, or its files be handled by a
+    /// program.
     pub fn is_shared(&self) -> bool {
         matches!(self.fault, Some(Fault::Shared | Fault::Fuse))
     }
 }
 
-/// Before a database is opened: refuses, or leaves out what cannot be done there. What is to be said, once for each database, goes to `say`.
+/// Before a database is opened: refuses, or leaves out what cannot be done there. What is to be said, once for each
+/// database, goes to `say`.
 pub fn before_open(path: &str, options: &mut Options, say: impl FnOnce(&str)) -> Result<(), OptionError> {
     if options.strategy == StrategyKind::Stock {
         return Ok(());
@@ -134,7 +136,8 @@ fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option
     options.prealloc_bytes = 0;
     options.checkpoints_in_background = false;
     Ok(Some(format!(
-        "this is on {file_system}, so strategy plain does as SQLite alone (no group commit, no space ahead, no kept WAL): {fault}"
+        "this is on {file_system}, so strategy plain does as SQLite alone \
+         (no group commit, no space ahead, no kept WAL): {fault}"
     )))
 }
 
@@ -143,7 +146,8 @@ impl Fault {
     pub fn why(self) -> &'static str {
         match self {
             Fault::Shared => {
-                "other hosts may change its files, and a sync here need not reach the device; keep the database on a local disk"
+                "other hosts may change its files, and a sync here need not reach the device; \
+                 keep the database on a local disk"
             }
             Fault::Fuse => "a program decides what a sync does there; keep the database on a local disk",
             Fault::Writeback => {

@@ -1,24 +1,28 @@
 //! Frames without checksums, which SQLite 3.40.1 forgets after a `ROLLBACK TO` (newer versions do not).
 //!
-//! A transaction that is larger than the cache writes frames before it commits. When it writes a page again it writes over the page's frame, so that the
-//! checksums behind are wrong: from then on SQLite writes frames with zeros in the place of salts and checksum, remembers the first frame that it wrote
-//! over (`Wal.iReCksum`), and as the commit's last step writes the headers from that frame on anew (`walRewriteChecksums`).
+//! A transaction that is larger than the cache writes frames before it commits. When it writes a page again it writes
+//! over the page's frame, so that the checksums behind are wrong: from then on SQLite writes frames with zeros in the
+//! place of salts and checksum, remembers the first frame that it wrote over (`Wal.iReCksum`), and as the commit's
+//! last step writes the headers from that frame on anew (`walRewriteChecksums`).
 //!
-//! `ROLLBACK TO` takes frames back. Frames are then written from further in front, still with zeros, and old versions keep `iReCksum`: at the commit the
-//! headers in front of it stay zeros. If it is behind the last frame, all do. The WAL index says that all frames are there, so nobody notices. After a
-//! crash, or when the last process has died, the chain breaks at the first such frame: this commit is lost, and every later one.
+//! `ROLLBACK TO` takes frames back. Frames are then written from further in front, still with zeros, and old versions
+//! keep `iReCksum`: at the commit the headers in front of it stay zeros. If it is behind the last frame, all do. The
+//! WAL index says that all frames are there, so nobody notices. After a crash, or when the last process has died, the
+//! chain breaks at the first such frame: this commit is lost, and every later one.
 //!
-//! `walRewriteChecksums` begins by reading 8 bytes, the checksum of the frame in front of `iReCksum`, and goes on from it, in the WAL index too. All frames
-//! of the commit are written by then. So at that read the frames that SQLite has forgotten get their headers, and the answer is the checksum up to the
-//! last of them. SQLite goes on as one without the fault does: at the same frame, with the same checksum.
+//! `walRewriteChecksums` begins by reading 8 bytes, the checksum of the frame in front of `iReCksum`, and goes on
+//! from it, in the WAL index too. All frames of the commit are written by then. So at that read the frames that
+//! SQLite has forgotten get their headers, and the answer is the checksum up to the last of them. SQLite goes on as
+//! one without the fault does: at the same frame, with the same checksum.
 //!
 //! Invariants, cited by number:
 //!
-//! 1. `first` is the first header of zeros of the transaction; a header with salts at its place or in front of it takes it back, since SQLite writes
-//!    headers in order and nothing behind counts then.
+//! 1. `first` is the first header of zeros of the transaction; a header with salts at its place or in front of it
+//!    takes it back, since SQLite writes headers in order and nothing behind counts then.
 //! 2. A commit whose sync comes while `first` is set has a broken chain, and fails.
 //!
-//! What survives a crash: the headers are written before SQLite syncs the commit, as its own are. Before that sync the commit is not acknowledged.
+//! What survives a crash: the headers are written before SQLite syncs the commit, as its own are. Before that sync
+//! the commit is not acknowledged.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -61,7 +65,8 @@ impl Unchained {
         self.0.store(0, Relaxed);
     }
 
-    /// SQLite reads this of the WAL. True: it is about to write headers anew, and not the first of those that it owes.
+    /// SQLite reads this of the WAL. True: it is about to write headers anew, and not the first of those that it
+    /// owes.
     #[inline(always)]
     pub fn is_passed_over(&self, len: usize, offset: u64) -> bool {
         len == CHECKSUM_BYTES && offset != CHECKSUM_IN_WAL && (1..=offset).contains(&self.0.load(Relaxed))
@@ -195,7 +200,8 @@ mod tests {
         }
     }
 
-    /// SQLite 3.40.1 lost a commit, and all behind it, that came after a `ROLLBACK TO` which had taken back the frame that was written over first.
+    /// SQLite 3.40.1 lost a commit, and all behind it, that came after a `ROLLBACK TO` which had taken back the frame
+    /// that was written over first.
     #[test]
     fn frames_that_sqlite_passes_over_get_their_checksums_and_sqlite_goes_on_from_them() {
         for first_written_over in 4..20 {
