@@ -154,13 +154,13 @@ unsafe extern "C" fn x_open(
         // The options are checked first: an open that is refused must not have created anything.
         let of_checkpointer = if role == Role::Db { checkpoint::take_options() } else { None };
         let is_checkpointer = of_checkpointer.is_some();
-        let mut options = match (role, of_checkpointer) {
+        let options = match (role, of_checkpointer) {
             (Role::Db, Some(options)) => Some(options),
             // SAFETY: the name and the flags belong together.
             (Role::Db, None) => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
             _ => None,
         };
-        let options = match (options, path.as_deref()) {
+        let mut options = match (options, path.as_deref()) {
             (Some(options), Some(path)) if !path::is_name(path) => Some(without_name(shim, options, path)?),
             (options, _) => options,
         };
