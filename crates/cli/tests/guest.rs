@@ -55,3 +55,55 @@ fn a_section_that_a_program_guards_against_a_signal_is_not_entered_in_our_thread
         assert_eq!(scene.says(strategy, "signals.py", &["a.db", strategy]), "guarded", "{strategy}");
     }
 }
+
+fn forks(scenario: &str, more: &[&str]) {
+    for strategy in ["plain", "eager"] {
+        let Some(scene) = Scene::new() else { return };
+        let arguments = [&["a.db", scenario], more].concat();
+        assert_eq!(scene.says(strategy, "forks.py", &arguments), "ok", "{strategy}");
+    }
+}
+
+/// gunicorn with `--preload` and a pool that was filled before the fork: with SQLite alone no error, with `eager` hundreds of "bad parameter or
+/// other API misuse", because a child shares its parent's `flock`s and so could not use the board.
+#[test]
+fn children_use_the_idle_connections_of_a_pool_that_was_filled_before_the_fork() {
+    forks("by_inherited_connections", &[]);
+}
+
+#[test]
+fn a_child_forks_again_before_and_after_it_has_used_what_it_inherited() {
+    forks("of_children", &[]);
+}
+
+#[test]
+fn a_child_opens_the_database_again_and_leaves_or_closes_what_it_inherited() {
+    forks("opened_again", &[]);
+}
+
+/// Nobody has SQLite's locks then but the child, which did not get them by the fork: another process would take the database for its own.
+#[test]
+fn a_daemon_goes_on_with_the_connection_of_a_parent_that_has_gone() {
+    forks("parent_ends", &[]);
+}
+
+#[test]
+fn workers_of_multiprocessing_use_a_connection_of_the_module() {
+    forks("with_multiprocessing", &[]);
+}
+
+#[test]
+fn a_transaction_is_not_in_two_processes_and_idle_connections_beside_it_are_not_disturbed() {
+    forks("in_transaction", &[]);
+}
+
+#[test]
+fn a_child_does_not_write_to_a_database_that_its_parent_has_closed_meanwhile() {
+    forks("closed_meanwhile", &[]);
+}
+
+/// One of 150 children of a program that checkpoints hung: `fork` had copied a mutex of SQLite's that our checkpointer's thread held.
+#[test]
+fn no_child_hangs_whose_parent_checkpoints() {
+    forks("while_checkpoints_run", &["300"]);
+}

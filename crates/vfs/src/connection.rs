@@ -22,10 +22,10 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 use crate::config::{Options, StrategyKind};
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, State, Tally};
-use crate::strategy::{self, Chosen, EagerLog, PlainShared, Purpose, RunCheckpoint, SideFiles, guard};
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::strategy::{self, Chosen, EagerLog, Plain, PlainShared, Purpose, RunCheckpoint, SideFiles, guard};
+use crate::sync::{Mutex, MutexGuard, StaticMutex, StaticMutexGuard, lock};
 
-static DATABASES: LazyLock<Mutex<HashMap<String, Weak<Database>>>> = LazyLock::new(Mutex::default);
+static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>>> = LazyLock::new(StaticMutex::default);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -73,7 +73,7 @@ impl Database {
 
     /// The database of `path`, if some connection of this process has it open.
     pub fn find(path: &str) -> Option<Arc<Database>> {
-        lock(&DATABASES).get(path).and_then(Weak::upgrade)
+        DATABASES.lock().get(path).and_then(Weak::upgrade)
     }
 
     /// What the connections with this strategy, or the one that the first of them had, share.
@@ -101,7 +101,7 @@ impl Database {
         let is_same = |found: &Arc<Database>| found.process == process && found.file_id == file_id;
         // Of another file, and perhaps nobody else's any more: it takes the lock when it is dropped.
         let other;
-        let mut databases = lock(&DATABASES);
+        let mut databases = DATABASES.lock();
         match databases.get(path).and_then(Weak::upgrade) {
             Some(database) if is_same(&database) => return database,
             found => other = found,
@@ -124,14 +124,42 @@ impl Database {
         database
     }
 
+    /// The databases that this process uses with a strategy for WAL mode.
+    pub(crate) fn all_in_wal_mode() -> Vec<Arc<Database>> {
+        let databases: Vec<_> = DATABASES.lock().values().filter_map(Weak::upgrade).collect();
+        databases.into_iter().filter(|database| database.wal.get().is_some()).collect()
+    }
+
+    /// What its connections share, if they are there.
+    pub(crate) fn shared(&self) -> Option<&Arc<PlainShared>> {
+        self.wal.get().map(|(_, shared)| shared)
+    }
+
+    /// Nobody finds, makes or forgets a database while the answer is kept.
+    pub(crate) fn hold_all() -> AllDatabases {
+        AllDatabases(DATABASES.lock())
+    }
+
     fn live(&self) -> Vec<Arc<Connection>> {
         lock(&self.connections).iter().filter_map(Weak::upgrade).collect()
     }
 }
 
+/// All databases of this process.
+pub(crate) struct AllDatabases(StaticMutexGuard<'static, HashMap<String, Weak<Database>>>);
+
+impl AllDatabases {
+    /// This process has been forked: they are its parent's.
+    pub fn forget(mut self) {
+        self.0.clear();
+        let _ = LAST_ID.try_with(|last| last.set(0));
+        let _ = LAST.try_with(|note| *note.borrow_mut() = Weak::new());
+    }
+}
+
 impl Drop for Database {
     fn drop(&mut self) {
-        let mut databases = lock(&DATABASES);
+        let mut databases = DATABASES.lock();
         // Another thread may have made a new one under this path since the last connection went away.
         if databases.get(&self.path).is_some_and(|entry| entry.strong_count() == 0) {
             databases.remove(&self.path);
@@ -192,6 +220,23 @@ impl Connection {
         connections.push(Arc::downgrade(&connection));
         drop(connections);
         connection
+    }
+
+    /// The same connection of SQLite's in a child of the process that opened it: another one here, of a database that the child has to itself.
+    pub(crate) fn again(&self, before: &Plain) -> Arc<Connection> {
+        let Database { path, run_checkpoint, side_files, .. } = &*self.database;
+        let again = Connection::open(Opening {
+            path,
+            name_address: self.name_address,
+            options: self.options.clone(),
+            run_checkpoint,
+            side_files,
+            purpose: before.purpose(),
+        });
+        if let Chosen::Plain(plain) = &again.strategy {
+            plain.take_over(before);
+        }
+        again
     }
 
     pub fn database(&self) -> &Database {

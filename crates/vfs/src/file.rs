@@ -366,7 +366,8 @@ impl<B: Below> File<B> {
         }
     }
 
-    fn connection(&self) -> Option<&Arc<Connection>> {
+    /// The connection that it belongs to, if that is known.
+    pub fn connection(&self) -> Option<&Arc<Connection>> {
         match &self.owner {
             Owner::Connection(connection) => Some(connection),
             Owner::Database(_) | Owner::Nobody => None,

@@ -32,6 +32,7 @@ mod ground;
 mod inspect;
 mod kill_point;
 mod messages;
+mod own_file;
 mod path;
 mod pragma;
 mod role;

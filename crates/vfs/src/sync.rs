@@ -4,6 +4,7 @@
 //! stopped at a callback does not matter) and which is compiled with us, so that ThreadSanitizer sees it. With feature `shuttle`
 //! those of the model checker, which tries out the orders in which threads may run.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
@@ -182,6 +183,19 @@ mod with {
 }
 
 pub use with::{EventCount, lock, look_until, wait, wait_timeout};
+
+/// A mutex around something of the whole process, which is held over a fork. `parking_lot`'s may hand itself over to a thread that waits, and that
+/// the child does not have.
+#[derive(Default)]
+pub struct StaticMutex<T>(std::sync::Mutex<T>);
+
+pub use std::sync::MutexGuard as StaticMutexGuard;
+
+impl<T> StaticMutex<T> {
+    pub fn lock(&self) -> StaticMutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A memory barrier. What a thread wrote before it passed, a thread that passes later sees: of this process by the rules of the language, so that
 /// ThreadSanitizer knows it, and of others by the processor's.

@@ -2,7 +2,7 @@
 //!
 //! The locks belong to open files and end with the process. The board's own is a `flock` on the board's file. On the log, *use* and *alone* are a
 //! `flock`, shared and exclusive; *shown* is a record lock of the open file (`F_OFD_SETLK`), which can be asked for without being taken. A child of a fork
-//! shares its parent's locks, so it may do nothing here.
+//! would share its parent's locks, so it gets rid of the files ([`OwnFile`]) and may do nothing here: it opens a board of its own (`forked.rs`).
 
 use std::fs::File;
 use std::io;
@@ -23,6 +23,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::error::Code;
 use crate::futex;
+use crate::own_file::OwnFile;
 use crate::stats::clock;
 use crate::strategy::{Common, Gathering, Holder, LogInUse, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
@@ -61,12 +62,12 @@ struct Unlocks {
 }
 
 pub struct BoardFile {
-    file: File,
+    file: OwnFile,
     words: NonNull<AtomicU64>,
     path: String,
     log_path: String,
     /// Open as long as this process uses the log.
-    log: Mutex<Option<File>>,
+    log: Mutex<Option<OwnFile>>,
     pid: u32,
     /// This process has the lock.
     has_lock: AtomicBool,
@@ -83,7 +84,7 @@ impl BoardFile {
         let path = board_path(database);
         let deadline = Instant::now() + patience;
         loop {
-            let file = open_or_create(Path::new(&path), Path::new(database))?;
+            let file = OwnFile::open(|| open_or_create(Path::new(&path), Path::new(database)))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 // Whoever had the lock before may have removed the file.
                 Ok(()) if is_at(&file, &path) => {
@@ -107,7 +108,7 @@ impl BoardFile {
 
     /// Opens the board of a database without its lock; None: there is none.
     pub fn open(database: &str) -> io::Result<Option<BoardFile>> {
-        match open_beside(Path::new(&board_path(database)), Path::new(database)) {
+        match OwnFile::open(|| open_beside(Path::new(&board_path(database)), Path::new(database))) {
             Ok(file) if file.metadata()?.len() < BYTES as u64 => Ok(None),
             Ok(file) => BoardFile::map(file, database).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -115,10 +116,10 @@ impl BoardFile {
         }
     }
 
-    fn map(file: File, database: &str) -> io::Result<BoardFile> {
+    fn map(file: OwnFile, database: &str) -> io::Result<BoardFile> {
         // SAFETY: a new mapping of a file that is at least so long, and that nobody cuts.
         let words = unsafe {
-            mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)?
+            mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &*file, 0)?
         };
         let words = NonNull::new(words.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(BoardFile {
@@ -319,7 +320,7 @@ impl Common for BoardFile {
     }
 
     fn be_alone(&self) -> Result<bool, Code> {
-        let log = File::open(&self.log_path).map_err(|_| Code::CANTOPEN)?;
+        let log = OwnFile::open(|| File::open(&self.log_path)).map_err(|_| Code::CANTOPEN)?;
         let alone = match flock(&log, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => true,
             Err(Errno::WOULDBLOCK) => false,
@@ -333,7 +334,7 @@ impl Common for BoardFile {
         let mut log = lock(&self.log);
         let file = match log.take() {
             Some(file) => file,
-            None => File::open(&self.log_path).map_err(|_| Code::CANTOPEN)?,
+            None => OwnFile::open(|| File::open(&self.log_path)).map_err(|_| Code::CANTOPEN)?,
         };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {}

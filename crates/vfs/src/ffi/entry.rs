@@ -7,6 +7,7 @@ use std::sync::Once;
 use libsqlite3_sys as sqlite;
 
 use super::api::{self, Api};
+use super::process::follow_forks;
 use super::vfs::Shim;
 use crate::config::{self, OptionError, Options};
 use crate::{calls, messages, variables};
@@ -48,6 +49,7 @@ fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     let default = config::default_wanted(environment)? || default;
     messages::begin()?;
     calls::begin()?;
+    follow_forks();
     match Shim::of(api, options).ok_or(RegisterError::NoVfs)?.register(default) {
         sqlite::SQLITE_OK => say_what_is_unknown(&api),
         code => return Err(RegisterError::Refused(code)),

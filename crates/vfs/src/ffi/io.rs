@@ -10,7 +10,7 @@ use libsqlite3_sys as sqlite;
 
 use super::api::Api;
 use super::below::BelowFile;
-use super::busy;
+use super::{busy, forked};
 use super::{callback, callback_code, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
@@ -97,6 +97,7 @@ unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
         (*open).state.assume_init_read()
     };
     callback(state.api, "xClose", || {
+        forked::closing(file.cast());
         state.file.closing();
         check(state.file.below().close())
     })

@@ -10,7 +10,8 @@
 //! | `checkpoint.rs` | a checkpoint by a connection of our own, as the trait `RunCheckpoint` |
 //! | `image_memory.rs` | the image of `eager` in memory, as the trait `ImageMemory`; on a simulated disk `side_files.rs` stands for it |
 //! | `page_cache.rs` | advice to the kernel: what a recovery will read, what a checkpoint has copied |
-//! | `process.rs` | what a guest has to ask of its process: signals |
+//! | `process.rs` | what a guest has to ask of its process: signals, forks |
+//! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
 //! | `side_files.rs` | the log of `eager`, as the traits `SideFiles` and `Storage` |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 
@@ -20,7 +21,9 @@ mod board_file;
 mod busy;
 mod checkpoint;
 mod entry;
+mod forked;
 mod image_memory;
+mod inherited;
 mod io;
 mod page_cache;
 mod process;

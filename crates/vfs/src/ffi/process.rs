@@ -1,6 +1,31 @@
-//! What the system calls of a process are needed for: signals of our threads.
+//! What the system calls of a process are needed for: signals of our threads, and its forks.
 
 use std::mem::MaybeUninit;
+use std::panic::catch_unwind;
+use std::sync::Once;
+
+use super::forked;
+
+/// From now on a fork finds our threads away. Once, before the first file is opened; of a library that stays loaded.
+pub fn follow_forks() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: three functions that are there as long as the process. Without memory for the note of them a fork is as without us.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
+    });
+}
+
+extern "C" fn prepare() {
+    let _ = catch_unwind(forked::prepare);
+}
+
+extern "C" fn in_parent() {
+    let _ = catch_unwind(forked::in_parent);
+}
+
+extern "C" fn in_child() {
+    let _ = catch_unwind(forked::in_child);
+}
 
 /// Signals that a thread's own instruction raises. Blocked, they would end the process without its handler, which may be a crash reporter's or
 /// a runtime's.

@@ -16,6 +16,7 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Storage, is_full, sync_di
 use super::api::Api;
 use super::below::BelowFile;
 use super::board_file::{self, BoardFile};
+use super::forked;
 use super::image_memory::MappedImage;
 use super::{checkpoint, page_cache};
 use crate::config::StrategyKind;
@@ -183,6 +184,10 @@ impl SideFiles for Files {
 
     fn recover(&self, database: &str) -> Result<(), String> {
         checkpoint::open_and_close(&self.api, database, StrategyKind::Eager)
+    }
+
+    fn is_inherited(&self, database: &str) -> bool {
+        forked::has_inherited(database)
     }
 
     fn warn(&self, message: &str) {

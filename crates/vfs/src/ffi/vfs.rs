@@ -10,6 +10,7 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::below::BelowFile;
 use super::checkpoint::{self, Checkpoints};
+use super::forked::{self, Refused};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::side_files::Files;
 use super::{callback, callback_or};
@@ -165,6 +166,12 @@ unsafe extern "C" fn x_open(
             (options, _) => options,
         };
         if let (Some(options), Some(path)) = (&options, path.as_deref()) {
+            forked::before_open(path).map_err(|Refused { code, why }| {
+                if let Some(why) = why {
+                    shim.api.log(code.0, &why);
+                }
+                Error::Below(code)
+            })?;
             fits_those_who_have_it_open(path, options)?;
         }
         if let (Some(options), Some(path)) = (&mut options, path.as_deref())
@@ -264,11 +271,13 @@ unsafe extern "C" fn x_open(
             Some(Chosen::Plain(plain)) if shim.is_over_unix => Some(plain.shared().barrier()),
             _ => None,
         };
+        let chosen = file.connection().map(Arc::clone);
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
             (*open).state = MaybeUninit::new(State { api: &shim.api, file, barrier, _name: other_name });
             (*open).methods = io::methods_for(below.methods());
         }
+        forked::opened(open, role, chosen.as_ref().map(|connection| connection.strategy()));
         Ok(())
     })
 }

@@ -319,6 +319,10 @@ impl EagerLog {
             board.begin(log.log.uuid(), log.page_bytes);
             state.image = Stale::Rebuild;
         }
+        // To SQLite, in a child of a fork, its WAL index says what the image had before.
+        if state.image != Stale::No && self.files.is_inherited(&self.path) {
+            return Err(AttachError::Inherited);
+        }
         match state.image {
             Stale::No | Stale::Check => return Ok(()),
             Stale::Empty => WalFile { file: image, page_bytes: log.page_bytes }.empty()?,

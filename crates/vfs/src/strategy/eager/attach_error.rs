@@ -64,6 +64,10 @@ pub enum AttachError {
         "processes with another version of Oneflush have the database open; close it there, or use the same version"
     )]
     OtherVersion,
+    #[error(
+        "this process has inherited connections to it by a fork, and its parent has gone without closing the database. Close them all and open it again"
+    )]
+    Inherited,
     #[error("code {}", .0.0)]
     Below(Code),
 }
@@ -89,7 +93,8 @@ impl AttachError {
             | AttachError::OtherBoard
             | AttachError::OtherVersion
             | AttachError::HeaderDamaged
-            | AttachError::InUse => Code::CANTOPEN,
+            | AttachError::InUse
+            | AttachError::Inherited => Code::CANTOPEN,
             AttachError::FoldNoDatabase | AttachError::NoDatabase => Code::NOTADB,
             AttachError::Log(error) => code_of(error),
             AttachError::Recover(error) => error.code(),

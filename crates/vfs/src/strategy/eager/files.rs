@@ -119,6 +119,10 @@ pub trait SideFiles: Send + Sync {
     fn fold_wal(&self, database: &str) -> Result<bool, String>;
     /// Opens the database with `eager` and closes it: what the log has is in the database file then, and the log is gone.
     fn recover(&self, database: &str) -> Result<(), String>;
+    /// This process was forked from one that has the database open, and has SQLite's view of its WAL index.
+    fn is_inherited(&self, _database: &str) -> bool {
+        false
+    }
     /// A line in SQLite's error log.
     fn warn(&self, message: &str);
 }

@@ -19,6 +19,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -31,6 +33,9 @@ use crate::threads;
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// How often somebody looks whether the thread has ended, who must not wait for that by anything that it holds.
+const CALL_OFF_POLL: Duration = Duration::from_micros(20);
 
 /// How long anybody without a busy handler waits for the write lock of a checkpoint. On a device so slow that this is too short,
 /// the answer is `SQLITE_BUSY`.
@@ -82,6 +87,8 @@ pub struct Checkpointer {
     run: Arc<dyn RunCheckpoint>,
     state: Mutex<State>,
     changed: Condvar,
+    /// [`State::called_off`], for the checkpoint that runs.
+    called_off: AtomicBool,
     /// Taken alone, and by the checkpoint that runs only.
     pacing: Mutex<Pacing>,
 }
@@ -119,9 +126,18 @@ struct State {
     writings: u64,
     held_off: u32,
     stopping: bool,
+    /// Set for a fork, or for the end of the process: the thread gives its checkpoint up, ends, and none begins.
+    called_off: bool,
+    handle: Option<JoinHandle<()>>,
     held_up_since: Option<Instant>,
     starvation_said: bool,
     counts: CheckpointCounts,
+}
+
+impl State {
+    fn ends_thread(&self) -> bool {
+        self.stopping || self.called_off
+    }
 }
 
 #[derive(Default, PartialEq)]
@@ -136,7 +152,16 @@ enum Thread {
 impl Checkpointer {
     pub fn new(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Checkpointer> {
         let (process, state, pacing) = (std::process::id(), Mutex::default(), Mutex::default());
-        Arc::new(Checkpointer { path: path.to_owned(), process, run, state, changed: Condvar::new(), pacing })
+        let called_off = AtomicBool::new(false);
+        Arc::new(Checkpointer {
+            path: path.to_owned(),
+            process,
+            run,
+            state,
+            changed: Condvar::new(),
+            called_off,
+            pacing,
+        })
     }
 
     /// A checkpoint is due. False if there is no thread to do it: then SQLite has to.
@@ -163,12 +188,12 @@ impl Checkpointer {
     }
 
     fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
-        if state.thread == Thread::None {
+        if state.thread == Thread::None && !state.called_off {
             let me = Arc::clone(self);
-            let spawned = threads::spawn("oneflush-ckpt", move || me.work());
-            state.thread = if spawned.is_ok() { Thread::Alive } else { Thread::Refused };
+            state.handle = threads::spawn("oneflush-ckpt", move || me.work()).ok();
+            state.thread = if state.handle.is_some() { Thread::Alive } else { Thread::Refused };
         }
-        state.thread == Thread::Alive
+        state.thread == Thread::Alive || state.called_off
     }
 
     /// True if the thread has a checkpoint to do, or does it.
@@ -215,6 +240,44 @@ impl Checkpointer {
     /// Takes over what [`HeldOff::keep`] has kept.
     pub fn held_off(&self) -> HeldOff<'_> {
         HeldOff(self)
+    }
+
+    /// Ends the thread, and the checkpoint that it runs at the next page, and starts none until [`Checkpointer::resume`]: the memory of the process is
+    /// about to be copied, and the thread must not be inside SQLite then, nor have a lock of the WAL index. False: it is not over by then.
+    pub fn call_off(&self, until: Instant) -> bool {
+        let mut state = self.state();
+        state.called_off = true;
+        self.called_off.store(true, Relaxed);
+        self.changed.notify_all();
+        let Some(handle) = state.handle.take() else { return true };
+        drop(state);
+        // Its end is more than that of its work: nothing of it may be left.
+        while !handle.is_finished() && Instant::now() < until {
+            std::thread::sleep(CALL_OFF_POLL);
+        }
+        let has_ended = handle.is_finished();
+        if has_ended {
+            let _ = handle.join();
+        } else {
+            self.state().handle = Some(handle);
+        }
+        has_ended
+    }
+
+    /// What is wanted is done after all.
+    pub fn resume(self: &Arc<Self>) {
+        let mut state = self.state();
+        state.called_off = false;
+        self.called_off.store(false, Relaxed);
+        if state.wanted.is_some() || state.wanted_when_idle.is_some() {
+            self.has_thread(&mut state);
+        }
+        self.changed.notify_all();
+    }
+
+    /// The checkpoint that runs is to be given up.
+    pub fn is_called_off(&self) -> bool {
+        self.called_off.load(Relaxed)
     }
 
     /// The checkpoint that runs is about to take the write lock, or has released it.
@@ -298,10 +361,11 @@ impl Checkpointer {
         let mut pause = PAUSE_MIN;
         loop {
             let mut state = self.state();
-            while !state.stopping && (state.wanted.is_none() || state.held_off > 0 || state.running) {
+            while !state.ends_thread() && (state.wanted.is_none() || state.held_off > 0 || state.running) {
                 state = self.wait_for_work(state);
             }
-            if state.stopping {
+            if state.ends_thread() {
+                state.thread = Thread::None;
                 return;
             }
             let Some(options) = state.wanted.clone() else { continue };
@@ -357,6 +421,11 @@ impl Checkpointer {
         state.counts.time_ns_sum += time_ns;
         state.counts.time_ns_max = state.counts.time_ns_max.max(time_ns);
         let held_up = match result {
+            // By us, and not by readers.
+            Ok(progress) if state.called_off && progress.held_up => {
+                self.changed.notify_all();
+                return true;
+            }
             Ok(progress) => progress.held_up,
             Err(_) => {
                 state.counts.failed += 1;
@@ -389,7 +458,7 @@ impl Checkpointer {
     fn pause(&self, pause: Duration, ends_early: fn(&State) -> bool) {
         let until = Instant::now() + pause;
         let mut state = self.state();
-        while !state.stopping && !ends_early(&state) && Instant::now() < until {
+        while !state.ends_thread() && !ends_early(&state) && Instant::now() < until {
             let left = until.saturating_duration_since(Instant::now());
             state = wait_timeout(&self.changed, state, left);
         }

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::own_file::OwnFile;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 use crate::threads;
 
@@ -39,7 +40,7 @@ pub struct Door {
 
 #[derive(Default)]
 struct State {
-    file: Option<Arc<File>>,
+    file: Option<Arc<OwnFile>>,
     thread_lives: bool,
     /// Somebody of this process wants to go through, or is through.
     wanted: bool,
@@ -209,9 +210,9 @@ impl Door {
     }
 
     /// None where the WAL is no file of this system.
-    fn file(&self, state: &mut State) -> Option<Arc<File>> {
+    fn file(&self, state: &mut State) -> Option<Arc<OwnFile>> {
         if state.file.is_none() {
-            state.file = File::open(&self.path).ok().map(Arc::new);
+            state.file = OwnFile::open(|| File::open(&self.path)).ok().map(Arc::new);
         }
         state.file.clone()
     }

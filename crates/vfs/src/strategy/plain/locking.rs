@@ -37,6 +37,9 @@ const DOOR_PATIENCE: Duration = Duration::from_millis(200);
 /// How long the checkpointer waits for a writer outside the queue before it gives up for now.
 const CHECKPOINTER_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often it looks whether it is to give up at once.
+const CALL_OFF_POLL: Duration = Duration::from_millis(20);
+
 /// How long the checkpointer keeps the writers out in order to wait for readers.
 const READERS_PATIENCE: Duration = Duration::from_millis(3);
 
@@ -331,10 +334,13 @@ impl Plain {
     /// writer begin the WAL anew meanwhile: what the WAL-reset bug needs.
     pub(super) fn take_write_lock_for_checkpoint(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
         let began = Instant::now();
-        while began.elapsed() < CHECKPOINTER_PATIENCE {
+        while began.elapsed() < CHECKPOINTER_PATIENCE && !self.shared.checkpointer.is_called_off() {
             // With its turn, no writer of this process that queues is between its read lock, which would keep the WAL from beginning
             // anew, and its write lock.
-            self.shared.turns.wait(self.id, CHECKPOINTER_PATIENCE);
+            while !self.shared.turns.wait(self.id, CALL_OFF_POLL)
+                && began.elapsed() < CHECKPOINTER_PATIENCE
+                && !self.shared.checkpointer.is_called_off()
+            {}
             self.shared.checkpointer.writes(true);
             match below.shm_lock(write) {
                 Ok(()) => {

@@ -116,8 +116,7 @@ impl Plain {
                     Some(page) => below.write(&page, offset)?,
                     None => below.write(data, offset)?,
                 }
-                self.pace_checkpoint(data, offset);
-                Ok(())
+                Ok(self.pace_checkpoint(data, offset)?)
             }
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.write(data, offset)?),
         }

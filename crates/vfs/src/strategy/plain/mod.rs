@@ -247,6 +247,40 @@ impl Plain {
         &self.shared
     }
 
+    pub fn purpose(&self) -> Purpose {
+        match (self.is_checkpointer, self.is_read_only) {
+            (true, _) => Purpose::Checkpoints,
+            (false, true) => Purpose::ReadOnly,
+            (false, false) => Purpose::ReadWrite,
+        }
+    }
+
+    /// Outside of any transaction, also one of a reader. In exclusive locking mode it never is.
+    pub fn is_idle(&self) -> bool {
+        let has_wal = lock(&self.wal).is_some();
+        self.doing.load(Relaxed) == doing::NOTHING
+            && [&self.writing, &self.checkpointing, &self.recovering].iter().all(|flag| !flag.load(Relaxed))
+            && self.level() <= if has_wal { LockLevel::Shared } else { LockLevel::None }
+            && (!has_wal || self.shares_index.load(Relaxed))
+    }
+
+    /// It has opened the WAL, and with it the WAL index.
+    pub fn has_wal(&self) -> bool {
+        lock(&self.wal).is_some()
+    }
+
+    /// Its lock on the database file.
+    pub fn level(&self) -> LockLevel {
+        *lock(&self.level)
+    }
+
+    /// What SQLite has told a connection that was idle and that this one stands for from now on.
+    pub fn take_over(&self, before: &Plain) {
+        *lock(&self.level) = before.level();
+        lock(&self.busy_handler).clone_from(&lock(&before.busy_handler));
+        self.shares_index.store(before.shares_index.load(Relaxed), Relaxed);
+    }
+
     fn promises_full(&self) -> bool {
         self.options.durability == Durability::Full
     }
@@ -473,8 +507,7 @@ impl Strategy for Plain {
             Role::Db => {
                 *lock(&self.shared.taken_up) = None;
                 below.write(data, offset)?;
-                self.pace_checkpoint(data, offset);
-                Ok(())
+                Ok(self.pace_checkpoint(data, offset)?)
             }
             Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.write(data, offset)?),
         }

@@ -94,6 +94,15 @@ impl Shared {
         }
     }
 
+    /// Ends the thread that could be inside SQLite; false: it is not over by then.
+    pub fn call_off(&self, until: Instant) -> bool {
+        self.checkpointer.call_off(until)
+    }
+
+    pub fn resume(&self) {
+        self.checkpointer.resume();
+    }
+
     /// A checkpoint, now, by a connection of its own.
     pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
         self.checkpointer.run_now(options)

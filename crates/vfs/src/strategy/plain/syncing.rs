@@ -96,11 +96,12 @@ impl Plain {
         self.is_checkpointer && !self.writing.load(Relaxed)
     }
 
-    /// A checkpoint has copied a page.
-    pub(super) fn pace_checkpoint(&self, page: &[u8], offset: u64) {
+    /// A checkpoint has copied a page. "Busy": the checkpoint is called off; to SQLite it is one that readers hold up.
+    pub(super) fn pace_checkpoint(&self, page: &[u8], offset: u64) -> Result<(), Code> {
         if self.copies_beside_writers() {
             self.shared.checkpointer.copied(offset, page.len() as u64);
         }
+        if self.is_checkpointer && self.shared.checkpointer.is_called_off() { Err(Code::BUSY) } else { Ok(()) }
     }
 
     pub(super) fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {

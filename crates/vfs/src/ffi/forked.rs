@@ -1,0 +1,400 @@
+//! A fork: what it must not copy, and what a child does with the connections that came with it.
+//!
+//! The memory of a child is a copy, with the locks that any thread had at that moment, and with what SQLite notes of its POSIX locks; the locks
+//! themselves stay with the parent, and so do the `flock`s of files that both have open. Therefore:
+//!
+//! | when | what |
+//! |---|---|
+//! | before ([`prepare`]) | our checkpoints are called off and their threads ended; tables of the process are held; it is noted which files are in use |
+//! | in the parent | all goes on |
+//! | in the child | our files with `flock`s are replaced by nothing; databases are forgotten; open files of ours get the methods of `inherited.rs` |
+//! | at a child's first use of such a file, or open of its database ([`settle`]) | the process takes the POSIX locks that SQLite believes it has, if the files are still those; locks of transactions that the parent was in are given up |
+//! | at the use of one that was idle ([`attach`]) | its connection is made anew, with a database, a log and a board of the child's own |
+//!
+//! So an idle connection goes on as one of another process. One that was in a transaction answers every call with an error, and SQLite's error log
+//! says why. A close of either does nothing that is the last connection's business, unless it is the last connection.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. Nothing of the parent's objects is used in the child but what describes them: any of their locks may be held by a thread that the child has
+//!    not. They are leaked.
+//! 2. Of files that a child inherits none is used before the process has SQLite's locks on the database and its WAL index, and has seen afterwards that
+//!    the names are still those files'. Who closed the database meanwhile may have copied and removed the WAL.
+//! 3. A file that is used by its ordinary methods costs nothing for all this.
+
+use std::fs;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use libsqlite3_sys as sqlite;
+use rustix::fs::{Mode, OFlags};
+
+use super::inherited;
+use super::io::{self, OpenFile, State};
+use super::page_cache::descriptor_of;
+use crate::calls::Calls;
+use crate::connection::{AllDatabases, Connection, Database};
+use crate::error::{Code, Error};
+use crate::file::{File, Owner};
+use crate::own_file;
+use crate::role::Role;
+use crate::strategy::{Below, Chosen, LockLevel, Plain, Purpose, ShmLock, is_marked};
+use crate::sync::{StaticMutex, StaticMutexGuard};
+
+/// So long a fork waits for our checkpoints to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// "unix.c": what a reader of a database locks (`SHARED_FIRST`, `SHARED_SIZE`), and the byte of the WAL index that says that somebody uses
+/// it (`UNIX_SHM_DMS`).
+const SHARED: (i64, i64) = (0x4000_0002, 510);
+const INDEX_IN_USE: (i64, i64) = (128, 1);
+
+/// Of a file: device and inode.
+type FileId = Option<(u64, u64)>;
+
+/// The files of a database in WAL mode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Ids {
+    database: FileId,
+    wal: FileId,
+    index: FileId,
+}
+
+/// An open database file or WAL of strategy `plain` or `eager`.
+struct Opened {
+    file: *mut OpenFile,
+    role: Role,
+    /// Of a database file: at the last fork.
+    ids: Option<Ids>,
+    inherited: Option<Inherited>,
+}
+
+// SAFETY: the file is used only while it is open, by whoever SQLite lets use it, and by `settle` under the mutex, in a child, where nobody can use
+// it without coming there.
+unsafe impl Send for Opened {}
+
+/// What has become of it in a child.
+#[derive(Clone, PartialEq)]
+enum Inherited {
+    /// Nothing yet.
+    Unsettled,
+    /// It may be used, once its connection is made anew.
+    Idle,
+    /// It must not be used any more.
+    Lost(&'static str),
+}
+
+const IN_TRANSACTION: &str = "it was in a transaction at the fork";
+const CHECKPOINT: &str = "a checkpoint could not be ended before the fork";
+const GONE: &str = "the database was closed by others, moved or replaced since the fork";
+const NO_DESCRIPTOR: &str = "its files cannot be found among those of this process";
+
+static OPEN: LazyLock<StaticMutex<Vec<Opened>>> = LazyLock::new(StaticMutex::default);
+static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
+
+/// A file was opened, and has its state.
+pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
+    if matches!(role, Role::Db | Role::Wal) && matches!(chosen, Some(Chosen::Plain(_))) {
+        OPEN.lock().push(Opened { file, role, ids: None, inherited: None });
+    }
+}
+
+pub fn closing(file: *mut OpenFile) {
+    OPEN.lock().retain(|opened| opened.file != file);
+}
+
+/// What is held over a fork.
+struct Prepared {
+    databases: Vec<Arc<Database>>,
+    all: AllDatabases,
+    open: StaticMutexGuard<'static, Vec<Opened>>,
+    own_files: StaticMutexGuard<'static, Vec<RawFd>>,
+}
+
+thread_local! {
+    static PREPARED: std::cell::RefCell<Option<Prepared>> = const { std::cell::RefCell::new(None) };
+}
+
+pub fn prepare() {
+    let until = Instant::now() + PATIENCE;
+    let databases = Database::all_in_wal_mode();
+    for shared in databases.iter().filter_map(|database| database.shared()) {
+        shared.call_off(until);
+    }
+    let all = Database::hold_all();
+    let mut open = OPEN.lock();
+    for opened in open.iter_mut().filter(|opened| opened.inherited.is_none() && opened.role == Role::Db) {
+        opened.ids = path_of(opened).map(|path| ids(&path));
+    }
+    let prepared = Prepared { databases, all, open, own_files: own_file::all() };
+    // The end of a thread may fork, too: then it goes without.
+    let _ = PREPARED.try_with(|place| *place.borrow_mut() = Some(prepared));
+}
+
+fn take_prepared() -> Option<Prepared> {
+    PREPARED.try_with(std::cell::RefCell::take).ok().flatten()
+}
+
+pub fn in_parent() {
+    let Some(Prepared { databases, all, open, own_files }) = take_prepared() else { return };
+    drop((own_files, open, all));
+    for shared in databases.iter().filter_map(|database| database.shared()) {
+        shared.resume();
+    }
+}
+
+pub fn in_child() {
+    let Some(Prepared { databases, all, mut open, own_files }) = take_prepared() else { return };
+    replace_by_nothing(&own_files);
+    for opened in open.iter_mut() {
+        // What was inherited by the parent itself stays what it was.
+        if opened.inherited.is_none() {
+            opened.inherited = Some(Inherited::Unsettled);
+            // SAFETY: the file is open, and no other thread is there.
+            unsafe { (*opened.file).methods = inherited::methods_for(state(opened.file).file.below().methods()) };
+        }
+    }
+    HAS_INHERITED.store(!open.is_empty(), SeqCst);
+    all.forget();
+    // Invariant 1.
+    std::mem::forget(databases);
+}
+
+/// Descriptors that stand for no file stay where objects are that believe to have them.
+fn replace_by_nothing(descriptors: &[RawFd]) {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let Ok(nothing) = rustix::fs::open("/", flags, Mode::empty()) else { return };
+    for &descriptor in descriptors {
+        // SAFETY: one of ours; whoever has it never follows what it is, but reads, writes and locks, which fail now.
+        unsafe { libc::dup3(nothing.as_raw_fd(), descriptor, libc::O_CLOEXEC) };
+    }
+}
+
+/// # Safety
+/// The file is open.
+unsafe fn state<'a>(file: *mut OpenFile) -> &'a State {
+    // SAFETY: as the caller promises.
+    unsafe { (*file).state.assume_init_ref() }
+}
+
+fn connection_of(opened: &Opened) -> Option<&Arc<Connection>> {
+    // SAFETY: it is taken out of the table before it is closed.
+    unsafe { state(opened.file) }.file.connection()
+}
+
+fn plain_of(opened: &Opened) -> Option<&Arc<Plain>> {
+    match connection_of(opened)?.strategy() {
+        Chosen::Plain(plain) => Some(plain),
+        Chosen::Stock(_) => None,
+    }
+}
+
+fn path_of(opened: &Opened) -> Option<String> {
+    Some(connection_of(opened)?.database().path().to_owned())
+}
+
+fn ids(database: &str) -> Ids {
+    let of = |suffix| fs::metadata(format!("{database}{suffix}")).ok().map(|file| (file.dev(), file.ino()));
+    // There is one of both, or none.
+    Ids { database: of(""), wal: of("-oneflush-wal").or_else(|| of("-wal")), index: of("-shm") }
+}
+
+/// Why a file that was inherited cannot be used.
+pub struct Refused {
+    pub code: Code,
+    pub why: Option<String>,
+}
+
+impl Refused {
+    fn lost(database: &str, why: &str) -> Refused {
+        let why = format!(
+            "oneflush: {database}: opened in the process that this one was forked from, and {why}. Close this connection and open the database again here"
+        );
+        Refused { code: Code::CANTOPEN, why: Some(why) }
+    }
+}
+
+/// Before this process opens a database: if it has inherited connections to it, SQLite takes their locks for this one's, too.
+pub fn before_open(database: &str) -> Result<(), Refused> {
+    if !HAS_INHERITED.load(SeqCst) {
+        return Ok(());
+    }
+    settle(&mut OPEN.lock(), database)
+}
+
+/// True if this process has inherited a connection to this database, and with it SQLite's view of the WAL index.
+pub fn has_inherited(database: &str) -> bool {
+    let is_of =
+        |opened: &Opened| opened.ids.is_some_and(|of| of.database.is_some() && of.database == ids(database).database);
+    HAS_INHERITED.load(SeqCst) && OPEN.lock().iter().any(is_of)
+}
+
+/// Invariant 2, for all that was inherited of a database.
+fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
+    let now = ids(database);
+    // The last close keeps the WAL of `plain` and marks it: nobody may write behind what that has ended.
+    let is_closed = open.iter().any(|opened| {
+        let is_wal = opened.role == Role::Wal && opened.inherited.is_some();
+        // SAFETY: it is open.
+        is_wal && path_of(opened).as_deref() == Some(database) && is_marked(unsafe { state(opened.file) }.file.below())
+    });
+    let mut at_fork = None;
+    let (mut is_locked, mut has_index) = (false, false);
+    let mut of_database = Vec::new();
+    for opened in open.iter_mut().filter(|opened| opened.role == Role::Db && opened.inherited.is_some()) {
+        if opened.ids.is_none_or(|ids| ids.database.is_none() || ids.database != now.database) {
+            continue;
+        }
+        if opened.inherited == Some(Inherited::Unsettled) {
+            let lost = plain_of(opened).and_then(|plain| match plain.purpose() {
+                Purpose::Checkpoints => Some(CHECKPOINT),
+                _ => (!plain.is_idle()).then_some(IN_TRANSACTION),
+            });
+            if let Some(why) = lost {
+                // SAFETY: it is open, and nobody else uses it: its transaction's thread is the parent's.
+                give_up_locks(unsafe { state(opened.file) });
+                opened.inherited = Some(Inherited::Lost(why));
+            }
+        }
+        if let Some(plain) = plain_of(opened) {
+            has_index |= plain.has_wal();
+            is_locked |= plain.level() >= LockLevel::Shared && !matches!(opened.inherited, Some(Inherited::Lost(_)));
+        }
+        at_fork = opened.ids;
+        of_database.push(opened);
+    }
+    let unsettled = |opened: &&mut Opened| opened.inherited == Some(Inherited::Unsettled);
+    if let Some(gone) = of_database.iter().find(|opened| opened.inherited == Some(Inherited::Lost(GONE))) {
+        return if gone.ids.is_some() && has_index { Err(Refused::lost(database, GONE)) } else { Ok(()) };
+    }
+    if !of_database.iter().any(|opened| opened.inherited == Some(Inherited::Unsettled)) {
+        return Ok(());
+    }
+    let index = format!("{database}-shm");
+    let mut why = None;
+    for (path, range) in [(database, SHARED), (&index, INDEX_IN_USE)] {
+        if (path == database && !is_locked) || (path != database && !has_index) {
+            continue;
+        }
+        match lock_for_reading(Path::new(path), range) {
+            Ok(true) => {}
+            Ok(false) => return Err(Refused { code: Code::BUSY, why: None }),
+            Err(()) => why = Some(NO_DESCRIPTOR),
+        }
+    }
+    if has_index && (at_fork != Some(ids(database)) || is_closed) {
+        why = Some(GONE);
+    }
+    for opened in of_database.into_iter().filter(unsettled) {
+        opened.inherited = Some(why.map_or(Inherited::Idle, Inherited::Lost));
+    }
+    why.map_or(Ok(()), |why| Err(Refused::lost(database, why)))
+}
+
+/// SQLite notes for the whole process which locks it has; what a connection of the parent had in a transaction nobody has here.
+fn give_up_locks(state: &State) {
+    let below = state.file.below();
+    for first in 0..sqlite::SQLITE_SHM_NLOCK as u8 {
+        // Of locks that it has not, nothing changes.
+        let exclusive = first < ShmLock::READ;
+        let _ = below.shm_lock(ShmLock { first, count: 1, acquire: false, exclusive });
+    }
+    let _ = below.unlock(LockLevel::None);
+}
+
+/// A lock of this process, by SQLite's own descriptor: the close of another one would release it. False: somebody keeps the file to himself.
+fn lock_for_reading(path: &Path, (start, length): (i64, i64)) -> Result<bool, ()> {
+    let descriptor = descriptor_of(path).ok_or(())?;
+    // SAFETY: all zeros is such a structure.
+    let mut range: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
+    range.l_type = libc::F_RDLCK as i16;
+    range.l_whence = libc::SEEK_SET as i16;
+    (range.l_start, range.l_len) = (start, length);
+    // SAFETY: a descriptor of this process, and a structure that lives during the call.
+    Ok(unsafe { libc::fcntl(descriptor, libc::F_SETLK, &range) } == 0)
+}
+
+/// Makes the connection of this file, which was inherited, anew. It has its ordinary methods afterwards.
+///
+/// # Safety
+/// `file` is open and has the methods of `inherited.rs`; its connection is used by this thread.
+pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
+    let refused = |error: Error| Refused { code: Code(error.code()), why: None };
+    let (main, wal, before) = {
+        let mut open = OPEN.lock();
+        let Some(at) = open.iter().position(|opened| opened.file == file) else {
+            return Err(Refused { code: Code::MISUSE, why: None });
+        };
+        let (Some(connection), Some(plain)) = (connection_of(&open[at]).cloned(), plain_of(&open[at]).cloned()) else {
+            return Err(Refused { code: Code::MISUSE, why: None });
+        };
+        let of_connection = |opened: &&Opened| connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, &connection));
+        let (mut main, mut wal) = (None, None);
+        let settled = settle(&mut open, connection.database().path());
+        for opened in open.iter().filter(of_connection) {
+            match opened.role {
+                Role::Wal => wal = Some(opened.file),
+                _ => main = Some(opened),
+            }
+        }
+        let main = main.ok_or(Refused { code: Code::MISUSE, why: None })?;
+        if let Some(Inherited::Lost(why)) = main.inherited {
+            return Err(Refused::lost(connection.database().path(), why));
+        }
+        settled?;
+        if main.inherited != Some(Inherited::Idle) {
+            // Its database has another name by now.
+            return Err(Refused::lost(connection.database().path(), GONE));
+        }
+        (main.file, wal, (connection, plain))
+    };
+    let (connection, plain) = before;
+    let again = connection.again(&plain);
+    let path = connection.database().path();
+    // SAFETY: both are open.
+    let (main_state, wal_state) = unsafe { (state(main), wal.map(|wal| state(wal))) };
+    let calls = Calls::of(Some(path)).map(Box::new);
+    let main_file = File::new(Role::Db, Owner::Connection(Arc::clone(&again)), calls, *main_state.file.below());
+    main_file.opened().inspect_err(|_| main_file.closing()).map_err(refused)?;
+    let wal_file = match wal_state {
+        None => None,
+        Some(wal_state) => {
+            let owner = Owner::Connection(Arc::clone(&again));
+            owner.opening_wal().inspect_err(|_| main_file.closing()).map_err(refused)?;
+            let calls = Calls::of(Some(&format!("{path}-wal"))).map(Box::new);
+            let wal_file = File::new(Role::Wal, owner, calls, *wal_state.file.below());
+            let opened = wal_file.opened().inspect_err(|_| {
+                wal_file.closing();
+                main_file.closing();
+            });
+            opened.map_err(refused)?;
+            Some(wal_file)
+        }
+    };
+    main_file.note_use();
+    let barrier = match again.strategy() {
+        Chosen::Plain(plain) => main_state.barrier.as_ref().map(|_| plain.shared().barrier()),
+        Chosen::Stock(_) => None,
+    };
+    let mut open = OPEN.lock();
+    // Invariant 1: the states before are overwritten and not dropped; the name that the VFS below was given stays with them.
+    for (file, new, barrier) in [(Some(main), Some(main_file), barrier), (wal, wal_file, None)] {
+        let (Some(file), Some(new)) = (file, new) else { continue };
+        // SAFETY: it is open, and this thread's.
+        unsafe {
+            let api = state(file).api;
+            let methods = io::methods_for(state(file).file.below().methods());
+            (*file).state = MaybeUninit::new(State { api, file: new, barrier, _name: None });
+            (*file).methods = methods;
+        }
+        if let Some(opened) = open.iter_mut().find(|opened| opened.file == file) {
+            opened.inherited = None;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The methods of an open file that came with a fork, until its first use ([`forked`]). Each use makes the connection anew, if it can, and goes
+//! on by the ordinary methods; else it is an error. What gives something back goes to the VFS below, and nothing of it is the last close's.
+
+use std::ffi::{c_int, c_void};
+
+use libsqlite3_sys as sqlite;
+
+use super::below::BelowFile;
+use super::callback;
+use super::forked::{self, Refused};
+use super::io::{OpenFile, State};
+use crate::error::Error;
+
+type SqliteFile = *mut sqlite::sqlite3_file;
+
+/// # Safety
+/// `file` is open and has these methods.
+unsafe fn state<'a>(file: SqliteFile) -> &'a State {
+    // SAFETY: as the caller promises.
+    unsafe { (*file.cast::<OpenFile>()).state.assume_init_ref() }
+}
+
+/// # Safety
+/// As for [`state`].
+unsafe fn below(file: SqliteFile) -> BelowFile {
+    // SAFETY: as the caller promises.
+    *unsafe { state(file) }.file.below()
+}
+
+/// # Safety
+/// As for [`state`].
+unsafe fn attach(file: SqliteFile) -> c_int {
+    // SAFETY: as the caller promises; the API outlives the state.
+    let api = unsafe { state(file) }.api;
+    callback(api, "a call after a fork", || {
+        // SAFETY: SQLite lets one thread at a time use a connection.
+        unsafe { forked::attach(file.cast()) }.map_err(|Refused { code, why }| {
+            if let Some(why) = why {
+                api.log(code.0, &why);
+            }
+            Error::Below(code)
+        })
+    })
+}
+
+/// A use: by the method of that name once the connection is made anew.
+macro_rules! used {
+    ($name:ident, $method:ident $(, $argument:ident: $type:ty)*) => {
+        unsafe extern "C" fn $name(file: SqliteFile $(, $argument: $type)*) -> c_int {
+            // SAFETY: SQLite passes a file that is open, and its arguments go on unchanged; the methods are the ordinary ones now.
+            unsafe {
+                match attach(file) {
+                    sqlite::SQLITE_OK => match (*(*file).pMethods).$method {
+                        Some(method) => method(file $(, $argument)*),
+                        None => sqlite::SQLITE_IOERR,
+                    },
+                    code => code,
+                }
+            }
+        }
+    };
+}
+
+/// Goes to the VFS below.
+macro_rules! given_back {
+    ($name:ident, $method:ident $(, $argument:ident: $type:ty)*) => {
+        unsafe extern "C" fn $name(file: SqliteFile $(, $argument: $type)*) -> c_int {
+            // SAFETY: SQLite passes a file that is open, and its arguments go on unchanged.
+            unsafe {
+                let below = below(file);
+                match below.methods().$method {
+                    Some(method) => method(below.raw() $(, $argument)*),
+                    None => sqlite::SQLITE_IOERR,
+                }
+            }
+        }
+    };
+}
+
+used!(x_read, xRead, buffer: *mut c_void, amount: c_int, offset: sqlite::sqlite3_int64);
+used!(x_write, xWrite, data: *const c_void, amount: c_int, offset: sqlite::sqlite3_int64);
+used!(x_truncate, xTruncate, size: sqlite::sqlite3_int64);
+used!(x_sync, xSync, flags: c_int);
+used!(x_file_size, xFileSize, size: *mut sqlite::sqlite3_int64);
+used!(use_lock, xLock, wanted: c_int);
+used!(x_check_reserved_lock, xCheckReservedLock, result: *mut c_int);
+used!(use_file_control, xFileControl, op: c_int, argument: *mut c_void);
+used!(x_shm_map, xShmMap, region: c_int, size: c_int, extend: c_int, result: *mut *mut c_void);
+used!(use_shm_lock, xShmLock, offset: c_int, n: c_int, flags: c_int);
+used!(x_fetch, xFetch, offset: sqlite::sqlite3_int64, amount: c_int, result: *mut *mut c_void);
+given_back!(x_unlock, xUnlock, wanted: c_int);
+given_back!(pass_file_control, xFileControl, op: c_int, argument: *mut c_void);
+given_back!(release_shm_lock, xShmLock, offset: c_int, n: c_int, flags: c_int);
+given_back!(unmap_index, xShmUnmap, delete: c_int);
+given_back!(x_unfetch, xUnfetch, offset: sqlite::sqlite3_int64, page: *mut c_void);
+given_back!(x_sector_size, xSectorSize);
+given_back!(x_device_characteristics, xDeviceCharacteristics);
+
+/// SQLite asks for the exclusive lock of a connection that was idle only at its close: it is never the last one.
+unsafe extern "C" fn x_lock(file: SqliteFile, wanted: c_int) -> c_int {
+    if wanted == sqlite::SQLITE_LOCK_EXCLUSIVE {
+        return sqlite::SQLITE_BUSY;
+    }
+    // SAFETY: as SQLite called.
+    unsafe { use_lock(file, wanted) }
+}
+
+unsafe extern "C" fn x_shm_lock(file: SqliteFile, offset: c_int, n: c_int, flags: c_int) -> c_int {
+    // SAFETY: as SQLite called.
+    unsafe {
+        if flags & sqlite::SQLITE_SHM_UNLOCK != 0 {
+            release_shm_lock(file, offset, n, flags)
+        } else {
+            use_shm_lock(file, offset, n, flags)
+        }
+    }
+}
+
+unsafe extern "C" fn x_shm_unmap(file: SqliteFile, _delete: c_int) -> c_int {
+    // SAFETY: as SQLite called; others may use the WAL index.
+    unsafe { unmap_index(file, 0) }
+}
+
+unsafe extern "C" fn x_shm_barrier(file: SqliteFile) {
+    // SAFETY: SQLite passes a file that is open.
+    unsafe {
+        let below = below(file);
+        if let Some(method) = below.methods().xShmBarrier {
+            method(below.raw());
+        }
+    }
+}
+
+/// What is asked for by PRAGMA is a use; the rest is the VFS's below, as what a close asks.
+unsafe extern "C" fn x_file_control(file: SqliteFile, op: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: as SQLite called.
+    unsafe {
+        match op {
+            sqlite::SQLITE_FCNTL_PRAGMA | sqlite::SQLITE_FCNTL_BUSYHANDLER if attach(file) == sqlite::SQLITE_OK => {
+                use_file_control_of(file, op, argument)
+            }
+            sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => use_file_control(file, op, argument),
+            _ => pass_file_control(file, op, argument),
+        }
+    }
+}
+
+/// # Safety
+/// As for the method, which is the ordinary one.
+unsafe fn use_file_control_of(file: SqliteFile, op: c_int, argument: *mut c_void) -> c_int {
+    // SAFETY: as the caller promises.
+    unsafe { (*(*file).pMethods).xFileControl.map_or(sqlite::SQLITE_NOTFOUND, |method| method(file, op, argument)) }
+}
+
+unsafe extern "C" fn x_close(file: SqliteFile) -> c_int {
+    forked::closing(file.cast());
+    // SAFETY: SQLite closes a file once. Our state is the parent's, and stays (invariant 1 of `forked.rs`).
+    unsafe {
+        let below = below(file);
+        (*file.cast::<OpenFile>()).methods = std::ptr::null();
+        below.close()
+    }
+}
+
+const fn methods(version: c_int, shm: bool) -> sqlite::sqlite3_io_methods {
+    sqlite::sqlite3_io_methods {
+        iVersion: version,
+        xClose: Some(x_close),
+        xRead: Some(x_read),
+        xWrite: Some(x_write),
+        xTruncate: Some(x_truncate),
+        xSync: Some(x_sync),
+        xFileSize: Some(x_file_size),
+        xLock: Some(x_lock),
+        xUnlock: Some(x_unlock),
+        xCheckReservedLock: Some(x_check_reserved_lock),
+        xFileControl: Some(x_file_control),
+        xSectorSize: Some(x_sector_size),
+        xDeviceCharacteristics: Some(x_device_characteristics),
+        xShmMap: if shm { Some(x_shm_map) } else { None },
+        xShmLock: Some(x_shm_lock),
+        xShmBarrier: Some(x_shm_barrier),
+        xShmUnmap: Some(x_shm_unmap),
+        xFetch: Some(x_fetch),
+        xUnfetch: Some(x_unfetch),
+    }
+}
+
+static METHODS_1: sqlite::sqlite3_io_methods = methods(1, false);
+static METHODS_2: sqlite::sqlite3_io_methods = methods(2, false);
+static METHODS_2_SHM: sqlite::sqlite3_io_methods = methods(2, true);
+static METHODS_3: sqlite::sqlite3_io_methods = methods(3, false);
+static METHODS_3_SHM: sqlite::sqlite3_io_methods = methods(3, true);
+
+/// The table for a file, by what the file below offers, as `io::methods_for`.
+pub fn methods_for(below: &sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods {
+    match (below.iVersion, below.iVersion >= 2 && below.xShmMap.is_some()) {
+        (..=1, _) => &METHODS_1,
+        (2, false) => &METHODS_2,
+        (2, true) => &METHODS_2_SHM,
+        (3.., false) => &METHODS_3,
+        (3.., true) => &METHODS_3_SHM,
+    }
+}

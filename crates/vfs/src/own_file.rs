@@ -1,0 +1,51 @@
+//! Files of ours that carry a lock. A `flock` belongs to the open file, which the child of a fork shares with its parent: were the parent killed,
+//! the lock would stay as long as the child lives. So the child gets rid of its copies before anything else runs there.
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::LazyLock;
+
+use crate::sync::{StaticMutex, StaticMutexGuard};
+
+static OPEN: LazyLock<StaticMutex<Vec<RawFd>>> = LazyLock::new(StaticMutex::default);
+
+pub struct OwnFile(File);
+
+impl OwnFile {
+    /// No fork comes between the opening and the note of it.
+    pub fn open(open: impl FnOnce() -> io::Result<File>) -> io::Result<OwnFile> {
+        let mut all = all();
+        let file = open()?;
+        all.push(file.as_raw_fd());
+        Ok(OwnFile(file))
+    }
+}
+
+/// The descriptors of all files of this kind. None is opened or closed while the answer is kept.
+pub fn all() -> StaticMutexGuard<'static, Vec<RawFd>> {
+    OPEN.lock()
+}
+
+impl Drop for OwnFile {
+    fn drop(&mut self) {
+        let own = self.0.as_raw_fd();
+        // The file itself is closed afterwards; a child that is forked in between has a copy that its parent has no lock by.
+        all().retain(|&descriptor| descriptor != own);
+    }
+}
+
+impl Deref for OwnFile {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl AsFd for OwnFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
