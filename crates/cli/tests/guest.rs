@@ -107,3 +107,54 @@ fn a_child_does_not_write_to_a_database_that_its_parent_has_closed_meanwhile() {
 fn no_child_hangs_whose_parent_checkpoints() {
     forks("while_checkpoints_run", &["300"]);
 }
+
+/// What stock SQLite finds: rows, and whether it is sound.
+fn stock(path: &Path) -> (i64, String) {
+    let sql = "SELECT count(*) || ' ' || (SELECT integrity_check FROM pragma_integrity_check) FROM t";
+    let output = Command::new("sqlite3").arg(path).arg(sql).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let (rows, sound) = said.split_once(' ').unwrap();
+    (rows.parse().unwrap(), sound.to_owned())
+}
+
+fn beside(scene: &Scene) -> Vec<String> {
+    let names = std::fs::read_dir(scene.dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A server ended by `exit()` with its connections open, and the `sqlite3` shell said "file is not a database".
+#[test]
+fn a_process_that_ends_by_exit_leaves_a_plain_database() {
+    let scenes = ["idle", "system_exit", "reading", "writing", "in_child", "beside_another_process"];
+    for name in scenes {
+        let Some(scene) = Scene::new() else { return };
+        scene.says("eager", "exits.py", &["a.db", name]);
+        assert_eq!(beside(&scene), ["a.db"], "{name}");
+        assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()), "{name}");
+    }
+}
+
+#[test]
+fn what_threads_were_told_before_the_end_is_there_whether_the_database_was_closed_or_not() {
+    let Some(scene) = Scene::new() else { return };
+    let told: i64 = scene
+        .says("eager", "exits.py", &["a.db", "threads_at_work"])
+        .split(' ')
+        .map(|n| n.parse::<i64>().unwrap())
+        .sum();
+    let recovered =
+        Command::new(scene.folder.join("oneflush")).arg("recover").arg(scene.dir.path().join("a.db")).output();
+    let (rows, sound) = stock(&scene.dir.path().join("a.db"));
+    assert!(rows >= told && sound == "ok", "{rows} rows of {told}, {sound}; {recovered:?}");
+}
+
+#[test]
+fn a_use_after_the_database_was_closed_for_the_end_is_an_error() {
+    let Some(scene) = Scene::new() else { return };
+    assert_eq!(scene.says("eager", "exits.py", &["a.db", "used_afterwards"]), "unable to open database file");
+    assert_eq!(beside(&scene), ["a.db"]);
+    assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()));
+}

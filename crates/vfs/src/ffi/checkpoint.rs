@@ -108,6 +108,18 @@ pub fn fold(api: &Api, path: &str) -> Result<bool, String> {
     Ok(true)
 }
 
+/// At the end of a process: copies the whole WAL, calls `copied`, and closes the connection, as the last one if no other keeps it from that.
+/// False: not everything could be copied, and `copied` was not called.
+pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce()) -> bool {
+    let Ok(Some(db)) = Db::open(api, path, options) else { return false };
+    // It has copied everything, and the WAL is empty: no reader was in the way, and no writer of another process wrote meanwhile.
+    let is_copied = matches!(db.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE), Ok(Progress { held_up: false, .. }));
+    if is_copied {
+        copied();
+    }
+    is_copied
+}
+
 /// Opens a database, reads from it, and closes it.
 pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<(), String> {
     let options = Options { strategy, ..Options::default() };

@@ -7,7 +7,7 @@ use std::sync::Once;
 use libsqlite3_sys as sqlite;
 
 use super::api::{self, Api};
-use super::process::follow_forks;
+use super::process::follow_process;
 use super::vfs::Shim;
 use crate::config::{self, OptionError, Options};
 use crate::{calls, messages, variables};
@@ -49,7 +49,7 @@ fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     let default = config::default_wanted(environment)? || default;
     messages::begin()?;
     calls::begin()?;
-    follow_forks();
+    follow_process();
     match Shim::of(api, options).ok_or(RegisterError::NoVfs)?.register(default) {
         sqlite::SQLITE_OK => say_what_is_unknown(&api),
         code => return Err(RegisterError::Refused(code)),

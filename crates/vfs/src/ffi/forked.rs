@@ -34,10 +34,13 @@ use std::time::{Duration, Instant};
 use libsqlite3_sys as sqlite;
 use rustix::fs::{Mode, OFlags};
 
+use super::api::Api;
+use super::at_exit;
 use super::inherited;
 use super::io::{self, OpenFile, State};
 use super::page_cache::descriptor_of;
 use crate::calls::Calls;
+use crate::config::Options;
 use crate::connection::{AllDatabases, Connection, Database};
 use crate::error::{Code, Error};
 use crate::file::{File, Owner};
@@ -92,6 +95,7 @@ enum Inherited {
 const IN_TRANSACTION: &str = "it was in a transaction at the fork";
 const CHECKPOINT: &str = "a checkpoint could not be ended before the fork";
 const GONE: &str = "the database was closed by others, moved or replaced since the fork";
+const ENDING: &str = "this process is ending";
 const NO_DESCRIPTOR: &str = "its files cannot be found among those of this process";
 
 static OPEN: LazyLock<StaticMutex<Vec<Opened>>> = LazyLock::new(StaticMutex::default);
@@ -100,8 +104,112 @@ static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 /// A file was opened, and has its state.
 pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
     if matches!(role, Role::Db | Role::Wal) && matches!(chosen, Some(Chosen::Plain(_))) {
+        if matches!(chosen, Some(Chosen::Plain(plain)) if plain.is_eager()) {
+            at_exit::note_eager();
+        }
         OPEN.lock().push(Opened { file, role, ids: None, inherited: None });
     }
+}
+
+/// The connections to a database that the program has left open at its end. They have the methods of files that cannot be used.
+pub struct Left {
+    connections: Vec<Arc<Connection>>,
+    mains: Vec<*mut OpenFile>,
+    api: Api,
+}
+
+/// From now on every use of this database's connections is an error. None, and nothing has changed: there are none with a WAL, some came with a fork
+/// and were never used, or somebody may be inside one.
+pub fn end_use(database: &str, is_alone: bool) -> Option<Left> {
+    let mut open = OPEN.lock();
+    let mut of_database: Vec<_> =
+        open.iter_mut().filter(|opened| path_of(opened).as_deref() == Some(database)).collect();
+    if of_database.iter().any(|opened| opened.inherited.is_some())
+        || !of_database.iter().any(|opened| opened.role == Role::Wal)
+    {
+        return None;
+    }
+    let (mut connections, mut mains) = (Vec::new(), Vec::new());
+    for opened in of_database.iter().filter(|opened| opened.role == Role::Db) {
+        connections.push(Arc::clone(connection_of(opened)?));
+        mains.push(opened.file);
+    }
+    // SAFETY: it is open.
+    let api = *unsafe { state(*mains.first()?) }.api;
+    let left = Left { connections, mains, api };
+    if !is_alone && !left.is_idle() {
+        return None;
+    }
+    for opened in &mut of_database {
+        opened.inherited = Some(Inherited::Lost(ENDING));
+        set_methods(opened.file, inherited::methods_for);
+    }
+    Some(left)
+}
+
+impl Left {
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    pub fn options(&self) -> &Options {
+        self.connections[0].options()
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.connections.iter().all(|connection| match connection.strategy() {
+            Chosen::Plain(plain) => plain.is_idle(),
+            Chosen::Stock(_) => false,
+        })
+    }
+
+    /// What was not committed ends with the process.
+    pub fn give_up_transactions(&self) {
+        for (connection, &main) in self.connections.iter().zip(&self.mains) {
+            if matches!(connection.strategy(), Chosen::Plain(plain) if !plain.is_idle()) {
+                // SAFETY: it is open, and no thread but this one is there.
+                give_up_locks(unsafe { state(main) });
+            }
+        }
+    }
+
+    /// The image is copied, and nobody can write to it: the connections need not keep the database from its last close.
+    pub fn give_up_locks(&self) {
+        for &main in &self.mains {
+            // SAFETY: it is open, and who uses it comes no further than to an error.
+            let _ = unsafe { state(main) }.file.below().unlock(LockLevel::None);
+        }
+    }
+
+    /// The database is in use by others, or could not be closed: the connections that were idle may be used as before.
+    pub fn go_on(self) {
+        let mut open = OPEN.lock();
+        for connection in &self.connections {
+            let Chosen::Plain(plain) = connection.strategy() else { continue };
+            let Some(main) = self.mains.iter().find(|&&main| {
+                // SAFETY: it is open.
+                unsafe { state(main) }.file.connection().is_some_and(|one| Arc::ptr_eq(one, connection))
+            }) else {
+                continue;
+            };
+            // SAFETY: as above.
+            let below = unsafe { state(*main) }.file.below();
+            if !plain.is_idle() || below.lock(plain.level()).is_err() {
+                continue;
+            }
+            for opened in open.iter_mut() {
+                if connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, connection)) {
+                    opened.inherited = None;
+                    set_methods(opened.file, io::methods_for);
+                }
+            }
+        }
+    }
+}
+
+fn set_methods(file: *mut OpenFile, of: fn(&sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods) {
+    // SAFETY: the file is open; both tables are for the same type of file, so it does not matter which of them a call in another thread has taken.
+    unsafe { (*file).methods = of(state(file).file.below().methods()) };
 }
 
 pub fn closing(file: *mut OpenFile) {
@@ -212,6 +320,10 @@ pub struct Refused {
 
 impl Refused {
     fn lost(database: &str, why: &str) -> Refused {
+        if why == ENDING {
+            let why = format!("oneflush: {database}: this process is ending, and the database was closed for it");
+            return Refused { code: Code::CANTOPEN, why: Some(why) };
+        }
         let why = format!(
             "oneflush: {database}: opened in the process that this one was forked from, and {why}. Close this connection and open the database again here"
         );
@@ -229,8 +341,10 @@ pub fn before_open(database: &str) -> Result<(), Refused> {
 
 /// True if this process has inherited a connection to this database, and with it SQLite's view of the WAL index.
 pub fn has_inherited(database: &str) -> bool {
-    let is_of =
-        |opened: &Opened| opened.ids.is_some_and(|of| of.database.is_some() && of.database == ids(database).database);
+    let is_of = |opened: &Opened| {
+        opened.inherited.is_some()
+            && opened.ids.is_some_and(|of| of.database.is_some() && of.database == ids(database).database)
+    };
     HAS_INHERITED.load(SeqCst) && OPEN.lock().iter().any(is_of)
 }
 

@@ -10,7 +10,7 @@ use libsqlite3_sys as sqlite;
 
 use super::api::Api;
 use super::below::BelowFile;
-use super::{busy, forked};
+use super::{at_exit, busy, forked};
 use super::{callback, callback_code, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
@@ -378,7 +378,12 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, delete: c_int)
     if told != sqlite::SQLITE_OK {
         return told;
     }
-    pass_on!("xShmUnmap", file, xShmUnmap, delete)
+    let code = pass_on!("xShmUnmap", file, xShmUnmap, delete);
+    // SAFETY: SQLite passes a file that we opened.
+    if let Some(connection) = unsafe { state(file) }.file.main_of().filter(|_| delete != 0) {
+        at_exit::index_unmapped(connection.database().path());
+    }
+    code
 }
 
 unsafe extern "C" fn x_fetch(

@@ -11,11 +11,13 @@
 //! | `image_memory.rs` | the image of `eager` in memory, as the trait `ImageMemory`; on a simulated disk `side_files.rs` stands for it |
 //! | `page_cache.rs` | advice to the kernel: what a recovery will read, what a checkpoint has copied |
 //! | `process.rs` | what a guest has to ask of its process: signals, forks |
+//! | `at_exit.rs` | what the end of a process leaves of a database in use with `eager` |
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
 //! | `side_files.rs` | the log of `eager`, as the traits `SideFiles` and `Storage` |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 
 mod api;
+mod at_exit;
 mod below;
 mod board_file;
 mod busy;

@@ -4,14 +4,16 @@ use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
 use std::sync::Once;
 
-use super::forked;
+use super::{at_exit, forked};
 
-/// From now on a fork finds our threads away. Once, before the first file is opened; of a library that stays loaded.
-pub fn follow_forks() {
+/// From now on a fork finds our threads away, and `exit()` closes what is left open. Once, before the first file is opened; of a library that stays loaded.
+pub fn follow_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: three functions that are there as long as the process. Without memory for the note of them a fork is as without us.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
+        // SAFETY: as above.
+        unsafe { libc::atexit(ends) };
     });
 }
 
@@ -50,4 +52,8 @@ pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
     }
     result
+}
+
+extern "C" fn ends() {
+    let _ = catch_unwind(at_exit::ends);
 }

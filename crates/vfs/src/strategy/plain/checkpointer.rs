@@ -264,6 +264,11 @@ impl Checkpointer {
         has_ended
     }
 
+    /// The thread stays away, but a checkpoint that somebody else runs is not to be given up.
+    pub fn run_by_hand(&self) {
+        self.called_off.store(false, Relaxed);
+    }
+
     /// What is wanted is done after all.
     pub fn resume(self: &Arc<Self>) {
         let mut state = self.state();

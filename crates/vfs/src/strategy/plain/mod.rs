@@ -264,6 +264,10 @@ impl Plain {
             && (!has_wal || self.shares_index.load(Relaxed))
     }
 
+    pub fn is_eager(&self) -> bool {
+        self.shared.log.is_some()
+    }
+
     /// It has opened the WAL, and with it the WAL index.
     pub fn has_wal(&self) -> bool {
         lock(&self.wal).is_some()

@@ -99,6 +99,11 @@ impl Shared {
         self.checkpointer.call_off(until)
     }
 
+    /// After [`Shared::call_off`]: checkpoints may run, but no thread for them.
+    pub fn run_by_hand(&self) {
+        self.checkpointer.run_by_hand();
+    }
+
     pub fn resume(&self) {
         self.checkpointer.resume();
     }
