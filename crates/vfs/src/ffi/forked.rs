@@ -159,7 +159,7 @@ impl Left {
     pub fn is_idle(&self) -> bool {
         self.connections.iter().all(|connection| match connection.strategy() {
             Chosen::Plain(plain) => plain.is_idle(),
-            Chosen::Stock(_) => false,
+            Chosen::Stock(_) | Chosen::Onlooker(_) => false,
         })
     }
 
@@ -298,7 +298,7 @@ fn connection_of(opened: &Opened) -> Option<&Arc<Connection>> {
 fn plain_of(opened: &Opened) -> Option<&Arc<Plain>> {
     match connection_of(opened)?.strategy() {
         Chosen::Plain(plain) => Some(plain),
-        Chosen::Stock(_) => None,
+        Chosen::Stock(_) | Chosen::Onlooker(_) => None,
     }
 }
 
@@ -472,7 +472,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     let path = connection.database().path();
     // SAFETY: both are open.
     let (main_state, wal_state) = unsafe { (state(main), wal.map(|wal| state(wal))) };
-    let calls = Calls::of(Some(path)).map(Box::new);
+    let calls = Calls::of(Some(path.as_bytes())).map(Box::new);
     let main_file = File::new(Role::Db, Owner::Connection(Arc::clone(&again)), calls, *main_state.file.below());
     main_file.opened().inspect_err(|_| main_file.closing()).map_err(refused)?;
     let wal_file = match wal_state {
@@ -480,7 +480,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         Some(wal_state) => {
             let owner = Owner::Connection(Arc::clone(&again));
             owner.opening_wal().inspect_err(|_| main_file.closing()).map_err(refused)?;
-            let calls = Calls::of(Some(&format!("{path}-wal"))).map(Box::new);
+            let calls = Calls::of(Some(format!("{path}-wal").as_bytes())).map(Box::new);
             let wal_file = File::new(Role::Wal, owner, calls, *wal_state.file.below());
             let opened = wal_file.opened().inspect_err(|_| {
                 wal_file.closing();
@@ -493,7 +493,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     main_file.note_use();
     let barrier = match again.strategy() {
         Chosen::Plain(plain) => main_state.barrier.as_ref().map(|_| plain.shared().barrier()),
-        Chosen::Stock(_) => None,
+        Chosen::Stock(_) | Chosen::Onlooker(_) => None,
     };
     let mut open = OPEN.lock();
     // Invariant 1: the states before are overwritten and not dropped; the name that the VFS below was given stays with them.
