@@ -467,6 +467,10 @@ pub(crate) mod tests {
             Ok(())
         }
 
+        fn room(&self, _: &str) -> Option<crate::strategy::Room> {
+            None
+        }
+
         fn warn(&self, _: &str) {}
     }
 

@@ -22,7 +22,8 @@ use super::{checkpoint, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::strategy::{
-    Below, Common, ImageMemory, LogFile, LogInUse, Private, SideFiles, SyncRequest, board_path, database_of, log_path,
+    Below, Common, ImageMemory, LogFile, LogInUse, Private, Room, SideFiles, SyncRequest, board_path, database_of,
+    image_path, log_path,
 };
 use crate::sync::{Mutex, lock};
 
@@ -188,6 +189,18 @@ impl SideFiles for Files {
 
     fn is_inherited(&self, database: &str) -> bool {
         forked::has_inherited(database)
+    }
+
+    fn room(&self, database: &str) -> Option<Room> {
+        if !self.are_real() {
+            return None;
+        }
+        let system = rustix::fs::statvfs(database).ok()?;
+        let taken = |path: String| rustix::fs::stat(path).map_or(0, |stat| stat.st_blocks as u64 * 512);
+        Some(Room {
+            free_bytes: system.f_bavail.saturating_mul(system.f_frsize),
+            taken_bytes: taken(image_path(database)) + taken(log_path(database)),
+        })
     }
 
     fn warn(&self, message: &str) {

@@ -23,6 +23,7 @@ pub use eager::mutant;
 pub use eager::onlooker::Onlooker;
 pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image};
+pub use eager::space::Room;
 pub use eager::tickets::Tickets;
 pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, sleep};
 pub use stock::Stock;

@@ -35,6 +35,7 @@ impl EagerLog {
             result.map_err(|error| self.refuse(&error))?;
         }
         state.images_open += 1;
+        self.note_space();
         Ok(())
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use oneflush_blocklog::{Storage, Uuid};
 
 use super::board::Common;
+use super::space::Room;
 use crate::error::Code;
 
 /// The WAL of SQLite's own, or of strategy `plain`.
@@ -123,6 +124,8 @@ pub trait SideFiles: Send + Sync {
     fn is_inherited(&self, _database: &str) -> bool {
         false
     }
+    /// What the file system has for the image and the log of this database; None: that cannot be known.
+    fn room(&self, database: &str) -> Option<Room>;
     /// A line in SQLite's error log.
     fn warn(&self, message: &str);
 }

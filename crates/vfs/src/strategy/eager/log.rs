@@ -69,6 +69,8 @@ pub struct OpenLog {
     pub page_bytes: usize,
     /// The log may grow to this.
     pub size_bytes_max: u64,
+    /// The same, for what the file system has room for.
+    pub share_bytes_max: u64,
     /// This generation of the image has an epoch.
     pub begun: bool,
     /// The epoch stands on the synced image.
@@ -93,6 +95,7 @@ impl OpenLog {
             log,
             head,
             size_bytes_max,
+            share_bytes_max: u64::MAX,
             begun: false,
             on_image: false,
             records_in_epoch: 0,
@@ -311,7 +314,7 @@ impl OpenLog {
     /// By `missing_bytes` at least.
     fn grow(&mut self, missing_bytes: u64) -> Result<bool, Code> {
         let lane_bytes = grown_lane(self.head.lane_bytes, missing_bytes);
-        if lane_bytes * 2 > self.size_bytes_max {
+        if lane_bytes * 2 > self.size_bytes_max.min(self.share_bytes_max) {
             return Ok(false);
         }
         match self.log.grow(&self.head, lane_bytes) {

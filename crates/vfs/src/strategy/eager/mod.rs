@@ -51,6 +51,7 @@ pub mod onlooker;
 pub mod rebuilt;
 mod recent;
 pub mod recover;
+pub mod space;
 pub mod tickets;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod unlogged_tests;
@@ -68,6 +69,7 @@ use self::log::{LogCounts, OpenLog};
 use self::mutant::Mutant;
 pub use self::recent::{Frames, Held};
 use self::recover::Recovered;
+use self::space::Space;
 use self::tickets::Ticket;
 use self::waiting::{Gate, Locked, Waits};
 use crate::config::Options;
@@ -113,6 +115,7 @@ pub struct EagerLog {
     unlogged: Mutex<Frames>,
     image: ImageStore,
     waits: Waits,
+    space: Space,
 }
 
 #[derive(Default)]
@@ -173,11 +176,16 @@ impl EagerLog {
             unlogged: Mutex::default(),
             image: ImageStore::default(),
             waits: Waits::default(),
+            space: Space::default(),
         }
     }
 
     pub fn image_path(&self) -> String {
         image_path(&self.path)
+    }
+
+    fn note_space(&self) {
+        self.space.note(self.files.room(&self.path));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -255,6 +263,7 @@ impl EagerLog {
         }
         board.set_busy(true);
         KillPoint::Busy.reached();
+        log.share_bytes_max = self.space.share_bytes();
         let result = act(log, board)?;
         log.show(board);
         Ok(result)
@@ -349,9 +358,10 @@ impl EagerLog {
             // First: who finds this half done must know that no frame is needed any more.
             board.take_back(0);
             KillPoint::RestartNoted.reached();
-            let is_old = age(board) >= CUT_AFTER;
+            let is_old = age(board) >= CUT_AFTER || self.space.is_short();
             log.restart(board, image, is_old)?;
             board.set_since_ns(clock::now_ns());
+            self.note_space();
             Ok(())
         })
     }
@@ -497,7 +507,9 @@ impl EagerLog {
         by_bytes: u64,
     ) -> Result<(), Code> {
         let board = self.board();
-        extend_image(&board, image, offset + bytes.len() as u64, by_bytes)?;
+        if extend_image(&board, image, offset + bytes.len() as u64, by_bytes)? {
+            self.note_space();
+        }
         self.image.put(&board, image, bytes, offset, |header| self.files.map_image(&self.image_path(), header))?;
         match frame_at(&board, offset) {
             Some(first) => frames.take(board.generation(), first, bytes, board.page_bytes()),
@@ -520,10 +532,12 @@ impl EagerLog {
         let wanted_bytes = changed_bytes.max(CHECKPOINT_LOG_BYTES);
         let (dense_frames, changes) = CHECKPOINT_DENSE_FRAMES;
         let is_dense = u64::from(committed) * board.page_bytes() as u64 >= changed_bytes * changes;
+        let share_bytes = self.space.share_bytes();
         committed >= CHECKPOINT_FRAMES
+            || u64::from(committed) * board.page_bytes() as u64 >= share_bytes
             || (is_dense && committed >= dense_frames)
             || (board.is_on_image() && committed >= CHECKPOINT_IMAGE_FRAMES)
-            || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes / 4)
+            || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes.min(share_bytes) / 4)
             || is_old(&board, committed)
     }
 
@@ -547,15 +561,15 @@ fn sync_database(board: &Board, main: &dyn Below) -> Result<(), Code> {
     Ok(())
 }
 
-/// Makes the image's file longer ahead, with a hole: a write that does so itself would change the inode every time.
-fn extend_image(board: &Board, image: &dyn Below, end_bytes: u64, by_bytes: u64) -> Result<(), Code> {
+/// Makes the image's file longer ahead, with a hole: a write that does so itself would change the inode every time. True: it did.
+fn extend_image(board: &Board, image: &dyn Below, end_bytes: u64, by_bytes: u64) -> Result<bool, Code> {
     if by_bytes == 0 || end_bytes <= board.image_bytes() {
-        return Ok(());
+        return Ok(false);
     }
     let size_bytes = image.size_bytes()?.max(end_bytes.next_multiple_of(by_bytes));
     image.truncate(size_bytes)?;
     board.image_reaches(size_bytes);
-    Ok(())
+    Ok(true)
 }
 
 /// So many frames have been there for so long that a checkpoint is due.

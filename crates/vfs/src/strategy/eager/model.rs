@@ -377,6 +377,10 @@ impl SideFiles for NoFiles {
         Ok(())
     }
 
+    fn room(&self, _: &str) -> Option<crate::strategy::Room> {
+        None
+    }
+
     fn warn(&self, _: &str) {}
 }
 
