@@ -90,7 +90,12 @@ impl BoardFile {
                 Ok(()) if is_at(&file, &path) => {
                     let there = file.metadata()?.len().min(BYTES as u64);
                     // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
-                    file.write_all_at(&vec![0; BYTES - there as usize], there)?;
+                    file.write_all_at(&vec![0; BYTES - there as usize], there).inspect_err(|_| {
+                        // Nobody has mapped what has just been made; this process has its lock.
+                        if there == 0 {
+                            let _ = std::fs::remove_file(&path);
+                        }
+                    })?;
                     let board = BoardFile::map(file, database)?;
                     board.locked();
                     return Ok(Some(board));

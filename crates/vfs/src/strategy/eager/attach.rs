@@ -235,7 +235,11 @@ impl EagerLog {
         self.set_log_aside(board, path)?;
         let uuid = Uuid::random()?;
         // Of a program that opens many databases, most commit little: the log begins with the smallest lanes, and doubles.
-        let (log, head) = Log::create(self.files.create_log(path)?, uuid, page_bytes, 1)?;
+        let created = Log::create(self.files.create_log(path)?, uuid, page_bytes, 1);
+        // It holds nothing, and without a guard nobody looks for it: on a full disk it would only take room.
+        let (log, head) = created.inspect_err(|_| {
+            let _ = self.files.delete(path, false);
+        })?;
         let mut log = OpenLog::new(log, head, options.log_size_bytes);
         KillPoint::LogMade.reached();
         if !join(state, board)? {
