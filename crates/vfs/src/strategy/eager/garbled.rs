@@ -18,11 +18,13 @@ const PAGES_MAX: u64 = 64;
 /// True if the file is the one whose page 1 the log has. `page_one` is that page.
 pub fn is_likely(main: &dyn Below, page_one: &[u8]) -> Result<bool, Code> {
     let mut found = vec![0; page_one.len()];
+    let size_bytes = main.size_bytes()?;
     let all = match main.read(&mut found, 0) {
         Err(Code::SHORT_READ) => 0,
-        read => read.map(|()| main.size_bytes())?? / page_one.len() as u64,
+        read => read.map(|()| size_bytes / page_one.len() as u64)?,
     };
-    if guard::is_any_database(&found) {
+    // A file of one page has no table, so there is nothing in it that could be lost.
+    if guard::is_any_database(&found) || size_bytes == page_one.len() as u64 {
         return Ok(true);
     }
     // Most of a small database's first page is zeros, as of much else.
