@@ -52,8 +52,7 @@ fn puts(dir: &Path) -> Vec<Put> {
         put("WAL mode", database(dir, 4096, "wal", 6)),
         put("a rollback mode, other pages", database(dir, 1024, "delete", 7)),
         put("WAL mode, other pages", database(dir, 8192, "wal", 8)),
-        put("encrypted", noise(40_960)),
-        put("encrypted, one page", noise(4096)),
+        put("encrypted", noise(200 << 10)),
         put("too short", noise(50)),
         put("empty", Vec::new()),
     ]
@@ -211,13 +210,14 @@ fn an_encrypted_file_beside_a_log_is_not_written_to_and_one_whose_first_page_is_
         db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
         commits::create(&db);
         commits::make(&db, 20);
+        db.execute_batch("CREATE TABLE filler(x); INSERT INTO filler VALUES (zeroblob(200000))").unwrap();
         drop(db);
         let db = open_with(&path, "strategy=eager").unwrap();
         // The log has the first page of those commits only that change it.
         commits::try_make_with(&db, "CREATE TABLE u(x)").unwrap();
         let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
         let pages = number(&db, "PRAGMA page_count") as usize;
-        assert!(pages > 3);
+        assert!(pages > 32);
         let database = fs::read(&crashed).unwrap();
 
         let other = noise(database.len());
