@@ -179,7 +179,7 @@ pub struct Connection {
     /// The address of the database's name in SQLite's pager; never followed.
     name_address: usize,
     rollback_mode: Mutex<RollbackMode>,
-    /// It has had the database file to itself since that was looked at last.
+    /// It has written the database file in a rollback mode since that was looked at last.
     writes_in_place: AtomicBool,
 }
 
@@ -335,25 +335,26 @@ impl Connection {
         (is_new || is_rollback).then(|| format!("journal_mode={}", mode()))
     }
 
-    /// It has the database file to itself, as a writer in a rollback mode has.
-    pub(crate) fn writes_in_place(&self) {
-        self.writes_in_place.store(true, Relaxed);
+    /// A writer in a rollback mode writes the first page in place at each commit, and so does a checkpoint of a database in WAL mode.
+    pub(crate) fn writes_first_page(&self, page: &[u8]) {
+        let is_asked = self.options.strategy_is_named && self.options.strategy != StrategyKind::Stock;
+        if is_asked && self.inactive_because(page).is_some() {
+            self.writes_in_place.store(true, Relaxed);
+        }
     }
 
-    /// Whether it had since this was asked, and somebody wants to know about its strategy.
-    pub(crate) fn has_written_in_place(&self) -> bool {
-        self.options.strategy_is_named && self.writes_in_place.swap(false, Relaxed)
-    }
-
-    /// The message that the strategy changes nothing in this database, the first time.
-    pub(crate) fn is_inactive_for_the_first_time(&self, why: &str) -> Option<String> {
-        (!self.database.inactive_is_said.swap(true, Relaxed)).then(|| {
-            format!(
-                "oneflush: {}: strategy {} is inactive: {why}, and it works in WAL mode only; the commits are SQLite's own. \
-                 PRAGMA journal_mode=WAL puts it in force",
-                self.database.path, self.options.strategy
-            )
-        })
+    /// The message that the strategy changes nothing in this database: the first time that it was written in a rollback mode, if somebody has
+    /// asked for the strategy. Nothing is read for it: SQLite's callers count reads.
+    pub(crate) fn inactive_for_the_first_time(&self) -> Option<String> {
+        if !self.writes_in_place.swap(false, Relaxed) || self.database.inactive_is_said.swap(true, Relaxed) {
+            return None;
+        }
+        let mode = lock(&self.rollback_mode).0.unwrap_or("delete");
+        Some(format!(
+            "oneflush: {}: strategy {} is inactive: journal_mode={mode}, and it works in WAL mode only; the commits are SQLite's own. \
+             PRAGMA journal_mode=WAL puts it in force",
+            self.database.path, self.options.strategy
+        ))
     }
 
     /// `PRAGMA oneflush_stats`: one JSON object for the whole database, all connections of this process together.

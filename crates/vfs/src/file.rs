@@ -143,6 +143,12 @@ impl<B: Below> File<B> {
         if let Some(connection) = self.connection() {
             connection.commit().wrote(self.role, data.len());
         }
+        if self.role == Role::Db
+            && offset == 0
+            && let Some(connection) = self.connection()
+        {
+            connection.writes_first_page(data);
+        }
         let call = Call::Write { bytes: data.len(), offset };
         self.around(call, || self.strategy().call(|strategy| strategy.write(&self.below, self.role, data, offset)))
     }
@@ -184,9 +190,6 @@ impl<B: Below> File<B> {
     pub fn lock(&self, level: LockLevel) -> Result<(), Error> {
         self.note_use();
         self.strategy().call(|strategy| strategy.lock(&self.below, level))?;
-        if let (LockLevel::Exclusive, Some(connection)) = (level, self.connection()) {
-            connection.writes_in_place();
-        }
         if level == LockLevel::Reserved
             && let Some(connection) = self.connection()
         {
@@ -290,9 +293,7 @@ impl<B: Below> File<B> {
     /// A message after the first transaction that a strategy had no part in, where that strategy was asked for by name. Only the rollback
     /// modes lock and unlock the database file for a transaction, so no commit in WAL mode pays for this.
     pub fn inactive_for_the_first_time(&self) -> Option<String> {
-        let connection = self.main_of().filter(|connection| connection.has_written_in_place())?;
-        let why = self.inactive_because()?;
-        connection.is_inactive_for_the_first_time(&why)
+        self.main_of()?.inactive_for_the_first_time()
     }
 
     /// `SQLITE_FCNTL_PRAGMA`.
