@@ -162,43 +162,4 @@ unsafe extern "C" fn x_close(file: SqliteFile) -> c_int {
     }
 }
 
-const fn methods(version: c_int, shm: bool) -> sqlite::sqlite3_io_methods {
-    sqlite::sqlite3_io_methods {
-        iVersion: version,
-        xClose: Some(x_close),
-        xRead: Some(x_read),
-        xWrite: Some(x_write),
-        xTruncate: Some(x_truncate),
-        xSync: Some(x_sync),
-        xFileSize: Some(x_file_size),
-        xLock: Some(x_lock),
-        xUnlock: Some(x_unlock),
-        xCheckReservedLock: Some(x_check_reserved_lock),
-        xFileControl: Some(x_file_control),
-        xSectorSize: Some(x_sector_size),
-        xDeviceCharacteristics: Some(x_device_characteristics),
-        xShmMap: if shm { Some(x_shm_map) } else { None },
-        xShmLock: Some(x_shm_lock),
-        xShmBarrier: Some(x_shm_barrier),
-        xShmUnmap: Some(x_shm_unmap),
-        xFetch: Some(x_fetch),
-        xUnfetch: Some(x_unfetch),
-    }
-}
-
-static METHODS_1: sqlite::sqlite3_io_methods = methods(1, false);
-static METHODS_2: sqlite::sqlite3_io_methods = methods(2, false);
-static METHODS_2_SHM: sqlite::sqlite3_io_methods = methods(2, true);
-static METHODS_3: sqlite::sqlite3_io_methods = methods(3, false);
-static METHODS_3_SHM: sqlite::sqlite3_io_methods = methods(3, true);
-
-/// The table for a file, by what the file below offers, as `io::methods_for`.
-pub fn methods_for(below: &sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods {
-    match (below.iVersion, below.iVersion >= 2 && below.xShmMap.is_some()) {
-        (..=1, _) => &METHODS_1,
-        (2, false) => &METHODS_2,
-        (2, true) => &METHODS_2_SHM,
-        (3.., false) => &METHODS_3,
-        (3.., true) => &METHODS_3_SHM,
-    }
-}
+method_tables!();
