@@ -121,7 +121,7 @@ pub(crate) fn with_variables(
 }
 
 /// The dynamic linker splits `LD_PRELOAD` at spaces and colons, so a path that has some is preloaded through a link. The program and what
-/// it starts need the link for as long as they run, so it stays; its name says whose it is and where it leads, so there is one and not more.
+/// it starts need the link for as long as they run, so the link stays. Its name says whose it is and where it leads, so there is only one.
 fn preloadable(library: PathBuf) -> Result<PathBuf, RunError> {
     let splits = |path: &Path| path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte));
     if !splits(&library) {

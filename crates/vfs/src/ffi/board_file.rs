@@ -384,8 +384,8 @@ impl Common for BoardFile {
     }
 }
 
-/// FNV-1a of 64 bits (draft-eastlake-fnv) over the name of the system's start, as the kernel writes it and without a line's end, and then device and
-/// inode number of each file, each number as 8 bytes, the lowest first. Never 0. Processes of several versions compare it.
+/// FNV-1a of 64 bits (draft-eastlake-fnv). It goes over the name of the system's start, as the kernel writes it and without a line's end.
+/// Device and inode number of each file follow, each as 8 bytes, the lowest first. Never 0. Processes of several versions compare it.
 fn identity_of(boot: &str, files: [(u64, u64); 3]) -> u64 {
     let numbers = files.into_iter().flat_map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()]);
     let bytes = boot.bytes().chain(numbers.flatten());

@@ -1,7 +1,7 @@
 //! A fork: what it must not copy, and what a child does with the connections that came with it.
 //!
-//! The memory of a child is a copy, with the locks that any thread had at that moment, and with what SQLite notes of its POSIX locks; the locks
-//! themselves stay with the parent, and so do the `flock`s of files that both have open. Therefore:
+//! The memory of a child is a copy. It has the locks in memory that any thread had at that moment, and what SQLite notes of its POSIX locks.
+//! Those locks themselves stay with the parent, and so do the `flock`s of files that both have open. Therefore:
 //!
 //! | when | what |
 //! |---|---|
