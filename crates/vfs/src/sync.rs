@@ -4,6 +4,7 @@
 //! stopped at a callback does not matter) and which is compiled with us, so that ThreadSanitizer sees it. With feature `shuttle`
 //! those of the model checker, which tries out the orders in which threads may run.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
@@ -186,14 +187,44 @@ pub use with::{EventCount, lock, look_until, wait, wait_timeout};
 
 /// A mutex around something of the whole process, which is held over a fork. `parking_lot`'s may hand itself over to a thread that waits, and that
 /// the child does not have.
+///
+/// ThreadSanitizer does not see into the standard library. So each passage is counted here, too, and it sees the order by that.
 #[derive(Default)]
-pub struct StaticMutex<T>(std::sync::Mutex<T>);
+pub struct StaticMutex<T> {
+    mutex: std::sync::Mutex<T>,
+    passages: AtomicU32,
+}
 
-pub use std::sync::MutexGuard as StaticMutexGuard;
+pub struct StaticMutexGuard<'a, T> {
+    guard: std::sync::MutexGuard<'a, T>,
+    passages: &'a AtomicU32,
+}
 
 impl<T> StaticMutex<T> {
     pub fn lock(&self) -> StaticMutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        self.passages.load(Ordering::Acquire);
+        StaticMutexGuard { guard, passages: &self.passages }
+    }
+}
+
+impl<T> Deref for StaticMutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for StaticMutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+impl<T> Drop for StaticMutexGuard<'_, T> {
+    fn drop(&mut self) {
+        self.passages.fetch_add(1, Ordering::Release);
     }
 }
 
