@@ -4,11 +4,15 @@ A scene prints what it observed, and itself checks what must hold for both. Wher
 difference is printed, and it is an error unless DIFFERENCES says why it is no worse.
 """
 
+import atexit
 import json
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 import compat
@@ -21,9 +25,22 @@ AT_ONCE = 4
 DIFFERENCES = json.load(open(os.path.join(HERE, "differences.json")))
 
 
+def place(name):
+    """A new folder here, or, where others may not enter what this checkout lies in, among the temporary files: some scenes are another user's."""
+    here = pathlib.Path.cwd()
+    if all(folder.stat().st_mode & 0o001 for folder in (here, *here.parents)):
+        folder = here / name
+        folder.mkdir()
+        return str(folder)
+    folder = tempfile.mkdtemp(prefix=f"oneflush-{name}-")
+    os.chmod(folder, 0o755)
+    # What a scene has mounted is seen by nobody else.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def play(module, scene, strategy):
-    folder = os.path.abspath(f"{module}-{scene}-{strategy or 'unix'}")
-    os.mkdir(folder)
+    folder = place(f"{module}-{scene}-{strategy or 'unix'}")
     environment = {**os.environ, "STRATEGY": strategy} if strategy else os.environ
     command = [sys.executable, os.path.join(HERE, f"{module}.py"), scene, "ours" if strategy else "stock", folder]
     # Mounts of a scene are seen by nobody else, and go with it.
