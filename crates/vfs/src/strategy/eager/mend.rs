@@ -150,7 +150,7 @@ impl EagerLog {
             };
             // Whatever a crash can leave of page 1, the log has it then.
             let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
-            if !garbled::is_likely(main, &page)? {
+            if !garbled::is_likely(main, page.len() as u64, recover::pages_of(&log)?.as_ref())? {
                 return Err(AttachError::NoDatabase);
             }
             guard::set(&mut page, log.uuid());

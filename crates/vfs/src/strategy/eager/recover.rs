@@ -6,7 +6,7 @@
 
 use oneflush_blocklog::group::{Base, Begin, Group, PageEntry};
 use oneflush_blocklog::{Error as LogError, Log, Lsn, delta, shows_records};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::building::{Building, build};
 use super::files::LogFile;
@@ -167,7 +167,20 @@ pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
     Ok(content)
 }
 
-/// The same of an epoch's first records, which were read already.
+/// The pages that the log has: nobody has written to others in the database file since that was synced. None: it stands on the image, which may
+/// have any.
+pub fn pages_of(log: &Log<LogFile>) -> Result<Option<FxHashSet<u32>>, LogError> {
+    let (mut pages, mut is_on_image) = (FxHashSet::default(), false);
+    log.scan(|kind, _, payload| {
+        let group = Group::decode(kind, payload)?;
+        is_on_image |= matches!(group.begin, Some(Begin::Image { .. }));
+        pages.extend(group.pages().map(|entry| entry.page_no));
+        Ok::<(), LogError>(())
+    })?;
+    Ok((!is_on_image).then_some(pages))
+}
+
+/// [`page_one`] of an epoch's first records, which were read already.
 pub fn page_one_of<'a>(
     records: impl Iterator<Item = (u8, Lsn, &'a [u8])>,
     page_bytes: usize,
