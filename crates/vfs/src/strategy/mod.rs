@@ -15,6 +15,7 @@ pub use eager::board::{Common, Holder, Look as BoardLook, Private, WORDS, look a
 pub use eager::building::build_of;
 pub use eager::files::{
     IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogInUse, SideFiles, board_path, database_of, image_path, log_path,
+    wal_path,
 };
 pub use eager::gathering::Gathering;
 pub use eager::guard;
