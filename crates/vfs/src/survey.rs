@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::file_below::FileBelow;
 use crate::inspect::{InspectError, LogContents, inspect};
 use crate::path::{beside, serialize_shown, with_suffix};
-use crate::strategy::{BoardLook, WORDS, board_path, guard, look_at_board, wal_frames, wal_path};
+use crate::strategy::{BoardLook, board_path, guard, look_at_board, read_board, wal_frames, wal_path};
 
 /// The database header of "Database File Format", section 1.3.
 const PAGE_BYTES_AT: usize = 16;
@@ -146,11 +146,7 @@ fn holder(line: &str, files: &BTreeSet<String>) -> Option<u32> {
 }
 
 fn live(database: &Path) -> Option<BoardLook> {
-    let mut words = vec![0; WORDS * 8];
-    File::open(beside(database, board_path)).ok()?.read_exact_at(&mut words, 0).ok()?;
-    let words: Vec<u64> =
-        words.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).collect();
-    look_at_board(&words)
+    look_at_board(&read_board(&File::open(beside(database, board_path)).ok()?)?)
 }
 
 #[cfg(test)]
