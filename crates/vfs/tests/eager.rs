@@ -1,19 +1,20 @@
 //! `PRAGMA journal_mode=WAL` with strategy `eager`, with real SQLite on real files. A crash is a copy of the files as they are.
 
+mod common;
+
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use common::{count, crash, files, insert, integrity, open_stock, scratch, side, statistic as number};
 use oneflush_blocklog::group::{Group, page_crc};
 use oneflush_blocklog::{CHUNK_BYTES, DirectFile, Error as LogError, Log};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
-use serde_json::Value;
-use tempfile::TempDir;
 
 fn try_open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
-    oneflush_vfs::register().unwrap();
+    common::setup();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags)?;
@@ -24,62 +25,6 @@ fn try_open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
 
 fn open(path: &Path) -> Connection {
     try_open(path, "strategy=eager").unwrap()
-}
-
-/// SQLite alone, as another program would open the file.
-fn open_stock(path: &Path) -> Connection {
-    Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap()
-}
-
-fn scratch() -> (TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
-    (dir, path)
-}
-
-fn side(path: &Path, suffix: &str) -> PathBuf {
-    PathBuf::from(format!("{}{suffix}", path.display()))
-}
-
-/// The files as they are, with these side files, under another name.
-fn crash(path: &Path, side_files: &[&str]) -> PathBuf {
-    let name = (0..).map(|n| path.with_extension(format!("crash{n}.db"))).find(|name| !name.exists()).unwrap();
-    std::fs::copy(path, &name).unwrap();
-    for side_file in side_files {
-        std::fs::copy(side(path, side_file), side(&name, side_file)).unwrap();
-    }
-    name
-}
-
-fn files(path: &Path) -> Vec<String> {
-    let name = path.file_name().unwrap().to_str().unwrap();
-    let mut files: Vec<String> = std::fs::read_dir(path.parent().unwrap())
-        .unwrap()
-        .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_prefix(name).map(str::to_owned))
-        .collect();
-    files.sort();
-    files
-}
-
-fn number(db: &Connection, pointer: &str) -> u64 {
-    let json: String = db.query_row("PRAGMA oneflush_stats", [], |row| row.get(0)).unwrap();
-    let stats: Value = serde_json::from_str(&json).unwrap();
-    stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
-}
-
-fn count(db: &Connection) -> i64 {
-    db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
-}
-
-fn integrity(db: &Connection) -> String {
-    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
-}
-
-fn insert(db: &Connection, rows: usize) {
-    let mut statement = db.prepare("INSERT INTO t VALUES (randomblob(100))").unwrap();
-    for _ in 0..rows {
-        statement.execute([]).unwrap();
-    }
 }
 
 #[test]

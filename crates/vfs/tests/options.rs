@@ -1,30 +1,11 @@
 //! Options of an open: what is refused, how it is said, and that nothing is left behind.
 
-use std::ffi::{c_char, c_int, c_void};
+mod common;
+
 use std::path::Path;
-use std::sync::{Mutex, Once};
 
-use rusqlite::{Connection, OpenFlags, ffi};
-
-static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-unsafe extern "C" fn on_log(_: *mut c_void, _: c_int, message: *const c_char) {
-    // SAFETY: SQLite passes a string.
-    let text = unsafe { std::ffi::CStr::from_ptr(message) }.to_string_lossy().into_owned();
-    LOG.lock().unwrap().push(text);
-}
-
-fn setup() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: SQLite is not in use yet: every test comes through here first.
-        unsafe {
-            let callback: unsafe extern "C" fn(*mut c_void, c_int, *const c_char) = on_log;
-            ffi::sqlite3_config(ffi::SQLITE_CONFIG_LOG, callback, std::ptr::null_mut::<c_void>());
-        }
-        oneflush_vfs::register().unwrap();
-    });
-}
+use common::{setup, take_said};
+use rusqlite::{Connection, OpenFlags};
 
 fn open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     setup();
@@ -49,9 +30,7 @@ fn a_refused_option_is_logged_with_its_name_value_and_choices_and_creates_no_fil
         let error = open(&path, parameters).unwrap_err();
         assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::CannotOpen));
         assert!(!path.exists());
-        let log = LOG.lock().unwrap();
-        let name = path.display().to_string();
-        let line = log.iter().find(|line| line.contains(&name)).unwrap_or_else(|| panic!("{name} not in {log:?}"));
+        let line = take_said(&path);
         for word in words {
             assert!(line.contains(word), "{word} not in: {line}");
         }

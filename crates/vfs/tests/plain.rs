@@ -1,16 +1,18 @@
 //! `PRAGMA journal_mode=WAL` with strategy `plain`, with real SQLite on real files.
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use common::{count, insert, integrity, open_stock, scratch, side, statistic as number, stats};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde_json::Value;
-use tempfile::TempDir;
 
 const MIB: u64 = 1 << 20;
 
 fn open_with(path: &Path, parameters: &str) -> Connection {
-    oneflush_vfs::register().unwrap();
+    common::setup();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy=plain{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags).unwrap();
@@ -24,48 +26,8 @@ fn open(path: &Path) -> Connection {
     open_with(path, "")
 }
 
-/// SQLite alone, as another program would open the file.
-fn open_stock(path: &Path) -> Connection {
-    Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap()
-}
-
-fn scratch() -> (TempDir, PathBuf) {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
-    (dir, path)
-}
-
-fn side(path: &Path, suffix: &str) -> PathBuf {
-    PathBuf::from(format!("{}{suffix}", path.display()))
-}
-
 fn size(path: &Path) -> u64 {
     std::fs::metadata(path).unwrap().len()
-}
-
-fn stats(db: &Connection) -> Value {
-    let json: String = db.query_row("PRAGMA oneflush_stats", [], |row| row.get(0)).unwrap();
-    serde_json::from_str(&json).unwrap()
-}
-
-fn number(db: &Connection, pointer: &str) -> u64 {
-    let stats = stats(db);
-    stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
-}
-
-fn count(db: &Connection) -> i64 {
-    db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
-}
-
-fn integrity(db: &Connection) -> String {
-    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
-}
-
-fn insert(db: &Connection, rows: usize) {
-    let mut statement = db.prepare("INSERT INTO t VALUES (randomblob(100))").unwrap();
-    for _ in 0..rows {
-        statement.execute([]).unwrap();
-    }
 }
 
 #[test]

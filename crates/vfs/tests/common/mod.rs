@@ -10,6 +10,8 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, ffi};
+use serde_json::Value;
+use tempfile::TempDir;
 
 static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
@@ -58,6 +60,13 @@ pub fn open_stock(path: &Path) -> Connection {
     db
 }
 
+/// A folder, and the path of a database in it.
+pub fn scratch() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    (dir, path)
+}
+
 pub fn side(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
 }
@@ -89,6 +98,31 @@ pub fn integrity(db: &Connection) -> String {
 
 pub fn number(db: &Connection, sql: &str) -> i64 {
     db.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// `PRAGMA oneflush_stats`.
+pub fn stats(db: &Connection) -> Value {
+    let json: String = db.query_row("PRAGMA oneflush_stats", [], |row| row.get(0)).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+/// A number there, by its JSON pointer.
+pub fn statistic(db: &Connection, pointer: &str) -> u64 {
+    let stats = stats(db);
+    stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
+}
+
+/// Rows of table `t`.
+pub fn count(db: &Connection) -> i64 {
+    number(db, "SELECT count(*) FROM t")
+}
+
+/// So many commits of one row each into table `t`.
+pub fn insert(db: &Connection, rows: usize) {
+    let mut statement = db.prepare("INSERT INTO t VALUES (randomblob(100))").unwrap();
+    for _ in 0..rows {
+        statement.execute([]).unwrap();
+    }
 }
 
 /// What an application's commit looks like that can be checked later: row `n` is there with its content exactly if commit `n` is, and the
