@@ -47,7 +47,7 @@ impl Aside {
             return Err(SalvageError::WalBeside(with_suffix(database, "-wal")));
         }
         let id = Uuid::random()?.to_string();
-        let folder = with_suffix(database, &format!("-before-recovery-{}", &id[..8]));
+        let folder = with_suffix(database, format!("-before-recovery-{}", &id[..8]));
         let folder = into.map_or(folder.clone(), |into| into.join(folder.file_name().unwrap_or_default()));
         fs::create_dir(&folder).map_err(failed(&folder))?;
         let changed = SUFFIXES.iter().filter_map(|&suffix| Some((suffix, modified(&with_suffix(database, suffix))?)));
