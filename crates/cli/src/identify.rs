@@ -69,19 +69,7 @@ enum Form {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let traces = input::distinct(&options.traces).map_err(Failure::usage)?;
-    for (name, file) in [("-o", &options.output), ("--parquet", &options.parquet)] {
-        if let Some(file) = file {
-            output::check_is_no_input(name, file, &traces).map_err(Failure::usage)?;
-        }
-    }
-    if options.output.is_some() && options.output == options.parquet {
-        return Err(Failure::usage("-o and --parquet name the same file; give each its own"));
-    }
-    interrupt::install().map_err(Failure::failed)?;
-    // What cannot be read at all is said before the first line of output.
-    let inputs: Vec<Input> =
-        traces.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let inputs = input::open_all(&options.traces, [("-o", &options.output), ("--parquet", &options.parquet)])?;
     let lines = options
         .output
         .as_deref()

@@ -51,18 +51,7 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let paths = input::distinct(&options.traces).map_err(Failure::usage)?;
-    for (name, file) in [("-o", &options.output), ("--perfetto", &options.perfetto)] {
-        if let Some(file) = file {
-            output::check_is_no_input(name, file, &paths).map_err(Failure::usage)?;
-        }
-    }
-    if options.output.is_some() && options.output == options.perfetto {
-        return Err(Failure::usage("-o and --perfetto name the same file; give each its own"));
-    }
-    interrupt::install().map_err(Failure::failed)?;
-    let inputs: Vec<Input> =
-        paths.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map_err(Failure::failed)?;
+    let inputs = input::open_all(&options.traces, [("-o", &options.output), ("--perfetto", &options.perfetto)])?;
     let mut files = Files::open(options).map_err(Failure::failed)?;
     match tell(options, inputs, &mut files) {
         Ok(damaged) => {

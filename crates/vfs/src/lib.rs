@@ -30,6 +30,7 @@ mod file;
 mod futex;
 mod ground;
 mod inspect;
+mod kept_file;
 mod kill_point;
 mod messages;
 mod own_file;

@@ -14,6 +14,8 @@ use oneflush_trace::import::{self, ImportError, Reader};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use crate::{Failure, output};
+
 /// Work that is done sooner shows no progress.
 const QUIET: Duration = Duration::from_secs(2);
 /// How long a read waits before it looks for a signal.
@@ -47,8 +49,25 @@ impl Input {
     }
 }
 
+/// Opens every trace once, after a look at the two files that options name for results. What cannot be read at all is said before the first line of
+/// a result.
+pub fn open_all(traces: &[PathBuf], results: [(&str, &Option<PathBuf>); 2]) -> Result<Vec<Input>, Failure> {
+    let traces = distinct(traces).map_err(Failure::usage)?;
+    for (option, file) in results {
+        if let Some(file) = file {
+            output::check_is_no_input(option, file, &traces).map_err(Failure::usage)?;
+        }
+    }
+    let [(one, file), (other, same)] = results;
+    if file.is_some() && file == same {
+        return Err(Failure::usage(format!("{one} and {other} name the same file; give each its own")));
+    }
+    interrupt::install().map_err(Failure::failed)?;
+    traces.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map_err(Failure::failed)
+}
+
 /// Every trace once: of blktrace's files for each processor, the first stands for all. Standard input can be read only once.
-pub fn distinct(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+fn distinct(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut distinct: Vec<PathBuf> = Vec::new();
     for path in paths {
         if path.as_os_str() == STANDARD_INPUT && distinct.contains(path) {

@@ -17,6 +17,11 @@ pub fn wal_path(database: &str) -> String {
     format!("{database}-wal")
 }
 
+/// The WAL of strategy `plain` between a clean close and the next open.
+pub fn kept_path(database: &str) -> String {
+    format!("{database}-oneflush-kept")
+}
+
 /// The log of a database.
 pub fn log_path(database: &str) -> String {
     format!("{database}-oneflush")
@@ -107,6 +112,11 @@ pub trait SideFiles: Send + Sync {
     fn claim_image(&self, path: &str) -> Result<(), Code>;
     /// Gives a log or an image that nobody uses a name that no file has, durably.
     fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
+    /// Gives the WAL of a database that is closed the [kept name](kept_path). The caller has the database's exclusive lock. An error: the WAL has its name
+    /// still, and is to be deleted.
+    fn keep_wal(&self, database: &str) -> Result<(), Code>;
+    /// Gives the kept file its name as WAL back, or removes one that is no use. The caller has a shared lock on the database. The directory is not synced.
+    fn take_back_wal(&self, database: &str);
     /// False also for an empty file, as with SQLite.
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True also for an empty file.
@@ -138,7 +148,9 @@ mod tests {
     fn the_database_is_known_by_the_name_of_each_side_file() {
         for database in ["/d/a.db", "/d-oneflush/a", "/d/a-oneflush"] {
             let log = log_path(database);
-            for file in [image_path(database), board_path(database), format!("{log}-1a2b3c4d-wal"), log] {
+            for file in
+                [image_path(database), board_path(database), kept_path(database), format!("{log}-1a2b3c4d-wal"), log]
+            {
                 assert_eq!(database_of(&file), database, "{file}");
             }
         }

@@ -12,6 +12,7 @@ use super::locking::READ_PATIENCE;
 use super::shared::tests::NoCheckpoints;
 use super::{Plain, Progress, RunCheckpoint, Shared};
 use crate::config::Options;
+use crate::connection::tests::NoLogs;
 use crate::error::{Code, Error};
 use crate::role::Role;
 use crate::strategy::test_wal::Wal;
@@ -130,7 +131,7 @@ fn connection_to(path: &str, purpose: Purpose) -> (Arc<Plain>, Database) {
 }
 
 fn connection_with(path: &str, purpose: Purpose, run: Arc<dyn RunCheckpoint>) -> (Arc<Plain>, Database) {
-    let shared = Arc::new(Shared::new(path, run, None));
+    let shared = Arc::new(Shared::new(path, run, Arc::new(NoLogs), None));
     let (connection, database) = (Plain::new(1, &Options::default(), shared, purpose), Database::default());
     connection.opened(Box::new(database.clone())).unwrap();
     connection.opened_wal(Box::new(Wal::default())).unwrap();
@@ -295,7 +296,7 @@ fn a_sync_is_not_put_off_where_a_super_journal_commits() {
 /// Whoever opens it then need not sync its directory.
 #[test]
 fn a_wal_is_known_once_it_was_synced_and_until_another_of_its_name_is_opened() {
-    let shared = Arc::new(Shared::new("/nonexistent/known.db", Arc::new(NoCheckpoints), None));
+    let shared = Arc::new(Shared::new("/nonexistent/known.db", Arc::new(NoCheckpoints), Arc::new(NoLogs), None));
     // Making the file longer ahead would sync it.
     let options = Options { prealloc_bytes: 0, ..Options::default() };
     let connection = |id| Plain::new(id, &options, shared.clone(), Purpose::ReadWrite);

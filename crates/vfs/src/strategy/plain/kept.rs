@@ -1,6 +1,6 @@
 //! The WAL that is kept over a close, and how the next opener takes it up again.
 //!
-//! After the last close the database file has everything and is synced. The WAL stays, but its first frame gets a [mark](MARK) in
+//! After the last close the database file has everything and is synced. The WAL stays, under [another name](crate::kept_file), and its first frame gets a [mark](MARK) in
 //! the place of salts and checksum, so no SQLite takes that frame, or one behind it, for its own: to everybody the WAL is empty, and may
 //! be deleted, or left beside another database file, without harm. Who writes next would begin a new generation, and SQLite syncs its
 //! header before the first frame: one flush more than there are commits.
@@ -20,6 +20,9 @@
 //! or put in the place of the old one, is not the same, or it is the same in all that the WAL speaks of.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime};
 
@@ -29,8 +32,7 @@ use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_B
 use crate::strategy::{Below, SyncRequest};
 use crate::sync::lock;
 
-/// Where salts and checksum of the first frame stood. It also says that the directory has been synced since the file was made, as it is
-/// when space is made ahead, so that the next opener need not do it again.
+/// Where salts and checksum of the first frame stood.
 const MARK: &[u8; 16] = b"Oneflush: closed";
 const MARKED: std::ops::Range<usize> = 8..24;
 
@@ -75,7 +77,6 @@ impl Plain {
         let Ok(Some(mut taken_up)) = take_up(wal, main) else { return };
         taken_up.changed =
             self.shared.database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
-        self.note_directory_synced();
         self.shared.generation.taken_up(taken_up.salts, taken_up.end_bytes);
         *lock(&self.shared.taken_up) = Some(taken_up);
     }
@@ -102,12 +103,21 @@ pub fn is_marked(wal: &dyn Below) -> bool {
     first_header(wal).is_ok_and(|header| header[MARKED] == *MARK)
 }
 
+/// The same for a file that nobody has open.
+pub fn is_marked_file(file: &File) -> io::Result<bool> {
+    let mut mark = [0; MARK.len()];
+    match file.read_exact_at(&mut mark, FIRST_FRAME + MARKED.start as u64) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        read => read.map(|()| mark == *MARK),
+    }
+}
+
 /// Makes the WAL empty for everybody. The database file has all that is in it, synced, and nobody else has it open. `end_bytes`: where
 /// its last frame ends, if that is known.
 ///
 /// It is not to be taken up if it is long, or if its header counts checkpoints: whoever writes next without taking it up would use the same salts again
 /// (SQLite takes new ones only where the header counts none), and the same first frames would make those behind them valid.
-pub fn close(wal: &dyn Below, directory_synced: bool, end_bytes: Option<u64>) -> Result<(), Code> {
+pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
     let mut header = first_header(wal)?;
     if header[MARKED] == *MARK {
         return Ok(());
@@ -116,7 +126,7 @@ pub fn close(wal: &dyn Below, directory_synced: bool, end_bytes: Option<u64>) ->
         let file = WalFile { file: wal, page_bytes };
         let is_short = end_bytes.is_some_and(|end_bytes| end_bytes <= file.offset_of(FRAMES_MAX + 1));
         let counts_none = checkpoints(wal)? == [0; 4];
-        if !directory_synced || !is_short || !counts_none {
+        if !is_short || !counts_none {
             // Without a page number nobody looks further.
             header = [0; FRAME_HEADER_BYTES];
         }
@@ -126,9 +136,7 @@ pub fn close(wal: &dyn Below, directory_synced: bool, end_bytes: Option<u64>) ->
     } else {
         header = [0; FRAME_HEADER_BYTES];
     }
-    if directory_synced {
-        header[MARKED].copy_from_slice(MARK);
-    }
+    header[MARKED].copy_from_slice(MARK);
     wal.write(&header, FIRST_FRAME)
 }
 
