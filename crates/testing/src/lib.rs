@@ -1,6 +1,10 @@
 //! What the tests of all crates share: how a test skips itself, where data are that are no part of the project, and processes that die
-//! with the test.
+//! with the test. With feature `fuse`, places that do not keep what a database relies on.
 
+#[cfg(feature = "fuse")]
+pub mod flawed;
+#[cfg(feature = "fuse")]
+mod own_mounts;
 mod running;
 
 use std::fmt::Display;
@@ -9,6 +13,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+#[cfg(feature = "fuse")]
+pub use own_mounts::in_own_mounts;
 pub use running::{Running, dies_with_test};
 
 /// A file that [`skip`] appends to: `make test` sets it and shows in its table what is there.

@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use oneflush_blocklog::group::{Begin, Group};
 use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::error::Code;
+use crate::own_file::open_to_lock;
 use crate::salvage::lock_alone;
 use crate::strategy::{
     Below, DeviceCharacteristics, LockLevel, LogFile, RecoverError, ShmLock, SyncRequest, board_path, check, guard,
@@ -113,14 +115,15 @@ fn beside(database: &Path, path: fn(&str) -> String) -> PathBuf {
 
 /// The log, if it is there and nobody uses it while this is open.
 pub(crate) fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError> {
-    let file = match File::open(log) {
+    let file = match open_to_lock(log) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(InspectError::Read { path: log.to_owned(), source }),
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
-        Err(_) => Err(InspectError::InUse(database.to_owned())),
+        Err(Errno::WOULDBLOCK) => Err(InspectError::InUse(database.to_owned())),
+        Err(errno) => Err(InspectError::Read { path: log.to_owned(), source: errno.into() }),
     }
 }
 

@@ -44,6 +44,7 @@ mod super_journal;
 mod survey;
 mod sync;
 mod threads;
+mod tried;
 mod variables;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};
@@ -63,6 +64,7 @@ pub use salvage::{Aside, SalvageError, Salvaged, Source};
 pub use strategy::mutant;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 pub use survey::{SideFile, Survey, User, survey};
+pub use tried::{Tried, tried};
 
 /// The name under which the VFS is registered: `vfs=oneflush` in a URI.
 pub const VFS_NAME: &str = "oneflush";
