@@ -2,10 +2,10 @@
 
 mod accept_loss;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oneflush_vfs::{LogContents, StrategyKind};
+use oneflush_vfs::{LogContents, StrategyKind, shown_name};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -44,9 +44,9 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let database = options
         .database
         .canonicalize()
-        .map_err(|error| Failure::failed(format!("{}: {error}", options.database.display())))?;
+        .map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&options.database))))?;
     if !database.is_file() {
-        let name = options.database.display();
+        let name = shown_name(&options.database);
         return Err(Failure::failed(format!("{name}: not a regular file; name the database file itself")));
     }
     let contents = match oneflush_vfs::inspect(&database) {
@@ -66,16 +66,16 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             false
         }
         Some(_) if !options.dry_run => {
-            recover(&database).map_err(|error| Failure::failed(format!("{}: {error}", database.display())))?;
+            recover(&database).map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&database))))?;
             true
         }
         _ => false,
     };
     if options.json {
-        let json = json!({ "database": options.database.to_string_lossy(), "recovered": recovered, "log": contents });
+        let json = json!({ "database": shown_name(&options.database), "recovered": recovered, "log": contents });
         return output::print(&format!("{json}\n"));
     }
-    let name = options.database.display();
+    let name = shown_name(&options.database);
     output::print(&match contents {
         None => format!("{name}: a plain database file; there is nothing to recover\n"),
         Some(log) if recovered => format!("{name}: recovered {}; it is a plain database file now\n", said(&log)),
@@ -91,7 +91,12 @@ fn plural(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn recover(database: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+fn recover(database: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    if database.to_str().is_none() {
+        return Err("strategy eager opens no database whose path is not UTF-8, and so cannot recover it here. \
+                    Rename the database, and the files beside it alike, or move them together to another folder; then recover it"
+            .into());
+    }
     oneflush_vfs::register()?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
     let db = Connection::open_with_flags(uri::of(database, Some(StrategyKind::Eager)), flags)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use oneflush_vfs::{Survey, survey};
+use oneflush_vfs::{Survey, shown_name, survey};
 
 use crate::{Failure, output};
 
@@ -39,7 +39,7 @@ const LABEL_CHARS: usize = 13;
 const LINE_CHARS_MAX: usize = 80;
 
 fn table(survey: &Survey) -> String {
-    let mut text = format!("{}\n", survey.database.display());
+    let mut text = format!("{}\n", shown_name(&survey.database));
     let mut row = |label: &str, value: &str| {
         for (n, line) in folded(value, LINE_CHARS_MAX - LABEL_CHARS - 2).into_iter().enumerate() {
             text += &format!("  {:LABEL_CHARS$}{line}\n", if n == 0 { label } else { "" });
@@ -56,7 +56,7 @@ fn table(survey: &Survey) -> String {
     row("pages", &format!("{} of {}, {} free", survey.pages, size(survey.page_bytes.into()), survey.free_pages));
     row("file", &size(survey.bytes));
     for file in &survey.side_files {
-        let what = match file.suffix.as_str() {
+        let what = match file.suffix.to_str().unwrap_or_default() {
             "-wal" => match survey.wal_frames {
                 Some(frames) => format!(", SQLite's WAL: {}", count(frames.into(), "frame")),
                 None => ", SQLite's WAL without content".to_owned(),
@@ -68,7 +68,7 @@ fn table(survey: &Survey) -> String {
             "-oneflush-shm" => ", the board of eager".to_owned(),
             _ => String::new(),
         };
-        row(&file.suffix, &format!("{}{what}", size(file.bytes)));
+        row(&shown_name(&file.suffix), &format!("{}{what}", size(file.bytes)));
     }
     if survey.guarded {
         let state = if survey.users.is_empty() {

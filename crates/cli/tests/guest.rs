@@ -3,12 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use oneflush_testing::built;
 use tempfile::TempDir;
 
 /// So long a program may take, on whichever machine; one that hangs is killed then.
 const SECONDS_MAX: &str = "240";
+/// The 5 s for which a process waits at its end, and the rest of a small program on a busy machine.
+const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 struct Scene {
     folder: PathBuf,
@@ -157,4 +160,60 @@ fn a_use_after_the_database_was_closed_for_the_end_is_an_error() {
     assert_eq!(scene.says("eager", "exits.py", &["a.db", "used_afterwards"]), "unable to open database file");
     assert_eq!(beside(&scene), ["a.db"]);
     assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()));
+}
+
+/// `exit()` out of a callback meets a connection in the middle of a call, with its mutex held by a thread that never goes on. `eager` closes the database
+/// only where no other thread could be inside SQLite. In any case the end comes, what was told is there, and of the transaction that was cut off nothing.
+#[test]
+fn an_exit_from_inside_a_call_of_sqlite_ends_in_bounded_time_and_loses_nothing_that_was_told() {
+    const CLOSED: &[&str] = &["a.db"];
+    const AS_KILLED: &[&str] = &["a.db", "a.db-oneflush", "a.db-oneflush-shm", "a.db-oneflush-wal", "a.db-shm"];
+    for (name, left_by_eager) in [
+        ("busy_handler", CLOSED),
+        ("busy_handler_of_a_checkpoint", CLOSED),
+        ("trace", CLOSED),
+        ("function", CLOSED),
+        ("function_in_a_statement_that_spills", CLOSED),
+        ("commit_hook", CLOSED),
+        ("progress_handler", CLOSED),
+        ("function_with_a_mutex_of_the_vfs", AS_KILLED),
+        ("function_beside_an_idle_thread", AS_KILLED),
+        ("function_beside_a_thread_that_commits", AS_KILLED),
+    ] {
+        for strategy in ["plain", "eager"] {
+            let Some(scene) = Scene::new() else { return };
+            let about = format!("{strategy}, {name}");
+            ends_inside(&scene, strategy, name);
+            if strategy == "eager" {
+                assert_eq!(beside(&scene), left_by_eager, "{about}");
+            }
+            is_recovered(&scene, &about);
+        }
+    }
+}
+
+/// The callback of SQLite's error log is called with our locks in hand, and the board's.
+#[test]
+fn an_exit_from_inside_sqlites_error_log_ends_in_bounded_time_too() {
+    let Some(scene) = Scene::new() else { return };
+    ends_inside(&scene, "eager", "log_callback");
+    assert!(
+        beside(&scene)
+            .iter()
+            .any(|name| name.starts_with("a.db-oneflush-") && name.len() == "a.db-oneflush-".len() + 8)
+    );
+    is_recovered(&scene, "log_callback");
+}
+
+fn ends_inside(scene: &Scene, strategy: &str, name: &str) {
+    let before = Instant::now();
+    scene.says(strategy, "exits_inside.py", &["a.db", name, strategy]);
+    assert!(before.elapsed() < ENDS_WITHIN, "{strategy}, {name}: {:?}", before.elapsed());
+}
+
+fn is_recovered(scene: &Scene, about: &str) {
+    let path = scene.dir.path().join("a.db");
+    let recovered = Command::new(scene.folder.join("oneflush")).arg("recover").arg(&path).output().unwrap();
+    assert!(recovered.status.success(), "{about}: {recovered:?}");
+    assert_eq!(stock(&path), (50, "ok".to_owned()), "{about}");
 }

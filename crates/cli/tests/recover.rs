@@ -7,27 +7,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::Sandbox;
+use common::crashed::{ROWS, side};
 use rusqlite::{Connection, OpenFlags};
 
-/// A database with 40 rows as a crash would leave it, its log beside it.
 fn crashed(sandbox: &Sandbox, name: &str) -> PathBuf {
-    oneflush_vfs::register().unwrap();
-    let live = sandbox.path().join("live.db");
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    let uri = format!("file:{}?vfs=oneflush&strategy=eager", live.display());
-    let db = Connection::open_with_flags(uri, flags).unwrap();
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)").unwrap();
-    for row in 0..40 {
-        db.execute("INSERT INTO t VALUES (?)", [row]).unwrap();
-    }
     let database = sandbox.path().join(name);
-    fs::copy(&live, &database).unwrap();
-    fs::copy(log(&live), log(&database)).unwrap();
+    common::crashed::crashed(&database, &[]);
     database
 }
 
 fn log(database: &Path) -> PathBuf {
-    PathBuf::from(format!("{}-oneflush", database.display()))
+    side(database, "-oneflush")
 }
 
 fn count(database: &Path) -> rusqlite::Result<i64> {
@@ -50,7 +40,7 @@ fn it_leaves_one_plain_database_file_and_a_dry_run_changes_nothing() {
     let done = sandbox.oneflush().arg("recover").arg(&database).output().unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(done.status.success() && text.contains("it is a plain database file now"), "{text}");
-    assert_eq!((log(&database).exists(), count(&database)), (false, Ok(40)));
+    assert_eq!((log(&database).exists(), count(&database)), (false, Ok(ROWS as i64)));
     let again = sandbox.oneflush().arg("recover").arg(&database).arg("--json").output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!((&json["recovered"], &json["log"]), (&serde_json::Value::Bool(false), &serde_json::Value::Null));

@@ -5,35 +5,16 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use common::Sandbox;
+use common::crashed::{ROWS, side};
 use rusqlite::{Connection, OpenFlags};
-
-const ROWS: usize = 40;
-
-fn side(database: &Path, suffix: &str) -> PathBuf {
-    PathBuf::from(format!("{}{suffix}", database.display()))
-}
 
 /// A database in use, with what `more` does to it, copied with these files as the end of its process would leave them.
 fn crashed_after(sandbox: &Sandbox, suffixes: &[&str], more: impl FnOnce(&Connection)) -> PathBuf {
-    oneflush_vfs::register().unwrap();
-    let live = sandbox.path().join("live.db");
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    let uri = format!("file:{}?vfs=oneflush&strategy=eager&checkpoints=sqlite", live.display());
-    let db = Connection::open_with_flags(uri, flags).unwrap();
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0").unwrap();
-    db.execute_batch("CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))").unwrap();
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    for row in 0..ROWS {
-        db.execute("INSERT INTO t VALUES (?)", [row as i64]).unwrap();
-    }
-    more(&db);
     let database = sandbox.path().join("app.db");
-    for suffix in ["", "-oneflush"].iter().chain(suffixes) {
-        fs::copy(side(&live, suffix), side(&database, suffix)).unwrap();
-    }
-    drop(db);
+    common::crashed::crashed_after(&database, suffixes, more);
     fs::set_permissions(&database, fs::Permissions::from_mode(0o640)).unwrap();
     database
 }
@@ -126,14 +107,44 @@ fn without_a_log_what_the_last_checkpoint_wrote_is_kept() {
     assert_eq!(count(&database), 0);
 }
 
+/// It said "lost: nothing that the readable part of the log has", of a log that was not there: the image may be of a time long before the crash.
 #[test]
-fn without_a_log_the_image_of_a_process_that_was_killed_has_every_commit() {
+fn without_a_log_the_image_of_a_process_that_was_killed_has_every_commit_and_nobody_can_know_that() {
+    for log in [None, Some(&b""[..]), Some(b"a log whose disk is broken")] {
+        let sandbox = Sandbox::new();
+        let database = crashed(&sandbox, &["-oneflush-wal"]);
+        fs::remove_file(side(&database, "-oneflush")).unwrap();
+        if let Some(log) = log {
+            fs::write(side(&database, "-oneflush"), log).unwrap();
+        }
+        let dry: serde_json::Value =
+            serde_json::from_str(&recover(&sandbox, &database, &["--accept-loss", "--dry-run", "--json"]).unwrap())
+                .unwrap();
+        assert_eq!(dry["accepted_loss"]["lost_records"], serde_json::Value::Null, "{dry}");
+        assert!(dry["accepted_loss"]["written_between"][1].is_string(), "{dry}");
+        let said = accept(&sandbox, &database);
+        assert!(said.contains("of the WAL image") && said.contains("lost: cannot be known"), "{said}");
+        assert!(said.contains("the image at 20") && !said.contains("nothing"), "{said}");
+        assert_eq!(count(&database), ROWS);
+    }
+}
+
+/// The times were those of the files that the recovery had made or removed: now, and unknown.
+#[test]
+fn the_times_between_which_the_loss_was_written_are_those_of_the_files_before() {
     let sandbox = Sandbox::new();
-    let database = crashed(&sandbox, &["-oneflush-wal"]);
-    fs::remove_file(side(&database, "-oneflush")).unwrap();
+    let database = crashed(&sandbox, &[]);
+    let log = fs::OpenOptions::new().write(true).open(side(&database, "-oneflush")).unwrap();
+    log.set_len(3 * 4096).unwrap();
+    let times = [("", 1_000_000_000, "2001-09-09T01:46:40Z"), ("-oneflush", 1_000_000_060, "2001-09-09T01:47:40Z")];
+    for (suffix, seconds, _) in times {
+        let file = fs::OpenOptions::new().write(true).open(side(&database, suffix)).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+    }
     let said = accept(&sandbox, &database);
-    assert!(said.contains("of the WAL image"), "{said}");
-    assert_eq!(count(&database), ROWS);
+    for (_, _, time) in times {
+        assert!(said.contains(time), "{time}: {said}");
+    }
 }
 
 #[test]
@@ -186,7 +197,7 @@ fn of_a_log_with_a_damaged_record_the_image_has_the_rest() {
     log[at + 60] ^= 1;
     fs::write(side(&database, "-oneflush"), log).unwrap();
     let said = accept(&sandbox, &database);
-    assert!(said.contains("of the WAL image"), "{said}");
+    assert!(said.contains("of the WAL image") && said.contains("lost: nothing that the readable part"), "{said}");
     assert_eq!(count(&database), ROWS);
 }
 

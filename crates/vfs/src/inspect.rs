@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use oneflush_blocklog::group::{Begin, Group};
@@ -12,13 +11,11 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::error::Code;
+use crate::file_below::FileBelow;
 use crate::own_file::open_to_lock;
+use crate::path::beside;
 use crate::salvage::lock_alone;
-use crate::strategy::{
-    Below, DeviceCharacteristics, LockLevel, LogFile, RecoverError, ShmLock, SyncRequest, board_path, check, guard,
-    image_path, log_path, why_kept,
-};
+use crate::strategy::{LogFile, RecoverError, board_path, check, guard, image_path, log_path, why_kept};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
@@ -98,19 +95,12 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
             Ok::<(), LogError>(())
         })
         .map_err(of_log)?;
-    let main = ReadOnly(Some(File::open(database).map_err(read)?));
-    let image = ReadOnly(File::open(beside(database, image_path)).ok());
+    let main = FileBelow(Some(File::open(database).map_err(read)?));
+    let image = FileBelow(File::open(beside(database, image_path)).ok());
     check(&opened, &main, &image).map_err(|source| InspectError::Recover { database: database.to_owned(), source })?;
     contents.pages = pages.len() as u64;
     contents.log_bytes = opened.storage().size_bytes().unwrap_or_default();
     Ok(Some(contents))
-}
-
-/// A file beside a database, whose name may be no UTF-8.
-fn beside(database: &Path, path: fn(&str) -> String) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(path(""));
-    name.into()
 }
 
 /// The log, if it is there and nobody uses it while this is open.
@@ -163,62 +153,4 @@ pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
         }
     }
     Ok(true)
-}
-
-/// A file that recovery may look at; None: it is not there.
-pub(crate) struct ReadOnly(pub Option<File>);
-
-impl Below for ReadOnly {
-    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
-        let Some(file) = &self.0 else { return Err(Code::SHORT_READ) };
-        match file.read_exact_at(buffer, offset) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Code::SHORT_READ),
-            result => result.map_err(|_| Code::IOERR_READ),
-        }
-    }
-
-    fn size_bytes(&self) -> Result<u64, Code> {
-        let size = self.0.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()));
-        size.map_err(|_| Code::IOERR_READ)
-    }
-
-    fn write(&self, _: &[u8], _: u64) -> Result<(), Code> {
-        Err(Code::READONLY)
-    }
-
-    fn truncate(&self, _: u64) -> Result<(), Code> {
-        Err(Code::READONLY)
-    }
-
-    fn sync(&self, _: SyncRequest) -> Result<(), Code> {
-        Err(Code::READONLY)
-    }
-
-    fn lock(&self, _: LockLevel) -> Result<(), Code> {
-        Err(Code::READONLY)
-    }
-
-    fn unlock(&self, _: LockLevel) -> Result<(), Code> {
-        Err(Code::READONLY)
-    }
-
-    fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
-        Err(Code::READONLY)
-    }
-
-    fn published_frames(&self) -> Option<u32> {
-        None
-    }
-
-    fn forget_backfill(&self) {}
-
-    fn believe_backfill(&self, _: u32) {}
-
-    fn sector_size(&self) -> i32 {
-        0
-    }
-
-    fn device_characteristics(&self) -> DeviceCharacteristics {
-        DeviceCharacteristics(0)
-    }
 }

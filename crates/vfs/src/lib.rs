@@ -27,6 +27,7 @@ mod error;
 #[allow(unsafe_code)]
 mod ffi;
 mod file;
+mod file_below;
 mod futex;
 mod ground;
 mod inspect;
@@ -58,6 +59,7 @@ pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;
 pub use messages::VARIABLE as LOG_VARIABLE;
+pub use path::shown as shown_name;
 pub use role::Role;
 pub use salvage::{Aside, SalvageError, Salvaged, Source};
 #[cfg(feature = "mutants")]

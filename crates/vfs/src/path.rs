@@ -5,6 +5,11 @@
 //! opened as with SQLite alone, or refused where that would break a promise.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serializer;
 
 /// A full path begins with a slash, or as another VFS wants it; never so.
 const NOT_UTF8: &str = "(not UTF-8) ";
@@ -20,6 +25,28 @@ pub fn of_bytes(name: &[u8]) -> Cow<'_, str> {
 /// True if files can be opened by this path.
 pub fn is_name(path: &str) -> bool {
     !path.starts_with(NOT_UTF8)
+}
+
+/// The same for one who reads it, of a name as the operating system has it.
+pub fn shown<N: AsRef<OsStr> + ?Sized>(name: &N) -> Cow<'_, str> {
+    of_bytes(name.as_ref().as_bytes())
+}
+
+/// The same in JSON.
+pub fn serialize_shown<N: AsRef<OsStr>, S: Serializer>(name: &N, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&shown(name))
+}
+
+/// The file of this name with something behind it, as the operating system has it.
+pub fn with_suffix(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// A file beside a database, by the function that names it beside one whose name is UTF-8.
+pub fn beside(database: &Path, name: fn(&str) -> String) -> PathBuf {
+    with_suffix(database, name(""))
 }
 
 #[cfg(test)]

@@ -4,15 +4,19 @@
 //! locks that the kernel lists, and, with `eager`, the board that the processes share.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::file_below::FileBelow;
 use crate::inspect::{InspectError, LogContents, inspect};
-use crate::strategy::{BoardLook, WORDS, board_path, guard, look_at_board, wal_frames};
+use crate::path::{beside, serialize_shown, with_suffix};
+use crate::strategy::{BoardLook, board_path, guard, look_at_board, read_board, wal_frames, wal_path};
 
 /// The database header of "Database File Format", section 1.3.
 const PAGE_BYTES_AT: usize = 16;
@@ -21,6 +25,7 @@ const FREE_PAGES_AT: usize = 36;
 
 #[derive(Debug, Serialize)]
 pub struct Survey {
+    #[serde(serialize_with = "serialize_shown")]
     pub database: PathBuf,
     pub bytes: u64,
     /// `wal`, `rollback` (one of SQLite's other modes) or `none` (no page yet).
@@ -45,7 +50,8 @@ pub struct Survey {
 #[derive(Debug, Serialize)]
 pub struct SideFile {
     /// What follows the database's name.
-    pub suffix: String,
+    #[serde(serialize_with = "serialize_shown")]
+    pub suffix: OsString,
     pub bytes: u64,
 }
 
@@ -63,7 +69,6 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
     let file = File::open(database).map_err(failed)?;
     let bytes = file.metadata().map_err(failed)?.len();
     file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header).map_err(failed)?;
-    let name = database.to_string_lossy();
     if !header.is_empty() && !guard::is_any_database(&header) {
         return Err(InspectError::NotADatabase(database.to_owned()));
     }
@@ -91,10 +96,8 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
         page_bytes: if page_bytes == 1 { 65_536 } else { page_bytes },
         pages: of_four(PAGES_AT),
         free_pages: of_four(FREE_PAGES_AT),
-        wal_frames: File::open(format!("{name}-wal"))
-            .ok()
-            .and_then(|wal| wal_frames(&crate::inspect::ReadOnly(Some(wal)))),
-        live: (guarded && !users.is_empty()).then(|| live(&name)).flatten(),
+        wal_frames: File::open(beside(database, wal_path)).ok().and_then(|wal| wal_frames(&FileBelow(Some(wal)))),
+        live: (guarded && !users.is_empty()).then(|| live(database)).flatten(),
         side_files,
         log,
         log_unread,
@@ -105,14 +108,14 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
 fn side_files(database: &Path) -> Vec<SideFile> {
     let (Some(directory), Some(name)) = (database.parent(), database.file_name()) else { return Vec::new() };
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    let name = name.to_string_lossy();
     let mut found: Vec<SideFile> = fs::read_dir(directory)
         .into_iter()
         .flatten()
         .filter_map(|entry| {
             let entry = entry.ok()?;
-            let suffix = entry.file_name().to_string_lossy().strip_prefix(&*name)?.to_owned();
-            suffix.starts_with('-').then_some(SideFile { suffix, bytes: entry.metadata().ok()?.len() })
+            let found = entry.file_name();
+            let suffix = found.as_bytes().strip_prefix(name.as_bytes()).filter(|suffix| suffix.starts_with(b"-"))?;
+            Some(SideFile { suffix: OsStr::from_bytes(suffix).to_owned(), bytes: entry.metadata().ok()?.len() })
         })
         .collect();
     found.sort_by(|one, other| one.suffix.cmp(&other.suffix));
@@ -121,9 +124,7 @@ fn side_files(database: &Path) -> Vec<SideFile> {
 
 /// By the kernel's list of locks: SQLite and `eager` lock what they have open in WAL mode, and a transaction locks in the others.
 fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
-    let name = database.to_string_lossy();
-    let paths =
-        side_files.iter().map(|file| PathBuf::from(format!("{name}{}", file.suffix))).chain([database.to_owned()]);
+    let paths = side_files.iter().map(|file| with_suffix(database, &file.suffix)).chain([database.to_owned()]);
     let identity = |path: PathBuf| {
         let file = path.metadata().ok()?;
         let device = file.dev();
@@ -144,12 +145,8 @@ fn holder(line: &str, files: &BTreeSet<String>) -> Option<u32> {
     files.contains(file).then(|| pid.parse().ok()).flatten().filter(|pid| *pid > 0)
 }
 
-fn live(database: &str) -> Option<BoardLook> {
-    let mut words = vec![0; WORDS * 8];
-    File::open(board_path(database)).ok()?.read_exact_at(&mut words, 0).ok()?;
-    let words: Vec<u64> =
-        words.chunks_exact(8).filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?))).collect();
-    look_at_board(&words)
+fn live(database: &Path) -> Option<BoardLook> {
+    look_at_board(&read_board(&File::open(beside(database, board_path)).ok()?)?)
 }
 
 #[cfg(test)]

@@ -232,6 +232,12 @@ fn run(scenario: &Scenario, others: Others) {
     assert!(came, "{:?} no. {}: the place was not come to", scenario.point, scenario.count);
 }
 
+/// A worker dies, and what it has left is as after a loss of power.
+fn crash(path: &Path, said: &mut Said, about: &str) {
+    assert!(said.add(Worker::start(path, 9, 100, Some((KillPoint::Durable, 15)))), "{about}");
+    std::fs::remove_file(format!("{}-oneflush-shm", path.display())).unwrap();
+}
+
 /// Whatever comes of it, nothing that was acknowledged is lost.
 fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
     let Scenario { point, count, before, after_crash, in_company } = *scenario;
@@ -241,9 +247,7 @@ fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
     create(&path);
     let mut said = Said::default();
     if after_crash {
-        assert!(said.add(Worker::start(&path, 9, 100, Some((KillPoint::Durable, 15)))), "{about}");
-        // As after a loss of power.
-        std::fs::remove_file(format!("{}-oneflush-shm", path.display())).unwrap();
+        crash(&path, &mut said, &about);
     }
     let deadline = Instant::now() + PATIENCE;
     let company: Vec<Worker> =
@@ -659,8 +663,7 @@ fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
     create(&path);
     let mut said = Said::default();
     if after_crash {
-        assert!(said.add(Worker::start(&path, 9, 100, Some((KillPoint::Durable, 15)))), "{about}");
-        std::fs::remove_file(format!("{}-oneflush-shm", path.display())).unwrap();
+        crash(&path, &mut said, &about);
     }
     let opens_or_closes = matches!(
         point,
@@ -729,6 +732,32 @@ fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_goes_o
 #[test]
 fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_is_killed() {
     stop_at_each_place(Then::IsKilled);
+}
+
+/// A dashboard that opens the database for reading only waited two seconds for the board's lock, which the stopped process had, and was refused then.
+#[test]
+fn who_only_reads_opens_and_reads_beside_a_process_that_is_stopped_in_an_append_and_goes_on_when_it_is_killed() {
+    use KillPoint::*;
+    for point in [Locked, Busy, Recorded, HalfShown, Unlocking] {
+        let about = format!("{point:?}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        create(&path);
+        let mut said = Said::default();
+        let mut appends = start_to_stop(&path, 1, point, 8);
+        assert!(appends.is_stopped_by(Instant::now() + PATIENCE), "{about}");
+        let count =
+            |db: &Connection| db.query_row("SELECT count(*) FROM kept", [], |row| row.get::<_, i64>(0)).unwrap();
+        let reader = open_with(&path, "mode=ro").unwrap_or_else(|error| panic!("{about}: {error}"));
+        let before = count(&reader);
+        assert!(before > 0, "{about}");
+        appends.child.kill().unwrap();
+        said.add(appends);
+        assert!(!said.add(Worker::start(&path, 5, 30, None)), "{about}");
+        assert!(count(&reader) >= before + 30, "{about}");
+        drop(reader);
+        said.check(&path, &about);
+    }
 }
 
 /// Two are stopped: one that appends, and one that joins beside it without the lock. Whoever dies, nobody recovers while the other lives.

@@ -1,9 +1,9 @@
 //! `oneflush recover --accept-loss`: a database whose log is lost or damaged, without what nobody can bring back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use oneflush_vfs::{Aside, InspectError, Salvaged, Source};
+use oneflush_vfs::{Aside, InspectError, Salvaged, Source, shown_name};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
                 Ok(()) => {
                     if !options.dry_run {
                         aside.put_in_place().map_err(|error| {
-                            Failure::failed(format!("{error}. The copies are in {}", aside.folder.display()))
+                            Failure::failed(format!("{error}. The copies are in {}", shown_name(&aside.folder)))
                         })?;
                     }
                     return report(options, database, aside, &salvaged);
@@ -55,7 +55,7 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
         problems.push(format!("from {}: {problem}", name_of(source)));
     }
     let problems = problems.join("; ");
-    let name = options.database.display();
+    let name = shown_name(&options.database);
     if options.dry_run {
         return Err(Failure::failed(format!(
             "{name}: {}. No consistent database can be had: {problems}",
@@ -67,8 +67,8 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
     Err(Failure::failed(format!(
         "{name}: {}. No consistent database can be had: {problems}. {name} and the files beside it are as they were; copies are in {}. What rows can be read, SQLite's shell may save: sqlite3 {} .recover",
         aside.damage,
-        aside.folder.display(),
-        aside.recovered().display()
+        shown_name(&aside.folder),
+        shown_name(&aside.recovered())
     )))
 }
 
@@ -85,9 +85,7 @@ fn check(made: &Path) -> Result<(), String> {
         Ok(None)
     };
     match checked() {
-        Ok(None) if PathBuf::from(format!("{}-wal", made.display())).exists() => {
-            Err("its WAL could not be copied into it".to_owned())
-        }
+        Ok(None) if made.with_extension("db-wal").exists() => Err("its WAL could not be copied into it".to_owned()),
         Ok(None) => Ok(()),
         Ok(Some(found)) => Err(format!("PRAGMA integrity_check says: {}", found.replace('\n', " "))),
         Err(error) => Err(error.to_string()),
@@ -104,26 +102,75 @@ fn name_of(source: Source) -> &'static str {
 
 /// When what is lost was written: the last checkpoint changed the database file, the last commit the log.
 fn time_of(aside: &Aside, suffix: &str) -> Option<String> {
-    let since = aside.changed(suffix)?.duration_since(UNIX_EPOCH).ok()?.as_secs();
-    let said = Connection::open_in_memory()
-        .and_then(|db| db.query_row("SELECT datetime(?1, 'unixepoch') || ' UTC'", [since as i64], |row| row.get(0)));
-    said.ok()
+    let changed = aside.changed(suffix)?.max(UNIX_EPOCH);
+    Some(humantime::format_rfc3339_seconds(changed).to_string())
+}
+
+/// What is known of what a database lacks that was made.
+#[derive(Clone, Copy, PartialEq)]
+enum Loss {
+    /// The database file needs no log.
+    None,
+    /// It has all that can be read of the log.
+    Unreadable,
+    /// It has an image, and no record of the log tells whether the image has every commit.
+    Unknown,
+    /// It lacks records of the log.
+    Records,
+}
+
+impl Loss {
+    fn of(aside: &Aside, salvaged: &Salvaged) -> Loss {
+        match salvaged.source {
+            _ if aside.is_plain => Loss::None,
+            Source::Image if salvaged.records == 0 => Loss::Unknown,
+            Source::Image => Loss::Unreadable,
+            Source::Log | Source::Database => Loss::Records,
+        }
+    }
+
+    /// The file that was changed when the last commit was.
+    fn last_changed(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Loss::None | Loss::Unreadable => None,
+            Loss::Unknown => Some(("image", "-oneflush-wal")),
+            Loss::Records => Some(("log", "-oneflush")),
+        }
+    }
+
+    fn said(self, salvaged: &Salvaged) -> String {
+        match (self, salvaged.lost_records) {
+            (Loss::None, _) => String::new(),
+            (Loss::Unreadable, _) => "nothing that the readable part of the log has".to_owned(),
+            (Loss::Unknown, _) => {
+                "cannot be known: no log tells what the image should have. The image of this database has every commit, \
+                 but after a loss of power it may lack the last ones"
+                    .to_owned()
+            }
+            (Loss::Records, None) => "an unknown number of commits".to_owned(),
+            (Loss::Records, Some(records)) => format!(
+                "at least {} (those that can be read change {})",
+                plural(records, "record"),
+                plural(salvaged.lost_pages, "page")
+            ),
+        }
+    }
 }
 
 fn report(options: &Options, database: &Path, aside: &Aside, salvaged: &Salvaged) -> Result<(), Failure> {
-    let (from, until) = (time_of(aside, ""), time_of(aside, "-oneflush"));
-    let loses = salvaged.source != Source::Image && !aside.is_plain;
+    let loss = Loss::of(aside, salvaged);
+    let between = loss.last_changed().map(|(name, suffix)| (time_of(aside, ""), name, time_of(aside, suffix)));
     if options.json {
         let mut json = json!({
-            "database": options.database,
+            "database": shown_name(&options.database),
             "recovered": !options.dry_run,
             "log": null,
             "accepted_loss": {
                 "reason": aside.damage,
-                "copies": (!options.dry_run).then_some(&aside.folder),
-                "files": aside.files,
+                "copies": (!options.dry_run).then(|| shown_name(&aside.folder)),
+                "files": aside.files.iter().map(shown_name).collect::<Vec<_>>(),
                 "integrity_check": "ok",
-                "written_between": loses.then_some([from, until]),
+                "written_between": between.map(|(from, _, until)| [from, until]),
             },
         });
         if let (Some(object), Ok(serde_json::Value::Object(more))) =
@@ -133,10 +180,11 @@ fn report(options: &Options, database: &Path, aside: &Aside, salvaged: &Salvaged
         }
         return output::print(&format!("{json}\n"));
     }
-    let name = options.database.display();
+    let name = shown_name(&options.database);
     let mut text = format!("{name}: {}\n", aside.damage);
     if !options.dry_run {
-        text += &format!("copied to {}: {}\n", aside.folder.display(), aside.files.join(", "));
+        let files: Vec<_> = aside.files.iter().map(shown_name).collect();
+        text += &format!("copied to {}: {}\n", shown_name(&aside.folder), files.join(", "));
     }
     text += &match salvaged.source {
         _ if aside.is_plain => "the database file needs no log, and is as it was\n".to_owned(),
@@ -148,21 +196,14 @@ fn report(options: &Options, database: &Path, aside: &Aside, salvaged: &Salvaged
         Source::Image => format!("has {} of the WAL image\n", plural(salvaged.pages, "page")),
         Source::Database => "has what the last checkpoint has written to the database file\n".to_owned(),
     };
-    if loses {
-        let least = if salvaged.lost_records == 0 {
-            "an unknown number of commits".to_owned()
-        } else {
-            let pages = plural(salvaged.lost_pages, "page");
-            format!("at least {} (those that can be read change {pages})", plural(salvaged.lost_records, "record"))
-        };
-        let or_unknown = |time: Option<String>| time.unwrap_or_else(|| "an unknown time".to_owned());
-        text += &format!(
-            "lost: {least}; the database file was last changed at {}, the log at {}\n",
-            or_unknown(from),
-            or_unknown(until)
-        );
-    } else if !aside.is_plain {
-        text += "lost: nothing that the readable part of the log has\n";
+    if loss != Loss::None {
+        text += &format!("lost: {}", loss.said(salvaged));
+        if let Some((from, name, until)) = between {
+            let or_unknown = |time: Option<String>| time.unwrap_or_else(|| "an unknown time".to_owned());
+            let (from, until) = (or_unknown(from), or_unknown(until));
+            text += &format!("; the database file was last changed at {from}, the {name} at {until}");
+        }
+        text.push('\n');
     }
     text += "PRAGMA integrity_check: ok\n";
     if !salvaged.is_exact && !aside.is_plain {
@@ -171,7 +212,7 @@ fn report(options: &Options, database: &Path, aside: &Aside, salvaged: &Salvaged
     text += &match options.dry_run {
         true => "nothing was changed\n".to_owned(),
         false => {
-            format!("{} is a plain database file now\n", database.file_name().unwrap_or_default().to_string_lossy())
+            format!("{} is a plain database file now\n", shown_name(database.file_name().unwrap_or_default()))
         }
     };
     output::print(&text)

@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use oneflush_blocklog::belonging::{create_beside, open_beside};
-use oneflush_blocklog::{DirectFile, Log};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -27,7 +26,7 @@ use crate::error::Code;
 use crate::futex;
 use crate::own_file::{OwnFile, open_to_lock};
 use crate::stats::clock;
-use crate::strategy::{Common, Gathering, Holder, LogInUse, Tickets, WORDS, board_path, log_path};
+use crate::strategy::{Common, Gathering, Holder, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
@@ -38,8 +37,6 @@ const PATIENCE: Duration = Duration::from_millis(5);
 
 /// How often an opener looks for the lock of a board that it need not be able to map yet.
 const POLL: Duration = Duration::from_millis(1);
-/// How long a reader waits for whoever opens or closes the log at that moment, or writes to it.
-const LOOKS_FOR: Duration = Duration::from_secs(2);
 
 #[repr(C)]
 struct BehindWords {
@@ -175,44 +172,6 @@ fn remove(board: &str) {
     let _ = std::fs::remove_file(board);
 }
 
-/// Joins those who use the log; None: nobody does. The board's lock keeps those away meanwhile who build the image. Rights to read both files are
-/// enough, but on NFS. "Would block": somebody has the board's lock for too long, or the log to himself.
-pub fn look_on(database: &str) -> io::Result<Option<LogInUse>> {
-    let path = board_path(database);
-    let deadline = Instant::now() + LOOKS_FOR;
-    let _board = loop {
-        let Some(board) = open_if_there(&path)? else { return Ok(None) };
-        match flock(&board, FlockOperation::NonBlockingLockExclusive) {
-            Err(Errno::INTR) => continue,
-            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
-            locked => {
-                locked.map_err(Unfit::Flock)?;
-                let there = rustix::fs::stat(&path).ok().map(|stat| (stat.st_dev, stat.st_ino));
-                let ours = rustix::fs::fstat(&board)?;
-                if there == Some((ours.st_dev, ours.st_ino)) {
-                    break board;
-                }
-            }
-        }
-    };
-    let path = log_path(database);
-    let Some(log) = open_if_there(&path)? else { return Ok(None) };
-    match flock(&log, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => return Ok(None),
-        Err(Errno::WOULDBLOCK) => flock(&log, FlockOperation::NonBlockingLockShared)?,
-        Err(errno) => return Err(Unfit::Flock(errno).into()),
-    }
-    let opened = DirectFile::open_to_read(Path::new(&path)).and_then(Log::open).map_err(io::Error::other)?;
-    Ok(Some(LogInUse { uuid: opened.uuid(), file: Some(log) }))
-}
-
-fn open_if_there(path: &str) -> io::Result<Option<File>> {
-    match open_to_lock(Path::new(path)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        opened => opened.map(Some),
-    }
-}
-
 impl Drop for BoardFile {
     fn drop(&mut self) {
         // SAFETY: mapped in `open`, and nobody has a reference to it any more.
@@ -242,10 +201,15 @@ pub fn try_map(file: &File) -> io::Result<()> {
 }
 
 /// True if this open file is the one of that name.
-fn is_at(file: &File, path: &str) -> bool {
+pub fn is_at(file: &File, path: &str) -> bool {
     let there = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
     let ours = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
     there.is_ok() && there == ours
+}
+
+/// Somebody has *shown* by another open file of this log.
+pub fn is_shown(log: &File) -> bool {
+    record_lock(log, libc::F_OFD_GETLK, libc::F_WRLCK) == Ok(libc::F_RDLCK)
 }
 
 impl Common for BoardFile {
@@ -377,8 +341,7 @@ impl Common for BoardFile {
     }
 
     fn is_shown(&self) -> bool {
-        let Ok(log) = File::open(&self.log_path) else { return false };
-        record_lock(&log, libc::F_OFD_GETLK, libc::F_WRLCK) == Ok(libc::F_RDLCK)
+        File::open(&self.log_path).is_ok_and(|log| is_shown(&log))
     }
 
     fn is_there(&self) -> bool {

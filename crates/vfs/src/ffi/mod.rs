@@ -76,6 +76,7 @@ mod forked;
 mod image_memory;
 mod inherited;
 mod io;
+mod looking_on;
 mod page_cache;
 mod process;
 mod side_files;

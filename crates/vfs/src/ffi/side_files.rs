@@ -15,10 +15,10 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Storage, is_full, sync_di
 
 use super::api::Api;
 use super::below::BelowFile;
-use super::board_file::{self, BoardFile};
+use super::board_file::BoardFile;
 use super::forked;
 use super::image_memory::MappedImage;
-use super::{checkpoint, page_cache};
+use super::{checkpoint, looking_on, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::kept_file;
@@ -74,7 +74,7 @@ impl SideFiles for Files {
         if !self.are_real() {
             return Ok(None);
         }
-        board_file::look_on(database).map_err(|error| match error.kind() {
+        looking_on::look_on(database).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Code::BUSY,
             _ => self.code(&LogError::File {
                 path: log_path(database).into(),

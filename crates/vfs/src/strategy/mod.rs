@@ -11,7 +11,10 @@ mod test_wal;
 mod wal_file;
 
 pub use eager::EagerLog;
-pub use eager::board::{Common, Holder, Look as BoardLook, Private, WORDS, look as look_at_board};
+pub use eager::board::{
+    Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open, look as look_at_board,
+    read_words as read_board,
+};
 pub use eager::building::build_of;
 pub use eager::files::{
     IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogInUse, SideFiles, board_path, database_of, image_path, kept_path,

@@ -26,7 +26,7 @@
 //! 8. Nobody recovers, rebuilds or makes the board anew but who found himself alone and has kept the board's lock since.
 //! 9. Without the board's lock one joins in this order: *shown* is seen, so somebody lives who has joined, and the board is of this start of the
 //!    system; *use* is taken; log and board are still the files of those names, and `Open` is set. Then *shown* is taken. By 7 nobody
-//!    has been alone since `Open` was set, and none will be.
+//!    has been alone since `Open` was set, and none will be. Who only reads does the same, and does not take *shown*.
 //! 10. Who has the board's lock, is not alone and finds `Open` clear has met somebody who stands between two steps of 9: he answers "busy".
 //! 11. Whoever retires the log has the database locked exclusively, and whoever joins has a shared lock on it.
 //!
@@ -36,7 +36,9 @@
 //!     published commit fails, and its process acknowledges nothing more.
 //! 13. A panic under the lock is a failed write: 4, and then the lock is released.
 
+use std::fs::File;
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -171,7 +173,15 @@ pub struct Look {
     pub failed: bool,
 }
 
-/// The words as they are just now; None: they are of another version.
+/// The words of a board's file as they are just now, for one who does not map it; None: it is being made.
+pub fn read_words(board: &File) -> Option<Vec<u64>> {
+    let mut bytes = vec![0; WORDS * size_of::<u64>()];
+    board.read_exact_at(&mut bytes, 0).ok()?;
+    let words = bytes.chunks_exact(size_of::<u64>()).filter_map(|word| word.try_into().ok());
+    Some(words.map(u64::from_ne_bytes).collect())
+}
+
+/// What these words say; None: they are of another version.
 pub fn look(words: &[u64]) -> Option<Look> {
     let word = |word: Word| words.get(word as usize).copied();
     (word(Word::Layout)? == LAYOUT).then_some(Look {
@@ -182,6 +192,15 @@ pub fn look(words: &[u64]) -> Option<Look> {
         committed_frames: word(Word::Committed)?,
         failed: word(Word::Failed)? != 0,
     })
+}
+
+/// By its words as they are just now: board and image are whole, and those of this log, if it is told which.
+pub fn is_open(words: &[u64], uuid: Option<Uuid>) -> bool {
+    let word = |word: Word| words.get(word as usize).copied().unwrap_or_default();
+    let is_of = |uuid: Uuid| {
+        u128::from_be_bytes(uuid.0) == u128::from(word(Word::UuidHigh)) << 64 | u128::from(word(Word::UuidLow))
+    };
+    word(Word::Layout) == LAYOUT && word(Word::Open) != 0 && uuid.is_none_or(is_of)
 }
 
 /// The board of one database; that of a process alone with itself where there is no log.

@@ -13,7 +13,7 @@ use super::building::build;
 use super::files::LogFile;
 use super::rebuilt::{Rebuilt, RebuiltPages};
 use super::recover::RecoverError;
-use crate::inspect::ReadOnly;
+use crate::file_below::FileBelow;
 use crate::strategy::test_wal::Wal;
 use crate::strategy::wal_file::WalFile;
 
@@ -54,7 +54,7 @@ impl Files {
 
     /// Of pages 1 to 16 those that are made: the same however little of them fits into memory.
     fn build(&self) -> Result<HashMap<u32, Rebuilt>, RecoverError> {
-        let main = ReadOnly(Some(File::open(self.dir.path().join("a.db")).unwrap()));
+        let main = FileBelow(Some(File::open(self.dir.path().join("a.db")).unwrap()));
         let build = |memory_bytes_max| {
             let wal = Wal::default();
             wal.extend([0xaa; 3000]);

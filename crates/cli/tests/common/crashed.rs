@@ -1,0 +1,41 @@
+//! Databases in use with `eager`, as the end of their process leaves them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags};
+
+/// How many rows such a database has, all of them in its log.
+pub const ROWS: usize = 40;
+
+/// A file beside a database, whose name need not be UTF-8.
+pub fn side(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// A database of this path, in use, with what `more` does to it, copied with its log and the files of these suffixes.
+pub fn crashed_after(database: &Path, suffixes: &[&str], more: impl FnOnce(&Connection)) {
+    oneflush_vfs::register().unwrap();
+    let live = database.with_file_name("live.db");
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let uri = format!("file:{}?vfs=oneflush&strategy=eager&checkpoints=sqlite", live.display());
+    let db = Connection::open_with_flags(uri, flags).unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0").unwrap();
+    db.execute_batch("CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))").unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    for row in 0..ROWS {
+        db.execute("INSERT INTO t VALUES (?)", [row as i64]).unwrap();
+    }
+    more(&db);
+    for suffix in ["", "-oneflush"].iter().chain(suffixes) {
+        fs::copy(side(&live, suffix), side(database, suffix)).unwrap();
+    }
+    drop(db);
+    fs::remove_file(live).unwrap();
+}
+
+pub fn crashed(database: &Path, suffixes: &[&str]) {
+    crashed_after(database, suffixes, |_| {});
+}

@@ -1,0 +1,85 @@
+//! How a connection that only reads joins those who use a log of `eager`. It neither maps nor changes board and log; rights to read both are enough,
+//! but on NFS.
+//!
+//! It takes *use* and never *shown*: nobody else is to join beside it alone. With the board's lock it keeps those away meanwhile who build the image.
+//! Somebody who is stopped may have that lock. Then it joins by invariant 9 of the board, as who writes does, and stops short of *shown*.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use oneflush_blocklog::{DirectFile, Log};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use super::board_file::{is_at, is_shown};
+use super::board_place::Unfit;
+use crate::kill_point::KillPoint;
+use crate::own_file::open_to_lock;
+use crate::strategy::{LogInUse, board_is_open, board_path, log_path, read_board};
+
+/// How long a reader waits for whoever opens or closes the log at that moment.
+const LOOKS_FOR: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(1);
+
+/// Joins those who use the log; None: nobody does. "Would block": somebody opens or closes it for too long, or has it to himself.
+pub fn look_on(database: &str) -> io::Result<Option<LogInUse>> {
+    let (board_path, log_path) = (board_path(database), log_path(database));
+    let deadline = Instant::now() + LOOKS_FOR;
+    loop {
+        let Some(board) = open_if_there(&board_path)? else { return Ok(None) };
+        match flock(&board, FlockOperation::NonBlockingLockExclusive) {
+            // Whoever had the lock before may have removed the file.
+            Ok(()) if is_at(&board, &board_path) => return with_lock(&log_path),
+            Ok(()) | Err(Errno::INTR) => continue,
+            Err(Errno::WOULDBLOCK) => {}
+            Err(errno) => return Err(Unfit::Flock(errno).into()),
+        }
+        if let Some(in_use) = beside(&board, &board_path, &log_path) {
+            return Ok(Some(in_use));
+        }
+        if Instant::now() >= deadline {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// The board's lock is taken.
+fn with_lock(path: &str) -> io::Result<Option<LogInUse>> {
+    let Some(log) = open_if_there(path)? else { return Ok(None) };
+    match flock(&log, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => return Ok(None),
+        Err(Errno::WOULDBLOCK) => flock(&log, FlockOperation::NonBlockingLockShared)?,
+        Err(errno) => return Err(Unfit::Flock(errno).into()),
+    }
+    in_use(path, log).map(Some)
+}
+
+/// Without the board's lock. None: nobody uses the log, or it is not known that board and image are whole. What goes wrong here may only be that
+/// somebody removes the files.
+fn beside(board: &File, board_path: &str, log_path: &str) -> Option<LogInUse> {
+    let log = File::open(log_path).ok()?;
+    if !is_shown(&log) || !board_is_open(&read_board(board)?, None) {
+        return None;
+    }
+    KillPoint::Seen.reached();
+    flock(&log, FlockOperation::NonBlockingLockShared).ok()?;
+    KillPoint::Using.reached();
+    let is_there = is_at(board, board_path) && is_at(&log, log_path);
+    let in_use = in_use(log_path, log).ok()?;
+    (is_there && board_is_open(&read_board(board)?, Some(in_use.uuid))).then_some(in_use)
+}
+
+fn in_use(path: &str, log: File) -> io::Result<LogInUse> {
+    let opened = DirectFile::open_to_read(Path::new(path)).and_then(Log::open).map_err(io::Error::other)?;
+    Ok(LogInUse { uuid: opened.uuid(), file: Some(log) })
+}
+
+fn open_if_there(path: &str) -> io::Result<Option<File>> {
+    match open_to_lock(Path::new(path)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
+}

@@ -1,0 +1,155 @@
+//! The copies of a database and of what lies beside it, and what becomes of the original.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::time::SystemTime;
+
+use oneflush_blocklog::{Salvage, Uuid, sync_directory};
+use rustix::fs::{FlockOperation, fcntl_lock};
+
+use super::{Aside, SalvageError, failed, remove};
+use crate::InspectError;
+use crate::inspect::alone_with;
+use crate::path::{beside, with_suffix};
+use crate::strategy::{board_path, guard, image_path, log_path};
+
+const SUFFIXES: [&str; 7] = ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-wal", "-shm", "-journal"];
+
+/// Gives a file of ours owner, group and mode of the one that it is made from.
+fn belongs_as(path: &Path, original: &fs::Metadata) -> io::Result<()> {
+    let made = fs::metadata(path)?;
+    if (made.uid(), made.gid()) != (original.uid(), original.gid()) {
+        chown(path, Some(original.uid()), Some(original.gid()))?;
+    }
+    fs::set_permissions(path, original.permissions())
+}
+
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), SalvageError> {
+    fs::copy(from, to).map_err(failed(from))?;
+    let original = fs::metadata(from).map_err(failed(from))?;
+    belongs_as(to, &original).map_err(failed(to))?;
+    File::open(to).and_then(|file| file.sync_all()).map_err(failed(to))
+}
+
+impl Aside {
+    /// Copies the database and all that lies beside it, durably; `why` is what a recovery says of them. `into` is for a dry run: there, and not
+    /// beside the database.
+    pub fn copy(database: &Path, why: &InspectError, into: Option<&Path>) -> Result<Aside, SalvageError> {
+        let alone = alone_with(database, &beside(database, log_path))?;
+        refuse_if_open(database)?;
+        let mut header = vec![0; guard::HEADER_BYTES];
+        let begins = File::open(database).and_then(|file| file.read_exact_at(&mut header, 0));
+        begins.map_err(failed(database))?;
+        if guard::of(&header).is_some() && with_suffix(database, "-wal").metadata().is_ok_and(|wal| wal.len() > 0) {
+            return Err(SalvageError::WalBeside(with_suffix(database, "-wal")));
+        }
+        let id = Uuid::random()?.to_string();
+        let folder = with_suffix(database, &format!("-before-recovery-{}", &id[..8]));
+        let folder = into.map_or(folder.clone(), |into| into.join(folder.file_name().unwrap_or_default()));
+        fs::create_dir(&folder).map_err(failed(&folder))?;
+        let changed = SUFFIXES.iter().filter_map(|&suffix| Some((suffix, modified(&with_suffix(database, suffix))?)));
+        let changed = changed.collect();
+        let files = copy_all(database, &folder).inspect_err(|_| drop(fs::remove_dir_all(&folder)))?;
+        let page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
+            1 => 65536,
+            bytes => usize::from(bytes),
+        };
+        let uuid = guard::of(&header);
+        let is_plain = uuid.is_none() && guard::is_database(&header);
+        let mut aside = Aside {
+            database: database.to_owned(),
+            folder,
+            files,
+            changed,
+            uuid,
+            is_plain,
+            page_bytes,
+            damage: why.to_string(),
+            found: Salvage::default(),
+            _alone: alone,
+        };
+        if !is_plain {
+            aside.read_log().inspect_err(|_| drop(aside.discard()))?;
+        }
+        Ok(aside)
+    }
+
+    /// Removes the copies: of a dry run.
+    pub fn discard(&self) -> Result<(), SalvageError> {
+        fs::remove_dir_all(&self.folder).map_err(failed(&self.folder))
+    }
+
+    /// When the original of a file was changed last, before anything was done to it.
+    pub fn changed(&self, suffix: &str) -> Option<SystemTime> {
+        self.changed.iter().find(|(of, _)| *of == suffix).map(|&(_, at)| at)
+    }
+
+    /// The database that was made, checked and closed takes the place of the original, and what lay beside that is removed.
+    pub fn put_in_place(&self) -> Result<(), SalvageError> {
+        refuse_if_open(&self.database)?;
+        if self.is_plain {
+            let _ = fs::remove_file(self.recovered());
+            return self.remove_beside();
+        }
+        let (made, database) = (self.recovered(), &self.database);
+        let original = fs::metadata(database).map_err(failed(database))?;
+        belongs_as(&made, &original).map_err(failed(&made))?;
+        File::open(&made).and_then(|file| file.sync_all()).map_err(failed(&made))?;
+        fs::rename(&made, database).map_err(failed(database))?;
+        sync_directory(database)?;
+        self.remove_beside()
+    }
+
+    /// The database file stays as it is, and only what lies beside it goes.
+    pub fn remove_beside(&self) -> Result<(), SalvageError> {
+        for path in [image_path, board_path, log_path] {
+            remove(&beside(&self.database, path))?;
+        }
+        Ok(sync_directory(&self.database)?)
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|file| file.modified()).ok()
+}
+
+fn copy_all(database: &Path, folder: &Path) -> Result<Vec<OsString>, SalvageError> {
+    let owner = fs::metadata(database).map_err(failed(database))?;
+    let mode = fs::Permissions::from_mode(0o700);
+    fs::set_permissions(folder, mode)
+        .and_then(|()| chown(folder, Some(owner.uid()), Some(owner.gid())))
+        .map_err(failed(folder))?;
+    let mut files = Vec::new();
+    for from in SUFFIXES.map(|suffix| with_suffix(database, suffix)) {
+        if from.is_file()
+            && let Some(name) = from.file_name()
+        {
+            copy(&from, &folder.join(name))?;
+            files.push(name.to_owned());
+        }
+    }
+    sync_directory(folder)?;
+    File::open(folder).and_then(|opened| opened.sync_all()).map_err(failed(folder))?;
+    sync_directory(database)?;
+    Ok(files)
+}
+
+/// A connection in WAL mode has a shared lock on the database file as long as it is open. (It is a lock of the process: ours is gone with the file.)
+pub(crate) fn lock_alone(database: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().read(true).write(true).open(database)?;
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+fn refuse_if_open(database: &Path) -> Result<(), SalvageError> {
+    match lock_alone(database).map_err(failed(database))? {
+        Some(_) => Ok(()),
+        None => Err(SalvageError::InUse(database.to_owned())),
+    }
+}
