@@ -1,7 +1,8 @@
-//! What the tests of all crates share: how a test skips itself, where data are that are no part of the project, and processes that die
-//! with the test.
+//! What the tests of all crates share: how a test skips itself, how it waits, where data are that are no part of the project, and processes
+//! that die with the test.
 
 mod running;
+mod waiting;
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 pub use running::{Running, dies_with_test};
+pub use waiting::wait_until;
 
 /// A file that [`skip`] appends to: `make test` sets it and shows in its table what is there.
 const SKIPPED: &str = "ONEFLUSH_TEST_SKIPPED";
