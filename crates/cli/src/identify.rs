@@ -18,7 +18,7 @@ use oneflush_trace::import::{ImportError, Reader};
 use oneflush_trace::model::Names;
 
 use crate::Failure;
-use crate::output::{self, Output};
+use crate::output::Output;
 use input::Input;
 use parquet::ParquetFile;
 use table::{Heading, Table};

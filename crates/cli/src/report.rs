@@ -14,7 +14,7 @@ use oneflush_trace::report::{Perfetto, Report, Trace, page};
 
 use crate::Failure;
 use crate::identify::input::{self, Input};
-use crate::output::{self, Output};
+use crate::output::Output;
 use read::Reading;
 
 const EXAMPLES: &str = "It reads what `oneflush identify` reads. Quantiles, classes and figures are

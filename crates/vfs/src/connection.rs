@@ -458,7 +458,7 @@ pub(crate) mod tests {
             Err(Code::CANTOPEN)
         }
 
-        fn take_back_wal(&self, _: &str) {}
+        fn take_back_wal(&self, _: &str, _: &dyn Fn(&dyn crate::strategy::Below) -> bool) {}
 
         fn exists(&self, _: &str) -> Result<bool, Code> {
             Ok(false)

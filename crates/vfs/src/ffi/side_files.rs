@@ -24,7 +24,7 @@ use crate::error::Code;
 use crate::kept_file;
 use crate::strategy::{
     Below, Common, ImageMemory, LogFile, LogInUse, Private, Room, SideFiles, SyncRequest, board_path, database_of,
-    image_path, is_marked, kept_path, log_path, wal_path,
+    image_path, kept_path, log_path, wal_path,
 };
 use crate::sync::{Mutex, lock};
 
@@ -161,14 +161,14 @@ impl SideFiles for Files {
         kept_file::keep(database).map_err(|error| code_of(&error))
     }
 
-    fn take_back_wal(&self, database: &str) {
+    fn take_back_wal(&self, database: &str, fits: &dyn Fn(&dyn Below) -> bool) {
         if self.are_real() {
-            return kept_file::take_back(database);
+            return kept_file::take_back(database, fits);
         }
         let (kept, wal) = (kept_path(database), wal_path(database));
         let fits = || {
             let file = VfsFile::open(self.below, &kept, sqlite::SQLITE_OPEN_READWRITE).ok()??;
-            Some(is_marked(&file.below) && !self.is_there(&wal).ok()?)
+            Some(!self.is_there(&wal).ok()? && fits(&file.below))
         };
         if fits() != Some(true) || rename(self.below, &kept, &wal).is_err() {
             let _ = self.delete(&kept, false);

@@ -29,7 +29,7 @@ pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image};
 pub use eager::space::Room;
 pub use eager::tickets::Tickets;
-pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, is_marked_file, sleep};
+pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, sleep};
 pub use stock::Stock;
 pub use wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile, frames_to_recover as wal_frames};
 

@@ -11,6 +11,7 @@ use oneflush_blocklog::{Storage, Uuid};
 use super::board::Common;
 use super::space::Room;
 use crate::error::Code;
+use crate::strategy::Below;
 
 /// The WAL of SQLite's own, or of strategy `plain`.
 pub fn wal_path(database: &str) -> String {
@@ -115,8 +116,8 @@ pub trait SideFiles: Send + Sync {
     /// Gives the WAL of a database that is closed the [kept name](kept_path). The caller has the database's exclusive lock. An error: the WAL has its name
     /// still, and is to be deleted.
     fn keep_wal(&self, database: &str) -> Result<(), Code>;
-    /// Gives the kept file its name as WAL back, or removes one that is no use. The caller has a shared lock on the database. The directory is not synced.
-    fn take_back_wal(&self, database: &str);
+    /// Gives the kept file its name as WAL back if it `fits`, or removes it. The caller has a shared lock on the database. The directory is not synced.
+    fn take_back_wal(&self, database: &str, fits: &dyn Fn(&dyn Below) -> bool);
     /// False also for an empty file, as with SQLite.
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True also for an empty file.

@@ -359,7 +359,7 @@ impl SideFiles for NoFiles {
         Err(Code::CANTOPEN)
     }
 
-    fn take_back_wal(&self, _: &str) {}
+    fn take_back_wal(&self, _: &str, _: &dyn Fn(&dyn Below) -> bool) {}
 
     fn exists(&self, _: &str) -> Result<bool, Code> {
         Ok(false)

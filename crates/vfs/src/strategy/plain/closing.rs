@@ -73,8 +73,10 @@ impl Plain {
 
     /// Before the WAL is opened. The connection has a shared lock on the database.
     pub(super) fn take_kept_wal_back(&self) {
+        let main = lock(&self.main);
+        let Some(main) = main.as_deref().filter(|_| self.level() >= LockLevel::Shared) else { return };
         if self.options.keep_wal && !self.is_read_only {
-            self.shared.files.take_back_wal(&self.shared.path);
+            self.shared.files.take_back_wal(&self.shared.path, &|wal| kept::may_be_taken_back(wal, main));
         }
     }
 

@@ -50,7 +50,7 @@ mod unsure;
 mod writing;
 
 pub use checkpointer::{Progress, RunCheckpoint};
-pub use kept::{is_marked, is_marked_file};
+pub use kept::is_marked;
 pub use locking::sleep;
 pub use shared::{EagerReport, PlainReport, Shared};
 pub use syncing::For;
