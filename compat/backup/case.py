@@ -6,7 +6,6 @@ began.
 
 import sqlite3
 import subprocess
-import time
 
 import compat
 import written
@@ -73,7 +72,7 @@ written.create(FILE, WRITERS)
 writers = [written.Writer(number, compat.STRATEGY, ".", FILE) for number in range(WRITERS)]
 copies = rows = 0
 try:
-    time.sleep(0.5)
+    written.wait_for_all(writers)
     if compat.IS_GUARDED:
         compat.refused(FILE)
     for turn in range(ROUNDS):

@@ -8,9 +8,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import compat
 
+# No machine is so busy that a writer does not commit by then.
+PATIENCE_S = 120
 LIBRARY = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -66,6 +69,15 @@ class Writer:
 
 def records(writers):
     return {writer.number: writer.acknowledged() for writer in writers}
+
+
+def wait_for_all(writers):
+    """Until each has committed: to start a process takes seconds where the machine is busy."""
+    until = time.monotonic() + PATIENCE_S
+    while not all(records(writers).values()):
+        if time.monotonic() > until:
+            compat.fail(f"not every writer has committed in {PATIENCE_S} s")
+        time.sleep(0.05)
 
 
 def check_holds(database, wanted, unrecorded=None, strategy=None):

@@ -54,7 +54,8 @@ def restore(name, wanted, unrecorded=None):
 
 
 def wait_for_the_socket(daemon):
-    for _ in range(200):
+    until = time.monotonic() + written.PATIENCE_S
+    while time.monotonic() < until:
         if os.path.exists(SOCKET):
             return
         if daemon.poll() is not None:
@@ -85,7 +86,7 @@ try:
     records = written.records(writers)
     litestream("sync", "-wait", "-socket", SOCKET, FILE)
     daemon.send_signal(signal.SIGTERM)
-    daemon.wait(timeout=30)
+    daemon.wait(timeout=written.PATIENCE_S)
 finally:
     for process in [daemon, *(writer.process for writer in writers)]:
         process.kill()

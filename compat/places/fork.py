@@ -13,7 +13,7 @@ import time
 import compat
 from scenes import ROWS, create, insert, main, scene, sound, sound_when_reopened
 
-CHILD_SECONDS = 20
+CHILD_SECONDS = 60
 MORE_ROWS = 50
 BEFORE = ROWS + MORE_ROWS
 

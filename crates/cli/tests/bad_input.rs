@@ -6,8 +6,8 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{Sandbox, assert_refused, catches_ctrl_c, skip_unless_root, wait_until};
-use oneflush_testing::Running;
+use common::{Sandbox, assert_refused, catches_ctrl_c, skip_unless_root};
+use oneflush_testing::{Running, wait_until};
 
 #[test]
 fn a_missing_directory_is_refused_by_name() {

@@ -5,8 +5,8 @@ mod common;
 use std::fs;
 use std::process::Stdio;
 
-use common::{Sandbox, catches_ctrl_c, wait_until, worked};
-use oneflush_testing::Running;
+use common::{Sandbox, catches_ctrl_c, worked};
+use oneflush_testing::{Running, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]

@@ -7,8 +7,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{Sandbox, assert_refused, stderr, stdout, wait_until, waits_for_input};
-use oneflush_testing::Running;
+use common::{Sandbox, assert_refused, stderr, stdout, waits_for_input};
+use oneflush_testing::{Running, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
 use commits::Commits;
-use common::{Sandbox, assert_refused, stderr, stdout, wait_until, waits_for_input};
-use oneflush_testing::Running;
+use common::{Sandbox, assert_refused, stderr, stdout, waits_for_input};
+use oneflush_testing::{Running, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -87,23 +87,41 @@ fn assert_near(what: &str, shown: f64, truth: f64) {
     assert!((shown - truth).abs() <= 0.4 * truth, "{what}: {shown} is shown, {truth} is true");
 }
 
+/// What is true when a table comes: how many commits of each writer, bytes and flushes of the device.
+type Truth = [f64; 4];
+
+/// Tables with what was true when each came, and the output that follows.
+fn watched(mut command: Command, truth: impl Fn() -> Truth) -> (Vec<(Value, Truth)>, Output) {
+    let mut top = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let tables = lines.map(|line| (serde_json::from_str(&line.unwrap()).unwrap(), truth())).collect();
+    (tables, top.wait_with_output().unwrap())
+}
+
 #[test]
 fn each_database_has_its_mode_its_rate_and_its_flushes() {
     let Some(place) = scratch() else { return };
     let sandbox = Sandbox::new();
     let arguments = ["--batch", "3", "--interval", "2", "--json", "--sort", "flushes"];
-    let (output, rates, device) = beside_writers(&place, |counts| {
-        let read = || counts.map(|count| count.load(Ordering::Relaxed) as f64);
-        let (begun, before, device) = (Instant::now(), read(), device_counts(&place));
-        let output = top(&sandbox, &place, &arguments).output().unwrap();
-        let (after, after_device, seconds) = (read(), device_counts(&place), begun.elapsed().as_secs_f64());
-        let rates = [0, 1].map(|n| (after[n] - before[n]) / seconds);
-        (output, rates, ((after_device.0 - device.0) / seconds, (after_device.1 - device.1) / seconds))
+    let (tables, output) = beside_writers(&place, |counts| {
+        watched(top(&sandbox, &place, &arguments), || {
+            let [persist, wal] = counts.map(|count| count.load(Ordering::Relaxed) as f64);
+            let (bytes, flushes) = device_counts(&place);
+            [persist, wal, bytes, flushes]
+        })
     });
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let tables: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(tables.len(), 3);
-    let last = &tables[2];
+    let (first, last) = (&tables[0], &tables[2]);
+    // Both are of all that was watched, so the difference of two sums is what was done between the tables. How long a busy machine takes to
+    // begin, to end, or for a commit, is in neither.
+    assert!(number(&last.0, "window_s") < 9.5, "{}", last.0);
+    let between = |rate: &dyn Fn(&Value) -> f64| {
+        let sum = |table: &Value| rate(table) * number(table, "window_s");
+        sum(&last.0) - sum(&first.0)
+    };
+    let truth: Vec<f64> = last.1.iter().zip(first.1).map(|(last, first)| last - first).collect();
+    let last = &last.0;
     assert_eq!(last["lost"], 0);
     // What flushes most comes first.
     let databases = last["databases"].as_array().unwrap();
@@ -115,15 +133,22 @@ fn each_database_has_its_mode_its_rate_and_its_flushes() {
         assert_eq!((&row["journal_mode"], &row["synchronous"]), (&mode.into(), &"FULL".into()), "{row}");
         assert_eq!(row["pid"], std::process::id(), "{row}");
         assert!(flushes.contains(&number(row, "flushes_per_transaction")), "{row}");
-        assert_near(name, number(row, "transactions_per_s"), rates[n]);
+        let rate = |table: &Value| {
+            let rows = table["databases"].as_array().unwrap();
+            let row = rows.iter().find(|row| row["database"].as_str().is_some_and(|it| it.ends_with(name)));
+            row.map_or(0.0, |row| number(row, "transactions_per_s"))
+        };
+        assert_near(name, between(&rate), truth[n]);
     }
     let share = number(&databases[1], "journaling_share");
     assert!(share > 0.9, "WAL writes little but its log: {share}");
-    assert_near("bytes", number(last, "written_bytes_per_s"), device.0);
-    assert_near("flushes", number(last, "flushes_per_s"), device.1);
-    let of_transactions =
-        number(&last["total"], "transactions_per_s") * number(&last["total"], "bytes_per_transaction");
-    assert_near("bytes of transactions", of_transactions, device.0);
+    assert_near("bytes", between(&|table| number(table, "written_bytes_per_s")), truth[2]);
+    assert_near("flushes", between(&|table| number(table, "flushes_per_s")), truth[3]);
+    let of_transactions = |table: &Value| {
+        let total = &table["total"];
+        number(total, "transactions_per_s") * total["bytes_per_transaction"].as_f64().unwrap_or(0.0)
+    };
+    assert_near("bytes of transactions", between(&of_transactions), truth[2]);
 }
 
 /// Of a table.
@@ -188,11 +213,12 @@ press(b"n", b"by database")
 press(b"?", b"what SQLite does to a block device")
 press(b"?", b"txn/s")
 press(b" ", b"PAUSED")
-until = time.monotonic() + 1.5
-while time.monotonic() < until:
+until, times = time.monotonic() + 120, []
+while len(times) < 5 and time.monotonic() < until:
     read(0.1)
-times = set(re.findall(rb"last (\d+\.\d) s   PAUSED", seen))
-assert len(times) == 1, f"figures changed in a pause: {times}"
+    times = re.findall(rb"last (\d+\.\d) s   PAUSED", seen)
+assert len(times) >= 5, f"it is not drawn in a pause: {times}"
+assert len(set(times)) == 1, f"figures changed in a pause: {times}"
 press(b" ", b"by database")
 wait_for(b"last ")
 if end == "q":

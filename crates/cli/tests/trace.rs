@@ -9,9 +9,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, Command, Output, Stdio};
 
-use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout, wait_until};
+use common::{Sandbox, assert_refused, skip_unless_root, stderr, stdout};
 use oneflush_bench::place::Place;
-use oneflush_testing::{Running, built};
+use oneflush_testing::{Running, built, wait_until};
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

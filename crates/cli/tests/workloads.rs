@@ -134,7 +134,8 @@ fn at_a_device_a_cycle_has_its_commits_flushes_and_those_of_its_close() {
 
 #[test]
 fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
-    for (workload, count) in [("point", "3000"), ("scan", "4")] {
+    // So many that the writer gets a processor meanwhile, also of a busy machine.
+    for (workload, count) in [("point", "30000"), ("scan", "20")] {
         let arguments = ["--workload", workload, "--modes", "wal:sqlite,wal", "-n", count, "--rounds", "2"];
         let alone = report(&arguments);
         assert_eq!(alone["unit"], "read");
@@ -213,8 +214,8 @@ fn modes_that_commit_in_turns_commit_as_much_as_the_floor_writes() {
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 
-/// Without the reader, the WAL is reset after 1,000 frames (4.2 MB); the set-up's transaction makes it 4.6 MB long. At 4,000
-/// inserts a second, the second that the reader holds adds 30 MB.
+/// Without the reader, the WAL is reset after 1,000 frames (4.2 MB); the set-up's transaction makes it 4.6 MB long. While the reader holds its
+/// snapshot, each insert adds two frames: at 4,000 a second, which a busy machine does not reach, 30 MB.
 #[test]
 fn a_reader_that_keeps_its_snapshot_makes_the_wal_grow_and_its_time_is_told_apart() {
     for workers in ["threads", "processes"] {
@@ -231,7 +232,9 @@ fn a_reader_that_keeps_its_snapshot_makes_the_wal_grow_and_its_time_is_told_apar
             assert!((0.89..0.91).contains(&seconds), "{seconds}");
             assert!(phases.iter().all(|phase| phase["transactions"].as_u64().unwrap() > 0), "{phases:?}");
             let wal_bytes = number(&median["wal_bytes_at_end"]);
-            assert!(wal_bytes > 8e6, "{workers}, {}: {wal_bytes}", mode["mode"]);
+            // Half of it: the reader may have come late.
+            let frame_of_each = number(&phases[1]["transactions"]) * 4120.0;
+            assert!(wal_bytes > frame_of_each.max(5e6), "{workers}, {}: {wal_bytes}", mode["mode"]);
         }
     }
     let sandbox = Sandbox::new();

@@ -1,7 +1,12 @@
-//! What the tests of all crates share: how a test skips itself, where data are that are no part of the project, and processes that die
-//! with the test.
+//! What the tests of all crates share: how a test skips itself, how it waits, where data are that are no part of the project, and processes
+//! that die with the test. With feature `fuse`, places that do not keep what a database relies on.
 
+#[cfg(feature = "fuse")]
+pub mod flawed;
+#[cfg(feature = "fuse")]
+mod own_mounts;
 mod running;
+mod waiting;
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -9,7 +14,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+#[cfg(feature = "fuse")]
+pub use own_mounts::in_own_mounts;
 pub use running::{Running, dies_with_test};
+pub use waiting::wait_until;
 
 /// A file that [`skip`] appends to: `make test` sets it and shows in its table what is there.
 const SKIPPED: &str = "ONEFLUSH_TEST_SKIPPED";

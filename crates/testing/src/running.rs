@@ -23,6 +23,27 @@ pub fn dies_with_test(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(ask) }
 }
 
+/// Gives the command's process a mount namespace of its own, from which nothing reaches others.
+#[cfg(feature = "fuse")]
+pub fn with_own_mounts(command: &mut Command) -> &mut Command {
+    let leave = || {
+        // SAFETY: the first call takes a number; of the second, null is allowed for all that `MS_PRIVATE` does not use, and the path is a C string.
+        let left = unsafe {
+            libc::unshare(libc::CLONE_NEWNS) == 0
+                && libc::mount(
+                    std::ptr::null(),
+                    c"/".as_ptr(),
+                    std::ptr::null(),
+                    libc::MS_REC | libc::MS_PRIVATE,
+                    std::ptr::null(),
+                ) == 0
+        };
+        if left { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(leave) }
+}
+
 /// A child that is killed when this is dropped. `None` inside: it was waited for.
 #[derive(Debug)]
 pub struct Running(Option<Child>);

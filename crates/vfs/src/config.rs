@@ -130,9 +130,7 @@ pub enum OptionError {
         "{promised} is not possible for a database whose name is not UTF-8; rename it or its folder, or leave the option out"
     )]
     NotUtf8 { promised: &'static str },
-    #[error(
-        "strategy eager is refused on {file_system}: {fault}, or use strategy=plain; unsafe_ground=allow (ONEFLUSH_UNSAFE_GROUND) opens it all the same"
-    )]
+    #[error("eager is refused on {file_system}: {fault}, or strategy=plain, or unsafe_ground=allow")]
     UnsafeGround { file_system: String, fault: Fault },
     #[error(
         "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a folder that is there"

@@ -81,7 +81,15 @@ impl Database {
         let (_, shared) = self.wal.get_or_init(|| {
             let log =
                 (strategy == StrategyKind::Eager).then(|| EagerLog::new(&self.path, Arc::clone(&self.side_files)));
-            (strategy, Arc::new(PlainShared::new(&self.path, Arc::clone(&self.run_checkpoint), log)))
+            (
+                strategy,
+                Arc::new(PlainShared::new(
+                    &self.path,
+                    Arc::clone(&self.run_checkpoint),
+                    Arc::clone(&self.side_files),
+                    log,
+                )),
+            )
         });
         Arc::clone(shared)
     }
@@ -445,6 +453,12 @@ pub(crate) mod tests {
         fn rename(&self, _: &str, _: &str) -> Result<(), Code> {
             unreachable!()
         }
+
+        fn keep_wal(&self, _: &str) -> Result<(), Code> {
+            Err(Code::CANTOPEN)
+        }
+
+        fn take_back_wal(&self, _: &str, _: &dyn Fn(&dyn crate::strategy::Below) -> bool) {}
 
         fn exists(&self, _: &str) -> Result<bool, Code> {
             Ok(false)

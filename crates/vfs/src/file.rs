@@ -52,10 +52,10 @@ impl Owner {
         }
     }
 
-    /// True if a WAL of this owner may have been kept over a close.
-    pub fn keeps_wal(&self) -> bool {
+    /// True if this process writes a WAL whose directory entry is durable.
+    pub fn has_durable_wal(&self) -> bool {
         match self {
-            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.keeps_wal()),
+            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.has_durable_wal()),
             Owner::Database(_) | Owner::Nobody => false,
         }
     }
@@ -336,20 +336,15 @@ impl<B: Below> File<B> {
         self.role != Role::Db || self.strategy().call(|strategy| strategy.maps(offset))
     }
 
-    /// True if this is a main database file whose WAL is to outlive the last close.
-    pub fn keeps_wal(&self) -> bool {
-        self.role == Role::Db && self.strategy().call(|strategy| strategy.keeps_wal())
-    }
-
     /// `SQLITE_FCNTL_HAS_MOVED`.
     pub fn asked_whether_moved(&self) {
         self.note_use();
         self.strategy().call(|strategy| strategy.asked_whether_moved());
     }
 
-    /// SQLite asked whether the WAL is to be kept, and the answer would be yes; false changes it to no.
-    pub fn wal_is_kept(&self) -> bool {
-        self.strategy().call(|strategy| strategy.wal_is_kept())
+    /// SQLite asked whether the WAL is to stay, and the answer would be `stays`. The answer is what this returns.
+    pub fn asked_whether_wal_stays(&self, stays: bool) -> bool {
+        self.strategy().call(|strategy| strategy.asked_whether_wal_stays(stays))
     }
 
     /// Leaves the note by which side files find their connection.

@@ -10,8 +10,9 @@
 //! | any with `nobarrier` or `barrier=0` | a sync does not flush the device's cache | refuses | says so |
 //! | tmpfs, ramfs | nothing outlives a loss of power | refuses `durability=full` | nothing to say |
 //!
-//! By the mount of the database's directory in `/proc/self/mountinfo`, found by its number (`STATX_MNT_ID`, Linux
-//! 5.8). What cannot be looked at is not refused. That ZFS has `sync=disabled` does not show there.
+//! By the mount of the database's directory in `/proc/thread-self/mountinfo`, found by its number (`STATX_MNT_ID`, Linux
+//! 5.8). What cannot be looked at is not refused. That ZFS has `sync=disabled` does not show there. A sync that does nothing cannot be told
+//! from one that does; so it is judged by the type. All else that `eager` relies on is tried, whatever the type: `ffi/board_place.rs`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,6 +24,7 @@ use serde::Serialize;
 
 use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::sync::{Mutex, lock};
+use crate::tried::Tried;
 
 /// Databases of which something was said.
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
@@ -46,7 +48,7 @@ pub enum Fault {
 /// What a database stands on, and what is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ground {
-    /// As in `/proc/self/mountinfo`.
+    /// As in `/proc/thread-self/mountinfo`.
     pub file_system: String,
     pub fault: Option<Fault>,
 }
@@ -55,7 +57,8 @@ impl Ground {
     /// Of a file, which need not be there, or of a directory; None: that cannot be known.
     pub fn of(path: &Path) -> Option<Ground> {
         let directory = if path.is_dir() { path } else { path.parent()? };
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        // Of this thread: a process may have threads with mounts of their own.
+        let mounts = std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?;
         of_directory(directory, &mounts, DEPTH_MAX)
     }
 
@@ -96,8 +99,8 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
-/// Of each strategy.
-pub fn verdicts(directory: &Path) -> Vec<Verdict> {
+/// Of each strategy, where [`crate::tried`] has answered this.
+pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
     let ground = Ground::of(directory);
     let of = |strategy: StrategyKind| {
         let mut options = Options { strategy, ..Options::default() };
@@ -108,6 +111,11 @@ pub fn verdicts(directory: &Path) -> Vec<Verdict> {
             _ => Ok(None),
         };
         let (refuses, reason) = judged.map_or_else(|error| (true, Some(error.to_string())), |said| (false, said));
+        // The others do not look: with them SQLite fails where it needs it.
+        let missing = tried.iter().find_map(Tried::fails_eager).filter(|_| strategy == StrategyKind::Eager && !refuses);
+        if let Some(missing) = missing {
+            return Verdict { strategy: strategy.name(), refuses: true, reason: Some(missing.to_owned()) };
+        }
         Verdict { strategy: strategy.name(), refuses, reason }
     };
     StrategyKind::ALL.into_iter().map(of).collect()
@@ -120,7 +128,7 @@ fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option
         return match ground.refuses_eager(options.durability == Durability::Full) {
             None => Ok(None),
             Some(fault) if options.allows_unsafe_ground => {
-                Ok(Some(format!("strategy eager on {file_system}, as unsafe_ground=allow has it: {fault}")))
+                Ok(Some(format!("eager on {file_system}, as unsafe_ground=allow has it: {fault}")))
             }
             Some(fault) => Err(OptionError::UnsafeGround { file_system: ground.file_system, fault }),
         };
@@ -129,34 +137,24 @@ fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option
         return Ok(None);
     }
     if !ground.is_shared() || options.allows_unsafe_ground {
-        return Ok(Some(format!("this is on {file_system}: {fault}")));
+        return Ok(Some(format!("on {file_system}: {fault}")));
     }
     options.group_commit = false;
     options.keep_wal = false;
     options.prealloc_bytes = 0;
     options.checkpoints_in_background = false;
-    Ok(Some(format!(
-        "this is on {file_system}, so strategy plain does as SQLite alone \
-         (no group commit, no space ahead, no kept WAL): {fault}"
-    )))
+    Ok(Some(format!("on {file_system} plain does as SQLite alone: {fault}")))
 }
 
 impl Fault {
-    /// The reason, and the way out.
+    /// The reason, and the way out. Short: SQLite's error log cuts a line at 210 bytes, of which the database's name takes some.
     pub fn why(self) -> &'static str {
         match self {
-            Fault::Shared => {
-                "other hosts may change its files, and a sync here need not reach the device; \
-                 keep the database on a local disk"
-            }
-            Fault::Fuse => "a program decides what a sync does there; keep the database on a local disk",
-            Fault::Writeback => {
-                "it is mounted with data=writeback, so a crash may show old blocks; mount it with data=ordered"
-            }
-            Fault::NoBarrier => {
-                "it is mounted without barriers, so a sync does not flush the device's cache; mount it with barriers"
-            }
-            Fault::Memory => "it is in memory, so nothing outlives a loss of power; keep the database on a disk",
+            Fault::Shared => "other hosts may change the files, and a sync be lost; use a local disk",
+            Fault::Fuse => "a program decides what a sync does; use a local disk",
+            Fault::Writeback => "with data=writeback a crash may show old blocks; mount it with data=ordered",
+            Fault::NoBarrier => "without barriers a sync does not flush the device; mount it with barriers",
+            Fault::Memory => "nothing in memory outlives a loss of power; use a disk",
         }
     }
 }
@@ -269,6 +267,23 @@ mod tests {
         assert_eq!(fits("tmpfs", Fault::Memory, &mut options), Ok(None));
         options.durability = Durability::Full;
         assert!(fits("tmpfs", Fault::Memory, &mut options).is_err());
+    }
+
+    /// The way out was behind the end of the line.
+    #[test]
+    fn what_is_said_of_a_database_fits_a_line_of_sqlites_error_log() {
+        const LINE_BYTES: usize = 210;
+        let path = "/srv/an-application/with/a-rather-long/name.db";
+        for fault in [Fault::Shared, Fault::Fuse, Fault::Writeback, Fault::NoBarrier, Fault::Memory] {
+            for (strategy, durability) in
+                [(StrategyKind::Eager, Durability::Full), (StrategyKind::Plain, Durability::Pragma)]
+            {
+                let mut options = Options { strategy, durability, ..Options::default() };
+                let said = fits("fuse.sshfs", fault, &mut options).unwrap_or_else(|error| Some(error.to_string()));
+                let line = format!("oneflush: {path}: {}", said.unwrap_or_default());
+                assert!(line.len() < LINE_BYTES, "{line}");
+            }
+        }
     }
 
     #[test]

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use oneflush_blocklog::group::{Begin, Group};
 use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::file_below::FileBelow;
+use crate::own_file::open_to_lock;
 use crate::path::beside;
 use crate::salvage::lock_alone;
 use crate::strategy::{LogFile, RecoverError, board_path, check, guard, image_path, log_path, why_kept};
@@ -103,14 +105,15 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
 
 /// The log, if it is there and nobody uses it while this is open.
 pub(crate) fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError> {
-    let file = match File::open(log) {
+    let file = match open_to_lock(log) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(InspectError::Read { path: log.to_owned(), source }),
     };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
-        Err(_) => Err(InspectError::InUse(database.to_owned())),
+        Err(Errno::WOULDBLOCK) => Err(InspectError::InUse(database.to_owned())),
+        Err(errno) => Err(InspectError::Read { path: log.to_owned(), source: errno.into() }),
     }
 }
 

@@ -31,6 +31,7 @@ mod file_below;
 mod futex;
 mod ground;
 mod inspect;
+mod kept_file;
 mod kill_point;
 mod messages;
 mod own_file;
@@ -44,6 +45,7 @@ mod super_journal;
 mod survey;
 mod sync;
 mod threads;
+mod tried;
 mod variables;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};
@@ -64,6 +66,7 @@ pub use salvage::{Aside, SalvageError, Salvaged, Source};
 pub use strategy::mutant;
 pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 pub use survey::{SideFile, Survey, User, survey};
+pub use tried::{Tried, tried};
 
 /// The name under which the VFS is registered: `vfs=oneflush` in a URI.
 pub const VFS_NAME: &str = "oneflush";

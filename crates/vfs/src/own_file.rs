@@ -1,10 +1,11 @@
 //! Files of ours that carry a lock. A `flock` belongs to the open file, which the child of a fork shares with its parent: were the parent killed,
 //! the lock would stay as long as the child lives. So the child gets rid of its copies before anything else runs there.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::sync::{StaticMutex, StaticMutexGuard};
@@ -12,6 +13,16 @@ use crate::sync::{StaticMutex, StaticMutexGuard};
 static OPEN: LazyLock<StaticMutex<Vec<RawFd>>> = LazyLock::new(StaticMutex::default);
 
 pub struct OwnFile(File);
+
+/// Opens a file whose exclusive `flock` is wanted: NFS gives that only to a descriptor that may write. Who may not write gets what he may have.
+pub fn open_to_lock(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().read(true).write(true).open(path) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+            File::open(path)
+        }
+        opened => opened,
+    }
+}
 
 impl OwnFile {
     /// No fork comes between the opening and the note of it.

@@ -5,11 +5,14 @@ mod common;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use common::{count, crash, files, insert, integrity, open_stock, scratch, side, statistic as number};
 use oneflush_blocklog::group::{Group, page_crc};
 use oneflush_blocklog::{CHUNK_BYTES, DirectFile, Error as LogError, Log};
+use oneflush_testing::wait_until;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
 
@@ -210,21 +213,24 @@ fn what_is_committed_between_the_images_of_a_checkpoint_comes_back_too() {
     let (_dir, path) = scratch();
     let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
     fill_u(&db, 40_000);
-    let mut checkpoints = 0;
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
             db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
-            (0..3000).for_each(|_| _ = db.execute("INSERT INTO u VALUES (random(), random())", []).unwrap());
+            while !over.load(Relaxed) {
+                db.execute("INSERT INTO u VALUES (random(), random())", []).unwrap();
+            }
         });
-        while !writer.is_finished() {
-            std::thread::sleep(Duration::from_millis(20));
+        let mut checkpoints = 0;
+        wait_until("commits between the images of two checkpoints or more", || {
             db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap();
             checkpoints += 1;
-        }
+            writer.is_finished() || checkpoints > 1 && number(&db, "/eager/log/page_images") > 200
+        });
+        over.store(true, Relaxed);
+        writer.join().unwrap();
     });
-    let images = number(&db, "/eager/log/page_images");
-    assert!(checkpoints > 1 && images > 200, "{images} in {checkpoints} checkpoints");
     let again = open(&crash(&path, &["-oneflush"]));
     assert_eq!(state_of_u(&again), state_of_u(&db));
 }
@@ -303,11 +309,7 @@ fn a_log_that_is_full_goes_on_through_the_image() {
 
 /// So that who reads finds the pages in the database file.
 fn wait_for_a_checkpoint(db: &Connection) {
-    let began = Instant::now();
-    while number(db, "/eager/checkpoints/count") == 0 {
-        assert!(began.elapsed() < Duration::from_secs(60), "no checkpoint");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("a checkpoint", || number(db, "/eager/checkpoints/count") > 0);
 }
 
 #[test]
@@ -320,11 +322,19 @@ fn a_large_transaction_is_checkpointed_at_once_and_small_ones_when_there_are_no_
     wait_for_a_checkpoint(&db);
     drop(db);
 
-    let db = open(&path);
-    insert(&db, 100);
-    std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(number(&db, "/eager/checkpoints/count"), 0, "100 commits are not worth it");
-    drop(db);
+    // A checkpoint would come 2 s after the last commit. For its age it may come 5 s after the first: where the machine takes so long for the
+    // commits, this says nothing, and is tried again.
+    let was_in_time = (0..20).any(|_| {
+        let db = open(&path);
+        let began = Instant::now();
+        insert(&db, 100);
+        std::thread::sleep(Duration::from_secs(3));
+        let checkpoints = number(&db, "/eager/checkpoints/count");
+        let is_in_time = began.elapsed() < Duration::from_secs(5);
+        assert!(checkpoints == 0 || !is_in_time, "100 commits are not worth it");
+        is_in_time
+    });
+    assert!(was_in_time, "100 commits always took 2 s or more");
 
     let db = open(&path);
     insert(&db, 1100);
@@ -335,16 +345,30 @@ fn a_large_transaction_is_checkpointed_at_once_and_small_ones_when_there_are_no_
 fn writers_that_wait_share_a_write_of_the_log() {
     let (_dir, path) = scratch();
     let db = open(&path);
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| insert(&open(&path), 100));
-        }
+    let counts = || (number(&db, "/eager/commits"), number(&db, "/eager/log/records"));
+    let mut rows = 0;
+    // On a busy machine one thread may be done before the next begins, and has nobody to share with.
+    wait_until("a third of the writes is saved", || {
+        let before = counts();
+        let all_are_there = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let db = open(&path);
+                    all_are_there.wait();
+                    insert(&db, 100);
+                });
+            }
+        });
+        rows += 800;
+        let after = counts();
+        let (commits, records) = (after.0 - before.0, after.1 - before.1);
+        assert!(commits >= 800, "{commits}");
+        records * 3 < commits * 2
     });
-    assert_eq!((count(&db), integrity(&db).as_str()), (800, "ok"));
-    let (commits, records) = (number(&db, "/eager/commits"), number(&db, "/eager/log/records"));
-    assert!(commits >= 800 && records * 3 < commits * 2, "{records} records for {commits} commits");
+    assert_eq!((count(&db), integrity(&db).as_str()), (rows, "ok"));
     let again = open(&crash(&path, &["-oneflush"]));
-    assert_eq!((count(&again), integrity(&again).as_str()), (800, "ok"));
+    assert_eq!((count(&again), integrity(&again).as_str()), (rows, "ok"));
 }
 
 #[test]

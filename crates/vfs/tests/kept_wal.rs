@@ -51,17 +51,37 @@ fn frames(db: &Connection) -> i64 {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1)).unwrap()
 }
 
-/// What says which generation the WAL is of.
+/// How the name of a WAL ends between a close and an open.
+const KEPT: &str = "-oneflush-kept";
+
+/// What says which generation the WAL is of, in use or kept.
 fn salts(path: &Path) -> Vec<u8> {
-    std::fs::read(side(path, "-wal")).unwrap()[16..24].to_vec()
+    let wal = [side(path, "-wal"), side(path, KEPT)].into_iter().find(|wal| wal.exists()).unwrap();
+    std::fs::read(wal).unwrap()[16..24].to_vec()
 }
 
+/// What a copy of the whole directory would have of it.
 fn copy(path: &Path, name: &str) -> PathBuf {
     let copy = path.with_file_name(name);
-    for suffix in ["", "-wal"] {
-        std::fs::copy(side(path, suffix), side(&copy, suffix)).unwrap();
+    std::fs::copy(path, &copy).unwrap();
+    for suffix in ["-wal", KEPT] {
+        if side(path, suffix).exists() {
+            std::fs::copy(side(path, suffix), side(&copy, suffix)).unwrap();
+        }
     }
     copy
+}
+
+/// The names of all files beside the database, without the database's.
+fn beside(path: &Path) -> Vec<String> {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let mut names: Vec<_> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .filter_map(|file| Some(file.strip_prefix(name)?.to_owned()).filter(|suffix| !suffix.is_empty()))
+        .collect();
+    names.sort();
+    names
 }
 
 /// A database that was closed with 3 rows, two tables and a short WAL.
@@ -96,6 +116,7 @@ fn a_short_wal_is_taken_up_so_that_each_commit_costs_one_flush_and_a_close_anoth
         assert_eq!(syncs(&recorder::take()), 3, "session {session}");
         drop(db);
         assert_eq!(syncs(&recorder::take()), 1, "session {session}");
+        assert_eq!(beside(&path), [KEPT], "nothing that SQLite would open");
         assert_eq!(salts(&path), before, "session {session}");
         let copied = copy(&path, &format!("copy-{session}.db"));
         let stock = open_stock(&copied);
@@ -120,7 +141,7 @@ fn after_a_crash_all_frames_of_a_wal_that_was_taken_up_count() {
 fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syncs_nothing() {
     let _guard = recorder::begin();
     let (_dir, path) = closed();
-    let before = [std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-wal")).unwrap()];
+    let before = [std::fs::read(&path).unwrap(), std::fs::read(side(&path, KEPT)).unwrap()];
     // A clock tick, by which later changes of the database file would show.
     std::thread::sleep(Duration::from_millis(50));
     for is_touched in [false, true] {
@@ -133,7 +154,7 @@ fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syn
         }
         drop(db);
         assert_eq!(syncs(&recorder::take()), usize::from(is_touched));
-        assert_eq!([std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-wal")).unwrap()], before);
+        assert_eq!([std::fs::read(&path).unwrap(), std::fs::read(side(&path, KEPT)).unwrap()], before);
     }
 }
 
@@ -142,12 +163,12 @@ fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syn
 fn a_connection_that_may_only_read_leaves_the_wal_as_it_is() {
     let _guard = recorder::begin();
     let (_dir, path) = closed();
-    let before = std::fs::read(side(&path, "-wal")).unwrap();
+    let before = std::fs::read(side(&path, KEPT)).unwrap();
     let uri = format!("file:{}?vfs=oneflush&strategy=plain", path.display());
     let db = Connection::open_with_flags(uri, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI).unwrap();
     assert_eq!(count(&db), 3);
     drop(db);
-    assert_eq!(std::fs::read(side(&path, "-wal")).unwrap(), before);
+    assert_eq!(std::fs::read(side(&path, KEPT)).unwrap(), before);
 }
 
 #[test]
@@ -218,16 +239,17 @@ fn a_database_file_that_was_changed_elsewhere_keeps_its_changes() {
 }
 
 #[test]
-fn what_stock_sqlite_wrote_into_the_kept_wal_counts() {
+fn what_stock_sqlite_wrote_into_a_wal_of_its_own_counts_and_the_kept_one_goes() {
     let _guard = recorder::begin();
     let (_dir, path) = closed();
     let stock = open_stock(&path);
     insert(&stock, 1);
     // As if it had been killed.
     let killed = copy(&path, "killed.db");
-    assert_ne!(salts(&killed), [0; 8]);
+    assert_eq!(beside(&killed), [KEPT, "-wal"]);
     let db = open(&killed);
     assert_sound(&db, 4);
+    assert_eq!(beside(&killed), ["-shm", "-wal"]);
     insert(&db, 1);
     assert_sound(&db, 5);
 }

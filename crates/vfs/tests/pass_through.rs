@@ -20,7 +20,7 @@ fn both_ways(work: impl Fn(&Path, &str)) -> (Vec<String>, Vec<String>) {
         work(&dir.path().join("a.db"), vfs);
         recorder::take().into_iter().map(without_random_name).collect()
     };
-    (run("recorder"), run("oneflush&strategy=stock"))
+    (run("unix-recorder"), run("oneflush&strategy=stock"))
 }
 
 /// A super-journal's name ends in 9 random characters.
@@ -167,7 +167,7 @@ fn the_vfs_has_just_the_methods_of_the_one_below() {
     let _turn = recorder::begin();
     // SAFETY: both are registered, and a registered VFS lives for ever.
     let (ours, below) =
-        unsafe { (&*ffi::sqlite3_vfs_find(c"oneflush".as_ptr()), &*ffi::sqlite3_vfs_find(c"recorder".as_ptr())) };
+        unsafe { (&*ffi::sqlite3_vfs_find(c"oneflush".as_ptr()), &*ffi::sqlite3_vfs_find(c"unix-recorder".as_ptr())) };
     assert_eq!((ours.iVersion, ours.mxPathname), (below.iVersion, below.mxPathname));
     macro_rules! same {
         ($($method:ident)*) => { $(assert_eq!(ours.$method.is_some(), below.$method.is_some());)* };

@@ -3,9 +3,11 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use common::{count, insert, integrity, open_stock, scratch, side, statistic as number, stats};
+use common::{count, insert, integrity, open_stock, scratch, side, statistic as number};
+use oneflush_testing::wait_until;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde_json::Value;
 
@@ -118,20 +120,30 @@ fn writers_of_many_threads_all_commit_and_share_flushes() {
     db.execute_batch("CREATE TABLE t(v)").unwrap();
     const WRITERS: usize = 8;
     const ROWS: usize = 200;
-    std::thread::scope(|scope| {
-        for _ in 0..WRITERS {
-            scope.spawn(|| {
-                let db = open(&path);
-                db.busy_timeout(Duration::from_secs(60)).unwrap();
+    let have_shared = |db: &Connection| {
+        number(db, "/plain/flushes") < number(db, "/plain/commits") && number(db, "/plain/turns/waits") > 0
+    };
+    let all_are_there = Barrier::new(WRITERS);
+    let rows: usize = std::thread::scope(|scope| {
+        let writer = || {
+            let db = open(&path);
+            db.busy_timeout(Duration::from_secs(60)).unwrap();
+            all_are_there.wait();
+            let mut rows = 0;
+            // As long as it takes: on a busy machine, or where a flush takes no time, each may write for long before the next gets a processor.
+            wait_until("writers share a flush", || {
                 insert(&db, ROWS);
+                rows += ROWS;
+                have_shared(&db)
             });
-        }
+            rows
+        };
+        let writers: Vec<_> = (0..WRITERS).map(|_| scope.spawn(writer)).collect();
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
     });
-    assert_eq!(count(&db), (WRITERS * ROWS) as i64);
+    assert_eq!(count(&db), rows as i64);
     assert_eq!(integrity(&db), "ok");
-    assert!(number(&db, "/plain/commits") >= (WRITERS * ROWS) as u64);
-    assert!(number(&db, "/plain/flushes") < number(&db, "/plain/commits"));
-    assert!(number(&db, "/plain/turns/waits") > 0);
+    assert!(number(&db, "/plain/commits") >= rows as u64);
 }
 
 #[test]
@@ -163,17 +175,26 @@ fn busy_after(db: &Connection, statement: &str) -> Duration {
 #[test]
 fn no_wait_is_longer_than_the_busy_timeout_and_none_is_no_wait() {
     let (_dir, path) = scratch();
-    let (holder, db) = (open(&path), open(&path));
+    let holder = open(&path);
     holder.execute_batch("CREATE TABLE t(v); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
-    for _ in 0..3 {
-        assert!(busy_after(&db, "INSERT INTO t VALUES (2)") < Duration::from_millis(100));
+    // The first times that a connection meets a writer differ from the later ones. Each time the least of several connections: a busy machine
+    // makes some waits longer, what the code waits is in all.
+    let (mut without, mut with) = ([Duration::MAX; 3], [Duration::MAX; 2]);
+    for _ in 0..5 {
+        let db = open(&path);
+        for least in &mut without {
+            *least = busy_after(&db, "INSERT INTO t VALUES (2)").min(*least);
+        }
+        db.busy_timeout(Duration::from_millis(300)).unwrap();
+        for least in &mut with {
+            *least = busy_after(&db, "INSERT INTO t VALUES (2)").min(*least);
+        }
     }
-    db.busy_timeout(Duration::from_millis(300)).unwrap();
-    for _ in 0..2 {
-        let waited = busy_after(&db, "INSERT INTO t VALUES (2)");
-        assert!((Duration::from_millis(250)..Duration::from_millis(900)).contains(&waited), "{waited:?}");
-    }
+    assert!(without.iter().all(|&least| least < Duration::from_millis(100)), "{without:?}");
+    let about_the_timeout = Duration::from_millis(250)..Duration::from_millis(900);
+    assert!(with.iter().all(|least| about_the_timeout.contains(least)), "{with:?}");
     holder.execute_batch("COMMIT").unwrap();
+    let db = open(&path);
     db.execute_batch("INSERT INTO t VALUES (2)").unwrap();
     assert_eq!(count(&db), 2);
 }
@@ -192,7 +213,8 @@ fn a_read_does_not_wait_for_a_long_transaction_of_another() {
     let took = began.elapsed();
     writes.execute_batch("COMMIT").unwrap();
     assert!(number(&reads, "/plain/turns/waits") > 0, "it was expected to write");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    // As long as its busy timeout, if it waited for the transaction.
+    assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 #[test]
@@ -200,8 +222,10 @@ fn a_writer_that_waits_is_woken_when_the_lock_is_released() {
     let (_dir, path) = scratch();
     let holder = open(&path);
     holder.execute_batch("CREATE TABLE t(v)").unwrap();
-    let waits_for_a_lock_released_after = |pause: Duration| {
+    let bounced = || number(&holder, "/plain/turns/bounced");
+    let wakes_up_in = || {
         holder.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
+        let before = bounced();
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let db = open(&path);
@@ -209,15 +233,20 @@ fn a_writer_that_waits_is_woken_when_the_lock_is_released() {
                 db.execute_batch("INSERT INTO t VALUES (2)").unwrap();
                 Instant::now()
             });
-            std::thread::sleep(pause);
+            // From the twelfth time on SQLite's own handler sleeps for 100 ms, and such a sleep has just begun.
+            wait_until("SQLite sleeps for long", || bounced() >= before + 12);
             let released = Instant::now();
             holder.execute_batch("COMMIT").unwrap();
             waiter.join().unwrap().saturating_duration_since(released)
         })
     };
-    // SQLite's own handler sleeps for 100 ms at a time by then. The least of several, because machines are busy.
-    let least = (0..5).map(|_| waits_for_a_lock_released_after(Duration::from_millis(400))).min().unwrap();
-    assert!(least < Duration::from_millis(40), "{least:?}");
+    // One of several, because machines are busy.
+    let mut all = Vec::new();
+    let is_woken = (0..20).any(|_| {
+        all.push(wakes_up_in());
+        all.last() < Some(&Duration::from_millis(40))
+    });
+    assert!(is_woken, "{all:?}");
 }
 
 #[test]
@@ -233,29 +262,23 @@ fn a_reader_that_becomes_a_writer_on_an_old_snapshot_is_told_so_at_once() {
     assert_eq!(count(&writer), 2);
 }
 
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} did not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn an_automatic_checkpoint_runs_in_the_background_and_the_wal_begins_anew() {
     let (_dir, path) = scratch();
     let db = open(&path);
     db.execute_batch("CREATE TABLE t(v); PRAGMA wal_autocheckpoint=50;").unwrap();
     insert(&db, 100);
-    until("a checkpoint", || number(&db, "/plain/checkpoints/count") > 0);
-    let wal_before = size(&side(&path, "-wal"));
-    for _ in 0..20 {
+    wait_until("a checkpoint", || number(&db, "/plain/checkpoints/count") > 0);
+    let mut rows = 100;
+    // A frame or more each. The checkpoint has a thread of its own, which a busy machine may keep from its processor for many commits.
+    wait_until("the WAL begins anew and does not hold all that was written", || {
         insert(&db, 50);
-    }
-    assert!(size(&side(&path, "-wal")) <= wal_before + MIB, "the WAL goes on growing: {}", stats(&db)["plain"]);
+        rows += 50;
+        size(&side(&path, "-wal")) + MIB < rows * 4096
+    });
     assert_eq!(number(&db, "/plain/checkpoints/failed"), 0);
     assert!(number(&db, "/plain/checkpoints/time_ns_max") > 0);
-    assert_eq!(count(&db), 1100);
+    assert_eq!(count(&db), rows as i64);
     assert_eq!(integrity(&db), "ok");
 }
 
@@ -367,14 +390,21 @@ fn a_checkpoint_that_readers_hold_up_for_ten_seconds_is_counted_as_starved() {
     let reader = open(&path);
     reader.execute_batch("BEGIN; SELECT count(*) FROM t").unwrap();
     let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(11_500) {
+    wait_until("it is counted", || {
         insert(&db, 50);
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert_eq!(number(&db, "/plain/checkpoints/starved"), 1);
+        number(&db, "/plain/checkpoints/starved") > 0
+    });
+    assert!(began.elapsed() > Duration::from_secs(10));
     assert!(number(&db, "/plain/checkpoints/held_up_ns") > 10_000_000_000);
+    // Once, and not for each try.
+    let tries = number(&db, "/plain/checkpoints/held_up");
+    wait_until("it is tried again", || {
+        insert(&db, 50);
+        number(&db, "/plain/checkpoints/held_up") > tries
+    });
+    assert_eq!(number(&db, "/plain/checkpoints/starved"), 1);
     reader.execute_batch("COMMIT").unwrap();
-    until("the checkpoint", || {
+    wait_until("the checkpoint", || {
         insert(&db, 1);
         number(&db, "/plain/checkpoints/held_up_ns") == 0
     });

@@ -128,6 +128,8 @@ fn one(dir: &Path, what: RawWrite) -> Result<Option<Latency>, Failed> {
         match what.once(&file, &block, index * BLOCK_BYTES as u64) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+            // The flag was taken, and is refused now.
+            Err(error) if what.is_direct() && error.raw_os_error() == Some(libc::EINVAL) => return Ok(None),
             Err(error) => return Err(io(error)),
         }
         if number >= WARM_UP_WRITES {

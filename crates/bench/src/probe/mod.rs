@@ -6,6 +6,7 @@
 mod latency;
 mod query;
 mod text;
+mod zfs;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub use latency::{Latency, RawWrite};
 use crate::environment::{self, DeviceInfo};
 use crate::place::{Place, PlaceError};
 use oneflush_trace::kernel::MountInfo;
-use oneflush_vfs::Verdict;
+use oneflush_vfs::{Tried, Verdict};
 
 /// Everything found out about a directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +33,11 @@ pub struct Probe {
     pub atomic_write: Option<AtomicWrite>,
     /// `F2FS_IOC_START_ATOMIC_WRITE`; absent on other file systems.
     pub f2fs_atomic_write: Option<bool>,
+    /// The property `sync` of a ZFS data set; absent on other file systems, or if it cannot be asked.
+    pub zfs_sync: Option<String>,
+    /// What the strategies rely on.
+    pub tried: Vec<Tried>,
+    /// None where a sync fails.
     pub latencies: Vec<Latency>,
     pub strategies: Vec<String>,
     /// What each of them does here.
@@ -79,11 +85,19 @@ pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
     let mount = MountInfo::of(place.path()).map_err(failed("reading the mounts"))?;
     let device = mount.disk().map(|disk| environment::device(&disk));
     let facts = query::file(place.path(), mount.fs == "f2fs").map_err(failed("asking the file system"))?;
-    let latencies = latency::measure(place.path()).map_err(|error| match error {
+    let tried = oneflush_vfs::tried(place.path()).map_err(failed("trying what the strategies rely on"))?;
+    let syncs = !tried.iter().any(|tried| tried.what.starts_with("sync") && tried.fails.is_some());
+    let latencies = if syncs { latency::measure(place.path()) } else { Ok(Vec::new()) };
+    let latencies = latencies.map_err(|error| match error {
         latency::Failed::Interrupted => ProbeError::Interrupted { dir: dir.to_owned() },
         latency::Failed::Io(step, reason) => ProbeError::Io { dir: dir.to_owned(), step, reason },
     })?;
     place.close()?;
+    let zfs_sync = if mount.fs == "zfs" { zfs::sync_of(&mount.source) } else { None };
+    let mut ground = oneflush_vfs::verdicts(dir, &tried);
+    if zfs_sync.as_deref() == Some(zfs::DISABLED) {
+        ground.iter_mut().for_each(|verdict| zfs::warn(verdict, &mount.source));
+    }
     Ok(Probe {
         dir: dir.to_owned(),
         fs: mount.fs,
@@ -92,9 +106,11 @@ pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
         direct_io: facts.direct_io,
         atomic_write: facts.atomic_write,
         f2fs_atomic_write: facts.f2fs_atomic_write,
+        zfs_sync,
+        tried,
         latencies,
         strategies: oneflush_vfs::StrategyKind::ALL.iter().map(ToString::to_string).collect(),
-        ground: oneflush_vfs::verdicts(dir),
+        ground,
     })
 }
 

@@ -15,8 +15,12 @@ pub fn verdict(verdict: &Verdict) -> Vec<String> {
         (_, Some(reason)) => format!("works, and says: {reason}"),
         (_, None) => "works".to_owned(),
     };
+    wrapped(&does)
+}
+
+fn wrapped(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in does.split_whitespace() {
+    for word in text.split_whitespace() {
         let last = lines.len() - 1;
         if !lines[last].is_empty() && lines[last].len() + 1 + word.len() > TEXT_COLUMNS_MAX {
             lines.push(word.to_owned());
@@ -67,12 +71,26 @@ impl fmt::Display for Probe {
         if let Some(f2fs) = self.f2fs_atomic_write {
             line(f, "F2FS atomic write", if f2fs { "yes" } else { "no" }.into())?;
         }
+        if let Some(sync) = &self.zfs_sync {
+            line(f, "ZFS sync", sync.clone())?;
+        }
+        line(f, "tried", "what the strategies rely on".into())?;
+        for tried in &self.tried {
+            let said = tried.fails.clone().unwrap_or_else(|| "works".to_owned());
+            let mut label = format!("  {}", tried.what);
+            for text in wrapped(&said) {
+                line(f, &std::mem::take(&mut label), text)?;
+            }
+        }
         line(f, "strategies", self.strategies.join(", "))?;
         for of_strategy in &self.ground {
             let mut label = format!("  {}", of_strategy.strategy);
             for text in verdict(of_strategy) {
                 line(f, &std::mem::take(&mut label), text)?;
             }
+        }
+        if self.latencies.is_empty() {
+            return Ok(());
         }
         writeln!(f, "\n{:<32} {:>10} {:>10}", "4 KiB write", "p50 µs", "p99 µs")?;
         for latency in &self.latencies {

@@ -2,8 +2,8 @@
 //!
 //! Direct I/O keeps the log out of the page cache, where no one would read it again, and out of the way of write-back. It makes
 //! nothing durable: the device's own cache has to be flushed, by `RWF_DSYNC` or `fdatasync`. Where the file system refuses it,
-//! or takes it and does buffered I/O in silence, everything holds as well, at the price of a copy and of memory that the kernel
-//! may keep; [`DirectFile::is_direct`] says so.
+//! when it is turned on or by the answer to a read or a write, or takes it and does buffered I/O in silence, everything holds as
+//! well, at the price of a copy and of memory that the kernel may keep; [`DirectFile::is_direct`] says so.
 //!
 //! After a write or a sync that failed, the kernel may have dropped what it could not write, and a second sync may succeed
 //! all the same. So the file is poisoned: it only reads, until it is opened anew. The exception is a full disk while the file is
@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use self::measure::Measuring;
@@ -44,7 +45,8 @@ pub enum DurableWrite {
 pub struct DirectFile {
     file: File,
     block_bytes: usize,
-    direct: bool,
+    /// Until the file system refuses a read or a write by it.
+    direct: AtomicBool,
     /// `DurableWrite::Dsync` was chosen, or is until the file system refuses it.
     dsync: AtomicBool,
     /// Until it is chosen. Never contended where the caller keeps to one write at a time.
@@ -78,7 +80,14 @@ impl DirectFile {
 
     /// False where the file system refused direct I/O, or does buffered I/O in its place.
     pub fn is_direct(&self) -> bool {
-        self.direct
+        self.direct.load(Ordering::Relaxed)
+    }
+
+    /// Goes on without direct I/O where that was the reason of an error; true: the same call is to be made again. Some file systems (of FUSE) take
+    /// the flag, and refuse each read or write with it.
+    fn goes_on_buffered(&self, errno: Option<i32>) -> bool {
+        let refused = errno == Some(Errno::INVAL.raw_os_error()) && self.direct.swap(false, Ordering::Relaxed);
+        refused && fcntl_getfl(&self.file).and_then(|flags| fcntl_setfl(&self.file, flags - OFlags::DIRECT)).is_ok()
     }
 
     /// What was chosen; while that is being measured, `Dsync`.
@@ -140,6 +149,8 @@ impl DirectFile {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}
+                // Refused before anything was written.
+                Err(errno) if self.goes_on_buffered(Some(errno.raw_os_error())) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
@@ -163,7 +174,10 @@ impl DirectFile {
         if offset < size_bytes {
             let mut tail = AlignedBuffer::zeroed(self.block_bytes);
             // Asked for whole, as direct I/O wants it; what is behind the end stays zero.
-            let read = self.file.read_at(&mut tail, offset)?;
+            let read = match self.file.read_at(&mut tail, offset) {
+                Err(error) if self.goes_on_buffered(error.raw_os_error()) => self.file.read_at(&mut tail, offset)?,
+                read => read?,
+            };
             if read as u64 != size_bytes - offset {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -189,7 +203,10 @@ impl Storage for DirectFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buffer, offset)
+        match self.file.read_exact_at(buffer, offset) {
+            Err(error) if self.goes_on_buffered(error.raw_os_error()) => self.file.read_exact_at(buffer, offset),
+            read => read,
+        }
     }
 
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fstatfs, statx};
 
@@ -29,12 +29,12 @@ pub(super) fn create(path: &Path, database: Option<&Path>) -> Result<DirectFile,
     };
     let file = file.map_err(failed(path, "create it"))?;
     let made = || {
-        let mut opened = with_direct_io(file, path)?;
+        let opened = with_direct_io(file, path)?;
         let block = AlignedBuffer::zeroed(opened.block_bytes);
         opened.write(&block, 0).map_err(failed(path, "write to it"))?;
         // Written a moment ago: what is in the page cache now went through it.
-        if opened.direct && is_cached(&opened, block.len() as u64) {
-            opened.direct = false;
+        if opened.is_direct() && is_cached(&opened, block.len() as u64) {
+            opened.direct.store(false, Ordering::Relaxed);
         }
         Ok(opened)
     };
@@ -54,9 +54,9 @@ fn of_file(path: &Path, file: io::Result<File>) -> Result<DirectFile, Error> {
     let file = file.map_err(failed(path, "open it"))?;
     // What the page cache holds of it may be newer than what the device does, if a sync failed. A hint: it may stay.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
-    let mut opened = with_direct_io(file, path)?;
-    if opened.direct && reads_through_the_page_cache(&opened) {
-        opened.direct = false;
+    let opened = with_direct_io(file, path)?;
+    if opened.is_direct() && reads_through_the_page_cache(&opened) {
+        opened.direct.store(false, Ordering::Relaxed);
     }
     Ok(opened)
 }
@@ -75,7 +75,7 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
     Ok(DirectFile {
         file,
         block_bytes: block_bytes.unwrap_or(BLOCK_BYTES_MIN),
-        direct,
+        direct: AtomicBool::new(direct),
         dsync: AtomicBool::new(heeds_dsync),
         measuring: Mutex::new(heeds_dsync.then(Measuring::default)),
         poisoned: AtomicBool::new(false),

@@ -29,15 +29,6 @@ pub fn skip_unless_root(what: &str) -> bool {
     !is_root()
 }
 
-/// Waits for an event that comes sooner or later, however busy the machine is; the limit only bounds a hang.
-pub fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "it does not come: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 fn status_field(pid: u32, name: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()

@@ -50,7 +50,7 @@ pub fn register() -> Result<(), RegisterError> {
     }
     keep_freed_memory();
     let vfs = Box::leak(Box::new(sqlite::sqlite3_vfs {
-        iVersion: 2,
+        iVersion: 3,
         szOsFile: size_of::<OpenFile>() as c_int,
         mxPathname: 512,
         pNext: std::ptr::null_mut(),
@@ -70,7 +70,7 @@ pub fn register() -> Result<(), RegisterError> {
         xGetLastError: Some(x_get_last_error),
         xCurrentTimeInt64: Some(x_current_time_int64),
         xSetSystemCall: None,
-        xGetSystemCall: None,
+        xGetSystemCall: Some(x_get_system_call),
         xNextSystemCall: None,
     }));
     // SAFETY: the VFS and its name are never freed. Memory statistics would make all threads wait for one mutex; it is no
@@ -254,6 +254,31 @@ unsafe extern "C" fn x_delete(_vfs: *mut sqlite::sqlite3_vfs, name: *const c_cha
             Ok(()) if sync_dir != 0 => code(disk.sync_dir(parent(name)), sqlite::SQLITE_IOERR_DIR_FSYNC),
             result => code(result, sqlite::SQLITE_IOERR_DELETE),
         }
+    })
+}
+
+/// The one system call: `rename`, which a VFS has no method for.
+unsafe extern "C" fn x_get_system_call(
+    _vfs: *mut sqlite::sqlite3_vfs,
+    name: *const c_char,
+) -> sqlite::sqlite3_syscall_ptr {
+    // SAFETY: SQLite, or who asks in its place, passes a string.
+    let is_rename = unsafe { text(name) } == Some("rename");
+    // SAFETY: a pointer to a function, which is called as what it is.
+    is_rename.then(|| unsafe {
+        std::mem::transmute::<unsafe extern "C" fn(*const c_char, *const c_char) -> c_int, unsafe extern "C" fn()>(
+            rename,
+        )
+    })
+}
+
+/// As rename(2), with an answer of SQLite's. What has the new name already is replaced.
+unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    guarded(|| {
+        // SAFETY: the caller passes two paths.
+        let (from, to) = unsafe { (text(from).and_then(Volume::of_path), text(to).and_then(Volume::of_path)) };
+        let (Some((volume, from)), Some((_, to))) = (from, to) else { return sqlite::SQLITE_CANTOPEN };
+        code(volume.disk().rename(from, to), sqlite::SQLITE_IOERR)
     })
 }
 

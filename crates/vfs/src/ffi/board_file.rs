@@ -1,5 +1,7 @@
 //! The board of `eager` as a file that the processes map, and its locks.
 //!
+//! What they need of the file system is tried when a board is made (`board_place.rs`).
+//!
 //! The locks belong to open files and end with the process. The board's own is a `flock` on the board's file. On the log, *use* and *alone* are a
 //! `flock`, shared and exclusive; *shown* is a record lock of the open file (`F_OFD_SETLK`), which can be asked for without being taken. A child of a fork
 //! would share its parent's locks, so it gets rid of the files ([`OwnFile`]) and may do nothing here: it opens a board of its own (`forked.rs`).
@@ -8,7 +10,6 @@ use std::fs::File;
 use std::io;
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -20,9 +21,10 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::board_place::{Unfit, keeps_others_out, record_lock};
 use crate::error::Code;
 use crate::futex;
-use crate::own_file::OwnFile;
+use crate::own_file::{OwnFile, open_to_lock};
 use crate::stats::clock;
 use crate::strategy::{Common, Gathering, Holder, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
@@ -86,20 +88,28 @@ impl BoardFile {
                 // Whoever had the lock before may have removed the file.
                 Ok(()) if is_at(&file, &path) => {
                     let there = file.metadata()?.len().min(BYTES as u64);
+                    if there == 0 {
+                        // Nobody has mapped what has just been made; this process has its lock.
+                        keeps_others_out(&file, Path::new(&path)).inspect_err(|_| remove(&path))?;
+                    }
                     // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
                     file.write_all_at(&vec![0; BYTES - there as usize], there).inspect_err(|_| {
-                        // Nobody has mapped what has just been made; this process has its lock.
                         if there == 0 {
-                            let _ = std::fs::remove_file(&path);
+                            remove(&path);
                         }
                     })?;
-                    let board = BoardFile::map(file, database)?;
+                    let board = BoardFile::map(file, database).inspect_err(|_| {
+                        if there == 0 {
+                            remove(&path);
+                        }
+                    })?;
                     board.locked();
                     return Ok(Some(board));
                 }
                 Ok(()) | Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => {}
-                Err(error) => return Err(error.into()),
+                // The file stays, if it was made by this call: who has no lock of it cannot know whether others do.
+                Err(errno) => return Err(Unfit::Flock(errno).into()),
             }
             if Instant::now() >= deadline {
                 return Ok(None);
@@ -119,11 +129,7 @@ impl BoardFile {
     }
 
     fn map(file: OwnFile, database: &str) -> io::Result<BoardFile> {
-        // SAFETY: a new mapping of a file that is at least so long, and that nobody cuts.
-        let words = unsafe {
-            mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &*file, 0)?
-        };
-        let words = NonNull::new(words.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let words = map_shared(&file)?;
         Ok(BoardFile {
             file,
             words,
@@ -162,11 +168,36 @@ fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
     }
 }
 
+fn remove(board: &str) {
+    let _ = std::fs::remove_file(board);
+}
+
 impl Drop for BoardFile {
     fn drop(&mut self) {
         // SAFETY: mapped in `open`, and nobody has a reference to it any more.
         let _ = unsafe { munmap(self.words.as_ptr().cast(), BYTES) };
     }
+}
+
+/// `file` is as long as a board.
+fn map_shared(file: &File) -> io::Result<NonNull<AtomicU64>> {
+    // SAFETY: a new mapping of a file that is at least so long, and that nobody cuts.
+    let words =
+        unsafe { mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
+    match words {
+        Ok(words) => NonNull::new(words.cast()).ok_or(io::ErrorKind::OutOfMemory.into()),
+        Err(Errno::NOMEM) => Err(Errno::NOMEM.into()),
+        Err(errno) => Err(Unfit::Map(errno).into()),
+    }
+}
+
+/// Whether processes can share memory by this file, which is open for writing.
+pub fn try_map(file: &File) -> io::Result<()> {
+    file.write_all_at(&[0; BYTES], 0)?;
+    let words = map_shared(file)?;
+    // SAFETY: mapped above, and nobody has a reference to it.
+    let _ = unsafe { munmap(words.as_ptr().cast(), BYTES) };
+    Ok(())
 }
 
 /// True if this open file is the one of that name.
@@ -176,21 +207,9 @@ pub fn is_at(file: &File, path: &str) -> bool {
     there.is_ok() && there == ours
 }
 
-/// A record lock of the open file, on its first byte: `command` takes one or asks who is in its way. None: that went wrong.
-fn record_lock(file: &File, command: libc::c_int, kind: libc::c_int) -> Option<libc::c_int> {
-    // SAFETY: all zeros is a value of this structure; `l_pid` has to be 0.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = kind as libc::c_short;
-    lock.l_whence = libc::SEEK_SET as libc::c_short;
-    lock.l_len = 1;
-    // SAFETY: an open file, and a structure that lives for the call.
-    let result = unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) };
-    (result == 0).then_some(libc::c_int::from(lock.l_type))
-}
-
 /// Somebody has *shown* by another open file of this log.
 pub fn is_shown(log: &File) -> bool {
-    record_lock(log, libc::F_OFD_GETLK, libc::F_WRLCK) == Some(libc::F_RDLCK)
+    record_lock(log, libc::F_OFD_GETLK, libc::F_WRLCK) == Ok(libc::F_RDLCK)
 }
 
 impl Common for BoardFile {
@@ -289,7 +308,7 @@ impl Common for BoardFile {
     }
 
     fn be_alone(&self) -> Result<bool, Code> {
-        let log = OwnFile::open(|| File::open(&self.log_path)).map_err(|_| Code::CANTOPEN)?;
+        let log = OwnFile::open(|| open_to_lock(Path::new(&self.log_path))).map_err(|_| Code::CANTOPEN)?;
         let alone = match flock(&log, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => true,
             Err(Errno::WOULDBLOCK) => false,
@@ -303,7 +322,7 @@ impl Common for BoardFile {
         let mut log = lock(&self.log);
         let file = match log.take() {
             Some(file) => file,
-            None => OwnFile::open(|| File::open(&self.log_path)).map_err(|_| Code::CANTOPEN)?,
+            None => OwnFile::open(|| open_to_lock(Path::new(&self.log_path))).map_err(|_| Code::CANTOPEN)?,
         };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {}

@@ -41,7 +41,7 @@ impl MappedImage {
         let mut found = vec![0; header.len()];
         file.read_exact_at(&mut found, 0).ok()?;
         let device = rustix::fs::fstat(&file).ok()?.st_dev;
-        let is_on_ext4 = is_mounted_as_ext4(&std::fs::read_to_string("/proc/self/mountinfo").ok()?, device);
+        let is_on_ext4 = is_mounted_as_ext4(&std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?, device);
         if found == header && is_on_ext4 { MappedImage::map(&file) } else { None }
     }
 

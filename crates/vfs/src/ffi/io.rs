@@ -225,8 +225,8 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
             }
             sqlite::SQLITE_FCNTL_PERSIST_WAL if asks_for_wal => {
                 // The VFS below has answered there.
-                if let Some(answer) = persist_wal(op).filter(|answer| **answer == 1) {
-                    *answer = c_int::from(state.file.wal_is_kept());
+                if let Some(answer) = persist_wal(op) {
+                    *answer = c_int::from(state.file.asked_whether_wal_stays(*answer == 1));
                 }
             }
             sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true)?,

@@ -1,4 +1,5 @@
-//! How a connection that only reads joins those who use a log of `eager`. It opens board and log for reading only, and neither maps nor changes them.
+//! How a connection that only reads joins those who use a log of `eager`. It neither maps nor changes board and log; rights to read both are enough,
+//! but on NFS.
 //!
 //! It takes *use* and never *shown*: nobody else is to join beside it alone. With the board's lock it keeps those away meanwhile who build the image.
 //! Somebody who is stopped may have that lock. Then it joins by invariant 9 of the board, as who writes does, and stops short of *shown*.
@@ -13,7 +14,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::board_file::{is_at, is_shown};
+use super::board_place::Unfit;
 use crate::kill_point::KillPoint;
+use crate::own_file::open_to_lock;
 use crate::strategy::{LogInUse, board_is_open, board_path, log_path, read_board};
 
 /// How long a reader waits for whoever opens or closes the log at that moment.
@@ -31,7 +34,7 @@ pub fn look_on(database: &str) -> io::Result<Option<LogInUse>> {
             Ok(()) if is_at(&board, &board_path) => return with_lock(&log_path),
             Ok(()) | Err(Errno::INTR) => continue,
             Err(Errno::WOULDBLOCK) => {}
-            Err(errno) => return Err(errno.into()),
+            Err(errno) => return Err(Unfit::Flock(errno).into()),
         }
         if let Some(in_use) = beside(&board, &board_path, &log_path) {
             return Ok(Some(in_use));
@@ -49,7 +52,7 @@ fn with_lock(path: &str) -> io::Result<Option<LogInUse>> {
     match flock(&log, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => return Ok(None),
         Err(Errno::WOULDBLOCK) => flock(&log, FlockOperation::NonBlockingLockShared)?,
-        Err(errno) => return Err(errno.into()),
+        Err(errno) => return Err(Unfit::Flock(errno).into()),
     }
     in_use(path, log).map(Some)
 }
@@ -75,7 +78,7 @@ fn in_use(path: &str, log: File) -> io::Result<LogInUse> {
 }
 
 fn open_if_there(path: &str) -> io::Result<Option<File>> {
-    match File::open(path) {
+    match open_to_lock(Path::new(path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         opened => opened.map(Some),
     }

@@ -68,6 +68,7 @@ mod api;
 mod at_exit;
 mod below;
 mod board_file;
+mod board_place;
 mod busy;
 mod checkpoint;
 mod entry;
@@ -81,6 +82,8 @@ mod process;
 mod side_files;
 mod vfs;
 
+pub use board_file::try_map;
+pub use board_place::{Unfit, flock_excludes, record_locks_exclude};
 pub use entry::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use entry::{register, register_default};

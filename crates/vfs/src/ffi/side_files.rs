@@ -1,7 +1,7 @@
 //! The log of `eager`: a real file by direct I/O over the "unix" VFS, a file of the VFS below over any other (a simulated disk).
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -21,9 +21,10 @@ use super::image_memory::MappedImage;
 use super::{checkpoint, looking_on, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
+use crate::kept_file;
 use crate::strategy::{
     Below, Common, ImageMemory, LogFile, LogInUse, Private, Room, SideFiles, SyncRequest, board_path, database_of,
-    image_path, log_path,
+    image_path, kept_path, log_path, wal_path,
 };
 use crate::sync::{Mutex, lock};
 
@@ -153,6 +154,27 @@ impl SideFiles for Files {
         sync_directory(Path::new(to)).map_err(|error| self.code(&error))
     }
 
+    fn keep_wal(&self, database: &str) -> Result<(), Code> {
+        if !self.are_real() {
+            return rename(self.below, &wal_path(database), &kept_path(database));
+        }
+        kept_file::keep(database).map_err(|error| code_of(&error))
+    }
+
+    fn take_back_wal(&self, database: &str, fits: &dyn Fn(&dyn Below) -> bool) {
+        if self.are_real() {
+            return kept_file::take_back(database, fits);
+        }
+        let (kept, wal) = (kept_path(database), wal_path(database));
+        let fits = || {
+            let file = VfsFile::open(self.below, &kept, sqlite::SQLITE_OPEN_READWRITE).ok()??;
+            Some(!self.is_there(&wal).ok()? && fits(&file.below))
+        };
+        if fits() != Some(true) || rename(self.below, &kept, &wal).is_err() {
+            let _ = self.delete(&kept, false);
+        }
+    }
+
     fn exists(&self, path: &str) -> Result<bool, Code> {
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         exists(self.below, &name)
@@ -229,6 +251,20 @@ fn code_of(error: &io::Error) -> Code {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Code::READONLY,
         _ => Code::CANTOPEN,
     }
+}
+
+/// A VFS cannot rename. A simulated disk can, by a system call of its own, and so in one step, as a file system does.
+fn rename(vfs: *mut sqlite::sqlite3_vfs, from: &str, to: &str) -> Result<(), Code> {
+    type Rename = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
+    let name = |path| CString::new(path).map_err(|_| Code::CANTOPEN);
+    let (from, to) = (name(from)?, name(to)?);
+    // SAFETY: the VFS below lives for ever; what it calls "rename" takes two names, as rename(2) does.
+    let code = unsafe {
+        let find = (*vfs).xGetSystemCall.filter(|_| (*vfs).iVersion >= 3).ok_or(Code::CANTOPEN)?;
+        let found = find(vfs, c"rename".as_ptr()).ok_or(Code::CANTOPEN)?;
+        std::mem::transmute::<unsafe extern "C" fn(), Rename>(found)(from.as_ptr(), to.as_ptr())
+    };
+    if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Code(code)) }
 }
 
 fn copy(vfs: *mut sqlite::sqlite3_vfs, from: &str, to: &str) -> Result<(), Code> {

@@ -22,7 +22,7 @@ use crate::file::{self, File, Owner};
 use crate::ground;
 use crate::path;
 use crate::role::Role;
-use crate::strategy::{self, Below, Chosen, Purpose, RunCheckpoint, SideFiles, guard, is_marked, log_path};
+use crate::strategy::{self, Below, Chosen, Deletion, Purpose, RunCheckpoint, SideFiles, guard, log_path};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -210,12 +210,13 @@ unsafe extern "C" fn x_open(
         if let (Some(owner), Role::Wal) = (&owner_of_side_file, role) {
             owner.opening_wal()?;
         }
-        let may_be_kept = role == Role::Wal && owner_of_side_file.as_ref().is_some_and(Owner::keeps_wal);
+        let knows = |wal: &BelowFile| owner_of_side_file.as_ref().is_some_and(|owner| owner.knows_wal(wal));
         // SAFETY: `vfs` and `name` are those of this call.
-        let below = if may_be_kept && unsafe { exists(shim, name) } {
-            open_known_wal(open_below, flags, |wal| {
-                owner_of_side_file.as_ref().is_some_and(|owner| owner.knows_wal(wal))
-            })
+        let below = if role == Role::Wal
+            && owner_of_side_file.as_ref().is_some_and(Owner::has_durable_wal)
+            && unsafe { exists(shim, name) }
+        {
+            open_known_wal(open_below, flags, knows)
         } else {
             open_below(flags)
         };
@@ -263,10 +264,6 @@ unsafe extern "C" fn x_open(
             below.close();
             return Err(error);
         }
-        if file.keeps_wal() {
-            let mut keep: c_int = 1;
-            below.file_control(sqlite::SQLITE_FCNTL_PERSIST_WAL, (&raw mut keep).cast());
-        }
         let barrier = match file.main_of().map(|connection| connection.strategy()) {
             Some(Chosen::Plain(plain)) if shim.is_over_unix => Some(plain.shared().barrier()),
             _ => None,
@@ -283,7 +280,7 @@ unsafe extern "C" fn x_open(
 }
 
 /// Opens a WAL that is there. The "unix" VFS syncs the directory at the first sync of every WAL that it was asked to create, new or
-/// not; one that we closed, or have synced already, does not need it, so it is opened without that flag.
+/// not; one that this process has synced already does not need it, so it is opened without that flag.
 fn open_known_wal(
     open: impl Fn(c_int) -> Result<BelowFile, Error>,
     flags: c_int,
@@ -293,7 +290,7 @@ fn open_known_wal(
         return open(flags);
     }
     let wal = open(flags & !sqlite::SQLITE_OPEN_CREATE)?;
-    if is_marked(&wal) || is_known(&wal) {
+    if is_known(&wal) {
         return Ok(wal);
     }
     wal.close();
@@ -373,6 +370,18 @@ unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
     connection.strategy().call(|strategy| strategy.wal_path()).map(|path| c_name(&path)).transpose()
 }
 
+/// A strategy may have another use for a WAL that SQLite is about to delete.
+///
+/// # Safety
+/// `name` is null or a C string.
+unsafe fn deleting(name: *const c_char) -> Result<Deletion, Error> {
+    // SAFETY: as the caller promises.
+    let path = (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+    let is_wal = |path: &str| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal);
+    let connection = path.filter(|path| is_wal(path)).and_then(|path| Connection::of_side_file(&path));
+    connection.map_or(Ok(Deletion::Delete), |connection| connection.strategy().call(|strategy| strategy.deleting_wal()))
+}
+
 /// True if SQLite is to see no WAL of this name, which another file stands for.
 ///
 /// # Safety
@@ -434,14 +443,14 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
         // SAFETY: SQLite's arguments go on unchanged.
         unsafe {
             let other_name = name_below(name)?;
-            if other_name.is_some()
-                && let Some(connection) = Connection::of_side_file(&path::of_bytes(CStr::from_ptr(name).to_bytes()))
-            {
-                connection.strategy().call(|strategy| strategy.deleting_wal())?;
-            }
             let began = calls::begins();
-            let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
-            let code = method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir);
+            let code = match deleting(name)? {
+                Deletion::Renamed => sqlite::SQLITE_OK,
+                Deletion::Delete => {
+                    let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
+                    method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir)
+                }
+            };
             // The image may have gone with its log.
             let is_gone = other_name.is_some() && code == sqlite::SQLITE_IOERR_DELETE_NOENT;
             if code != sqlite::SQLITE_OK && !is_gone {

@@ -17,8 +17,8 @@ pub use eager::board::{
 };
 pub use eager::building::build_of;
 pub use eager::files::{
-    IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogInUse, SideFiles, board_path, database_of, image_path, log_path,
-    wal_path,
+    IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogInUse, SideFiles, board_path, database_of, image_path, kept_path,
+    log_path, wal_path,
 };
 pub use eager::gathering::Gathering;
 pub use eager::guard;
@@ -99,21 +99,21 @@ pub trait Strategy: Send + Sync {
     fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error>;
     fn closing_wal(&self);
     /// SQLite is about to delete its WAL.
-    fn deleting_wal(&self) -> Result<(), Error>;
+    fn deleting_wal(&self) -> Result<Deletion, Error>;
     /// The file that stands for SQLite's WAL; None: the WAL.
     fn wal_path(&self) -> Option<String>;
     /// True if SQLite is to see no WAL, whatever lies beside the database.
     fn hides_wal(&self) -> Result<bool, Error>;
     /// True if reads of the database file may be served from memory that the file is mapped to.
     fn maps(&self, offset: u64) -> bool;
-    /// True if the WAL is to outlive the last close (`SQLITE_FCNTL_PERSIST_WAL`).
-    fn keeps_wal(&self) -> bool;
-    /// True if this file is the WAL that this process writes, and its directory entry is durable.
+    /// True if this process writes a WAL of this database whose directory entry is durable.
+    fn has_durable_wal(&self) -> bool;
+    /// True if this file is that WAL.
     fn knows_wal(&self, wal: &dyn Below) -> bool;
     /// SQLite asked whether the main database file has been moved (`SQLITE_FCNTL_HAS_MOVED`).
     fn asked_whether_moved(&self);
-    /// SQLite asked whether the WAL is to be kept, and the answer would be yes; false changes it to no.
-    fn wal_is_kept(&self) -> bool;
+    /// SQLite asked whether the WAL is to stay, as `SQLITE_FCNTL_PERSIST_WAL` has it, and the answer would be `stays`. The answer is what this returns.
+    fn asked_whether_wal_stays(&self, stays: bool) -> bool;
     /// A PRAGMA is being prepared: what comes next may be asked for by the user.
     fn asked_by_pragma(&self);
     /// `SQLITE_FCNTL_BUSYHANDLER`.
@@ -128,6 +128,14 @@ pub trait Strategy: Send + Sync {
 pub trait BusyHandler: Send + Sync {
     /// Waits a little; false if the connection has waited long enough, or does not wait at all.
     fn wait(&self) -> bool;
+}
+
+/// What becomes of a WAL that SQLite deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    Delete,
+    /// It has another name already.
+    Renamed,
 }
 
 /// A strategy in force. An enum rather than a box: the compiler sees through it, so that `stock` costs next to nothing.

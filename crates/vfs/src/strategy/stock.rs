@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use super::{Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
 use crate::role::Role;
@@ -83,8 +83,8 @@ impl Strategy for Stock {
         Ok(())
     }
 
-    fn deleting_wal(&self) -> Result<(), Error> {
-        Ok(())
+    fn deleting_wal(&self) -> Result<Deletion, Error> {
+        Ok(Deletion::Delete)
     }
 
     fn wal_path(&self) -> Option<String> {
@@ -101,7 +101,7 @@ impl Strategy for Stock {
 
     fn closing_wal(&self) {}
 
-    fn keeps_wal(&self) -> bool {
+    fn has_durable_wal(&self) -> bool {
         false
     }
 
@@ -111,8 +111,8 @@ impl Strategy for Stock {
 
     fn asked_whether_moved(&self) {}
 
-    fn wal_is_kept(&self) -> bool {
-        true
+    fn asked_whether_wal_stays(&self, stays: bool) -> bool {
+        stays
     }
 
     fn asked_by_pragma(&self) {}

@@ -162,7 +162,7 @@ fn register() {
         assert!(!unix.is_null());
         *BELOW.lock().unwrap() = unix as usize;
         let mut vfs = *unix;
-        vfs.zName = CString::new("recorder").unwrap().into_raw();
+        vfs.zName = CString::new("unix-recorder").unwrap().into_raw();
         vfs.szOsFile += size_of::<Recorded>() as c_int;
         vfs.pNext = std::ptr::null_mut();
         vfs.xOpen = Some(open);

@@ -6,7 +6,7 @@ use oneflush_blocklog::{Log, Uuid};
 
 use super::attach_error::AttachError;
 use super::board::Board;
-use super::files::{board_path, log_path, wal_path};
+use super::files::{board_path, kept_path, log_path, wal_path};
 use super::guard;
 use super::log::OpenLog;
 use super::mutant::{self, Mutant};
@@ -233,6 +233,8 @@ impl EagerLog {
         // log's commits are in the database file. The making of the log syncs the directory, before the guard is set.
         self.files.delete(&wal_path(&self.path), false)?;
         self.set_log_aside(board, path)?;
+        // Of strategy `plain`; to everybody else it only takes room.
+        let _ = self.files.delete(&kept_path(&self.path), false);
         let uuid = Uuid::random()?;
         // Of a program that opens many databases, most commit little: the log begins with the smallest lanes, and doubles.
         let created = Log::create(self.files.create_log(path)?, uuid, page_bytes, 1);

@@ -11,10 +11,16 @@ use oneflush_blocklog::{Storage, Uuid};
 use super::board::Common;
 use super::space::Room;
 use crate::error::Code;
+use crate::strategy::Below;
 
 /// The WAL of SQLite's own, or of strategy `plain`.
 pub fn wal_path(database: &str) -> String {
     format!("{database}-wal")
+}
+
+/// The WAL of strategy `plain` between a clean close and the next open.
+pub fn kept_path(database: &str) -> String {
+    format!("{database}-oneflush-kept")
 }
 
 /// The log of a database.
@@ -107,6 +113,11 @@ pub trait SideFiles: Send + Sync {
     fn claim_image(&self, path: &str) -> Result<(), Code>;
     /// Gives a log or an image that nobody uses a name that no file has, durably.
     fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
+    /// Gives the WAL of a database that is closed the [kept name](kept_path). The caller has the database's exclusive lock. An error: the WAL has its name
+    /// still, and is to be deleted.
+    fn keep_wal(&self, database: &str) -> Result<(), Code>;
+    /// Gives the kept file its name as WAL back if it `fits`, or removes it. The caller has a shared lock on the database. The directory is not synced.
+    fn take_back_wal(&self, database: &str, fits: &dyn Fn(&dyn Below) -> bool);
     /// False also for an empty file, as with SQLite.
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True also for an empty file.
@@ -138,7 +149,9 @@ mod tests {
     fn the_database_is_known_by_the_name_of_each_side_file() {
         for database in ["/d/a.db", "/d-oneflush/a", "/d/a-oneflush"] {
             let log = log_path(database);
-            for file in [image_path(database), board_path(database), format!("{log}-1a2b3c4d-wal"), log] {
+            for file in
+                [image_path(database), board_path(database), kept_path(database), format!("{log}-1a2b3c4d-wal"), log]
+            {
                 assert_eq!(database_of(&file), database, "{file}");
             }
         }

@@ -355,6 +355,12 @@ impl SideFiles for NoFiles {
         unreachable!()
     }
 
+    fn keep_wal(&self, _: &str) -> Result<(), Code> {
+        Err(Code::CANTOPEN)
+    }
+
+    fn take_back_wal(&self, _: &str, _: &dyn Fn(&dyn Below) -> bool) {}
+
     fn exists(&self, _: &str) -> Result<bool, Code> {
         Ok(false)
     }

@@ -23,7 +23,9 @@ use super::guard;
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
 use crate::role::Role;
-use crate::strategy::{Below, BusyHandler, DeviceCharacteristics, LockLevel, ShmLock, Stock, Strategy, SyncRequest};
+use crate::strategy::{
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, ShmLock, Stock, Strategy, SyncRequest,
+};
 use crate::sync::{Mutex, lock};
 
 /// Databases of which it was said that `eager` is not in force.
@@ -150,8 +152,8 @@ impl Strategy for Onlooker {
         *lock(&self.in_use) = None;
     }
 
-    fn deleting_wal(&self) -> Result<(), Error> {
-        Ok(())
+    fn deleting_wal(&self) -> Result<Deletion, Error> {
+        Ok(Deletion::Delete)
     }
 
     fn wal_path(&self) -> Option<String> {
@@ -213,7 +215,7 @@ impl Strategy for Onlooker {
         Stock.device_characteristics(below, role)
     }
 
-    fn keeps_wal(&self) -> bool {
+    fn has_durable_wal(&self) -> bool {
         false
     }
 
@@ -223,8 +225,8 @@ impl Strategy for Onlooker {
 
     fn asked_whether_moved(&self) {}
 
-    fn wal_is_kept(&self) -> bool {
-        true
+    fn asked_whether_wal_stays(&self, stays: bool) -> bool {
+        stays
     }
 
     fn asked_by_pragma(&self) {}

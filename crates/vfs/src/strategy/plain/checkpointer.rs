@@ -559,10 +559,12 @@ mod tests {
         let in_the_background: fn(&Arc<Checkpointer>) =
             |checkpointer| assert!(checkpointer.request(&Options::default()));
         assert!(time_of(in_the_background, false) >= 2 * SLOW);
-        assert!(time_of(in_the_background, true) < 2 * SLOW, "somebody waits");
+        // One of several: a busy machine may add the time of a rest.
+        let rests_not = |request, awaited| (0..10).any(|_| time_of(request, awaited) < 2 * SLOW);
+        assert!(rests_not(in_the_background, true), "somebody waits");
         let now: fn(&Arc<Checkpointer>) = |checkpointer| {
             checkpointer.run_now(&Options::default()).unwrap();
         };
-        assert!(time_of(now, false) < 2 * SLOW, "the application itself waits");
+        assert!(rests_not(now, false), "the application itself waits");
     }
 }

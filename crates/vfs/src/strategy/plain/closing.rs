@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Plain, kept};
-use crate::strategy::{Below, LockLevel};
+use crate::strategy::{Below, Deletion, LockLevel};
 use crate::sync::lock;
 
 /// How far the last close of a database has come: only in this order, with nothing between, is the WAL's content known to be in the
@@ -22,8 +22,10 @@ pub enum Closing {
     Copied,
     /// It has also cut the database to its size, as it does only if it is complete.
     Complete,
-    /// SQLite asked whether the WAL is to be kept, as it does only at the end of a close.
+    /// SQLite asked whether the WAL is to stay, as it does only at the end of a close, and it is to be of use again.
     Kept,
+    /// The WAL has its mark, and is closed. SQLite deletes it next, unless the program has asked for `SQLITE_FCNTL_PERSIST_WAL`.
+    Marked,
 }
 
 impl Plain {
@@ -46,25 +48,44 @@ impl Plain {
         }
     }
 
-    /// SQLite asks whether the WAL is to be kept; asked where that would do harm, the answer is no.
-    pub(super) fn may_keep_wal(&self) -> bool {
+    /// SQLite asks whether the WAL is to stay; `stays`: the program wants that. Where it would do harm, the answer is no.
+    pub(super) fn asked_at_the_close(&self, stays: bool) -> bool {
+        let mut closing = lock(&self.closing);
         // A WAL that is still there would be opened again at once while SQLite takes the database to be in a rollback mode, and a
         // new page size would then destroy it. (SQLite alone does that with SQLITE_FCNTL_PERSIST_WAL.)
-        if *lock(&self.closing) == Closing::Leaving {
+        if *closing == Closing::Leaving {
             return false;
         }
         // With nothing left to copy there is nothing between the lock and this.
-        let mut closing = lock(&self.closing);
         *closing = match *closing {
-            Closing::Exclusive | Closing::Complete => Closing::Kept,
+            Closing::Exclusive | Closing::Complete if stays || self.options.keep_wal => Closing::Kept,
             _ => Closing::No,
         };
-        true
+        stays
+    }
+
+    /// SQLite deletes the WAL: if it has just been closed and marked, it gets another name instead.
+    pub(super) fn keep_closed_wal(&self) -> Deletion {
+        let closing = std::mem::take(&mut *lock(&self.closing));
+        let is_kept = closing == Closing::Marked && self.shared.files.keep_wal(&self.shared.path).is_ok();
+        if is_kept { Deletion::Renamed } else { Deletion::Delete }
+    }
+
+    /// Before the WAL is opened. The connection has a shared lock on the database.
+    pub(super) fn take_kept_wal_back(&self) {
+        let main = lock(&self.main);
+        let Some(main) = main.as_deref().filter(|_| self.level() >= LockLevel::Shared) else { return };
+        if self.options.keep_wal && !self.is_read_only {
+            self.shared.files.take_back_wal(&self.shared.path, &|wal| kept::may_be_taken_back(wal, main));
+        }
     }
 
     /// SQLite closes the WAL, or the image.
     pub(super) fn close_wal(&self) {
         let wal = lock(&self.wal).take();
+        if wal.is_some() && self.shared.open_wals.fetch_sub(1, Relaxed) == 1 {
+            self.shared.directory_synced.store(false, Relaxed);
+        }
         if *lock(&self.level) == LockLevel::Exclusive {
             self.shared.checkpointer.forget();
         }
@@ -75,8 +96,9 @@ impl Plain {
         // Invariant 4.
         let closing = *lock(&self.closing);
         if let Some(wal) = wal.as_deref().filter(|_| closing == Closing::Kept) {
-            // If it fails, the next opener recovers what the database file has.
-            let _ = kept::close(wal, self.directory_synced.load(Relaxed), self.shared.generation.end_bytes());
+            let marked = kept::close(wal, self.shared.generation.end_bytes());
+            // If it fails, SQLite deletes the WAL; or it stays, and the next opener recovers what the database file has.
+            *lock(&self.closing) = if marked.is_ok() { Closing::Marked } else { Closing::No };
         }
         // The checkpoint of the last close was refused, so the WAL stays. SQLite says that the pages are copied also where it could not.
         let was_refused = matches!(closing, Closing::Exclusive | Closing::Copied);

@@ -1,6 +1,6 @@
 //! The WAL that is kept over a close, and how the next opener takes it up again.
 //!
-//! After the last close the database file has everything and is synced. The WAL stays, but its first frame gets a [mark](MARK) in
+//! After the last close the database file has everything and is synced. The WAL stays, under [another name](crate::kept_file), and its first frame gets a [mark](MARK) in
 //! the place of salts and checksum, so no SQLite takes that frame, or one behind it, for its own: to everybody the WAL is empty, and may
 //! be deleted, or left beside another database file, without harm. Who writes next would begin a new generation, and SQLite syncs its
 //! header before the first frame: one flush more than there are commits.
@@ -9,7 +9,12 @@
 //! (the salts are in the WAL's header, the checksum follows from the content), and goes on behind the last commit. What survives a crash:
 //!
 //! 1. the mark is written at the close, without a sync        either way: the frames only say what the database file has, which was synced
-//! 2. the first frame is made valid again, without a sync     the same; the flush of the first commit covers this write too
+//! 2. the file gets its name as WAL back                      the same, if the frames say still what the database file has
+//! 3. the first frame is made valid again, without a sync     the same; the flush of the first commit covers this write too
+//!
+//! Between 1 and 2 others may write to the database, by a WAL of their own. Without the mark, which the crash may take away, old frames would then go over
+//! new pages. So before step 2 the frames are compared with the database file. A long WAL is not worth that: its mark is another one, and is synced
+//! at the close.
 //!
 //! So at step 1 nothing may be on its way to the database file. A session that did not write would need no checkpoint at its close, since the frames are
 //! copied. But while it lasted somebody may have begun one, and failed, or been killed: pages that were written with what they have already can still be torn. That
@@ -29,10 +34,12 @@ use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_B
 use crate::strategy::{Below, SyncRequest};
 use crate::sync::lock;
 
-/// Where salts and checksum of the first frame stood. It also says that the directory has been synced since the file was made, as it is
-/// when space is made ahead, so that the next opener need not do it again.
+/// Where salts and checksum of the first frame stood.
 const MARK: &[u8; 16] = b"Oneflush: closed";
 const MARKED: std::ops::Range<usize> = 8..24;
+
+/// The same where it is durable, and the WAL is not to be taken up.
+const DURABLE_MARK: &[u8; 16] = b"Oneflush: synced";
 
 /// A WAL of more frames is begun anew: whoever opens the database has to read them all.
 const FRAMES_MAX: u32 = 32;
@@ -75,7 +82,6 @@ impl Plain {
         let Ok(Some(mut taken_up)) = take_up(wal, main) else { return };
         taken_up.changed =
             self.shared.database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
-        self.note_directory_synced();
         self.shared.generation.taken_up(taken_up.salts, taken_up.end_bytes);
         *lock(&self.shared.taken_up) = Some(taken_up);
     }
@@ -99,7 +105,21 @@ impl Plain {
 
 /// True if the WAL was closed by [`close`].
 pub fn is_marked(wal: &dyn Below) -> bool {
-    first_header(wal).is_ok_and(|header| header[MARKED] == *MARK)
+    mark_of(wal).is_some_and(|mark| mark == *MARK || mark == *DURABLE_MARK)
+}
+
+fn mark_of(wal: &dyn Below) -> Option<[u8; MARK.len()]> {
+    first_header(wal).ok()?[MARKED].try_into().ok()
+}
+
+/// True if a kept WAL may get its name back: with the mark, and should a crash take the mark away, it says what the database file has, or nothing. The
+/// caller keeps out everybody who writes to the database without a WAL.
+pub fn may_be_taken_back(wal: &dyn Below, database: &dyn Below) -> bool {
+    match mark_of(wal) {
+        Some(mark) if mark == *DURABLE_MARK => true,
+        Some(mark) if mark == *MARK => matches!(same(wal, database), Ok(Some(_))),
+        _ => false,
+    }
 }
 
 /// Makes the WAL empty for everybody. The database file has all that is in it, synced, and nobody else has it open. `end_bytes`: where
@@ -107,29 +127,31 @@ pub fn is_marked(wal: &dyn Below) -> bool {
 ///
 /// It is not to be taken up if it is long, or if its header counts checkpoints: whoever writes next without taking it up would use the same salts again
 /// (SQLite takes new ones only where the header counts none), and the same first frames would make those behind them valid.
-pub fn close(wal: &dyn Below, directory_synced: bool, end_bytes: Option<u64>) -> Result<(), Code> {
-    let mut header = first_header(wal)?;
-    if header[MARKED] == *MARK {
+pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
+    if is_marked(wal) {
         return Ok(());
     }
+    let mut header = first_header(wal)?;
+    let mut mark = MARK;
     if let Some((page_bytes, chain)) = begin(wal)? {
         let file = WalFile { file: wal, page_bytes };
         let is_short = end_bytes.is_some_and(|end_bytes| end_bytes <= file.offset_of(FRAMES_MAX + 1));
         let counts_none = checkpoints(wal)? == [0; 4];
-        if !directory_synced || !is_short || !counts_none {
+        if !is_short || !counts_none {
             // Without a page number nobody looks further.
             header = [0; FRAME_HEADER_BYTES];
+            mark = DURABLE_MARK;
         }
         if !counts_none {
             file.write_header(chain.salt)?;
         }
     } else {
         header = [0; FRAME_HEADER_BYTES];
+        mark = DURABLE_MARK;
     }
-    if directory_synced {
-        header[MARKED].copy_from_slice(MARK);
-    }
-    wal.write(&header, FIRST_FRAME)
+    header[MARKED].copy_from_slice(mark);
+    wal.write(&header, FIRST_FRAME)?;
+    if mark == DURABLE_MARK { wal.sync(SyncRequest { full: false, data_only: true }) } else { Ok(()) }
 }
 
 /// Makes a marked WAL valid again, if that changes nothing; else it stays as it is. The caller keeps out everybody who writes to either file.
@@ -138,6 +160,14 @@ pub fn take_up(wal: &dyn Below, database: &dyn Below) -> Result<Option<TakenUp>,
     if header[MARKED] != *MARK {
         return Ok(None);
     }
+    let Some((found, taken_up)) = same(wal, database)? else { return Ok(None) };
+    header[MARKED].copy_from_slice(&found.first);
+    wal.write(&header, FIRST_FRAME)?;
+    Ok(Some(taken_up))
+}
+
+/// What the WAL would have if its first frame were valid; None: that is not what the database file has.
+fn same(wal: &dyn Below, database: &dyn Below) -> Result<Option<(Found, TakenUp)>, Code> {
     let Some((page_bytes, chain)) = begin(wal)? else { return Ok(None) };
     let file = WalFile { file: wal, page_bytes };
     let Some(found) = read(&file, chain)? else { return Ok(None) };
@@ -152,14 +182,13 @@ pub fn take_up(wal: &dyn Below, database: &dyn Below) -> Result<Option<TakenUp>,
             return Ok(None);
         }
     }
-    header[MARKED].copy_from_slice(&found.first);
-    wal.write(&header, FIRST_FRAME)?;
-    Ok(Some(TakenUp {
+    let taken_up = TakenUp {
         salts: chain.salts(),
         frames: found.frames,
         end_bytes: file.offset_of(found.frames + 1),
         changed: None,
-    }))
+    };
+    Ok(Some((found, taken_up)))
 }
 
 fn first_header(wal: &dyn Below) -> Result<[u8; FRAME_HEADER_BYTES], Code> {

@@ -25,7 +25,8 @@
 //!    `COMMIT_PHASETWO` of the same transaction and that SQLite hears its answer: its WAL is linked to it exactly, and no super-journal is open.
 //! 2. After a failed sync of the WAL, or of the database by a checkpoint, no connection of this process gets a commit acknowledged, until all have closed.
 //! 3. Whatever waits, waits no longer than the connection's busy handler allows; a connection without one does not wait.
-//! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover ([`kept`]).
+//! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover ([`kept`]). It has a name that
+//!    SQLite does not open ([`kept_file`](crate::kept_file)).
 
 mod checkpointer;
 mod closing;
@@ -63,7 +64,7 @@ use self::logged::Frame;
 use self::syncing::PutOff;
 use self::unchained::Unchained;
 use super::eager::{Frames, Held};
-use super::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
+use super::{Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
 use crate::config::{Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
 use crate::role::Role;
@@ -162,8 +163,6 @@ pub struct Plain {
     checkpoint_copied: AtomicBool,
     /// The sync of what a pass of the checkpointer copied has failed, and SQLite, which does not look at that, takes it for copied.
     copied_in_vain: AtomicBool,
-    /// The first sync of a WAL through this connection syncs its directory too, or it was opened as one that does not need it.
-    directory_synced: AtomicBool,
     /// With `eager`: where the frame that ends the commit begins; 0: it is not written yet, or noted.
     commit_frame: AtomicU64,
     /// With `eager`: the same, after the write lock was released and before SQLite says that the commit succeeded.
@@ -228,7 +227,6 @@ impl Plain {
             checkpoint_wal_unsynced: AtomicBool::new(false),
             checkpoint_copied: AtomicBool::new(false),
             copied_in_vain: AtomicBool::new(false),
-            directory_synced: AtomicBool::new(false),
             commit_frame: AtomicU64::new(0),
             released_frame: AtomicU64::new(0),
             held: Mutex::default(),
@@ -319,7 +317,10 @@ impl Strategy for Plain {
     }
 
     fn opening_wal(&self) -> Result<(), Error> {
-        let Some(log) = &self.shared.log else { return Ok(()) };
+        let Some(log) = &self.shared.log else {
+            self.take_kept_wal_back();
+            return Ok(());
+        };
         let main = lock(&self.main);
         let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
         if !self.used_log.swap(true, Relaxed) {
@@ -334,14 +335,13 @@ impl Strategy for Plain {
             let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
             log.opened_image(main, wal.as_ref())?;
         }
-        let is_known = self.knows_wal(wal.as_ref());
-        if !is_known {
+        self.shared.open_wals.fetch_add(1, Relaxed);
+        if !self.knows_wal(wal.as_ref()) {
             self.shared.extent.forget();
             self.shared.generation.forget();
             self.shared.directory_synced.store(false, Relaxed);
         }
         self.shared.door.forget_file();
-        self.directory_synced.store(is_known, Relaxed);
         *lock(&self.wal) = Some(wal);
         Ok(())
     }
@@ -363,10 +363,11 @@ impl Strategy for Plain {
         self.close_wal();
     }
 
-    fn deleting_wal(&self) -> Result<(), Error> {
-        let Some(log) = &self.shared.log else { return Ok(()) };
+    fn deleting_wal(&self) -> Result<Deletion, Error> {
+        let Some(log) = &self.shared.log else { return Ok(self.keep_closed_wal()) };
         let main = lock(&self.main);
-        main.as_deref().map_or(Ok(()), |main| self.retire_log(log, main))
+        main.as_deref().map_or(Ok(()), |main| self.retire_log(log, main))?;
+        Ok(Deletion::Delete)
     }
 
     fn wal_path(&self) -> Option<String> {
@@ -385,20 +386,20 @@ impl Strategy for Plain {
         self.shared.log.is_none() || offset > 0
     }
 
-    fn keeps_wal(&self) -> bool {
-        self.options.keep_wal && self.shared.log.is_none()
+    fn has_durable_wal(&self) -> bool {
+        self.shared.log.is_none() && self.shared.directory_synced.load(Relaxed)
     }
 
     fn knows_wal(&self, wal: &dyn Below) -> bool {
-        self.shared.directory_synced.load(Relaxed) && self.shared.generation.is_of(wal)
+        self.has_durable_wal() && self.shared.generation.is_of(wal)
     }
 
     fn asked_whether_moved(&self) {
         *lock(&self.closing) = Closing::Announced;
     }
 
-    fn wal_is_kept(&self) -> bool {
-        self.may_keep_wal()
+    fn asked_whether_wal_stays(&self, stays: bool) -> bool {
+        self.asked_at_the_close(stays)
     }
 
     fn asked_by_pragma(&self) {

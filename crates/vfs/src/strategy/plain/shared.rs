@@ -17,7 +17,7 @@ use super::unsure;
 use crate::config::Options;
 use crate::error::Code;
 use crate::strategy::eager::{self, EagerLog};
-use crate::strategy::{Below, StrategyReport};
+use crate::strategy::{Below, SideFiles, StrategyReport};
 use crate::sync::{Barrier, Mutex, lock};
 
 /// For so many commits after it was met, or has written, another process is taken to be still there: with `plain` no queue reaches across
@@ -34,11 +34,15 @@ pub struct Shared {
     pub(super) flush: GroupFlush,
     pub(super) extent: Extent,
     pub(super) generation: Generation,
-    /// The directory entry of that WAL is durable.
+    /// The directory entry of that WAL is durable. A last close, by whichever process, gives the file another name: so this ends when the last connection of
+    /// this process closes the WAL.
     pub(super) directory_synced: AtomicBool,
     /// The kept WAL, if this process has taken it up and written nothing to the database file since.
     pub(super) taken_up: Mutex<Option<TakenUp>>,
     pub(super) path: String,
+    pub(super) files: Arc<dyn SideFiles>,
+    /// How many connections have the WAL open.
+    pub(super) open_wals: AtomicU32,
     /// With `eager`: what makes commits durable in the place of the WAL.
     pub(super) log: Option<EagerLog>,
     /// A failed flush, now or when the database was open before, has left the WAL unsure.
@@ -71,13 +75,15 @@ impl Shared {
         Arc::clone(&self.barrier)
     }
 
-    pub fn new(path: &str, run: Arc<dyn RunCheckpoint>, log: Option<EagerLog>) -> Shared {
+    pub fn new(path: &str, run: Arc<dyn RunCheckpoint>, files: Arc<dyn SideFiles>, log: Option<EagerLog>) -> Shared {
         let wal = log.as_ref().map_or_else(|| format!("{path}-wal"), EagerLog::image_path);
         Shared {
             barrier: Arc::default(),
             turns: Turns::default(),
             flush: GroupFlush::default(),
             path: path.to_owned(),
+            files,
+            open_wals: AtomicU32::new(0),
             log,
             left: Mutex::new(unsure::take(path)),
             extent: Extent::default(),
@@ -288,6 +294,7 @@ struct TurnsReport {
 #[cfg(all(test, not(feature = "shuttle")))]
 pub(super) mod tests {
     use super::*;
+    use crate::connection::tests::NoLogs;
     use crate::strategy::test_wal::Wal;
 
     pub struct NoCheckpoints;
@@ -304,7 +311,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_others_can_see_of_a_failed_flush_is_written_again_and_the_rest_stays_for_the_close() {
-        let shared = Shared::new("/nonexistent/shared.db", Arc::new(NoCheckpoints), None);
+        let shared = Shared::new("/nonexistent/shared.db", Arc::new(NoCheckpoints), Arc::new(NoLogs), None);
         let wal = Wal::default();
         wal.extend([7; 2000]);
         shared.write_published_again(&wal, 1000);

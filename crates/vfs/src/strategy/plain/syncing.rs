@@ -42,12 +42,6 @@ impl Plain {
         self.flush_for(wal, self.shared.flush.register_sync(), request, For::Other)
     }
 
-    /// The WAL's directory entry is durable.
-    pub(super) fn note_directory_synced(&self) {
-        self.directory_synced.store(true, Relaxed);
-        self.shared.directory_synced.store(true, Relaxed);
-    }
-
     pub(super) fn flush_for(
         &self,
         wal: &dyn Below,
@@ -72,7 +66,7 @@ impl Plain {
                 // Whoever flushes here has the write lock, the checkpoint's, or a read lock of its commit: nobody begins the WAL anew.
                 let _ = unsure::write_first_again(wal);
             })?;
-            self.note_directory_synced();
+            self.shared.directory_synced.store(true, Relaxed);
             self.shared.generation.flushed(writes);
             Ok(true)
         })?)

@@ -306,6 +306,8 @@ mod tests {
     fn nobody_overtakes_those_who_wait() {
         let turns = Turns::default();
         assert!(turns.take(1));
+        // Or it may lose its turn, where the test has to wait 1 ms for a processor.
+        turns.begin_writing(1);
         assert!(!turns.wait(2, Duration::ZERO));
         turns.leave(1);
         assert!(!turns.take(3));
@@ -328,6 +330,7 @@ mod tests {
         let first = || lock(&turns.state).waiting.front().map(|waiter| waiter.id);
         assert!(turns.take(1));
         assert!(turns.wait(2, LONG), "the other has not written in time");
+        turns.begin_writing(2);
         assert!(!turns.wait(3, Duration::ZERO));
         assert_eq!(first(), Some(1));
         turns.leave(2);
@@ -367,7 +370,11 @@ mod tests {
         let turns = Turns::default();
         let looks = || lock(&turns.state).looks;
         let waits_behind = |holder: Id, id: Id, turn: Duration| {
-            lock(&turns.state).turn_ns = turn.as_nanos() as u64;
+            let mut state = lock(&turns.state);
+            state.turn_ns = turn.as_nanos() as u64;
+            // Where other programs want the processors nobody looks, which is not what is tried here.
+            state.crowded = Crowded::default();
+            drop(state);
             assert!(turns.take(holder));
             turns.begin_writing(holder);
             std::thread::scope(|scope| {
@@ -387,7 +394,8 @@ mod tests {
                 has_looked
             })
         };
-        assert!((0..20).any(|_| waits_behind(1, 2, LOOK_MAX / 2)));
+        // It looks for a moment only: a busy machine may not let the test see it in each.
+        oneflush_testing::wait_until("it looks", || waits_behind(1, 2, LOOK_MAX / 2));
         assert!(!waits_behind(1, 2, LOOK_MAX), "it would look in vain");
     }
 

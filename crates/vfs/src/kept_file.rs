@@ -1,0 +1,72 @@
+//! The file of a WAL that `plain` keeps over a close: `app.db-oneflush-kept`, a name that SQLite never opens.
+//!
+//! After a clean close a database has no `-wal` beside it, so nobody is kept out by one: who may use the database file may use the
+//! database, whatever was done to its owner, group and mode meanwhile, and wherever it was moved to.
+//!
+//! | when | what | durable |
+//! |---|---|---|
+//! | the last close, with the database's exclusive lock | `-wal` gets the kept name | need not be: the WAL says nothing that the database file has not, under either name |
+//! | the next open of the WAL, with a shared lock | the kept file gets the name `-wal` back | before the first commit is acknowledged: "unix" syncs the directory with the first sync of a WAL that it was told to create |
+//!
+//! Invariants:
+//!
+//! 1. The kept name is given under the exclusive lock and taken away under a shared one. So only openers meet here, and the first rename wins.
+//! 2. A kept file is taken back only if it is what SQLite would make there now: a regular file with one name and the database's owner, group
+//!    and mode, which this process may write, and whose frames say nothing new even if a crash takes its mark away ([`kept`](crate::strategy)).
+//!    Any other is removed, and the WAL is made anew.
+//! 3. Nothing here ends in an error of SQLite's. Without a kept file everything works, at the price of a new WAL.
+
+use std::fs::{OpenOptions, symlink_metadata};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use crate::file_below::FileBelow;
+use crate::strategy::{Below, kept_path, wal_path};
+
+/// Gives the WAL of a database that is closed the kept name; an error: SQLite is to delete the WAL.
+pub fn keep(database: &str) -> io::Result<()> {
+    let wal = wal_path(database);
+    if !is_as_sqlite_would_make_it(Path::new(&wal), Path::new(database))? {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    std::fs::rename(wal, kept_path(database))
+}
+
+/// Gives the kept file its name as WAL back, if there is one and it fits.
+pub fn take_back(database: &str, says_nothing_new: &dyn Fn(&dyn Below) -> bool) {
+    let kept = kept_path(database);
+    match open(Path::new(&kept), Path::new(database)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+        Ok(Some(file)) if says_nothing_new(&file) => {
+            match renameat_with(CWD, &kept, CWD, wal_path(database), RenameFlags::NOREPLACE) {
+                // Another process was first.
+                Ok(()) | Err(Errno::NOENT) => return,
+                // There is a WAL, or this file system cannot tell.
+                Err(_) => {}
+            }
+        }
+        _ => {}
+    }
+    // If it may not be removed, it is in nobody's way.
+    let _ = std::fs::remove_file(kept);
+}
+
+fn open(kept: &Path, database: &Path) -> io::Result<Option<FileBelow>> {
+    if !is_as_sqlite_would_make_it(kept, database)? {
+        return Ok(None);
+    }
+    // The name may lead elsewhere by now, or nowhere for long.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(kept)?;
+    Ok(Some(FileBelow(Some(file))))
+}
+
+fn is_as_sqlite_would_make_it(file: &Path, database: &Path) -> io::Result<bool> {
+    let (file, database) = (symlink_metadata(file)?, std::fs::metadata(database)?);
+    let belonging = |file: &std::fs::Metadata| (file.uid(), file.gid(), file.mode() & 0o777);
+    Ok(file.is_file() && file.nlink() == 1 && belonging(&file) == belonging(&database))
+}

@@ -1,0 +1,76 @@
+//! What a directory does with the calls that strategies rely on, for `oneflush probe`.
+//!
+//! It is tried, each call by itself and whatever the file system's type. An open asks nothing of all this: there the first real use decides, of the
+//! locks and the memory when a board is made, of direct I/O when the log is opened, of a sync when a commit needs it.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use oneflush_blocklog::DirectFile;
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+
+use crate::ffi::{Unfit, flock_excludes, record_locks_exclude, try_map};
+use crate::own_file::open_to_lock;
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tried {
+    pub what: &'static str,
+    /// Why it does not work, and what is done instead; None: it works.
+    pub fails: Option<String>,
+    /// Whether `eager` cannot do without.
+    pub needed: bool,
+}
+
+impl Tried {
+    /// Why `eager` cannot be used.
+    pub fn fails_eager(&self) -> Option<&str> {
+        self.fails.as_deref().filter(|_| self.needed)
+    }
+}
+
+/// Of a folder of the caller's own: what is made in it stays.
+pub fn tried(folder: &Path) -> io::Result<Vec<Tried>> {
+    let path = folder.join("tried");
+    let file = File::create_new(&path)?;
+    let other = open_to_lock(&path)?;
+    file.set_len(1)?;
+    let needed = |what, result: io::Result<()>| {
+        let fails = result.err().map(|error| error.to_string());
+        Tried { what, fails, needed: true }
+    };
+    let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(Unfit::Flock);
+    Ok(vec![
+        needed("sync of file", file.sync_all()),
+        needed("sync of folder", File::open(folder).and_then(|folder| folder.sync_all())),
+        needed("record locks", record_locks_exclude(&file, &other).map_err(io::Error::from)),
+        needed("flock", locked.and_then(|()| flock_excludes(&other)).map_err(io::Error::from)),
+        // By the second: the first cannot be read.
+        needed("shared mmap", try_map(&other)),
+        direct_io(&folder.join("tried-direct")),
+    ])
+}
+
+/// The log does without.
+fn direct_io(path: &Path) -> Tried {
+    let fails = match DirectFile::open(path, true) {
+        Ok(file) => (!file.is_direct()).then(|| "refused, or done through the page cache".to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    Tried { what: "direct I/O", fails, needed: false }
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_needed_works_on_a_file_system_of_this_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        let tried = tried(dir.path()).unwrap();
+        assert_eq!(tried.iter().find_map(Tried::fails_eager), None);
+        assert_eq!(tried.len(), 6);
+    }
+}
