@@ -101,10 +101,13 @@ impl Traffic {
         }
     }
 
-    /// What a request was sent for; one without data is a flush, which is counted beside.
+    /// What a request was sent for. One without data is a flush, which is counted beside; a loop device makes writes of it below.
     pub(super) fn add_caused(&mut self, class: Class, request: &Request) {
         if request.bytes > 0 {
             *self.class(class) += request.amount();
+        } else {
+            self.db += request.data;
+            self.fs_journal += request.meta;
         }
     }
 
