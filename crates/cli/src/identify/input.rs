@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oneflush_bench::interrupt;
+use oneflush_trace::identify::Layer;
 use oneflush_trace::import::{self, ImportError, Reader};
+use oneflush_trace::model::DeviceId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -44,6 +46,19 @@ impl Input {
         let progress = Progress::new(bytes);
         let reader = import::open_through(path, |file| Watched::new(file, &progress))?;
         Ok(Input { name: path.display().to_string(), reader, progress })
+    }
+}
+
+/// What `--layer` takes.
+pub fn layer(text: &str) -> Result<Layer, String> {
+    let device = || {
+        let (major, minor) = text.split_once([',', ':'])?;
+        Some(DeviceId { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    };
+    match text {
+        "lowest" => Ok(Layer::Lowest),
+        "highest" => Ok(Layer::Highest),
+        _ => device().map(Layer::Device).ok_or_else(|| format!("{text:?} is no layer; give lowest, highest or a device such as 253,0")),
     }
 }
 

@@ -84,6 +84,7 @@ impl Identifier {
             outcome: draft.outcome,
             traffic: draft.traffic,
             flushes: draft.flushes,
+            syncs: draft.syncs,
             segments: draft.segments,
             phases,
             silent_ns: self.silences.iter().map(within).sum(),

@@ -29,6 +29,8 @@ pub(super) struct Group {
     pub synced_ns: Option<u64>,
     /// How many synchronizations of this very file were seen.
     pub file_syncs: u32,
+    /// Of any file of the database, and of its folder.
+    pub syncs: u32,
     /// The journal was synchronized behind a group of the database, without new data: it was truncated.
     pub emptied: bool,
     /// The folder was synchronized behind a group of the database: the journal's deletion was made durable.
@@ -71,6 +73,7 @@ impl Group {
             done_ns: begin_ns,
             synced_ns: None,
             file_syncs: 0,
+            syncs: 0,
             emptied: false,
             folder_synced: false,
             is_new: false,

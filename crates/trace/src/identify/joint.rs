@@ -230,6 +230,7 @@ impl Joint {
             whole.end_ns = whole.end_ns.max(part.end_ns);
             whole.traffic += part.traffic;
             whole.flushes += part.flushes;
+            whole.syncs += part.syncs;
             whole.segments += part.segments;
             whole.others.push(part.database);
             whole.accesses.extend(part.accesses);

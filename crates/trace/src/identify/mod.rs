@@ -53,7 +53,7 @@ pub use transaction::{
     Transaction,
 };
 
-use crate::model::{Content, DeviceId, Event, NameId, Names};
+use crate::model::{Action, Content, DeviceId, Event, NameId, Names};
 use attach::{Attach, Window};
 use causes::Cause;
 use decide::History;
@@ -82,6 +82,15 @@ pub struct Summary {
     pub fs_journal: Amount,
     pub metadata: Amount,
     pub flushes: u64,
+}
+
+/// What a trace can show at all: a figure that nobody observed is not 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Requests of a device: flushes, the file system's journal and metadata.
+    pub device: bool,
+    /// Sync calls.
+    pub syncs: bool,
 }
 
 impl Summary {
@@ -116,6 +125,8 @@ pub struct Identifier {
     last_event_ns: Option<u64>,
     names_seen: bool,
     blocks_seen: bool,
+    syncs_seen: bool,
+    device_seen: bool,
     summary: Summary,
     keeps_accesses: bool,
 }
@@ -161,6 +172,8 @@ impl Identifier {
         self.last_event_ns = self.last_event_ns.max(Some(event.time_ns));
         let is_kernels = self.writer(event.actor.name, names) != Writer::Program;
         self.requests.push(event, is_kernels);
+        self.syncs_seen |= matches!(event.action, Action::SyncEnter | Action::SyncExit);
+        self.device_seen |= matches!(event.action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
         self.follow_renamed();
         while let Some(item) = self.requests.pop() {
             self.take(item, names);
@@ -171,6 +184,11 @@ impl Identifier {
     pub fn count_at(mut self, layer: Layer) -> Identifier {
         self.requests.layer = layer;
         self
+    }
+
+    /// What the trace has shown so far.
+    pub fn observed(&self) -> Observed {
+        Observed { device: self.device_seen, syncs: self.syncs_seen }
     }
 
     /// Each device that lies on others, with those, as far as the trace has said so.

@@ -260,6 +260,8 @@ pub struct Transaction {
     pub traffic: Traffic,
     /// How often it had the device empty its cache. The block layer may join what several ask for at a time; each is counted.
     pub flushes: u64,
+    /// Sync calls on its files and their folder, as far as the trace shows such calls ([`super::Observed`]).
+    pub syncs: u64,
     /// Log segments; more than one where the page cache spilled.
     pub segments: u32,
     pub phases: Phases,
