@@ -167,7 +167,15 @@ fn trace(
     input: &mut Input,
     outputs: &mut Outputs,
 ) -> Result<Option<ImportError>, Stop> {
-    let mut seen = Seen { options, form, name: input.name.clone(), table: Table::default(), left_out: 0, stacks: Vec::new(), known: Known::default() };
+    let mut seen = Seen {
+        options,
+        form,
+        name: input.name.clone(),
+        table: Table::default(),
+        left_out: 0,
+        stacks: Vec::new(),
+        known: Known::default(),
+    };
     let mut identifier = Identifier::new().count_at(options.layer);
     let mut heading = Heading::default();
     let error = loop {

@@ -97,7 +97,10 @@ fn formats_that_are_not_read_are_refused_by_name_with_the_way_out() {
     for (begin, name) in [
         ("     0.123 ( 0.005 ms): app/1234 fdatasync(fd: 3</a.db>)        = 0\n", "`perf trace`"),
         ("Attaching 3 probes...\n12:00:00 app 8,0 4096\n", "bpftrace"),
-        ("TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  LAT(ms)\n0.000004001 app 1950 xvda1 W 13092560 4096 0.74\n", "biosnoop"),
+        (
+            "TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  LAT(ms)\n0.000004001 app 1950 xvda1 W 13092560 4096 0.74\n",
+            "biosnoop",
+        ),
     ] {
         let file = folder.path().join("trace.txt");
         std::fs::write(&file, begin).unwrap();

@@ -41,8 +41,10 @@ fn number(device: &str) -> String {
 /// Inserts by PERSIST and FULL, each a transaction.
 fn database(folder: &Path) -> Connection {
     let db = Connection::open(folder.join("a.db")).unwrap();
-    db.execute_batch("PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v);")
-        .unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v);",
+    )
+    .unwrap();
     db
 }
 
@@ -64,7 +66,9 @@ fn trace(devices: &[&str], work: impl FnOnce()) -> String {
     let numbers: Vec<String> = devices.iter().map(|device| number(device)).collect();
     let is_ours = |line: &&str| {
         line.starts_with('#')
-            || numbers.iter().any(|number| line.contains(&format!(": {number} ")) || line.contains(&format!("dev {number} ")))
+            || numbers
+                .iter()
+                .any(|number| line.contains(&format!(": {number} ")) || line.contains(&format!("dev {number} ")))
     };
     text.lines().filter(is_ours).map(|line| format!("{line}\n")).collect()
 }
@@ -149,7 +153,8 @@ struct Above {
 impl Above {
     fn on(place: &Path) -> Above {
         let run = |program: &str, arguments: &[&str]| {
-            let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+            let output =
+                Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
             assert!(output.status.success(), "{program}: {output:?}");
             String::from_utf8(output.stdout).unwrap().trim().to_owned()
         };
@@ -197,10 +202,18 @@ fn a_loop_device_over_a_file_of_another_is_counted_once_at_the_layer_asked_for()
     // All at the lower device; at the upper, what its file system below did for itself is of no transaction.
     let (found, summary) = identify(layer.clone() + &text, Layer::Lowest);
     let (bytes, flushes) = sum(&found, &summary);
-    eprintln!("{} transactions, {bytes} bytes, {flushes} flushes; the devices: {before:?} {after:?}; {summary:?}", found.len());
+    eprintln!(
+        "{} transactions, {bytes} bytes, {flushes} flushes; the devices: {before:?} {after:?}; {summary:?}",
+        found.len()
+    );
     assert!(within_1_percent(found.len() as u64, INSERTS as u64), "{}", found.len());
     assert!(within_1_percent(bytes, after[1].0 - before[1].0));
     assert!(within_1_percent(flushes, after[1].1 - before[1].1));
+    // Header, body, header, database and header: each synchronized by a flush at least.
+    assert!(
+        found.iter().map(|found| found.flushes).sum::<u64>() >= 4 * INSERTS as u64,
+        "they have their flushes below"
+    );
     let (found, _) = identify(layer + &text, Layer::Highest);
     let of_upper = |part: fn(&Transaction) -> u64| found.iter().map(part).sum::<u64>();
     assert!(within_1_percent(found.len() as u64, INSERTS as u64), "{}", found.len());

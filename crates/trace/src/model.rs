@@ -20,9 +20,14 @@ pub enum Action {
     Queue,
     /// What was asked of another device, there from this sector on, is this request here (`block_bio_remap`, `block_rq_remap`, `A`):
     /// LVM, LUKS, md, a partition. Where both devices are the same, it is a partition whose sectors become the disk's.
-    Remap { from: DeviceId, from_sector: u64 },
+    Remap {
+        from: DeviceId,
+        from_sector: u64,
+    },
     /// The device is a file of a file system on another one: a loop device.
-    OnFileOf { below: DeviceId },
+    OnFileOf {
+        below: DeviceId,
+    },
     /// It enters the device's queue (`block_rq_insert`, `I`). The thread may be a worker of the kernel.
     Insert,
     /// It goes to the device (`block_rq_issue`, `D`). The thread may be a worker of the kernel.

@@ -98,7 +98,8 @@ impl Pen {
             counters.flushes += 1;
             self.line(WORKER, &format!("block_rq_issue: {disk} FF 0 () 0 + 0 none,0,0 [kworker/0:1H]"));
             self.us += 700;
-            return self.line(WORKER, &format!("block_rq_complete: {disk} FF () 18446744073709551615 + 0 none,0,0 [0]"));
+            return self
+                .line(WORKER, &format!("block_rq_complete: {disk} FF () 18446744073709551615 + 0 none,0,0 [0]"));
         }
         // The disk has a cache and no FUA: the block layer empties the cache behind the data, and before, where that is asked for.
         counters.bytes += sectors * 512;
@@ -215,7 +216,10 @@ impl Pen {
                 let Who(name, _) = who;
                 self.queue(top, who, rwbs, sector, sectors, &whose);
                 let bytes = sectors * 512;
-                self.line(who, &format!("block_rq_issue: {top} {rwbs} {bytes} () {sector} + {sectors} be,0,4 [{name}]"));
+                self.line(
+                    who,
+                    &format!("block_rq_issue: {top} {rwbs} {bytes} () {sector} + {sectors} be,0,4 [{name}]"),
+                );
                 self.mapped(top, who, rwbs, sector, sectors);
                 self.line(WORKER, &format!("block_rq_complete: {top} {rwbs} () {sector} + {sectors} be,0,4 [0]"));
             }
@@ -254,7 +258,9 @@ impl Pen {
     }
 }
 
-fn identify(text: &str, layer: Layer) -> (Vec<Transaction>, Summary, Vec<(DeviceId, Vec<DeviceId>)>) {
+type Stacks = Vec<(DeviceId, Vec<DeviceId>)>;
+
+fn identify(text: &str, layer: Layer) -> (Vec<Transaction>, Summary, Stacks) {
     let mut reader = Reader::from_read("trace", Cursor::new(text.as_bytes().to_vec())).unwrap();
     let mut identifier = Identifier::new().count_at(layer);
     let mut found = Vec::new();
@@ -351,7 +357,8 @@ fn which_device_lies_on_which_is_told() {
 #[test]
 fn a_partition_is_found_without_remaps() {
     let pen = written(Stack::Partition);
-    let text: String = pen.text.lines().filter(|line| !line.contains("_remap")).map(|line| format!("{line}\n")).collect();
+    let text: String =
+        pen.text.lines().filter(|line| !line.contains("_remap")).map(|line| format!("{line}\n")).collect();
     let (found, summary, _) = identify(&text, Layer::Lowest);
     assert_eq!((found.len(), counters(&found, &summary)), (COMMITS, pen.disks[SDA]));
 }

@@ -58,7 +58,9 @@ pub fn layer(text: &str) -> Result<Layer, String> {
     match text {
         "lowest" => Ok(Layer::Lowest),
         "highest" => Ok(Layer::Highest),
-        _ => device().map(Layer::Device).ok_or_else(|| format!("{text:?} is no layer; give lowest, highest or a device such as 253,0")),
+        _ => device()
+            .map(Layer::Device)
+            .ok_or_else(|| format!("{text:?} is no layer; give lowest, highest or a device such as 253,0")),
     }
 }
 

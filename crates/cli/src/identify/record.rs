@@ -213,7 +213,12 @@ pub fn cells(trace: &str, transaction: &Transaction, known: Known, names: &Names
             cells.extend(checkpoint_bytes.cells());
         }
     }
-    cells.extend([Cell::Real(record.silent_ms), Cell::Whole(record.segments.into()), whole(record.flushes), whole(record.syncs)]);
+    cells.extend([
+        Cell::Real(record.silent_ms),
+        Cell::Whole(record.segments.into()),
+        whole(record.flushes),
+        whole(record.syncs),
+    ]);
     cells.extend(record.requests.cells());
     cells.extend(record.bytes.cells());
     cells.extend([Cell::Real(record.confidence), Cell::Text(record.reason)]);

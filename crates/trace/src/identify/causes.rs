@@ -94,8 +94,7 @@ impl Identifier {
             Cause::Commit(thread) => (true, thread.filter(|&thread| self.window(thread, device).is_some())),
             Cause::Thread(thread) => (false, thread),
         };
-        let owner =
-            self.owner(device, request.begin_ns, thread, is_commit).filter(|_| is_commit || thread.is_some());
+        let owner = self.owner(device, request.begin_ns, thread, is_commit).filter(|_| is_commit || thread.is_some());
         let Some(owner) = owner else {
             let is_journal = class == Class::FsJournal;
             *(if is_journal { &mut self.summary.fs_journal } else { &mut self.summary.metadata }) += request.amount();

@@ -120,9 +120,10 @@ pub(super) fn writer(comm: &str) -> Writer {
         Writer::FileSystemJournal
     } else if comm.starts_with("f2fs_ckpt") {
         Writer::FileSystemCheckpoint
-    } else if is_numbered(comm, "loop", "") || is_numbered(comm, "md", "_raid") {
-        Writer::KernelWorker
-    } else if WORKERS.iter().any(|worker| comm.starts_with(worker)) {
+    } else if WORKERS.iter().any(|worker| comm.starts_with(worker))
+        || is_numbered(comm, "loop", "")
+        || is_numbered(comm, "md", "_raid")
+    {
         Writer::KernelWorker
     } else {
         Writer::Program

@@ -236,7 +236,17 @@ impl Requests {
             }
         }
         let (gone, upper, lowers, is_announced) = (false, None, Vec::new(), false);
-        self.slots.push_back(Slot { item, done, done_bytes: 0, issued: false, is_final, gone, upper, lowers, is_announced });
+        self.slots.push_back(Slot {
+            item,
+            done,
+            done_bytes: 0,
+            issued: false,
+            is_final,
+            gone,
+            upper,
+            lowers,
+            is_announced,
+        });
     }
 
     fn block(&mut self, event: &Event, is_kernels: bool) {

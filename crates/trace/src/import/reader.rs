@@ -136,7 +136,8 @@ impl Reader {
                 source.fill().map_err(unreadable)?;
             },
         };
-        let part = Part { source, strace: Strace::default(), number: 0, more: [None; 2], next: None, damaged: Vec::new() };
+        let part =
+            Part { source, strace: Strace::default(), number: 0, more: [None; 2], next: None, damaged: Vec::new() };
         Ok(Reader { name, format, parts: vec![part], shared: Shared::default() })
     }
 

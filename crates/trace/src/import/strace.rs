@@ -92,7 +92,10 @@ fn has_result(rest: &[u8]) -> bool {
     rest.ends_with(b"<unfinished ...>")
         || memchr::memmem::rfind(rest, b") ").is_some_and(|at| {
             let behind = rest[at + 2..].trim_ascii_start();
-            behind.strip_prefix(b"= ").is_some_and(|result| result.starts_with(b"-1 ") || result[..1].is_ascii() && !result.is_empty() && (result[0].is_ascii_digit() || result[0] == b'?'))
+            behind.strip_prefix(b"= ").is_some_and(|result| {
+                result.starts_with(b"-1 ")
+                    || result[..1].is_ascii() && !result.is_empty() && (result[0].is_ascii_digit() || result[0] == b'?')
+            })
         })
 }
 
@@ -130,7 +133,8 @@ fn head(line: &[u8]) -> Option<Begin<'_>> {
     }
     let stamp = stamp::stamp(&mut cursor)?;
     let rest = cursor.rest;
-    let is_strace = stamp != Stamp::Missing || is_note(rest) || rest.starts_with(b"<... ") || call::name(rest).is_some();
+    let is_strace =
+        stamp != Stamp::Missing || is_note(rest) || rest.starts_with(b"<... ") || call::name(rest).is_some();
     is_strace.then_some(Begin { thread, stamp, rest })
 }
 
@@ -162,8 +166,9 @@ impl Strace {
     }
 
     fn whole_line(&mut self, line: &[u8], names: &mut Interner) -> Line {
-        let begin = head(line)
-            .and_then(|begin| Some((Head { thread: begin.thread, time_ns: self.stamps.time_ns(begin.stamp)? }, begin.rest)));
+        let begin = head(line).and_then(|begin| {
+            Some((Head { thread: begin.thread, time_ns: self.stamps.time_ns(begin.stamp)? }, begin.rest))
+        });
         let Some((head, rest)) = begin else {
             let said_by_strace = line.trim_ascii().is_empty() || line.starts_with(b"strace: ");
             return if said_by_strace { Line::Nothing } else { Line::NotUnderstood };
@@ -243,7 +248,8 @@ impl Strace {
             file = self.named(head.thread, call.descriptor, file);
             if file.is_none()
                 && call.kind == Kind::Write
-                && let Some(open) = self.descriptors.guess(head.thread, call.descriptor, call.offset, call.result.unwrap_or(0))
+                && let Some(open) =
+                    self.descriptors.guess(head.thread, call.descriptor, call.offset, call.result.unwrap_or(0))
             {
                 file = open.name.clone().map(|name| Cow::Owned(name.into_vec()));
             }
@@ -284,7 +290,8 @@ impl Strace {
                 Line::Ignored
             }
             Kind::Clone => {
-                if let Some(child) = call.result.and_then(|child| u32::try_from(child).ok()).filter(|child| *child > 0) {
+                if let Some(child) = call.result.and_then(|child| u32::try_from(child).ok()).filter(|child| *child > 0)
+                {
                     self.descriptors.cloned(head.thread, child, call.is_process);
                 }
                 Line::Ignored

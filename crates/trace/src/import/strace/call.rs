@@ -98,16 +98,16 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
     // Position of a call that has one is the fourth argument: pwrite64(fd, data, count, AT), pwritev(fd, vectors, count, AT[, flags]).
     let offset = match kind {
         Kind::Truncate => Some(text::whole_number(arguments[1].trim_ascii())?),
-        _ if name.starts_with(b"p") && matches!(kind, Kind::Write | Kind::Read) => Some(text::whole_number(arguments[3].trim_ascii())?),
+        _ if name.starts_with(b"p") && matches!(kind, Kind::Write | Kind::Read) => {
+            Some(text::whole_number(arguments[3].trim_ascii())?)
+        }
         _ => None,
     };
     let mut cursor = Cursor::new(rest);
     cursor.spaces().eat(b"=")?;
     cursor.spaces();
     let result = if cursor.eat(b"?").is_some() || cursor.eat(b"-").is_some() { None } else { Some(cursor.number()?) };
-    let has = |text: &[u8], flags: &[&[u8]]| {
-        text.split(|b| *b == b'|').any(|flag| flags.contains(&flag.trim_ascii()))
-    };
+    let has = |text: &[u8], flags: &[&[u8]]| text.split(|b| *b == b'|').any(|flag| flags.contains(&flag.trim_ascii()));
     let is_durable = match name {
         b"openat" => has(arguments[2], &[b"O_DSYNC", b"O_SYNC"]),
         b"open" => has(arguments[1], &[b"O_DSYNC", b"O_SYNC"]),
@@ -152,11 +152,7 @@ fn control(command: &[u8], lock: &[u8]) -> Option<Control> {
         return None;
     }
     let is = |kind: &[u8]| memchr::memmem::find(lock, kind).is_some();
-    if is(b"l_type=F_WRLCK") {
-        Some(Control::Lock)
-    } else {
-        is(b"l_type=F_UNLCK").then_some(Control::Unlock)
-    }
+    if is(b"l_type=F_WRLCK") { Some(Control::Lock) } else { is(b"l_type=F_UNLCK").then_some(Control::Unlock) }
 }
 
 /// Descriptor and file of a call of which only the begin is there: none where that is in another notation.
