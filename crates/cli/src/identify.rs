@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use oneflush_bench::interrupt;
-use oneflush_trace::identify::{Identifier, Summary, Transaction};
+use oneflush_trace::identify::{Identifier, Layer, Observed, Summary, Transaction};
 use oneflush_trace::import::{ImportError, Reader};
 use oneflush_trace::model::Names;
 
@@ -24,7 +24,8 @@ use parquet::ParquetFile;
 use table::{Heading, Table};
 
 const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text,
-blktrace records, blkparse text (also MOST's), strace -f -ttt -yy -T text,
+blktrace records, blkparse text (also MOST's), strace -f -ttt -yy -T text
+(other options as far as they go),
 AndroTrace records.
 
 Examples:
@@ -57,6 +58,9 @@ pub struct Options {
     /// Write to this file, which is replaced only when all is done
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest, highest or MAJOR,MINOR
+    #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
+    layer: Layer,
     /// Write the columns of the CSV to this Parquet file as well
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
@@ -65,7 +69,7 @@ pub struct Options {
 /// How the traces end up in the output.
 enum Form {
     Table,
-    Lines(fn(&str, &Transaction, &Names) -> String),
+    Lines(fn(&str, &Transaction, Known, &Names) -> String),
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
@@ -151,8 +155,16 @@ fn trace(
     input: &mut Input,
     outputs: &mut Outputs,
 ) -> Result<Option<ImportError>, Stop> {
-    let mut seen = Seen { options, form, name: input.name.clone(), table: Table::default(), left_out: 0 };
-    let mut identifier = Identifier::new();
+    let mut seen = Seen {
+        options,
+        form,
+        name: input.name.clone(),
+        table: Table::default(),
+        left_out: 0,
+        stacks: Vec::new(),
+        known: Known::default(),
+    };
+    let mut identifier = Identifier::new().count_at(options.layer);
     let mut heading = Heading::default();
     let error = loop {
         match input.reader.next() {
@@ -163,10 +175,12 @@ fn trace(
             Ok(None) => break None,
             Err(error) => break Some(error),
         }
+        seen.known.observed = identifier.observed();
         while let Some(transaction) = identifier.next_transaction() {
             seen.take(&transaction, &input.reader, outputs)?;
         }
     };
+    seen.stacks = table::stacks(&identifier.stacks(), options.layer);
     let (rest, summary) = identifier.finish(input.reader.names());
     for transaction in &rest {
         seen.take(transaction, &input.reader, outputs)?;
@@ -184,6 +198,16 @@ struct Seen<'a> {
     table: Table,
     /// Transactions of databases that were not asked for.
     left_out: u64,
+    /// What is said of devices that lie on each other.
+    stacks: Vec<String>,
+    known: Known,
+}
+
+/// What the trace can show at all.
+#[derive(Clone, Copy, Default)]
+pub struct Known {
+    pub observed: Observed,
+    pub has_times: bool,
 }
 
 impl Seen<'_> {
@@ -195,12 +219,13 @@ impl Seen<'_> {
                 return Ok(());
             }
         }
+        self.known.has_times = reader.has_times();
         match self.form {
             Form::Table => self.table.add(transaction),
-            Form::Lines(line) => outputs.lines.line(&line(&self.name, transaction, reader.names()))?,
+            Form::Lines(line) => outputs.lines.line(&line(&self.name, transaction, self.known, reader.names()))?,
         }
         if let Some(file) = &mut outputs.parquet {
-            file.add(&self.name, transaction, reader.names()).map_err(Stop::Parquet)?;
+            file.add(&self.name, transaction, self.known, reader.names()).map_err(Stop::Parquet)?;
         }
         Ok(())
     }
@@ -209,12 +234,14 @@ impl Seen<'_> {
         match self.form {
             Form::Table => {
                 let left_out = self.options.database.as_deref().map(|wanted| (wanted, self.left_out));
-                let text = self.table.render(heading, &self.name, reader, summary, left_out);
+                let known = Known { has_times: reader.has_times(), ..self.known };
+                let text = self.table.render(heading, &self.name, reader, summary, left_out, (known, &self.stacks));
                 text.lines().try_for_each(|line| output.line(line))
             }
             // Lines are for programs; what a reader of them must know of the trace goes beside.
             Form::Lines(_) => {
-                for note in table::skipped(reader.skipped(), false) {
+                let missing = table::missing(self.known.observed, reader.skipped());
+                for note in self.stacks.iter().cloned().chain(missing).chain(table::skipped(reader.skipped(), false)) {
                     eprintln!("{}: {}", self.name, note.trim_start());
                 }
                 Ok(())

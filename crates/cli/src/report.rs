@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use oneflush_bench::interrupt;
+use oneflush_trace::identify::Layer;
 use oneflush_trace::report::{Perfetto, Report, Trace, page};
 
 use crate::Failure;
@@ -48,6 +49,9 @@ pub struct Options {
     /// Only transactions of databases whose path or place holds this text
     #[arg(long, value_name = "SUBSTRING")]
     database: Option<String>,
+    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest, highest or MAJOR,MINOR
+    #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
+    layer: Layer,
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
@@ -109,6 +113,7 @@ fn tell(options: &Options, inputs: Vec<Input>, files: &mut Files) -> Result<Opti
     let mut reading = Reading {
         wanted: options.database.as_deref(),
         keeps_accesses: files.page.is_some() || files.perfetto.is_some(),
+        layer: options.layer,
         perfetto: Perfetto::default(),
         perfetto_file: files.perfetto.as_mut(),
     };

@@ -58,7 +58,7 @@ fn rows_are_the_json_of_each_transaction_over_groups_and_traces() {
     let reader = read(&sandbox.path().join("t.parquet"));
     let metadata = reader.metadata();
     assert_eq!((metadata.num_row_groups(), metadata.file_metadata().num_rows()), (2, 17_020));
-    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 34);
+    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 35);
     assert_eq!(objects.len(), 17_020);
     let mut first = 0;
     for group in 0..2 {

@@ -17,6 +17,8 @@ pub const EXHAUSTIVE_MAX: usize = 12;
 /// With so few in flight it is often one write on which all depends, and each of their subsets is torn in so many ways.
 const FEW_MAX: usize = 2;
 const TORN_OF_FEW: usize = 12;
+/// How the names of a WAL end, in use and kept.
+const WAL_NAMES: [&str; 2] = ["-wal", "-oneflush-kept"];
 /// Samples where there are more, before each sync, and elsewhere.
 pub const SAMPLES_AT_SYNC: usize = 1000;
 pub const SAMPLES_BETWEEN: usize = 32;
@@ -276,7 +278,7 @@ impl<'a> Moment<'a> {
         let end = start + lost.len() as u64;
         if torn && choice.tear == Tear::Garbled && rng.bool() {
             let mut garbage: Vec<u8> = lost.iter().map(|_| rng.u8(..)).collect();
-            if self.timeline.sync_has_failed && self.is_named(ino, "-wal") {
+            if self.timeline.sync_has_failed && WAL_NAMES.iter().any(|ending| self.is_named(ino, ending)) {
                 let mut there = vec![0; lost.len()];
                 content.read(start, &mut there);
                 let same = there.iter().zip(lost).map(|(there, lost)| there == lost);

@@ -41,9 +41,18 @@ pub fn skip(reason: impl Display) {
 /// A file or folder of the data beside the project, which are no part of it (`../shared/data`). `None`: they are not there, and the test
 /// skips.
 pub fn shared_data(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
+    shared("data", name)
+}
+
+/// The same of the small inputs that once failed (`../shared/cases`).
+pub fn shared_case(name: &str) -> Option<PathBuf> {
+    shared("cases", name)
+}
+
+fn shared(folder: &str, name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder).join(name);
     if !path.exists() {
-        skip(format_args!("../shared/data/{name} is not beside the project"));
+        skip(format_args!("../shared/{folder}/{name} is not beside the project"));
         return None;
     }
     Some(path)

@@ -75,7 +75,7 @@ const Summary = (() => {
     for (const trace of traces) {
       const rows = trace.databases.slice(0, 10).map((row) => [row.database, row.mode, Format.count(row.transactions),
         Format.percent(row.share_of_transactions), Format.bytes(row.bytes.db), Format.bytes(row.bytes.journal),
-        Format.bytes(row.bytes.fs_journal), (row.flushes / row.transactions).toFixed(2), Format.short(row.median_ms), Format.short(row.median_kb)]);
+        Format.bytes(row.bytes.fs_journal), row.flushes === null ? "–" : (row.flushes / row.transactions).toFixed(2), Format.short(row.median_ms), Format.short(row.median_kb)]);
       const more = trace.databases.length > 10 ? `, the first 10 of ${Format.count(trace.databases.length)}` : "";
       section.append(figures(`Databases by transactions; flushes, and medians of ms and KB, are of one transaction${traces.length > 1 ? `, ${trace.trace}` : ""}${more}`, columns, rows));
     }

@@ -18,6 +18,16 @@ pub(crate) const WRITE_LOCK_AT: u64 = 120;
 pub enum Action {
     /// A thread hands a request to the block layer (`block_bio_queue`, blktrace `Q`). The thread is the one that asked for it.
     Queue,
+    /// What was asked of another device, there from this sector on, is this request here (`block_bio_remap`, `block_rq_remap`, `A`):
+    /// LVM, LUKS, md, a partition. Where both devices are the same, it is a partition whose sectors become the disk's.
+    Remap {
+        from: DeviceId,
+        from_sector: u64,
+    },
+    /// The device is a file of a file system on another one: a loop device.
+    OnFileOf {
+        below: DeviceId,
+    },
     /// It enters the device's queue (`block_rq_insert`, `I`). The thread may be a worker of the kernel.
     Insert,
     /// It goes to the device (`block_rq_issue`, `D`). The thread may be a worker of the kernel.

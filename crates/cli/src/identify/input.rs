@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oneflush_bench::interrupt;
+use oneflush_trace::identify::Layer;
 use oneflush_trace::import::{self, ImportError, Reader};
+use oneflush_trace::model::DeviceId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -64,6 +66,21 @@ pub fn open_all(traces: &[PathBuf], results: [(&str, &Option<PathBuf>); 2]) -> R
     }
     interrupt::install().map_err(Failure::failed)?;
     traces.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map_err(Failure::failed)
+}
+
+/// What `--layer` takes.
+pub fn layer(text: &str) -> Result<Layer, String> {
+    let device = || {
+        let (major, minor) = text.split_once([',', ':'])?;
+        Some(DeviceId { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    };
+    match text {
+        "lowest" => Ok(Layer::Lowest),
+        "highest" => Ok(Layer::Highest),
+        _ => device()
+            .map(Layer::Device)
+            .ok_or_else(|| format!("{text:?} is no layer; give lowest, highest or a device such as 253,0")),
+    }
 }
 
 /// Every trace once: of blktrace's files for each processor, the first stands for all. Standard input can be read only once.

@@ -14,6 +14,7 @@ use ::parquet::schema::parser::parse_message_type;
 use oneflush_trace::identify::Transaction;
 use oneflush_trace::model::Names;
 
+use super::Known;
 use super::record::{self, COLUMNS, Cell, Kind};
 use crate::output::Output;
 
@@ -48,8 +49,8 @@ impl ParquetFile {
         Ok(ParquetFile { name, writer, columns: columns() })
     }
 
-    pub fn add(&mut self, trace: &str, transaction: &Transaction, names: &Names) -> Result<(), String> {
-        for (column, cell) in self.columns.iter_mut().zip(record::cells(trace, transaction, names)) {
+    pub fn add(&mut self, trace: &str, transaction: &Transaction, known: Known, names: &Names) -> Result<(), String> {
+        for (column, cell) in self.columns.iter_mut().zip(record::cells(trace, transaction, known, names)) {
             column.levels.push(i16::from(!matches!(cell, Cell::Nothing)));
             match cell {
                 Cell::Text(text) => column.texts.push(ByteArray::from(text.into_bytes())),

@@ -7,6 +7,8 @@ use oneflush_trace::identify::{Amount, Phases, Traffic, Transaction};
 use oneflush_trace::model::Names;
 use serde::Serialize;
 
+use super::Known;
+
 #[derive(Serialize)]
 struct Record<'a> {
     trace: &'a str,
@@ -23,11 +25,15 @@ struct Record<'a> {
     journal_mode: String,
     synchronous: String,
     outcome: String,
-    latency_ms: f64,
+    /// Null where the trace does not say how long anything took.
+    latency_ms: Option<f64>,
     phases: PhasesMs,
     silent_ms: f64,
     segments: u32,
-    flushes: u64,
+    /// Null where no device was observed.
+    flushes: Option<u64>,
+    /// Null where no sync calls were observed.
+    syncs: Option<u64>,
     requests: Classes,
     bytes: Classes,
     confidence: f64,
@@ -38,8 +44,9 @@ struct Record<'a> {
 struct Classes {
     db: u64,
     journal: u64,
-    fs_journal: u64,
-    metadata: u64,
+    /// Null where no device was observed.
+    fs_journal: Option<u64>,
+    metadata: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -50,40 +57,43 @@ enum PhasesMs {
 }
 
 impl Classes {
-    fn of(traffic: &Traffic, part: fn(&Amount) -> u64) -> Classes {
+    fn of(traffic: &Traffic, known: Known, part: fn(&Amount) -> u64) -> Classes {
         let Traffic { db, journal, fs_journal, metadata } = traffic;
-        Classes { db: part(db), journal: part(journal), fs_journal: part(fs_journal), metadata: part(metadata) }
+        let observed = |amount| known.observed.device.then(|| part(amount));
+        Classes { db: part(db), journal: part(journal), fs_journal: observed(fs_journal), metadata: observed(metadata) }
     }
 
-    fn requests(traffic: &Traffic) -> Classes {
-        Classes::of(traffic, |amount| amount.requests)
+    fn requests(traffic: &Traffic, known: Known) -> Classes {
+        Classes::of(traffic, known, |amount| amount.requests)
     }
 
-    fn bytes(traffic: &Traffic) -> Classes {
-        Classes::of(traffic, |amount| amount.bytes)
+    fn bytes(traffic: &Traffic, known: Known) -> Classes {
+        Classes::of(traffic, known, |amount| amount.bytes)
     }
 
     fn cells(self) -> [Cell; 4] {
-        [self.db, self.journal, self.fs_journal, self.metadata].map(Cell::Whole)
+        let [db, journal] = [self.db, self.journal].map(Cell::Whole);
+        let [fs_journal, metadata] = [self.fs_journal, self.metadata].map(whole);
+        [db, journal, fs_journal, metadata]
     }
 }
 
 impl<'a> Record<'a> {
-    fn new(trace: &'a str, transaction: &Transaction, names: &'a Names) -> Record<'a> {
-        let known = |id: u32| (id != 0).then_some(id);
+    fn new(trace: &'a str, transaction: &Transaction, known: Known, names: &'a Names) -> Record<'a> {
+        let number = |id: u32| (id != 0).then_some(id);
         Record {
             trace,
             begin_s: transaction.begin_ns as f64 / 1e9,
             end_s: transaction.end_ns as f64 / 1e9,
             process: transaction.process.name.map(|name| names.text(name)),
-            pid: known(transaction.process.process),
-            tid: known(transaction.process.thread),
+            pid: number(transaction.process.process),
+            tid: number(transaction.process.thread),
             database: transaction.database.to_string(),
             others: transaction.others.iter().map(ToString::to_string).collect(),
             journal_mode: transaction.journal_mode.to_string(),
             synchronous: transaction.synchronous.to_string(),
             outcome: transaction.outcome.to_string(),
-            latency_ms: ms(transaction.latency_ns()),
+            latency_ms: known.has_times.then(|| ms(transaction.latency_ns())),
             phases: match transaction.phases {
                 Phases::Rollback { log_ns, db_ns, reset_ns } => {
                     PhasesMs::Rollback { log_ms: ms(log_ns), db_ms: ms(db_ns), reset_ms: ms(reset_ns) }
@@ -91,26 +101,31 @@ impl<'a> Record<'a> {
                 Phases::Append { append_ns, checkpoint_ns, checkpoint } => PhasesMs::Append {
                     append_ms: ms(append_ns),
                     checkpoint_ms: ms(checkpoint_ns),
-                    checkpoint_bytes: Classes::bytes(&checkpoint),
+                    checkpoint_bytes: Classes::bytes(&checkpoint, known),
                 },
             },
             silent_ms: ms(transaction.silent_ns),
             segments: transaction.segments,
-            flushes: transaction.flushes,
-            requests: Classes::requests(&transaction.traffic),
-            bytes: Classes::bytes(&transaction.traffic),
+            flushes: known.observed.device.then_some(transaction.flushes),
+            syncs: known.observed.syncs.then_some(transaction.syncs),
+            requests: Classes::requests(&transaction.traffic, known),
+            bytes: Classes::bytes(&transaction.traffic, known),
             confidence: transaction.confidence.value,
             reason: transaction.confidence.reason.to_string(),
         }
     }
 }
 
+fn whole(number: Option<u64>) -> Cell {
+    number.map_or(Cell::Nothing, Cell::Whole)
+}
+
 fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-pub fn json_line(trace: &str, transaction: &Transaction, names: &Names) -> String {
-    serde_json::to_string(&Record::new(trace, transaction, names)).expect("numbers and texts are JSON")
+pub fn json_line(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> String {
+    serde_json::to_string(&Record::new(trace, transaction, known, names)).expect("numbers and texts are JSON")
 }
 
 /// What the cells of a column are.
@@ -129,7 +144,7 @@ pub enum Cell {
     Nothing,
 }
 
-pub const COLUMNS: [(&str, Kind); 34] = [
+pub const COLUMNS: [(&str, Kind); 35] = [
     ("trace", Kind::Text),
     ("begin_s", Kind::Real),
     ("end_s", Kind::Real),
@@ -154,6 +169,7 @@ pub const COLUMNS: [(&str, Kind); 34] = [
     ("silent_ms", Kind::Real),
     ("segments", Kind::Whole),
     ("flushes", Kind::Whole),
+    ("syncs", Kind::Whole),
     ("requests_db", Kind::Whole),
     ("requests_journal", Kind::Whole),
     ("requests_fs_journal", Kind::Whole),
@@ -167,8 +183,8 @@ pub const COLUMNS: [(&str, Kind); 34] = [
 ];
 
 /// One for each of [`COLUMNS`]; other databases are separated by semicolons.
-pub fn cells(trace: &str, transaction: &Transaction, names: &Names) -> Vec<Cell> {
-    let record = Record::new(trace, transaction, names);
+pub fn cells(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> Vec<Cell> {
+    let record = Record::new(trace, transaction, known, names);
     let text = |text: &str| Cell::Text(text.to_owned());
     let number = |number: Option<u32>| number.map_or(Cell::Nothing, |number| Cell::Whole(number.into()));
     let nothing = |count: usize| (0..count).map(|_| Cell::Nothing);
@@ -184,7 +200,7 @@ pub fn cells(trace: &str, transaction: &Transaction, names: &Names) -> Vec<Cell>
         Cell::Text(record.journal_mode),
         Cell::Text(record.synchronous),
         Cell::Text(record.outcome),
-        Cell::Real(record.latency_ms),
+        record.latency_ms.map_or(Cell::Nothing, Cell::Real),
     ];
     match record.phases {
         PhasesMs::Rollback { log_ms, db_ms, reset_ms } => {
@@ -197,7 +213,12 @@ pub fn cells(trace: &str, transaction: &Transaction, names: &Names) -> Vec<Cell>
             cells.extend(checkpoint_bytes.cells());
         }
     }
-    cells.extend([Cell::Real(record.silent_ms), Cell::Whole(record.segments.into()), Cell::Whole(record.flushes)]);
+    cells.extend([
+        Cell::Real(record.silent_ms),
+        Cell::Whole(record.segments.into()),
+        whole(record.flushes),
+        whole(record.syncs),
+    ]);
     cells.extend(record.requests.cells());
     cells.extend(record.bytes.cells());
     cells.extend([Cell::Real(record.confidence), Cell::Text(record.reason)]);
@@ -210,14 +231,14 @@ pub fn csv_head() -> String {
 }
 
 /// What is not there is an empty field.
-pub fn csv_line(trace: &str, transaction: &Transaction, names: &Names) -> String {
+pub fn csv_line(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> String {
     let field = |cell: Cell| match cell {
         Cell::Text(field) => text(&field),
         Cell::Real(number) => number.to_string(),
         Cell::Whole(number) => number.to_string(),
         Cell::Nothing => String::new(),
     };
-    cells(trace, transaction, names).into_iter().map(field).collect::<Vec<_>>().join(",")
+    cells(trace, transaction, known, names).into_iter().map(field).collect::<Vec<_>>().join(",")
 }
 
 /// In quotes where CSV (RFC 4180) needs them.

@@ -9,13 +9,18 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 use oneflush_trace::identify::{
-    Amount, Confidence, Database, JournalMode, Outcome, Process, Summary, Synchronous, Traffic, Transaction,
+    Amount, Confidence, Database, JournalMode, Layer, Observed, Outcome, Process, Summary, Synchronous, Traffic,
+    Transaction,
 };
 use oneflush_trace::import::{Reader, Skipped};
-use oneflush_trace::model::{Event, Names};
+use oneflush_trace::model::{DeviceId, Event, Names};
 pub use oneflush_trace::report::grouped;
 
+use super::Known;
+
 const WIDTH: usize = 80;
+/// In place of a figure that the trace cannot show.
+const NOT_OBSERVED: &str = "–";
 /// Processes that are told apart for one database.
 const PROCESSES_COUNT_MAX: usize = 64;
 
@@ -50,6 +55,7 @@ struct Row {
     processes: Vec<(Process, u64)>,
     traffic: Traffic,
     flushes: u64,
+    syncs: u64,
     latency: Option<Histogram<u32>>,
     least: Option<Confidence>,
 }
@@ -64,6 +70,7 @@ impl Table {
         row.joint += u64::from(!transaction.others.is_empty());
         row.traffic += transaction.traffic;
         row.flushes += transaction.flushes;
+        row.syncs += transaction.syncs;
         // Microseconds, within 1 %: a trace may hold very many databases, and another digit costs eight times the memory.
         let latency = row.latency.get_or_insert_with(|| {
             let mut latency = Histogram::new(2).expect("two digits are allowed");
@@ -89,6 +96,7 @@ impl Table {
         reader: &Reader,
         summary: &Summary,
         left_out: Option<(&str, u64)>,
+        (known, stacks): (Known, &[String]),
     ) -> String {
         let mut out = String::new();
         let seconds = heading.begin_ns.map_or(0.0, |begin_ns| (heading.end_ns - begin_ns) as f64 / 1e9);
@@ -100,8 +108,12 @@ impl Table {
             let count = plural(count, "transaction");
             let _ = writeln!(out, "left out: {count} of databases without \"{wanted}\" in their name");
         }
+        for said in stacks.iter().cloned().chain(missing(known.observed, reader.skipped())) {
+            wrapped(&mut out, &said);
+        }
         if !self.rows.is_empty() {
-            out.push_str(HEAD);
+            let is_of_calls = known.observed.syncs && !known.observed.device;
+            out.push_str(&if is_of_calls { HEAD.replace("flushes", "  syncs") } else { HEAD.to_owned() });
         }
         let mut most_first: Vec<_> = self.rows.iter().collect();
         most_first.sort_by_key(|(_, modes)| Reverse(modes.values().map(|row| row.count).sum::<u64>()));
@@ -109,14 +121,14 @@ impl Table {
         for (database, modes) in most_first {
             let _ = writeln!(out, "{}", printable(&database.to_string()));
             for ((mode, synchronous), row) in modes {
-                row.figures(&mut out, &format!("{mode} {synchronous}"));
+                row.figures(&mut out, &format!("{mode} {synchronous}"), known);
                 row.words(&mut out, reader.names());
                 total.merge(row);
             }
         }
         if self.rows.len() > 1 {
             out.push_str("all databases\n");
-            total.figures(&mut out, "");
+            total.figures(&mut out, "", known);
         }
         for (title, lines) in [("of no transaction", rest(summary)), ("skipped", skipped(reader.skipped(), true))] {
             if !lines.is_empty() {
@@ -132,6 +144,7 @@ impl Row {
         self.count += other.count;
         self.traffic += other.traffic;
         self.flushes += other.flushes;
+        self.syncs += other.syncs;
         let Some(latency) = &other.latency else { return };
         match &mut self.latency {
             Some(all) => all.add(latency).expect("it grows by itself"),
@@ -139,15 +152,22 @@ impl Row {
         }
     }
 
-    fn figures(&self, out: &mut String, mode: &str) {
+    fn figures(&self, out: &mut String, mode: &str, known: Known) {
         let count = self.count as f64;
         let kb = |amount: Amount| kb(amount.bytes as f64 / count);
         let Traffic { db, journal, fs_journal, metadata } = self.traffic;
         let ms = |quantile| self.latency.as_ref().map_or(0.0, |us| us.value_at_quantile(quantile) as f64 / 1000.0);
-        let flushes = format!("{:.2}", self.flushes as f64 / count);
-        let (p50, p99) = (short(ms(0.5)), short(ms(0.99)));
+        let flushes = match known.observed {
+            Observed { device: true, .. } => format!("{:.2}", self.flushes as f64 / count),
+            Observed { syncs: true, .. } => format!("{:.2}", self.syncs as f64 / count),
+            Observed { .. } => NOT_OBSERVED.to_owned(),
+        };
+        let times = |text: String| if known.has_times { text } else { NOT_OBSERVED.to_owned() };
+        let (p50, p99) = (times(short(ms(0.5))), times(short(ms(0.99))));
+        let of_device = |text: String| if known.observed.device { text } else { NOT_OBSERVED.to_owned() };
         let share = format!("{:.0} %", self.traffic.journaling_share() * 100.0);
-        let (db, journal, fs_journal, metadata) = (kb(db), kb(journal), kb(fs_journal), kb(metadata));
+        let (db, journal) = (kb(db), kb(journal));
+        let (fs_journal, metadata) = (of_device(kb(fs_journal)), of_device(kb(metadata)));
         let _ = writeln!(
             out,
             "  {mode:15}{count:>6}{db:>7}{journal:>8}{fs_journal:>8}{metadata:>7}{flushes:>8}{p50:>6}{p99:>7}{share:>6}"
@@ -181,6 +201,47 @@ const HEAD: &str = "
                                 KB a transaction      flushes  latency ms journ-
   mode             txns     db journal fs-jrnl   meta   a txn   p50    p99 aling
 ";
+
+/// Each device that lies on others, and where its figures are counted.
+pub fn stacks(stacks: &[(DeviceId, Vec<DeviceId>)], layer: Layer) -> Vec<String> {
+    let device = |device: &DeviceId| format!("{},{}", device.major, device.minor);
+    let said = |(upper, below): &(DeviceId, Vec<DeviceId>)| {
+        let below: Vec<String> = below.iter().map(device).collect();
+        format!("device {} lies on {}", device(upper), below.join(" and "))
+    };
+    let mut lines: Vec<String> = stacks.iter().map(said).collect();
+    if let Some(last) = lines.last_mut() {
+        last.push_str(match layer {
+            Layer::Lowest => "; bytes, requests and flushes are those of the lowest (--layer)",
+            Layer::Highest => "; bytes, requests and flushes are those of the highest (--layer)",
+            Layer::Device(_) => "; bytes, requests and flushes are those of the device asked for (--layer)",
+        });
+    }
+    lines
+}
+
+/// What the trace would have to hold, too.
+pub fn missing(observed: Observed, skipped: &Skipped) -> Option<String> {
+    let is_of_something = observed.device || observed.syncs || skipped.nameless_calls > 0;
+    (!is_of_something && skipped.ignored > 0).then(|| {
+        "the trace has other events, but none that is needed: block_bio_queue, block_rq_issue and block_rq_complete, or in a trace \
+         of calls those that write and synchronize files"
+            .to_owned()
+    })
+}
+
+/// What options of strace would have told.
+pub fn options(skipped: &Skipped) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(why) = skipped.no_times {
+        lines.push(format!("{why}: nobody knows how long anything took; record with strace -f -ttt -yy -T"));
+    }
+    if skipped.nameless_calls > 0 {
+        let calls = plural(skipped.nameless_calls, "call");
+        lines.push(format!("{calls} on descriptors without a name; record with strace -f -ttt -yy -T"));
+    }
+    lines
+}
 
 /// What belongs to no transaction.
 fn rest(summary: &Summary) -> Vec<String> {
@@ -224,6 +285,7 @@ pub fn skipped(skipped: &Skipped, all: bool) -> Vec<String> {
     if let Some(why) = skipped.cut_off {
         lines.push(format!("  the trace is cut off: {why}"));
     }
+    lines.extend(options(skipped).into_iter().map(|line| format!("  {line}")));
     if skipped.names_left_out > 0 {
         lines.push(format!("  names left out in {}: there are too many", plural(skipped.names_left_out, "event")));
     }

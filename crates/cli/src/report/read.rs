@@ -1,13 +1,13 @@
 //! Reads traces to their ends: transactions into a [`Trace`], and both events and transactions into lines for Perfetto.
 
-use oneflush_trace::identify::{Identifier, Transaction};
+use oneflush_trace::identify::{Identifier, Layer, Transaction};
 use oneflush_trace::import::{ImportError, Skipped};
 use oneflush_trace::model::Names;
 use oneflush_trace::report::{Collector, Perfetto, Trace};
 
 use super::{Unwritten, write};
 use crate::identify::input::Input;
-use crate::identify::table::{grouped, plural};
+use crate::identify::table::{self, grouped, plural};
 use crate::output::Output;
 
 pub struct Reading<'a> {
@@ -15,6 +15,7 @@ pub struct Reading<'a> {
     pub wanted: Option<&'a str>,
     /// The single requests are needed.
     pub keeps_accesses: bool,
+    pub layer: Layer,
     pub perfetto: Perfetto,
     pub perfetto_file: Option<&'a mut Output>,
 }
@@ -23,7 +24,7 @@ impl Reading<'_> {
     /// One trace. An error of reading ends it like its end, and is given back.
     pub fn trace(&mut self, input: &mut Input, label: String) -> Result<(Trace, Option<ImportError>), Unwritten> {
         let mut collector = Collector::default();
-        let mut identifier = Identifier::new();
+        let mut identifier = Identifier::new().count_at(self.layer);
         if self.keeps_accesses {
             identifier = identifier.keep_accesses();
         }
@@ -48,6 +49,8 @@ impl Reading<'_> {
                 self.take(transaction, input.reader.names(), &mut collector)?;
             }
         };
+        let observed = identifier.observed();
+        let stacks = table::stacks(&identifier.stacks(), self.layer);
         let (rest, summary) = identifier.finish(input.reader.names());
         for transaction in rest {
             self.take(transaction, input.reader.names(), &mut collector)?;
@@ -58,7 +61,10 @@ impl Reading<'_> {
         trace.name = input.name.clone();
         trace.format = input.reader.format().to_string();
         trace.partial_count = summary.partial_count;
+        trace.is_of_calls = observed.syncs && !observed.device;
         trace.notes = notes(input.reader.skipped());
+        trace.notes.extend(stacks);
+        trace.notes.extend(table::missing(observed, input.reader.skipped()));
         if let Some(wanted) = self.wanted {
             trace.notes.push(format!("only databases with \"{wanted}\" in their name"));
         }
@@ -119,6 +125,7 @@ fn notes(skipped: &Skipped) -> Vec<String> {
     if let Some(why) = skipped.cut_off {
         notes.push(format!("the trace is cut off: {why}"));
     }
+    notes.extend(table::options(skipped));
     if skipped.count > 0 {
         notes.push(format!("{} not understood", plural(skipped.count, "line or record")));
     }

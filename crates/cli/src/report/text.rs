@@ -28,7 +28,7 @@ pub fn tables(report: &Report) -> String {
     some.iter().for_each(|trace| row(&mut out, &trace.trace, &numbers(&trace.kb)));
     for trace in &some {
         head(&mut out, &of("KB by class", trace, some.len()), &quantiles);
-        for (class, quantiles) in CLASSES.iter().zip(trace.kb_by_class.as_array()) {
+        for (class, quantiles) in CLASSES.iter().zip(trace.kb_by_class.as_array()).take(observed_classes(trace)) {
             row(&mut out, class, &numbers(quantiles));
         }
     }
@@ -36,6 +36,7 @@ pub fn tables(report: &Report) -> String {
     for trace in &some {
         let all = trace.bytes.total();
         let mut cells: Vec<String> = trace.bytes.as_array().map(|bytes| megabytes(*bytes)).into();
+        cells[observed_classes(trace)..].fill("–".to_owned());
         let share = if all == 0 { 0.0 } else { trace.bytes.db as f64 / all as f64 };
         cells.extend([megabytes(all), format!("{:.0} %", share * 100.0)]);
         row(&mut out, &trace.trace, &cells);
@@ -45,6 +46,11 @@ pub fn tables(report: &Report) -> String {
     }
     findings(&mut out, report);
     out
+}
+
+/// How many of the classes the trace can show: calls show nothing of the file system.
+fn observed_classes(trace: &Tables) -> usize {
+    if trace.flushes.is_some() { CLASSES.len() } else { 2 }
 }
 
 /// What is said of a file in place of the tables.
@@ -91,8 +97,10 @@ fn databases(out: &mut String, trace: &Tables, traces: usize) {
             format!("{:.0} %", database.share_of_transactions * 100.0),
             megabytes(database.bytes.db),
             megabytes(database.bytes.journal),
-            megabytes(database.bytes.fs_journal),
-            format!("{:.2}", database.flushes as f64 / database.transactions as f64),
+            if database.flushes.is_none() { "–".to_owned() } else { megabytes(database.bytes.fs_journal) },
+            database
+                .flushes
+                .map_or("–".to_owned(), |flushes| format!("{:.2}", flushes as f64 / database.transactions as f64)),
         ];
         row(out, &format!("  {}", database.mode), &cells);
     }

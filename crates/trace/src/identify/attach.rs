@@ -5,10 +5,20 @@
 //! kernel's threads send, to whoever has had all its writes done last and now waits, if that was just before. A writer of other files
 //! may be that one; then it is nobody's here. Two databases that wait for the same commit both needed it; the one that waited last
 //! gets its bytes, so that sums stay right.
+//!
+//! A trace may hold several devices, so time and thread alone say nothing. Invariants:
+//! 1. What is sent to a device is caused only by who has written to that device; what nobody there has caused is of no transaction.
+//! 2. Whether sync calls, flushes or only waiting show a synchronization is known for each device by itself: one file system has
+//!    events for its calls, another has not.
+//! 3. A call counts for the device of its file system. Its number may be a partition's; it is the disk's as soon as that shows: by a
+//!    request of that number, or by a write of data inside the call.
+//! 4. A device is the one at which the file system stands, whatever lies below it (`requests/layers.rs`).
+//!
+//! So a journal of a file system that is on another device than its data is nobody's here.
 
 use std::collections::HashMap;
 
-use crate::model::NameId;
+use crate::model::{DeviceId, NameId};
 
 use super::files::Role;
 use super::waiters::{Busy, Owner, Waiters};
@@ -22,6 +32,8 @@ const WINDOWS_COUNT_MAX: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub enter_ns: u64,
+    /// Of the file system.
+    pub device: DeviceId,
     pub owner: Option<Owner>,
     /// The file's role; `None`: a folder, or not SQLite's.
     pub role: Option<Role>,
@@ -31,18 +43,56 @@ pub(super) struct Window {
 #[derive(Debug, Default)]
 pub(super) struct Attach {
     windows: HashMap<u32, Window>,
+    devices: HashMap<DeviceId, OfDevice>,
+}
+
+#[derive(Debug, Default)]
+struct OfDevice {
     waiters: Waiters,
-    pub shows_calls: bool,
-    pub shows_flushes: bool,
+    shows_calls: bool,
+    shows_flushes: bool,
     /// Last end of a write to other files that somebody waits for.
     other_ns: Option<u64>,
 }
 
 impl Attach {
-    /// The trace shows sync calls.
-    pub(super) fn show_calls(&mut self) {
-        self.shows_calls = true;
-        self.waiters.show_calls();
+    fn of(&mut self, device: DeviceId) -> &mut OfDevice {
+        self.devices.entry(device).or_default()
+    }
+
+    /// The trace shows sync calls of the file system there.
+    pub(super) fn show_calls(&mut self, device: DeviceId) {
+        let of = self.of(device);
+        of.shows_calls = true;
+        of.waiters.show_calls();
+    }
+
+    pub(super) fn show_flushes(&mut self, device: DeviceId) {
+        self.of(device).shows_flushes = true;
+    }
+
+    pub(super) fn shows_calls(&self, device: DeviceId) -> bool {
+        self.devices.get(&device).is_some_and(|of| of.shows_calls)
+    }
+
+    pub(super) fn shows_syncs(&self, device: DeviceId) -> bool {
+        self.devices.get(&device).is_some_and(|of| of.shows_calls || of.shows_flushes)
+    }
+
+    /// The first is another name of the second.
+    pub(super) fn rename(&mut self, device: DeviceId, to: DeviceId) {
+        let Some(known) = self.devices.remove(&device) else { return };
+        self.of(to).shows_flushes |= known.shows_flushes;
+        if known.shows_calls {
+            self.show_calls(to);
+        }
+        let Attach { windows, devices } = self;
+        for (&thread, window) in windows.iter_mut().filter(|(_, window)| window.device == device) {
+            window.device = to;
+            if let Some(owner) = window.owner {
+                devices.entry(to).or_default().waiters.enter_call(owner, window.enter_ns, thread);
+            }
+        }
     }
 
     pub(super) fn enter(&mut self, thread: u32, window: Window) {
@@ -55,7 +105,7 @@ impl Attach {
             self.left(thread, before);
         }
         if let Some(owner) = window.owner {
-            self.waiters.enter_call(owner, window.enter_ns, thread);
+            self.of(window.device).waiters.enter_call(owner, window.enter_ns, thread);
         }
     }
 
@@ -67,48 +117,50 @@ impl Attach {
 
     fn left(&mut self, thread: u32, window: Window) {
         if let Some(owner) = window.owner {
-            self.waiters.exit_call(owner, window.enter_ns, thread);
+            self.of(window.device).waiters.exit_call(owner, window.enter_ns, thread);
         }
     }
 
-    /// What `owner` does has changed; `None`: it is gone.
-    pub(super) fn set_busy(&mut self, owner: Owner, busy: Option<Busy>) {
-        self.waiters.set(owner, busy);
+    /// What `owner` does at the device has changed; `None`: it is gone.
+    pub(super) fn set_busy(&mut self, device: DeviceId, owner: Owner, busy: Option<Busy>) {
+        self.of(device).waiters.set(owner, busy);
     }
 
+    /// The call that the thread is in, whatever device it is for.
     pub(super) fn window(&self, thread: u32) -> Option<&Window> {
         self.windows.get(&thread)
     }
 
-    pub(super) fn shows_syncs(&self) -> bool {
-        self.shows_calls || self.shows_flushes
+    pub(super) fn other_wrote(&mut self, device: DeviceId, done_ns: u64) {
+        let of = self.of(device);
+        of.other_ns = of.other_ns.max(Some(done_ns));
     }
 
-    pub(super) fn other_wrote(&mut self, done_ns: u64) {
-        self.other_ns = self.other_ns.max(Some(done_ns));
-    }
-
-    /// Whose is what `thread` (`None`: one of the kernel's) sends at `time_ns`; `is_commit`: of the file system's journal, which no
-    /// thread of a program sends.
-    pub(super) fn owner(&mut self, time_ns: u64, thread: Option<u32>, is_commit: bool) -> Option<Owner> {
-        if let Some(window) = thread.and_then(|thread| self.window(thread)) {
-            return window.owner;
-        }
+    /// Whose is what `thread` (`None`: one of the kernel's) sends to `device` at `time_ns`, outside of its calls; `is_commit`: of the file
+    /// system's journal, which no thread of a program sends.
+    pub(super) fn owner(
+        &mut self,
+        device: DeviceId,
+        time_ns: u64,
+        thread: Option<u32>,
+        is_commit: bool,
+    ) -> Option<Owner> {
+        let OfDevice { waiters, shows_calls, other_ns, .. } = self.devices.get_mut(&device)?;
         let (since_ns, owner) = match thread {
             // Outside of its calls, a thread waits for nothing.
-            Some(_) if self.shows_calls => return None,
+            Some(_) if *shows_calls => return None,
             // Among those who wait inside a sync call, the one whose writes were done last.
-            None if self.shows_calls => return self.waiters.newest(time_ns, is_commit).map(|found| found.1),
-            Some(thread) => self.waiters.newest_of_thread(thread)?,
-            None => self.waiters.newest(time_ns, is_commit)?,
+            None if *shows_calls => return waiters.newest(time_ns, is_commit).map(|found| found.1),
+            Some(thread) => waiters.newest_of_thread(thread)?,
+            None => waiters.newest(time_ns, is_commit)?,
         };
         let is_prompt = time_ns <= since_ns + PROMPT_NS;
-        let other_is_newer = self.other_ns.is_some_and(|other_ns| other_ns <= time_ns && other_ns > since_ns);
+        let other_is_newer = other_ns.is_some_and(|other_ns| other_ns <= time_ns && other_ns > since_ns);
         (is_prompt && (thread.is_some() || !other_is_newer)).then_some(owner)
     }
 
     /// What in this folder `thread` was last busy with, and now waits for; and until when it was busy.
-    pub(super) fn in_folder(&self, thread: u32, folder: u32, time_ns: u64) -> Option<(u64, Owner)> {
-        self.waiters.newest_in_folder(thread, folder, time_ns)
+    pub(super) fn in_folder(&self, device: DeviceId, thread: u32, folder: u32, time_ns: u64) -> Option<(u64, Owner)> {
+        self.devices.get(&device)?.waiters.newest_in_folder(thread, folder, time_ns)
     }
 }

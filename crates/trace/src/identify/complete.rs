@@ -30,8 +30,8 @@ impl Identifier {
             self.ready.extend(alone);
         }
         self.follow_joints(index);
-        for (number, transaction) in self.joints.take_complete() {
-            self.attach.set_busy(Owner::Joint(number), None);
+        for (number, device, transaction) in self.joints.take_complete() {
+            self.attach.set_busy(device, Owner::Joint(number), None);
             self.ready.push_back(transaction);
         }
     }
@@ -84,6 +84,7 @@ impl Identifier {
             outcome: draft.outcome,
             traffic: draft.traffic,
             flushes: draft.flushes,
+            syncs: draft.syncs,
             segments: draft.segments,
             phases,
             silent_ns: self.silences.iter().map(within).sum(),

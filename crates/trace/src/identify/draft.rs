@@ -31,6 +31,7 @@ pub(super) struct Draft {
     pub process: Option<Process>,
     pub traffic: Traffic,
     pub flushes: u64,
+    pub syncs: u64,
     pub segments: u32,
     pub outcome: Outcome,
     pub joint: Option<u64>,
@@ -87,6 +88,7 @@ impl Draft {
             process: None,
             traffic: Traffic::default(),
             flushes: 0,
+            syncs: 0,
             segments: 1,
             outcome: Outcome::Committed,
             joint: group.joint,
@@ -141,6 +143,7 @@ impl Draft {
         self.process = self.process.or(group.process);
         self.traffic += group.traffic;
         self.flushes += group.flushes;
+        self.syncs += u64::from(group.syncs);
         self.removal = self.removal.max(group.removal);
         match group.role {
             Role::Database => {
@@ -194,6 +197,7 @@ impl Draft {
         self.traffic += group.traffic;
         self.checkpoint += group.traffic;
         self.flushes += group.flushes;
+        self.syncs += u64::from(group.syncs);
         self.checkpoint_ns += group.done_ns - group.begin_ns;
     }
 

@@ -80,6 +80,13 @@ fn super_journal_of(path: &str) -> Option<&str> {
     (random.len() == 9 && random.iter().all(u8::is_ascii_hexdigit) && is_name(&path[..at])).then(|| &path[..at])
 }
 
+/// The name of a thread that works for one device, such as `loop0` and `md0_raid1`.
+fn is_numbered(comm: &str, begin: &str, behind: &str) -> bool {
+    let Some(rest) = comm.strip_prefix(begin) else { return false };
+    let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    name.len() < rest.len() && (if behind.is_empty() { name.is_empty() } else { name.starts_with(behind) })
+}
+
 /// Whose a thread is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
@@ -93,8 +100,12 @@ pub(super) enum Writer {
 }
 
 pub(super) fn writer(comm: &str) -> Writer {
-    const WORKERS: [&str; 10] = [
+    const WORKERS: [&str; 13] = [
         "kworker",
+        // LUKS, and the device mapper's flushes.
+        "dmcrypt_write",
+        "kcryptd",
+        "kdmflush",
         "flush-",
         "mmcqd",
         "swapper",
@@ -109,7 +120,10 @@ pub(super) fn writer(comm: &str) -> Writer {
         Writer::FileSystemJournal
     } else if comm.starts_with("f2fs_ckpt") {
         Writer::FileSystemCheckpoint
-    } else if WORKERS.iter().any(|worker| comm.starts_with(worker)) {
+    } else if WORKERS.iter().any(|worker| comm.starts_with(worker))
+        || is_numbered(comm, "loop", "")
+        || is_numbered(comm, "md", "_raid")
+    {
         Writer::KernelWorker
     } else {
         Writer::Program

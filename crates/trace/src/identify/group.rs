@@ -29,6 +29,8 @@ pub(super) struct Group {
     pub synced_ns: Option<u64>,
     /// How many synchronizations of this very file were seen.
     pub file_syncs: u32,
+    /// Of any file of the database, and of its folder.
+    pub syncs: u32,
     /// The journal was synchronized behind a group of the database, without new data: it was truncated.
     pub emptied: bool,
     /// The folder was synchronized behind a group of the database: the journal's deletion was made durable.
@@ -44,6 +46,8 @@ pub(super) struct Group {
     pub flushes: u64,
     /// Of the file system's journal: its block, which is what a commit record takes, and the number of commits.
     commit_bytes: u64,
+    /// What the file system wrote to it, as it sees it.
+    logged_bytes: u64,
     commits_count: u64,
     pub process: Option<Process>,
     pub is_call: bool,
@@ -69,6 +73,7 @@ impl Group {
             done_ns: begin_ns,
             synced_ns: None,
             file_syncs: 0,
+            syncs: 0,
             emptied: false,
             folder_synced: false,
             is_new: false,
@@ -79,6 +84,7 @@ impl Group {
             traffic: Traffic::default(),
             flushes: 0,
             commit_bytes: u64::MAX,
+            logged_bytes: 0,
             commits_count: 0,
             process: None,
             is_call: false,
@@ -116,6 +122,7 @@ impl Group {
     pub(super) fn attach(&mut self, class: Class, request: &Request) {
         if class == Class::FsJournal {
             self.commit_bytes = self.commit_bytes.min(request.bytes);
+            self.logged_bytes += request.bytes;
             self.commits_count += u64::from(request.flags.preflush || request.flags.fua);
         }
         self.traffic.add_caused(class, request);
@@ -139,7 +146,7 @@ impl Group {
 
     /// Blocks of metadata that the file system logged for it in one commit: without its descriptor and its record.
     pub(super) fn metadata_blocks(&self) -> Option<u64> {
-        let blocks = self.traffic.fs_journal.bytes.checked_div(self.commit_bytes)?;
+        let blocks = self.logged_bytes.checked_div(self.commit_bytes)?;
         (self.commits_count == 1).then(|| blocks.saturating_sub(2))
     }
 

@@ -11,6 +11,7 @@ use super::access::{ACCESSES_COUNT_MAX, Accesses};
 use super::requests::Request;
 use super::transaction::{Class, Database, Phases, Traffic, Transaction};
 use super::waiters::Busy;
+use crate::model::DeviceId;
 
 /// Behind the last sign of life of its parts, nothing joins any more.
 const SILENCE_NS_MAX: u64 = 1_000_000_000;
@@ -18,6 +19,8 @@ const SILENCE_NS_MAX: u64 = 1_000_000_000;
 #[derive(Debug)]
 struct Joint {
     thread: u32,
+    /// Of the super-journal.
+    device: DeviceId,
     main: Arc<str>,
     begin_ns: u64,
     data_done_ns: u64,
@@ -50,8 +53,9 @@ pub(super) struct Joints {
 }
 
 impl Joints {
-    /// A super-journal of `main` is written; returns the number of its transaction, and that of another which is given up for it.
-    pub(super) fn write(&mut self, main: &str, request: &Request) -> (u64, Option<u64>) {
+    /// A super-journal of `main` is written; returns the number of its transaction, and that of another which is given up for it,
+    /// with its device.
+    pub(super) fn write(&mut self, main: &str, request: &Request) -> (u64, Option<(u64, DeviceId)>) {
         let thread = request.actor.thread;
         let is_it = |joint: &Joint| joint.thread == thread && &*joint.main == main && joint.alive_ns == joint.done_ns;
         let known = self.empty.iter().rev().copied().find(|number| self.joints.get(number).is_some_and(is_it));
@@ -67,12 +71,17 @@ impl Joints {
             return (number, None);
         }
         let oldest = self.empty.first().copied().filter(|_| self.joints.len() >= JOINTS_COUNT_MAX);
-        if let Some(joint) = oldest.and_then(|oldest| self.remove(oldest)) {
+        let mut given_up = None;
+        if let Some(number) = oldest
+            && let Some(joint) = self.remove(number)
+        {
+            given_up = Some((number, joint.device));
             self.give_up(joint);
         }
         self.last_number += 1;
         let mut joint = Joint {
             thread,
+            device: request.device,
             main: main.into(),
             begin_ns: request.begin_ns,
             data_done_ns: request.done_ns,
@@ -89,7 +98,7 @@ impl Joints {
         self.joints.insert(self.last_number, joint);
         self.by_thread.insert((thread, self.last_number));
         self.empty.insert(self.last_number);
-        (self.last_number, oldest)
+        (self.last_number, given_up)
     }
 
     fn remove(&mut self, number: u64) -> Option<Joint> {
@@ -109,6 +118,11 @@ impl Joints {
     /// When that super-journal's own writes and syncs were done.
     pub(super) fn done_ns(&self, number: u64) -> u64 {
         self.joints.get(&number).map_or(0, |joint| joint.done_ns)
+    }
+
+    /// Where that super-journal was written.
+    pub(super) fn device(&self, number: u64) -> DeviceId {
+        self.joints.get(&number).map(|joint| joint.device).unwrap_or_default()
     }
 
     pub(super) fn alive(&mut self, number: u64, time_ns: u64) {
@@ -157,13 +171,14 @@ impl Joints {
         None
     }
 
-    /// The transactions of which no part is open, with their numbers.
-    pub(super) fn take_complete(&mut self) -> Vec<(u64, Transaction)> {
+    /// The transactions of which no part is open, with their numbers and devices.
+    pub(super) fn take_complete(&mut self) -> Vec<(u64, DeviceId, Transaction)> {
         let mut complete = Vec::new();
         for number in std::mem::take(&mut self.to_check) {
             let is_complete = |joint: &Joint| !joint.parts.is_empty() && joint.open.is_empty();
             if self.joints.get(&number).is_some_and(is_complete) {
-                complete.extend(self.remove(number).and_then(Joint::merge).map(|whole| (number, whole)));
+                let device = self.device(number);
+                complete.extend(self.remove(number).and_then(Joint::merge).map(|whole| (number, device, whole)));
             }
         }
         complete
@@ -215,6 +230,7 @@ impl Joint {
             whole.end_ns = whole.end_ns.max(part.end_ns);
             whole.traffic += part.traffic;
             whole.flushes += part.flushes;
+            whole.syncs += part.syncs;
             whole.segments += part.segments;
             whole.others.push(part.database);
             whole.accesses.extend(part.accesses);

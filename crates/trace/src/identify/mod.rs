@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! events → requests   one request from the events of its life, in order           requests.rs
+//!                     and of one write at several devices that lie on each other  requests/layers.rs
 //!        → files      which file is what; without names: by sectors and pattern   files.rs, nameless.rs
 //!        → attach     who caused a flush, a journal commit, metadata              attach.rs, waiters.rs, causes.rs
 //!        → groups     writes to one file between two synchronizations             group.rs
@@ -46,12 +47,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use access::{ACCESSES_COUNT_MAX, Access};
+pub use requests::Layer;
 pub use transaction::{
     Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason, Synchronous, Traffic,
     Transaction,
 };
 
-use crate::model::{Content, Event, NameId, Names};
+use crate::model::{Action, Content, DeviceId, Event, NameId, Names};
 use attach::{Attach, Window};
 use causes::Cause;
 use decide::History;
@@ -82,6 +84,24 @@ pub struct Summary {
     pub flushes: u64,
 }
 
+/// What a trace can show at all: a figure that nobody observed is not 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Requests of a device: flushes, the file system's journal and metadata.
+    pub device: bool,
+    /// Sync calls.
+    pub syncs: bool,
+}
+
+impl Summary {
+    /// One that nobody has caused, with what a loop device made of it below.
+    fn add_flush(&mut self, request: &Request) {
+        self.flushes += request.flushes;
+        self.other += request.data;
+        self.fs_journal += request.meta;
+    }
+}
+
 /// Takes events in the order of time and hands out transactions as they become complete (in that order, which is not quite that of
 /// their beginnings).
 #[derive(Default)]
@@ -105,6 +125,8 @@ pub struct Identifier {
     last_event_ns: Option<u64>,
     names_seen: bool,
     blocks_seen: bool,
+    syncs_seen: bool,
+    device_seen: bool,
     summary: Summary,
     keeps_accesses: bool,
 }
@@ -116,12 +138,14 @@ struct Known {
     folder: Option<u32>,
     /// Transactions over several databases of which a part is open here.
     joints: Vec<u64>,
+    /// Where it was written last; none before, and none in a trace of calls.
+    device: Option<DeviceId>,
 }
 
 impl Known {
     fn new(database: Database, folder: Option<u32>) -> Known {
         let has_name = matches!(database, Database::Named(_));
-        Known { track: Track::new(database), history: History::new(has_name), folder, joints: Vec::new() }
+        Known { track: Track::new(database), history: History::new(has_name), folder, joints: Vec::new(), device: None }
     }
 }
 
@@ -146,10 +170,30 @@ impl Identifier {
             self.silences.push_back((last_ns, event.time_ns));
         }
         self.last_event_ns = self.last_event_ns.max(Some(event.time_ns));
-        self.requests.push(event);
+        let is_kernels = self.writer(event.actor.name, names) != Writer::Program;
+        self.requests.push(event, is_kernels);
+        self.syncs_seen |= matches!(event.action, Action::SyncEnter | Action::SyncExit);
+        self.device_seen |= matches!(event.action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
+        self.follow_renamed();
         while let Some(item) = self.requests.pop() {
             self.take(item, names);
         }
+    }
+
+    /// Counts bytes, requests and flushes at this layer. To be called before the first event.
+    pub fn count_at(mut self, layer: Layer) -> Identifier {
+        self.requests.layer = layer;
+        self
+    }
+
+    /// What the trace has shown so far.
+    pub fn observed(&self) -> Observed {
+        Observed { device: self.device_seen, syncs: self.syncs_seen }
+    }
+
+    /// Each device that lies on others, with those, as far as the trace has said so.
+    pub fn stacks(&self) -> Vec<(DeviceId, Vec<DeviceId>)> {
+        self.requests.devices.stacks()
     }
 
     /// The next complete transaction.
@@ -177,8 +221,8 @@ impl Identifier {
         self.place_found(found);
         self.leave_out_nameless();
         self.finish_unsynced();
-        let context = self.context();
         for index in 0..self.tracks.len() {
+            let context = self.context(self.tracks[index].device.unwrap_or_default());
             self.tracks[index].track.finish(context);
             self.collect(index);
             let judged = self.tracks[index].history.finish();
@@ -195,7 +239,7 @@ impl Identifier {
     fn take(&mut self, item: Item, names: &Names) {
         match item {
             Item::Write(request) => self.write(request, names),
-            Item::SyncEnter { time_ns, actor, file } => self.sync_enter(time_ns, actor, file, names),
+            Item::SyncEnter { time_ns, actor, file, device } => self.sync_enter(time_ns, actor, file, device, names),
             Item::SyncExit { time_ns, actor, file } => self.sync_exit(time_ns, actor, file, names),
             Item::Removed { time_ns, file, removal } => self.removed(file, removal, time_ns, names),
             Item::WriteLock { time_ns, actor, file } => self.write_lock(time_ns, actor, file, names),
@@ -244,7 +288,11 @@ impl Identifier {
 
     /// A write of data: to one of SQLite's files, or to another.
     fn data(&mut self, request: Request, file: Option<File>, thread: Option<u32>, names: &Names) {
-        let window = thread.and_then(|thread| self.attach.window(thread)).copied();
+        let device = request.device;
+        if let Some(thread) = thread {
+            self.learn_device(thread, device);
+        }
+        let window = thread.and_then(|thread| self.window(thread, device));
         let of_window = match window {
             Some(Window { file: Some(file), .. }) if request.file.is_none() => self.file(file, names),
             _ => None,
@@ -252,26 +300,30 @@ impl Identifier {
         match (file.or(of_window), thread) {
             (Some(File::Of(index, role)), _) => {
                 let owner = Owner::Track(index);
+                self.is_written_at(index, device);
                 let context = Context {
-                    sync_enter_ns: self.own_window(thread, owner, role),
-                    is_outside_of_syncs: self.attach.shows_calls && window.is_none() && !request.is_call,
+                    sync_enter_ns: self.own_window(thread, device, owner, role),
+                    is_outside_of_syncs: self.attach.shows_calls(device) && window.is_none() && !request.is_call,
                     lock_ns: thread.and_then(|thread| self.unsynced.lock_ns(index, thread)),
-                    ..self.context()
+                    ..self.context(device)
                 };
                 self.track_write(index, role, &request, thread, context);
             }
             (Some(File::SuperJournal(main)), _) => {
                 let (number, given_up) = self.joints.write(&main, &request);
-                for number in given_up.into_iter().chain([number]) {
-                    self.attach.set_busy(Owner::Joint(number), self.joints.busy(number));
+                if let Some((given_up, at)) = given_up {
+                    self.attach.set_busy(at, Owner::Joint(given_up), None);
                 }
-                self.own_window(thread, Owner::Joint(number), Role::SuperJournal);
+                self.joint_is_busy(number);
+                self.own_window(thread, device, Owner::Joint(number), Role::SuperJournal);
             }
             (None, Some(thread)) if !self.names_seen => {
-                self.own_window(Some(thread), Owner::Thread(thread), Role::Database);
-                let (found, given_up) = self.nameless.write(thread, request, !self.attach.shows_syncs());
-                for thread in given_up.into_iter().chain([thread]) {
-                    self.attach.set_busy(Owner::Thread(thread), self.nameless.busy(thread));
+                self.own_window(Some(thread), device, Owner::Thread(device, thread), Role::Database);
+                let waits_show = !self.attach.shows_syncs(device);
+                let (found, given_up) = self.nameless.write((device, thread), request, waits_show);
+                for (device, thread) in given_up.into_iter().chain([(device, thread)]) {
+                    let busy = self.nameless.busy((device, thread));
+                    self.attach.set_busy(device, Owner::Thread(device, thread), busy);
                 }
                 self.place_found(found);
                 self.leave_out_nameless();
@@ -279,7 +331,7 @@ impl Identifier {
             (None, _) => {
                 self.summary.other += request.amount();
                 if request.flags.sync && thread.is_some() {
-                    self.attach.other_wrote(request.done_ns);
+                    self.attach.other_wrote(device, request.done_ns);
                 }
             }
         }
@@ -306,13 +358,30 @@ impl Identifier {
 
     /// Whatever changes a database goes through here, so that `attach` knows who waits.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Track)) {
-        let Known { track, folder, .. } = &mut self.tracks[index];
+        let Known { track, folder, device, .. } = &mut self.tracks[index];
         change(track);
-        self.attach.set_busy(Owner::Track(index), track.busy(*folder));
+        self.attach.set_busy(device.unwrap_or_default(), Owner::Track(index), track.busy(*folder));
     }
 
-    fn context(&self) -> Context {
-        Context { shows_syncs: self.attach.shows_syncs(), shows_calls: self.attach.shows_calls, ..Context::default() }
+    /// A file of the database is written at this device.
+    fn is_written_at(&mut self, index: usize, device: DeviceId) {
+        if let Some(before) = self.tracks[index].device.replace(device)
+            && before != device
+        {
+            self.attach.set_busy(before, Owner::Track(index), None);
+        }
+    }
+
+    fn joint_is_busy(&mut self, number: u64) {
+        self.attach.set_busy(self.joints.device(number), Owner::Joint(number), self.joints.busy(number));
+    }
+
+    fn context(&self, device: DeviceId) -> Context {
+        Context {
+            shows_syncs: self.attach.shows_syncs(device),
+            shows_calls: self.attach.shows_calls(device),
+            ..Context::default()
+        }
     }
 
     fn writer(&mut self, name: Option<NameId>, names: &Names) -> Writer {
@@ -368,10 +437,13 @@ impl Identifier {
                 Step::Attach(class, request) => (Some(class), request),
                 Step::Flushed(_) => continue,
             };
+            if request.bytes == 0 {
+                self.summary.add_flush(&request);
+                continue;
+            }
             self.summary.flushes += request.flushes;
             let amount = request.amount();
             match class {
-                _ if request.bytes == 0 => {}
                 Some(Class::FsJournal) => self.summary.fs_journal += amount,
                 Some(Class::Metadata) => self.summary.metadata += amount,
                 _ => self.summary.other += amount,
@@ -393,7 +465,8 @@ impl Identifier {
                 match step {
                     Step::Write(request) => {
                         let thread = Some(request.actor.thread);
-                        self.track_write(index, role, &request, thread, self.context());
+                        self.is_written_at(index, request.device);
+                        self.track_write(index, role, &request, thread, self.context(request.device));
                     }
                     Step::Attach(class, request) => self.change(index, |track| track.attach(class, &request)),
                     Step::Flushed(time_ns) => self.change(index, |track| track.flushed(None, time_ns)),

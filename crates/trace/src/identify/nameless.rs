@@ -1,6 +1,6 @@
 //! Traces without file names: which sectors are a rollback journal, which its database.
 //!
-//! Worked out per thread, from the groups of writes between its flushes. The header of a journal is the one page that is written
+//! Worked out per thread and device, from the groups of writes between its flushes. The header of a journal is the one page that is written
 //! together with others (header and body), and also alone (number of records, or reset), with a group in between that does not hold it
 //! (the database). Any of these rows of groups, where `s` is the first page of `A`, shows it:
 //!
@@ -96,17 +96,20 @@ struct Thread {
     left: Vec<Step>,
 }
 
+/// A thread, and the device that it writes to.
+type Number = (DeviceId, u32);
+
 #[derive(Debug, Default)]
 pub(super) struct Nameless {
-    threads: HashMap<u32, Thread>,
+    threads: HashMap<Number, Thread>,
     /// Those that have shown no database yet.
-    unknown: HashSet<u32>,
+    unknown: HashSet<Number>,
     left: Vec<Step>,
 }
 
 impl Nameless {
     /// A write of `thread`; `waits_show`: only its waiting shows where a group ends. Also gives the threads that are forgotten.
-    pub(super) fn write(&mut self, number: u32, request: Request, waits_show: bool) -> (Vec<Found>, Vec<u32>) {
+    pub(super) fn write(&mut self, number: Number, request: Request, waits_show: bool) -> (Vec<Found>, Vec<Number>) {
         let mut given_up = Vec::new();
         if self.threads.len() >= THREADS_COUNT_MAX {
             given_up.extend(self.unknown.drain());
@@ -143,7 +146,7 @@ impl Nameless {
     }
 
     /// Something else of a thread that has written.
-    pub(super) fn step(&mut self, thread: u32, step: Step) {
+    pub(super) fn step(&mut self, thread: Number, step: Step) {
         match self.threads.get_mut(&thread).map(|thread| &mut thread.open).filter(|run| !run.ranges.is_empty()) {
             Some(run) => {
                 run.is_closed |= matches!(step, Step::Flushed(_));
@@ -154,9 +157,9 @@ impl Nameless {
     }
 
     /// What the thread does, as far as others must know.
-    pub(super) fn busy(&self, number: u32) -> Option<Busy> {
+    pub(super) fn busy(&self, number: Number) -> Option<Busy> {
         let run = self.threads.get(&number).map(|thread| &thread.open).filter(|run| !run.ranges.is_empty())?;
-        let (since_ns, data_done_ns, thread) = (run.done_ns, run.done_ns, Some(number));
+        let (since_ns, data_done_ns, thread) = (run.done_ns, run.done_ns, Some(number.1));
         Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
     }
 

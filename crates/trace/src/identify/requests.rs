@@ -5,6 +5,8 @@
 //! leave here in the order in which they began, each when its end is known, so everything behind this file sees every request once,
 //! in order, and whole. Where ends are missing (no such event in the trace, or lost), age and number bound the waiting.
 //!
+//! One write may be seen at several devices that lie on each other; what that means for its cost stands in `layers`.
+//!
 //! A flush is a request without data. The block layer also makes flushes of its own for a write that asks for one (`F` before or
 //! behind `W`); those are counted with that write, and its end is then the last of them (an end of 0 bytes at its sector).
 
@@ -13,11 +15,17 @@ use std::collections::{BTreeSet, HashSet, VecDeque};
 use super::transaction::Amount;
 use crate::model::{Action, Actor, Content, DeviceId, Event, Flags, NameId, SECTOR_BYTES};
 
+mod layers;
+mod stack;
+
+pub use layers::Layer;
+use stack::Devices;
+
 /// Longest wait for an end, by the trace's clock.
 const AGE_NS_MAX: u64 = 10_000_000_000;
 /// Most requests that wait for an end.
 const HELD_COUNT_MAX: usize = 8192;
-/// The same while the trace has shown no end at all, and so perhaps has none.
+/// The same while the trace has shown no end at the device, and so perhaps has none.
 const HELD_COUNT_WITHOUT_ENDS: usize = 256;
 /// How long after its data a write that asked for a flush may still end.
 const FLUSH_TAIL_NS: u64 = 50_000_000;
@@ -30,7 +38,9 @@ pub(super) struct Request {
     pub sector: u64,
     /// 0: a flush.
     pub bytes: u64,
-    pub requests: u64,
+    /// What it cost at the layer that counts; of a flush, what the file system below wrote for it.
+    pub data: Amount,
+    pub meta: Amount,
     pub flushes: u64,
     pub flags: Flags,
     pub actor: Actor,
@@ -42,7 +52,15 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn amount(&self) -> Amount {
-        Amount { bytes: self.bytes, requests: self.requests }
+        let mut amount = self.data;
+        amount += self.meta;
+        amount
+    }
+
+    fn count_own_flush(&mut self) {
+        if self.flushes == 0 && (self.bytes == 0 && !self.is_call || self.flags.preflush) {
+            self.flushes = 1;
+        }
     }
 
     fn end_sector(&self) -> u64 {
@@ -61,7 +79,7 @@ pub(super) enum Removal {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Item {
     Write(Request),
-    SyncEnter { time_ns: u64, actor: Actor, file: Option<NameId> },
+    SyncEnter { time_ns: u64, actor: Actor, file: Option<NameId>, device: DeviceId },
     SyncExit { time_ns: u64, actor: Actor, file: Option<NameId> },
     Removed { time_ns: u64, file: Option<NameId>, removal: Removal },
     WriteLock { time_ns: u64, actor: Actor, file: Option<NameId> },
@@ -76,8 +94,13 @@ struct Slot {
     issued: bool,
     /// No more flushes of the block layer's own are to come.
     is_final: bool,
-    /// Folded into another.
+    /// Folded into another, or a part of one above that has left.
     gone: bool,
+    /// The request above of which it is a part, and the parts below that it has become.
+    upper: Option<u64>,
+    lowers: Vec<u64>,
+    /// Known from a remap; the event by which it is queued is still to come.
+    is_announced: bool,
 }
 
 #[derive(Default)]
@@ -94,22 +117,30 @@ pub(super) struct Requests {
     longest_sectors: u64,
     /// Devices of which a request's beginning was seen.
     begun: HashSet<DeviceId>,
-    ends_seen: bool,
+    /// Devices of which an end was seen.
+    ended: HashSet<DeviceId>,
     now_ns: u64,
+    pub devices: Devices,
+    pub layer: Layer,
 }
 
 impl Requests {
-    pub(super) fn push(&mut self, event: &Event) {
+    /// `is_kernels`: a thread of the kernel's does it, for others.
+    pub(super) fn push(&mut self, event: &Event, is_kernels: bool) {
         self.now_ns = self.now_ns.max(event.time_ns);
         let (time_ns, actor, file) = (event.time_ns, event.actor, event.file);
         match event.action {
-            Action::Queue | Action::Insert | Action::Issue | Action::Complete => self.block(event),
+            Action::Queue | Action::Insert | Action::Issue | Action::Complete => self.block(event, is_kernels),
+            Action::Remap { from, from_sector } => self.remap(event, from, from_sector),
+            Action::OnFileOf { below } => self.devices.add_file_of(event.device, below),
             Action::FileWrite => {
                 let mut request = Request::of(event);
                 request.is_call = true;
                 self.add(Item::Write(request), true);
             }
-            Action::SyncEnter => self.add(Item::SyncEnter { time_ns, actor, file }, true),
+            Action::SyncEnter => {
+                self.add(Item::SyncEnter { time_ns, actor, file, device: event.device }, true);
+            }
             Action::SyncExit => self.add(Item::SyncExit { time_ns, actor, file }, true),
             Action::FileTruncate => self.add(Item::Removed { time_ns, file, removal: Removal::Truncated }, true),
             Action::FileDelete => self.add(Item::Removed { time_ns, file, removal: Removal::Deleted }, true),
@@ -145,10 +176,11 @@ impl Requests {
 
     fn may_leave(&self, slot: &Slot) -> bool {
         let Item::Write(request) = &slot.item else { return true };
-        if slot.done && (slot.is_final || self.now_ns > request.done_ns + FLUSH_TAIL_NS) {
+        if self.is_complete(slot) {
             return true;
         }
-        let held_max = if self.ends_seen { HELD_COUNT_MAX } else { HELD_COUNT_WITHOUT_ENDS };
+        let has_ends = self.ended.contains(&request.device) || !slot.lowers.is_empty();
+        let held_max = if has_ends { HELD_COUNT_MAX } else { HELD_COUNT_WITHOUT_ENDS };
         self.slots.len() > held_max || self.now_ns > request.begin_ns + AGE_NS_MAX
     }
 
@@ -161,12 +193,9 @@ impl Requests {
         }
         let mut item = slot.item;
         if let Item::Write(request) = &mut item {
-            self.places.remove(&(request.device, request.sector, number));
-            forget(&mut self.flushes, number);
-            forget(&mut self.flushing, number);
-            if request.flushes == 0 && (request.bytes == 0 && !request.is_call || request.flags.preflush) {
-                request.flushes = 1;
-            }
+            self.forget_place(request, number);
+            request.count_own_flush();
+            self.count(request, &slot.lowers);
         }
         Some(item)
     }
@@ -180,6 +209,12 @@ impl Requests {
             Item::Write(request) => request,
             _ => unreachable!("only writes are indexed"),
         }
+    }
+
+    fn forget_place(&mut self, request: &Request, number: u64) {
+        self.places.remove(&(request.device, request.sector, number));
+        forget(&mut self.flushes, number);
+        forget(&mut self.flushing, number);
     }
 
     fn add(&mut self, item: Item, done: bool) {
@@ -200,16 +235,34 @@ impl Requests {
                 }
             }
         }
-        self.slots.push_back(Slot { item, done, done_bytes: 0, issued: false, is_final, gone: false });
+        let (gone, upper, lowers, is_announced) = (false, None, Vec::new(), false);
+        self.slots.push_back(Slot {
+            item,
+            done,
+            done_bytes: 0,
+            issued: false,
+            is_final,
+            gone,
+            upper,
+            lowers,
+            is_announced,
+        });
     }
 
-    fn block(&mut self, event: &Event) {
+    fn block(&mut self, event: &Event, is_kernels: bool) {
         let flags = event.flags;
         if flags.read || flags.discard || !(flags.write || flags.preflush) {
             return;
         }
+        let event = &Event { device: self.device_of(event), ..*event };
         let is_end = event.action == Action::Complete;
-        self.ends_seen |= is_end;
+        if is_end && !self.ended.contains(&event.device) {
+            self.ended.insert(event.device);
+        }
+        if event.action == Action::Queue && self.is_queued_below(event, is_kernels) {
+            self.begun.insert(event.device);
+            return;
+        }
         match (event.bytes == 0, is_end) {
             (true, false) => self.flush_begins(event),
             (true, true) => self.flush_ends(event),
@@ -303,13 +356,14 @@ impl Requests {
         let Some(&first) = found.first() else {
             return self.add(Item::Write(new), false);
         };
+        self.slot(first).is_announced = false;
         let whole = *self.request(first);
         if event.action == Action::Issue && new.bytes < whole.bytes {
             // The device takes no request so long, so it is sent in parts.
             let slot = self.slot(first);
             let parts = u64::from(slot.issued);
             slot.issued = true;
-            self.request(first).requests += parts;
+            self.request(first).data.requests += parts;
         }
         for &other in &found[1..] {
             let part = *self.request(other);
@@ -323,16 +377,21 @@ impl Requests {
     fn fold(&mut self, first: u64, other: u64) {
         let part = *self.request(other);
         let whole = *self.request(first);
-        if part.end_sector() != whole.sector && whole.end_sector() != part.sector {
+        if part.end_sector() != whole.sector && whole.end_sector() != part.sector || !self.fold_uppers(first, other) {
             return;
         }
         self.places.remove(&(part.device, part.sector, other));
         self.places.remove(&(whole.device, whole.sector, first));
         forget(&mut self.flushing, other);
-        self.slot(other).gone = true;
+        let slot = self.slot(other);
+        slot.gone = true;
+        let lowers = std::mem::take(&mut slot.lowers);
+        lowers.iter().for_each(|&lower| self.slot(lower).upper = Some(first));
+        self.slot(first).lowers.extend(lowers);
         let request = self.request(first);
         request.sector = whole.sector.min(part.sector);
         request.bytes += part.bytes;
+        request.data.bytes += part.data.bytes;
         let (device, sector, sectors) = (request.device, request.sector, request.end_sector() - request.sector);
         self.places.insert((device, sector, first));
         self.longest_sectors = self.longest_sectors.max(sectors);
@@ -385,7 +444,8 @@ impl Request {
             device: event.device,
             sector: event.sector,
             bytes: event.bytes,
-            requests: 1,
+            data: Amount { bytes: event.bytes, requests: u64::from(event.bytes > 0) },
+            meta: Amount::default(),
             flushes: 0,
             flags: event.flags,
             actor: event.actor,

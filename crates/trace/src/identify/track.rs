@@ -224,12 +224,14 @@ impl Track {
         if role == Role::Database
             && let Some(group) = &mut self.checkpoint
         {
+            group.syncs += 1;
             return group.synced(time_ns);
         }
         if role == Role::Journal && !self.early.is_empty() {
             self.begin_early(time_ns, Context { shows_syncs: true, shows_calls: true, ..Context::default() });
         }
         let Some(group) = &mut self.current else { return };
+        group.syncs += 1;
         if group.role == role {
             group.file_syncs += 1;
             group.synced(time_ns);
@@ -252,6 +254,7 @@ impl Track {
 
     pub(super) fn folder_synced(&mut self, time_ns: u64) {
         if let Some(group) = self.current.as_mut().filter(|group| group.synced_ns.is_some()) {
+            group.syncs += 1;
             group.folder_synced |= group.role == Role::Database;
             group.is_new |= group.role == Role::Journal;
             group.done_ns = group.done_ns.max(time_ns);

@@ -101,10 +101,13 @@ impl Traffic {
         }
     }
 
-    /// What a request was sent for; one without data is a flush, which is counted beside.
+    /// What a request was sent for. One without data is a flush, which is counted beside; a loop device makes writes of it below.
     pub(super) fn add_caused(&mut self, class: Class, request: &Request) {
         if request.bytes > 0 {
             *self.class(class) += request.amount();
+        } else {
+            self.db += request.data;
+            self.fs_journal += request.meta;
         }
     }
 
@@ -257,6 +260,8 @@ pub struct Transaction {
     pub traffic: Traffic,
     /// How often it had the device empty its cache. The block layer may join what several ask for at a time; each is counted.
     pub flushes: u64,
+    /// Sync calls on its files and their folder, as far as the trace shows such calls ([`super::Observed`]).
+    pub syncs: u64,
     /// Log segments; more than one where the page cache spilled.
     pub segments: u32,
     pub phases: Phases,

@@ -1,4 +1,4 @@
-//! Who waits for the device, newest first, in a time that grows with the logarithm of their number.
+//! Who waits for one device, newest first, in a time that grows with the logarithm of their number.
 //!
 //! Who has written is in `known`, and in one of three sets: `pending` by the end of its writes until the clock comes to it, then
 //! `waiting` or `resets` by its key, which is until when it was busy. Once the trace shows sync calls, only those inside a call
@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::model::DeviceId;
+
 /// Whose something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Owner {
@@ -16,9 +18,12 @@ pub(super) enum Owner {
     Track(usize),
     /// Number of a super-journal.
     Joint(u64),
-    /// A thread whose files have no names.
-    Thread(u32),
+    /// A thread whose files have no names, at a device.
+    Thread(DeviceId, u32),
 }
+
+/// None comes behind it.
+const LAST: Owner = Owner::Thread(DeviceId { major: u32::MAX, minor: u32::MAX }, u32::MAX);
 
 /// Somebody who has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +149,7 @@ impl Waiters {
 
     fn newest_first(&self, thread: u32, folder: Option<u32>) -> impl Iterator<Item = (u64, Owner)> {
         let first = (thread, folder, 0, Owner::Track(0));
-        let last = (thread, folder, u64::MAX, Owner::Thread(u32::MAX));
+        let last = (thread, folder, u64::MAX, LAST);
         self.by_thread.range(first..=last).rev().map(|&(_, _, since_ns, owner)| (since_ns, owner))
     }
 

@@ -7,12 +7,12 @@
 //!   8,0    3        1     0.009538213   697  D   N 36 (12 00 00 00 24 00) [sd]  passed through: bytes and command, no sector
 //!   8,0    3       10     0.009506713   697  A  WS 223490 + 8 <- (8,1) 223427
 //! ```
-//! Q, I, D and C are read; A, G, M, F, P, U, S, X, B and m say nothing more here. Behind the last event stand sums ("CPU0 (sda):").
+//! Q, I, D, C and A are read; G, M, F, P, U, S, X, B and m say nothing more here. Behind the last event stand sums ("CPU0 (sda):").
 
 use super::line::{Interner, Line};
 use super::rwbs;
 use super::text::{self, Cursor};
-use crate::model::{Action, Actor, DeviceId, Event, SECTOR_BYTES};
+use crate::model::{Action, Actor, DeviceId, Event, Flags, SECTOR_BYTES};
 
 /// blkparse's letters: outer none for one that it does not have, inner none for one that means nothing here.
 pub(super) fn action(letters: &[u8]) -> Option<Option<Action>> {
@@ -21,7 +21,9 @@ pub(super) fn action(letters: &[u8]) -> Option<Option<Action>> {
         b"I" => Some(Action::Insert),
         b"D" => Some(Action::Issue),
         b"C" => Some(Action::Complete),
-        b"A" | b"G" | b"M" | b"F" | b"P" | b"U" | b"UT" | b"S" | b"X" | b"B" | b"R" | b"m" => None,
+        // Its own numbers come with the line.
+        b"A" => Some(Action::Remap { from: DeviceId { major: 0, minor: 0 }, from_sector: 0 }),
+        b"G" | b"M" | b"F" | b"P" | b"U" | b"UT" | b"S" | b"X" | b"B" | b"R" | b"m" => None,
         _ => return None,
     })
 }
@@ -66,6 +68,9 @@ fn head(line: &[u8]) -> Option<(Head<'_>, &[u8])> {
 
 fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Option<Event> {
     let flags = rwbs::flags(head.rwbs)?;
+    if let Action::Remap { .. } = action {
+        return remap(head, flags, body);
+    }
     let last = text::in_brackets(body)?;
     let (mut sector, mut bytes) = (0, 0);
     let mut cursor = Cursor::new(body);
@@ -86,6 +91,21 @@ fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Opti
     // At a completion the bracket holds the error.
     let name = if action == Action::Complete { None } else { names.id(last) };
     let actor = Actor { thread: head.thread, process: 0, name };
+    Some(Event { device: head.device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
+}
+
+/// `223490 + 8 <- (8,1) 223427`
+fn remap(head: &Head, flags: Flags, body: &[u8]) -> Option<Event> {
+    let mut cursor = Cursor::new(body);
+    let sector = cursor.number()?;
+    cursor.spaces().eat(b"+")?;
+    let bytes = cursor.spaces().number()?.checked_mul(SECTOR_BYTES)?;
+    cursor.spaces().eat(b"<- (")?;
+    let from = cursor.device()?;
+    cursor.eat(b")")?;
+    let from_sector = cursor.spaces().number()?;
+    let actor = Actor { thread: head.thread, process: 0, name: None };
+    let action = Action::Remap { from, from_sector };
     Some(Event { device: head.device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
 }
 

@@ -14,6 +14,7 @@
 //! 46 pdu_len  u16  bytes that follow the record
 //! ```
 //! The category "notify" is no request: its kind 0 names a process (16 bytes follow), 1 says what time of day it is, 2 is a message.
+//! Behind a remap stand the device and sector that it was asked of: `u32` from, `u32` to, `u64` sector, always with the high byte first.
 //! blktrace writes one file for each processor, `sda.blktrace.0` and so on; [`open`](super::open) reads them all and merges them by time.
 //! Bytes between records that are none are passed over up to the next magic, and counted as one record that is not understood.
 
@@ -149,10 +150,17 @@ fn line(record: &[u8], big: bool, names: &mut Interner, processes: &mut Processe
         7 => Action::Issue,
         8 => Action::Complete,
         12 => Action::Insert,
+        15 if record.len() >= RECORD_BYTES + 16 => Action::Remap {
+            from: device_number(u32_at(record, RECORD_BYTES, true)),
+            from_sector: u64_at(record, RECORD_BYTES + 8, true),
+        },
         2..=6 | 9..=11 | 13..=17 => return Line::Ignored,
         _ => return Line::NotUnderstood,
     };
-    let device = u32_at(record, 36, big);
+    let device = match action {
+        Action::Remap { .. } => u32_at(record, RECORD_BYTES + 4, true),
+        _ => u32_at(record, 36, big),
+    };
     let bytes = u64::from(u32_at(record, 24, big));
     let sector = u64_at(record, 16, big);
     // What has no bytes but is a write is the end of one that asked for flushes.
@@ -160,7 +168,7 @@ fn line(record: &[u8], big: bool, names: &mut Interner, processes: &mut Processe
     Line::Event(Event {
         time_ns: u64_at(record, 8, big),
         action,
-        device: DeviceId { major: device >> 20, minor: device & 0xf_ffff },
+        device: device_number(device),
         sector: if has_place { sector } else { 0 },
         bytes,
         flags: Flags {
@@ -177,6 +185,10 @@ fn line(record: &[u8], big: bool, names: &mut Interner, processes: &mut Processe
         content: None,
         file: None,
     })
+}
+
+fn device_number(device: u32) -> DeviceId {
+    DeviceId { major: device >> 20, minor: device & 0xf_ffff }
 }
 
 fn array_at<const N: usize>(record: &[u8], at: usize) -> [u8; N] {

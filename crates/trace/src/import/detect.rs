@@ -20,7 +20,7 @@ pub enum Format {
     Blktrace,
     /// `perf script`.
     Perf,
-    /// `strace -f -ttt -yy -T`.
+    /// `strace`, best with `-f -ttt -yy -T`.
     Strace,
     /// AndroTrace's `.uio` files.
     AndroTrace,
@@ -48,7 +48,9 @@ impl Format {
             }
             Format::Blktrace => "blktrace records (magic 0x65617407, either byte order)",
             Format::Perf => "perf script text (`name pid [cpu] seconds: block:event: …`)",
-            Format::Strace => "strace -f -ttt -yy -T text (`pid seconds.microseconds call(…) = …`)",
+            Format::Strace => {
+                "strace -f -ttt -yy -T text, also with other times or none (`pid seconds.microseconds call(…) = …`)"
+            }
             Format::AndroTrace => "AndroTrace records (.uio)",
         }
     }
@@ -100,11 +102,36 @@ pub(super) fn looked_for() -> String {
     Format::ALL.map(Format::sign).join("; ")
 }
 
+/// `     0.123 ( 0.005 ms): app/1234 fdatasync(fd: 3</a.db>) = 0`
+fn is_perf_trace(begin: &[u8]) -> bool {
+    let is_it = |line: &[u8]| {
+        memchr::memmem::find(line, b" ms): ").is_some_and(|at| line[..at].contains(&b'(')) && line.contains(&b'/')
+    };
+    begin.split(|b| *b == b'\n').take(20).any(is_it)
+}
+
 /// What a file that is no trace of ours is, and the way out.
 pub(super) fn hint(begin: &[u8]) -> Option<&'static str> {
     let blktrace_of_another_version = begin.starts_with(b"eat") || begin.get(1..4) == Some(b"tae");
     if begin.starts_with(b"PERFILE2") {
         Some("It is perf's own recording: `perf script -i FILE > trace.txt` makes text of it")
+    } else if memchr::memmem::find(&begin[..begin.len().min(4096)], b"TIME(s)").is_some()
+        && memchr::memmem::find(&begin[..begin.len().min(4096)], b"COMM").is_some()
+    {
+        Some(
+            "It is the text of biosnoop, which has no flushes and no file names: record with `oneflush trace`, or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
+        )
+    } else if begin.starts_with(b"Attaching ")
+        || memchr::memmem::find(&begin[..begin.len().min(4096)], b"\nAttaching ").is_some()
+        || begin.starts_with(b"@")
+    {
+        Some(
+            "It is the output of bpftrace, whose form is its program's own: record with `oneflush trace`, or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
+        )
+    } else if is_perf_trace(begin) {
+        Some(
+            "It is the text of `perf trace`: record with `perf record -e 'block:*'` and convert that by `perf script > trace.txt`, or record calls with `strace -f -ttt -yy -T`",
+        )
     } else if begin.starts_with(b"\x17\x08\x44tracing") {
         Some("It is trace-cmd's own recording: `trace-cmd report -i FILE > trace.txt` makes text of it")
     } else if blktrace_of_another_version {

@@ -11,6 +11,8 @@ pub(super) enum Line {
     Event(Event),
     /// A whole call, from its begin to its end.
     Two(Event, Event),
+    /// A write that is durable when its call returns: begin, write, end.
+    Three(Event, Event, Event),
     /// An event of a kind that means nothing here.
     Ignored,
     /// A comment, a heading, an empty line.

@@ -45,7 +45,9 @@ pub(super) fn recognizes(line: &[u8]) -> bool {
 fn row(line: &[u8]) -> Option<Row<'_>> {
     let mut columns = line.split(|b| *b == b'\t');
     let time_ns = text::whole_seconds(columns.next()?.trim_ascii())?;
-    let action = blkparse::action(columns.next()?.trim_ascii())?;
+    // Remaps say nothing without devices.
+    let action =
+        blkparse::action(columns.next()?.trim_ascii())?.filter(|action| !matches!(action, Action::Remap { .. }));
     let rwbs = columns.next()?.trim_ascii();
     let sector = text::whole_number(columns.next()?.trim_ascii())?;
     let count = text::whole_number(columns.next()?.trim_ascii())?;

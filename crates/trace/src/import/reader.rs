@@ -34,8 +34,8 @@ struct Part {
     strace: Strace,
     /// Lines or records read.
     number: u64,
-    /// The second event of a line of which the first is handed out.
-    second: Option<Event>,
+    /// The second and third event of a line of which the first is handed out.
+    more: [Option<Event>; 2],
     /// Where parts are merged: this one's next event.
     next: Option<Event>,
     damaged: Vec<u8>,
@@ -136,7 +136,8 @@ impl Reader {
                 source.fill().map_err(unreadable)?;
             },
         };
-        let part = Part { source, strace: Strace::default(), number: 0, second: None, next: None, damaged: Vec::new() };
+        let part =
+            Part { source, strace: Strace::default(), number: 0, more: [None; 2], next: None, damaged: Vec::new() };
         Ok(Reader { name, format, parts: vec![part], shared: Shared::default() })
     }
 
@@ -174,6 +175,11 @@ impl Reader {
         self.format
     }
 
+    /// The times say how long things took, as far as was read.
+    pub fn has_times(&self) -> bool {
+        self.parts.iter().all(|part| part.strace.lacks().times.is_none())
+    }
+
     /// What no event came of, up to here.
     pub fn skipped(&self) -> &Skipped {
         &self.shared.skipped
@@ -191,7 +197,8 @@ impl Reader {
 
 impl Part {
     fn advance(&mut self, format: Format, shared: &mut Shared) -> io::Result<Option<Event>> {
-        if let Some(event) = self.second.take() {
+        if let Some(event) = self.more[0].take() {
+            self.more.swap(0, 1);
             return Ok(Some(event));
         }
         loop {
@@ -204,12 +211,19 @@ impl Part {
             let Some(line) = read else {
                 shared.skipped.cut_off = shared.skipped.cut_off.or(self.source.cut_off);
                 shared.skipped.names_left_out = shared.names.left_out;
+                let lacks = self.strace.lacks();
+                shared.skipped.no_times = lacks.times;
+                shared.skipped.nameless_calls = lacks.nameless_count;
                 return Ok(None);
             };
             match line {
                 Line::Event(event) => return Ok(Some(event)),
                 Line::Two(first, second) => {
-                    self.second = Some(second);
+                    self.more = [Some(second), None];
+                    return Ok(Some(first));
+                }
+                Line::Three(first, second, third) => {
+                    self.more = [Some(second), Some(third)];
                     return Ok(Some(first));
                 }
                 Line::Ignored => shared.skipped.ignored += 1,

@@ -30,6 +30,10 @@ pub struct Skipped {
     pub ignored: u64,
     /// Events without a name since there were more names than are kept.
     pub names_left_out: u64,
+    /// Why the trace does not say how long anything took.
+    pub no_times: Option<&'static str>,
+    /// Writes and syncs by descriptors of which the trace does not say the file.
+    pub nameless_calls: u64,
     /// Why the trace seems to end before its end.
     pub cut_off: Option<&'static str>,
 }

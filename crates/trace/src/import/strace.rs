@@ -1,4 +1,5 @@
-//! `strace -f -ttt -yy -T`'s text: what threads asked of files. It shows no device, so sectors are offsets in files.
+//! `strace -f -ttt -yy -T`'s text: what threads asked of files. It shows no device, so sectors are offsets in files. With other options
+//! it is read as far as it goes: other times or none ([`stamp`]), descriptors without names ([`descriptors`]).
 //!
 //! ```text
 //! 26989 1795199476.845520 fdatasync(6</tmp/s0.db-journal>) = 0 <0.000600>                           with -o
@@ -9,12 +10,16 @@
 //! A call in one line begins at its time and takes what `-T` says. One that another thread's line interrupts is begun by
 //! "unfinished" and ended by "resumed": a write is an event of its end, a sync is two events.
 //!
+//! A write that is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`, a file opened with `O_DSYNC` or `O_SYNC`) is a write inside of a
+//! sync. SQLite's lock for writing in WAL mode is `fcntl(…, F_SETLK, {…, l_start=120, l_len=1})`.
+//!
 //! To the terminal strace writes notes of its own also into a line: `clone(…strace: Process 27013 attached`, and the rest of the line
 //! is the next one.
 //!
 //! `write` and `read` do not say where in the file. They do so if the same thread has placed itself by `lseek` on the same
 //! descriptor before, else their offset is [`OFFSET_UNKNOWN`].
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::line::{Interner, Line};
@@ -22,8 +27,12 @@ use super::text::Cursor;
 use crate::model::{Action, Actor, Event, Flags};
 
 mod call;
+mod descriptors;
+mod stamp;
 
-use call::{Call, Kind};
+use call::{Call, Control, Kind};
+use descriptors::{Descriptors, Open};
+use stamp::{Stamp, Stamps};
 
 /// The `sector` of a write or read of which the trace does not say where in the file it is.
 pub const OFFSET_UNKNOWN: u64 = u64::MAX;
@@ -35,9 +44,6 @@ const UNFINISHED_BYTES_MAX: usize = 8 << 10;
 /// Threads of which the place in a file is kept.
 const PLACES_MAX: usize = 1 << 16;
 
-/// -ttt counts from 1970; a smaller number of seconds is another option's (`-r`: since the last line).
-const TIME_NS_MIN: u64 = 1_000_000 * 1_000_000_000;
-
 #[derive(Debug, Default)]
 pub(super) struct Strace {
     unfinished: HashMap<u32, Box<[u8]>>,
@@ -45,6 +51,10 @@ pub(super) struct Strace {
     joined: Vec<u8>,
     /// The begin of a line into which strace wrote a note of its own.
     interrupted: Vec<u8>,
+    stamps: Stamps,
+    descriptors: Descriptors,
+    /// Calls on descriptors of which nobody knows the file.
+    nameless_count: u64,
 }
 
 /// Where a thread is in the file of a descriptor.
@@ -52,6 +62,14 @@ pub(super) struct Strace {
 struct Place {
     descriptor: u64,
     offset: u64,
+}
+
+/// What a trace does not say for want of options.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lacks {
+    pub times: Option<&'static str>,
+    /// Syncs and writes of files without a name.
+    pub nameless_count: u64,
 }
 
 /// Who, and when.
@@ -62,7 +80,23 @@ struct Head {
 }
 
 pub(super) fn recognizes(line: &[u8]) -> bool {
-    head(line).is_some_and(|(_, rest)| is_note(rest) || rest.starts_with(b"<... ") || call::name(rest).is_some())
+    head(line).is_some_and(|head| match head.stamp {
+        // Much looks like a call.
+        Stamp::Missing => call::name(head.rest).is_some_and(|name| Kind::of(name).is_some()) && has_result(head.rest),
+        _ => is_note(head.rest) || head.rest.starts_with(b"<... ") || call::name(head.rest).is_some(),
+    })
+}
+
+/// `) = 0`, or that the result comes later.
+fn has_result(rest: &[u8]) -> bool {
+    rest.ends_with(b"<unfinished ...>")
+        || memchr::memmem::rfind(rest, b") ").is_some_and(|at| {
+            let behind = rest[at + 2..].trim_ascii_start();
+            behind.strip_prefix(b"= ").is_some_and(|result| {
+                result.starts_with(b"-1 ")
+                    || result[..1].is_ascii() && !result.is_empty() && (result[0].is_ascii_digit() || result[0] == b'?')
+            })
+        })
 }
 
 /// Signals and ends.
@@ -70,7 +104,14 @@ fn is_note(rest: &[u8]) -> bool {
     rest.starts_with(b"+++ ") || rest.starts_with(b"--- ") || rest.starts_with(b"???")
 }
 
-fn head(line: &[u8]) -> Option<(Head, &[u8])> {
+/// What stands before the call, and the call.
+struct Begin<'a> {
+    thread: u32,
+    stamp: Stamp,
+    rest: &'a [u8],
+}
+
+fn head(line: &[u8]) -> Option<Begin<'_>> {
     let mut cursor = Cursor::new(line);
     let mut thread = 0;
     if cursor.eat(b"[pid").is_some() {
@@ -79,8 +120,10 @@ fn head(line: &[u8]) -> Option<(Head, &[u8])> {
         (name_and_end.is_empty() || name_and_end.starts_with(b"<")).then_some(())?;
     } else {
         let mut ahead = cursor;
-        let number = ahead.spaces().number()?;
-        if !ahead.rest.starts_with(b".") {
+        if let Some(number) = ahead.spaces().number()
+            && !ahead.rest.starts_with(b".")
+            && !ahead.rest.starts_with(b":")
+        {
             thread = u32::try_from(number).ok()?;
             if ahead.eat(b"<").is_some() {
                 ahead.until(b'>')?;
@@ -88,9 +131,11 @@ fn head(line: &[u8]) -> Option<(Head, &[u8])> {
             cursor = ahead;
         }
     }
-    let time_ns = cursor.spaces().seconds()?;
-    cursor.eat(b" ")?;
-    (time_ns >= TIME_NS_MIN).then_some((Head { thread, time_ns }, cursor.spaces().rest))
+    let stamp = stamp::stamp(&mut cursor)?;
+    let rest = cursor.rest;
+    let is_strace =
+        stamp != Stamp::Missing || is_note(rest) || rest.starts_with(b"<... ") || call::name(rest).is_some();
+    is_strace.then_some(Begin { thread, stamp, rest })
 }
 
 /// What stands before "strace: Process 27013 attached" in a line of a call.
@@ -121,11 +166,17 @@ impl Strace {
     }
 
     fn whole_line(&mut self, line: &[u8], names: &mut Interner) -> Line {
-        let Some((head, rest)) = head(line) else {
+        let begin = head(line).and_then(|begin| {
+            Some((Head { thread: begin.thread, time_ns: self.stamps.time_ns(begin.stamp)? }, begin.rest))
+        });
+        let Some((head, rest)) = begin else {
             let said_by_strace = line.trim_ascii().is_empty() || line.starts_with(b"strace: ");
             return if said_by_strace { Line::Nothing } else { Line::NotUnderstood };
         };
         if is_note(rest) {
+            if rest.starts_with(b"+++ exited") || rest.starts_with(b"+++ killed") {
+                self.descriptors.ended(head.thread);
+            }
             return Line::Nothing;
         }
         if let Some(resumed) = rest.strip_prefix(b"<... ") {
@@ -153,7 +204,10 @@ impl Strace {
             return if kept { Line::Nothing } else { Line::NotUnderstood };
         }
         match call::file_of_begun(begun) {
-            Some(file) => Line::Event(event(head, Action::SyncEnter, file.as_deref(), names)),
+            Some((descriptor, file)) => {
+                let file = self.named(head.thread, descriptor, file);
+                Line::Event(event(head, Action::SyncEnter, file.as_deref(), names))
+            }
             None => Line::NotUnderstood,
         }
     }
@@ -188,7 +242,22 @@ impl Strace {
 
     /// `resumed`: its begin has been told already.
     fn call(&mut self, head: Head, call: &Call, resumed: bool, names: &mut Interner) -> Line {
-        let file = call.file.as_deref();
+        let is_on_descriptor = matches!(call.kind, Kind::Sync | Kind::Write | Kind::Truncate | Kind::Control);
+        let mut file = call.file.as_deref().map(Cow::Borrowed);
+        if is_on_descriptor && call.is_file {
+            file = self.named(head.thread, call.descriptor, file);
+            if file.is_none()
+                && call.kind == Kind::Write
+                && let Some(open) =
+                    self.descriptors.guess(head.thread, call.descriptor, call.offset, call.result.unwrap_or(0))
+            {
+                file = open.name.clone().map(|name| Cow::Owned(name.into_vec()));
+            }
+            if file.is_none() && matches!(call.kind, Kind::Sync | Kind::Write) && call.result.is_some() {
+                self.nameless_count += 1;
+            }
+        }
+        let file = file.as_deref();
         match call.kind {
             Kind::Sync => {
                 let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
@@ -201,6 +270,41 @@ impl Strace {
                     (false, Some(_)) => Line::Two(event(head, Action::SyncEnter, file, names), exit),
                 }
             }
+            Kind::Open => {
+                if let Some(descriptor) = call.result {
+                    let open = Open { name: file.map(Box::from), is_durable: call.is_durable };
+                    self.descriptors.opened(head.thread, descriptor, open);
+                }
+                Line::Ignored
+            }
+            Kind::Close => {
+                if call.result.is_some() {
+                    self.descriptors.closed(head.thread, call.descriptor);
+                }
+                Line::Ignored
+            }
+            Kind::Duplicate => {
+                if let Some(to) = call.result {
+                    self.descriptors.duplicated(head.thread, call.descriptor, to);
+                }
+                Line::Ignored
+            }
+            Kind::Clone => {
+                if let Some(child) = call.result.and_then(|child| u32::try_from(child).ok()).filter(|child| *child > 0)
+                {
+                    self.descriptors.cloned(head.thread, child, call.is_process);
+                }
+                Line::Ignored
+            }
+            Kind::Control => match (call.control, call.result) {
+                (Some(Control::Lock), Some(_)) => Line::Event(event(head, Action::WriteLock, file, names)),
+                (Some(Control::Unlock), Some(_)) => Line::Event(event(head, Action::WriteUnlock, file, names)),
+                (Some(Control::Duplicate), Some(to)) => {
+                    self.descriptors.duplicated(head.thread, call.descriptor, to);
+                    Line::Ignored
+                }
+                _ => Line::Ignored,
+            },
             Kind::Seek => {
                 if let Some(offset) = call.result {
                     self.place(head.thread, call.descriptor, offset);
@@ -229,9 +333,37 @@ impl Strace {
                 let action = if call.kind == Kind::Write { Action::FileWrite } else { Action::FileRead };
                 let flags =
                     Flags { write: action == Action::FileWrite, read: action == Action::FileRead, ..Flags::default() };
-                Line::Event(Event { sector, bytes, flags, ..event(head, action, file, names) })
+                let told = Event { sector, bytes, flags, ..event(head, action, file, names) };
+                if action == Action::FileRead {
+                    return Line::Event(told);
+                }
+                if let Some(file) = file {
+                    self.descriptors.written(head.thread, file);
+                }
+                let opened = self.descriptors.get(head.thread, call.descriptor);
+                if !call.is_durable && !opened.is_some_and(|open| open.is_durable) {
+                    return Line::Event(told);
+                }
+                // Of a call that another line interrupted, only the end is known.
+                let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
+                let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
+                Line::Three(event(head, Action::SyncEnter, file, names), told, exit)
             }
         }
+    }
+
+    /// The file of a descriptor: what the call says, else what the call that opened it said.
+    fn named<'a>(&mut self, thread: u32, descriptor: u64, said: Option<Cow<'a, [u8]>>) -> Option<Cow<'a, [u8]>> {
+        if said.is_some() {
+            return said;
+        }
+        let open = self.descriptors.get(thread, descriptor)?;
+        open.name.clone().map(|name| Cow::Owned(name.into_vec()))
+    }
+
+    /// What a reader of the figures must know, and what to record with.
+    pub fn lacks(&self) -> Lacks {
+        Lacks { times: self.stamps.lacks(), nameless_count: self.nameless_count }
     }
 
     fn place(&mut self, thread: u32, descriptor: u64, offset: u64) {

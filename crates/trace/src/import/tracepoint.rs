@@ -5,6 +5,8 @@
 //! block_rq_insert:      DEV RWBS BYTES (CMD) SECTOR + COUNT [PRIO] [COMM]      PRIO from Linux 6.10: `be,0,4` (perf: `0x2,0,4`)
 //! block_rq_issue:       the same
 //! block_rq_complete:    DEV RWBS (CMD) SECTOR + COUNT [PRIO] [ERROR]
+//! block_bio_complete:   DEV RWBS SECTOR + COUNT [ERROR]                        only of devices without a queue: dm, md
+//! block_bio_remap:      DEV RWBS SECTOR + COUNT <- (DEV) SECTOR                block_rq_remap: the same, and a number
 //! ext4_sync_file_enter: dev M,N ino I parent P datasync D                      …_exit: dev M,N ino I ret R
 //! f2fs_sync_file_enter: dev = (M,N), ino = I, …                                …_exit: the same
 //! ext4_unlink_enter:    dev M,N ino I size S parent P
@@ -19,13 +21,14 @@
 //! ```text
 //! block_bio_queue:      … [COMM] oneflush=data dev M,N ino I                   or oneflush=journal, oneflush=metadata
 //! oneflush_file:        dev M,N ino I name PATH                                the inode's name from here on; \ooo for odd bytes
+//! oneflush_layer:       dev M,N on a file of dev M,N                           a loop device, and where its file is
 //! oneflush_area:        where the file system's journal is; for those who read
 //! ```
 //! COUNT is in sectors of 512 bytes. BYTES is 0 in kernels before 4.11 for all that carries data, so it is not used. A flush has the
 //! sector 0 or, from some places, 2⁶⁴-1; a write that asked for flushes ends by a completion of 0 bytes at its own sector, which is
 //! kept. Of writes into the page cache only those are read that are as long as the header of a WAL or of a frame, of locks only
-//! SQLite's for writing in WAL mode. `block_bio_complete` and `block_rq_error` say again what `block_rq_complete` says, and
-//! `block_io_start` what `block_rq_insert` and `block_rq_issue` say: they are not read.
+//! SQLite's for writing in WAL mode. `block_rq_error` says again what `block_rq_complete` says, and `block_io_start` what
+//! `block_rq_insert` and `block_rq_issue` say: they are not read.
 
 use super::line::{Interner, Line};
 use super::rwbs;
@@ -51,6 +54,8 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
         b"block_rq_insert" => request(body, Action::Insert, head, names),
         b"block_rq_issue" => request(body, Action::Issue, head, names),
         b"block_rq_complete" => request(body, Action::Complete, head, names),
+        b"block_bio_complete" => bio_complete(body, head, names),
+        b"block_bio_remap" | b"block_rq_remap" => remap(body, head, names),
         b"ext4_sync_file_enter" => ext4_file(body, Action::SyncEnter, head, names),
         b"ext4_sync_file_exit" => ext4_file(body, Action::SyncExit, head, names),
         b"f2fs_sync_file_enter" => f2fs_file(body, Action::SyncEnter, head, names),
@@ -64,6 +69,7 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
         b"posix_lock_inode" => return locked(body, head, names),
         b"tracing_mark_write" | b"print" => marker(body, head, names),
         b"oneflush_file" => return file_name(body, names).map_or(Line::NotUnderstood, |()| Line::Nothing),
+        b"oneflush_layer" => layer(body, head, names),
         b"oneflush_area" => return Line::Nothing,
         _ => return Line::Ignored,
     };
@@ -98,6 +104,44 @@ fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Op
     let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
     let actor = actor(head, comm, names);
     Some(Event { device, sector, bytes, flags, content, file, ..Event::plain(head.time_ns, action, actor) })
+}
+
+fn bio_complete(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
+    let (mut cursor, event) = placed(body, Action::Complete, head, names)?;
+    text::in_brackets(cursor.spaces().rest)?;
+    Some(event)
+}
+
+fn remap(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
+    let (mut cursor, event) = placed(body, Action::Complete, head, names)?;
+    cursor.spaces().eat(b"<- (")?;
+    let from = cursor.device()?;
+    cursor.eat(b")")?;
+    let from_sector = cursor.spaces().number()?;
+    Some(Event { action: Action::Remap { from, from_sector }, ..event })
+}
+
+/// `DEV RWBS SECTOR + COUNT`
+fn placed<'a>(body: &'a [u8], action: Action, head: &Head, names: &mut Interner) -> Option<(Cursor<'a>, Event)> {
+    let mut cursor = Cursor::new(body);
+    let device = cursor.device()?;
+    let flags = rwbs::flags(cursor.spaces().word())?;
+    let sector = cursor.spaces().number()?;
+    cursor.spaces().eat(b"+")?;
+    let bytes = cursor.spaces().number()?.checked_mul(SECTOR_BYTES)?;
+    let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
+    let actor = actor(head, head.comm, names);
+    Some((cursor, Event { device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) }))
+}
+
+/// `dev M,N on a file of dev M,N`
+fn layer(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
+    let mut cursor = Cursor::new(body);
+    cursor.eat(b"dev ")?;
+    let device = cursor.device()?;
+    cursor.eat(b" on a file of dev ")?;
+    let below = cursor.device()?;
+    Some(Event { device, ..Event::plain(head.time_ns, Action::OnFileOf { below }, actor(head, head.comm, names)) })
 }
 
 /// What stands between a queued request and whose it is.

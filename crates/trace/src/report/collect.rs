@@ -57,6 +57,8 @@ pub struct Trace {
     pub samples: Vec<Sample>,
     /// Of which the trace holds only a part; they are in no table.
     pub partial_count: u64,
+    /// Of system calls: no device was observed, and so no flush, no journal of the file system and no metadata.
+    pub is_of_calls: bool,
     /// What a reader of the figures must know: events that were lost, lines that were not understood.
     pub notes: Vec<String>,
 }

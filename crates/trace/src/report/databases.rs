@@ -20,7 +20,8 @@ pub struct DatabaseRow {
     pub bytes: ByClass<u64>,
     /// Of all bytes of the trace's transactions.
     pub share_of_bytes: f64,
-    pub flushes: u64,
+    /// None where no device was observed.
+    pub flushes: Option<u64>,
     pub median_ms: f64,
     pub median_kb: f64,
     /// Journal mode and synchronization that most of its transactions had.
@@ -67,7 +68,7 @@ pub(super) fn rows(trace: &Trace) -> Vec<DatabaseRow> {
                 share_of_transactions: share(transactions, trace.entries.len() as u64),
                 bytes: sum.bytes,
                 share_of_bytes: share(sum.bytes.total(), total_bytes),
-                flushes: sum.flushes,
+                flushes: (!trace.is_of_calls).then_some(sum.flushes),
                 median_ms: quantile(&sum.latencies, 0.5) as f64 / 1e6,
                 median_kb: quantile(&sum.volumes, 0.5) as f64 / 1024.0,
                 mode: mode.map_or(String::new(), |(mode, synchronous)| format!("{mode} {synchronous}")),

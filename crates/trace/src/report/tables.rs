@@ -54,7 +54,8 @@ pub struct Tables {
     /// Of which the trace holds only a part.
     pub cut_off: u64,
     pub notes: Vec<String>,
-    pub flushes: u64,
+    /// None where no device was observed; then there is nothing of the file system either.
+    pub flushes: Option<u64>,
     /// Table 2, Figure 18.
     pub latency_ms: Quantiles,
     pub latency_curve: Curve,
@@ -89,7 +90,7 @@ impl Tables {
             rolled_back: entries.iter().filter(|entry| databases::is_rolled_back(entry)).count() as u64,
             cut_off: trace.partial_count,
             notes: trace.notes.clone(),
-            flushes: entries.iter().map(|entry| entry.flushes).sum(),
+            flushes: (!trace.is_of_calls).then(|| entries.iter().map(|entry| entry.flushes).sum()),
             latency_ms: Quantiles::new(&latencies, NS_PER_MS),
             latency_curve: curve(&latencies, NS_PER_MS),
             kb: Quantiles::new(&volumes, BYTES_PER_KB),

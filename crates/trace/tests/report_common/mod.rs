@@ -27,6 +27,7 @@ pub fn transaction(database: &str, begin_ms: u64, ms: u64, kb: [u64; 4]) -> Tran
         outcome: Outcome::Committed,
         traffic: Traffic { db, journal, fs_journal, metadata },
         flushes: 4,
+        syncs: 4,
         segments: 1,
         phases: Phases::Rollback { log_ns: latency_ns / 2, db_ns: latency_ns / 4, reset_ns: latency_ns / 4 },
         silent_ns: 0,

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::identify::table::INPUT_COUNT;
+use crate::identify::transaction::Amount;
 use crate::model::{Actor, DeviceId, Flags};
 
 fn input(letter: char) -> Input {
@@ -50,7 +51,8 @@ fn group(letter: char, number: usize) -> Group {
         device: DeviceId::default(),
         sector: 0,
         bytes: 1 << number,
-        requests: 1,
+        data: Amount { bytes: 1 << number, requests: 1 },
+        meta: Amount::default(),
         flushes: 0,
         flags: Flags::default(),
         actor: Actor { thread: 1, process: 1, name: None },

@@ -66,8 +66,10 @@ fn what_says_nothing_more_is_ignored_and_the_sums_are_no_events() {
         "Events (loop0): 343 entries\n",
         "Skips: 0 forward (0 -   0.0%)\n",
     ));
-    assert_eq!(events.len(), 1);
-    assert_eq!((reader.skipped().ignored, reader.skipped().count), (7, 0), "{:?}", reader.skipped());
+    assert_eq!(events.len(), 2);
+    let from = DeviceId { major: 8, minor: 1 };
+    assert_eq!(events[1].action, Action::Remap { from, from_sector: 223_427 });
+    assert_eq!((reader.skipped().ignored, reader.skipped().count), (6, 0), "{:?}", reader.skipped());
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use super::super::text::{self, Cursor};
+use crate::model::WRITE_LOCK_AT;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -17,6 +18,12 @@ pub(super) enum Kind {
     Seek,
     Truncate,
     Delete,
+    Open,
+    Close,
+    Duplicate,
+    /// A lock, or a copy of a descriptor.
+    Control,
+    Clone,
 }
 
 impl Kind {
@@ -29,9 +36,21 @@ impl Kind {
             b"lseek" | b"_llseek" => Kind::Seek,
             b"truncate" | b"ftruncate" | b"truncate64" | b"ftruncate64" => Kind::Truncate,
             b"unlink" | b"unlinkat" => Kind::Delete,
+            b"open" | b"openat" | b"creat" => Kind::Open,
+            b"close" => Kind::Close,
+            b"dup" | b"dup2" | b"dup3" => Kind::Duplicate,
+            b"fcntl" | b"fcntl64" => Kind::Control,
+            b"clone" | b"clone3" | b"fork" | b"vfork" => Kind::Clone,
             _ => return None,
         })
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Control {
+    Lock,
+    Unlock,
+    Duplicate,
 }
 
 /// A call from its begin to its end.
@@ -47,6 +66,12 @@ pub(super) struct Call<'a> {
     pub offset: Option<u64>,
     /// None where it failed or did not return.
     pub result: Option<u64>,
+    /// What it writes is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`); of an opening, all that is written (`O_DSYNC`, `O_SYNC`).
+    pub is_durable: bool,
+    /// Of `Control`: what of SQLite's lock for writing in WAL mode it did, or that it copied the descriptor.
+    pub control: Option<Control>,
+    /// Of `Clone`: the child has descriptors of its own.
+    pub is_process: bool,
     /// 0 where the trace does not say it.
     pub took_ns: u64,
 }
@@ -64,37 +89,78 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
     let (arguments, rest) = arguments(cursor.rest)?;
     let descriptor = match name {
         b"unlink" | b"truncate" | b"truncate64" => named(None, arguments[0])?,
-        b"unlinkat" => named(Some(arguments[0]), arguments[1])?,
+        b"unlinkat" | b"openat" => named(Some(arguments[0]), arguments[1])?,
+        b"open" | b"creat" => named(None, arguments[0])?,
+        _ if kind == Kind::Clone => Descriptor { number: 0, file: None, is_file: false },
         _ => descriptor(arguments[0])?,
     };
     let is_folder = name == b"unlinkat" && memchr::memmem::find(arguments[2], b"AT_REMOVEDIR").is_some();
     // Position of a call that has one is the fourth argument: pwrite64(fd, data, count, AT), pwritev(fd, vectors, count, AT[, flags]).
     let offset = match kind {
         Kind::Truncate => Some(text::whole_number(arguments[1].trim_ascii())?),
-        _ if name.starts_with(b"p") => Some(text::whole_number(arguments[3].trim_ascii())?),
+        _ if name.starts_with(b"p") && matches!(kind, Kind::Write | Kind::Read) => {
+            Some(text::whole_number(arguments[3].trim_ascii())?)
+        }
         _ => None,
     };
     let mut cursor = Cursor::new(rest);
     cursor.spaces().eat(b"=")?;
     cursor.spaces();
     let result = if cursor.eat(b"?").is_some() || cursor.eat(b"-").is_some() { None } else { Some(cursor.number()?) };
+    let has = |text: &[u8], flags: &[&[u8]]| text.split(|b| *b == b'|').any(|flag| flags.contains(&flag.trim_ascii()));
+    let is_durable = match name {
+        b"openat" => has(arguments[2], &[b"O_DSYNC", b"O_SYNC"]),
+        b"open" => has(arguments[1], &[b"O_DSYNC", b"O_SYNC"]),
+        b"pwritev2" => has(arguments[4], &[b"RWF_DSYNC", b"RWF_SYNC"]),
+        _ => false,
+    };
+    let control = if kind == Kind::Control { control(arguments[1].trim_ascii(), arguments[2]) } else { None };
+    let is_process = kind == Kind::Clone && memchr::memmem::find(text, b"CLONE_FILES").is_none();
+    // What a call has opened stands behind its result, with -y.
+    let opened = if kind == Kind::Open && cursor.eat(b"<").is_some() {
+        angle_end(cursor.rest).map(|n| unescaped(&cursor.rest[..n])).filter(|path| path.starts_with(b"/"))
+    } else {
+        None
+    };
     let took = memchr::memrchr(b'<', cursor.rest).and_then(|at| Cursor::new(&cursor.rest[at + 1..]).seconds());
     Some(Call {
         kind,
         descriptor: descriptor.number,
-        file: descriptor.file,
+        file: opened.or(descriptor.file),
         is_file: descriptor.is_file && !is_folder,
         offset,
         result,
+        is_durable,
+        control,
+        is_process,
         took_ns: took.unwrap_or(0),
     })
 }
 
-/// The file of a call of which only the begin is there: outer none where that is in another notation.
-pub(super) fn file_of_begun(begun: &[u8]) -> Option<Option<Cow<'_, [u8]>>> {
+/// `F_SETLK, {l_type=F_WRLCK, l_whence=SEEK_SET, l_start=120, l_len=1}`
+fn control(command: &[u8], lock: &[u8]) -> Option<Control> {
+    match command {
+        b"F_DUPFD" | b"F_DUPFD_CLOEXEC" => return Some(Control::Duplicate),
+        b"F_SETLK" | b"F_SETLKW" | b"F_OFD_SETLK" | b"F_OFD_SETLKW" | b"F_SETLK64" | b"F_SETLKW64" => {}
+        _ => return None,
+    }
+    let number = |label: &[u8]| {
+        let at = memchr::memmem::find(lock, label)? + label.len();
+        Cursor::new(&lock[at..]).number()
+    };
+    if (number(b"l_start="), number(b"l_len=")) != (Some(WRITE_LOCK_AT), Some(1)) {
+        return None;
+    }
+    let is = |kind: &[u8]| memchr::memmem::find(lock, kind).is_some();
+    if is(b"l_type=F_WRLCK") { Some(Control::Lock) } else { is(b"l_type=F_UNLCK").then_some(Control::Unlock) }
+}
+
+/// Descriptor and file of a call of which only the begin is there: none where that is in another notation.
+pub(super) fn file_of_begun(begun: &[u8]) -> Option<(u64, Option<Cow<'_, [u8]>>)> {
     let mut cursor = Cursor::new(begun);
     cursor.until(b'(')?;
-    Some(descriptor(cursor.rest)?.file)
+    let Descriptor { number, file, .. } = descriptor(cursor.rest)?;
+    Some((number, file))
 }
 
 /// A file that a call names by a string, which is relative to `folder` unless it begins with a slash.

@@ -29,6 +29,7 @@ fn transaction(name: &str, end_ns: u64, latency_ns: u64) -> Transaction {
         outcome: Outcome::Committed,
         traffic: Traffic { db: amount(12), journal: amount(6), fs_journal: amount(4), metadata: amount(2) },
         flushes: 2,
+        syncs: 0,
         segments: 1,
         phases: Phases::Rollback { log_ns: 0, db_ns: latency_ns, reset_ns: 0 },
         silent_ns: 0,

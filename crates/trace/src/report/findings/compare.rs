@@ -16,18 +16,20 @@ fn said(first: &Tables, other: &Tables) -> Finding {
         percent if percent.is_finite() && percent.abs() >= 0.5 => format!(" ({percent:+.0} %)"),
         _ => String::new(),
     };
-    let flushes = |tables: &Tables| tables.flushes as f64 / tables.transactions as f64;
+    let flushes = |tables: &Tables| Some(tables.flushes? as f64 / tables.transactions as f64);
+    let flushes = match (flushes(other), flushes(first)) {
+        (Some(after), Some(before)) => format!(", has {after:.1} flushes in place of {before:.1}"),
+        _ => String::new(),
+    };
     let (bytes, before_bytes) = (other.kb.average * 1024.0, first.kb.average * 1024.0);
     let (latency, before_latency) = (other.latency_ms.median, first.latency_ms.median);
     let text = format!(
-        "Beside {}, a transaction writes {} in place of {}{}, has {:.1} flushes in place of {:.1}, and a median latency of {} in \
+        "Beside {}, a transaction writes {} in place of {}{}{flushes}, and a median latency of {} in \
          place of {}{}.",
         first.trace,
         amount(bytes),
         amount(before_bytes),
         change(before_bytes, bytes),
-        flushes(other),
-        flushes(first),
         duration(latency),
         duration(before_latency),
         change(before_latency, latency),

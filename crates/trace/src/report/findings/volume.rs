@@ -58,10 +58,11 @@ fn heavy(tables: &Tables) -> Option<Finding> {
 }
 
 fn flushes(tables: &Tables) -> Option<Finding> {
-    let each = tables.flushes as f64 / tables.transactions as f64;
+    let flushes = tables.flushes?;
+    let each = flushes as f64 / tables.transactions as f64;
     (each >= FLUSHES_MIN).then(|| {
         let text = format!("A transaction makes the device empty its cache {each:.1} times; one would do.");
-        let basis = format!("{} flushes of {} transactions", count(tables.flushes), count(tables.transactions));
+        let basis = format!("{} flushes of {} transactions", count(flushes), count(tables.transactions));
         finding("flushes", tables, text, basis)
     })
 }

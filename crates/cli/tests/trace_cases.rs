@@ -1,0 +1,111 @@
+//! Traces of people who read the wrong figures out of them (`../shared/cases`).
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use oneflush_testing::shared_case;
+
+fn oneflush(arguments: &[&str], file: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_oneflush")).args(arguments).arg(file).output().expect("oneflush can be run")
+}
+
+fn identify(file: &Path) -> String {
+    let output = oneflush(&["identify"], file);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("a table is text")
+}
+
+/// The story: two disks in one trace. The journal of the file system on 8:16 was charged to the database on 8:0, since its thread
+/// wrote while the database waited: 50.4 KB and 17.14 flushes a transaction.
+#[test]
+fn a_database_is_not_charged_with_what_another_disk_is_sent() {
+    let Some(case) = shared_case("01-other-device-charged") else { return };
+    let row = "  PERSIST FULL        7    8.0    11.0     0.7    0.0    4.14  31.9   43.8  59 %";
+    for file in ["one-device.txt", "two-devices.txt"] {
+        let table = identify(&case.join(file));
+        assert!(table.lines().any(|line| line == row), "{file}: {table}");
+        let report = oneflush(&["report"], &case.join(file));
+        let report = String::from_utf8(report.stdout).unwrap();
+        let of_database = report.lines().find(|line| line.contains("PERSIST FULL")).unwrap();
+        assert!(of_database.ends_with(" 4.14"), "{file}: {report}");
+    }
+}
+
+/// The story: `strace -tt` is what most record with, and it was no known format; without `-y` there were 0 transactions and no reason.
+#[test]
+fn strace_with_other_options_has_the_same_transaction() {
+    let Some(case) = shared_case("07-strace-other-options") else { return };
+    for file in ["control-ttt-yy.txt", "input-tt.txt", "input-ttt-without-y.txt"] {
+        let table = identify(&case.join(file));
+        assert!(table.contains("\n1 transaction of 1 database\n") && table.contains("DELETE"), "{file}: {table}");
+    }
+}
+
+/// The story: 400 inserts with `eager` were 15 transactions, since `RWF_DSYNC` was not taken for a synchronization.
+#[test]
+fn commits_by_writes_that_are_durable_on_return_are_all_there() {
+    let Some(case) = shared_case("08-strace-rwf-dsync") else { return };
+    for file in ["dsync.txt", "fdatasync.txt"] {
+        let output = oneflush(&["identify", "--json"], &case.join(file));
+        assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 8, "{file}");
+    }
+}
+
+/// The story (case 13): a trace of calls with 6 syncs told "flushes a txn 0.00", and 0.0 KB of a journal that it cannot show.
+#[test]
+fn what_a_trace_of_calls_does_not_show_is_no_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.txt");
+    let mut text = String::new();
+    for second in 0..2 {
+        for (n, call) in [
+            "pwrite64(3</d/a.db-journal>, \"\"..., 512, 0) = 512",
+            "pwrite64(3</d/a.db-journal>, \"\"..., 4096, 516) = 4096",
+            "fdatasync(3</d/a.db-journal>) = 0",
+            "pwrite64(3</d/a.db-journal>, \"\"..., 12, 0) = 12",
+            "fdatasync(3</d/a.db-journal>) = 0",
+            "pwrite64(3</d/a.db>, \"\"..., 4096, 0) = 4096",
+            "fdatasync(3</d/a.db>) = 0",
+            "unlink(\"/d/a.db-journal\") = 0",
+        ]
+        .iter()
+        .enumerate()
+        {
+            text += &format!("7 179520240{second}.00{n}000 {call} <0.000100>\n");
+        }
+    }
+    std::fs::write(&file, text).unwrap();
+    let table = identify(&file);
+    let row = table.lines().find(|line| line.contains("DELETE FULL")).unwrap_or_else(|| panic!("{table}"));
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[2..8], ["2", "4.0", "4.5", "–", "–", "3.00"], "{table}");
+    assert!(table.contains("  syncs  latency"), "{table}");
+    let json = oneflush(&["identify", "--json"], &file);
+    for line in String::from_utf8(json.stdout).unwrap().lines() {
+        let found: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((found["flushes"].is_null(), found["syncs"].as_u64()), (true, Some(3)), "{found}");
+        assert!(found["bytes"]["fs_journal"].is_null(), "{found}");
+    }
+    let report = String::from_utf8(oneflush(&["report"], &file).stdout).unwrap();
+    let of_database = report.lines().find(|line| line.contains("DELETE FULL")).unwrap();
+    assert!(of_database.ends_with('–'), "{report}");
+}
+
+#[test]
+fn formats_that_are_not_read_are_refused_by_name_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    for (begin, name) in [
+        ("     0.123 ( 0.005 ms): app/1234 fdatasync(fd: 3</a.db>)        = 0\n", "`perf trace`"),
+        ("Attaching 3 probes...\n12:00:00 app 8,0 4096\n", "bpftrace"),
+        (
+            "TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  LAT(ms)\n0.000004001 app 1950 xvda1 W 13092560 4096 0.74\n",
+            "biosnoop",
+        ),
+    ] {
+        let file = folder.path().join("trace.txt");
+        std::fs::write(&file, begin).unwrap();
+        let output = oneflush(&["identify"], &file);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains(name) && error.contains("record"), "{error}");
+    }
+}

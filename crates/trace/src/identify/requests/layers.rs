@@ -1,0 +1,290 @@
+//! One write that is seen at several devices: LVM, LUKS, md, dm over dm, a partition, a loop device over a file.
+//!
+//! What a program wrote is a request at the device of its file system: there its file and its sectors are known, so there the groups
+//! are made. What it cost is counted at one layer, by default the lowest. A request below is therefore no item of its own, but a part
+//! of the one above.
+//!
+//! Invariants:
+//! 1. A request leaves as an item at the highest device at which it was seen, and only there.
+//! 2. Its bytes, requests and flushes are those at one layer. At the lowest they are what the devices at the bottom were sent for it:
+//!    twice the bytes over two mirrors, and two flushes.
+//! 3. A part stands behind the request above it, which does not leave before its parts have ended; so nothing is counted that is still
+//!    on its way, and no part outlives what it belongs to.
+//! 4. A request below of which nothing tells what it was above is an item of its own, and so is counted, but for no transaction of
+//!    another device ([`super::super::attach`]).
+//!
+//! What says which request becomes which:
+//! - `block_bio_remap`, `block_rq_remap`: the one at the old place is now (also) here. The event by which the lower device queues it
+//!   comes behind it, and says nothing new. A device mapper sends the flush before a write's data by itself, so a remapped flush may
+//!   belong to a write that asked for one. md remaps no flush: one that is queued below belongs to whoever above waits for one.
+//! - A partition's queue event has the partition's number (since Linux 5.12), its later events the disk's, at the same sectors. The
+//!   partition is then another name of the disk, and no layer.
+//! - A loop device's worker asks the file system below in the order in which it got its requests: data are parts of the oldest write
+//!   that has parts missing; flushes, and what the file system below writes for them, of the oldest flush.
+
+use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
+use crate::identify::transaction::Amount;
+use crate::model::{Action, DeviceId, Event, SECTOR_BYTES};
+
+/// Where bytes, requests and flushes are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layer {
+    /// The devices at the bottom.
+    #[default]
+    Lowest,
+    /// The devices with the file systems.
+    Highest,
+    /// This one; where there is none of it, the lowest.
+    Device(DeviceId),
+}
+
+impl Requests {
+    /// The device of an event; a partition is its disk.
+    pub(super) fn device_of(&mut self, event: &Event) -> DeviceId {
+        let device = self.devices.of(event.device);
+        match event.action {
+            Action::Queue => self.devices.queue_at(device),
+            Action::Insert | Action::Issue => {
+                self.devices.send_at(device);
+                if event.bytes > 0 {
+                    self.look_for_partition(device, event);
+                }
+            }
+            _ => {}
+        }
+        device
+    }
+
+    /// What is sent was not queued here, but just so at a device that has never sent anything.
+    fn look_for_partition(&mut self, disk: DeviceId, event: &Event) {
+        let partitions = self.devices.partitions_of(disk);
+        let end = event.sector.saturating_add(event.bytes.div_ceil(SECTOR_BYTES));
+        if partitions.is_empty() || !self.overlapping(disk, event.sector, end).is_empty() {
+            return;
+        }
+        for partition in partitions {
+            let found = self.overlapping(partition, event.sector, end);
+            let begin = found.iter().map(|&number| self.request(number).sector).min();
+            let last = found.iter().map(|&number| self.request(number).end_sector()).max();
+            if begin == Some(event.sector) && last == Some(end) {
+                return self.rename(partition, disk);
+            }
+        }
+    }
+
+    fn rename(&mut self, partition: DeviceId, disk: DeviceId) {
+        self.devices.add_alias(partition, disk);
+        self.devices.queue_at(disk);
+        let places: Vec<_> = self.places.range((partition, 0, 0)..=(partition, u64::MAX, u64::MAX)).copied().collect();
+        for place in places {
+            self.places.remove(&place);
+            self.places.insert((disk, place.1, place.2));
+        }
+        for waiting in [&mut self.flushes, &mut self.flushing] {
+            waiting.iter_mut().filter(|held| held.0 == partition).for_each(|held| held.0 = disk);
+        }
+        for slot in &mut self.slots {
+            if let Item::Write(request) = &mut slot.item
+                && request.device == partition
+            {
+                request.device = disk;
+            }
+        }
+        self.begun.insert(disk);
+    }
+
+    /// What was asked of `from` is here now.
+    pub(super) fn remap(&mut self, event: &Event, from: DeviceId, from_sector: u64) {
+        let flags = event.flags;
+        if flags.read || flags.discard || !(flags.write || flags.preflush) {
+            return;
+        }
+        let (upper, lower) = (self.devices.of(from), self.devices.of(event.device));
+        if event.device == from {
+            self.devices.add_partition(from);
+        }
+        if upper == lower {
+            return self.move_announced(lower, from_sector, event.sector);
+        }
+        let event = &Event { device: lower, ..*event };
+        let found = if event.bytes == 0 {
+            self.flush_above(upper, lower)
+        } else {
+            let end = from_sector.saturating_add(event.bytes.div_ceil(SECTOR_BYTES));
+            let above = self.overlapping(upper, from_sector, end);
+            above.into_iter().find(|&number| self.has_room(number, lower, event.bytes))
+        };
+        match found {
+            Some(number) => {
+                self.devices.add_below(upper, lower);
+                self.add_lower(number, event, true);
+            }
+            // Before Linux 5.12 a partition's number is only in the remap.
+            None if upper.major == lower.major && !self.devices.is_queued(upper) => {
+                self.devices.add_alias(upper, lower);
+            }
+            None => self.devices.add_below(upper, lower),
+        }
+    }
+
+    /// A partition's sector becomes the disk's.
+    fn move_announced(&mut self, device: DeviceId, from_sector: u64, sector: u64) {
+        let Some(number) = self.announced(device, from_sector) else { return };
+        self.places.remove(&(device, from_sector, number));
+        self.places.insert((device, sector, number));
+        self.request(number).sector = sector;
+    }
+
+    fn announced(&self, device: DeviceId, sector: u64) -> Option<u64> {
+        let at = self.places.range((device, sector, 0)..=(device, sector, u64::MAX));
+        at.map(|place| place.2).find(|&number| self.slots[(number - self.front) as usize].is_announced)
+    }
+
+    /// Whether what is queued is a part of a request above.
+    pub(super) fn is_queued_below(&mut self, event: &Event, is_kernels: bool) -> bool {
+        let device = event.device;
+        let announced = if event.bytes > 0 {
+            self.announced(device, event.sector)
+        } else {
+            let is_it = |number: u64| self.slots[(number - self.front) as usize].is_announced;
+            self.flushes.iter().find(|&&(of, number)| of == device && is_it(number)).map(|found| found.1)
+        };
+        if let Some(number) = announced {
+            self.slot(number).is_announced = false;
+            return true;
+        }
+        let mut above = None;
+        if event.bytes == 0 {
+            let uppers = self.devices.above(device);
+            above = uppers.into_iter().find_map(|upper| self.flush_above(upper, device));
+        }
+        if is_kernels && above.is_none() {
+            let loops = self.devices.loops_above(device);
+            above = loops.into_iter().find_map(|upper| self.of_loop(upper, event));
+        }
+        if let Some(number) = above {
+            self.add_lower(number, event, false);
+        }
+        above.is_some()
+    }
+
+    /// The oldest request of a loop device that this may be a part of.
+    fn of_loop(&self, upper: DeviceId, event: &Event) -> Option<u64> {
+        let slot = |number: u64| &self.slots[(number - self.front) as usize];
+        let is_open = |number: &u64| !slot(*number).done;
+        let flush = || {
+            let waiting = self.flushes.iter().chain(&self.flushing).filter(|held| held.0 == upper);
+            waiting.map(|held| held.1).filter(is_open).min()
+        };
+        if event.bytes == 0 {
+            return flush();
+        }
+        let places = self.places.range((upper, 0, 0)..=(upper, u64::MAX, u64::MAX)).map(|place| place.2);
+        let mut open: Vec<u64> = places.filter(is_open).collect();
+        open.sort_unstable();
+        let has_room = |number: &u64| self.has_room(*number, event.device, event.bytes);
+        let write = || open.iter().copied().find(has_room);
+        if event.flags.meta { flush().or_else(write).or(open.first().copied()) } else { write().or_else(flush) }
+    }
+
+    /// The oldest that waits for a flush of `upper` and has none of `lower`.
+    fn flush_above(&self, upper: DeviceId, lower: DeviceId) -> Option<u64> {
+        let is_below = |number: &u64| {
+            let lower_slot = |number: &u64| &self.slots[(number - self.front) as usize];
+            lower_slot(number).lowers.iter().any(|part| match &lower_slot(part).item {
+                Item::Write(request) => request.bytes == 0 && request.device == lower,
+                _ => false,
+            })
+        };
+        let flush = self.flushes.iter().filter(|held| held.0 == upper).map(|held| held.1);
+        let asking = self.flushing.iter().filter(|held| held.0 == upper).map(|held| held.1);
+        flush.chain(asking).filter(|number| !is_below(number)).min()
+    }
+
+    /// So much more of it can be at `lower`.
+    fn has_room(&self, number: u64, lower: DeviceId, bytes: u64) -> bool {
+        let slot = &self.slots[(number - self.front) as usize];
+        let Item::Write(request) = &slot.item else { return false };
+        self.lower_bytes(slot, Some(lower)) + bytes <= request.bytes
+    }
+
+    /// `device`: only there.
+    fn lower_bytes(&self, slot: &Slot, device: Option<DeviceId>) -> u64 {
+        let parts = slot.lowers.iter().map(|part| &self.slots[(part - self.front) as usize]);
+        let bytes = parts.filter(|part| !part.gone).map(|part| match &part.item {
+            Item::Write(request) if device.is_none_or(|device| device == request.device) => request.bytes,
+            _ => 0,
+        });
+        bytes.sum()
+    }
+
+    fn add_lower(&mut self, upper: u64, event: &Event, is_announced: bool) {
+        let above = *self.request(upper);
+        let part = Request { actor: above.actor, content: above.content, file: above.file, ..Request::of(event) };
+        self.add(Item::Write(part), false);
+        let number = self.front + self.slots.len() as u64 - 1;
+        let slot = self.slot(number);
+        slot.upper = Some(upper);
+        slot.is_announced = is_announced;
+        self.slot(upper).lowers.push(number);
+    }
+
+    /// All of it has ended.
+    pub(super) fn is_complete(&self, slot: &Slot) -> bool {
+        let Item::Write(request) = &slot.item else { return true };
+        let has_ended = slot.done && (slot.is_final || self.now_ns > request.done_ns + FLUSH_TAIL_NS);
+        if slot.lowers.is_empty() {
+            return has_ended;
+        }
+        let mut parts = slot.lowers.iter().map(|part| &self.slots[(part - self.front) as usize]);
+        // A loop device tells its ends itself, and makes several requests of a flush, one behind the other.
+        let is_covered = !self.devices.is_on_file(request.device) && self.lower_bytes(slot, None) >= request.bytes;
+        (has_ended || is_covered) && parts.all(|part| part.gone || self.is_complete(part))
+    }
+
+    /// The parts of a request that leaves go with it; it costs what they cost, unless it is counted itself.
+    pub(super) fn count(&mut self, request: &mut Request, parts: &[u64]) {
+        let is_counted_here = match self.layer {
+            Layer::Lowest => false,
+            Layer::Highest => true,
+            Layer::Device(device) => self.devices.of(device) == request.device,
+        };
+        let (mut data, mut meta, mut flushes) = (Amount::default(), Amount::default(), 0);
+        for &part in parts {
+            let slot = self.slot(part);
+            if std::mem::replace(&mut slot.gone, true) {
+                continue;
+            }
+            let lowers = std::mem::take(&mut slot.lowers);
+            let mut lower = *self.request(part);
+            self.forget_place(&lower, part);
+            lower.count_own_flush();
+            self.count(&mut lower, &lowers);
+            request.done_ns = request.done_ns.max(lower.done_ns);
+            *(if lower.flags.meta { &mut meta } else { &mut data }) += lower.data;
+            meta += lower.meta;
+            flushes += lower.flushes;
+        }
+        // What a loop device has taken into its file's cache has reached nothing below.
+        let is_cached = parts.is_empty() && self.devices.is_on_file(request.device);
+        if !is_counted_here && (!parts.is_empty() || is_cached) {
+            (request.data, request.meta, request.flushes) = (data, meta, flushes);
+        }
+    }
+
+    /// Two parts become one request of the device: so do those above, if they can.
+    pub(super) fn fold_uppers(&mut self, first: u64, other: u64) -> bool {
+        let uppers = (self.slot(first).upper, self.slot(other).upper);
+        let (Some(above_first), Some(above_other)) = uppers else { return uppers == (None, None) };
+        if above_first == above_other {
+            return true;
+        }
+        let (older, newer) = (above_first.min(above_other), above_first.max(above_other));
+        let (whole, part) = (*self.request(older), *self.request(newer));
+        if whole.device != part.device || whole.file != part.file || whole.content != part.content {
+            return false;
+        }
+        self.fold(older, newer);
+        self.slot(newer).gone
+    }
+}

@@ -1,0 +1,115 @@
+//! Which device lies on which, learned from the trace as it goes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::model::DeviceId;
+
+/// The major number of partitions that found no place among their disk's.
+const EXTENDED_MAJOR: u32 = 259;
+
+#[derive(Debug, Default)]
+pub struct Devices {
+    /// A partition, or the number that a file system's inodes carry → the device whose number requests carry.
+    aliases: HashMap<DeviceId, DeviceId>,
+    new_aliases: Vec<(DeviceId, DeviceId)>,
+    /// Upper → those below it, by remaps.
+    below: BTreeMap<DeviceId, BTreeSet<DeviceId>>,
+    /// Loop devices → the device of the file system that their file is on.
+    on_file: BTreeMap<DeviceId, DeviceId>,
+    /// Devices to which something was queued, and those whose queue was seen: a partition has only the first.
+    queued: BTreeSet<DeviceId>,
+    with_queue: HashSet<DeviceId>,
+    partitions: HashSet<DeviceId>,
+}
+
+impl Devices {
+    /// The device whose number requests carry.
+    pub fn of(&self, device: DeviceId) -> DeviceId {
+        self.aliases.get(&device).copied().unwrap_or(device)
+    }
+
+    /// Requests of this very number were seen.
+    pub fn is_block(&self, device: DeviceId) -> bool {
+        self.queued.contains(&device) || self.with_queue.contains(&device)
+    }
+
+    pub fn is_queued(&self, device: DeviceId) -> bool {
+        self.queued.contains(&device)
+    }
+
+    pub fn add_alias(&mut self, device: DeviceId, of: DeviceId) {
+        let of = self.of(of);
+        if device == of || self.aliases.insert(device, of) == Some(of) {
+            return;
+        }
+        self.aliases.values_mut().filter(|known| **known == device).for_each(|known| *known = of);
+        self.queued.remove(&device);
+        self.new_aliases.push((device, of));
+    }
+
+    /// Those found since the last time.
+    pub fn take_new_aliases(&mut self) -> Vec<(DeviceId, DeviceId)> {
+        std::mem::take(&mut self.new_aliases)
+    }
+
+    pub(super) fn add_below(&mut self, upper: DeviceId, lower: DeviceId) {
+        self.below.entry(upper).or_default().insert(lower);
+    }
+
+    pub(super) fn add_file_of(&mut self, upper: DeviceId, below: DeviceId) {
+        self.on_file.insert(upper, below);
+    }
+
+    pub(super) fn add_partition(&mut self, device: DeviceId) {
+        self.partitions.insert(device);
+    }
+
+    pub(super) fn queue_at(&mut self, device: DeviceId) {
+        if !self.queued.contains(&device) {
+            self.queued.insert(device);
+        }
+    }
+
+    pub(super) fn send_at(&mut self, device: DeviceId) {
+        if !self.with_queue.contains(&device) {
+            self.with_queue.insert(device);
+        }
+    }
+
+    /// Those that may be partitions of `disk`.
+    pub(super) fn partitions_of(&self, disk: DeviceId) -> Vec<DeviceId> {
+        let may_be = |device: &&DeviceId| {
+            **device != disk
+                && !self.with_queue.contains(device)
+                && (self.partitions.contains(device) || [disk.major, EXTENDED_MAJOR].contains(&device.major))
+        };
+        self.queued.iter().filter(may_be).copied().collect()
+    }
+
+    /// Those that lie on `device`, by remaps.
+    pub(super) fn above(&self, device: DeviceId) -> Vec<DeviceId> {
+        self.below.iter().filter(|(_, below)| below.contains(&device)).map(|(upper, _)| *upper).collect()
+    }
+
+    /// The loop devices whose files are on it.
+    pub(super) fn loops_above(&self, device: DeviceId) -> Vec<DeviceId> {
+        let is_it = |(_, below): &(&DeviceId, &DeviceId)| self.of(**below) == device;
+        self.on_file.iter().filter(is_it).map(|(upper, _)| *upper).collect()
+    }
+
+    pub(super) fn is_on_file(&self, device: DeviceId) -> bool {
+        self.on_file.contains_key(&device)
+    }
+
+    /// Each device that lies on others, with those.
+    pub fn stacks(&self) -> Vec<(DeviceId, Vec<DeviceId>)> {
+        let mut stacks: BTreeMap<DeviceId, BTreeSet<DeviceId>> = BTreeMap::new();
+        for (upper, below) in &self.below {
+            stacks.entry(*upper).or_default().extend(below.iter().map(|below| self.of(*below)));
+        }
+        for (upper, below) in &self.on_file {
+            stacks.entry(*upper).or_default().insert(self.of(*below));
+        }
+        stacks.into_iter().map(|(upper, below)| (upper, below.into_iter().collect())).collect()
+    }
+}
