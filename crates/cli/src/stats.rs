@@ -65,6 +65,7 @@ fn table(survey: &Survey) -> String {
             "-journal" => ", SQLite's rollback journal".to_owned(),
             "-oneflush" => ", the log of eager".to_owned(),
             "-oneflush-wal" => ", the WAL image of eager".to_owned(),
+            "-oneflush-kept" => ", the WAL that plain keeps for the next open".to_owned(),
             "-oneflush-shm" => ", the board of eager".to_owned(),
             _ => String::new(),
         };

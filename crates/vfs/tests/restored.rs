@@ -74,6 +74,14 @@ fn besides(dir: &Path) -> Vec<Beside> {
     let ours = crashed("eager", &["-oneflush", "-oneflush-wal", "-oneflush-shm"], 4096);
     let of = |wanted: &[&str]| ours.iter().filter(|(suffix, _)| wanted.contains(suffix)).cloned().collect::<Vec<_>>();
     let wal = crashed("stock", &["-wal", "-shm"], 4096);
+    let kept = || {
+        let path = dir.join("kept.db");
+        let _ = fs::remove_file(&path);
+        let db = open_with(&path, "strategy=plain").unwrap();
+        db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(n); INSERT INTO t VALUES(1)").unwrap();
+        drop(db);
+        fs::read(side(&path, "-oneflush-kept")).unwrap()
+    };
     let beside = |name, files| Beside { name, files };
     vec![
         beside("nothing", vec![]),
@@ -94,6 +102,9 @@ fn besides(dir: &Path) -> Vec<Beside> {
         beside("an empty WAL", vec![("-wal", vec![])]),
         beside("noise for a WAL", vec![("-wal", noise(9000))]),
         beside("a WAL of plain's", crashed("plain", &["-wal", "-shm"], 4096)),
+        beside("a WAL that plain has kept", vec![("-oneflush-kept", kept())]),
+        beside("a kept WAL and another", vec![("-oneflush-kept", kept()), wal[0].clone()]),
+        beside("noise for a kept WAL", vec![("-oneflush-kept", noise(9000))]),
         beside("noise for a journal", vec![("-journal", noise(9000))]),
         beside("an empty journal", vec![("-journal", vec![])]),
         beside("all of them", [ours, wal].concat()),

@@ -25,7 +25,8 @@ pub(super) enum Role {
 }
 
 /// Longer endings stand before those that they end with.
-const SIDE_FILES: [(&str, Role); 6] = [
+const SIDE_FILES: [(&str, Role); 7] = [
+    ("-oneflush-kept", Role::Wal),
     ("-oneflush-wal", Role::Image),
     ("-oneflush", Role::EagerLog),
     ("-waldio", Role::WaldioLog),
@@ -145,6 +146,7 @@ mod tests {
     #[test]
     fn our_own_files_are_not_taken_for_a_wal() {
         assert_eq!(classify("/a/b.db-oneflush"), Some(("/a/b.db", Role::EagerLog)));
+        assert_eq!(classify("/a/b.db-oneflush-kept"), Some(("/a/b.db", Role::Wal)));
         assert_eq!(classify("/a/b.db-oneflush-wal"), Some(("/a/b.db", Role::Image)));
         assert_eq!(classify("/a/b.db-waldio"), Some(("/a/b.db", Role::WaldioLog)));
     }
