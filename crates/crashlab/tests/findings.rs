@@ -30,6 +30,21 @@ fn a_wal_that_a_reader_created_is_durable_when_another_connection_commits() {
         .unwrap();
 }
 
+/// SQLite alone wrote while a WAL was kept, and the next open gave the kept WAL its name back. Its mark, which no sync covers, was lost, and its frames, older
+/// than what the database file had by then, were there again: an acknowledged commit was gone.
+#[test]
+fn a_kept_wal_that_the_database_has_outgrown_does_not_come_back_with_its_frames() {
+    register().unwrap();
+    let setting = Setting::new("plain", Journal::Wal);
+    let script = Script::draw(Workload::Switched, 17_950_847_348_801_734_443);
+    let recording = record(&script, &setting).unwrap();
+    let (seen, go_on) = (Seen::default(), |_: &_| true);
+    Explorer::new(&setting, 1, 1 << 20, &seen, &go_on)
+        .explore(&recording)
+        .map_err(|violation| violation.message)
+        .unwrap();
+}
+
 /// A WAL that was kept over a close is taken up by a write that the first flush is to save. That flush fails, and a process that opens the
 /// database then is told nothing of it. What it commits must not stand on a WAL whose first frame only the page cache has.
 #[test]
