@@ -232,11 +232,13 @@ struct Started {
 
 /// `None` if this machine cannot make a scratch place.
 fn start_child(end: &str) -> Option<Started> {
+    // Before this thread has mounts of its own: in a chroot the kernel does not know the way to the program from there.
+    let program = std::env::current_exe().unwrap();
     if end != "directory" && scratch(FsKind::Ext4).is_none() {
         return None;
     }
     let temp = tempfile::tempdir().unwrap();
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let mut command = Command::new(program);
     command
         .args(["child", "--exact", "--nocapture", "--test-threads=1"])
         .env(CHILD, end)
