@@ -138,9 +138,9 @@ pub fn checkpoint(connection: &Connection, schema: &str, kind: &str) -> Result<(
     }
 }
 
-/// The files that SQLite keeps beside a database, and the database.
-pub fn files_of(database: &Path) -> [PathBuf; 4] {
-    ["", "-journal", "-wal", "-shm"].map(|suffix| {
+/// The files that SQLite and strategy `plain` leave beside a database, and the database.
+pub fn files_of(database: &Path) -> [PathBuf; 5] {
+    ["", "-journal", "-wal", "-shm", "-oneflush-kept"].map(|suffix| {
         let mut name = database.as_os_str().to_owned();
         name.push(suffix);
         PathBuf::from(name)
