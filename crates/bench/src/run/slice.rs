@@ -349,7 +349,7 @@ impl Slice<'_> {
     }
 
     fn classified_files(&self) -> Vec<(PathBuf, Class)> {
-        let classes = [Class::Db, Class::Journal, Class::Journal, Class::Other];
+        let classes = [Class::Db, Class::Journal, Class::Journal, Class::Other, Class::Journal];
         self.databases().iter().flat_map(|path| database::files_of(path).into_iter().zip(classes)).collect()
     }
 
