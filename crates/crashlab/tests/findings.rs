@@ -36,7 +36,9 @@ fn a_wal_that_a_reader_created_is_durable_when_another_connection_commits() {
 fn a_kept_wal_that_the_database_has_outgrown_does_not_come_back_with_its_frames() {
     register().unwrap();
     let setting = Setting::new("plain", Journal::Wal);
-    let script = Script::draw(Workload::Switched, 17_950_847_348_801_734_443);
+    let mut script = Script::draw(Workload::Switched, 17_950_847_348_801_734_443);
+    // `plain` commits and closes, SQLite alone commits, `plain` opens and closes.
+    script.steps.truncate(7);
     let recording = record(&script, &setting).unwrap();
     let (seen, go_on) = (Seen::default(), |_: &_| true);
     Explorer::new(&setting, 1, 1 << 20, &seen, &go_on)
