@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, Gid, Mode, OFlags, Uid, fchmod, fchown, fstat, stat};
+use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, lstat, stat};
 
 /// A new file where there is no database to follow.
 const MODE_DEFAULT: u32 = 0o644;
@@ -49,6 +49,14 @@ pub fn hand_over(file: &File, database: &Path) {
     if (found.st_uid, found.st_gid) != (wanted.st_uid, wanted.st_gid) {
         let _ = fchown(file, Some(Uid::from_raw(wanted.st_uid)), Some(Gid::from_raw(wanted.st_gid)));
     }
+}
+
+/// True if a file is as [`create_beside`] would make it now, and has one name. A link is none.
+pub fn is_as_made_beside(path: &Path, database: &Path) -> io::Result<bool> {
+    let (found, wanted) = (lstat(path)?, stat(database)?);
+    let belonging = |file: &Stat| (file.st_uid, file.st_gid, file.st_mode & 0o777);
+    let is_one_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink == 1;
+    Ok(is_one_file && belonging(&found) == belonging(&wanted))
 }
 
 /// A file of somebody else's is named with its owner, and with the way out.

@@ -405,7 +405,7 @@ fn stem(path: &str) -> &str {
 pub(crate) mod tests {
     use super::*;
     use crate::error::Code;
-    use crate::strategy::{Common, ImageMemory, LogFile, LogInUse, Progress};
+    use crate::strategy::{Below, Common, ImageMemory, LogFile, LogInUse, Progress};
 
     struct NoCheckpoints;
 
@@ -458,7 +458,9 @@ pub(crate) mod tests {
             Err(Code::CANTOPEN)
         }
 
-        fn take_back_wal(&self, _: &str, _: &dyn Fn(&dyn crate::strategy::Below) -> bool) {}
+        fn take_back_wal(&self, _: &str, _: &mut dyn FnMut(&dyn Below) -> bool) -> bool {
+            false
+        }
 
         fn exists(&self, _: &str) -> Result<bool, Code> {
             Ok(false)

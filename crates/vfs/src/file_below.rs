@@ -1,4 +1,5 @@
-//! A file of the operating system as a strategy's code reads and writes it, where no connection has it open: in an inspection, and in a salvage.
+//! A file of the operating system as a strategy's code reads and writes it, where no connection has it open: in an inspection, in a salvage, and of
+//! a WAL that was kept.
 
 use std::fs::File;
 use std::io;

@@ -16,11 +16,12 @@
 //!    Any other is removed, and the WAL is made anew.
 //! 3. Nothing here ends in an error of SQLite's. Without a kept file everything works, at the price of a new WAL.
 
-use std::fs::{OpenOptions, symlink_metadata};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use oneflush_blocklog::belonging::is_as_made_beside;
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -30,43 +31,36 @@ use crate::strategy::{Below, kept_path, wal_path};
 /// Gives the WAL of a database that is closed the kept name; an error: SQLite is to delete the WAL.
 pub fn keep(database: &str) -> io::Result<()> {
     let wal = wal_path(database);
-    if !is_as_sqlite_would_make_it(Path::new(&wal), Path::new(database))? {
+    if !is_as_made_beside(Path::new(&wal), Path::new(database))? {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     std::fs::rename(wal, kept_path(database))
 }
 
-/// Gives the kept file its name as WAL back, if there is one and it fits.
-pub fn take_back(database: &str, says_nothing_new: &dyn Fn(&dyn Below) -> bool) {
+/// Gives the kept file its name as WAL back, if there is one and it fits; true: it has that name now.
+pub fn take_back(database: &str, says_nothing_new: &mut dyn FnMut(&dyn Below) -> bool) -> bool {
     let kept = kept_path(database);
-    match open(Path::new(&kept), Path::new(database)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-        Ok(Some(file)) if says_nothing_new(&file) => {
-            match renameat_with(CWD, &kept, CWD, wal_path(database), RenameFlags::NOREPLACE) {
-                // Another process was first.
-                Ok(()) | Err(Errno::NOENT) => return,
-                // There is a WAL, or this file system cannot tell.
-                Err(_) => {}
-            }
-        }
-        _ => {}
+    let fits = match open(Path::new(&kept), Path::new(database)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
+        Ok(Some(file)) => says_nothing_new(&file),
+        Ok(None) | Err(_) => false,
+    };
+    // Another process may be first.
+    let renamed = || renameat_with(CWD, &kept, CWD, wal_path(database), RenameFlags::NOREPLACE);
+    if fits && matches!(renamed(), Ok(()) | Err(Errno::NOENT)) {
+        return true;
     }
-    // If it may not be removed, it is in nobody's way.
+    // There is a WAL, or this file system cannot tell, or the file is no use. If it may not be removed, it is in nobody's way.
     let _ = std::fs::remove_file(kept);
+    false
 }
 
 fn open(kept: &Path, database: &Path) -> io::Result<Option<FileBelow>> {
-    if !is_as_sqlite_would_make_it(kept, database)? {
+    if !is_as_made_beside(kept, database)? {
         return Ok(None);
     }
     // The name may lead elsewhere by now, or nowhere for long.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(kept)?;
     Ok(Some(FileBelow(Some(file))))
-}
-
-fn is_as_sqlite_would_make_it(file: &Path, database: &Path) -> io::Result<bool> {
-    let (file, database) = (symlink_metadata(file)?, std::fs::metadata(database)?);
-    let belonging = |file: &std::fs::Metadata| (file.uid(), file.gid(), file.mode() & 0o777);
-    Ok(file.is_file() && file.nlink() == 1 && belonging(&file) == belonging(&database))
 }

@@ -88,19 +88,18 @@ impl BoardFile {
                 // Whoever had the lock before may have removed the file.
                 Ok(()) if is_at(&file, &path) => {
                     let there = file.metadata()?.len().min(BYTES as u64);
-                    if there == 0 {
-                        // Nobody has mapped what has just been made; this process has its lock.
-                        keeps_others_out(&file, Path::new(&path)).inspect_err(|_| remove(&path))?;
-                    }
-                    // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
-                    file.write_all_at(&vec![0; BYTES - there as usize], there).inspect_err(|_| {
+                    let mapped = || {
                         if there == 0 {
-                            remove(&path);
+                            keeps_others_out(&file, Path::new(&path))?;
                         }
-                    })?;
-                    let board = BoardFile::map(file, database).inspect_err(|_| {
+                        // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
+                        file.write_all_at(&vec![0; BYTES - there as usize], there)?;
+                        BoardFile::map(file, database)
+                    };
+                    let board = mapped().inspect_err(|_| {
+                        // Nobody has mapped what has just been made; this process has its lock.
                         if there == 0 {
-                            remove(&path);
+                            let _ = std::fs::remove_file(&path);
                         }
                     })?;
                     board.locked();
@@ -166,10 +165,6 @@ fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
         },
         opened => opened,
     }
-}
-
-fn remove(board: &str) {
-    let _ = std::fs::remove_file(board);
 }
 
 impl Drop for BoardFile {

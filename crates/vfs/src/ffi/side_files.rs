@@ -161,18 +161,20 @@ impl SideFiles for Files {
         kept_file::keep(database).map_err(|error| code_of(&error))
     }
 
-    fn take_back_wal(&self, database: &str, fits: &dyn Fn(&dyn Below) -> bool) {
+    fn take_back_wal(&self, database: &str, fits: &mut dyn FnMut(&dyn Below) -> bool) -> bool {
         if self.are_real() {
             return kept_file::take_back(database, fits);
         }
         let (kept, wal) = (kept_path(database), wal_path(database));
-        let fits = || {
+        let mut fits = || {
             let file = VfsFile::open(self.below, &kept, sqlite::SQLITE_OPEN_READWRITE).ok()??;
             Some(!self.is_there(&wal).ok()? && fits(&file.below))
         };
-        if fits() != Some(true) || rename(self.below, &kept, &wal).is_err() {
+        let is_back = fits() == Some(true) && rename(self.below, &kept, &wal).is_ok();
+        if !is_back {
             let _ = self.delete(&kept, false);
         }
+        is_back
     }
 
     fn exists(&self, path: &str) -> Result<bool, Code> {

@@ -116,8 +116,9 @@ pub trait SideFiles: Send + Sync {
     /// Gives the WAL of a database that is closed the [kept name](kept_path). The caller has the database's exclusive lock. An error: the WAL has its name
     /// still, and is to be deleted.
     fn keep_wal(&self, database: &str) -> Result<(), Code>;
-    /// Gives the kept file its name as WAL back if it `fits`, or removes it. The caller has a shared lock on the database. The directory is not synced.
-    fn take_back_wal(&self, database: &str, fits: &dyn Fn(&dyn Below) -> bool);
+    /// Gives the kept file its name as WAL back if it `fits`, or removes it; true: it has that name now. The caller has a shared lock on the database. The
+    /// directory is not synced.
+    fn take_back_wal(&self, database: &str, fits: &mut dyn FnMut(&dyn Below) -> bool) -> bool;
     /// False also for an empty file, as with SQLite.
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True also for an empty file.

@@ -16,8 +16,9 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::sync::Arc;
 
 use super::board::{Board, Common, Private};
-use super::files::{ImageMemory, LogFile, LogInUse, SideFiles};
+use super::files::LogFile;
 use super::*;
+use crate::connection::tests::NoLogs;
 use crate::kill_point::{Died, Stopped};
 use crate::strategy::wal_file::Chain;
 use crate::strategy::{DeviceCharacteristics, LockLevel, ShmLock};
@@ -320,76 +321,6 @@ impl Common for Handle {
     }
 }
 
-struct NoFiles;
-
-impl SideFiles for NoFiles {
-    fn common(&self, _: &str, _: Duration) -> Result<std::sync::Arc<dyn Common>, Code> {
-        Err(Code::CANTOPEN)
-    }
-
-    fn common_in_use(&self, _: &str) -> Result<Option<std::sync::Arc<dyn Common>>, Code> {
-        Ok(None)
-    }
-
-    fn look_on(&self, _: &str) -> Result<Option<LogInUse>, Code> {
-        Ok(None)
-    }
-
-    fn open_log(&self, _: &str) -> Result<Option<LogFile>, Code> {
-        Ok(None)
-    }
-
-    fn create_log(&self, _: &str) -> Result<LogFile, Code> {
-        Err(Code::CANTOPEN)
-    }
-
-    fn delete(&self, _: &str, _: bool) -> Result<(), Code> {
-        Ok(())
-    }
-
-    fn claim_image(&self, _: &str) -> Result<(), Code> {
-        Ok(())
-    }
-
-    fn rename(&self, _: &str, _: &str) -> Result<(), Code> {
-        unreachable!()
-    }
-
-    fn keep_wal(&self, _: &str) -> Result<(), Code> {
-        Err(Code::CANTOPEN)
-    }
-
-    fn take_back_wal(&self, _: &str, _: &dyn Fn(&dyn Below) -> bool) {}
-
-    fn exists(&self, _: &str) -> Result<bool, Code> {
-        Ok(false)
-    }
-
-    fn is_there(&self, _: &str) -> Result<bool, Code> {
-        Ok(false)
-    }
-
-    fn map_image(&self, _: &str, _: &[u8]) -> Option<Box<dyn ImageMemory>> {
-        None
-    }
-
-    fn will_read(&self, _: &str, _: &[u32], _: usize) {}
-
-    fn fold_wal(&self, _: &str) -> Result<bool, String> {
-        Ok(true)
-    }
-
-    fn recover(&self, _: &str) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn room(&self, _: &str) -> Option<crate::strategy::Room> {
-        None
-    }
-
-    fn warn(&self, _: &str) {}
-}
-
 /// What SQLite knows, under its write lock: the last frame that is published, and the chain and the shared page up to it.
 #[derive(Clone, Copy)]
 struct Published {
@@ -469,7 +400,7 @@ impl World {
     fn process(&self) -> Process {
         let [board_stopped, write_stopped] = &self.stopped;
         let board = std::sync::Arc::new(Handle::with(&self.board, board_stopped, &self.kernel));
-        let eager = EagerLog::new("/model.db", std::sync::Arc::new(NoFiles));
+        let eager = EagerLog::new("/model.db", std::sync::Arc::new(NoLogs));
         let log = Log::open(LogFile(Box::new(self.log.clone()))).unwrap();
         let head = log.empty_head().unwrap();
         eager.state().open = Some(OpenLog::new(log, head, 1 << 19));

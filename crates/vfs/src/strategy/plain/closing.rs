@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Plain, kept};
+use super::Plain;
+use super::kept::{self, Kept};
 use crate::strategy::{Below, Deletion, LockLevel};
 use crate::sync::lock;
 
@@ -76,7 +77,17 @@ impl Plain {
         let main = lock(&self.main);
         let Some(main) = main.as_deref().filter(|_| self.level() >= LockLevel::Shared) else { return };
         if self.options.keep_wal && !self.is_read_only {
-            self.shared.files.take_back_wal(&self.shared.path, &|wal| kept::may_be_taken_back(wal, main));
+            let mut same = None;
+            let mut fits = |wal: &dyn Below| match kept::look_at(wal, main) {
+                Some(Kept::Same(found)) => {
+                    same = Some(found);
+                    true
+                }
+                Some(Kept::Nothing) => true,
+                None => false,
+            };
+            let is_back = self.shared.files.take_back_wal(&self.shared.path, &mut fits);
+            *lock(&self.kept) = same.filter(|_| is_back);
         }
     }
 

@@ -79,7 +79,8 @@ impl Plain {
             return;
         }
         // If it fails, the WAL is empty, as it was.
-        let Ok(Some(mut taken_up)) = take_up(wal, main) else { return };
+        let known = lock(&self.kept).take();
+        let Ok(Some(mut taken_up)) = take_up(wal, main, known) else { return };
         taken_up.changed =
             self.shared.database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
         self.shared.generation.taken_up(taken_up.salts, taken_up.end_bytes);
@@ -112,13 +113,20 @@ fn mark_of(wal: &dyn Below) -> Option<[u8; MARK.len()]> {
     first_header(wal).ok()?[MARKED].try_into().ok()
 }
 
-/// True if a kept WAL may get its name back: with the mark, and should a crash take the mark away, it says what the database file has, or nothing. The
-/// caller keeps out everybody who writes to the database without a WAL.
-pub fn may_be_taken_back(wal: &dyn Below, database: &dyn Below) -> bool {
-    match mark_of(wal) {
-        Some(mark) if mark == *DURABLE_MARK => true,
-        Some(mark) if mark == *MARK => matches!(same(wal, database), Ok(Some(_))),
-        _ => false,
+/// What a kept WAL says that may get its name back.
+pub enum Kept {
+    /// What the database file has, also if a crash takes the mark away.
+    Same(Same),
+    /// Nothing, durably.
+    Nothing,
+}
+
+/// None: a crash could bring frames back that the database file has not. The caller keeps out everybody who writes to the database without a WAL.
+pub fn look_at(wal: &dyn Below, database: &dyn Below) -> Option<Kept> {
+    match mark_of(wal)? {
+        mark if mark == *DURABLE_MARK => Some(Kept::Nothing),
+        mark if mark == *MARK => same(wal, database).ok()?.map(Kept::Same),
+        _ => None,
     }
 }
 
@@ -155,19 +163,32 @@ pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
 }
 
 /// Makes a marked WAL valid again, if that changes nothing; else it stays as it is. The caller keeps out everybody who writes to either file.
-pub fn take_up(wal: &dyn Below, database: &dyn Below) -> Result<Option<TakenUp>, Code> {
+///
+/// `known`: what this connection has found already. That still holds while the WAL has its mark: since then the connection has had its shared lock, so the
+/// database file has been changed by no other way than a WAL, and whoever wrote to this one has written over the mark.
+pub fn take_up(wal: &dyn Below, database: &dyn Below, known: Option<Same>) -> Result<Option<TakenUp>, Code> {
     let mut header = first_header(wal)?;
     if header[MARKED] != *MARK {
         return Ok(None);
     }
-    let Some((found, taken_up)) = same(wal, database)? else { return Ok(None) };
-    header[MARKED].copy_from_slice(&found.first);
+    let found = match known.filter(|known| known.taken_up.is_of(wal)) {
+        None => same(wal, database)?,
+        known => known,
+    };
+    let Some(Same { first, taken_up }) = found else { return Ok(None) };
+    header[MARKED].copy_from_slice(&first);
     wal.write(&header, FIRST_FRAME)?;
     Ok(Some(taken_up))
 }
 
-/// What the WAL would have if its first frame were valid; None: that is not what the database file has.
-fn same(wal: &dyn Below, database: &dyn Below) -> Result<Option<(Found, TakenUp)>, Code> {
+/// A WAL that has what the database file has, but for its first frame's mark.
+pub struct Same {
+    /// What stood in the place of the mark.
+    first: [u8; MARK.len()],
+    taken_up: TakenUp,
+}
+
+fn same(wal: &dyn Below, database: &dyn Below) -> Result<Option<Same>, Code> {
     let Some((page_bytes, chain)) = begin(wal)? else { return Ok(None) };
     let file = WalFile { file: wal, page_bytes };
     let Some(found) = read(&file, chain)? else { return Ok(None) };
@@ -182,13 +203,9 @@ fn same(wal: &dyn Below, database: &dyn Below) -> Result<Option<(Found, TakenUp)
             return Ok(None);
         }
     }
-    let taken_up = TakenUp {
-        salts: chain.salts(),
-        frames: found.frames,
-        end_bytes: file.offset_of(found.frames + 1),
-        changed: None,
-    };
-    Ok(Some((found, taken_up)))
+    let end_bytes = file.offset_of(found.frames + 1);
+    let taken_up = TakenUp { salts: chain.salts(), frames: found.frames, end_bytes, changed: None };
+    Ok(Some(Same { first: found.first, taken_up }))
 }
 
 fn first_header(wal: &dyn Below) -> Result<[u8; FRAME_HEADER_BYTES], Code> {

@@ -180,6 +180,8 @@ pub struct Plain {
     /// The connection's lock on the database.
     level: Mutex<LockLevel>,
     put_off: Mutex<Option<PutOff>>,
+    /// What the kept WAL had that got its name back, until it is taken up.
+    kept: Mutex<Option<kept::Same>>,
     closing: Mutex<Closing>,
 }
 
@@ -237,6 +239,7 @@ impl Plain {
             used_log: AtomicBool::new(false),
             level: Mutex::new(LockLevel::None),
             put_off: Mutex::default(),
+            kept: Mutex::default(),
             closing: Mutex::default(),
         })
     }
