@@ -1,4 +1,6 @@
-//! A file of the operating system as a strategy's code reads and writes it, where no connection has it open: in an inspection, and in a salvage.
+//! A file of the operating system, as a strategy's code reads and writes it.
+//!
+//! For an inspection and a salvage, where no connection has it open.
 
 use std::fs::File;
 use std::io;
