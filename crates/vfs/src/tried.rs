@@ -2,9 +2,8 @@
 //!
 //! It is tried, each call by itself and whatever the file system's type.
 //!
-//! An open asks nothing of all this: there the first real use decides. That of the locks and the
-//! memory is when a board is made, that of direct I/O when the log is opened, and that of a sync
-//! when a commit needs it.
+//! An open asks nothing of all this: there the first real use decides. A board is made with the
+//! locks and the memory. A log is opened with direct I/O. A commit needs a sync.
 
 use std::fs::File;
 use std::io;
