@@ -232,7 +232,8 @@ struct Started {
 
 /// `None` if this machine cannot make a scratch place.
 fn start_child(end: &str) -> Option<Started> {
-    // Before this thread has mounts of its own: in a chroot the kernel does not know the way to the program from there.
+    // Before this thread has mounts of its own: in a chroot the kernel does not know the way to the
+    // program from there.
     let program = std::env::current_exe().unwrap();
     if end != "directory" && scratch(FsKind::Ext4).is_none() {
         return None;

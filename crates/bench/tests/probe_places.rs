@@ -1,4 +1,5 @@
-//! `oneflush probe` in places that do not keep what a database relies on: it says so and goes on, whatever fails there.
+//! `oneflush probe` in places that do not keep what a database relies on: it says so and goes on,
+//! whatever fails there.
 
 use std::time::Duration;
 

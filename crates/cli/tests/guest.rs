@@ -162,8 +162,10 @@ fn a_use_after_the_database_was_closed_for_the_end_is_an_error() {
     assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()));
 }
 
-/// `exit()` out of a callback meets a connection in the middle of a call, with its mutex held by a thread that never goes on. `eager` closes the database
-/// only where no other thread could be inside SQLite. In any case the end comes, what was told is there, and of the transaction that was cut off nothing.
+/// `exit()` out of a callback meets a connection in the middle of a call, with its mutex held by a
+/// thread that never goes on. `eager` closes the database only where no other thread could be
+/// inside SQLite. In any case the end comes, what was told is there, and of the transaction that
+/// was cut off nothing.
 #[test]
 fn an_exit_from_inside_a_call_of_sqlite_ends_in_bounded_time_and_loses_nothing_that_was_told() {
     const CLOSED: &[&str] = &["a.db"];

@@ -1,5 +1,6 @@
-//! Databases whose names are not UTF-8, for the commands that look at files. Both replaced what is no UTF-8 by U+FFFD. So `a\xff.db` was looked for,
-//! and repaired, by the files of another database that has this character in its name; and JSON was refused.
+//! Databases whose names are not UTF-8, for the commands that look at files. Both replaced what is
+//! no UTF-8 by U+FFFD. So `a\xff.db` was looked for, and repaired, by the files of another database
+//! that has this character in its name; and JSON was refused.
 
 mod common;
 
@@ -62,7 +63,8 @@ fn a_loss_is_accepted_for_one_database_and_the_one_whose_name_looks_alike_keeps_
     assert_eq!(rows(&other), ROWS as i64);
 }
 
-/// A database that only SQLite can open under its name: no log of `eager` is applied by another name, and the way out is said.
+/// A database that only SQLite can open under its name: no log of `eager` is applied by another
+/// name, and the way out is said.
 #[test]
 fn a_recovery_that_needs_eager_is_refused_with_a_way_out_that_leads_out() {
     let sandbox = Sandbox::new();
@@ -84,6 +86,22 @@ fn a_recovery_that_needs_eager_is_refused_with_a_way_out_that_leads_out() {
         said(&sandbox, "recover", &renamed, &[]);
         assert_eq!(rows(&renamed), ROWS as i64);
     }
+}
+
+/// "Put it back" named the log of the other, which is there.
+#[test]
+fn a_log_that_is_missing_is_named_as_that_of_its_own_database() {
+    let sandbox = Sandbox::new();
+    let (path, other) = (named(&sandbox, b"d\xff.db"), sandbox.path().join("d\u{fffd}.db"));
+    crashed(&path, &[]);
+    crashed(&other, &[]);
+    fs::remove_file(side(&path, "-oneflush")).unwrap();
+    let refused = sandbox.oneflush().arg("recover").arg(&path).output().unwrap();
+    assert_refused(&refused, 1, &["d\\xff.db: ", "its log is missing: ", "d\\xff.db-oneflush. Put it back"]);
+    // With the guard in the header, and a WAL that is not its log.
+    fs::write(side(&path, "-wal"), "commits").unwrap();
+    let refused = sandbox.oneflush().arg("recover").arg(&path).arg("--accept-loss").output().unwrap();
+    assert_refused(&refused, 1, &["d\\xff.db-wal: a WAL of SQLite's own is beside the database"]);
 }
 
 /// Its WAL, its log and its users were those of the other, or none.

@@ -107,7 +107,8 @@ fn without_a_log_what_the_last_checkpoint_wrote_is_kept() {
     assert_eq!(count(&database), 0);
 }
 
-/// It said "lost: nothing that the readable part of the log has", of a log that was not there: the image may be of a time long before the crash.
+/// It said "lost: nothing that the readable part of the log has", of a log that was not there.
+/// But the image may be of a time long before the crash.
 #[test]
 fn without_a_log_the_image_of_a_process_that_was_killed_has_every_commit_and_nobody_can_know_that() {
     for log in [None, Some(&b""[..]), Some(b"a log whose disk is broken")] {

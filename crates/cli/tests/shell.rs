@@ -243,7 +243,8 @@ def wait_for(what):
 wait_for(b"sqlite> ")
 os.write(terminal, b"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\n")
 wait_for(b"FROM n;")
-# Before the query runs, Ctrl-C would interrupt nothing: it has used a processor for a fifth of a second.
+# Before the query runs, Ctrl-C would interrupt nothing: it has used a processor for a fifth of a
+# second.
 def used_ticks():
     return sum(map(int, open(f"/proc/{child}/stat").read().rpartition(") ")[2].split()[11:13]))
 before, until = used_ticks(), time.monotonic() + 120

@@ -15,8 +15,9 @@ fn identify(file: &Path) -> String {
     String::from_utf8(output.stdout).expect("a table is text")
 }
 
-/// The story: two disks in one trace. The journal of the file system on 8:16 was charged to the database on 8:0, since its thread
-/// wrote while the database waited: 50.4 KB and 17.14 flushes a transaction.
+/// The story: two disks in one trace. The database on 8:0 was charged with the journal of the file
+/// system on 8:16, whose thread wrote while the database waited. That was 50.4 KB and 17.14 flushes
+/// a transaction.
 #[test]
 fn a_database_is_not_charged_with_what_another_disk_is_sent() {
     let Some(case) = shared_case("01-other-device-charged") else { return };
@@ -31,7 +32,8 @@ fn a_database_is_not_charged_with_what_another_disk_is_sent() {
     }
 }
 
-/// The story: `strace -tt` is what most record with, and it was no known format; without `-y` there were 0 transactions and no reason.
+/// The story: `strace -tt` is what most record with, and it was no known format; without `-y` there
+/// were 0 transactions and no reason.
 #[test]
 fn strace_with_other_options_has_the_same_transaction() {
     let Some(case) = shared_case("07-strace-other-options") else { return };
@@ -41,7 +43,8 @@ fn strace_with_other_options_has_the_same_transaction() {
     }
 }
 
-/// The story: 400 inserts with `eager` were 15 transactions, since `RWF_DSYNC` was not taken for a synchronization.
+/// The story: 400 inserts with `eager` were 15 transactions, since `RWF_DSYNC` was not taken for a
+/// synchronization.
 #[test]
 fn commits_by_writes_that_are_durable_on_return_are_all_there() {
     let Some(case) = shared_case("08-strace-rwf-dsync") else { return };
@@ -51,7 +54,8 @@ fn commits_by_writes_that_are_durable_on_return_are_all_there() {
     }
 }
 
-/// The story (case 13): a trace of calls with 6 syncs told "flushes a txn 0.00", and 0.0 KB of a journal that it cannot show.
+/// The story (case 13): a trace of calls with 6 syncs told "flushes a txn 0.00". It also told 0.0
+/// KB of a journal that it cannot show.
 #[test]
 fn what_a_trace_of_calls_does_not_show_is_no_zero() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Traces of the kernel's own text with several devices at once, against what the devices themselves count.
+//! Traces of the kernel's own text with several devices at once, against what the devices
+//! themselves count.
 //!
 //! Needs root, loop devices and tracefs; says so and passes where they are missing.
 
@@ -9,11 +10,11 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oneflush_bench::place::{FsKind, Place, PlaceError};
+use oneflush_bench::place::FsKind;
 use oneflush_trace::identify::{Identifier, JournalMode, Layer, Summary, Transaction};
 use oneflush_trace::import::Reader;
 use oneflush_trace::kernel::Instance;
-use recording::scratch;
+use recording::{scratch, scratch_of};
 use rusqlite::Connection;
 
 const INSERTS: usize = 200;
@@ -95,17 +96,6 @@ fn sum(found: &[Transaction], summary: &Summary) -> (u64, u64) {
 
 fn within_1_percent(found: u64, counted: u64) -> bool {
     (found as f64 - counted as f64).abs() <= counted as f64 * 0.01
-}
-
-fn scratch_of(kind: FsKind) -> Option<Place> {
-    match Place::scratch(kind, 1 << 30) {
-        Ok(place) => Some(place),
-        Err(error @ (PlaceError::NoTool { .. } | PlaceError::Loop { .. })) => {
-            oneflush_testing::skip(error);
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
 }
 
 #[test]
@@ -199,7 +189,8 @@ fn a_loop_device_over_a_file_of_another_is_counted_once_at_the_layer_asked_for()
         number(&above.device),
         number(&below)
     );
-    // All at the lower device; at the upper, what its file system below did for itself is of no transaction.
+    // All at the lower device; at the upper, what its file system below did for itself is of no
+    // transaction.
     let (found, summary) = identify(layer.clone() + &text, Layer::Lowest);
     let (bytes, flushes) = sum(&found, &summary);
     eprintln!(

@@ -129,8 +129,8 @@ fn acknowledgement_before_the_flush_is_caught() {
 #[test]
 fn no_directory_sync_is_caught() {
     for case in every_strategy_with(Sabotage::NoDirectorySync, &[Workload::Fresh, Workload::Reopen], 0) {
-        // A file that is new, or larger, has its name made durable by its own sync where the file system has one journal. A kept WAL that gets its name back is
-        // neither.
+        // A file that is new, or larger, has its name made durable by its own sync where the file
+        // system has one journal. A kept WAL that gets its name back is neither.
         let takes_a_name_back = case.setting.to_string().starts_with("plain");
         assert!(takes_a_name_back || case.crashes[0].reading == Reading::Weak, "{}", case.message);
     }

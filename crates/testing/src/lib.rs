@@ -1,5 +1,8 @@
-//! What the tests of all crates share: how a test skips itself, how it waits, where data are that are no part of the project, and processes
-//! that die with the test. With feature `fuse`, places that do not keep what a database relies on.
+//! What the tests of all crates share.
+//!
+//! How a test skips itself, how it waits, and where data are that are no part of the project.
+//! Processes that die with the test. With feature `fuse`, places that do not keep what a database
+//! relies on.
 
 #[cfg(feature = "fuse")]
 pub mod flawed;

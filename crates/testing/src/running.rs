@@ -27,7 +27,8 @@ pub fn dies_with_test(command: &mut Command) -> &mut Command {
 #[cfg(feature = "fuse")]
 pub fn with_own_mounts(command: &mut Command) -> &mut Command {
     let leave = || {
-        // SAFETY: the first call takes a number; of the second, null is allowed for all that `MS_PRIVATE` does not use, and the path is a C string.
+        // SAFETY: the first call takes a number. The second takes a C string, and null for what
+        // `MS_PRIVATE` does not use.
         let left = unsafe {
             libc::unshare(libc::CLONE_NEWNS) == 0
                 && libc::mount(

@@ -1,6 +1,7 @@
 //! Waiting for what comes sooner or later, however busy the machine is.
 //!
-//! A test never sleeps and then looks: it waits for what it looks for, and the bound is there only to end a test whose claim is false.
+//! A test never sleeps and then looks: it waits for what it looks for. The bound only ends a test
+//! whose claim is false.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Waits until it is so; the test fails if it never is. What brings it about may be done in `is_so`.
+/// Waits until it is so; the test fails if it never is. What brings it about may be done in
+/// `is_so`.
 #[track_caller]
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

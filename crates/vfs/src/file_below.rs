@@ -1,5 +1,6 @@
-//! A file of the operating system as a strategy's code reads and writes it, where no connection has it open: in an inspection, in a salvage, and of
-//! a WAL that was kept.
+//! A file of the operating system, as a strategy's code reads and writes it.
+//!
+//! For an inspection, a salvage and a WAL that was kept, where no connection has it open.
 
 use std::fs::File;
 use std::io;

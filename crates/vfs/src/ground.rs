@@ -10,9 +10,11 @@
 //! | any with `nobarrier` or `barrier=0` | a sync does not flush the device's cache | refuses | says so |
 //! | tmpfs, ramfs | nothing outlives a loss of power | refuses `durability=full` | nothing to say |
 //!
-//! By the mount of the database's directory in `/proc/thread-self/mountinfo`, found by its number (`STATX_MNT_ID`, Linux
-//! 5.8). What cannot be looked at is not refused. That ZFS has `sync=disabled` does not show there. A sync that does nothing cannot be told
-//! from one that does; so it is judged by the type. All else that `eager` relies on is tried, whatever the type: `ffi/board_place.rs`.
+//! By the mount of the database's directory in `/proc/thread-self/mountinfo`, found by its number
+//! (`STATX_MNT_ID`, Linux 5.8). What cannot be looked at is not refused. That ZFS has
+//! `sync=disabled` does not show there. A sync that does nothing cannot be told from one that does;
+//! so it is judged by the type. All else that `eager` relies on is tried, whatever the type:
+//! `ffi/board_place.rs`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -147,7 +149,8 @@ fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option
 }
 
 impl Fault {
-    /// The reason, and the way out. Short: SQLite's error log cuts a line at 210 bytes, of which the database's name takes some.
+    /// The reason, and the way out. Short: SQLite's error log cuts a line at 210 bytes, of which
+    /// the database's name takes some.
     pub fn why(self) -> &'static str {
         match self {
             Fault::Shared => "other hosts may change the files, and a sync be lost; use a local disk",

@@ -13,33 +13,33 @@ use serde::Serialize;
 
 use crate::file_below::FileBelow;
 use crate::own_file::open_to_lock;
-use crate::path::beside;
+use crate::path::{beside, shown};
 use crate::salvage::lock_alone;
 use crate::strategy::{LogFile, RecoverError, board_path, check, guard, image_path, log_path, why_kept};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", shown(.path))]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: this is not a SQLite database", .0.display())]
+    #[error("{}: this is not a SQLite database", shown(.0))]
     NotADatabase(PathBuf),
     #[error(
         "{}: the database is, or was, in use with strategy eager, and its log is missing: {}. Put it back; without it commits are lost",
-        .database.display(), .log.display()
+        shown(.database), shown(.log)
     )]
     LogMissing { database: PathBuf, log: PathBuf },
-    #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to another", .log.display())]
+    #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to another", shown(.log))]
     OtherLog { log: PathBuf, wanted: Uuid, found: Uuid },
     #[error(
         "{}: a plain database file, and beside it a log that may hold commits of another, or of the one that was here before: {}. Put that database back to recover it, or move the log away",
-        .database.display(), .log.display()
+        shown(.database), shown(.log)
     )]
     LogOfAnother { database: PathBuf, log: PathBuf },
-    #[error("{}: a program has the database open with strategy eager; it needs no recovery while that runs", .0.display())]
+    #[error("{}: a program has the database open with strategy eager; it needs no recovery while that runs", shown(.0))]
     InUse(PathBuf),
-    #[error("{}: {source}", .log.display())]
+    #[error("{}: {source}", shown(.log))]
     Log { log: PathBuf, source: LogError },
-    #[error("{}: {source}. Restore the database and its files together from a backup", .database.display())]
+    #[error("{}: {source}. Restore the database and its files together from a backup", shown(.database))]
     Recover { database: PathBuf, source: RecoverError },
 }
 

@@ -33,20 +33,20 @@ use self::image::image_pages;
 use self::records::Built;
 use crate::InspectError;
 use crate::error::Code;
-use crate::path::with_suffix;
+use crate::path::{shown, with_suffix};
 use crate::strategy::{guard, page_one_of};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
-    #[error("{}: {source}", .path.display())]
+    #[error("{}: {source}", shown(.path))]
     File { path: PathBuf, source: io::Error },
     #[error("{0}")]
     Inspect(#[from] InspectError),
-    #[error("{}: a program has the database open; end it first", .0.display())]
+    #[error("{}: a program has the database open; end it first", shown(.0))]
     InUse(PathBuf),
-    #[error("{}: a WAL of SQLite's own is beside the database, and may hold commits too; move it away first", .0.display())]
+    #[error("{}: a WAL of SQLite's own is beside the database, and may hold commits too; move it away first", shown(.0))]
     WalBeside(PathBuf),
-    #[error("{}: its header is damaged, and no log says what it was", .0.display())]
+    #[error("{}: its header is damaged, and no log says what it was", shown(.0))]
     NoHeader(PathBuf),
     #[error("reading or writing the copies failed: code {}", .0.0)]
     Below(Code),
@@ -79,7 +79,8 @@ pub struct Salvaged {
     /// Records and pages of the log that it has.
     pub records: u64,
     pub pages: u64,
-    /// Records of the log that it lacks, as far as they can be counted; None: nothing of the log tells.
+    /// Records of the log that it lacks, as far as they can be counted; None: nothing of the log
+    /// tells.
     pub lost_records: Option<u64>,
     /// Different pages in those of them that can be read.
     pub lost_pages: u64,

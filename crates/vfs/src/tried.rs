@@ -1,7 +1,9 @@
 //! What a directory does with the calls that strategies rely on, for `oneflush probe`.
 //!
-//! It is tried, each call by itself and whatever the file system's type. An open asks nothing of all this: there the first real use decides, of the
-//! locks and the memory when a board is made, of direct I/O when the log is opened, of a sync when a commit needs it.
+//! It is tried, each call by itself and whatever the file system's type.
+//!
+//! An open asks nothing of all this: there the first real use decides. A board is made with the
+//! locks and the memory. A log is opened with direct I/O. A commit needs a sync.
 
 use std::fs::File;
 use std::io;
@@ -13,6 +15,9 @@ use serde::Serialize;
 
 use crate::ffi::{Unfit, flock_excludes, record_locks_exclude, try_map};
 use crate::own_file::open_to_lock;
+
+const SYNC_OF_FILE: &str = "sync of file";
+const SYNC_OF_FOLDER: &str = "sync of folder";
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,6 +34,11 @@ impl Tried {
     pub fn fails_eager(&self) -> Option<&str> {
         self.fails.as_deref().filter(|_| self.needed)
     }
+
+    /// Whether a sync fails, so that no commit can be made.
+    pub fn fails_sync(&self) -> bool {
+        self.fails.is_some() && [SYNC_OF_FILE, SYNC_OF_FOLDER].contains(&self.what)
+    }
 }
 
 /// Of a folder of the caller's own: what is made in it stays.
@@ -43,8 +53,8 @@ pub fn tried(folder: &Path) -> io::Result<Vec<Tried>> {
     };
     let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(Unfit::Flock);
     Ok(vec![
-        needed("sync of file", file.sync_all()),
-        needed("sync of folder", File::open(folder).and_then(|folder| folder.sync_all())),
+        needed(SYNC_OF_FILE, file.sync_all()),
+        needed(SYNC_OF_FOLDER, File::open(folder).and_then(|folder| folder.sync_all())),
         needed("record locks", record_locks_exclude(&file, &other).map_err(io::Error::from)),
         needed("flock", locked.and_then(|()| flock_excludes(&other)).map_err(io::Error::from)),
         // By the second: the first cannot be read.

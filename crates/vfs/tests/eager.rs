@@ -322,8 +322,9 @@ fn a_large_transaction_is_checkpointed_at_once_and_small_ones_when_there_are_no_
     wait_for_a_checkpoint(&db);
     drop(db);
 
-    // A checkpoint would come 2 s after the last commit. For its age it may come 5 s after the first: where the machine takes so long for the
-    // commits, this says nothing, and is tried again.
+    // A checkpoint would come 2 s after the last commit. For its age it may come 5 s after the
+    // first. Where the machine takes so long for the commits, this says nothing, and is tried
+    // again.
     let was_in_time = (0..20).any(|_| {
         let db = open(&path);
         let began = Instant::now();
@@ -347,7 +348,8 @@ fn writers_that_wait_share_a_write_of_the_log() {
     let db = open(&path);
     let counts = || (number(&db, "/eager/commits"), number(&db, "/eager/log/records"));
     let mut rows = 0;
-    // On a busy machine one thread may be done before the next begins, and has nobody to share with.
+    // On a busy machine one thread may be done before the next begins, and has nobody to share
+    // with.
     wait_until("a third of the writes is saved", || {
         let before = counts();
         let all_are_there = Barrier::new(8);

@@ -1,7 +1,10 @@
-//! Places that do not keep what a database relies on, made with FUSE (`oneflush_testing::flawed`): each strategy works, or is refused with a reason
-//! that names the thing, or its commits fail. No commit is acknowledged that no sync has followed, and nothing hangs.
+//! Places that do not keep what a database relies on, made with FUSE (`oneflush_testing::flawed`).
 //!
-//! The type `fuse.oneflush` is believed, so that it is seen there what is tried; any other type of FUSE is judged by its name.
+//! Each strategy works there, or is refused with a reason that names the thing, or its commits
+//! fail. No commit is acknowledged that no sync has followed, and nothing hangs.
+//!
+//! The type `fuse.oneflush` is believed, so that it is seen there what is tried; any other type of
+//! FUSE is judged by its name.
 
 mod common;
 
@@ -44,6 +47,8 @@ struct Row {
 
 fn rows() -> Vec<Row> {
     let row = |name, flaws, sqlite, eager, fails| Row { name, flaws, sqlite, eager, fails };
+    // Each strategy has the same error as SQLite alone.
+    let error = |name, flaws, code, fails| row(name, flaws, Fails(code), Fails(code), Some(fails));
     let sync = |sync| Flaws { sync, ..Flaws::default() };
     let locks = |locks| Flaws { locks, ..Flaws::default() };
     let refused = |errno| locks(Locks::Flock(Answer::Refused(errno)));
@@ -53,13 +58,7 @@ fn rows() -> Vec<Row> {
         row("none", Flaws::default(), Works, Works, None),
         // The kernel says "done", so nobody can tell: such places are judged by their type.
         row("sync ignored", sync(Sync::Ignored), Works, Works, None),
-        row(
-            "sync fails",
-            sync(Sync::Fails),
-            Fails(ffi::SQLITE_IOERR_FSYNC),
-            Fails(ffi::SQLITE_IOERR_FSYNC),
-            Some("sync of file"),
-        ),
+        error("sync fails", sync(Sync::Fails), ffi::SQLITE_IOERR_FSYNC, "sync of file"),
         row("flock refused", refused(libc::ENOLCK), Works, no_flock, Some("flock")),
         row("flock not implemented", refused(libc::ENOSYS), Works, no_flock, Some("flock")),
         row(
@@ -69,23 +68,12 @@ fn rows() -> Vec<Row> {
             Refused(&["-oneflush-shm: flock keeps nobody out", "use a local disk, or strategy=plain"]),
             Some("flock"),
         ),
-        // The log was locked by a descriptor for reading only, which on NFS was "disk I/O error" without a reason.
+        // The log was locked by a descriptor for reading only, which on NFS was "disk I/O error"
+        // without a reason.
         row("exclusive flock for writers only", locks(Locks::Flock(Answer::WriterOnly)), Works, Works, None),
         // SQLite takes the first for a lock that somebody else has.
-        row(
-            "record locks refused",
-            record_refused(libc::ENOLCK),
-            Fails(ffi::SQLITE_BUSY),
-            Fails(ffi::SQLITE_BUSY),
-            Some("record locks"),
-        ),
-        row(
-            "record locks not implemented",
-            record_refused(libc::ENOSYS),
-            Fails(ffi::SQLITE_IOERR_LOCK),
-            Fails(ffi::SQLITE_IOERR_LOCK),
-            Some("record locks"),
-        ),
+        error("record locks refused", record_refused(libc::ENOLCK), ffi::SQLITE_BUSY, "record locks"),
+        error("record locks not implemented", record_refused(libc::ENOSYS), ffi::SQLITE_IOERR_LOCK, "record locks"),
         row(
             "record locks granted to two",
             locks(Locks::Posix(Answer::Granted)),
@@ -250,7 +238,8 @@ fn unsafe_ground_overrides_the_type_and_not_what_is_tried() {
     }
 }
 
-/// A device that is lost, and comes back: what is acknowledged before is there, and a strategy of ours acknowledges nothing after it.
+/// A device that is lost, and comes back: what is acknowledged before is there, and a strategy of
+/// ours acknowledges nothing after it.
 #[test]
 fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
     if !goes_on("after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed") {
@@ -288,7 +277,8 @@ fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
     }
 }
 
-/// As 9p without a cache: no file can be shared memory, so SQLite has no WAL index but in its own memory.
+/// As 9p without a cache: no file can be shared memory, so SQLite has no WAL index but in its own
+/// memory.
 #[test]
 fn without_shared_memory_a_rollback_mode_or_an_exclusive_connection_works() {
     if !goes_on("without_shared_memory_a_rollback_mode_or_an_exclusive_connection_works") {

@@ -131,7 +131,8 @@ fn writers_of_many_threads_all_commit_and_share_flushes() {
             db.busy_timeout(Duration::from_secs(60)).unwrap();
             all_are_there.wait();
             let mut rows = 0;
-            // As long as it takes: on a busy machine, or where a flush takes no time, each may write for long before the next gets a processor.
+            // As long as it takes: each may write for long before the next gets a processor.
+            // So it is on a busy machine, and where a flush takes no time.
             wait_until("writers share a flush", || {
                 insert(&db, ROWS);
                 rows += ROWS;
@@ -178,8 +179,9 @@ fn no_wait_is_longer_than_the_busy_timeout_and_none_is_no_wait() {
     let (_dir, path) = scratch();
     let holder = open(&path);
     holder.execute_batch("CREATE TABLE t(v); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
-    // The first times that a connection meets a writer differ from the later ones. Each time the least of several connections: a busy machine
-    // makes some waits longer, what the code waits is in all.
+    // The first times that a connection meets a writer differ from the later ones. Each time the
+    // least of several connections: a busy machine makes some waits longer, what the code waits is
+    // in all.
     let (mut without, mut with) = ([Duration::MAX; 3], [Duration::MAX; 2]);
     for _ in 0..5 {
         let db = open(&path);
@@ -234,7 +236,8 @@ fn a_writer_that_waits_is_woken_when_the_lock_is_released() {
                 db.execute_batch("INSERT INTO t VALUES (2)").unwrap();
                 Instant::now()
             });
-            // From the twelfth time on SQLite's own handler sleeps for 100 ms, and such a sleep has just begun.
+            // From the twelfth time on SQLite's own handler sleeps for 100 ms, and such a sleep has
+            // just begun.
             wait_until("SQLite sleeps for long", || bounced() >= before + 12);
             let released = Instant::now();
             holder.execute_batch("COMMIT").unwrap();
@@ -271,7 +274,8 @@ fn an_automatic_checkpoint_runs_in_the_background_and_the_wal_begins_anew() {
     insert(&db, 100);
     wait_until("a checkpoint", || number(&db, "/plain/checkpoints/count") > 0);
     let mut rows = 100;
-    // A frame or more each. The checkpoint has a thread of its own, which a busy machine may keep from its processor for many commits.
+    // A frame or more each. The checkpoint has a thread of its own, which a busy machine may keep
+    // from its processor for many commits.
     wait_until("the WAL begins anew and does not hold all that was written", || {
         insert(&db, 50);
         rows += 50;

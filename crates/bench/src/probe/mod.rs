@@ -33,7 +33,8 @@ pub struct Probe {
     pub atomic_write: Option<AtomicWrite>,
     /// `F2FS_IOC_START_ATOMIC_WRITE`; absent on other file systems.
     pub f2fs_atomic_write: Option<bool>,
-    /// The property `sync` of a ZFS data set; absent on other file systems, or if it cannot be asked.
+    /// The property `sync` of a ZFS data set; absent on other file systems, or if it cannot be
+    /// asked.
     pub zfs_sync: Option<String>,
     /// What the strategies rely on.
     pub tried: Vec<Tried>,
@@ -86,8 +87,8 @@ pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
     let device = mount.disk().map(|disk| environment::device(&disk));
     let facts = query::file(place.path(), mount.fs == "f2fs").map_err(failed("asking the file system"))?;
     let tried = oneflush_vfs::tried(place.path()).map_err(failed("trying what the strategies rely on"))?;
-    let syncs = !tried.iter().any(|tried| tried.what.starts_with("sync") && tried.fails.is_some());
-    let latencies = if syncs { latency::measure(place.path()) } else { Ok(Vec::new()) };
+    let fails = tried.iter().any(Tried::fails_sync);
+    let latencies = if fails { Ok(Vec::new()) } else { latency::measure(place.path()) };
     let latencies = latencies.map_err(|error| match error {
         latency::Failed::Interrupted => ProbeError::Interrupted { dir: dir.to_owned() },
         latency::Failed::Io(step, reason) => ProbeError::Io { dir: dir.to_owned(), step, reason },

@@ -1,4 +1,5 @@
-//! Whether ZFS keeps a sync. Its property `sync` is in no mount option, so an open cannot see it; the program `zfs` says it.
+//! Whether ZFS keeps a sync. Its property `sync` is in no mount option, so an open cannot see it;
+//! the program `zfs` says it.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +8,8 @@ use oneflush_vfs::Verdict;
 /// A sync does nothing.
 pub(super) const DISABLED: &str = "disabled";
 
-/// `standard`, `always` or `disabled`; None: there is no `zfs` here, or it does not know the data set.
+/// `standard`, `always` or `disabled`; None: there is no `zfs` here, or it does not know the data
+/// set.
 pub(super) fn sync_of(data_set: &str) -> Option<String> {
     ask(Command::new("zfs"), data_set)
 }

@@ -1,13 +1,16 @@
 //! A real file behind the log: direct I/O, and one durable write at the price of the cheapest that the device has.
 //!
 //! Direct I/O keeps the log out of the page cache, where no one would read it again, and out of the way of write-back. It makes
-//! nothing durable: the device's own cache has to be flushed, by `RWF_DSYNC` or `fdatasync`. Where the file system refuses it,
-//! when it is turned on or by the answer to a read or a write, or takes it and does buffered I/O in silence, everything holds as
-//! well, at the price of a copy and of memory that the kernel may keep; [`DirectFile::is_direct`] says so.
+//! nothing durable: the device's own cache has to be flushed, by `RWF_DSYNC` or `fdatasync`.
 //!
-//! After a write or a sync that failed, the kernel may have dropped what it could not write, and a second sync may succeed
-//! all the same. So the file is poisoned: it only reads, until it is opened anew. The exception is a full disk while the file is
-//! extended: no record was there yet, and the file gets its old size back.
+//! A file system may refuse direct I/O when it is turned on, or by the answer to a read or a write.
+//! Or it takes it and does buffered I/O in silence. Everything holds there as well, at the price of
+//! a copy and of memory that the kernel may keep. [`DirectFile::is_direct`] tells.
+//!
+//! After a write or a sync that failed, the kernel may have dropped what it could not write. A
+//! second sync may succeed all the same. So the file is poisoned: it only reads, until it is opened
+//! anew. The exception is a full disk while the file is extended: no record was there yet, and the
+//! file gets its old size back.
 
 mod measure;
 mod open;
@@ -83,8 +86,9 @@ impl DirectFile {
         self.direct.load(Ordering::Relaxed)
     }
 
-    /// Goes on without direct I/O where that was the reason of an error; true: the same call is to be made again. Some file systems (of FUSE) take
-    /// the flag, and refuse each read or write with it.
+    /// Goes on without direct I/O where that was the reason of an error; true: the same call is to
+    /// be made again. Some file systems (of FUSE) take the flag, and refuse each read or write with
+    /// it.
     fn goes_on_buffered(&self, errno: Option<i32>) -> bool {
         let refused = errno == Some(Errno::INVAL.raw_os_error()) && self.direct.swap(false, Ordering::Relaxed);
         refused && fcntl_getfl(&self.file).and_then(|flags| fcntl_setfl(&self.file, flags - OFlags::DIRECT)).is_ok()

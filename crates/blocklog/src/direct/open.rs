@@ -83,8 +83,9 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
     })
 }
 
-/// True where `RWF_DSYNC` is known to be heeded. Some file systems take it and do nothing (of 9p, and what uses Linux's netfs library, direct writes;
-/// of FUSE, those of files with `FOPEN_DIRECT_IO`), which would be the cheapest durable write of all.
+/// True where `RWF_DSYNC` is known to be heeded. Some file systems take it and do nothing, which
+/// would be the cheapest durable write of all. 9p, and what uses Linux's netfs library, ignore it
+/// for direct writes; FUSE, for those of files with `FOPEN_DIRECT_IO`.
 fn heeds_dsync(file: &File) -> io::Result<bool> {
     const EXT4: i64 = 0xef53;
     const XFS: i64 = 0x5846_5342;

@@ -89,7 +89,8 @@ impl Browser {
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
     }
 
-    /// How long the page's thread has worked. Times by the clock belong to the machine and to what else runs there.
+    /// How long the page's thread has worked. Times by the clock belong to the machine and to what
+    /// else runs there.
     pub fn worked(&mut self) -> Duration {
         let metrics = self.call("Performance.getMetrics", json!({}));
         let all = metrics["metrics"].as_array().expect("metrics");

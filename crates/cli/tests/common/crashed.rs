@@ -15,7 +15,8 @@ pub fn side(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A database of this path, in use, with what `more` does to it, copied with its log and the files of these suffixes.
+/// A database of this path, in use, with what `more` does to it, copied with its log and the files
+/// of these suffixes.
 pub fn crashed_after(database: &Path, suffixes: &[&str], more: impl FnOnce(&Connection)) {
     oneflush_vfs::register().unwrap();
     let live = database.with_file_name("live.db");

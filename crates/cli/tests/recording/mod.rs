@@ -33,7 +33,12 @@ pub fn scratch() -> Option<Place> {
         oneflush_testing::skip(format_args!("no tracefs: {reason}"));
         return None;
     }
-    match Place::scratch(FsKind::Ext4, SIZE_BYTES) {
+    scratch_of(FsKind::Ext4)
+}
+
+/// The same for what needs no traces.
+pub fn scratch_of(fs: FsKind) -> Option<Place> {
+    match Place::scratch(fs, SIZE_BYTES) {
         Ok(place) => Some(place),
         Err(
             error @ (PlaceError::NotRoot { .. }

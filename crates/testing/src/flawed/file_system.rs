@@ -1,4 +1,5 @@
-//! The file system itself. One thread answers one request after the other, and none of them waits for anything.
+//! The file system itself. One thread answers one request after the other, and none of them waits
+//! for anything.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -41,7 +42,8 @@ impl Flocks {
         self.0.entry(inode.0).or_default().retain(|&(holder, _)| holder != owner);
     }
 
-    /// False: others are in the way. What the owner had is given up in any case, as flock(2) has it.
+    /// False: others are in the way. What the owner had is given up in any case, as flock(2) has
+    /// it.
     fn take(&mut self, inode: INodeNo, owner: LockOwner, alone: bool) -> bool {
         self.release(inode, owner);
         let holders = self.0.entry(inode.0).or_default();
@@ -144,9 +146,12 @@ impl FileSystem {
         }
     }
 
-    fn removed(&self, path: &Path) {
-        lock(&self.names).removed(path);
-        lock(&self.state.unsynced).remove(path);
+    fn remove(&self, parent: INodeNo, name: &OsStr, remove: fn(&Path) -> io::Result<()>) -> Result<(), Errno> {
+        let path = self.child(parent, name)?;
+        remove(&self.below(&path))?;
+        lock(&self.names).removed(&path);
+        lock(&self.state.unsynced).remove(&path);
+        Ok(())
     }
 
     fn change(&self, inode: INodeNo, change: &Change) -> Result<FileAttr, Errno> {
@@ -276,21 +281,11 @@ impl Filesystem for FileSystem {
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let result = self.child(parent, name).and_then(|path| {
-            fs::remove_file(self.below(&path))?;
-            self.removed(&path);
-            Ok(())
-        });
-        answer(reply, result);
+        answer(reply, self.remove(parent, name, |path| fs::remove_file(path)));
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let result = self.child(parent, name).and_then(|path| {
-            fs::remove_dir(self.below(&path))?;
-            self.removed(&path);
-            Ok(())
-        });
-        answer(reply, result);
+        answer(reply, self.remove(parent, name, |path| fs::remove_dir(path)));
     }
 
     fn rename(
@@ -321,7 +316,8 @@ impl Filesystem for FileSystem {
     }
 
     fn open(&self, _: &Request, inode: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        // The kernel writes back what was stored to a map by any handle that writes, and reads by any.
+        // The kernel writes back what was stored to a map by any handle that writes, and reads by
+        // any.
         let opened = self.path(inode).and_then(|path| {
             let writes = flags.0 & libc::O_ACCMODE != libc::O_RDONLY;
             let cuts = flags.0 & libc::O_TRUNC != 0;

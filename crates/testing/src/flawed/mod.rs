@@ -1,5 +1,7 @@
-//! Places that do not keep what a database relies on: a FUSE file system that passes all through to a folder, less what it is told to ignore,
-//! refuse or fail.
+//! Places that do not keep what a database relies on.
+//!
+//! Each is a FUSE file system that passes all through to a folder. Only what it is told to ignore,
+//! to refuse or to fail is different.
 //!
 //! | flaw | what the kernel makes of it | as |
 //! |---|---|---|
@@ -11,7 +13,8 @@
 //! | [`Cache::No`]: files have `FOPEN_DIRECT_IO` | `RWF_DSYNC` is ignored | 9p, FUSE programs over networks |
 //! | [`Cache::NoMaps`] | the same, and `mmap` with `MAP_SHARED` is `ENODEV` | 9p without a cache, FUSE before Linux 6.6 |
 //!
-//! The file system knows which files have been written since their last sync ([`Flawed::unsynced`]): an acknowledged commit must not be among them.
+//! The file system knows which files have been written since their last sync
+//! ([`Flawed::unsynced`]). An acknowledged commit must not be among them.
 
 mod file_system;
 mod names;
@@ -45,7 +48,8 @@ pub enum Answer {
     Refused(i32),
     /// "You have it", to everybody.
     Granted,
-    /// What NFS tells: an exclusive lock by a descriptor that was opened for reading only is `EBADF`, and all others are kept. For `flock`.
+    /// As NFS does, for `flock`: an exclusive lock by a descriptor for reading only is `EBADF`. All
+    /// others are kept.
     WriterOnly,
 }
 
@@ -112,7 +116,8 @@ pub fn why_not() -> Option<String> {
 }
 
 impl Flawed {
-    /// Mounts one, of the type `fuse.SUBTYPE`. The test should be in a mount namespace of its own ([`crate::in_own_mounts`]), so that nothing stays.
+    /// Mounts one, of the type `fuse.SUBTYPE`. So that nothing stays, the test should be in a mount
+    /// namespace of its own ([`crate::in_own_mounts`]).
     pub fn mount(subtype: &str, flaws: Flaws) -> io::Result<Flawed> {
         let (lower, at) = (tempfile::tempdir()?, tempfile::tempdir()?);
         let state = Arc::new(State { flaws, sync: Mutex::new(flaws.sync), unsynced: Mutex::default() });

@@ -1,4 +1,5 @@
-//! Inode numbers of names. A number is never used again, so that the kernel's cache of a removed file is nobody else's.
+//! Inode numbers of names. A number is never used again, so that the kernel's cache of a removed
+//! file is nobody else's.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -35,8 +35,8 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), SalvageError> {
 }
 
 impl Aside {
-    /// Copies the database and all that lies beside it, durably; `why` is what a recovery says of them. `into` is for a dry run: there, and not
-    /// beside the database.
+    /// Copies the database and all that lies beside it, durably. `why` is what a recovery says of
+    /// them. With `into` the copies are made there, for a dry run; else beside the database.
     pub fn copy(database: &Path, why: &InspectError, into: Option<&Path>) -> Result<Aside, SalvageError> {
         let alone = alone_with(database, &beside(database, log_path))?;
         refuse_if_open(database)?;
@@ -87,7 +87,8 @@ impl Aside {
         self.changed.iter().find(|(of, _)| *of == suffix).map(|&(_, at)| at)
     }
 
-    /// The database that was made, checked and closed takes the place of the original, and what lay beside that is removed.
+    /// The database that was made, checked and closed takes the place of the original, and what lay
+    /// beside that is removed.
     pub fn put_in_place(&self) -> Result<(), SalvageError> {
         refuse_if_open(&self.database)?;
         if self.is_plain {
@@ -137,7 +138,8 @@ fn copy_all(database: &Path, folder: &Path) -> Result<Vec<OsString>, SalvageErro
     Ok(files)
 }
 
-/// A connection in WAL mode has a shared lock on the database file as long as it is open. (It is a lock of the process: ours is gone with the file.)
+/// A connection in WAL mode has a shared lock on the database file as long as it is open.
+/// (It is a lock of the process: ours is gone with the file.)
 pub(crate) fn lock_alone(database: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).write(true).open(database)?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {

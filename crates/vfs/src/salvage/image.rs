@@ -23,7 +23,8 @@ impl Aside {
     }
 }
 
-/// The pages of all commits in an image, with the checksums of all their versions; None: it is no image of such pages.
+/// The pages of all commits in an image, with the checksums of all their versions; None: it is no
+/// image of such pages.
 pub(super) fn image_pages(path: &Path, page_bytes: usize) -> Result<Option<HashMap<u32, HashSet<u32>>>, SalvageError> {
     let image = FileBelow(File::open(path).ok());
     let mut header = [0; HEADER_BYTES as usize];

@@ -89,7 +89,8 @@ impl Aside {
         Ok(None)
     }
 
-    /// Of a database that has the first `built` records: how many it is known to lack, of how many pages, and whether no checkpoint can be among them.
+    /// What a database lacks that has the first `built` records: how many records, and how many
+    /// pages they change. True at the end: no checkpoint can be among them.
     pub(super) fn lost(&self, built: usize) -> (Option<u64>, u64, bool) {
         let records = &self.found.records;
         let unbuilt = records.iter().skip(built);

@@ -1,0 +1,142 @@
+//! Processes that die.
+
+use std::path::Path;
+use std::time::Instant;
+
+use oneflush_vfs::KillPoint;
+
+use crate::worker::{SYNCHRONOUS, Said, Worker, crash};
+use crate::{PATIENCE, TRIES, count_rows, create, open};
+
+/// Who dies where, one after the other or at once, before the rest goes on.
+pub struct Scenario {
+    pub point: KillPoint,
+    pub count: u32,
+    /// Another victim, which makes the first come to its place.
+    pub before: Option<(KillPoint, u32)>,
+    /// A crash comes first: the victim finds a log to recover.
+    pub after_crash: bool,
+    /// Others use the database when the victim dies.
+    in_company: bool,
+}
+
+/// What becomes of the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Others {
+    GoOn,
+    Die,
+    /// They die, and nothing but the log tells of them, as after a loss of power.
+    DieAndTheirBoardIsLost,
+}
+
+fn run(scenario: &Scenario, others: Others) {
+    let came = (0..TRIES).any(|_| came_to_its_place(scenario, others));
+    assert!(came, "{:?} no. {}: the place was not come to", scenario.point, scenario.count);
+}
+
+/// Whatever comes of it, nothing that was acknowledged is lost.
+fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
+    let Scenario { point, count, before, after_crash, in_company } = *scenario;
+    let about = format!("{point:?} no. {count}, before it {before:?}, in company: {in_company}, others: {others:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.db");
+    create(&path);
+    let mut said = Said::default();
+    if after_crash {
+        crash(&path, &mut said, &about);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    let company: Vec<Worker> =
+        (1..=2).filter(|_| in_company).map(|writer| Worker::start(&path, writer, 120, None)).collect();
+    // Whoever finds himself alone would recover what the first victim leaves. So somebody only
+    // reads beside him.
+    let reader = before.map(|_| open(&path).unwrap());
+    if let Some(reader) = &reader {
+        count_rows(reader);
+    }
+    let first = before.map(|kill_at| Worker::start(&path, 3, 100_000, Some(kill_at)));
+    let mut victim = Worker::start(&path, 4, 100_000, Some((point, count)));
+    let died = victim.is_dead_by(deadline);
+    if !died {
+        victim.child.kill().unwrap();
+    }
+    drop(reader);
+    for mut worker in company.into_iter().chain(first) {
+        if others != Others::GoOn {
+            worker.child.kill().unwrap();
+        }
+        // Whoever has no end of his own, and was not killed yet, goes on for a while.
+        let endless = worker.writer == 3;
+        if endless && !worker.is_dead_by(deadline) {
+            worker.child.kill().unwrap();
+        }
+        said.add(worker);
+    }
+    said.add(victim);
+    let board = format!("{}-oneflush-shm", path.display());
+    if others == Others::DieAndTheirBoardIsLost && Path::new(&board).exists() {
+        std::fs::remove_file(board).unwrap();
+    }
+    // Somebody comes later, and works as if nothing had been.
+    assert!(!said.add(Worker::start(&path, 5, 30, None)), "{about}");
+    said.check(&path, &about);
+    died
+}
+
+pub fn scenarios() -> Vec<Scenario> {
+    use KillPoint::*;
+    let alone = |point| Scenario { point, count: 1, before: None, after_crash: false, in_company: false };
+    KillPoint::ALL
+        .iter()
+        .flat_map(|&point| match point {
+            LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => vec![alone(point)],
+            // Where somebody has the board's lock for long, and in a thread of the process: other
+            // tests.
+            Seen | Using | CheckpointBegun => Vec::new(),
+            Joined | Rebuilt | Opened => vec![Scenario { after_crash: true, ..alone(point) }],
+            Repairing => [Recorded, HalfShown, RestartNoted, Forgotten]
+                .map(|first| Scenario { before: Some((first, 3)), ..alone(point) })
+                .into(),
+            ImageSynced => vec![Scenario { in_company: true, ..alone(point) }],
+            TakenBack => vec![Scenario { before: Some((Noted, 3)), ..alone(point) }],
+            _ => [1, 4, 9].map(|count| Scenario { count, in_company: true, ..alone(point) }).into(),
+        })
+        .collect()
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_the_others_go_on() {
+    scenarios().iter().for_each(|scenario| run(scenario, Others::GoOn));
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_the_others_die_with_it() {
+    scenarios().iter().for_each(|scenario| run(scenario, Others::Die));
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_only_the_log_tells_of_it() {
+    scenarios().iter().for_each(|scenario| run(scenario, Others::DieAndTheirBoardIsLost));
+}
+
+/// As with SQLite alone: `synchronous` is about losses of power.
+#[test]
+fn commits_that_asked_for_no_durability_outlive_their_process() {
+    for synchronous in ["normal", "off"] {
+        for _ in 0..3 {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("a.db");
+            create(&path);
+            let mut said = Said::default();
+            for _ in 0..3 {
+                let mut command = Worker::command(&path, 1, 100_000);
+                let mut worker = Worker::run(1, command.env(SYNCHRONOUS, synchronous));
+                worker.hear(50);
+                worker.child.kill().unwrap();
+                assert!(said.add(worker));
+            }
+            assert!(said.numbers[&1].len() > 10, "{synchronous}: it got to work");
+            said.check(&path, synchronous);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Processes that share a database with `eager`, and die, are stopped or panic. They do so at each
+//! place where another process could see what they do (feature `kill-points`).
+//!
+//! A worker is this program again, told by its environment. It writes rows of its own. It says each
+//! number on its standard output when SQLite has acknowledged the commit. Whatever was said must be
+//! there at the end. Of what was not said, at most one row a death may be there.
+#![cfg(feature = "kill-points")]
+
+mod deaths;
+mod panics;
+mod power;
+mod stops;
+mod unpublished;
+mod worker;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+/// A victim that has not come to its place by then never will. Where it must follow another's
+/// death, the two may miss each other, as when a checkpoint comes between. Then they try again.
+const PATIENCE: Duration = Duration::from_secs(15);
+const TRIES: usize = 5;
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    open_with(path, "log_size=1048576")
+}
+
+fn open_with(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    open_as("eager", path, parameters)
+}
+
+fn open_as(strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    open_for(Duration::from_secs(20), strategy, path, parameters)
+}
+
+fn open_for(busy: Duration, strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    oneflush_vfs::register().unwrap();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
+    let uri = format!("file:{}?vfs=oneflush&strategy={strategy}&{parameters}", path.display());
+    let db = Connection::open_with_flags(uri, flags)?;
+    db.busy_timeout(busy)?;
+    db.execute_batch("PRAGMA synchronous=full; PRAGMA cache_size=20")?;
+    Ok(db)
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+fn create(path: &Path) {
+    let db = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode=wal; CREATE TABLE ballast(b);
+         CREATE TABLE kept(writer, number, filler, PRIMARY KEY(writer, number));
+         CREATE VIEW numbers AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;",
+    )
+    .unwrap();
+}
+
+/// Rows of all writers.
+fn count_rows(db: &Connection) -> i64 {
+    db.query_row("SELECT count(*) FROM kept", [], |row| row.get(0)).unwrap()
+}
+
+/// This program again, which runs one test: what a process of its own does.
+fn again(test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]);
+    command
+}
+
+/// The numbers of the commits that such a process was told of.
+fn acknowledged(told: &str) -> Vec<i64> {
+    told.lines().filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok()).collect()
+}
+
+/// Looks until it is so. False: it was not so by then.
+fn is_so_by(deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
+    while Instant::now() < deadline {
+        if is_so() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    false
+}
