@@ -5,7 +5,7 @@
 //! leave here in the order in which they began, each when its end is known, so everything behind this file sees every request once,
 //! in order, and whole. Where ends are missing (no such event in the trace, or lost), age and number bound the waiting.
 //!
-//! One write may be seen at several devices that lie on each other; what that means for its cost stands in `layers`.
+//! One write may be seen at several devices that lie on each other. What it then costs: `layers`.
 //!
 //! A flush is a request without data. The block layer also makes flushes of its own for a write that asks for one (`F` before or
 //! behind `W`); those are counted with that write, and its end is then the last of them (an end of 0 bytes at its sector).

@@ -1,5 +1,6 @@
-//! `strace -f -ttt -yy -T`'s text: what threads asked of files. It shows no device, so sectors are offsets in files. With other options
-//! it is read as far as it goes: other times or none ([`stamp`]), descriptors without names ([`descriptors`]).
+//! `strace -f -ttt -yy -T`'s text: what threads asked of files. It shows no device, so sectors are
+//! offsets in files. Text of other options is read as far as it goes: with other times or none
+//! ([`stamp`]), with descriptors without names ([`descriptors`]).
 //!
 //! ```text
 //! 26989 1795199476.845520 fdatasync(6</tmp/s0.db-journal>) = 0 <0.000600>                           with -o
@@ -10,8 +11,9 @@
 //! A call in one line begins at its time and takes what `-T` says. One that another thread's line interrupts is begun by
 //! "unfinished" and ended by "resumed": a write is an event of its end, a sync is two events.
 //!
-//! A write that is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`, a file opened with `O_DSYNC` or `O_SYNC`) is a write inside of a
-//! sync. SQLite's lock for writing in WAL mode is `fcntl(…, F_SETLK, {…, l_start=120, l_len=1})`.
+//! Some writes are durable when they return: with `RWF_DSYNC` or `RWF_SYNC`, or of a file opened with
+//! `O_DSYNC` or `O_SYNC`. Such a write is told as a write inside of a sync. SQLite's lock for writing
+//! in WAL mode is `fcntl(…, F_SETLK, {…, l_start=120, l_len=1})`.
 //!
 //! To the terminal strace writes notes of its own also into a line: `clone(…strace: Process 27013 attached`, and the rest of the line
 //! is the next one.

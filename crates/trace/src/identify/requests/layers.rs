@@ -1,26 +1,29 @@
 //! One write that is seen at several devices: LVM, LUKS, md, dm over dm, a partition, a loop device over a file.
 //!
-//! What a program wrote is a request at the device of its file system: there its file and its sectors are known, so there the groups
-//! are made. What it cost is counted at one layer, by default the lowest. A request below is therefore no item of its own, but a part
-//! of the one above.
+//! What a program wrote is a request at the device of its file system. There its file and its
+//! sectors are known, so there the groups are made. What it cost is counted at one layer, by default
+//! the lowest. So a request below is no item of its own, but a part of the one above.
 //!
 //! Invariants:
 //! 1. A request leaves as an item at the highest device at which it was seen, and only there.
-//! 2. Its bytes, requests and flushes are those at one layer. At the lowest they are what the devices at the bottom were sent for it:
-//!    twice the bytes over two mirrors, and two flushes.
-//! 3. A part stands behind the request above it, which does not leave before its parts have ended; so nothing is counted that is still
-//!    on its way, and no part outlives what it belongs to.
-//! 4. A request below of which nothing tells what it was above is an item of its own, and so is counted, but for no transaction of
-//!    another device ([`super::super::attach`]).
+//! 2. Its bytes, requests and flushes are those at one layer. At the lowest they are what the devices
+//!    at the bottom were sent for it. Two mirrors are twice the bytes and two flushes.
+//! 3. Parts come later than their request in the order of requests. A request leaves only when all
+//!    its parts have ended, and its parts leave with it. So its cost is whole when it is counted.
+//!    Age and number still bound the waiting (`AGE_NS_MAX`, `HELD_COUNT_MAX`).
+//! 4. A request below that cannot be tied to one above is an item of its own. It is counted, but for
+//!    no transaction of another device ([`super::super::attach`]).
 //!
 //! What says which request becomes which:
-//! - `block_bio_remap`, `block_rq_remap`: the one at the old place is now (also) here. The event by which the lower device queues it
-//!   comes behind it, and says nothing new. A device mapper sends the flush before a write's data by itself, so a remapped flush may
-//!   belong to a write that asked for one. md remaps no flush: one that is queued below belongs to whoever above waits for one.
-//! - A partition's queue event has the partition's number (since Linux 5.12), its later events the disk's, at the same sectors. The
-//!   partition is then another name of the disk, and no layer.
-//! - A loop device's worker asks the file system below in the order in which it got its requests: data are parts of the oldest write
-//!   that has parts missing; flushes, and what the file system below writes for them, of the oldest flush.
+//! - `block_bio_remap`, `block_rq_remap`: the request at the old place is now (also) here. The lower
+//!   device's queue event comes later and says nothing new. A device mapper sends the flush before a
+//!   write's data by itself. So a remapped flush may belong to a write that asked for one.
+//! - md remaps no flush. One that is queued below belongs to whoever above waits for one.
+//! - A partition's queue event has the partition's number (since Linux 5.12). Its later events have
+//!   the disk's, at the same sectors. The partition is then another name of the disk, and no layer.
+//! - A loop device's worker asks the file system below in the order in which it got its requests.
+//!   Data are parts of the oldest write that has parts missing. Flushes are parts of the oldest flush.
+//!   So is what the file system below writes for them.
 
 use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
 use crate::identify::transaction::Amount;
@@ -237,12 +240,12 @@ impl Requests {
             return has_ended;
         }
         let mut parts = slot.lowers.iter().map(|part| &self.slots[(part - self.front) as usize]);
-        // A loop device tells its ends itself, and makes several requests of a flush, one behind the other.
+        // A loop device tells its ends itself. It makes several requests of a flush, one after the other.
         let is_covered = !self.devices.is_on_file(request.device) && self.lower_bytes(slot, None) >= request.bytes;
         (has_ended || is_covered) && parts.all(|part| part.gone || self.is_complete(part))
     }
 
-    /// The parts of a request that leaves go with it; it costs what they cost, unless it is counted itself.
+    /// The parts of a request that leaves go with it. It costs what they cost, unless it is counted itself.
     pub(super) fn count(&mut self, request: &mut Request, parts: &[u64]) {
         let is_counted_here = match self.layer {
             Layer::Lowest => false,

@@ -9,14 +9,16 @@ const EXTENDED_MAJOR: u32 = 259;
 
 #[derive(Debug, Default)]
 pub struct Devices {
-    /// A partition, or the number that a file system's inodes carry → the device whose number requests carry.
+    /// A partition, or the number that a file system's inodes carry → the device whose number
+    /// requests carry.
     aliases: HashMap<DeviceId, DeviceId>,
     new_aliases: Vec<(DeviceId, DeviceId)>,
     /// Upper → those below it, by remaps.
     below: BTreeMap<DeviceId, BTreeSet<DeviceId>>,
     /// Loop devices → the device of the file system that their file is on.
     on_file: BTreeMap<DeviceId, DeviceId>,
-    /// Devices to which something was queued, and those whose queue was seen: a partition has only the first.
+    /// Devices to which something was queued, and those that have sent something from their queue.
+    /// A partition is only in the first.
     queued: BTreeSet<DeviceId>,
     with_queue: HashSet<DeviceId>,
     partitions: HashSet<DeviceId>,

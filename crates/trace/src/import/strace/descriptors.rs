@@ -1,10 +1,12 @@
-//! Which file a descriptor is, where the calls do not say it (strace without `-y`), and whether writes to it are durable when they
-//! return.
+//! Which file a descriptor is, where the calls do not say it (strace without `-y`). Also whether
+//! writes to it are durable when they return.
 //!
-//! A descriptor is known from the call that opened it, in its process: threads share their table, a child gets a copy of its parent's.
-//! What was opened before the trace has no name. For SQLite that is mostly the database itself, so its name is taken from its journal: a
-//! thread that has written a rollback journal or a WAL of a database, and then writes whole pages to a descriptor without a name, writes
-//! that database.
+//! A descriptor is known from the call that opened it, in its process. Threads share their table, a
+//! child gets a copy of its parent's.
+//!
+//! What was opened before the trace has no name. For SQLite that is mostly the database itself, so
+//! its name is taken from its journal. A thread writes a rollback journal or a WAL of a database.
+//! Then it writes whole pages to a descriptor without a name. That descriptor is the database.
 
 use std::collections::HashMap;
 
@@ -90,7 +92,8 @@ impl Descriptors {
         }
     }
 
-    /// The thread writes this to a descriptor without a name, which is the database's from now on, if it looks like it.
+    /// The thread writes this to a descriptor without a name. If it looks like pages, the descriptor
+    /// is the database's from now on.
     pub fn guess(&mut self, thread: u32, descriptor: u64, offset: Option<u64>, bytes: u64) -> Option<&Open> {
         let is_page = bytes >= PAGE_BYTES_MIN && bytes.is_power_of_two() && offset? % bytes == 0;
         let database = self.databases.get(&thread).filter(|_| is_page)?.clone();
