@@ -67,15 +67,11 @@ impl Devices {
     }
 
     pub(super) fn queue_at(&mut self, device: DeviceId) {
-        if !self.queued.contains(&device) {
-            self.queued.insert(device);
-        }
+        self.queued.insert(device);
     }
 
     pub(super) fn send_at(&mut self, device: DeviceId) {
-        if !self.with_queue.contains(&device) {
-            self.with_queue.insert(device);
-        }
+        self.with_queue.insert(device);
     }
 
     /// Those that may be partitions of `disk`.
