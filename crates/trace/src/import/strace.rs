@@ -248,21 +248,20 @@ impl Strace {
         let mut file = call.file.as_deref().map(Cow::Borrowed);
         if is_on_descriptor && call.is_file {
             file = self.named(head.thread, call.descriptor, file);
-            if file.is_none()
-                && call.kind == Kind::Write
-                && let Some(open) =
-                    self.descriptors.guess(head.thread, call.descriptor, call.offset, call.result.unwrap_or(0))
-            {
-                file = open.name.clone().map(|name| Cow::Owned(name.into_vec()));
+            if file.is_none() && call.kind == Kind::Write {
+                let bytes = call.result.unwrap_or(0);
+                let open = self.descriptors.guess(head.thread, call.descriptor, call.offset, bytes);
+                file = open.and_then(Open::owned_name);
             }
             if file.is_none() && matches!(call.kind, Kind::Sync | Kind::Write) && call.result.is_some() {
                 self.nameless_count += 1;
             }
         }
         let file = file.as_deref();
+        // Of a call that another line interrupted, only the end is known.
+        let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
         match call.kind {
             Kind::Sync => {
-                let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
                 let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
                 match (resumed, call.result) {
                     // The process was killed in it.
@@ -346,8 +345,6 @@ impl Strace {
                 if !call.is_durable && !opened.is_some_and(|open| open.is_durable) {
                     return Line::Event(told);
                 }
-                // Of a call that another line interrupted, only the end is known.
-                let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
                 let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
                 Line::Three(event(head, Action::SyncEnter, file, names), told, exit)
             }
@@ -359,8 +356,7 @@ impl Strace {
         if said.is_some() {
             return said;
         }
-        let open = self.descriptors.get(thread, descriptor)?;
-        open.name.clone().map(|name| Cow::Owned(name.into_vec()))
+        self.descriptors.get(thread, descriptor)?.owned_name()
     }
 
     /// What a reader of the figures must know, and what to record with.
