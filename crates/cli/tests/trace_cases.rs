@@ -15,8 +15,8 @@ fn identify(file: &Path) -> String {
     String::from_utf8(output.stdout).expect("a table is text")
 }
 
-/// The story: two disks in one trace. The journal of the file system on 8:16 was charged to the database on 8:0, since its thread
-/// wrote while the database waited: 50.4 KB and 17.14 flushes a transaction.
+/// The story: two disks in one trace. The database on 8:0 was charged with the file system's journal on
+/// 8:16, whose thread wrote while the database waited: 50.4 KB and 17.14 flushes a transaction.
 #[test]
 fn a_database_is_not_charged_with_what_another_disk_is_sent() {
     let Some(case) = shared_case("01-other-device-charged") else { return };
@@ -31,7 +31,8 @@ fn a_database_is_not_charged_with_what_another_disk_is_sent() {
     }
 }
 
-/// The story: `strace -tt` is what most record with, and it was no known format; without `-y` there were 0 transactions and no reason.
+/// The story: `strace -tt` is what most record with, and it was no known format. Without `-y` there were
+/// 0 transactions and no reason.
 #[test]
 fn strace_with_other_options_has_the_same_transaction() {
     let Some(case) = shared_case("07-strace-other-options") else { return };
@@ -89,6 +90,65 @@ fn what_a_trace_of_calls_does_not_show_is_no_zero() {
     let report = String::from_utf8(oneflush(&["report"], &file).stdout).unwrap();
     let of_database = report.lines().find(|line| line.contains("DELETE FULL")).unwrap();
     assert!(of_database.ends_with('–'), "{report}");
+}
+
+/// PERSIST on LUKS: what the program asks of the upper device, a thread of the kernel's sends to the disk.
+fn on_luks(is_there: fn(&str) -> bool) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = |who: &str, event: &str| {
+        let us = 10 * lines.len();
+        lines.push(format!("{who:>16} [000] ..... 1000.{us:06}: {event}\n"));
+    };
+    let mut ask = |rwbs: &str, at: u64, count: u64| {
+        let below = if count > 0 { at + 32_768 } else { at };
+        let (app, crypt) = ("app-100", "dmcrypt_write/2-77");
+        line(app, &format!("block_bio_queue: 253,0 {rwbs} {at} + {count} [app]"));
+        line(crypt, &format!("block_bio_remap: 8,0 {rwbs} {below} + {count} <- (253,0) {at}"));
+        line(crypt, &format!("block_bio_queue: 8,0 {rwbs} {below} + {count} [dmcrypt_write/2]"));
+        line(crypt, &format!("block_rq_issue: 8,0 {rwbs} {} () {below} + {count} [dmcrypt_write/2]", count * 512));
+        line("kworker/0:1H-54", &format!("block_rq_complete: 8,0 {rwbs} () {below} + {count} [0]"));
+        line("kworker/0:1H-54", &format!("block_bio_complete: 253,0 {rwbs} {at} + {count} [0]"));
+    };
+    for _ in 0..10 {
+        for group in [&[(40_000, 8), (40_008, 16)][..], &[(40_000, 8)], &[(8_000, 8), (8_064, 8)], &[(40_000, 8)]] {
+            group.iter().for_each(|&(at, count)| ask("WS", at, count));
+            ask("FWS", 0, 0);
+        }
+    }
+    lines.into_iter().filter(|line| is_there(line)).collect()
+}
+
+/// The story: such a trace without queue events told 0 transactions with exit code 0, and no reason.
+#[test]
+fn what_a_trace_of_stacked_devices_lacks_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.txt");
+    let queues = "the trace lacks block_bio_queue: no transaction was found";
+    let both = "the trace lacks block_bio_queue and block_rq_complete: no transaction was found";
+    let ends = "the trace lacks block_rq_complete: times may be too short";
+    let remaps = "device 253,0 seems to lie on or under another, and the trace does not say which";
+    let cases: [(fn(&str) -> bool, Option<&str>, bool); 5] = [
+        (|_| true, None, true),
+        (|line| !line.contains("bio_queue"), Some(queues), false),
+        (|line| !line.contains("bio_queue") && !line.contains("_complete"), Some(both), false),
+        (|line| !line.contains("rq_complete"), Some(ends), true),
+        (|line| !line.contains("_remap"), Some(remaps), true),
+    ];
+    for (is_there, note, is_found) in cases {
+        std::fs::write(&file, on_luks(is_there)).unwrap();
+        let table = identify(&file);
+        assert_eq!(!table.contains("\n0 transactions of 0 databases\n"), is_found, "{table}");
+        let json = oneflush(&["identify", "--json"], &file);
+        let report = oneflush(&["report"], &file);
+        let said = [table.into_bytes(), json.stderr, report.stdout]
+            .map(|text| String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+        for said in said {
+            match note {
+                Some(note) => assert!(said.contains(note), "{note}: {said}"),
+                None => assert!(!said.contains("lacks") && !said.contains("seems to lie"), "{said}"),
+            }
+        }
+    }
 }
 
 #[test]

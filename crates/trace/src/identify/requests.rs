@@ -182,6 +182,17 @@ impl Requests {
         None
     }
 
+    /// Writes have begun, and none has ended at a device that lies on no other.
+    pub(super) fn lacks_ends(&self) -> bool {
+        let bottom = |device: &&DeviceId| self.devices.is_bottom(**device);
+        !self.begun.is_empty() && !self.begun.iter().filter(bottom).any(|device| self.ended.contains(device))
+    }
+
+    /// Devices that seem to lie on others or under one, and the trace does not say which.
+    pub(super) fn untied_devices(&self) -> Vec<DeviceId> {
+        self.devices.untied(&self.ended)
+    }
+
     fn may_leave(&self, slot: &Slot) -> bool {
         let Item::Write(request) = &slot.item else { return true };
         if self.is_complete(slot) {

@@ -95,8 +95,30 @@ impl Devices {
         self.on_file.iter().filter(is_it).map(|(upper, _)| *upper).collect()
     }
 
+    /// It lies on no other, as far as the trace shows: no remap says so, and if some device sends
+    /// what it was asked for, it does, too.
+    pub(super) fn is_bottom(&self, device: DeviceId) -> bool {
+        !self.below.contains_key(&device) && (self.with_queue.is_empty() || self.with_queue.contains(&device))
+    }
+
     pub(super) fn is_on_file(&self, device: DeviceId) -> bool {
         self.on_file.contains_key(&device)
+    }
+
+    /// Devices of which only one half of a request's life was seen, and no remap. Either requests were
+    /// queued there and not sent, while another device sends some. Or they were sent or `ended` there
+    /// and not queued, while another device has queued some.
+    pub(super) fn untied(&self, ended: &HashSet<DeviceId>) -> Vec<DeviceId> {
+        let is_above = |device: &&DeviceId| !self.with_queue.is_empty() && !self.with_queue.contains(device);
+        let is_below = |device: &&DeviceId| !self.queued.is_empty() && !self.queued.contains(device);
+        let halves = self.queued.iter().filter(is_above);
+        let others = self.with_queue.iter().chain(ended).filter(is_below);
+        let is_tied = |device: DeviceId| {
+            let of_below = self.below.iter().any(|(upper, below)| *upper == device || below.contains(&device));
+            of_below || self.on_file.iter().any(|(upper, below)| *upper == device || self.of(*below) == device)
+        };
+        let untied: BTreeSet<DeviceId> = halves.chain(others).copied().filter(|device| !is_tied(*device)).collect();
+        untied.into_iter().collect()
     }
 
     /// Each device that lies on others, with those.
