@@ -92,6 +92,27 @@ fn what_a_trace_of_calls_does_not_show_is_no_zero() {
     assert!(of_database.ends_with('–'), "{report}");
 }
 
+/// The story: without times, `latency_ms` was null and its phases were some microseconds that nobody had measured. Without sync
+/// calls, the report told 0.00 flushes.
+#[test]
+fn what_calls_without_times_or_syncs_do_not_show_is_no_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.txt");
+    let transaction = "pwrite64(3</d/a.db-journal>, \"\"..., 512, 0) = 512\n\
+                       pwrite64(3</d/a.db-journal>, \"\"..., 4096, 516) = 4096\n\
+                       pwrite64(3</d/a.db>, \"\"..., 4096, 0) = 4096\n\
+                       unlink(\"/d/a.db-journal\") = 0\n";
+    std::fs::write(&file, transaction.repeat(3)).unwrap();
+    let json = String::from_utf8(oneflush(&["identify", "--json"], &file).stdout).unwrap();
+    let found: serde_json::Value = serde_json::from_str(json.lines().next().expect("a transaction")).unwrap();
+    let phases = found["phases"].as_object().unwrap();
+    let times = phases.iter().filter(|(name, _)| name.ends_with("_ms"));
+    assert!(found["latency_ms"].is_null() && times.clone().count() > 0, "{found}");
+    assert!(times.into_iter().all(|(_, ms)| ms.is_null()), "{found}");
+    let report: serde_json::Value = serde_json::from_slice(&oneflush(&["report", "--json"], &file).stdout).unwrap();
+    assert!(report["traces"][0]["flushes"].is_null(), "{report}");
+}
+
 /// PERSIST on LUKS: what the program asks of the upper device, a thread of the kernel's sends to the disk.
 fn on_luks(is_there: fn(&str) -> bool) -> String {
     let mut lines: Vec<String> = Vec::new();

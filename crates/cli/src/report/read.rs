@@ -64,7 +64,7 @@ impl Reading<'_> {
         trace.name = input.name.clone();
         trace.format = input.reader.format().to_string();
         trace.partial_count = summary.partial_count;
-        trace.is_of_calls = shown.observed.syncs && !shown.observed.device;
+        trace.is_of_calls = !shown.observed.device;
         trace.notes = notes(input.reader.skipped());
         trace.notes.extend(shown.notes(count, input.reader.skipped()));
         if let Some(wanted) = self.wanted {
