@@ -46,7 +46,7 @@ impl Shown {
 
     /// What the trace would have to hold, too.
     fn missing(&self, count: u64, skipped: &Skipped) -> Option<String> {
-        let Observed { device, syncs, queues, lacks_ends } = self.observed;
+        let Observed { device, numbers, queues, lacks_ends, syncs } = self.observed;
         if !(device || syncs || skipped.nameless_calls > 0) {
             return (skipped.ignored > 0).then(|| {
                 "the trace has other events, but none that is needed: block_bio_queue, block_rq_issue and \
@@ -54,7 +54,7 @@ impl Shown {
                     .to_owned()
             });
         }
-        let lacks_queues = device && !queues;
+        let lacks_queues = device && numbers && !queues;
         match (count, lacks_queues, lacks_ends) {
             (0, true, true) => Some(lacks("block_bio_queue and block_rq_complete", "no transaction was found")),
             (0, true, false) => Some(lacks("block_bio_queue", "no transaction was found")),

@@ -89,6 +89,8 @@ pub struct Summary {
 pub struct Observed {
     /// Requests of a device: flushes, the file system's journal and metadata.
     pub device: bool,
+    /// Numbers of devices. MOST's format has none, and so no layers.
+    pub numbers: bool,
     /// Events by which a thread asks a device for a request.
     pub queues: bool,
     /// Writes were seen, and no end of one at a device that lies on no other.
@@ -98,7 +100,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    fn see(&mut self, action: Action) {
+    fn see(&mut self, Event { action, device, .. }: Event) {
+        self.numbers |= device != DeviceId::default();
         self.queues |= action == Action::Queue;
         self.device |= matches!(action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
         self.syncs |= matches!(action, Action::SyncEnter | Action::SyncExit);
@@ -183,7 +186,7 @@ impl Identifier {
         self.last_event_ns = self.last_event_ns.max(Some(event.time_ns));
         let is_kernels = self.writer(event.actor.name, names) != Writer::Program;
         self.requests.push(event, is_kernels);
-        self.observed.see(event.action);
+        self.observed.see(*event);
         self.follow_renamed();
         while let Some(item) = self.requests.pop() {
             self.take(item, names);
