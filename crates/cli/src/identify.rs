@@ -6,6 +6,7 @@
 pub mod input;
 mod parquet;
 mod record;
+pub mod shown;
 pub mod table;
 
 use std::io;
@@ -21,6 +22,7 @@ use crate::Failure;
 use crate::output::Output;
 use input::Input;
 use parquet::ParquetFile;
+use shown::Shown;
 use table::{Heading, Table};
 
 const EXAMPLES: &str = "Formats, plain, gzip or zstd: ftrace and trace-cmd text, perf script text,
@@ -161,7 +163,7 @@ fn trace(
         name: input.name.clone(),
         table: Table::default(),
         left_out: 0,
-        stacks: Vec::new(),
+        count: 0,
         known: Known::default(),
     };
     let mut identifier = Identifier::new().count_at(options.layer);
@@ -175,18 +177,20 @@ fn trace(
             Ok(None) => break None,
             Err(error) => break Some(error),
         }
-        seen.known.observed = identifier.observed();
         while let Some(transaction) = identifier.next_transaction() {
+            seen.known.observed = identifier.observed();
             seen.take(&transaction, &input.reader, outputs)?;
         }
     };
-    seen.stacks = table::stacks(&identifier.stacks(), options.layer);
+    let shown = Shown::of(&identifier, options.layer);
+    seen.known.observed = shown.observed;
     let (rest, summary) = identifier.finish(input.reader.names());
     for transaction in &rest {
         seen.take(transaction, &input.reader, outputs)?;
     }
     input.progress.done();
-    seen.end(&heading, &summary, &input.reader, &mut outputs.lines)?;
+    let notes = shown.notes(seen.count, input.reader.skipped());
+    seen.end(&heading, &summary, &input.reader, &notes, &mut outputs.lines)?;
     Ok(error)
 }
 
@@ -198,8 +202,8 @@ struct Seen<'a> {
     table: Table,
     /// Transactions of databases that were not asked for.
     left_out: u64,
-    /// What is said of devices that lie on each other.
-    stacks: Vec<String>,
+    /// All transactions.
+    count: u64,
     known: Known,
 }
 
@@ -212,6 +216,7 @@ pub struct Known {
 
 impl Seen<'_> {
     fn take(&mut self, transaction: &Transaction, reader: &Reader, outputs: &mut Outputs) -> Result<(), Stop> {
+        self.count += 1;
         if let Some(wanted) = &self.options.database {
             let mut databases = std::iter::once(&transaction.database).chain(&transaction.others);
             if !databases.any(|database| database.to_string().contains(wanted)) {
@@ -230,18 +235,24 @@ impl Seen<'_> {
         Ok(())
     }
 
-    fn end(&self, heading: &Heading, summary: &Summary, reader: &Reader, output: &mut Output) -> io::Result<()> {
+    fn end(
+        &self,
+        heading: &Heading,
+        summary: &Summary,
+        reader: &Reader,
+        notes: &[String],
+        output: &mut Output,
+    ) -> io::Result<()> {
         match self.form {
             Form::Table => {
                 let left_out = self.options.database.as_deref().map(|wanted| (wanted, self.left_out));
                 let known = Known { has_times: reader.has_times(), ..self.known };
-                let text = self.table.render(heading, &self.name, reader, summary, left_out, (known, &self.stacks));
+                let text = self.table.render(heading, &self.name, reader, summary, left_out, (known, notes));
                 text.lines().try_for_each(|line| output.line(line))
             }
             // Lines are for programs; what a reader of them must know of the trace goes beside.
             Form::Lines(_) => {
-                let missing = table::missing(self.known.observed, reader.skipped());
-                for note in self.stacks.iter().cloned().chain(missing).chain(table::skipped(reader.skipped(), false)) {
+                for note in notes.iter().chain(&table::skipped(reader.skipped(), false)) {
                     eprintln!("{}: {}", self.name, note.trim_start());
                 }
                 Ok(())

@@ -95,6 +95,85 @@ fn what_a_trace_of_calls_does_not_show_is_no_zero() {
     assert!(of_database.ends_with('–'), "{report}");
 }
 
+/// The story: without times, `latency_ms` was null and its phases were some microseconds that nobody had measured. Without sync
+/// calls, the report told 0.00 flushes.
+#[test]
+fn what_calls_without_times_or_syncs_do_not_show_is_no_zero() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("calls.txt");
+    let transaction = "pwrite64(3</d/a.db-journal>, \"\"..., 512, 0) = 512\n\
+                       pwrite64(3</d/a.db-journal>, \"\"..., 4096, 516) = 4096\n\
+                       pwrite64(3</d/a.db>, \"\"..., 4096, 0) = 4096\n\
+                       unlink(\"/d/a.db-journal\") = 0\n";
+    std::fs::write(&file, transaction.repeat(3)).unwrap();
+    let json = String::from_utf8(oneflush(&["identify", "--json"], &file).stdout).unwrap();
+    let found: serde_json::Value = serde_json::from_str(json.lines().next().expect("a transaction")).unwrap();
+    let phases = found["phases"].as_object().unwrap();
+    let times = phases.iter().filter(|(name, _)| name.ends_with("_ms"));
+    assert!(found["latency_ms"].is_null() && times.clone().count() > 0, "{found}");
+    assert!(times.into_iter().all(|(_, ms)| ms.is_null()), "{found}");
+    let report: serde_json::Value = serde_json::from_slice(&oneflush(&["report", "--json"], &file).stdout).unwrap();
+    assert!(report["traces"][0]["flushes"].is_null(), "{report}");
+}
+
+/// PERSIST on LUKS: what the program asks of the upper device, a thread of the kernel's sends to the disk.
+fn on_luks(without: &[&str]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = |who: &str, event: &str| {
+        let us = 10 * lines.len();
+        lines.push(format!("{who:>16} [000] ..... 1000.{us:06}: {event}\n"));
+    };
+    let mut ask = |rwbs: &str, at: u64, count: u64| {
+        let below = if count > 0 { at + 32_768 } else { at };
+        let (app, crypt) = ("app-100", "dmcrypt_write/2-77");
+        line(app, &format!("block_bio_queue: 253,0 {rwbs} {at} + {count} [app]"));
+        line(crypt, &format!("block_bio_remap: 8,0 {rwbs} {below} + {count} <- (253,0) {at}"));
+        line(crypt, &format!("block_bio_queue: 8,0 {rwbs} {below} + {count} [dmcrypt_write/2]"));
+        line(crypt, &format!("block_rq_issue: 8,0 {rwbs} {} () {below} + {count} [dmcrypt_write/2]", count * 512));
+        line("kworker/0:1H-54", &format!("block_rq_complete: 8,0 {rwbs} () {below} + {count} [0]"));
+        line("kworker/0:1H-54", &format!("block_bio_complete: 253,0 {rwbs} {at} + {count} [0]"));
+    };
+    for _ in 0..10 {
+        for group in [&[(40_000, 8), (40_008, 16)][..], &[(40_000, 8)], &[(8_000, 8), (8_064, 8)], &[(40_000, 8)]] {
+            group.iter().for_each(|&(at, count)| ask("WS", at, count));
+            ask("FWS", 0, 0);
+        }
+    }
+    lines.into_iter().filter(|line| !without.iter().any(|event| line.contains(event))).collect()
+}
+
+/// The story: such a trace without queue events told 0 transactions with exit code 0, and no reason.
+#[test]
+fn what_a_trace_of_stacked_devices_lacks_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.txt");
+    let queues = "the trace lacks block_bio_queue: no transaction was found";
+    let both = "the trace lacks block_bio_queue and block_rq_complete: no transaction was found";
+    let ends = "the trace lacks block_rq_complete: times may be too short";
+    let remaps = "device 253,0 seems to lie on or under another, and the trace does not say which";
+    for (without, note, is_found) in [
+        (&[][..], None, true),
+        (&["bio_queue"], Some(queues), false),
+        (&["bio_queue", "_complete"], Some(both), false),
+        (&["rq_complete"], Some(ends), true),
+        (&["_remap"], Some(remaps), true),
+    ] {
+        std::fs::write(&file, on_luks(without)).unwrap();
+        let table = identify(&file);
+        assert_eq!(!table.contains("\n0 transactions of 0 databases\n"), is_found, "{table}");
+        let json = oneflush(&["identify", "--json"], &file);
+        let report = oneflush(&["report"], &file);
+        let said = [table.into_bytes(), json.stderr, report.stdout]
+            .map(|text| String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+        for said in said {
+            match note {
+                Some(note) => assert!(said.contains(note), "{note}: {said}"),
+                None => assert!(!said.contains("lacks") && !said.contains("seems to lie"), "{said}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn formats_that_are_not_read_are_refused_by_name_with_the_way_out() {
     let folder = tempfile::tempdir().unwrap();

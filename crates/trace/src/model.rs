@@ -18,8 +18,9 @@ pub(crate) const WRITE_LOCK_AT: u64 = 120;
 pub enum Action {
     /// A thread hands a request to the block layer (`block_bio_queue`, blktrace `Q`). The thread is the one that asked for it.
     Queue,
-    /// What was asked of another device, there from this sector on, is this request here (`block_bio_remap`, `block_rq_remap`, `A`):
-    /// LVM, LUKS, md, a partition. Where both devices are the same, it is a partition whose sectors become the disk's.
+    /// A request of another device becomes this one here (`block_bio_remap`, `block_rq_remap`, `A`).
+    /// There it began at `from_sector`. Devices on others do so: LVM, LUKS, md, a partition. Where
+    /// both devices are the same, it is a partition whose sectors become the disk's.
     Remap {
         from: DeviceId,
         from_sector: u64,

@@ -1,10 +1,12 @@
 //! One write at several devices that lie on each other: each is counted once, at the layer asked for, and its file is found.
 //!
-//! The story: on a phone with dm-default-key, and on servers with LVM and LUKS, a whole-system trace has each write at every layer. Every
-//! layer was a device of its own: bytes were counted two and three times, or, where only the lowest layer had ends and the threads of the
-//! device mapper had written, no transaction was found at all.
+//! The story: a whole-system trace has each write at every layer, on a phone with dm-default-key and on
+//! servers with LVM and LUKS. Every layer was a device of its own, so bytes were counted two and three
+//! times. Or only the lowest layer had ends, and threads of the device mapper had written there. Then no
+//! transaction was found at all.
 //!
-//! The traces are written out here, in the order in which Linux 6 tells the events of each stack; the disks' counters are kept beside.
+//! The traces are written out here, in the order in which Linux 6 tells the events of each stack. The
+//! disks' counters are kept beside.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -361,4 +363,54 @@ fn a_partition_is_found_without_remaps() {
         pen.text.lines().filter(|line| !line.contains("_remap")).map(|line| format!("{line}\n")).collect();
     let (found, summary, _) = identify(&text, Layer::Lowest);
     assert_eq!((found.len(), counters(&found, &summary)), (COMMITS, pen.disks[SDA]));
+}
+
+/// The story: without the queue events of a LUKS device, 0 transactions were told, and no reason. Without remaps, bytes were
+/// counted at each layer, and again nobody was told.
+#[test]
+fn what_is_lost_for_want_of_events_has_a_reason() {
+    const KINDS: [&str; 5] = ["block_bio_queue", "_remap", "block_rq_issue", "block_rq_complete", "block_bio_complete"];
+    for stack in STACKS {
+        let pen = written(stack);
+        let sent: u64 = pen.disks.values().map(|disk| disk.bytes).sum();
+        for missing in 0..1 << KINDS.len() {
+            let lacks = |kind: usize| missing >> kind & 1 == 1;
+            for has_names in [true, false] {
+                let is_there = |line: &&str| {
+                    let is_missing = |kind: usize| lacks(kind) && line.contains(KINDS[kind]);
+                    let is_name = !has_names && (line.contains("oneflush_file") || line.contains("ext4_sync"));
+                    !(0..KINDS.len()).any(is_missing) && !is_name
+                };
+                let cut = |line: &str| {
+                    let whole = line.split(" oneflush=").next().filter(|_| !has_names);
+                    format!("{}\n", whole.unwrap_or(line))
+                };
+                let text: String = pen.text.lines().filter(is_there).map(cut).collect();
+                if !text.contains("block_rq_") && !text.contains("block_bio_") {
+                    continue;
+                }
+                let mut reader = Reader::from_read("trace", Cursor::new(text.into_bytes())).unwrap();
+                let mut identifier = Identifier::new();
+                while let Some(event) = reader.next().unwrap() {
+                    identifier.push(&event, reader.names());
+                }
+                let (observed, untied) = (identifier.observed(), identifier.untied_devices());
+                let (found, summary) = identifier.finish(reader.names());
+                let of: Vec<&str> = (0..KINDS.len()).filter(|kind| lacks(*kind)).map(|kind| KINDS[kind]).collect();
+                let what =
+                    format!("{stack:?} without {of:?}, names: {has_names}: {observed:?} {untied:?} {}", found.len());
+                // Without both, two layers look like two disks.
+                if found.len() < COMMITS - 1 && !(lacks(1) && lacks(2)) {
+                    assert!(!observed.queues || observed.lacks_ends || !untied.is_empty(), "{what}");
+                }
+                // So they do without what a disk is sent.
+                if observed.queues && !lacks(2) && counters(&found, &summary).bytes > sent {
+                    assert!(!untied.is_empty(), "{what}");
+                }
+                if missing == 0 {
+                    assert_eq!((observed.lacks_ends, untied), (false, Vec::new()), "{what}");
+                }
+            }
+        }
+    }
 }

@@ -51,8 +51,8 @@ impl Input {
     }
 }
 
-/// Opens every trace once, after a look at the two files that options name for results. What cannot be read at all is said before the first line of
-/// a result.
+/// Opens every trace once. Before that, it looks at the two files that options name for results. What
+/// cannot be read at all is said before the first line of a result.
 pub fn open_all(traces: &[PathBuf], results: [(&str, &Option<PathBuf>); 2]) -> Result<Vec<Input>, Failure> {
     let traces = distinct(traces).map_err(Failure::usage)?;
     for (option, file) in results {

@@ -49,11 +49,12 @@ struct Classes {
     metadata: Option<u64>,
 }
 
+/// Times are null where the trace does not say how long anything took.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PhasesMs {
-    Rollback { log_ms: f64, db_ms: f64, reset_ms: f64 },
-    Append { append_ms: f64, checkpoint_ms: f64, checkpoint_bytes: Classes },
+    Rollback { log_ms: Option<f64>, db_ms: Option<f64>, reset_ms: Option<f64> },
+    Append { append_ms: Option<f64>, checkpoint_ms: Option<f64>, checkpoint_bytes: Classes },
 }
 
 impl Classes {
@@ -81,6 +82,7 @@ impl Classes {
 impl<'a> Record<'a> {
     fn new(trace: &'a str, transaction: &Transaction, known: Known, names: &'a Names) -> Record<'a> {
         let number = |id: u32| (id != 0).then_some(id);
+        let ms = |ns: u64| known.has_times.then(|| ns as f64 / 1e6);
         Record {
             trace,
             begin_s: transaction.begin_ns as f64 / 1e9,
@@ -93,7 +95,7 @@ impl<'a> Record<'a> {
             journal_mode: transaction.journal_mode.to_string(),
             synchronous: transaction.synchronous.to_string(),
             outcome: transaction.outcome.to_string(),
-            latency_ms: known.has_times.then(|| ms(transaction.latency_ns())),
+            latency_ms: ms(transaction.latency_ns()),
             phases: match transaction.phases {
                 Phases::Rollback { log_ns, db_ns, reset_ns } => {
                     PhasesMs::Rollback { log_ms: ms(log_ns), db_ms: ms(db_ns), reset_ms: ms(reset_ns) }
@@ -104,7 +106,7 @@ impl<'a> Record<'a> {
                     checkpoint_bytes: Classes::bytes(&checkpoint, known),
                 },
             },
-            silent_ms: ms(transaction.silent_ns),
+            silent_ms: transaction.silent_ns as f64 / 1e6,
             segments: transaction.segments,
             flushes: known.observed.device.then_some(transaction.flushes),
             syncs: known.observed.syncs.then_some(transaction.syncs),
@@ -116,12 +118,12 @@ impl<'a> Record<'a> {
     }
 }
 
-fn whole(number: Option<u64>) -> Cell {
-    number.map_or(Cell::Nothing, Cell::Whole)
+fn real(number: Option<f64>) -> Cell {
+    number.map_or(Cell::Nothing, Cell::Real)
 }
 
-fn ms(ns: u64) -> f64 {
-    ns as f64 / 1e6
+fn whole(number: Option<u64>) -> Cell {
+    number.map_or(Cell::Nothing, Cell::Whole)
 }
 
 pub fn json_line(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> String {
@@ -200,16 +202,16 @@ pub fn cells(trace: &str, transaction: &Transaction, known: Known, names: &Names
         Cell::Text(record.journal_mode),
         Cell::Text(record.synchronous),
         Cell::Text(record.outcome),
-        record.latency_ms.map_or(Cell::Nothing, Cell::Real),
+        real(record.latency_ms),
     ];
     match record.phases {
         PhasesMs::Rollback { log_ms, db_ms, reset_ms } => {
-            cells.extend([log_ms, db_ms, reset_ms].map(Cell::Real));
+            cells.extend([log_ms, db_ms, reset_ms].map(real));
             cells.extend(nothing(6));
         }
         PhasesMs::Append { append_ms, checkpoint_ms, checkpoint_bytes } => {
             cells.extend(nothing(3));
-            cells.extend([append_ms, checkpoint_ms].map(Cell::Real));
+            cells.extend([append_ms, checkpoint_ms].map(real));
             cells.extend(checkpoint_bytes.cells());
         }
     }

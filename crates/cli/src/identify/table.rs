@@ -9,14 +9,13 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 use oneflush_trace::identify::{
-    Amount, Confidence, Database, JournalMode, Layer, Observed, Outcome, Process, Summary, Synchronous, Traffic,
-    Transaction,
+    Amount, Confidence, Database, JournalMode, Observed, Outcome, Process, Summary, Synchronous, Traffic, Transaction,
 };
 use oneflush_trace::import::{Reader, Skipped};
-use oneflush_trace::model::{DeviceId, Event, Names};
+use oneflush_trace::model::{Event, Names};
 pub use oneflush_trace::report::grouped;
 
-use super::Known;
+use super::{Known, shown};
 
 const WIDTH: usize = 80;
 /// In place of a figure that the trace cannot show.
@@ -96,7 +95,7 @@ impl Table {
         reader: &Reader,
         summary: &Summary,
         left_out: Option<(&str, u64)>,
-        (known, stacks): (Known, &[String]),
+        (known, notes): (Known, &[String]),
     ) -> String {
         let mut out = String::new();
         let seconds = heading.begin_ns.map_or(0.0, |begin_ns| (heading.end_ns - begin_ns) as f64 / 1e9);
@@ -108,9 +107,7 @@ impl Table {
             let count = plural(count, "transaction");
             let _ = writeln!(out, "left out: {count} of databases without \"{wanted}\" in their name");
         }
-        for said in stacks.iter().cloned().chain(missing(known.observed, reader.skipped())) {
-            wrapped(&mut out, &said);
-        }
+        notes.iter().for_each(|note| wrapped(&mut out, note));
         if !self.rows.is_empty() {
             let is_of_calls = known.observed.syncs && !known.observed.device;
             out.push_str(&if is_of_calls { HEAD.replace("flushes", "  syncs") } else { HEAD.to_owned() });
@@ -202,47 +199,6 @@ const HEAD: &str = "
   mode             txns     db journal fs-jrnl   meta   a txn   p50    p99 aling
 ";
 
-/// Each device that lies on others, and where its figures are counted.
-pub fn stacks(stacks: &[(DeviceId, Vec<DeviceId>)], layer: Layer) -> Vec<String> {
-    let device = |device: &DeviceId| format!("{},{}", device.major, device.minor);
-    let said = |(upper, below): &(DeviceId, Vec<DeviceId>)| {
-        let below: Vec<String> = below.iter().map(device).collect();
-        format!("device {} lies on {}", device(upper), below.join(" and "))
-    };
-    let mut lines: Vec<String> = stacks.iter().map(said).collect();
-    if let Some(last) = lines.last_mut() {
-        last.push_str(match layer {
-            Layer::Lowest => "; bytes, requests and flushes are those of the lowest (--layer)",
-            Layer::Highest => "; bytes, requests and flushes are those of the highest (--layer)",
-            Layer::Device(_) => "; bytes, requests and flushes are those of the device asked for (--layer)",
-        });
-    }
-    lines
-}
-
-/// What the trace would have to hold, too.
-pub fn missing(observed: Observed, skipped: &Skipped) -> Option<String> {
-    let is_of_something = observed.device || observed.syncs || skipped.nameless_calls > 0;
-    (!is_of_something && skipped.ignored > 0).then(|| {
-        "the trace has other events, but none that is needed: block_bio_queue, block_rq_issue and block_rq_complete, or in a trace \
-         of calls those that write and synchronize files"
-            .to_owned()
-    })
-}
-
-/// What options of strace would have told.
-pub fn options(skipped: &Skipped) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(why) = skipped.no_times {
-        lines.push(format!("{why}: nobody knows how long anything took; record with strace -f -ttt -yy -T"));
-    }
-    if skipped.nameless_calls > 0 {
-        let calls = plural(skipped.nameless_calls, "call");
-        lines.push(format!("{calls} on descriptors without a name; record with strace -f -ttt -yy -T"));
-    }
-    lines
-}
-
 /// What belongs to no transaction.
 fn rest(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
@@ -285,7 +241,7 @@ pub fn skipped(skipped: &Skipped, all: bool) -> Vec<String> {
     if let Some(why) = skipped.cut_off {
         lines.push(format!("  the trace is cut off: {why}"));
     }
-    lines.extend(options(skipped).into_iter().map(|line| format!("  {line}")));
+    lines.extend(shown::options(skipped).into_iter().map(|line| format!("  {line}")));
     if skipped.names_left_out > 0 {
         lines.push(format!("  names left out in {}: there are too many", plural(skipped.names_left_out, "event")));
     }

@@ -7,7 +7,8 @@ use oneflush_trace::report::{Collector, Perfetto, Trace};
 
 use super::{Unwritten, write};
 use crate::identify::input::Input;
-use crate::identify::table::{self, grouped, plural};
+use crate::identify::shown::{self, Shown};
+use crate::identify::table::{grouped, plural};
 use crate::output::Output;
 
 pub struct Reading<'a> {
@@ -31,6 +32,7 @@ impl Reading<'_> {
         if let Some(file) = &mut self.perfetto_file {
             self.perfetto.trace(&label).iter().try_for_each(|line| write(file, line))?;
         }
+        let mut count = 0;
         let error = loop {
             match input.reader.next() {
                 Ok(Some(event)) => {
@@ -46,13 +48,14 @@ impl Reading<'_> {
                 Err(error) => break Some(error),
             }
             while let Some(transaction) = identifier.next_transaction() {
+                count += 1;
                 self.take(transaction, input.reader.names(), &mut collector)?;
             }
         };
-        let observed = identifier.observed();
-        let stacks = table::stacks(&identifier.stacks(), self.layer);
+        let shown = Shown::of(&identifier, self.layer);
         let (rest, summary) = identifier.finish(input.reader.names());
         for transaction in rest {
+            count += 1;
             self.take(transaction, input.reader.names(), &mut collector)?;
         }
         input.progress.done();
@@ -61,10 +64,9 @@ impl Reading<'_> {
         trace.name = input.name.clone();
         trace.format = input.reader.format().to_string();
         trace.partial_count = summary.partial_count;
-        trace.is_of_calls = observed.syncs && !observed.device;
+        trace.is_of_calls = !shown.observed.device;
         trace.notes = notes(input.reader.skipped());
-        trace.notes.extend(stacks);
-        trace.notes.extend(table::missing(observed, input.reader.skipped()));
+        trace.notes.extend(shown.notes(count, input.reader.skipped()));
         if let Some(wanted) = self.wanted {
             trace.notes.push(format!("only databases with \"{wanted}\" in their name"));
         }
@@ -125,7 +127,7 @@ fn notes(skipped: &Skipped) -> Vec<String> {
     if let Some(why) = skipped.cut_off {
         notes.push(format!("the trace is cut off: {why}"));
     }
-    notes.extend(table::options(skipped));
+    notes.extend(shown::options(skipped));
     if skipped.count > 0 {
         notes.push(format!("{} not understood", plural(skipped.count, "line or record")));
     }

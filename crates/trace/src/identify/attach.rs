@@ -7,14 +7,16 @@
 //! gets its bytes, so that sums stay right.
 //!
 //! A trace may hold several devices, so time and thread alone say nothing. Invariants:
-//! 1. What is sent to a device is caused only by who has written to that device; what nobody there has caused is of no transaction.
-//! 2. Whether sync calls, flushes or only waiting show a synchronization is known for each device by itself: one file system has
-//!    events for its calls, another has not.
-//! 3. A call counts for the device of its file system. Its number may be a partition's; it is the disk's as soon as that shows: by a
-//!    request of that number, or by a write of data inside the call.
-//! 4. A device is the one at which the file system stands, whatever lies below it (`requests/layers.rs`).
+//! 1. What is sent to a device is caused only by who has written to that device. What nobody there
+//!    has caused is of no transaction.
+//! 2. Each device has its own answer to what shows a synchronization: sync calls, flushes, or only
+//!    waiting. One file system has events for its calls, another has not.
+//! 3. A call counts for the device of its file system. Its number may be a partition's. It becomes
+//!    the disk's as soon as a request of that number shows it, or a write of data inside the call.
+//! 4. A device is the one at which the file system stands, whatever lies below it
+//!    (`requests/layers.rs`).
 //!
-//! So a journal of a file system that is on another device than its data is nobody's here.
+//! So nobody here owns the journal of a file system that is on another device than its data.
 
 use std::collections::HashMap;
 
@@ -136,8 +138,8 @@ impl Attach {
         of.other_ns = of.other_ns.max(Some(done_ns));
     }
 
-    /// Whose is what `thread` (`None`: one of the kernel's) sends to `device` at `time_ns`, outside of its calls; `is_commit`: of the file
-    /// system's journal, which no thread of a program sends.
+    /// Whose is what `thread` sends to `device` at `time_ns`, outside of its calls. No thread: one of
+    /// the kernel's. `is_commit`: it is of the file system's journal, which no program's thread sends.
     pub(super) fn owner(
         &mut self,
         device: DeviceId,

@@ -27,7 +27,8 @@ impl Identifier {
         (of == device || !devices.is_block(of)).then_some(window)
     }
 
-    /// The thread writes data to `device` inside a call: so that is the device of the file system, whatever number its inodes carry.
+    /// The thread writes data to `device` inside a call. So that is the device of the file system,
+    /// whatever number its inodes carry.
     pub(super) fn learn_device(&mut self, thread: u32, device: DeviceId) {
         if let Some(window) = self.window(thread, device)
             && window.device != device

@@ -53,8 +53,8 @@ pub(super) struct Joints {
 }
 
 impl Joints {
-    /// A super-journal of `main` is written; returns the number of its transaction, and that of another which is given up for it,
-    /// with its device.
+    /// A super-journal of `main` is written. Returns the number of its transaction. If another is
+    /// given up for it, also that one's number and device.
     pub(super) fn write(&mut self, main: &str, request: &Request) -> (u64, Option<(u64, DeviceId)>) {
         let thread = request.actor.thread;
         let is_it = |joint: &Joint| joint.thread == thread && &*joint.main == main && joint.alive_ns == joint.done_ns;

@@ -89,8 +89,23 @@ pub struct Summary {
 pub struct Observed {
     /// Requests of a device: flushes, the file system's journal and metadata.
     pub device: bool,
+    /// Numbers of devices. MOST's format has none, and so no layers.
+    pub numbers: bool,
+    /// Events by which a thread asks a device for a request.
+    pub queues: bool,
+    /// Writes were seen, and no end of one at a device that lies on no other.
+    pub lacks_ends: bool,
     /// Sync calls.
     pub syncs: bool,
+}
+
+impl Observed {
+    fn see(&mut self, Event { action, device, .. }: Event) {
+        self.numbers |= device != DeviceId::default();
+        self.queues |= action == Action::Queue;
+        self.device |= matches!(action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
+        self.syncs |= matches!(action, Action::SyncEnter | Action::SyncExit);
+    }
 }
 
 impl Summary {
@@ -125,8 +140,7 @@ pub struct Identifier {
     last_event_ns: Option<u64>,
     names_seen: bool,
     blocks_seen: bool,
-    syncs_seen: bool,
-    device_seen: bool,
+    observed: Observed,
     summary: Summary,
     keeps_accesses: bool,
 }
@@ -172,8 +186,7 @@ impl Identifier {
         self.last_event_ns = self.last_event_ns.max(Some(event.time_ns));
         let is_kernels = self.writer(event.actor.name, names) != Writer::Program;
         self.requests.push(event, is_kernels);
-        self.syncs_seen |= matches!(event.action, Action::SyncEnter | Action::SyncExit);
-        self.device_seen |= matches!(event.action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
+        self.observed.see(*event);
         self.follow_renamed();
         while let Some(item) = self.requests.pop() {
             self.take(item, names);
@@ -188,12 +201,17 @@ impl Identifier {
 
     /// What the trace has shown so far.
     pub fn observed(&self) -> Observed {
-        Observed { device: self.device_seen, syncs: self.syncs_seen }
+        Observed { lacks_ends: self.requests.lacks_ends(), ..self.observed }
     }
 
     /// Each device that lies on others, with those, as far as the trace has said so.
     pub fn stacks(&self) -> Vec<(DeviceId, Vec<DeviceId>)> {
         self.requests.devices.stacks()
+    }
+
+    /// Devices that seem to lie on others or under one, and the trace does not say which.
+    pub fn untied_devices(&self) -> Vec<DeviceId> {
+        self.requests.untied_devices()
     }
 
     /// The next complete transaction.

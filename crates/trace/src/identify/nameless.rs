@@ -1,8 +1,9 @@
 //! Traces without file names: which sectors are a rollback journal, which its database.
 //!
-//! Worked out per thread and device, from the groups of writes between its flushes. The header of a journal is the one page that is written
-//! together with others (header and body), and also alone (number of records, or reset), with a group in between that does not hold it
-//! (the database). Any of these rows of groups, where `s` is the first page of `A`, shows it:
+//! Worked out per thread and device, from the groups of writes between its flushes. The header of a
+//! journal is the one page that is written both ways: together with others (header and body), and
+//! alone (number of records, or reset). In between is a group that does not hold it (the database).
+//! Any of these rows of groups, where `s` is the first page of `A`, shows it:
 //!
 //! | mode | groups |
 //! |---|---|

@@ -101,7 +101,8 @@ impl Traffic {
         }
     }
 
-    /// What a request was sent for. One without data is a flush, which is counted beside; a loop device makes writes of it below.
+    /// What a request was sent for. One without data is a flush, which is counted beside. Below a
+    /// loop device, a flush makes writes of the file system there.
     pub(super) fn add_caused(&mut self, class: Class, request: &Request) {
         if request.bytes > 0 {
             *self.class(class) += request.amount();

@@ -97,15 +97,9 @@ fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Opti
 /// `223490 + 8 <- (8,1) 223427`
 fn remap(head: &Head, flags: Flags, body: &[u8]) -> Option<Event> {
     let mut cursor = Cursor::new(body);
-    let sector = cursor.number()?;
-    cursor.spaces().eat(b"+")?;
-    let bytes = cursor.spaces().number()?.checked_mul(SECTOR_BYTES)?;
-    cursor.spaces().eat(b"<- (")?;
-    let from = cursor.device()?;
-    cursor.eat(b")")?;
-    let from_sector = cursor.spaces().number()?;
+    let (sector, bytes) = cursor.place()?;
+    let action = cursor.remap()?;
     let actor = Actor { thread: head.thread, process: 0, name: None };
-    let action = Action::Remap { from, from_sector };
     Some(Event { device: head.device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
 }
 

@@ -14,7 +14,8 @@
 //! 46 pdu_len  u16  bytes that follow the record
 //! ```
 //! The category "notify" is no request: its kind 0 names a process (16 bytes follow), 1 says what time of day it is, 2 is a message.
-//! Behind a remap stand the device and sector that it was asked of: `u32` from, `u32` to, `u64` sector, always with the high byte first.
+//! Behind a remap stand the device and sector that it was asked of: `u32` from, `u32` to, `u64`
+//! sector. Their high byte is always first.
 //! blktrace writes one file for each processor, `sda.blktrace.0` and so on; [`open`](super::open) reads them all and merges them by time.
 //! Bytes between records that are none are passed over up to the next magic, and counted as one record that is not understood.
 

@@ -110,27 +110,29 @@ fn is_perf_trace(begin: &[u8]) -> bool {
     begin.split(|b| *b == b'\n').take(20).any(is_it)
 }
 
+/// Where the head of a file that is no trace is looked for.
+const HINT_BYTES: usize = 4096;
+
 /// What a file that is no trace of ours is, and the way out.
 pub(super) fn hint(begin: &[u8]) -> Option<&'static str> {
     let blktrace_of_another_version = begin.starts_with(b"eat") || begin.get(1..4) == Some(b"tae");
+    let has = |text: &[u8]| memchr::memmem::find(&begin[..begin.len().min(HINT_BYTES)], text).is_some();
     if begin.starts_with(b"PERFILE2") {
         Some("It is perf's own recording: `perf script -i FILE > trace.txt` makes text of it")
-    } else if memchr::memmem::find(&begin[..begin.len().min(4096)], b"TIME(s)").is_some()
-        && memchr::memmem::find(&begin[..begin.len().min(4096)], b"COMM").is_some()
-    {
+    } else if has(b"TIME(s)") && has(b"COMM") {
         Some(
-            "It is the text of biosnoop, which has no flushes and no file names: record with `oneflush trace`, or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
+            "It is the text of biosnoop, which has no flushes and no file names: record with `oneflush trace`, \
+             or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
         )
-    } else if begin.starts_with(b"Attaching ")
-        || memchr::memmem::find(&begin[..begin.len().min(4096)], b"\nAttaching ").is_some()
-        || begin.starts_with(b"@")
-    {
+    } else if begin.starts_with(b"Attaching ") || has(b"\nAttaching ") || begin.starts_with(b"@") {
         Some(
-            "It is the output of bpftrace, whose form is its program's own: record with `oneflush trace`, or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
+            "It is the output of bpftrace, whose form is its program's own: record with `oneflush trace`, \
+             or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
         )
     } else if is_perf_trace(begin) {
         Some(
-            "It is the text of `perf trace`: record with `perf record -e 'block:*'` and convert that by `perf script > trace.txt`, or record calls with `strace -f -ttt -yy -T`",
+            "It is the text of `perf trace`: record with `perf record -e 'block:*'` and convert that by \
+             `perf script > trace.txt`, or record calls with `strace -f -ttt -yy -T`",
         )
     } else if begin.starts_with(b"\x17\x08\x44tracing") {
         Some("It is trace-cmd's own recording: `trace-cmd report -i FILE > trace.txt` makes text of it")

@@ -1,5 +1,6 @@
-//! `strace -f -ttt -yy -T`'s text: what threads asked of files. It shows no device, so sectors are offsets in files. With other options
-//! it is read as far as it goes: other times or none ([`stamp`]), descriptors without names ([`descriptors`]).
+//! `strace -f -ttt -yy -T`'s text: what threads asked of files. It shows no device, so sectors are
+//! offsets in files. Text of other options is read as far as it goes: with other times or none
+//! ([`stamp`]), with descriptors without names ([`descriptors`]).
 //!
 //! ```text
 //! 26989 1795199476.845520 fdatasync(6</tmp/s0.db-journal>) = 0 <0.000600>                           with -o
@@ -10,8 +11,9 @@
 //! A call in one line begins at its time and takes what `-T` says. One that another thread's line interrupts is begun by
 //! "unfinished" and ended by "resumed": a write is an event of its end, a sync is two events.
 //!
-//! A write that is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`, a file opened with `O_DSYNC` or `O_SYNC`) is a write inside of a
-//! sync. SQLite's lock for writing in WAL mode is `fcntl(…, F_SETLK, {…, l_start=120, l_len=1})`.
+//! Some writes are durable when they return: with `RWF_DSYNC` or `RWF_SYNC`, or of a file opened with
+//! `O_DSYNC` or `O_SYNC`. Such a write is told as a write inside of a sync. SQLite's lock for writing
+//! in WAL mode is `fcntl(…, F_SETLK, {…, l_start=120, l_len=1})`.
 //!
 //! To the terminal strace writes notes of its own also into a line: `clone(…strace: Process 27013 attached`, and the rest of the line
 //! is the next one.
@@ -246,21 +248,20 @@ impl Strace {
         let mut file = call.file.as_deref().map(Cow::Borrowed);
         if is_on_descriptor && call.is_file {
             file = self.named(head.thread, call.descriptor, file);
-            if file.is_none()
-                && call.kind == Kind::Write
-                && let Some(open) =
-                    self.descriptors.guess(head.thread, call.descriptor, call.offset, call.result.unwrap_or(0))
-            {
-                file = open.name.clone().map(|name| Cow::Owned(name.into_vec()));
+            if file.is_none() && call.kind == Kind::Write {
+                let bytes = call.result.unwrap_or(0);
+                let open = self.descriptors.guess(head.thread, call.descriptor, call.offset, bytes);
+                file = open.and_then(Open::owned_name);
             }
             if file.is_none() && matches!(call.kind, Kind::Sync | Kind::Write) && call.result.is_some() {
                 self.nameless_count += 1;
             }
         }
         let file = file.as_deref();
+        // Of a call that another line interrupted, only the end is known.
+        let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
         match call.kind {
             Kind::Sync => {
-                let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
                 let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
                 match (resumed, call.result) {
                     // The process was killed in it.
@@ -344,8 +345,6 @@ impl Strace {
                 if !call.is_durable && !opened.is_some_and(|open| open.is_durable) {
                     return Line::Event(told);
                 }
-                // Of a call that another line interrupted, only the end is known.
-                let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
                 let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
                 Line::Three(event(head, Action::SyncEnter, file, names), told, exit)
             }
@@ -357,8 +356,7 @@ impl Strace {
         if said.is_some() {
             return said;
         }
-        let open = self.descriptors.get(thread, descriptor)?;
-        open.name.clone().map(|name| Cow::Owned(name.into_vec()))
+        self.descriptors.get(thread, descriptor)?.owned_name()
     }
 
     /// What a reader of the figures must know, and what to record with.

@@ -1,7 +1,7 @@
 //! Walks over the bytes of one line. Every step that does not find what it wants gives `None`, so that an importer is a row of `?`
 //! and a line that is not of its form costs nothing but itself. Bytes, not text: names in traces are whatever a program called itself.
 
-use crate::model::DeviceId;
+use crate::model::{Action, DeviceId, SECTOR_BYTES};
 
 /// What is left of a line.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +50,22 @@ impl<'a> Cursor<'a> {
         let major = self.number_u32()?;
         self.eat(b",")?;
         Some(DeviceId { major, minor: self.number_u32()? })
+    }
+
+    /// "223490 + 8": a sector, and the bytes of so many sectors. A flush has no sector, or 2⁶⁴-1.
+    pub fn place(&mut self) -> Option<(u64, u64)> {
+        let sector = self.number()?;
+        self.spaces().eat(b"+")?;
+        let bytes = self.spaces().number()?.checked_mul(SECTOR_BYTES)?;
+        Some((if bytes == 0 && sector == u64::MAX { 0 } else { sector }, bytes))
+    }
+
+    /// "<- (8,1) 223427": where a request was before.
+    pub fn remap(&mut self) -> Option<Action> {
+        self.spaces().eat(b"<- (")?;
+        let from = self.device()?;
+        self.eat(b")")?;
+        Some(Action::Remap { from, from_sector: self.spaces().number()? })
     }
 
     /// What stands before `end`, which is passed over; none where `end` does not come.

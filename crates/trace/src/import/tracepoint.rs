@@ -35,7 +35,7 @@ use super::rwbs;
 use super::text::{self, Cursor};
 use crate::escape::unescape;
 use crate::model::{
-    Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, NameId, SECTOR_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT,
+    Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, NameId, WAL_HEADER_BYTES, WRITE_LOCK_AT,
 };
 
 /// What stands before the event: who, and when.
@@ -90,9 +90,7 @@ fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Op
         cursor.until(b')')?;
         cursor.spaces();
     }
-    let sector = cursor.number()?;
-    cursor.spaces().eat(b"+")?;
-    let count = cursor.spaces().number()?;
+    let (sector, bytes) = cursor.place()?;
     // The bracket at the end is also the sign that the line is whole.
     let comm = text::in_brackets(cursor.rest)?;
     let comm = if head.comm == b"<...>" && action != Action::Complete { comm } else { head.comm };
@@ -100,8 +98,6 @@ fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Op
         Some(at) if action == Action::Queue => whose(&cursor.rest[at + WHOSE.len()..], names)?,
         _ => (None, None),
     };
-    let bytes = count.checked_mul(SECTOR_BYTES)?;
-    let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
     let actor = actor(head, comm, names);
     Some(Event { device, sector, bytes, flags, content, file, ..Event::plain(head.time_ns, action, actor) })
 }
@@ -114,11 +110,7 @@ fn bio_complete(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event>
 
 fn remap(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
     let (mut cursor, event) = placed(body, Action::Complete, head, names)?;
-    cursor.spaces().eat(b"<- (")?;
-    let from = cursor.device()?;
-    cursor.eat(b")")?;
-    let from_sector = cursor.spaces().number()?;
-    Some(Event { action: Action::Remap { from, from_sector }, ..event })
+    Some(Event { action: cursor.remap()?, ..event })
 }
 
 /// `DEV RWBS SECTOR + COUNT`
@@ -126,10 +118,7 @@ fn placed<'a>(body: &'a [u8], action: Action, head: &Head, names: &mut Interner)
     let mut cursor = Cursor::new(body);
     let device = cursor.device()?;
     let flags = rwbs::flags(cursor.spaces().word())?;
-    let sector = cursor.spaces().number()?;
-    cursor.spaces().eat(b"+")?;
-    let bytes = cursor.spaces().number()?.checked_mul(SECTOR_BYTES)?;
-    let sector = if bytes == 0 && sector == u64::MAX { 0 } else { sector };
+    let (sector, bytes) = cursor.spaces().place()?;
     let actor = actor(head, head.comm, names);
     Some((cursor, Event { device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) }))
 }

@@ -1,26 +1,29 @@
 //! One write that is seen at several devices: LVM, LUKS, md, dm over dm, a partition, a loop device over a file.
 //!
-//! What a program wrote is a request at the device of its file system: there its file and its sectors are known, so there the groups
-//! are made. What it cost is counted at one layer, by default the lowest. A request below is therefore no item of its own, but a part
-//! of the one above.
+//! What a program wrote is a request at the device of its file system. There its file and its
+//! sectors are known, so there the groups are made. What it cost is counted at one layer, by default
+//! the lowest. So a request below is no item of its own, but a part of the one above.
 //!
 //! Invariants:
 //! 1. A request leaves as an item at the highest device at which it was seen, and only there.
-//! 2. Its bytes, requests and flushes are those at one layer. At the lowest they are what the devices at the bottom were sent for it:
-//!    twice the bytes over two mirrors, and two flushes.
-//! 3. A part stands behind the request above it, which does not leave before its parts have ended; so nothing is counted that is still
-//!    on its way, and no part outlives what it belongs to.
-//! 4. A request below of which nothing tells what it was above is an item of its own, and so is counted, but for no transaction of
-//!    another device ([`super::super::attach`]).
+//! 2. Its bytes, requests and flushes are those at one layer. At the lowest they are what the devices
+//!    at the bottom were sent for it. Two mirrors are twice the bytes and two flushes.
+//! 3. Parts come later than their request in the order of requests. A request leaves only when all
+//!    its parts have ended, and its parts leave with it. So its cost is whole when it is counted.
+//!    Age and number still bound the waiting (`AGE_NS_MAX`, `HELD_COUNT_MAX`).
+//! 4. A request below that cannot be tied to one above is an item of its own. It is counted, but for
+//!    no transaction of another device ([`super::super::attach`]).
 //!
 //! What says which request becomes which:
-//! - `block_bio_remap`, `block_rq_remap`: the one at the old place is now (also) here. The event by which the lower device queues it
-//!   comes behind it, and says nothing new. A device mapper sends the flush before a write's data by itself, so a remapped flush may
-//!   belong to a write that asked for one. md remaps no flush: one that is queued below belongs to whoever above waits for one.
-//! - A partition's queue event has the partition's number (since Linux 5.12), its later events the disk's, at the same sectors. The
-//!   partition is then another name of the disk, and no layer.
-//! - A loop device's worker asks the file system below in the order in which it got its requests: data are parts of the oldest write
-//!   that has parts missing; flushes, and what the file system below writes for them, of the oldest flush.
+//! - `block_bio_remap`, `block_rq_remap`: the request at the old place is now (also) here. The lower
+//!   device's queue event comes later and says nothing new. A device mapper sends the flush before a
+//!   write's data by itself. So a remapped flush may belong to a write that asked for one.
+//! - md remaps no flush. One that is queued below belongs to whoever above waits for one.
+//! - A partition's queue event has the partition's number (since Linux 5.12). Its later events have
+//!   the disk's, at the same sectors. The partition is then another name of the disk, and no layer.
+//! - A loop device's worker asks the file system below in the order in which it got its requests.
+//!   Data are parts of the oldest write that has parts missing. Flushes are parts of the oldest flush.
+//!   So is what the file system below writes for them.
 
 use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
 use crate::identify::transaction::Amount;
@@ -137,7 +140,7 @@ impl Requests {
 
     fn announced(&self, device: DeviceId, sector: u64) -> Option<u64> {
         let at = self.places.range((device, sector, 0)..=(device, sector, u64::MAX));
-        at.map(|place| place.2).find(|&number| self.slots[(number - self.front) as usize].is_announced)
+        at.map(|place| place.2).find(|&number| self.held(number).is_announced)
     }
 
     /// Whether what is queued is a part of a request above.
@@ -146,8 +149,8 @@ impl Requests {
         let announced = if event.bytes > 0 {
             self.announced(device, event.sector)
         } else {
-            let is_it = |number: u64| self.slots[(number - self.front) as usize].is_announced;
-            self.flushes.iter().find(|&&(of, number)| of == device && is_it(number)).map(|found| found.1)
+            let is_it = |of: DeviceId, number: u64| of == device && self.held(number).is_announced;
+            self.flushes.iter().find(|&&(of, number)| is_it(of, number)).map(|found| found.1)
         };
         if let Some(number) = announced {
             self.slot(number).is_announced = false;
@@ -170,52 +173,47 @@ impl Requests {
 
     /// The oldest request of a loop device that this may be a part of.
     fn of_loop(&self, upper: DeviceId, event: &Event) -> Option<u64> {
-        let slot = |number: u64| &self.slots[(number - self.front) as usize];
-        let is_open = |number: &u64| !slot(*number).done;
-        let flush = || {
-            let waiting = self.flushes.iter().chain(&self.flushing).filter(|held| held.0 == upper);
-            waiting.map(|held| held.1).filter(is_open).min()
-        };
+        let is_open = |number: &u64| !self.held(*number).done;
+        let flush = || self.waiting_for_flush(upper).filter(is_open).min();
         if event.bytes == 0 {
             return flush();
         }
-        let places = self.places.range((upper, 0, 0)..=(upper, u64::MAX, u64::MAX)).map(|place| place.2);
-        let mut open: Vec<u64> = places.filter(is_open).collect();
-        open.sort_unstable();
-        let has_room = |number: &u64| self.has_room(*number, event.device, event.bytes);
-        let write = || open.iter().copied().find(has_room);
-        if event.flags.meta { flush().or_else(write).or(open.first().copied()) } else { write().or_else(flush) }
+        let open = || {
+            let places = self.places.range((upper, 0, 0)..=(upper, u64::MAX, u64::MAX));
+            places.map(|place| place.2).filter(is_open)
+        };
+        let write = || open().filter(|&number| self.has_room(number, event.device, event.bytes)).min();
+        if event.flags.meta { flush().or_else(write).or_else(|| open().min()) } else { write().or_else(flush) }
+    }
+
+    /// Flushes of the device, and writes there that asked for one.
+    fn waiting_for_flush(&self, device: DeviceId) -> impl Iterator<Item = u64> {
+        let waiting = self.flushes.iter().chain(&self.flushing);
+        waiting.filter(move |held| held.0 == device).map(|held| held.1)
+    }
+
+    fn parts<'a>(&'a self, slot: &'a Slot) -> impl Iterator<Item = &'a Slot> {
+        slot.lowers.iter().map(|&part| self.held(part))
     }
 
     /// The oldest that waits for a flush of `upper` and has none of `lower`.
     fn flush_above(&self, upper: DeviceId, lower: DeviceId) -> Option<u64> {
-        let is_below = |number: &u64| {
-            let lower_slot = |number: &u64| &self.slots[(number - self.front) as usize];
-            lower_slot(number).lowers.iter().any(|part| match &lower_slot(part).item {
-                Item::Write(request) => request.bytes == 0 && request.device == lower,
-                _ => false,
-            })
-        };
-        let flush = self.flushes.iter().filter(|held| held.0 == upper).map(|held| held.1);
-        let asking = self.flushing.iter().filter(|held| held.0 == upper).map(|held| held.1);
-        flush.chain(asking).filter(|number| !is_below(number)).min()
+        let is_flush_below = |request: &Request| request.bytes == 0 && request.device == lower;
+        let has_one = |number: u64| self.parts(self.held(number)).filter_map(Slot::write).any(is_flush_below);
+        self.waiting_for_flush(upper).filter(|&number| !has_one(number)).min()
     }
 
     /// So much more of it can be at `lower`.
     fn has_room(&self, number: u64, lower: DeviceId, bytes: u64) -> bool {
-        let slot = &self.slots[(number - self.front) as usize];
-        let Item::Write(request) = &slot.item else { return false };
-        self.lower_bytes(slot, Some(lower)) + bytes <= request.bytes
+        let slot = self.held(number);
+        let is_enough = |request: &Request| self.lower_bytes(slot, Some(lower)) + bytes <= request.bytes;
+        slot.write().is_some_and(is_enough)
     }
 
     /// `device`: only there.
     fn lower_bytes(&self, slot: &Slot, device: Option<DeviceId>) -> u64 {
-        let parts = slot.lowers.iter().map(|part| &self.slots[(part - self.front) as usize]);
-        let bytes = parts.filter(|part| !part.gone).map(|part| match &part.item {
-            Item::Write(request) if device.is_none_or(|device| device == request.device) => request.bytes,
-            _ => 0,
-        });
-        bytes.sum()
+        let parts = self.parts(slot).filter(|part| !part.gone).filter_map(Slot::write);
+        parts.filter(|part| device.is_none_or(|device| device == part.device)).map(|part| part.bytes).sum()
     }
 
     fn add_lower(&mut self, upper: u64, event: &Event, is_announced: bool) {
@@ -231,18 +229,17 @@ impl Requests {
 
     /// All of it has ended.
     pub(super) fn is_complete(&self, slot: &Slot) -> bool {
-        let Item::Write(request) = &slot.item else { return true };
+        let Some(request) = slot.write() else { return true };
         let has_ended = slot.done && (slot.is_final || self.now_ns > request.done_ns + FLUSH_TAIL_NS);
         if slot.lowers.is_empty() {
             return has_ended;
         }
-        let mut parts = slot.lowers.iter().map(|part| &self.slots[(part - self.front) as usize]);
-        // A loop device tells its ends itself, and makes several requests of a flush, one behind the other.
+        // A loop device tells its ends itself. It makes several requests of a flush, one after the other.
         let is_covered = !self.devices.is_on_file(request.device) && self.lower_bytes(slot, None) >= request.bytes;
-        (has_ended || is_covered) && parts.all(|part| part.gone || self.is_complete(part))
+        (has_ended || is_covered) && self.parts(slot).all(|part| part.gone || self.is_complete(part))
     }
 
-    /// The parts of a request that leaves go with it; it costs what they cost, unless it is counted itself.
+    /// The parts of a request that leaves go with it. It costs what they cost, unless it is counted itself.
     pub(super) fn count(&mut self, request: &mut Request, parts: &[u64]) {
         let is_counted_here = match self.layer {
             Layer::Lowest => false,

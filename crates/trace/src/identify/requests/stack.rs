@@ -9,14 +9,16 @@ const EXTENDED_MAJOR: u32 = 259;
 
 #[derive(Debug, Default)]
 pub struct Devices {
-    /// A partition, or the number that a file system's inodes carry → the device whose number requests carry.
+    /// A partition, or the number that a file system's inodes carry → the device whose number
+    /// requests carry.
     aliases: HashMap<DeviceId, DeviceId>,
     new_aliases: Vec<(DeviceId, DeviceId)>,
     /// Upper → those below it, by remaps.
     below: BTreeMap<DeviceId, BTreeSet<DeviceId>>,
     /// Loop devices → the device of the file system that their file is on.
     on_file: BTreeMap<DeviceId, DeviceId>,
-    /// Devices to which something was queued, and those whose queue was seen: a partition has only the first.
+    /// Devices to which something was queued, and those that have sent something from their queue.
+    /// A partition is only in the first.
     queued: BTreeSet<DeviceId>,
     with_queue: HashSet<DeviceId>,
     partitions: HashSet<DeviceId>,
@@ -65,15 +67,11 @@ impl Devices {
     }
 
     pub(super) fn queue_at(&mut self, device: DeviceId) {
-        if !self.queued.contains(&device) {
-            self.queued.insert(device);
-        }
+        self.queued.insert(device);
     }
 
     pub(super) fn send_at(&mut self, device: DeviceId) {
-        if !self.with_queue.contains(&device) {
-            self.with_queue.insert(device);
-        }
+        self.with_queue.insert(device);
     }
 
     /// Those that may be partitions of `disk`.
@@ -97,8 +95,30 @@ impl Devices {
         self.on_file.iter().filter(is_it).map(|(upper, _)| *upper).collect()
     }
 
+    /// It lies on no other, as far as the trace shows: no remap says so, and if some device sends
+    /// what it was asked for, it does, too.
+    pub(super) fn is_bottom(&self, device: DeviceId) -> bool {
+        !self.below.contains_key(&device) && (self.with_queue.is_empty() || self.with_queue.contains(&device))
+    }
+
     pub(super) fn is_on_file(&self, device: DeviceId) -> bool {
         self.on_file.contains_key(&device)
+    }
+
+    /// Devices of which only one half of a request's life was seen, and no remap. Either requests were
+    /// queued there and not sent, while another device sends some. Or they were sent or `ended` there
+    /// and not queued, while another device has queued some.
+    pub(super) fn untied(&self, ended: &HashSet<DeviceId>) -> Vec<DeviceId> {
+        let is_above = |device: &&DeviceId| !self.with_queue.is_empty() && !self.with_queue.contains(device);
+        let is_below = |device: &&DeviceId| !self.queued.is_empty() && !self.queued.contains(device);
+        let halves = self.queued.iter().filter(is_above);
+        let others = self.with_queue.iter().chain(ended).filter(is_below);
+        let is_tied = |device: DeviceId| {
+            let of_below = self.below.iter().any(|(upper, below)| *upper == device || below.contains(&device));
+            of_below || self.on_file.iter().any(|(upper, below)| *upper == device || self.of(*below) == device)
+        };
+        let untied: BTreeSet<DeviceId> = halves.chain(others).copied().filter(|device| !is_tied(*device)).collect();
+        untied.into_iter().collect()
     }
 
     /// Each device that lies on others, with those.

@@ -66,9 +66,11 @@ pub(super) struct Call<'a> {
     pub offset: Option<u64>,
     /// None where it failed or did not return.
     pub result: Option<u64>,
-    /// What it writes is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`); of an opening, all that is written (`O_DSYNC`, `O_SYNC`).
+    /// What it writes is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`). Of an opening: so is all
+    /// that is written to it (`O_DSYNC`, `O_SYNC`).
     pub is_durable: bool,
-    /// Of `Control`: what of SQLite's lock for writing in WAL mode it did, or that it copied the descriptor.
+    /// Of `Control`: what it did with SQLite's lock for writing in WAL mode, or that it copied the
+    /// descriptor.
     pub control: Option<Control>,
     /// Of `Clone`: the child has descriptors of its own.
     pub is_process: bool,
@@ -155,7 +157,7 @@ fn control(command: &[u8], lock: &[u8]) -> Option<Control> {
     if is(b"l_type=F_WRLCK") { Some(Control::Lock) } else { is(b"l_type=F_UNLCK").then_some(Control::Unlock) }
 }
 
-/// Descriptor and file of a call of which only the begin is there: none where that is in another notation.
+/// Descriptor and file of a call of which only the begin is there. None in another notation.
 pub(super) fn file_of_begun(begun: &[u8]) -> Option<(u64, Option<Cow<'_, [u8]>>)> {
     let mut cursor = Cursor::new(begun);
     cursor.until(b'(')?;

@@ -1,14 +1,17 @@
 //! When a line of strace's was written, whatever option gave it its time.
 //!
-//! ```text
-//! -ttt  1795199476.845520 fdatasync(…      seconds since 1970
-//! -tt   12:00:00.000100 fdatasync(…        the time of day
-//! -t    12:00:00 fdatasync(…               the same, in whole seconds
-//! -r         0.000123 fdatasync(…          since the line before
-//!       fdatasync(…                        no times
-//! ```
-//! All become nanoseconds that never go back: at midnight a day is added. Lines without times, and those of the same second, are a
-//! microsecond apart, so that they stay in their order; what took how long is then not in the trace ([`Stamps::shows_times`]).
+//! | option | line | its time |
+//! |---|---|---|
+//! | `-ttt` | `1795199476.845520 fdatasync(…` | seconds since 1970 |
+//! | `-tt` | `12:00:00.000100 fdatasync(…` | the time of day |
+//! | `-t` | `12:00:00 fdatasync(…` | the time of day in whole seconds |
+//! | `-r` | `     0.000123 fdatasync(…` | seconds since the line before |
+//! | none | `fdatasync(…` | unknown |
+//!
+//! All become nanoseconds of one clock. At midnight a day is added.
+//!
+//! Lines without times are put a microsecond apart, and so are lines of the same whole second. So they
+//! stay in their order. How long anything took is then unknown ([`Stamps::lacks`]).
 
 use super::super::text::Cursor;
 
