@@ -1,20 +1,25 @@
 //! The file of a WAL that `plain` keeps over a close: `app.db-oneflush-kept`, a name that SQLite never opens.
 //!
-//! After a clean close a database has no `-wal` beside it, so nobody is kept out by one: who may use the database file may use the
-//! database, whatever was done to its owner, group and mode meanwhile, and wherever it was moved to.
+//! After a clean close a database has no `-wal` beside it, so no `-wal` keeps anybody out. Who may use
+//! the database file may use the database. Its owner, group, mode or folder may have changed meanwhile.
 //!
-//! | when | what | durable |
+//! | when | lock on the database | what |
 //! |---|---|---|
-//! | the last close, with the database's exclusive lock | `-wal` gets the kept name | need not be: the WAL says nothing that the database file has not, under either name |
-//! | the next open of the WAL, with a shared lock | the kept file gets the name `-wal` back | before the first commit is acknowledged: "unix" syncs the directory with the first sync of a WAL that it was told to create |
+//! | the last close | exclusive | `-wal` gets the kept name |
+//! | the next open of the WAL | shared | the kept file gets the name `-wal` back |
+//!
+//! The first rename need not be durable: the WAL says nothing that the database file has not, under
+//! either name. The second is durable before the first commit is acknowledged. "unix" syncs the
+//! directory with the first sync of each WAL that it was told to create.
 //!
 //! Invariants:
 //!
-//! 1. The kept name is given under the exclusive lock and taken away under a shared one. So only openers meet here, and the first rename wins.
-//! 2. A kept file is taken back only if it is what SQLite would make there now: a regular file with one name and the database's owner, group
-//!    and mode, which this process may write, and whose frames say nothing new even if a crash takes its mark away ([`kept`](crate::strategy)).
-//!    Any other is removed, and the WAL is made anew.
-//! 3. Nothing here ends in an error of SQLite's. Without a kept file everything works, at the price of a new WAL.
+//! 1. The kept name is given under the exclusive lock, and taken away under a shared one. So only
+//!    openers meet here, and the first rename wins.
+//! 2. A kept file is taken back only if it is what SQLite would make there now. That is a regular file
+//!    with one name, and with the database's owner, group and mode, which this process may write.
+//! 3. Its frames say nothing new, even if a crash takes its mark away (`strategy/plain/kept.rs`).
+//! 4. Any other kept file is removed, and the WAL is made anew. Nothing here is an error to SQLite.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -50,7 +55,8 @@ pub fn take_back(database: &str, says_nothing_new: &mut dyn FnMut(&dyn Below) ->
     if fits && matches!(renamed(), Ok(()) | Err(Errno::NOENT)) {
         return true;
     }
-    // There is a WAL, or this file system cannot tell, or the file is no use. If it may not be removed, it is in nobody's way.
+    // There is a WAL, or this file system cannot tell, or the file is no use. A file that may not be
+    // removed is in nobody's way.
     let _ = std::fs::remove_file(kept);
     false
 }

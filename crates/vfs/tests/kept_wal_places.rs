@@ -1,7 +1,8 @@
-//! What happens to a database between a close and an open must not be blocked by the WAL that `plain` keeps.
+//! What happens to a database between a close and an open is not blocked by the WAL that `plain` keeps.
 //!
-//! The case: root ran the migration with `plain`, then `chown app app.db`, then the service started: "attempt to write a readonly database". The WAL that was
-//! kept beside the database was root's still. SQLite alone leaves no WAL at a clean close, so there it works.
+//! The case: root ran the migration with `plain`, then `chown app app.db`, then the service started. The
+//! service got "attempt to write a readonly database", because the kept WAL was root's still. SQLite
+//! alone leaves no WAL at a clean close, so it works there.
 
 mod common;
 
@@ -94,7 +95,8 @@ fn whatever_has_the_kept_name_is_in_nobodys_way_and_is_not_followed() {
     }
 }
 
-/// A stock SQLite wrote meanwhile. If the crash takes the mark away, old frames must not go over its pages: `crash --seed 71` found them.
+/// A stock SQLite wrote meanwhile. If a crash takes the mark away, old frames must not go over its
+/// pages: `crash --seed 71` found them there.
 #[test]
 fn a_kept_wal_that_the_database_has_outgrown_is_removed_and_never_gets_its_name_back() {
     let (_dir, path) = closed();

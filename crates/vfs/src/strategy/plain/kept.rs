@@ -121,7 +121,8 @@ pub enum Kept {
     Nothing,
 }
 
-/// None: a crash could bring frames back that the database file has not. The caller keeps out everybody who writes to the database without a WAL.
+/// None: a crash could bring frames back that the database file has not. The caller keeps out
+/// everybody who writes to the database without a WAL.
 pub fn look_at(wal: &dyn Below, database: &dyn Below) -> Option<Kept> {
     match mark_of(wal)? {
         mark if mark == *DURABLE_MARK => Some(Kept::Nothing),
@@ -164,8 +165,9 @@ pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
 
 /// Makes a marked WAL valid again, if that changes nothing; else it stays as it is. The caller keeps out everybody who writes to either file.
 ///
-/// `known`: what this connection has found already. That still holds while the WAL has its mark: since then the connection has had its shared lock, so the
-/// database file has been changed by no other way than a WAL, and whoever wrote to this one has written over the mark.
+/// `known`: what this connection has found already. That holds while the WAL has its mark. The
+/// connection has had its shared lock since, so the database file was changed by way of a WAL only.
+/// Whoever wrote to this WAL has written over the mark.
 pub fn take_up(wal: &dyn Below, database: &dyn Below, known: Option<Same>) -> Result<Option<TakenUp>, Code> {
     let mut header = first_header(wal)?;
     if header[MARKED] != *MARK {

@@ -25,8 +25,8 @@
 //!    `COMMIT_PHASETWO` of the same transaction and that SQLite hears its answer: its WAL is linked to it exactly, and no super-journal is open.
 //! 2. After a failed sync of the WAL, or of the database by a checkpoint, no connection of this process gets a commit acknowledged, until all have closed.
 //! 3. Whatever waits, waits no longer than the connection's busy handler allows; a connection without one does not wait.
-//! 4. At a clean close the database file has everything, and the WAL that is kept holds no frame that anybody would recover ([`kept`]). It has a name that
-//!    SQLite does not open ([`kept_file`](crate::kept_file)).
+//! 4. At a clean close the database file has everything. The WAL that is kept holds no frame that
+//!    anybody would recover ([`kept`]), and has a name that SQLite does not open (`kept_file.rs`).
 
 mod checkpointer;
 mod closing;

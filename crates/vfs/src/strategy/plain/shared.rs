@@ -34,8 +34,8 @@ pub struct Shared {
     pub(super) flush: GroupFlush,
     pub(super) extent: Extent,
     pub(super) generation: Generation,
-    /// The directory entry of that WAL is durable. A last close, by whichever process, gives the file another name: so this ends when the last connection of
-    /// this process closes the WAL.
+    /// The directory entry of that WAL is durable. A last close, by whichever process, gives the file
+    /// another name. So this ends when the last connection of this process closes the WAL.
     pub(super) directory_synced: AtomicBool,
     /// The kept WAL, if this process has taken it up and written nothing to the database file since.
     pub(super) taken_up: Mutex<Option<TakenUp>>,
