@@ -20,9 +20,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use crate::config::{Options, StrategyKind};
+use crate::engine::{Checkpointer, InWalMode, RunCheckpoint};
+use crate::port::Purpose;
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, State, Tally};
-use crate::strategy::{self, Chosen, EagerLog, Plain, PlainShared, Purpose, RunCheckpoint, SideFiles, guard};
+use crate::strategy::{self, Chosen, NewSharedWal, SharedWal, SideFiles, guard};
 use crate::sync::{Mutex, MutexGuard, StaticMutex, StaticMutexGuard, lock};
 
 static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>>> = LazyLock::new(StaticMutex::default);
@@ -41,8 +43,8 @@ pub struct Database {
     /// Counters of closed connections, and of side files that no connection could be found for.
     closed: Tally,
     measured: Mutex<Measured>,
-    /// What its connections with one of the strategies for WAL mode share, and which that is.
-    wal: OnceLock<(StrategyKind, Arc<PlainShared>)>,
+    /// What its connections with one of the strategies for WAL mode share.
+    wal: OnceLock<SharedWal>,
     run_checkpoint: Arc<dyn RunCheckpoint>,
     side_files: Arc<dyn SideFiles>,
     /// It was said that a strategy changes nothing here.
@@ -76,27 +78,14 @@ impl Database {
         DATABASES.lock().get(path).and_then(Weak::upgrade)
     }
 
-    /// What the connections with this strategy, or the one that the first of them had, share.
-    pub(crate) fn wal(&self, strategy: StrategyKind) -> Arc<PlainShared> {
-        let (_, shared) = self.wal.get_or_init(|| {
-            let log =
-                (strategy == StrategyKind::Eager).then(|| EagerLog::new(&self.path, Arc::clone(&self.side_files)));
-            (
-                strategy,
-                Arc::new(PlainShared::new(
-                    &self.path,
-                    Arc::clone(&self.run_checkpoint),
-                    Arc::clone(&self.side_files),
-                    log,
-                )),
-            )
-        });
-        Arc::clone(shared)
+    /// What the connections with a strategy for WAL mode share: what the first of them has made.
+    pub(crate) fn wal(&self, new: NewSharedWal) -> &SharedWal {
+        self.wal.get_or_init(|| new(&self.path, Arc::clone(&self.run_checkpoint), Arc::clone(&self.side_files)))
     }
 
-    /// The strategy for WAL mode that connections of this process have the database open with, if there are such.
-    pub(crate) fn strategy_in_use(&self) -> Option<StrategyKind> {
-        self.wal.get().map(|&(strategy, _)| strategy)
+    /// What its connections with a strategy for WAL mode share, if there are such.
+    pub(crate) fn shared(&self) -> Option<&SharedWal> {
+        self.wal.get()
     }
 
     fn find_or_create(
@@ -136,11 +125,6 @@ impl Database {
     pub(crate) fn all_in_wal_mode() -> Vec<Arc<Database>> {
         let databases: Vec<_> = DATABASES.lock().values().filter_map(Weak::upgrade).collect();
         databases.into_iter().filter(|database| database.wal.get().is_some()).collect()
-    }
-
-    /// What its connections share, if they are there.
-    pub(crate) fn shared(&self) -> Option<&Arc<PlainShared>> {
-        self.wal.get().map(|(_, shared)| shared)
     }
 
     /// Nobody finds, makes or forgets a database while the answer is kept.
@@ -231,7 +215,7 @@ impl Connection {
     }
 
     /// The same connection of SQLite's in a child of the process that opened it: another one here, of a database that the child has to itself.
-    pub(crate) fn again(&self, before: &Plain) -> Arc<Connection> {
+    pub(crate) fn again(&self, before: &dyn InWalMode) -> Arc<Connection> {
         let Database { path, run_checkpoint, side_files, .. } = &*self.database;
         let again = Connection::open(Opening {
             path,
@@ -241,8 +225,8 @@ impl Connection {
             side_files,
             purpose: before.purpose(),
         });
-        if let Chosen::Plain(plain) = &again.strategy {
-            plain.take_over(before);
+        if let Some(in_wal_mode) = again.strategy.in_wal_mode() {
+            in_wal_mode.take_over(before.told());
         }
         again
     }
@@ -322,7 +306,11 @@ impl Connection {
 
     /// `PRAGMA oneflush_checkpoint`: a checkpoint by a connection of its own, as the background checkpointer runs it.
     pub(crate) fn checkpoint_now(&self) -> Result<String, String> {
-        let progress = self.database.wal(self.options.strategy).checkpoint_now(&self.options)?;
+        let progress = match self.database.shared() {
+            Some(shared) => shared.checkpointer().run_now(&self.options),
+            None => Checkpointer::new(self.database.path(), Arc::clone(&self.database.run_checkpoint))
+                .run_now(&self.options),
+        }?;
         serde_json::to_string(&progress).map_err(|error| error.to_string())
     }
 
@@ -377,10 +365,8 @@ impl Connection {
         }
         let (strategy, durability) =
             (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
-        let strategy_report = match &self.strategy {
-            Chosen::Stock(_) | Chosen::Onlooker(_) => None,
-            Chosen::Plain(plain) => Some(plain.shared().report()),
-        };
+        let in_wal_mode = self.strategy.in_wal_mode().is_some();
+        let strategy_report = self.database.shared().filter(|_| in_wal_mode).map(SharedWal::report);
         let state = State { strategy, inactive_because, durability, connections: live.len() };
         Report::new(&self.database.path, state, &sum, &measured, strategy_report).to_json()
     }
@@ -404,10 +390,12 @@ fn stem(path: &str) -> &str {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::engine::Progress;
     use crate::error::Code;
-    use crate::strategy::{Below, Common, ImageMemory, LogFile, LogInUse, Progress};
+    use crate::port::Below;
+    use crate::strategy::{Common, ImageMemory, LogFile, LogInUse};
 
-    struct NoCheckpoints;
+    pub struct NoCheckpoints;
 
     impl RunCheckpoint for NoCheckpoints {
         fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {

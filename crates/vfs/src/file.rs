@@ -7,11 +7,10 @@ use crate::calls::{Call, Calls};
 use crate::config::StrategyKind;
 use crate::connection::{Connection, Database};
 use crate::error::{Code, Error};
+use crate::port::{Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest};
 use crate::role::Role;
 use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
-use crate::strategy::{
-    Below, BusyHandler, Chosen, DeviceCharacteristics, LockLevel, ShmLock, Stock, SyncRequest, guard,
-};
+use crate::strategy::{Chosen, SharedWal, Stock, guard};
 use crate::super_journal;
 
 /// Where files count that belong to no known database; nobody reads it.
@@ -73,7 +72,7 @@ impl Owner {
     pub fn wal_path(&self) -> Result<Option<String>, Error> {
         match self {
             Owner::Connection(connection) => Ok(connection.strategy().call(|strategy| strategy.wal_path())),
-            Owner::Database(database) if database.strategy_in_use() == Some(StrategyKind::Eager) => {
+            Owner::Database(database) if database.shared().is_some_and(SharedWal::is_guarded) => {
                 Err(Error::Below(Code::CANTOPEN))
             }
             Owner::Database(_) | Owner::Nobody => Ok(None),
@@ -113,7 +112,7 @@ impl Owner {
     }
 }
 
-impl<B: Below> File<B> {
+impl<B: MainFile> File<B> {
     pub fn new(role: Role, owner: Owner, calls: Option<Box<Calls>>, below: B) -> File<B> {
         let counts_alone = role.is_durable() && matches!(owner, Owner::Connection(_));
         let file = File { role, counts_alone, owner, calls, below };

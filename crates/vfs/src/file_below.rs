@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::error::Code;
-use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
+use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
 
 /// None: it is not there, and is read as an empty one.
 pub struct FileBelow(pub Option<File>);
@@ -51,18 +51,6 @@ impl Below for FileBelow {
     fn unlock(&self, _: LockLevel) -> Result<(), Code> {
         Err(Code::READONLY)
     }
-
-    fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
-        Err(Code::READONLY)
-    }
-
-    fn published_frames(&self) -> Option<u32> {
-        None
-    }
-
-    fn forget_backfill(&self) {}
-
-    fn believe_backfill(&self, _: u32) {}
 
     fn sector_size(&self) -> i32 {
         0

@@ -23,6 +23,7 @@
 mod calls;
 mod config;
 mod connection;
+mod engine;
 mod error;
 #[allow(unsafe_code)]
 mod ffi;
@@ -36,6 +37,7 @@ mod kill_point;
 mod messages;
 mod own_file;
 mod path;
+mod port;
 mod pragma;
 mod role;
 mod salvage;
@@ -44,9 +46,12 @@ mod strategy;
 mod super_journal;
 mod survey;
 mod sync;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod test_wal;
 mod threads;
 mod tried;
 mod variables;
+mod wal_file;
 
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};
@@ -60,11 +65,12 @@ pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
 pub use kill_point::KillPoint;
 pub use messages::VARIABLE as LOG_VARIABLE;
 pub use path::shown as shown_name;
+pub use port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 pub use role::Role;
 pub use salvage::{Aside, SalvageError, Salvaged, Source};
+pub use strategy::Strategy;
 #[cfg(feature = "mutants")]
 pub use strategy::mutant;
-pub use strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
 pub use survey::{SideFile, Survey, User, survey};
 pub use tried::{Tried, tried};
 

@@ -17,9 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::{checkpoint, forked};
-use crate::config::StrategyKind;
 use crate::connection::Database;
-use crate::strategy::log_path;
+use crate::strategy::{SharedWal, log_path};
 use crate::threads;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -27,16 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// For so long a call that had begun before may still take a lock.
 const SETTLES: Duration = Duration::from_millis(2);
 
-/// A database was opened with `eager`, ever.
-static EAGER_WAS_USED: AtomicBool = AtomicBool::new(false);
+/// A database was opened with a strategy that guards it, ever.
+static GUARD_WAS_USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// This thread closes a connection as the last one, beside others that nobody uses.
     static CLOSES_LAST: Cell<bool> = const { Cell::new(false) };
 }
 
-pub fn note_eager() {
-    EAGER_WAS_USED.store(true, SeqCst);
+pub fn note_guarded() {
+    GUARD_WAS_USED.store(true, SeqCst);
 }
 
 /// SQLite has removed its view of the WAL index and wanted to delete it, under the exclusive lock. It keeps the file while others have it mapped.
@@ -52,14 +51,14 @@ pub fn ends() {
     if std::env::var_os("ONEFLUSH_TEST_EXIT_IS_CRASH").is_some() {
         return;
     }
-    if !EAGER_WAS_USED.load(SeqCst) {
+    if !GUARD_WAS_USED.load(SeqCst) {
         return;
     }
     let is_alone = is_alone();
     let until = Instant::now() + PATIENCE;
     let end = move || {
         let databases = Database::all_in_wal_mode();
-        for database in databases.iter().filter(|one| one.strategy_in_use() == Some(StrategyKind::Eager)) {
+        for database in databases.iter().filter(|one| one.shared().is_some_and(SharedWal::is_guarded)) {
             close(database, is_alone, until);
         }
     };
@@ -78,8 +77,8 @@ fn is_alone() -> bool {
 }
 
 fn close(database: &Database, is_alone: bool, until: Instant) {
-    let Some(shared) = database.shared() else { return };
-    if !shared.call_off(until) {
+    let Some(checkpointer) = database.shared().map(SharedWal::checkpointer) else { return };
+    if !checkpointer.call_off(until) {
         return;
     }
     if let Some(left) = forked::end_use(database.path(), is_alone) {
@@ -88,7 +87,7 @@ fn close(database: &Database, is_alone: bool, until: Instant) {
         }
         if left.is_idle() || is_alone {
             left.give_up_transactions();
-            shared.run_by_hand();
+            checkpointer.run_by_hand();
             CLOSES_LAST.set(true);
             let closed = checkpoint::close_last(left.api(), database.path(), left.options(), || left.give_up_locks());
             CLOSES_LAST.set(false);
@@ -98,5 +97,5 @@ fn close(database: &Database, is_alone: bool, until: Instant) {
         }
         left.go_on();
     }
-    shared.resume();
+    checkpointer.resume();
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use libsqlite3_sys as sqlite;
 
 use crate::error::Code;
-use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
+use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 
 /// "WAL-Index File Format": the first region, and where `mxFrame` of the first copy of the header stands in it, in the byte order of the machine.
 const WAL_INDEX_REGION_BYTES: c_int = 32 << 10;
@@ -131,6 +131,26 @@ impl Below for BelowFile {
     }
 
     #[inline]
+    fn sector_size(&self) -> i32 {
+        match self.methods().xSectorSize {
+            // SAFETY: the file is open.
+            Some(method) => unsafe { method(self.0) },
+            None => 0,
+        }
+    }
+
+    #[inline]
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        DeviceCharacteristics(match self.methods().xDeviceCharacteristics {
+            // SAFETY: the file is open.
+            Some(method) => unsafe { method(self.0) },
+            None => 0,
+        })
+    }
+}
+
+impl WalIndex for BelowFile {
+    #[inline]
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
         let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
         let kind = if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
@@ -151,24 +171,6 @@ impl Below for BelowFile {
         if let Some(backfill) = self.wal_index(N_BACKFILL) {
             backfill.fetch_max(frames, Ordering::SeqCst);
         }
-    }
-
-    #[inline]
-    fn sector_size(&self) -> i32 {
-        match self.methods().xSectorSize {
-            // SAFETY: the file is open.
-            Some(method) => unsafe { method(self.0) },
-            None => 0,
-        }
-    }
-
-    #[inline]
-    fn device_characteristics(&self) -> DeviceCharacteristics {
-        DeviceCharacteristics(match self.methods().xDeviceCharacteristics {
-            // SAFETY: the file is open.
-            Some(method) => unsafe { method(self.0) },
-            None => 0,
-        })
     }
 }
 

@@ -22,11 +22,12 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::board_place::{Unfit, keeps_others_out, record_lock};
+use crate::engine::Gathering;
 use crate::error::Code;
 use crate::futex;
 use crate::own_file::{OwnFile, open_to_lock};
 use crate::stats::clock;
-use crate::strategy::{Common, Gathering, Holder, Tickets, WORDS, board_path, log_path};
+use crate::strategy::{Common, Holder, Tickets, WORDS, board_path, log_path};
 use crate::sync::{Mutex, lock};
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();

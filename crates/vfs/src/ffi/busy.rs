@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use crate::strategy::BusyHandler;
+use crate::port::BusyHandler;
 
 type Call = unsafe extern "C" fn(*mut c_void) -> c_int;
 

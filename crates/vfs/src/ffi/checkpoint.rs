@@ -11,7 +11,7 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::page_cache;
 use crate::config::{Options, StrategyKind};
-use crate::strategy::{Progress, RunCheckpoint};
+use crate::engine::{Progress, RunCheckpoint};
 
 /// What the first passes may leave to the last, which keeps the writers waiting.
 const LEFT_FRAMES_MAX: u64 = 256;

@@ -42,11 +42,14 @@ use super::page_cache::descriptor_of;
 use crate::calls::Calls;
 use crate::config::Options;
 use crate::connection::{AllDatabases, Connection, Database};
+use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::file::{File, Owner};
 use crate::own_file;
+use crate::port::{Below, LockLevel, Purpose, ShmLock, WalIndex};
 use crate::role::Role;
-use crate::strategy::{Below, Chosen, LockLevel, Plain, Purpose, ShmLock, is_marked};
+use crate::strategy::{Chosen, is_marked};
+
 use crate::sync::{StaticMutex, StaticMutexGuard};
 
 /// So long a fork waits for our checkpoints to end.
@@ -103,9 +106,11 @@ static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 
 /// A file was opened, and has its state.
 pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
-    if matches!(role, Role::Db | Role::Wal) && matches!(chosen, Some(Chosen::Plain(_))) {
-        if matches!(chosen, Some(Chosen::Plain(plain)) if plain.is_eager()) {
-            at_exit::note_eager();
+    if matches!(role, Role::Db | Role::Wal)
+        && let Some(connection) = chosen.and_then(Chosen::in_wal_mode)
+    {
+        if connection.is_guarded() {
+            at_exit::note_guarded();
         }
         OPEN.lock().push(Opened { file, role, ids: None, inherited: None });
     }
@@ -157,16 +162,13 @@ impl Left {
     }
 
     pub fn is_idle(&self) -> bool {
-        self.connections.iter().all(|connection| match connection.strategy() {
-            Chosen::Plain(plain) => plain.is_idle(),
-            Chosen::Stock(_) | Chosen::Onlooker(_) => false,
-        })
+        self.connections.iter().all(|connection| in_wal_mode(connection).is_some_and(|one| one.is_idle()))
     }
 
     /// What was not committed ends with the process.
     pub fn give_up_transactions(&self) {
         for (connection, &main) in self.connections.iter().zip(&self.mains) {
-            if matches!(connection.strategy(), Chosen::Plain(plain) if !plain.is_idle()) {
+            if in_wal_mode(connection).is_some_and(|one| !one.is_idle()) {
                 // SAFETY: it is open, and no thread but this one is there.
                 give_up_locks(unsafe { state(main) });
             }
@@ -185,7 +187,7 @@ impl Left {
     pub fn go_on(self) {
         let mut open = OPEN.lock();
         for connection in &self.connections {
-            let Chosen::Plain(plain) = connection.strategy() else { continue };
+            let Some(one) = in_wal_mode(connection) else { continue };
             let Some(main) = self.mains.iter().find(|&&main| {
                 // SAFETY: it is open.
                 unsafe { state(main) }.file.connection().is_some_and(|one| Arc::ptr_eq(one, connection))
@@ -194,7 +196,7 @@ impl Left {
             };
             // SAFETY: as above.
             let below = unsafe { state(*main) }.file.below();
-            if !plain.is_idle() || below.lock(plain.level()).is_err() {
+            if !one.is_idle() || below.lock(one.level()).is_err() {
                 continue;
             }
             for opened in open.iter_mut() {
@@ -232,7 +234,7 @@ pub fn prepare() {
     let until = Instant::now() + PATIENCE;
     let databases = Database::all_in_wal_mode();
     for shared in databases.iter().filter_map(|database| database.shared()) {
-        shared.call_off(until);
+        shared.checkpointer().call_off(until);
     }
     let all = Database::hold_all();
     let mut open = OPEN.lock();
@@ -252,7 +254,7 @@ pub fn in_parent() {
     let Some(Prepared { databases, all, open, own_files }) = take_prepared() else { return };
     drop((own_files, open, all));
     for shared in databases.iter().filter_map(|database| database.shared()) {
-        shared.resume();
+        shared.checkpointer().resume();
     }
 }
 
@@ -295,11 +297,8 @@ fn connection_of(opened: &Opened) -> Option<&Arc<Connection>> {
     unsafe { state(opened.file) }.file.connection()
 }
 
-fn plain_of(opened: &Opened) -> Option<&Arc<Plain>> {
-    match connection_of(opened)?.strategy() {
-        Chosen::Plain(plain) => Some(plain),
-        Chosen::Stock(_) | Chosen::Onlooker(_) => None,
-    }
+fn in_wal_mode(connection: &Arc<Connection>) -> Option<&dyn InWalMode> {
+    connection.strategy().in_wal_mode()
 }
 
 fn path_of(opened: &Opened) -> Option<String> {
@@ -365,9 +364,9 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
             continue;
         }
         if opened.inherited == Some(Inherited::Unsettled) {
-            let lost = plain_of(opened).and_then(|plain| match plain.purpose() {
+            let lost = connection_of(opened).and_then(in_wal_mode).and_then(|one| match one.purpose() {
                 Purpose::Checkpoints => Some(CHECKPOINT),
-                _ => (!plain.is_idle()).then_some(IN_TRANSACTION),
+                _ => (!one.is_idle()).then_some(IN_TRANSACTION),
             });
             if let Some(why) = lost {
                 // SAFETY: it is open, and nobody else uses it: its transaction's thread is the parent's.
@@ -375,9 +374,9 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
                 opened.inherited = Some(Inherited::Lost(why));
             }
         }
-        if let Some(plain) = plain_of(opened) {
-            has_index |= plain.has_wal();
-            is_locked |= plain.level() >= LockLevel::Shared && !matches!(opened.inherited, Some(Inherited::Lost(_)));
+        if let Some(one) = connection_of(opened).and_then(in_wal_mode) {
+            has_index |= one.has_wal();
+            is_locked |= one.level() >= LockLevel::Shared && !matches!(opened.inherited, Some(Inherited::Lost(_)));
         }
         at_fork = opened.ids;
         of_database.push(opened);
@@ -439,12 +438,12 @@ fn lock_for_reading(path: &Path, (start, length): (i64, i64)) -> Result<bool, ()
 /// `file` is open and has the methods of `inherited.rs`; its connection is used by this thread.
 pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     let refused = |error: Error| Refused { code: Code(error.code()), why: None };
-    let (main, wal, before) = {
+    let (main, wal, connection) = {
         let mut open = OPEN.lock();
         let Some(at) = open.iter().position(|opened| opened.file == file) else {
             return Err(Refused { code: Code::MISUSE, why: None });
         };
-        let (Some(connection), Some(plain)) = (connection_of(&open[at]).cloned(), plain_of(&open[at]).cloned()) else {
+        let Some(connection) = connection_of(&open[at]).cloned() else {
             return Err(Refused { code: Code::MISUSE, why: None });
         };
         let of_connection = |opened: &&Opened| connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, &connection));
@@ -465,10 +464,10 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
             // Its database has another name by now.
             return Err(Refused::lost(connection.database().path(), GONE));
         }
-        (main.file, wal, (connection, plain))
+        (main.file, wal, connection)
     };
-    let (connection, plain) = before;
-    let again = connection.again(&plain);
+    let before = in_wal_mode(&connection).ok_or(Refused { code: Code::MISUSE, why: None })?;
+    let again = connection.again(before);
     let path = connection.database().path();
     // SAFETY: both are open.
     let (main_state, wal_state) = unsafe { (state(main), wal.map(|wal| state(wal))) };
@@ -491,10 +490,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         }
     };
     main_file.note_use();
-    let barrier = match again.strategy() {
-        Chosen::Plain(plain) => main_state.barrier.as_ref().map(|_| plain.shared().barrier()),
-        Chosen::Stock(_) | Chosen::Onlooker(_) => None,
-    };
+    let barrier = in_wal_mode(&again).filter(|_| main_state.barrier.is_some()).map(InWalMode::barrier);
     let mut open = OPEN.lock();
     // Invariant 1: the states before are overwritten and not dropped; the name that the VFS below was given stays with them.
     for (file, new, barrier) in [(Some(main), Some(main_file), barrier), (wal, wal_file, None)] {

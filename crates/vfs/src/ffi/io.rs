@@ -14,8 +14,8 @@ use super::{at_exit, busy, forked};
 use super::{callback, callback_code, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
+use crate::port::{LockLevel, ShmLock, SyncRequest};
 use crate::pragma;
-use crate::strategy::{LockLevel, ShmLock, SyncRequest};
 use crate::sync::Barrier;
 
 /// What SQLite allocates for us (`szOsFile`): this header, then the file of the VFS below.

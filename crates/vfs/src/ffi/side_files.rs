@@ -22,9 +22,10 @@ use super::{checkpoint, looking_on, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::kept_file;
+use crate::port::{Below, SyncRequest};
 use crate::strategy::{
-    Below, Common, ImageMemory, LogFile, LogInUse, Private, Room, SideFiles, SyncRequest, board_path, database_of,
-    image_path, kept_path, log_path, wal_path,
+    Common, ImageMemory, LogFile, LogInUse, Private, Room, SideFiles, board_path, database_of, image_path, kept_path,
+    log_path, wal_path,
 };
 use crate::sync::{Mutex, lock};
 

@@ -17,12 +17,14 @@ use super::{callback, callback_or};
 use crate::calls::{self, Call, Calls};
 use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::connection::{Connection, Database, Opening};
+use crate::engine::{self, InWalMode, RunCheckpoint};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::ground;
 use crate::path;
+use crate::port::{Below, Deletion, Purpose};
 use crate::role::Role;
-use crate::strategy::{self, Below, Chosen, Deletion, Purpose, RunCheckpoint, SideFiles, guard, log_path};
+use crate::strategy::{SharedWal, SideFiles, guard, log_path};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -264,10 +266,8 @@ unsafe extern "C" fn x_open(
             below.close();
             return Err(error);
         }
-        let barrier = match file.main_of().map(|connection| connection.strategy()) {
-            Some(Chosen::Plain(plain)) if shim.is_over_unix => Some(plain.shared().barrier()),
-            _ => None,
-        };
+        let in_wal_mode = file.main_of().and_then(|connection| connection.strategy().in_wal_mode());
+        let barrier = in_wal_mode.filter(|_| shim.is_over_unix).map(InWalMode::barrier);
         let chosen = file.connection().map(Arc::clone);
         // SAFETY: the header is ours; the state is set before the methods that use it.
         unsafe {
@@ -320,7 +320,7 @@ fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Er
 
 /// Two strategies for WAL mode do not go together in one process.
 fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Error> {
-    let in_use = Database::find(path).and_then(|database| database.strategy_in_use());
+    let in_use = Database::find(path).and_then(|database| database.shared().map(SharedWal::kind));
     match (in_use, options.strategy) {
         (Some(in_use), asked) if asked != StrategyKind::Stock && in_use != asked => {
             let source = OptionError::OtherStrategy { asked, in_use };
@@ -486,7 +486,7 @@ macro_rules! pass_on {
 unsafe extern "C" fn x_sleep(vfs: *mut sqlite::sqlite3_vfs, microseconds: c_int) -> c_int {
     // SAFETY: `vfs` is ours.
     let shim = unsafe { shim_of(vfs) };
-    let asleep = || strategy::sleep(u64::try_from(microseconds).unwrap_or(0));
+    let asleep = || engine::sleep(u64::try_from(microseconds).unwrap_or(0));
     if callback_or(&shim.api, "xSleep", false, asleep) {
         return microseconds;
     }

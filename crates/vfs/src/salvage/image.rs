@@ -9,7 +9,8 @@ use oneflush_blocklog::group::page_crc;
 use super::records::Built;
 use super::{Aside, SalvageError};
 use crate::file_below::FileBelow;
-use crate::strategy::{Below, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
+use crate::port::Below;
+use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
 
 impl Aside {
     /// Each page that the log has is among the versions that the image has of it.

@@ -9,7 +9,9 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Log, Lsn, Uuid};
 
 use super::{Aside, SalvageError, failed};
 use crate::file_below::FileBelow;
-use crate::strategy::{Below, LogFile, RebuiltPages, RecoverError, SyncRequest, WalFile, build_of, write_image};
+use crate::port::{Below, SyncRequest};
+use crate::strategy::{LogFile, RebuiltPages, RecoverError, build_of, write_image};
+use crate::wal_file::WalFile;
 
 /// A WAL made from records of the log.
 pub(super) struct Built {

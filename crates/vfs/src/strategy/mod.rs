@@ -1,16 +1,13 @@
 //! Strategies: what happens to a read, a write, a sync and a lock on its way to the VFS below.
 //!
-//! A strategy sees roles, offsets and bytes, never a SQLite pointer or flag. To add one: a file here that implements
-//! [`Strategy`], a word in [`StrategyKind`], a variant of [`Chosen`].
+//! A strategy sees roles, offsets and bytes, never a SQLite pointer or flag. To add one: a folder here with what implements
+//! [`Strategy`] (for WAL mode, a `Store` of the engine), a word in [`StrategyKind`], a variant of [`Chosen`].
 
 mod eager;
+mod in_wal_mode;
 mod plain;
 mod stock;
-#[cfg(all(test, not(feature = "shuttle")))]
-mod test_wal;
-mod wal_file;
 
-pub use eager::EagerLog;
 pub use eager::board::{
     Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open, look as look_at_board,
     read_words as read_board,
@@ -20,7 +17,6 @@ pub use eager::files::{
     IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogInUse, SideFiles, board_path, database_of, image_path, kept_path,
     log_path, wal_path,
 };
-pub use eager::gathering::Gathering;
 pub use eager::guard;
 #[cfg(feature = "mutants")]
 pub use eager::mutant;
@@ -29,44 +25,22 @@ pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image};
 pub use eager::space::Room;
 pub use eager::tickets::Tickets;
-pub use plain::{Plain, Progress, RunCheckpoint, Shared as PlainShared, is_marked, sleep};
+pub use in_wal_mode::{NewSharedWal, SharedWal, StrategyReport};
+pub use plain::is_marked;
 pub use stock::Stock;
-pub use wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile, frames_to_recover as wal_frames};
 
 use std::sync::Arc;
 
-use serde::Serialize;
-
+use self::eager::Eager;
+use self::plain::Plain;
 use crate::config::{Options, StrategyKind};
 use crate::connection::Database;
+use crate::engine::InWalMode;
 use crate::error::{Code, Error};
+use crate::port::{
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock, SyncRequest, WalIndex,
+};
 use crate::role::Role;
-
-/// A file of the VFS below, as a strategy may use it.
-///
-/// Offsets and sizes are bytes. A read that meets the end of the file zero-fills the rest of the buffer and answers
-/// `SQLITE_IOERR_SHORT_READ`, as SQLite's contract for `xRead` has it.
-pub trait Below: Send + Sync {
-    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code>;
-    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
-    fn truncate(&self, size_bytes: u64) -> Result<(), Code>;
-    fn sync(&self, request: SyncRequest) -> Result<(), Code>;
-    fn size_bytes(&self) -> Result<u64, Code>;
-    fn lock(&self, level: LockLevel) -> Result<(), Code>;
-    fn unlock(&self, level: LockLevel) -> Result<(), Code>;
-    fn shm_lock(&self, lock: ShmLock) -> Result<(), Code>;
-    /// How many frames of the WAL are published in the WAL index that all connections share; None: it cannot be read. To be asked of a main
-    /// database file that has a WAL index.
-    fn published_frames(&self) -> Option<u32>;
-    /// Makes the next checkpoint, by whichever process, copy all frames of the WAL, also those that an earlier one has copied. To be asked
-    /// of a main database file whose checkpoint lock is held.
-    fn forget_backfill(&self);
-    /// The first `frames` frames of the WAL need not be copied by the next checkpoint. To be asked of a main database file that nobody else has open.
-    fn believe_backfill(&self, frames: u32);
-    /// Bytes that the storage writes at once, as the VFS below reports it.
-    fn sector_size(&self) -> i32;
-    fn device_characteristics(&self) -> DeviceCharacteristics;
-}
 
 /// The way of one connection to carry out SQLite's calls.
 ///
@@ -82,16 +56,16 @@ pub trait Strategy: Send + Sync {
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error>;
     /// A reader's lock: one slot from [`ShmLock::READ`] on, shared. Each read makes this call and the next, and nothing else is between SQLite and
     /// its WAL index, so both are to be small.
-    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code>;
-    fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code>;
+    fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code>;
+    fn release_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code>;
     /// Any other lock of the WAL index.
-    fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error>;
+    fn shm_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error>;
     /// The WAL index is about to be unmapped, and its locks with it.
     fn unmapping_index(&self);
     fn sector_size(&self, below: &dyn Below, role: Role) -> i32;
     fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics;
     /// The main database file was opened; the file below stays usable until [`Strategy::closing`].
-    fn opened(&self, main: Box<dyn Below>) -> Result<(), Error>;
+    fn opened(&self, main: Box<dyn MainFile>) -> Result<(), Error>;
     fn closing(&self);
     /// Before the WAL of this very connection is opened; where it succeeds, [`Strategy::opened_wal`] or [`Strategy::closing_wal`] follows.
     fn opening_wal(&self) -> Result<(), Error>;
@@ -124,35 +98,12 @@ pub trait Strategy: Send + Sync {
     fn checkpoint_announced(&self, running: bool) -> Result<(), Error>;
 }
 
-/// The busy handler of a connection, as SQLite gives it to a VFS.
-pub trait BusyHandler: Send + Sync {
-    /// Waits a little; false if the connection has waited long enough, or does not wait at all.
-    fn wait(&self) -> bool;
-}
-
-/// What becomes of a WAL that SQLite deletes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deletion {
-    Delete,
-    /// It has another name already.
-    Renamed,
-}
-
 /// A strategy in force. An enum rather than a box: the compiler sees through it, so that `stock` costs next to nothing.
 pub enum Chosen {
     Stock(Stock),
     Plain(Arc<Plain>),
+    Eager(Arc<Eager>),
     Onlooker(Box<Onlooker>),
-}
-
-/// What a connection is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    ReadWrite,
-    /// The database file is open for reading only, so its close makes no checkpoint.
-    ReadOnly,
-    /// It belongs to the checkpointer.
-    Checkpoints,
 }
 
 /// The strategy that the options of connection `id` ask for.
@@ -162,18 +113,17 @@ pub fn build(id: u64, options: &Options, database: &Database, purpose: Purpose) 
         StrategyKind::Eager if purpose == Purpose::ReadOnly => {
             Chosen::Onlooker(Box::new(Onlooker::new(database.path(), Arc::clone(database.side_files()))))
         }
-        StrategyKind::Plain | StrategyKind::Eager => {
-            Chosen::Plain(Plain::new(id, options, database.wal(options.strategy), purpose))
-        }
+        StrategyKind::Plain => in_wal_mode(id, options, database.wal(SharedWal::plain), purpose),
+        StrategyKind::Eager => in_wal_mode(id, options, database.wal(SharedWal::eager), purpose),
     }
 }
 
-/// What a strategy adds to `PRAGMA oneflush_stats`, under its own name.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StrategyReport {
-    Plain(plain::PlainReport),
-    Eager(plain::EagerReport),
+/// A connection of the strategy that the first one had: two of them do not go together.
+fn in_wal_mode(id: u64, options: &Options, shared: &SharedWal, purpose: Purpose) -> Chosen {
+    match shared {
+        SharedWal::Plain(shared) => Chosen::Plain(Plain::new(id, options, Arc::clone(shared), purpose)),
+        SharedWal::Eager(shared) => Chosen::Eager(Eager::new(id, options, Arc::clone(shared), purpose)),
+    }
 }
 
 impl Chosen {
@@ -183,77 +133,17 @@ impl Chosen {
         match self {
             Chosen::Stock(stock) => method(stock),
             Chosen::Plain(plain) => method(plain.as_ref()),
+            Chosen::Eager(eager) => method(eager.as_ref()),
             Chosen::Onlooker(onlooker) => method(onlooker.as_ref()),
         }
     }
-}
 
-/// What `xSync` asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncRequest {
-    /// `SQLITE_SYNC_FULL` (on macOS `F_FULLFSYNC`) against `SQLITE_SYNC_NORMAL`.
-    pub full: bool,
-    /// `SQLITE_SYNC_DATAONLY`: the file's size has not changed.
-    pub data_only: bool,
-}
-
-impl SyncRequest {
-    /// Data and size.
-    pub const ALL: SyncRequest = SyncRequest { full: false, data_only: false };
-}
-
-/// The locks of a database file, weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LockLevel {
-    None,
-    Shared,
-    Reserved,
-    Pending,
-    Exclusive,
-}
-
-/// One call of `xShmLock`: `count` slots of the WAL index from `first` on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShmLock {
-    pub first: u8,
-    pub count: u8,
-    pub acquire: bool,
-    pub exclusive: bool,
-}
-
-impl ShmLock {
-    /// Slot that a writer holds (`WAL_WRITE_LOCK`, "WAL-Index Format", section 2.3).
-    pub const WRITE: u8 = 0;
-    /// Slot that a connection holds, alone, while it recovers the WAL (`WAL_RECOVER_LOCK`).
-    pub const RECOVER: u8 = 2;
-    /// The first of the slots that readers share (`WAL_READ_LOCK(0)`).
-    pub const READ: u8 = 3;
-    /// Slot that a checkpointer holds (`WAL_CKPT_LOCK`).
-    pub const CHECKPOINT: u8 = 1;
-
-    /// The call that takes, or releases, the write lock.
-    pub const fn of_writer(acquire: bool) -> ShmLock {
-        ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true }
-    }
-
-    /// The call that takes, or releases, a reader's lock.
-    pub const fn of_reader(slot: u8, acquire: bool) -> ShmLock {
-        ShmLock { first: slot, count: 1, acquire, exclusive: false }
-    }
-
-    /// True if the call takes or releases `slot`.
-    pub fn covers(&self, slot: u8) -> bool {
-        (self.first..self.first.saturating_add(self.count)).contains(&slot)
-    }
-}
-
-/// The bits of `xDeviceCharacteristics`. A strategy claims no more than is proved, so of files that are durable it can only take bits away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DeviceCharacteristics(pub i32);
-
-impl DeviceCharacteristics {
-    /// With `SQLITE_IOCAP_POWERSAFE_OVERWRITE`.
-    pub fn with_powersafe_overwrite(self) -> DeviceCharacteristics {
-        DeviceCharacteristics(self.0 | 0x1000)
+    /// The connection, if its strategy is one for WAL mode.
+    pub(crate) fn in_wal_mode(&self) -> Option<&dyn InWalMode> {
+        match self {
+            Chosen::Stock(_) | Chosen::Onlooker(_) => None,
+            Chosen::Plain(plain) => Some(plain.as_ref()),
+            Chosen::Eager(eager) => Some(eager.as_ref()),
+        }
     }
 }

@@ -5,9 +5,12 @@
 
 use std::sync::Arc;
 
-use super::{Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, ShmLock, Strategy, SyncRequest};
+use super::Strategy;
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
+use crate::port::{
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest, WalIndex,
+};
 use crate::role::Role;
 
 pub struct Stock;
@@ -46,17 +49,17 @@ impl Strategy for Stock {
     }
 
     #[inline(always)]
-    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
-        below.shm_lock(read)
+    fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        index.shm_lock(read)
     }
 
     #[inline(always)]
-    fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
-        below.shm_lock(read)
+    fn release_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        index.shm_lock(read)
     }
 
-    fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
-        Ok(below.shm_lock(lock)?)
+    fn shm_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
+        Ok(index.shm_lock(lock)?)
     }
 
     fn unmapping_index(&self) {}
@@ -69,7 +72,7 @@ impl Strategy for Stock {
         below.device_characteristics()
     }
 
-    fn opened(&self, _: Box<dyn Below>) -> Result<(), Error> {
+    fn opened(&self, _: Box<dyn MainFile>) -> Result<(), Error> {
         Ok(())
     }
 

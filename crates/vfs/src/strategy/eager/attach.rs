@@ -15,10 +15,10 @@ use super::{EagerLog, Stale, State, private_board, sync_database};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::port::{Below, LockLevel, SyncRequest};
 use crate::stats::clock;
-use crate::strategy::wal_file::WalFile;
-use crate::strategy::{Below, LockLevel, SyncRequest};
 use crate::sync::lock;
+use crate::wal_file::WalFile;
 
 impl EagerLog {
     /// Before a connection opens the image: the log is opened, or made, and the guard set. `level` is the connection's lock on the

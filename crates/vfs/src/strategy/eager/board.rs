@@ -47,10 +47,10 @@ use oneflush_blocklog::{Epoch, Head, Lsn, Uuid};
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::gathering::Gathering;
 use super::log::{OpenLog, Page};
 use super::mutant::{self, Mutant};
 use super::tickets::Tickets;
+use crate::engine::Gathering;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};

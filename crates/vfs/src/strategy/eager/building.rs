@@ -17,8 +17,8 @@ use super::files::LogFile;
 use super::rebuilt::{Rebuilt, RebuiltPages};
 use super::recover::RecoverError;
 use crate::error::Code;
-use crate::strategy::Below;
-use crate::strategy::wal_file::Chain;
+use crate::port::Below;
+use crate::wal_file::Chain;
 
 /// A page that is copied from another in a record.
 struct Copied {

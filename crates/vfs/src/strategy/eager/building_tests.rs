@@ -14,8 +14,8 @@ use super::files::LogFile;
 use super::rebuilt::{Rebuilt, RebuiltPages};
 use super::recover::RecoverError;
 use crate::file_below::FileBelow;
-use crate::strategy::test_wal::Wal;
-use crate::strategy::wal_file::WalFile;
+use crate::test_wal::Wal;
+use crate::wal_file::WalFile;
 
 const PAGE: usize = 512;
 

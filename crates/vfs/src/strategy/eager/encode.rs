@@ -12,8 +12,8 @@ use super::log::OpenLog;
 use super::mutant::{self, Mutant};
 use super::recent::Frames;
 use crate::error::Code;
-use crate::strategy::Below;
-use crate::strategy::wal_file::WalFile;
+use crate::port::Below;
+use crate::wal_file::WalFile;
 
 /// A page that is no longer than this without its zeros goes into the log as it is; then no checkpoint has to log it again.
 const WHOLE_BYTES_MAX: usize = 768;

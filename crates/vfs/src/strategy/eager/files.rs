@@ -11,7 +11,7 @@ use oneflush_blocklog::{Storage, Uuid};
 use super::board::Common;
 use super::space::Room;
 use crate::error::Code;
-use crate::strategy::Below;
+use crate::port::Below;
 
 /// The WAL of SQLite's own, or of strategy `plain`.
 pub fn wal_path(database: &str) -> String {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashSet;
 
 use super::guard;
 use crate::error::Code;
-use crate::strategy::Below;
+use crate::port::Below;
 
 /// Of so many pages, at least and at most, is looked at the first byte.
 const PAGES_MIN: u32 = 8;

@@ -11,7 +11,7 @@ use oneflush_blocklog::group::page_crc;
 
 use super::mutant::{self, Mutant};
 use crate::error::Code;
-use crate::strategy::Below;
+use crate::port::Below;
 
 /// The bytes of the database header that the guard changes, as one range to write.
 pub const FIRST: usize = 18;

@@ -13,10 +13,10 @@ use std::time::Duration;
 use super::board::Board;
 use super::files::{IMAGE_MEMORY_BYTES, ImageMemory};
 use crate::error::Code;
+use crate::port::Below;
 use crate::stats::clock;
-use crate::strategy::Below;
-use crate::strategy::wal_file::HEADER_BYTES;
 use crate::sync::{Mutex, lock};
+use crate::wal_file::HEADER_BYTES;
 
 /// After so many writes the memory is asked for: a program that opens, commits a few times and closes has nothing of it.
 const WRITES_BEFORE: u32 = 4;
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::strategy::Private;
-    use crate::strategy::test_wal::Wal;
+    use crate::test_wal::Wal;
 
     /// Takes note of what it is asked for, and stores nothing; its file has 1 MiB.
     #[derive(Clone, Default)]

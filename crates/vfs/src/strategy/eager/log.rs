@@ -26,8 +26,8 @@ use super::mutant::{self, Mutant};
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
-use crate::strategy::wal_file::{self, WalFile};
-use crate::strategy::{Below, SyncRequest};
+use crate::port::{Below, SyncRequest};
+use crate::wal_file::{self, WalFile};
 
 /// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
 const RECORD_PAGES_BYTES_MAX: usize = 4 << 20;

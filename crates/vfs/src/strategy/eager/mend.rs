@@ -16,7 +16,7 @@ use super::board::Board;
 use super::files::{log_path, wal_path};
 use super::{EagerLog, garbled, guard, recover};
 use crate::error::{Code, Error};
-use crate::strategy::Below;
+use crate::port::Below;
 
 impl EagerLog {
     /// A connection has opened the database. What lies beside the file decides nothing before its header is looked at.

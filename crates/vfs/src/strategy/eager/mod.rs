@@ -10,7 +10,7 @@
 //! 3. SQLite publishes the frames and releases the write lock
 //! 4. `SQLITE_FCNTL_COMMIT_PHASETWO`, acknowledgement
 //!
-//! Group commit, turns and checkpoints are those of [`plain`](super::plain), with "append what is not logged yet" in the place of
+//! Group commit, turns and checkpoints are those of [the engine](crate::engine), with "append what is not logged yet" in the place of
 //! the WAL's sync: whoever leads logs the frames of all who wait, in one record.
 //!
 //! Processes share the log by a board ([`board`]): each append is by whoever has its lock, for all who have committed.
@@ -38,7 +38,6 @@ mod building_tests;
 mod encode;
 pub mod files;
 mod garbled;
-pub mod gathering;
 pub mod guard;
 mod image_store;
 
@@ -52,10 +51,12 @@ pub mod rebuilt;
 mod recent;
 pub mod recover;
 pub mod space;
+mod store;
 pub mod tickets;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod unlogged_tests;
 mod waiting;
+mod writing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,19 +68,20 @@ use self::files::{SideFiles, image_path};
 use self::image_store::ImageStore;
 use self::log::{LogCounts, OpenLog};
 use self::mutant::Mutant;
-pub use self::recent::{Frames, Held};
+use self::recent::Frames;
 use self::recover::Recovered;
 use self::space::Space;
+pub use self::store::{Eager, EagerReport};
 use self::tickets::Ticket;
 use self::waiting::{Gate, Locked, Waits};
 use crate::config::Options;
+use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::port::{Below, SyncRequest};
 use crate::stats::clock;
-use crate::strategy::plain::For;
-use crate::strategy::wal_file::{self, WalFile};
-use crate::strategy::{Below, SyncRequest};
 use crate::sync::{Mutex, MutexGuard, lock};
+use crate::wal_file::{self, WalFile};
 
 /// When a checkpoint is due, whatever SQLite's own threshold says: this many frames in the image, or so much in the log (more, if it
 /// changes more pages than that), or so many frames so long after the image was begun, so that the kernel need not write them back. For fewer
@@ -269,31 +271,8 @@ impl EagerLog {
         Ok(result)
     }
 
-    /// Asks for this process's turn among those that write; true if it has it.
-    pub fn take_ticket(&self) -> bool {
-        self.ticket.take(self.board().common().tickets())
-    }
-
-    pub fn wait_for_ticket(&self, at_most: Duration) -> bool {
-        self.ticket.wait(self.board().common().tickets(), at_most)
-    }
-
-    /// This process has the write lock.
-    pub fn begin_writing(&self) {
-        self.ticket.begin_writing(self.board().common().tickets());
-    }
-
-    /// Another process wants to write, or does.
-    pub fn is_wanted(&self) -> bool {
-        self.ticket.is_not_alone(self.board().common().tickets())
-    }
-
-    pub fn give_ticket_back(&self) {
-        self.ticket.give_back(self.board().common().tickets());
-    }
-
     /// The error after which nothing is acknowledged any more.
-    pub fn failure(&self) -> Option<Code> {
+    pub fn log_failure(&self) -> Option<Code> {
         self.board().failure()
     }
 
@@ -346,7 +325,7 @@ impl EagerLog {
         Some(page)
     }
 
-    pub fn database_synced(&self) {
+    pub fn note_database_synced(&self) {
         self.board().set_database_unsynced(false);
     }
 
@@ -451,12 +430,12 @@ impl EagerLog {
     }
 
     /// The last frame of the last commit.
-    pub fn frames(&self) -> u32 {
+    pub fn committed_frames(&self) -> u32 {
         self.board().committed()
     }
 
     /// True if every commit so far is durable.
-    pub fn is_durable(&self, image: &dyn Below, published: Option<u32>) -> Result<bool, Code> {
+    pub fn has_logged_all(&self, image: &dyn Below, published: Option<u32>) -> Result<bool, Code> {
         self.settle(image, published)?;
         let board = self.board();
         Ok(board.committed() <= board.logged())
@@ -524,7 +503,7 @@ impl EagerLog {
     }
 
     /// True if a checkpoint is worth it now.
-    pub fn checkpoint_is_due(&self, options: &Options) -> bool {
+    pub fn is_checkpoint_due(&self, options: &Options) -> bool {
         let board = self.board();
         let committed = board.committed();
         // Where pages are changed all over the database, a checkpoint writes most of them for one change each: then later is cheaper.
@@ -541,14 +520,14 @@ impl EagerLog {
             || is_old(&board, committed)
     }
 
-    pub fn report(&self) -> EagerReport {
+    pub fn log_report(&self) -> LogReport {
         let board = self.board();
         let state = self.state();
         let counts = state.open.as_ref().map(|log| log.counts).unwrap_or_default();
         let (lane_used_bytes, lane_bytes) = (board.used_bytes(), board.lane_bytes());
         let packing_ratio =
             if counts.logged_bytes == 0 { 0.0 } else { counts.frame_bytes as f64 / counts.logged_bytes as f64 };
-        EagerReport { counts, packing_ratio, lane_used_bytes, lane_bytes, recovered: state.recovered }
+        LogReport { counts, packing_ratio, lane_used_bytes, lane_bytes, recovered: state.recovered }
     }
 }
 
@@ -591,9 +570,9 @@ fn frame_at(board: &Board, offset: u64) -> Option<u32> {
     at.is_multiple_of(frame_bytes).then(|| u32::try_from(at / frame_bytes + 1).ok()).flatten()
 }
 
-/// `eager` in `PRAGMA oneflush_stats`, since the log was opened.
+/// The log in `PRAGMA oneflush_stats`, since it was opened.
 #[derive(Serialize)]
-pub struct EagerReport {
+pub struct LogReport {
     #[serde(flatten)]
     counts: LogCounts,
     /// Bytes of frames for one byte of the log.

@@ -19,9 +19,10 @@ use super::board::{Board, Common, Private};
 use super::files::LogFile;
 use super::*;
 use crate::connection::tests::NoLogs;
+use crate::engine::Gathering;
 use crate::kill_point::{Died, Stopped};
-use crate::strategy::wal_file::Chain;
-use crate::strategy::{DeviceCharacteristics, LockLevel, ShmLock};
+use crate::port::{DeviceCharacteristics, LockLevel};
+use crate::wal_file::Chain;
 
 const PAGE_BYTES: usize = 512;
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
@@ -136,18 +137,6 @@ impl Below for Disk {
         Ok(())
     }
 
-    fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
-        Ok(())
-    }
-
-    fn published_frames(&self) -> Option<u32> {
-        None
-    }
-
-    fn forget_backfill(&self) {}
-
-    fn believe_backfill(&self, _: u32) {}
-
     fn sector_size(&self) -> i32 {
         512
     }
@@ -257,7 +246,7 @@ impl Common for Handle {
         self.shared.tickets()
     }
 
-    fn gathering(&self) -> &gathering::Gathering {
+    fn gathering(&self) -> &Gathering {
         self.shared.gathering()
     }
 

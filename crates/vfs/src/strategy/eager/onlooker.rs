@@ -22,10 +22,11 @@ use super::files::{LogInUse, SideFiles, image_path, log_path};
 use super::guard;
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
-use crate::role::Role;
-use crate::strategy::{
-    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, ShmLock, Stock, Strategy, SyncRequest,
+use crate::port::{
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest, WalIndex,
 };
+use crate::role::Role;
+use crate::strategy::{Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
 /// Databases of which it was said that `eager` is not in force.
@@ -118,7 +119,7 @@ impl Strategy for Onlooker {
         Ok(result?)
     }
 
-    fn opened(&self, main: Box<dyn Below>) -> Result<(), Error> {
+    fn opened(&self, main: Box<dyn MainFile>) -> Result<(), Error> {
         *lock(&self.main) = Some(main);
         self.prepare().map_err(|error| self.refuse(&error))
     }
@@ -193,16 +194,16 @@ impl Strategy for Onlooker {
         Stock.unlock(below, level)
     }
 
-    fn take_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
-        Stock.take_read_lock(below, read)
+    fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        Stock.take_read_lock(index, read)
     }
 
-    fn release_read_lock(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
-        Stock.release_read_lock(below, read)
+    fn release_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        Stock.release_read_lock(index, read)
     }
 
-    fn shm_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
-        Stock.shm_lock(below, lock)
+    fn shm_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
+        Stock.shm_lock(index, lock)
     }
 
     fn unmapping_index(&self) {}

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::log::Page;
 use crate::error::Code;
-use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameReader, FrameWriter, HEADER_BYTES, WalFile};
+use crate::wal_file::{Chain, FRAME_HEADER_BYTES, FrameReader, FrameWriter, HEADER_BYTES, WalFile};
 
 /// A page, and whether the log has all of it.
 #[derive(PartialEq, Eq)]
@@ -157,7 +157,7 @@ impl Drop for RebuiltPages<'_> {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::test_wal::Wal;
+    use crate::test_wal::Wal;
 
     const PAGE: usize = 512;
 

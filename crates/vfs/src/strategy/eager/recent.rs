@@ -4,7 +4,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::strategy::wal_file::{FRAME_HEADER_BYTES, FrameHeader};
+use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader};
 
 /// How many bytes of frames are kept at most; more were written by a large transaction, which is read back.
 const FRAMES_BYTES_MAX: usize = 1 << 20;
@@ -81,73 +81,6 @@ impl Frames {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.first = 0;
-    }
-}
-
-/// Frames that SQLite has written, in pieces, and that go to the image in one write.
-#[derive(Default)]
-pub struct Held {
-    offset: u64,
-    bytes: Vec<u8>,
-    /// The bytes have been given out.
-    is_taken: bool,
-    /// To where this transaction's frames reach.
-    end_bytes: u64,
-}
-
-impl Held {
-    /// The transaction is over; what is held of it was rolled back.
-    pub fn end_transaction(&mut self) {
-        self.is_taken = true;
-        self.end_bytes = 0;
-    }
-
-    /// What comes is in front of what was written; what is held stays so.
-    pub fn begin_anew(&mut self) {
-        self.end_bytes = 0;
-    }
-
-    /// Something was written beside what is held.
-    pub fn reaches(&mut self, end_bytes: u64) {
-        self.end_bytes = self.end_bytes.max(end_bytes);
-    }
-
-    /// True for what was written before in this transaction: SQLite writes pages over that it had spilled, and, after the frame that ends the
-    /// commit, the checksums of all frames behind. Nothing tells when it is done with that, so it cannot be held back.
-    pub fn is_written_over(&self, offset: u64) -> bool {
-        offset < self.end_bytes
-    }
-
-    pub fn len(&self) -> usize {
-        if self.is_taken { 0 } else { self.bytes.len() }
-    }
-
-    pub fn is_continued_at(&self, offset: u64) -> bool {
-        self.len() == 0 || self.offset + self.bytes.len() as u64 == offset
-    }
-
-    pub fn add(&mut self, data: &[u8], offset: u64) {
-        if self.len() == 0 {
-            self.bytes.clear();
-            self.offset = offset;
-            self.is_taken = false;
-        }
-        self.bytes.extend_from_slice(data);
-        self.end_bytes = offset + data.len() as u64;
-    }
-
-    /// What is held, and its place; afterwards nothing is. Whoever has written it may take it out of the vector.
-    pub fn take(&mut self) -> Option<(&mut Vec<u8>, u64)> {
-        if self.len() == 0 {
-            return None;
-        }
-        self.is_taken = true;
-        Some((&mut self.bytes, self.offset))
-    }
-
-    /// What was taken last could not be written.
-    pub fn put_back(&mut self) {
-        self.is_taken = false;
     }
 }
 
@@ -242,17 +175,5 @@ mod tests {
         let mut many = frame(1).repeat(FRAMES_BYTES_MAX / (FRAME_HEADER_BYTES + PAGE_BYTES) + 1);
         frames.take(1, 1, &mut many, PAGE_BYTES);
         assert!(frames.get(1, PAGE_BYTES).is_none());
-    }
-
-    #[test]
-    fn what_could_not_be_written_is_held_again_and_goes_on() {
-        let mut held = Held::default();
-        held.add(&[1; 4], 32);
-        assert_eq!(held.take(), Some((&mut vec![1; 4], 32)));
-        held.put_back();
-        assert!(held.is_continued_at(36) && !held.is_continued_at(40));
-        held.add(&[2; 2], 36);
-        assert_eq!(held.take(), Some((&mut vec![1, 1, 1, 1, 2, 2], 32)));
-        assert_eq!(held.take(), None);
     }
 }

@@ -14,8 +14,8 @@ use super::log::{OpenLog, Page, code_of};
 use super::mutant::{self, Mutant};
 use super::rebuilt::RebuiltPages;
 use crate::error::Code;
-use crate::strategy::Below;
-use crate::strategy::wal_file::{Chain, WalFile};
+use crate::port::Below;
+use crate::wal_file::{Chain, WalFile};
 
 /// Of pages that are made, at most.
 const MEMORY_BYTES_MAX: usize = 4 << 20;

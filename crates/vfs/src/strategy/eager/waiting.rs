@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use super::EagerLog;
 use super::board::Board;
 use crate::error::Code;
+use crate::port::BusyHandler;
 use crate::stats::clock;
-use crate::strategy::BusyHandler;
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 
 pub const OPEN_PATIENCE: Duration = Duration::from_millis(500);
@@ -141,7 +141,7 @@ impl EagerLog {
     }
 
     /// Another process has the board's lock and does not go on. It costs next to nothing where nobody has it.
-    pub fn is_stuck(&self) -> bool {
+    pub fn is_log_stuck(&self) -> bool {
         let board = self.board();
         let Some(holder) = board.common().holder() else { return false };
         let held = Duration::from_nanos(clock::now_ns().saturating_sub(holder.since_ns));
@@ -165,7 +165,7 @@ impl EagerLog {
 
     /// Before anything that cannot be taken back: waits while the board's lock is with somebody who does not go on, as long as the busy handler says.
     pub fn wait_while_stuck(&self, handler: Option<&dyn BusyHandler>) -> Result<(), Code> {
-        while self.is_stuck() {
+        while self.is_log_stuck() {
             if !handler.is_some_and(BusyHandler::wait) {
                 return Err(Code::BUSY);
             }
@@ -179,7 +179,7 @@ impl EagerLog {
         let board = self.board();
         let Some(holder) = board.common().holder() else { return Ok(()) };
         while board.common().holder() == Some(holder) && board.common().is_locked() {
-            if self.is_stuck() {
+            if self.is_log_stuck() {
                 self.wait_while_stuck(handler)?;
             } else {
                 board.common().wait_for_unlock(STUCK_AFTER);

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 
 use super::door::Door;
-use super::locking::READ_PATIENCE;
-use super::shared::tests::NoCheckpoints;
-use super::{Plain, Progress, RunCheckpoint, Shared};
+use super::{Plain, PlainStore};
 use crate::config::Options;
-use crate::connection::tests::NoLogs;
+use crate::connection::tests::{NoCheckpoints, NoLogs};
+use crate::engine::{Progress, READ_PATIENCE, RunCheckpoint, Shared, sleep};
 use crate::error::{Code, Error};
+use crate::port::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, SyncRequest, WalIndex};
 use crate::role::Role;
-use crate::strategy::test_wal::Wal;
-use crate::strategy::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, Strategy, SyncRequest};
+use crate::strategy::Strategy;
 use crate::super_journal;
 use crate::sync::{Mutex, lock};
+use crate::test_wal::Wal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
@@ -78,6 +78,16 @@ impl Below for Database {
         Ok(())
     }
 
+    fn sector_size(&self) -> i32 {
+        unreachable!()
+    }
+
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        unreachable!()
+    }
+}
+
+impl WalIndex for Database {
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
         if !lock.acquire {
             self.note(Call::Released);
@@ -98,14 +108,6 @@ impl Below for Database {
     }
 
     fn believe_backfill(&self, _: u32) {
-        unreachable!()
-    }
-
-    fn sector_size(&self) -> i32 {
-        unreachable!()
-    }
-
-    fn device_characteristics(&self) -> DeviceCharacteristics {
         unreachable!()
     }
 }
@@ -130,9 +132,12 @@ fn connection_to(path: &str, purpose: Purpose) -> (Arc<Plain>, Database) {
     connection_with(path, purpose, Arc::new(NoCheckpoints))
 }
 
+fn shared(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Shared<PlainStore>> {
+    Arc::new(Shared::new(path, run, PlainStore::new(path, Arc::new(NoLogs))))
+}
+
 fn connection_with(path: &str, purpose: Purpose, run: Arc<dyn RunCheckpoint>) -> (Arc<Plain>, Database) {
-    let shared = Arc::new(Shared::new(path, run, Arc::new(NoLogs), None));
-    let (connection, database) = (Plain::new(1, &Options::default(), shared, purpose), Database::default());
+    let (connection, database) = (Plain::new(1, &Options::default(), shared(path, run), purpose), Database::default());
     connection.opened(Box::new(database.clone())).unwrap();
     connection.opened_wal(Box::new(Wal::default())).unwrap();
     (connection, database)
@@ -296,7 +301,7 @@ fn a_sync_is_not_put_off_where_a_super_journal_commits() {
 /// Whoever opens it then need not sync its directory.
 #[test]
 fn a_wal_is_known_once_it_was_synced_and_until_another_of_its_name_is_opened() {
-    let shared = Arc::new(Shared::new("/nonexistent/known.db", Arc::new(NoCheckpoints), Arc::new(NoLogs), None));
+    let shared = shared("/nonexistent/known.db", Arc::new(NoCheckpoints));
     // Making the file longer ahead would sync it.
     let options = Options { prealloc_bytes: 0, ..Options::default() };
     let connection = |id| Plain::new(id, &options, shared.clone(), Purpose::ReadWrite);
@@ -363,7 +368,7 @@ fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
     let (connection, database) = connection(Purpose::ReadWrite);
     let handler = Arc::new(Patient::default());
     connection.busy_handler(handler.clone());
-    connection.prediction.store(2, Relaxed);
+    connection.waiter.prediction.store(2, Relaxed);
     let read = read_lock(true);
     let turns = &connection.shared.turns;
     let others = [71, 72];
@@ -396,8 +401,8 @@ fn behind_another_process() -> (tempfile::TempDir, File, Arc<Plain>, Database, A
     let (connection, database) = connection_to(path.to_str().unwrap(), Purpose::ReadWrite);
     let handler = Arc::new(Patient::default());
     connection.busy_handler(handler.clone());
-    connection.prediction.store(2, Relaxed);
-    connection.has_slept.store(true, Relaxed);
+    connection.waiter.prediction.store(2, Relaxed);
+    connection.waiter.has_slept.store(true, Relaxed);
     connection.shared.outsiders.store(5, Relaxed);
     (folder, wal, connection, database, handler)
 }
@@ -407,7 +412,7 @@ fn waits_for_the_other_process() -> bool {
     let (_folder, wal, connection, database, _) = behind_another_process();
     let (waits, told) = std::thread::scope(|scope| {
         let told = scope.spawn(|| connection.take_read_lock(&database, read_lock(true)));
-        while !connection.waits_at_door.load(Relaxed) && !told.is_finished() {
+        while !connection.waiter.waits_at_gate.load(Relaxed) && !told.is_finished() {
             std::thread::yield_now();
         }
         let waits = !told.is_finished();
@@ -434,7 +439,7 @@ fn it_does_not_wait_for_ever() {
     let began = Instant::now();
     assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
     assert!(began.elapsed() >= READ_PATIENCE && !handler.is_exhausted());
-    connection.reads_since_ns.store(1, Relaxed);
+    connection.waiter.reads_since_ns.store(1, Relaxed);
     connection.release_read_lock(&database, read_lock(false)).unwrap();
     assert!(!connection.shared.turns.holds(connection.id), "it has read: the turn is another's");
     let asked = handler.0.load(Relaxed);
@@ -446,8 +451,8 @@ fn it_does_not_wait_for_ever() {
 fn who_reads_for_a_while_before_it_writes_lets_others_go_on_meanwhile() {
     let (_folder, _wal, connection, database, handler) = behind_another_process();
     // Since the system was started.
-    connection.reads_since_ns.store(1, Relaxed);
-    assert!(connection.take_write_lock(&database, ShmLock::of_writer(true)).is_err(), "the door is not open");
+    connection.waiter.reads_since_ns.store(1, Relaxed);
+    assert!(connection.take_write_lock(&database, ShmLock::of_writer(true)).is_err(), "the gate is not open");
     assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
     assert_eq!(handler.0.load(Relaxed), 0);
 }
@@ -455,12 +460,12 @@ fn who_reads_for_a_while_before_it_writes_lets_others_go_on_meanwhile() {
 #[test]
 fn a_read_lock_that_is_released_at_once_was_for_nothing_and_is_taken_again() {
     let (connection, database) = connection(Purpose::ReadWrite);
-    connection.prediction.store(2, Relaxed);
+    connection.waiter.prediction.store(2, Relaxed);
     let read_for = |since_ns| {
         connection.take_read_lock(&database, read_lock(true)).unwrap();
-        connection.reads_since_ns.store(since_ns, Relaxed);
+        connection.waiter.reads_since_ns.store(since_ns, Relaxed);
         connection.release_read_lock(&database, read_lock(false)).unwrap();
-        connection.prediction.load(Relaxed)
+        connection.waiter.prediction.load(Relaxed)
     };
     // The first begins in the future, the second when the system was started.
     assert_eq!(read_for(u64::MAX), 2);
@@ -479,9 +484,9 @@ fn a_reader_that_asks_for_the_write_lock_does_not_queue_and_does_not_wait_for_a_
     turns.begin_writing(writer);
     database.is_taken.store(true, Relaxed);
     for before in [0, -1] {
-        connection.prediction.store(before, Relaxed);
+        connection.waiter.prediction.store(before, Relaxed);
         assert!(connection.take_write_lock(&database, write).is_err());
-        assert!(!turns.wanted_beside(writer) && connection.prediction.load(Relaxed) == before);
+        assert!(!turns.wanted_beside(writer) && connection.waiter.prediction.load(Relaxed) == before);
         assert!(connection.take_read_lock(&database, read_lock(true)).is_ok(), "without its turn");
         connection.release_read_lock(&database, read_lock(false)).unwrap();
     }
@@ -490,7 +495,7 @@ fn a_reader_that_asks_for_the_write_lock_does_not_queue_and_does_not_wait_for_a_
     database.is_taken.store(false, Relaxed);
     connection.shm_lock(&database, write).unwrap();
     connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
-    assert!(turns.holds(writer) && connection.prediction.load(Relaxed) == -1);
+    assert!(turns.holds(writer) && connection.waiter.prediction.load(Relaxed) == -1);
     // Under a read lock it is going to write.
     database.is_taken.store(true, Relaxed);
     connection.take_read_lock(&database, read_lock(true)).unwrap();
@@ -510,7 +515,7 @@ fn a_writer_that_changes_its_read_lock_to_begin_the_wal_anew_has_written_once() 
         connection.write(&wal, Role::Wal, &[7; 32], 0).unwrap();
         connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
         connection.release_read_lock(&database, read_lock(false)).unwrap();
-        connection.prediction.load(Relaxed)
+        connection.waiter.prediction.load(Relaxed)
     });
     assert_eq!(predictions, [1, 2]);
     assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 0);
@@ -542,12 +547,12 @@ fn a_sleep_that_comes_late_does_not_touch_the_write_lock_of_a_connection_that_ha
     let bounced =
         || assert!(matches!(connection.shm_lock(&database, ShmLock::of_writer(true)), Err(Error::Below(Code::BUSY))));
     bounced();
-    assert!(super::sleep(1000), "it waits for the lock");
+    assert!(sleep(1000), "it waits for the lock");
     assert!(database.take_calls().is_empty());
     bounced();
     database.is_taken.store(false, Relaxed);
     connection.shm_lock(&database, ShmLock::of_writer(true)).unwrap();
-    assert!(!super::sleep(1000), "an ordinary sleep");
+    assert!(!sleep(1000), "an ordinary sleep");
     assert!(database.take_calls().is_empty());
 
     // Nor after it was closed.
@@ -557,6 +562,6 @@ fn a_sleep_that_comes_late_does_not_touch_the_write_lock_of_a_connection_that_ha
     connection.unmapping_index();
     database.is_taken.store(false, Relaxed);
     database.take_calls();
-    assert!(!super::sleep(1000));
+    assert!(!sleep(1000));
     assert!(database.take_calls().is_empty());
 }

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::engine::Gate;
 use crate::own_file::OwnFile;
 use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 use crate::threads;
@@ -219,6 +220,31 @@ impl Door {
 
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+}
+
+impl Gate for Arc<Door> {
+    /// A `flock` costs a system call, so it is used only while others write.
+    const IS_ALWAYS_USED: bool = false;
+
+    fn enter(&self) -> bool {
+        Door::enter(self)
+    }
+
+    fn wait(&self, at_most: Duration) -> bool {
+        Door::wait(self, at_most)
+    }
+
+    fn begin_writing(&self) {
+        Door::begin_writing(self);
+    }
+
+    fn leave(&self) {
+        Door::leave(self);
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.is_taken()
     }
 }
 

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Code, Error};
-use crate::strategy::Below;
+use crate::port::Below;
 
 /// Zeros are written in pieces of this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -97,7 +97,7 @@ fn write_zeros(wal: &dyn Below, from_bytes: u64, to_bytes: u64) -> Result<(), Co
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::test_wal::Wal;
+    use crate::test_wal::Wal;
 
     const MIB: u64 = 1 << 20;
 

@@ -9,9 +9,9 @@
 //! Invariant, cited in code and tests: [`Generation::is_durable`] is true only if the last frame of the WAL's present generation was
 //! written by this process, and a flush that began after its last write succeeded.
 
-use crate::strategy::Below;
-use crate::strategy::wal_file::{self, FRAME_HEADER_BYTES};
+use crate::port::Below;
 use crate::sync::{Mutex, lock};
+use crate::wal_file::{self, FRAME_HEADER_BYTES};
 
 const HEADER_BYTES: usize = wal_file::HEADER_BYTES as usize;
 /// Where the salts stand in the header and in the header of a frame, and how long they are together.
@@ -142,7 +142,7 @@ fn has_salts(wal: &dyn Below, salts: [u8; 8]) -> bool {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::test_wal::Wal;
+    use crate::test_wal::Wal;
 
     fn header(salts: u8) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];

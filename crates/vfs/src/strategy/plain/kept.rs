@@ -30,9 +30,9 @@ use std::time::{Duration, SystemTime};
 
 use super::Plain;
 use crate::error::Code;
-use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
-use crate::strategy::{Below, SyncRequest};
+use crate::port::{Below, MainFile, Purpose, SyncRequest};
 use crate::sync::lock;
+use crate::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
 
 /// Where salts and checksum of the first frame stood.
 const MARK: &[u8; 16] = b"Oneflush: closed";
@@ -75,30 +75,30 @@ impl Plain {
         let main = lock(&self.main);
         let Some(main) = main.as_deref() else { return };
         // Who cannot write to the database file does not close the WAL again.
-        if self.is_read_only || self.refuse_if_failed().is_err() || *lock(&self.shared.left) {
+        if self.purpose == Purpose::ReadOnly || self.refuse_if_failed().is_err() || *lock(&self.store().left) {
             return;
         }
         // If it fails, the WAL is empty, as it was.
-        let known = lock(&self.kept).take();
+        let known = lock(&self.own.kept).take();
         let Ok(Some(mut taken_up)) = take_up(wal, main, known) else { return };
         taken_up.changed =
-            self.shared.database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
-        self.shared.generation.taken_up(taken_up.salts, taken_up.end_bytes);
-        *lock(&self.shared.taken_up) = Some(taken_up);
+            self.store().database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
+        self.store().generation.taken_up(taken_up.salts, taken_up.end_bytes);
+        *lock(&self.store().taken_up) = Some(taken_up);
     }
 
     /// At the last close, with the exclusive lock: the frames that were taken up are copied already.
-    pub(super) fn believe_taken_up(&self, main: &dyn Below) {
-        let taken_up = lock(&self.shared.taken_up).take().filter(|_| self.shares_index.load(Relaxed));
+    pub(super) fn believe_taken_up(&self, main: &dyn MainFile) {
+        let taken_up = lock(&self.store().taken_up).take().filter(|_| self.shares_index.load(Relaxed));
         let wal = lock(&self.wal);
         let (Some(taken_up), Some(wal)) = (taken_up, wal.as_deref()) else { return };
-        let Some(published) = self.published_frames(main).filter(|&frames| frames >= taken_up.frames) else { return };
+        let Some(published) = main.published_frames().filter(|&frames| frames >= taken_up.frames) else { return };
         if !taken_up.is_of(wal) {
             return;
         }
-        let is_untouched = taken_up.changed.is_some() && taken_up.changed == self.shared.database_changed();
+        let is_untouched = taken_up.changed.is_some() && taken_up.changed == self.store().database_changed();
         // With frames to copy SQLite syncs the database itself.
-        if is_untouched || published > taken_up.frames || self.sync_database(main, SyncRequest::ALL).is_ok() {
+        if is_untouched || published > taken_up.frames || self.sync_main(main, SyncRequest::ALL).is_ok() {
             main.believe_backfill(taken_up.frames);
         }
     }

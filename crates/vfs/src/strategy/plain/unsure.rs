@@ -21,9 +21,9 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::error::Code;
-use crate::strategy::Below;
-use crate::strategy::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+use crate::port::Below;
 use crate::sync::{Mutex, lock};
+use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 const PIECE_BYTES: usize = 64 << 10;
 
@@ -61,7 +61,7 @@ pub fn write_again(wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::test_wal::Wal;
+    use crate::test_wal::Wal;
 
     #[test]
     fn all_that_is_before_the_end_is_written_again_as_it_is_and_nothing_behind() {

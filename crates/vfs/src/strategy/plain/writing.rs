@@ -7,13 +7,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::closing::Closing;
-use super::{Plain, doing};
+use super::Plain;
+use crate::engine::{Held, doing};
 use crate::error::Error;
-use crate::strategy::eager::Held;
-use crate::strategy::wal_file::FRAME_HEADER_BYTES;
-use crate::strategy::{Below, SyncRequest};
+use crate::port::{Below, SyncRequest};
 use crate::sync::lock;
+use crate::wal_file::FRAME_HEADER_BYTES;
 
 /// What is to be written to the WAL.
 pub enum Next<'a> {
@@ -47,7 +46,7 @@ fn next<'a>(held: &'a mut Held, data: &[u8], offset: u64) -> Next<'a> {
 
 impl Plain {
     /// SQLite writes to the WAL.
-    pub(super) fn write_wal(&self, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+    pub(super) fn write_frames(&self, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
         self.doing.store(doing::WRITES, Relaxed);
         let mut held = lock(&self.held);
         match next(&mut held, data, offset) {
@@ -62,11 +61,8 @@ impl Plain {
         }
     }
 
-    /// Writes what is held back, before anything else is done with the WAL.
-    pub(super) fn write_all_held(&self, wal: &dyn Below) -> Result<(), Error> {
-        if let Some(log) = &self.shared.log {
-            return self.write_held(log, wal);
-        }
+    /// Writes a header that is held back.
+    pub(super) fn write_header_held(&self, wal: &dyn Below) -> Result<(), Error> {
         if self.doing.load(Relaxed) != doing::WRITES {
             // Who only reads comes here for every page.
             return Ok(());
@@ -88,23 +84,23 @@ impl Plain {
             self.wrote(second, offset + first_bytes as u64);
             return Ok(());
         };
-        self.shared.generation.forget();
+        self.store().generation.forget();
         Err(code.into())
     }
 
     /// What has to be there before so much is written.
     fn prepare_wal(&self, wal: &dyn Below, offset: u64, len: usize) -> Result<(), Error> {
-        *lock(&self.closing) = Closing::No;
+        self.forget_closing();
         if offset == 0 {
             // A new header: another process may have cut or deleted the file since.
-            self.shared.extent.forget();
+            self.store().extent.forget();
             self.header_unsynced.store(true, Relaxed);
             // The frames of the old generation do not matter any more.
-            *lock(&self.shared.left) = false;
+            *lock(&self.store().left) = false;
             self.unsynced_frames.store(false, Relaxed);
             return Ok(());
         }
-        self.shared.mend(wal, offset)?;
+        self.store().mend(wal, offset)?;
         let flush = || self.sync_shared(wal, SyncRequest::ALL);
         if self.promises_full() && self.header_unsynced.load(Relaxed) {
             // Frames of the new generation must not reach the disk before its header: the old one would vouch for a part of
@@ -113,13 +109,13 @@ impl Plain {
         }
         // Not before the header: zeros over a file that was cut, which the device need not know yet, would leave the first frames of the
         // old generation, with a header that vouches for them.
-        self.shared.extent.reserve(wal, offset + len as u64, self.options.prealloc_bytes, flush)?;
+        self.store().extent.reserve(wal, offset + len as u64, self.options.prealloc_bytes, flush)?;
         self.unsynced_frames.store(true, Relaxed);
         Ok(())
     }
 
     fn wrote(&self, data: &[u8], offset: u64) {
-        if self.shared.generation.wrote(data, offset) {
+        if self.store().generation.wrote(data, offset) {
             self.shared.meets_outsiders();
         }
     }
@@ -128,7 +124,7 @@ impl Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::wal_file::HEADER_BYTES;
+    use crate::wal_file::HEADER_BYTES;
 
     const PAGE: [u8; 512] = [9; 512];
     const HEADER: [u8; FRAME_HEADER_BYTES] = [3; FRAME_HEADER_BYTES];

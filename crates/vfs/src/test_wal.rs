@@ -1,7 +1,7 @@
 //! A WAL in memory for tests; only what reads, writes and syncs bytes works.
 
 use crate::error::Code;
-use crate::strategy::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest};
+use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
 use crate::sync::{Mutex, lock};
 
 #[derive(Default)]
@@ -83,18 +83,6 @@ impl Below for Wal {
     fn unlock(&self, _: LockLevel) -> Result<(), Code> {
         unreachable!()
     }
-
-    fn shm_lock(&self, _: ShmLock) -> Result<(), Code> {
-        unreachable!()
-    }
-
-    fn published_frames(&self) -> Option<u32> {
-        None
-    }
-
-    fn forget_backfill(&self) {}
-
-    fn believe_backfill(&self, _: u32) {}
 
     fn sector_size(&self) -> i32 {
         unreachable!()

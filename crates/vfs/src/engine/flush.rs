@@ -22,7 +22,7 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::company::Company;
+use super::batching_threads::Company;
 use crate::error::Code;
 use crate::futex;
 use crate::sync::{EventCount, Mutex, lock};
@@ -238,7 +238,7 @@ impl State {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::plain::company::COMPANY_MAX;
+    use crate::engine::batching_threads::COMPANY_MAX;
     use std::time::Duration;
 
     #[test]

@@ -1,4 +1,4 @@
-//! The locks of the WAL index as `plain` takes them: turns at the read lock, group commit's write lock, the checkpointer's way to it.
+//! The locks of the WAL index: turns at the read lock, group commit's write lock, the checkpointer's way to it.
 //!
 //! What waits here waits in SQLite's busy handler: the handler sleeps by `xSleep` of this VFS, and that sleep is the place in the
 //! queue ([`sleep`]). A connection without a handler does not wait, and the handler's own time limit is the limit of every wait.
@@ -9,13 +9,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use super::checkpointer::{HeldOff, WRITE_LOCK_MAX};
-use super::logged::Frame;
+use super::connection::{WalConnection, doing, pragmas, taken};
+use super::gate::Gate;
+use super::store::Store;
 use super::turns::IDLE_MAX;
-use super::{AUTOMATIC_FRAMES, Plain, doing, pragmas, taken};
 use crate::error::{Code, Error};
+use crate::port::{ShmLock, WalIndex};
 use crate::stats::clock;
-use crate::strategy::eager::EagerLog;
-use crate::strategy::{Below, ShmLock};
 use crate::sync::lock;
 
 /// How often a connection that has its turn looks whether another process has released the write lock.
@@ -29,10 +29,10 @@ const RETRY: Duration = Duration::from_micros(5);
 const LATE: Duration = Duration::from_micros(500);
 
 /// For so long, about, somebody who is expected to write waits for that before it may read.
-pub(super) const READ_PATIENCE: Duration = Duration::from_millis(20);
+pub const READ_PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long a connection waits at the door before it goes for the write lock as SQLite would.
-const DOOR_PATIENCE: Duration = Duration::from_millis(200);
+/// How long a connection waits at the gate before it goes for the write lock as SQLite would.
+const GATE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How long the checkpointer waits for a writer outside the queue before it gives up for now.
 const CHECKPOINTER_PATIENCE: Duration = Duration::from_secs(1);
@@ -45,92 +45,106 @@ const READERS_PATIENCE: Duration = Duration::from_millis(3);
 
 thread_local! {
     /// The connection that was last told "busy" in this thread and may be about to sleep for it, and how many locks it had asked for.
-    static WAITING: RefCell<(Weak<Plain>, u64)> = const { RefCell::new((Weak::new(), 0)) };
+    static WAITING: RefCell<Option<(Weak<dyn Sleeps>, u64)>> = const { RefCell::new(None) };
 }
 
-impl Plain {
+/// A connection whose sleeps are its place in the queue.
+trait Sleeps: Send + Sync {
+    /// Waits for the turn instead of sleeping, for a connection that had asked for so many locks. True: the time is over, or the turn has come.
+    fn sleep(&self, asked: u64, at_most: Duration) -> bool;
+}
+
+impl<S: Store> WalConnection<S> {
     /// A call of `xShmLock` for a writer or a checkpoint.
-    pub(super) fn change_lock(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
+    pub(super) fn change_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
         self.shares_index.store(true, Relaxed);
         if lock.acquire {
-            self.ends_sleep();
+            self.waiter.ends_sleep();
         }
         let just_committed =
             lock.acquire && taken(&self.just_committed) && self.pragmas_before.load(Relaxed) == pragmas();
         match (lock.exclusive, lock.acquire) {
-            (true, true) if lock.covers(ShmLock::WRITE) && self.is_checkpointer => {
-                self.take_write_lock_for_checkpoint(below, lock)
+            (true, true) if lock.covers(ShmLock::WRITE) && self.is_checkpointer() => {
+                self.take_write_lock_for_checkpoint(index, lock)
             }
-            (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(below, lock),
-            (true, false) if lock.covers(ShmLock::WRITE) => {
-                // What is held back now was rolled back: a commit has been written.
-                self::lock(&self.held).end_transaction();
-                self.unchained.forget();
-                if let Some(log) = &self.shared.log {
-                    self.note_written(log);
-                    self::lock(&self.frames).clear();
-                }
-                self.shared.generation.released();
-                let result = below.shm_lock(lock);
-                self.released_write_lock();
-                Ok(result?)
-            }
-            (true, true) if lock.covers(ShmLock::CHECKPOINT) => {
-                if just_committed && !self.is_checkpointer && self.shared.checkpointer.is_at_it() {
-                    return Err(Error::Below(Code::BUSY));
-                }
-                // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
-                let is_for_later =
-                    |log: &EagerLog| log.frames() >= AUTOMATIC_FRAMES && !log.checkpoint_is_due(&self.options);
-                let just_committed = just_committed && !taken(&self.no_automatic);
-                if just_committed && self.shared.log.as_ref().is_some_and(is_for_later) {
-                    return Err(Error::Below(Code::BUSY));
-                }
-                // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
-                let held_off = (!self.is_checkpointer).then(|| self.shared.checkpointer.hold_off());
-                below.shm_lock(lock)?;
-                held_off.into_iter().for_each(HeldOff::keep);
-                self.checkpointing.store(true, Relaxed);
-                self.checkpoint_wal_unsynced.store(true, Relaxed);
-                self.automatic.store(just_committed, Relaxed);
-                self.checkpoint_prepared.store(false, Relaxed);
-                Ok(())
-            }
-            (true, true) if self.is_checkpointer && self.writing.load(Relaxed) => self.wait_for_readers(below, lock),
+            (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(index, lock),
+            (true, false) if lock.covers(ShmLock::WRITE) => self.release_write_lock(index, lock),
+            (true, true) if lock.covers(ShmLock::CHECKPOINT) => self.begin_checkpoint(index, lock, just_committed),
+            (true, true) if self.is_checkpointer() && self.writing.load(Relaxed) => self.wait_for_readers(index, lock),
             (true, true)
-                if self.automatic.load(Relaxed) && (!self.checkpoint_is_due() || self.request_checkpoint()) =>
+                if self.checkpoint.automatic.load(Relaxed)
+                    && (!self.checkpoint_is_due() || self.request_checkpoint()) =>
             {
                 // As if a reader were in the way: SQLite lets it be, and the checkpoint has "succeeded".
                 Err(Error::Below(Code::BUSY))
             }
-            (true, false) if lock.covers(ShmLock::CHECKPOINT) => {
-                let _held_off = (!self.is_checkpointer).then(|| self.shared.checkpointer.held_off());
-                self.checkpointing.store(false, Relaxed);
-                self.automatic.store(false, Relaxed);
-                if taken(&self.copied_in_vain) {
-                    // Before another process's checkpoint can believe it.
-                    below.forget_backfill();
-                }
-                Ok(below.shm_lock(lock)?)
-            }
-            _ => Ok(below.shm_lock(lock)?),
+            (true, false) if lock.covers(ShmLock::CHECKPOINT) => self.end_checkpoint(index, lock),
+            _ => Ok(index.shm_lock(lock)?),
         }
+    }
+
+    fn release_write_lock(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
+        // What is held back now was rolled back: a commit has been written.
+        lock(&self.held).end_transaction();
+        self.unchained.forget();
+        self.store().releasing_write_lock(self);
+        let result = index.shm_lock(write);
+        self.writing.store(false, Relaxed);
+        if self.is_checkpointer() {
+            self.shared.checkpointer.writes(false);
+        }
+        if self.group_commit() {
+            self.shared.leave(self.id);
+        }
+        Ok(result?)
+    }
+
+    /// `just_committed`: nothing came between a commit and this checkpoint.
+    fn begin_checkpoint(&self, index: &dyn WalIndex, lock: ShmLock, just_committed: bool) -> Result<(), Error> {
+        if just_committed && !self.is_checkpointer() && self.shared.checkpointer.is_at_it() {
+            return Err(Error::Below(Code::BUSY));
+        }
+        let just_committed = just_committed && !taken(&self.no_automatic);
+        // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
+        if just_committed && self.has_automatic_frames() && !self.checkpoint_is_due() {
+            return Err(Error::Below(Code::BUSY));
+        }
+        // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
+        let held_off = (!self.is_checkpointer()).then(|| self.shared.checkpointer.hold_off());
+        index.shm_lock(lock)?;
+        held_off.into_iter().for_each(HeldOff::keep);
+        self.checkpoint.running.store(true, Relaxed);
+        self.checkpoint.wal_unsynced.store(true, Relaxed);
+        self.checkpoint.automatic.store(just_committed, Relaxed);
+        self.checkpoint.prepared.store(false, Relaxed);
+        Ok(())
+    }
+
+    fn end_checkpoint(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
+        let _held_off = (!self.is_checkpointer()).then(|| self.shared.checkpointer.held_off());
+        self.checkpoint.running.store(false, Relaxed);
+        self.checkpoint.automatic.store(false, Relaxed);
+        if taken(&self.checkpoint.copied_in_vain) {
+            // Before another process's checkpoint can believe it.
+            index.forget_backfill();
+        }
+        Ok(index.shm_lock(lock)?)
     }
 
     /// Takes the read lock of a transaction that is expected to write, which waits for its turn here.
     #[inline(never)]
-    pub(super) fn take_read_lock_to_write(&self, below: &dyn Below, read: ShmLock) -> Result<(), Code> {
+    pub(super) fn take_read_lock_to_write(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
         // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
         // its turn may be over before it is here again.
-        let looks_again = taken(&self.looks_again);
+        let looks_again = taken(&self.waiter.looks_again);
         if !looks_again && self.wait_for_turns() {
             // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
-            self.looks_again.store(true, Relaxed);
+            self.waiter.looks_again.store(true, Relaxed);
             return Err(Code::BUSY);
         }
-        below.shm_lock(read)?;
+        index.shm_lock(read)?;
         self.doing.store(doing::READS, Relaxed);
-        self.reads_since_ns.store(clock::now_ns(), Relaxed);
+        self.waiter.reads_since_ns.store(clock::now_ns(), Relaxed);
         Ok(())
     }
 
@@ -139,10 +153,10 @@ impl Plain {
     fn wait_for_turns(&self) -> bool {
         let began = Instant::now();
         let (mut has_turn, mut waited) = self.wait_for_turn(began);
-        if has_turn && self.uses_door() && !self.writes_late.load(Relaxed) {
-            let waits = !self.shared.enter_door();
+        if has_turn && self.uses_gate() && !self.waiter.writes_late.load(Relaxed) {
+            let waits = !self.shared.store.gate().enter();
             waited |= waits;
-            has_turn = !waits || self.wait_at_door(began);
+            has_turn = !waits || self.wait_at_gate(began);
         }
         if waited {
             self.shared.waited(began);
@@ -167,11 +181,11 @@ impl Plain {
     }
 
     /// Waits for the turn of the process, with its own in hand.
-    fn wait_at_door(&self, began: Instant) -> bool {
+    fn wait_at_gate(&self, began: Instant) -> bool {
         self.shared.meets_outsiders();
         self.wait_in_busy_handler(began, || {
-            let is_open = !self.uses_door() || self.shared.enter_door();
-            self.waits_at_door.store(!is_open, Relaxed);
+            let is_open = !self.uses_gate() || self.shared.store.gate().enter();
+            self.waiter.waits_at_gate.store(!is_open, Relaxed);
             is_open
         })
     }
@@ -195,12 +209,11 @@ impl Plain {
         true
     }
 
-    /// A connection that has its turn stands in the queue of the processes: with `eager` always, since a ticket costs next to nothing, with `plain`
-    /// while others write. Who does not wait has no use for one.
-    fn uses_door(&self) -> bool {
-        self.has_slept.load(Relaxed)
-            && !self.passes_by_the_door.load(Relaxed)
-            && (self.shared.log.is_some() || self.shared.knows_of_outsiders())
+    /// A connection that has its turn stands at the gate. Who does not wait has no use for it.
+    fn uses_gate(&self) -> bool {
+        self.waiter.has_slept.load(Relaxed)
+            && !self.waiter.passes_by_the_gate.load(Relaxed)
+            && (S::Gate::IS_ALWAYS_USED || self.shared.knows_of_outsiders())
     }
 
     /// Whether the next transaction will write, from what this one did.
@@ -210,13 +223,13 @@ impl Plain {
             // Not its end: who begins the WAL anew gives its read lock back for a moment.
             return;
         }
-        let prediction = self.prediction.load(Relaxed);
+        let prediction = self.waiter.prediction.load(Relaxed);
         if did == doing::WRITES {
-            self.prediction.store((prediction + 1).min(2), Relaxed);
+            self.waiter.prediction.store((prediction + 1).min(2), Relaxed);
             return;
         }
         if prediction > 0 {
-            let was_retry = self.read_for() < RETRY;
+            let was_retry = self.waiter.read_for() < RETRY;
             if !was_retry && self.shared.turns.holds(self.id) {
                 self.shared.counts.mispredicted.fetch_add(1, Relaxed);
             }
@@ -226,61 +239,50 @@ impl Plain {
             }
         }
         // Two steps down for one up: who reads and writes in turn should not queue in order to read.
-        self.prediction.store((prediction - 2).max(-1), Relaxed);
+        self.waiter.prediction.store((prediction - 2).max(-1), Relaxed);
     }
 
-    /// For how long it has had its read lock, if it was expected to write.
-    fn read_for(&self) -> Duration {
-        match self.reads_since_ns.load(Relaxed) {
-            0 => Duration::ZERO,
-            since_ns => Duration::from_nanos(clock::now_ns().saturating_sub(since_ns)),
-        }
-    }
-
-    pub(super) fn take_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
-        self.automatic.store(false, Relaxed);
-        // What it says is of a commit that failed.
-        self.commit_frame.store(0, Relaxed);
-        self.released_frame.store(0, Relaxed);
-        *lock(&self.frame) = Frame::default();
+    pub(crate) fn take_write_lock(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
+        self.checkpoint.automatic.store(false, Relaxed);
+        self.store().taking_write_lock(self);
         if !self.group_commit() {
-            if self.log_is_stuck() {
+            if self.store().is_stuck() {
                 return Err(Error::Below(Code::BUSY));
             }
-            self.try_write_lock(below, write)?;
+            self.try_write_lock(index, write)?;
             self.writing.store(true, Relaxed);
             return Ok(());
         }
         if self.reads_index() {
-            below.shm_lock(write)?;
+            index.shm_lock(write)?;
             self.writing.store(true, Relaxed);
             return Ok(());
         }
-        if !self.checkpointing.load(Relaxed) {
+        if !self.checkpoint.running.load(Relaxed) {
             self.doing.store(doing::WRITES, Relaxed);
         }
-        if taken(&self.bounced) && !self.has_slept.load(Relaxed) {
+        if taken(&self.waiter.bounced) && !self.waiter.has_slept.load(Relaxed) {
             // It was told "busy" and came back without sleeping here, and never has slept here: it must not stand in the queue while it
             // does other things. (Once is no proof: SQLite also asks for this lock to read a WAL index that is being changed, and
             // then tries again at once.)
-            self.sleeps.store(false, Relaxed);
+            self.waiter.sleeps.store(false, Relaxed);
             self.shared.leave(self.id);
         }
-        self.writes_late.store(self.read_for() >= LATE, Relaxed);
+        self.waiter.writes_late.store(self.waiter.read_for() >= LATE, Relaxed);
         let has_turn = self.shared.turns.take(self.id);
-        let tries = !has_turn || !self.uses_door() || self.shared.enter_door();
+        let tries = !has_turn || !self.uses_gate() || self.shared.store.gate().enter();
         if tries {
             // What this transaction writes could not become durable: there is still time to say so.
-            let tried = if self.log_is_stuck() { Err(Code::BUSY) } else { self.try_write_lock(below, write) };
+            let tried = if self.store().is_stuck() { Err(Code::BUSY) } else { self.try_write_lock(index, write) };
             match tried {
                 Ok(()) => {
                     if has_turn {
                         self.shared.turns.begin_writing(self.id);
-                        self.shared.begin_writing();
+                        self.shared.store.gate().begin_writing();
                     }
-                    self.passes_by_the_door.store(false, Relaxed);
-                    self.outside_holder.store(false, Relaxed);
-                    self.waits_at_door.store(false, Relaxed);
+                    self.waiter.passes_by_the_gate.store(false, Relaxed);
+                    self.waiter.outside_holder.store(false, Relaxed);
+                    self.waiter.waits_at_gate.store(false, Relaxed);
                     self.writing.store(true, Relaxed);
                     return Ok(());
                 }
@@ -288,25 +290,20 @@ impl Plain {
                 Err(code) => return Err(code.into()),
             }
         }
-        self.prediction.store(2, Relaxed);
-        self.outside_holder.store(has_turn && tries, Relaxed);
-        self.waits_at_door.store(has_turn, Relaxed);
+        self.waiter.prediction.store(2, Relaxed);
+        self.waiter.outside_holder.store(has_turn && tries, Relaxed);
+        self.waiter.waits_at_gate.store(has_turn, Relaxed);
         if has_turn {
             self.shared.meets_outsiders();
         }
         self.shared.counts.bounced.fetch_add(1, Relaxed);
-        if self.sleeps.load(Relaxed) {
+        if self.waiter.sleeps.load(Relaxed) {
             // Takes the place; the waiting is done where SQLite sleeps.
             self.shared.turns.wait(self.id, Duration::ZERO);
-            self.bounced.store(true, Relaxed);
+            self.waiter.bounced.store(true, Relaxed);
             self.about_to_sleep();
         }
         Err(Error::Below(Code::BUSY))
-    }
-
-    /// With `eager`: a process that does not go on has the log.
-    fn log_is_stuck(&self) -> bool {
-        self.shared.log.as_ref().is_some_and(EagerLog::is_stuck)
     }
 
     /// SQLite also asks for the write lock to read a WAL index that is just being changed, or has to be made anew: before the read lock. Who is
@@ -314,16 +311,16 @@ impl Plain {
     /// next for their turn.
     fn reads_index(&self) -> bool {
         self.doing.load(Relaxed) == doing::NOTHING
-            && !self.checkpointing.load(Relaxed)
-            && self.prediction.load(Relaxed) <= 0
+            && !self.checkpoint.running.load(Relaxed)
+            && self.waiter.prediction.load(Relaxed) <= 0
     }
 
     /// Takes the write lock, or waits for it, if the checkpointer of this process has it: a connection without a busy handler must not
     /// meet that either.
-    fn try_write_lock(&self, below: &dyn Below, write: ShmLock) -> Result<(), Code> {
+    fn try_write_lock(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Code> {
         loop {
             let writings = self.shared.checkpointer.writings();
-            match below.shm_lock(write) {
+            match index.shm_lock(write) {
                 Err(Code::BUSY) if self.shared.checkpointer.gave_way(writings) => {}
                 result => return result,
             }
@@ -332,7 +329,7 @@ impl Plain {
 
     /// The checkpointer's way to the write lock. The answer is never "busy", which would make SQLite go on without the lock, and a
     /// writer begin the WAL anew meanwhile: what the WAL-reset bug needs.
-    pub(super) fn take_write_lock_for_checkpoint(&self, below: &dyn Below, write: ShmLock) -> Result<(), Error> {
+    pub(super) fn take_write_lock_for_checkpoint(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
         let began = Instant::now();
         while began.elapsed() < CHECKPOINTER_PATIENCE && !self.shared.checkpointer.is_called_off() {
             // With its turn, no writer of this process that queues is between its read lock, which would keep the WAL from beginning
@@ -342,7 +339,7 @@ impl Plain {
                 && !self.shared.checkpointer.is_called_off()
             {}
             self.shared.checkpointer.writes(true);
-            match below.shm_lock(write) {
+            match index.shm_lock(write) {
                 Ok(()) => {
                     self.shared.turns.begin_writing(self.id);
                     self.writing.store(true, Relaxed);
@@ -365,65 +362,66 @@ impl Plain {
 
     /// The checkpointer holds the write lock and needs the readers to be gone for a moment. Commits that wait for their flush are
     /// readers too, and soon gone; whoever stays longer must not stop the writers.
-    pub(super) fn wait_for_readers(&self, below: &dyn Below, lock: ShmLock) -> Result<(), Error> {
+    pub(super) fn wait_for_readers(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
         let deadline = Instant::now() + READERS_PATIENCE;
         loop {
-            match below.shm_lock(lock) {
+            match index.shm_lock(lock) {
                 Err(Code::BUSY) if Instant::now() < deadline => std::thread::sleep(POLL / 4),
                 result => return Ok(result?),
             }
         }
     }
 
-    pub(super) fn released_write_lock(&self) {
-        self.writing.store(false, Relaxed);
-        if self.is_checkpointer {
-            self.shared.checkpointer.writes(false);
-        }
-        if self.group_commit() {
-            self.shared.leave(self.id);
-        }
-    }
-
     fn about_to_sleep(&self) {
-        let asked = *lock(&self.asked);
-        self.may_sleep.store(true, Relaxed);
+        let asked = *lock(&self.waiter.asked);
+        self.waiter.may_sleep.store(true, Relaxed);
         // During thread exit the note may be gone already; then it is an ordinary sleep.
-        let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = (Weak::clone(&self.me), asked));
+        let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = Some((Weak::clone(&self.me) as _, asked)));
     }
 
-    /// Whatever note of a "busy" there is, in whichever thread, is not about this connection any more: SQLite need not have slept after it. When
-    /// this returns nobody tries the write lock for that either.
-    #[inline]
-    pub(super) fn ends_sleep(&self) {
-        if taken(&self.may_sleep) {
-            *lock(&self.asked) += 1;
+    /// True if somebody else has the write lock. It is found out by taking it and giving it back, which must never happen to a connection that has it:
+    /// one that has asked for a lock since may, or may be closed.
+    fn finds_the_lock_taken(&self, asked: u64) -> bool {
+        if self.store().is_stuck() {
+            return true;
+        }
+        let asked_now = lock(&self.waiter.asked);
+        let main = lock(&self.main);
+        let Some(index) = main.as_deref().filter(|_| *asked_now == asked && !self.writing.load(Relaxed)) else {
+            return false;
+        };
+        match index.shm_lock(ShmLock::of_writer(true)) {
+            Ok(()) => {
+                let _ = index.shm_lock(ShmLock::of_writer(false));
+                false
+            }
+            Err(code) => code == Code::BUSY,
         }
     }
+}
 
-    /// Waits for the turn instead of sleeping, for a connection that had asked for so many locks; when it answers true, the time is over or the turn
-    /// there.
+impl<S: Store> Sleeps for WalConnection<S> {
     fn sleep(&self, asked: u64, at_most: Duration) -> bool {
-        if *lock(&self.asked) != asked || self.writing.load(Relaxed) {
+        if *lock(&self.waiter.asked) != asked || self.writing.load(Relaxed) {
             return false;
         }
-        self.bounced.store(false, Relaxed);
-        self.has_slept.store(true, Relaxed);
+        self.waiter.bounced.store(false, Relaxed);
+        self.waiter.has_slept.store(true, Relaxed);
         let deadline = Instant::now() + at_most;
-        if !self.shared.turns.wait(self.id, at_most) || !self.waits_at_door.load(Relaxed) {
+        if !self.shared.turns.wait(self.id, at_most) || !self.waiter.waits_at_gate.load(Relaxed) {
             return true;
         }
         let began = Instant::now();
-        while !self.shared.wait_at_door(IDLE_MAX / 2) && began.elapsed() < DOOR_PATIENCE {
+        while !self.shared.store.gate().wait(IDLE_MAX / 2) && began.elapsed() < GATE_PATIENCE {
             self.shared.turns.renew(self.id);
             if Instant::now() >= deadline {
                 return true;
             }
         }
-        self.passes_by_the_door.store(began.elapsed() >= DOOR_PATIENCE, Relaxed);
-        self.waits_at_door.store(false, Relaxed);
-        // The write lock may still be with somebody who does not use the door.
-        if !taken(&self.outside_holder) {
+        self.waiter.passes_by_the_gate.store(began.elapsed() >= GATE_PATIENCE, Relaxed);
+        self.waiter.waits_at_gate.store(false, Relaxed);
+        // The write lock may still be with somebody who does not use the gate.
+        if !taken(&self.waiter.outside_holder) {
             return true;
         }
         while self.finds_the_lock_taken(asked) && Instant::now() < deadline {
@@ -433,31 +431,11 @@ impl Plain {
         }
         true
     }
-
-    /// True if somebody else has the write lock. It is found out by taking it and giving it back, which must never happen to a connection that has it:
-    /// one that has asked for a lock since may, or may be closed.
-    fn finds_the_lock_taken(&self, asked: u64) -> bool {
-        if self.log_is_stuck() {
-            return true;
-        }
-        let asked_now = lock(&self.asked);
-        let main = lock(&self.main);
-        let Some(below) = main.as_deref().filter(|_| *asked_now == asked && !self.writing.load(Relaxed)) else {
-            return false;
-        };
-        match below.shm_lock(ShmLock::of_writer(true)) {
-            Ok(()) => {
-                let _ = below.shm_lock(ShmLock::of_writer(false));
-                false
-            }
-            Err(code) => code == Code::BUSY,
-        }
-    }
 }
 
 /// `xSleep` of the VFS: true if the sleep was spent in a queue of ours, as long as it had to be.
 pub fn sleep(microseconds: u64) -> bool {
-    let Ok((waiting, asked)) = WAITING.try_with(RefCell::take) else { return false };
+    let Ok(Some((waiting, asked))) = WAITING.try_with(RefCell::take) else { return false };
     let Some(connection) = waiting.upgrade() else { return false };
     connection.sleep(asked, Duration::from_micros(microseconds))
 }

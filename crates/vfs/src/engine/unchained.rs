@@ -26,11 +26,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::Plain;
+use super::connection::WalConnection;
+use super::store::{Header, Store};
 use crate::error::{Code, Error};
-use crate::strategy::Below;
-use crate::strategy::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, FrameReader, HEADER_BYTES, WalFile};
-use crate::sync::lock;
+use crate::port::Below;
+use crate::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, FrameReader, HEADER_BYTES, WalFile};
 
 /// What `walRewriteChecksums` reads first: the checksum in the header of a frame, or in that of the WAL.
 const CHECKSUM_BYTES: usize = 8;
@@ -76,7 +76,7 @@ impl Unchained {
 /// Headers that are owed, with their places, and the checksum that SQLite is to go on from.
 #[derive(Debug)]
 struct Owed {
-    headers: Vec<(u64, [u8; FRAME_HEADER_BYTES])>,
+    headers: Vec<Header>,
     chain: Chain,
 }
 
@@ -114,20 +114,12 @@ impl Owed {
     }
 }
 
-impl Plain {
+impl<S: Store> WalConnection<S> {
     /// SQLite asks for the checksum to go on from, and has passed over frames without: they get theirs.
     #[cold]
     pub(super) fn mend_chain(&self, wal: &dyn Below, answer: &mut [u8], offset: u64) -> Result<(), Error> {
         let owed = Owed::find(wal, self.unchained.0.load(Relaxed), offset)?;
-        for (offset, header) in &owed.headers {
-            if self.shared.log.is_some() {
-                wal.write(header, *offset)?;
-            } else {
-                self.write_wal(wal, header, *offset)?;
-            }
-        }
-        // With `eager`: what is kept in memory of these frames has no checksums.
-        lock(&self.frames).clear();
+        self.store().write_headers(self, wal, &owed.headers)?;
         self.unchained.forget();
         answer.copy_from_slice(&owed.chain.encode()[CHECKSUM_BYTES..]);
         Ok(())
@@ -137,7 +129,7 @@ impl Plain {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::test_wal::Wal;
+    use crate::test_wal::Wal;
 
     const PAGE_BYTES: usize = 512;
     const SALT: [u32; 2] = [1, 2];

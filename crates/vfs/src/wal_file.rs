@@ -10,7 +10,7 @@
 //! big-endian.
 
 use crate::error::Code;
-use crate::strategy::Below;
+use crate::port::Below;
 
 pub const HEADER_BYTES: u64 = 32;
 pub const FRAME_HEADER_BYTES: usize = 24;
@@ -372,7 +372,7 @@ fn checksum(from: [u32; 2], bytes: &[u8]) -> [u32; 2] {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::strategy::test_wal::Wal;
+    use crate::test_wal::Wal;
 
     #[test]
     fn frames_are_written_in_pieces_that_end_where_those_of_the_file_do() {

@@ -1,0 +1,168 @@
+//! What the connections of this process to one database share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::checkpointer::{CheckpointCounts, Checkpointer, RunCheckpoint};
+use super::flush::GroupFlush;
+use super::gate::Gate;
+use super::store::Store;
+use super::turns::Turns;
+use crate::sync::Barrier;
+
+/// For so many commits after it was met, or has written, another process is taken to be still there: not every gate reaches all processes.
+const OUTSIDERS_COMMITS: u64 = 32;
+
+/// Every so many commits one that knows of no other process looks whether somebody is at the gate.
+const LOOKS_EVERY: u32 = 8;
+
+/// What the connections of this process to one database share.
+pub struct Shared<S: Store> {
+    barrier: Arc<Barrier>,
+    pub(crate) turns: Turns,
+    pub(crate) flush: GroupFlush,
+    /// Connections that are not the checkpointer's.
+    pub(crate) users: AtomicU32,
+    pub(crate) checkpointer: Arc<Checkpointer>,
+    /// The number of the checkpointer's last connection.
+    pub(crate) checkpointer_id: AtomicU64,
+    /// For how many commits more writers of other processes are taken to wait.
+    pub(crate) outsiders: AtomicU64,
+    /// How often it was not known of any.
+    commits_alone: AtomicU32,
+    pub(crate) counts: Counts,
+    pub(crate) store: S,
+}
+
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) turn_waits: AtomicU64,
+    pub(crate) turn_wait_ns_sum: AtomicU64,
+    pub(crate) turn_wait_ns_max: AtomicU64,
+    pub(crate) bounced: AtomicU64,
+    pub(crate) mispredicted: AtomicU64,
+}
+
+impl<S: Store> Shared<S> {
+    pub fn new(path: &str, run: Arc<dyn RunCheckpoint>, store: S) -> Shared<S> {
+        Shared {
+            barrier: Arc::default(),
+            turns: Turns::default(),
+            flush: GroupFlush::default(),
+            users: AtomicU32::new(0),
+            checkpointer: Checkpointer::new(path, run),
+            checkpointer_id: AtomicU64::new(0),
+            outsiders: AtomicU64::new(0),
+            commits_alone: AtomicU32::new(0),
+            counts: Counts::default(),
+            store,
+        }
+    }
+
+    /// Of its WAL index.
+    pub fn barrier(&self) -> Arc<Barrier> {
+        Arc::clone(&self.barrier)
+    }
+
+    pub fn checkpointer(&self) -> &Arc<Checkpointer> {
+        &self.checkpointer
+    }
+
+    /// Ends the turn of a connection, if it has it, and lets the next process through the gate.
+    pub(super) fn leave(&self, id: u64) {
+        let had_turn = self.turns.holds(id);
+        self.turns.leave(id);
+        if had_turn {
+            self.store.gate().leave();
+        }
+    }
+
+    /// A writer of another process has the write lock, or has had it.
+    pub(crate) fn meets_outsiders(&self) {
+        self.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
+    }
+
+    pub(super) fn knows_of_outsiders(&self) -> bool {
+        self.outsiders.load(Relaxed) > 0
+    }
+
+    /// Writers of another process are taken to be there; asked once for each commit, and forgotten after as many.
+    pub(super) fn commit_has_outsiders(&self) -> bool {
+        let outsiders = match self.outsiders.load(Relaxed) {
+            0 if self.sees_outsiders() => OUTSIDERS_COMMITS,
+            outsiders => outsiders,
+        };
+        if outsiders > 0 {
+            self.outsiders.store(outsiders - 1, Relaxed);
+        }
+        outsiders > 0
+    }
+
+    /// A writer of another process waits, though none was known of: it need not have met this one, which has the write lock nearly always.
+    fn sees_outsiders(&self) -> bool {
+        self.commits_alone.fetch_add(1, Relaxed) % LOOKS_EVERY == LOOKS_EVERY - 1 && self.store.gate().is_wanted()
+    }
+
+    pub(super) fn waited(&self, began: Instant) {
+        let waited_ns = began.elapsed().as_nanos() as u64;
+        self.counts.turn_waits.fetch_add(1, Relaxed);
+        self.counts.turn_wait_ns_sum.fetch_add(waited_ns, Relaxed);
+        self.counts.turn_wait_ns_max.fetch_max(waited_ns, Relaxed);
+    }
+
+    pub fn report(&self) -> WalReport<S::Report> {
+        let flush = self.flush.counts();
+        let get = |counter: &AtomicU64| counter.load(Relaxed);
+        WalReport {
+            commits: flush.commits,
+            flushes: flush.flushes,
+            commits_per_flush: if flush.flushes == 0 { 0.0 } else { flush.commits as f64 / flush.flushes as f64 },
+            flush_failed: self.flush.failure().is_some(),
+            turns: TurnsReport {
+                waits: get(&self.counts.turn_waits),
+                wait_ns_sum: get(&self.counts.turn_wait_ns_sum),
+                wait_ns_max: get(&self.counts.turn_wait_ns_max),
+                bounced: get(&self.counts.bounced),
+                mispredicted: get(&self.counts.mispredicted),
+            },
+            checkpoints: self.checkpointer.counts(),
+            store: self.store.report(),
+        }
+    }
+}
+
+impl<S: Store> Drop for Shared<S> {
+    fn drop(&mut self) {
+        self.checkpointer.stop();
+    }
+}
+
+/// A strategy for WAL mode in `PRAGMA oneflush_stats`, for all connections of this process to the database.
+#[derive(Serialize)]
+pub struct WalReport<R> {
+    /// Commits that asked for durability.
+    commits: u64,
+    /// Flushes of the WAL, those before checkpoints included.
+    flushes: u64,
+    commits_per_flush: f64,
+    flush_failed: bool,
+    turns: TurnsReport,
+    checkpoints: CheckpointCounts,
+    #[serde(flatten)]
+    store: R,
+}
+
+#[derive(Serialize)]
+struct TurnsReport {
+    /// How often a connection waited for its turn, and how long.
+    waits: u64,
+    wait_ns_sum: u64,
+    wait_ns_max: u64,
+    /// Writers that found the write lock taken and had not queued for it.
+    bounced: u64,
+    /// Turns taken for a transaction that did not write.
+    mispredicted: u64,
+}

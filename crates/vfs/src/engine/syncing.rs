@@ -1,0 +1,140 @@
+//! Syncs of the WAL and of the database file: which of them are put off, shared, or left out, and what ends with one that fails. The invariants
+//! are those of [the engine](super).
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::connection::WalConnection;
+use super::flush::CommitNo;
+use super::store::Store;
+use crate::error::{Code, Error};
+use crate::port::{Below, MainFile, SyncRequest};
+use crate::super_journal;
+use crate::sync::lock;
+
+/// A commit whose sync is put off.
+pub struct PutOff {
+    pub number: CommitNo,
+    /// How SQLite wanted it.
+    pub request: SyncRequest,
+    /// Where its last frame ends in the WAL.
+    pub end_bytes: Option<u64>,
+}
+
+/// What a flush is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// A commit whose sync was put off; it lets the others write, so it may wait for them.
+    CommitInCompany,
+    /// One that keeps them from it.
+    Commit,
+    /// A checkpoint, or a header: with `eager` it may be told "busy".
+    Other,
+}
+
+impl<S: Store> WalConnection<S> {
+    /// A commit's sync of the WAL, shared with whoever else wants one.
+    pub(super) fn flush(&self, wal: &dyn Below, number: CommitNo, request: SyncRequest) -> Result<(), Error> {
+        self.flush_for(wal, number, request, For::Commit)
+    }
+
+    /// The same for one that is no commit's.
+    pub(crate) fn sync_shared(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
+        self.flush_for(wal, self.shared.flush.register_sync(), request, For::Other)
+    }
+
+    pub(super) fn flush_for(
+        &self,
+        wal: &dyn Below,
+        number: CommitNo,
+        request: SyncRequest,
+        what: For,
+    ) -> Result<(), Error> {
+        self.unsynced_frames.store(false, Relaxed);
+        self.header_unsynced.store(false, Relaxed);
+        self.checkpoint.wal_unsynced.store(false, Relaxed);
+        let waiting = || self.shared.turns.waiting();
+        let queue: Option<&dyn Fn() -> u32> = if what == For::CommitInCompany { Some(&waiting) } else { None };
+        let flush = || self.store().flush(self, wal, request, what);
+        Ok(self.shared.flush.wait_for(number, queue, flush)?)
+    }
+
+    /// The sync of a checkpoint. Where readers hold a checkpoint up, SQLite takes what it has copied for done without a sync, and copies only
+    /// the rest the next time; if the sync then fails, the device may lack pages that no later checkpoint of SQLite's would write again.
+    /// Nothing may be copied, and the WAL not begun anew, until all connections are closed; who opens the database then copies everything, and
+    /// so does the next checkpoint of another process.
+    pub(crate) fn sync_database(&self, database: &dyn Below, request: SyncRequest) -> Result<(), Code> {
+        database.sync(request).inspect_err(|&code| self.database_sync_failed(code, lock(&self.main).as_deref()))
+    }
+
+    /// The same by the main file itself.
+    pub(crate) fn sync_main(&self, main: &dyn MainFile, request: SyncRequest) -> Result<(), Code> {
+        main.sync(request).inspect_err(|&code| self.database_sync_failed(code, Some(main)))
+    }
+
+    #[cold]
+    fn database_sync_failed(&self, code: Code, main: Option<&dyn MainFile>) {
+        self.shared.flush.poison(code);
+        if let Some(main) = main
+            && self.shares_index.load(Relaxed)
+            && self.checkpoint.running.load(Relaxed)
+        {
+            main.forget_backfill();
+        }
+    }
+
+    /// True for a pass of the background's checkpoint that keeps nobody waiting.
+    pub(crate) fn copies_beside_writers(&self) -> bool {
+        self.is_checkpointer() && !self.writing.load(Relaxed)
+    }
+
+    /// A checkpoint has copied a page. "Busy": the checkpoint is called off; to SQLite it is one that readers hold up.
+    pub(crate) fn pace_checkpoint(&self, page: &[u8], offset: u64) -> Result<(), Code> {
+        if self.copies_beside_writers() {
+            self.shared.checkpointer.copied(offset, page.len() as u64);
+        }
+        if self.is_checkpointer() && self.shared.checkpointer.is_called_off() { Err(Code::BUSY) } else { Ok(()) }
+    }
+
+    pub(super) fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
+        self.store().write_held(self, wal)?;
+        let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpoint.running.load(Relaxed);
+        if of_commit && self.writing.load(Relaxed) && self.unchained.any() {
+            // Who recovers the WAL would not find this commit, nor any behind it ([`unchained`](super::unchained)).
+            return Err(Error::Below(Code::IOERR_FSYNC));
+        }
+        if self.store().is_durable(self, wal, of_commit)? {
+            // A failed flush before would have been the end of it.
+            self.unsynced_frames.store(false, Relaxed);
+            self.checkpoint.wal_unsynced.store(false, Relaxed);
+            return Ok(self.refuse_if_failed()?);
+        }
+        if !of_commit {
+            return self.sync_shared(wal, request);
+        }
+        let number = self.shared.flush.register(self.shared.turns.waiting());
+        if self.puts_off() {
+            let end_bytes = self.store().end_bytes();
+            *lock(&self.put_off) = Some(PutOff { number, request, end_bytes });
+            return Ok(());
+        }
+        self.flush(wal, number, request)
+    }
+
+    /// Whether the sync of this connection's commit is put off. Invariant 1: a WAL that comes here has been linked to this connection.
+    pub(crate) fn puts_off(&self) -> bool {
+        let is_heard_later = self.writing.load(Relaxed) && !super_journal::is_open();
+        is_heard_later && self.group_commit() && self.is_in_company()
+    }
+
+    /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.
+    pub(crate) fn is_in_company(&self) -> bool {
+        let has_outsiders = self.shared.commit_has_outsiders();
+        let checkpointer = self.shared.checkpointer_id.load(Relaxed);
+        has_outsiders || self.shared.turns.wanted_beside(checkpointer) || self.shared.flush.expects_company()
+    }
+
+    /// Invariant 2.
+    pub(crate) fn refuse_if_failed(&self) -> Result<(), Code> {
+        self.shared.flush.failure().or_else(|| self.store().failure()).map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,133 @@
+//! What the engine and the strategies may ask of the world below them: files, the WAL index, locks, and SQLite's busy handler.
+//!
+//! Nothing here is a SQLite pointer or flag. The FFI layer, `crates/crashlab` and tests implement these traits.
+
+use crate::error::Code;
+
+/// A file of the VFS below, as a strategy may use it.
+///
+/// Offsets and sizes are bytes. A read that meets the end of the file zero-fills the rest of the buffer and answers
+/// `SQLITE_IOERR_SHORT_READ`, as SQLite's contract for `xRead` has it.
+pub trait Below: Send + Sync {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code>;
+    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
+    fn truncate(&self, size_bytes: u64) -> Result<(), Code>;
+    fn sync(&self, request: SyncRequest) -> Result<(), Code>;
+    fn size_bytes(&self) -> Result<u64, Code>;
+    fn lock(&self, level: LockLevel) -> Result<(), Code>;
+    fn unlock(&self, level: LockLevel) -> Result<(), Code>;
+    /// Bytes that the storage writes at once, as the VFS below reports it.
+    fn sector_size(&self) -> i32;
+    fn device_characteristics(&self) -> DeviceCharacteristics;
+}
+
+/// The WAL index of a main database file, which all its connections share ("WAL-Index Format").
+pub trait WalIndex: Send + Sync {
+    fn shm_lock(&self, lock: ShmLock) -> Result<(), Code>;
+    /// How many frames of the WAL are published. None: the index cannot be read. The file must have a WAL index.
+    fn published_frames(&self) -> Option<u32>;
+    /// Makes the next checkpoint, by whichever process, copy all frames of the WAL, also those that an earlier checkpoint has copied.
+    /// The caller holds the checkpoint lock.
+    fn forget_backfill(&self);
+    /// The first `frames` frames of the WAL need not be copied by the next checkpoint. Nobody else has the file open.
+    fn believe_backfill(&self, frames: u32);
+}
+
+/// A main database file.
+pub trait MainFile: Below + WalIndex {}
+
+impl<F: Below + WalIndex> MainFile for F {}
+
+/// The busy handler of a connection, as SQLite gives it to a VFS.
+pub trait BusyHandler: Send + Sync {
+    /// Waits a little; false if the connection has waited long enough, or does not wait at all.
+    fn wait(&self) -> bool;
+}
+
+/// What becomes of a WAL that SQLite deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    Delete,
+    /// It has another name already.
+    Renamed,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    ReadWrite,
+    /// The database file is open for reading only, so its close makes no checkpoint.
+    ReadOnly,
+    /// It belongs to the checkpointer.
+    Checkpoints,
+}
+
+/// What `xSync` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncRequest {
+    /// `SQLITE_SYNC_FULL` (on macOS `F_FULLFSYNC`) against `SQLITE_SYNC_NORMAL`.
+    pub full: bool,
+    /// `SQLITE_SYNC_DATAONLY`: the file's size has not changed.
+    pub data_only: bool,
+}
+
+impl SyncRequest {
+    /// Data and size.
+    pub const ALL: SyncRequest = SyncRequest { full: false, data_only: false };
+}
+
+/// The locks of a database file, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockLevel {
+    None,
+    Shared,
+    Reserved,
+    Pending,
+    Exclusive,
+}
+
+/// One call of `xShmLock`: `count` slots of the WAL index from `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShmLock {
+    pub first: u8,
+    pub count: u8,
+    pub acquire: bool,
+    pub exclusive: bool,
+}
+
+impl ShmLock {
+    /// Slot that a writer holds (`WAL_WRITE_LOCK`, "WAL-Index Format", section 2.3).
+    pub const WRITE: u8 = 0;
+    /// Slot that a connection holds, alone, while it recovers the WAL (`WAL_RECOVER_LOCK`).
+    pub const RECOVER: u8 = 2;
+    /// The first of the slots that readers share (`WAL_READ_LOCK(0)`).
+    pub const READ: u8 = 3;
+    /// Slot that a checkpointer holds (`WAL_CKPT_LOCK`).
+    pub const CHECKPOINT: u8 = 1;
+
+    /// The call that takes, or releases, the write lock.
+    pub const fn of_writer(acquire: bool) -> ShmLock {
+        ShmLock { first: ShmLock::WRITE, count: 1, acquire, exclusive: true }
+    }
+
+    /// The call that takes, or releases, a reader's lock.
+    pub const fn of_reader(slot: u8, acquire: bool) -> ShmLock {
+        ShmLock { first: slot, count: 1, acquire, exclusive: false }
+    }
+
+    /// True if the call takes or releases `slot`.
+    pub fn covers(&self, slot: u8) -> bool {
+        (self.first..self.first.saturating_add(self.count)).contains(&slot)
+    }
+}
+
+/// The bits of `xDeviceCharacteristics`. A strategy claims no more than is proved, so of files that are durable it can only take bits away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceCharacteristics(pub i32);
+
+impl DeviceCharacteristics {
+    /// With `SQLITE_IOCAP_POWERSAFE_OVERWRITE`.
+    pub fn with_powersafe_overwrite(self) -> DeviceCharacteristics {
+        DeviceCharacteristics(self.0 | 0x1000)
+    }
+}

@@ -1,0 +1,313 @@
+//! What makes commits durable with `plain`: a sync of SQLite's own WAL.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::door::Door;
+use super::extent::Extent;
+use super::generation::Generation;
+use super::kept::{Same, TakenUp};
+use super::{Plain, unsure};
+use crate::config::{Options, StrategyKind};
+use crate::engine::{For, Header, Store};
+use crate::error::{Code, Error};
+use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SyncRequest};
+use crate::role::Role;
+use crate::strategy::SideFiles;
+use crate::sync::{Mutex, lock};
+
+/// What the connections of this process to one database share.
+pub struct PlainStore {
+    pub(super) path: String,
+    pub(super) files: Arc<dyn SideFiles>,
+    pub(super) extent: Extent,
+    pub(super) generation: Generation,
+    /// The directory entry of that WAL is durable. A last close, by whichever process, gives the file
+    /// another name. So this ends when the last connection of this process closes the WAL.
+    pub(super) directory_synced: AtomicBool,
+    /// How many connections have the WAL open.
+    pub(super) open_wals: AtomicU32,
+    /// The kept WAL, if this process has taken it up and written nothing to the database file since.
+    pub(super) taken_up: Mutex<Option<TakenUp>>,
+    /// A failed flush, now or when the database was open before, has left the WAL unsure.
+    pub(super) left: Mutex<bool>,
+    door: Arc<Door>,
+}
+
+/// What a connection keeps.
+#[derive(Default)]
+pub struct Own {
+    /// What the kept WAL had that got its name back, until it is taken up.
+    pub(super) kept: Mutex<Option<Same>>,
+}
+
+/// `plain` in `PRAGMA oneflush_stats`, beside what the engine says.
+#[derive(Serialize)]
+pub struct PlainReport {
+    /// How often the WAL was extended by a chunk of zeros.
+    wal_extensions: u64,
+}
+
+impl PlainStore {
+    pub fn new(path: &str, files: Arc<dyn SideFiles>) -> PlainStore {
+        PlainStore {
+            path: path.to_owned(),
+            files,
+            extent: Extent::default(),
+            generation: Generation::default(),
+            directory_synced: AtomicBool::new(false),
+            open_wals: AtomicU32::new(0),
+            taken_up: Mutex::default(),
+            left: Mutex::new(unsure::take(path)),
+            door: Door::new(&format!("{path}-wal")),
+        }
+    }
+
+    /// When the database file was changed last.
+    pub(super) fn database_changed(&self) -> Option<SystemTime> {
+        std::fs::metadata(&self.path).and_then(|file| file.modified()).ok()
+    }
+
+    /// A flush has failed.
+    fn note_failure(&self) {
+        *lock(&self.left) = true;
+    }
+
+    /// Mends what is unsure before `end_bytes`. The caller keeps all writers out.
+    pub(super) fn mend(&self, wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
+        let mut left = lock(&self.left);
+        if *left {
+            unsure::write_again(wal, end_bytes)?;
+            *left = false;
+        }
+        Ok(())
+    }
+
+    /// Before the sync of a checkpoint, whose connection need not have the write lock.
+    fn mend_for_checkpoint(&self, connection: &Plain, wal: &dyn Below) -> Result<(), Error> {
+        let main = lock(&connection.main);
+        let takes_lock = connection.shares_index.load(Relaxed) && !connection.writing.load(Relaxed);
+        let index = main.as_deref().filter(|_| takes_lock);
+        if let Some(index) = index {
+            index.shm_lock(ShmLock::of_writer(true))?;
+        }
+        let result = wal.size_bytes().and_then(|end_bytes| self.mend(wal, end_bytes));
+        if let Some(index) = index {
+            index.shm_lock(ShmLock::of_writer(false))?;
+        }
+        Ok(result?)
+    }
+}
+
+impl Drop for PlainStore {
+    fn drop(&mut self) {
+        if *lock(&self.left) {
+            unsure::leave(&self.path);
+        }
+        self.door.stop();
+    }
+}
+
+impl Store for PlainStore {
+    const KIND: StrategyKind = StrategyKind::Plain;
+    const IS_GUARDED: bool = false;
+    type Own = Own;
+    type Gate = Arc<Door>;
+    type Report = PlainReport;
+
+    fn gate(&self) -> &Arc<Door> {
+        &self.door
+    }
+
+    fn report(&self) -> PlainReport {
+        PlainReport { wal_extensions: self.extent.extensions() }
+    }
+
+    fn failure(&self) -> Option<Code> {
+        None
+    }
+
+    fn is_stuck(&self) -> bool {
+        false
+    }
+
+    fn taking_write_lock(&self, _: &Plain) {}
+
+    fn write_wal(&self, connection: &Plain, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+        connection.refuse_if_failed()?;
+        connection.write_frames(wal, data, offset)
+    }
+
+    fn write_headers(&self, connection: &Plain, wal: &dyn Below, headers: &[Header]) -> Result<(), Error> {
+        headers.iter().try_for_each(|(offset, header)| connection.write_frames(wal, header, *offset))
+    }
+
+    fn write_held(&self, connection: &Plain, wal: &dyn Below) -> Result<(), Error> {
+        connection.write_header_held(wal)
+    }
+
+    fn is_durable(&self, connection: &Plain, wal: &dyn Below, of_commit: bool) -> Result<bool, Error> {
+        if of_commit {
+            return Ok(false);
+        }
+        if *lock(&self.left) && connection.shared.flush.failure().is_none() {
+            self.mend_for_checkpoint(connection, wal)?;
+        }
+        Ok(self.generation.is_durable(wal))
+    }
+
+    fn flush(&self, _: &Plain, wal: &dyn Below, request: SyncRequest, _: For) -> Result<bool, Code> {
+        let writes = self.generation.begin_flush();
+        wal.sync(request).inspect_err(|_| {
+            self.note_failure();
+            // Whoever flushes here has the write lock, the checkpoint's, or a read lock of its commit: nobody begins the WAL anew.
+            let _ = unsure::write_first_again(wal);
+        })?;
+        self.directory_synced.store(true, Relaxed);
+        self.generation.flushed(writes);
+        Ok(true)
+    }
+
+    fn end_bytes(&self) -> Option<u64> {
+        self.generation.end_bytes()
+    }
+
+    /// The caller still has its read lock, so no WAL is begun anew, and of the frames up to its own none changes.
+    fn flush_failed(&self, wal: &dyn Below, end_bytes: Option<u64>) {
+        let left = lock(&self.left);
+        if let Some(end_bytes) = end_bytes.filter(|_| *left) {
+            // If it fails, the close tries it again, as it does for what is behind.
+            let _ = unsure::write_again(wal, end_bytes);
+        }
+    }
+
+    fn releasing_write_lock(&self, _: &Plain) {
+        self.generation.released();
+    }
+
+    fn committed(&self, _: &Plain) {}
+
+    fn frames(&self) -> Option<u32> {
+        None
+    }
+
+    fn checkpoint_is_due(&self, _: &Options) -> bool {
+        true
+    }
+
+    fn wal_path(&self) -> Option<String> {
+        None
+    }
+
+    fn hides_wal(&self, _: &dyn MainFile) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    fn has_durable_wal(&self) -> bool {
+        self.directory_synced.load(Relaxed)
+    }
+
+    fn knows_wal(&self, wal: &dyn Below) -> bool {
+        self.has_durable_wal() && self.generation.is_of(wal)
+    }
+
+    fn maps(&self, _: u64) -> bool {
+        true
+    }
+
+    fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
+        characteristics
+    }
+
+    fn opened(&self, _: &dyn MainFile) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn opening_wal(&self, connection: &Plain) -> Result<(), Error> {
+        connection.take_kept_wal_back();
+        Ok(())
+    }
+
+    fn opened_wal(&self, _: &Plain, wal: &dyn Below) -> Result<(), Error> {
+        self.open_wals.fetch_add(1, Relaxed);
+        if !self.knows_wal(wal) {
+            self.extent.forget();
+            self.generation.forget();
+            self.directory_synced.store(false, Relaxed);
+        }
+        self.door.forget_file();
+        Ok(())
+    }
+
+    fn closing_wal(&self, connection: &Plain, wal: Option<&dyn Below>) {
+        connection.close_wal(wal);
+    }
+
+    fn closing_last(&self, connection: &Plain, main: &dyn MainFile) {
+        connection.believe_taken_up(main);
+    }
+
+    fn deleting_wal(&self, connection: &Plain) -> Result<Deletion, Error> {
+        Ok(connection.keep_closed_wal())
+    }
+
+    fn closing(&self, _: &Plain) {}
+
+    fn read(
+        &self,
+        connection: &Plain,
+        below: &dyn Below,
+        role: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Code> {
+        if role == Role::Wal && offset == 0 && connection.recovering.load(Relaxed) {
+            connection.take_up_kept_wal(below);
+        }
+        below.read(buffer, offset)
+    }
+
+    fn truncate_wal(&self, connection: &Plain, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+        connection.forget_closing();
+        self.extent.forget();
+        self.generation.forget();
+        Ok(wal.truncate(size_bytes)?)
+    }
+
+    fn write_page(&self, connection: &Plain, main: &dyn Below, page: &[u8], offset: u64) -> Result<(), Error> {
+        *lock(&self.taken_up) = None;
+        main.write(page, offset)?;
+        Ok(connection.pace_checkpoint(page, offset)?)
+    }
+
+    fn truncate_database(&self, _: &Plain, main: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+        Ok(main.truncate(size_bytes)?)
+    }
+
+    fn database_synced(&self) {}
+}
+
+#[cfg(all(test, not(feature = "shuttle")))]
+mod tests {
+    use super::*;
+    use crate::connection::tests::NoLogs;
+    use crate::test_wal::Wal;
+
+    #[test]
+    fn what_others_can_see_of_a_failed_flush_is_written_again_and_the_rest_stays_for_the_close() {
+        let store = PlainStore::new("/nonexistent/shared.db", Arc::new(NoLogs));
+        let wal = Wal::default();
+        wal.extend([7; 2000]);
+        store.flush_failed(&wal, Some(1000));
+        assert_eq!(wal.written(), (0, 0), "nothing has failed");
+        store.note_failure();
+        store.flush_failed(&wal, Some(1000));
+        assert_eq!(wal.written(), (1000, 1000));
+        store.mend(&wal, 2000).unwrap();
+        assert_eq!(wal.written(), (2000, 2000));
+        assert!(!*lock(&store.left));
+    }
+}
