@@ -15,23 +15,31 @@ pub enum Mutant {
     PieceUnflushed,
 }
 
-/// 0: none; else one more than the mutant's number.
-#[cfg(feature = "mutants")]
-static CHOSEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
+/// Makes the switch of an `enum Mutant`: `choose`, and `is`, a constant without the feature `mutants` of the crate that has the enum.
+#[macro_export]
+macro_rules! mutant_switch {
+    () => {
+        /// 0: none; else one more than the mutant's number.
+        #[cfg(feature = "mutants")]
+        static CHOSEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 
-/// Breaks the log, or mends it, from the next call on.
-#[cfg(feature = "mutants")]
-pub fn choose(mutant: Option<Mutant>) {
-    CHOSEN.store(mutant.map_or(0, |mutant| mutant as u8 + 1), std::sync::atomic::Ordering::SeqCst);
+        /// Breaks the code, or mends it, from the next call on.
+        #[cfg(feature = "mutants")]
+        pub fn choose(mutant: Option<Mutant>) {
+            CHOSEN.store(mutant.map_or(0, |mutant| mutant as u8 + 1), std::sync::atomic::Ordering::SeqCst);
+        }
+
+        #[cfg(feature = "mutants")]
+        pub(crate) fn is(mutant: Mutant) -> bool {
+            CHOSEN.load(std::sync::atomic::Ordering::SeqCst) == mutant as u8 + 1
+        }
+
+        #[cfg(not(feature = "mutants"))]
+        #[inline(always)]
+        pub(crate) const fn is(_: Mutant) -> bool {
+            false
+        }
+    };
 }
 
-#[cfg(feature = "mutants")]
-pub(crate) fn is(mutant: Mutant) -> bool {
-    CHOSEN.load(std::sync::atomic::Ordering::SeqCst) == mutant as u8 + 1
-}
-
-#[cfg(not(feature = "mutants"))]
-#[inline(always)]
-pub(crate) const fn is(_: Mutant) -> bool {
-    false
-}
+mutant_switch!();

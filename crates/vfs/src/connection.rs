@@ -17,14 +17,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, OnceLock, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use crate::config::{Options, StrategyKind};
-use crate::engine::{Checkpointer, InWalMode, RunCheckpoint};
+use crate::engine::{InWalMode, RunCheckpoint};
 use crate::port::Purpose;
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, State, Tally};
-use crate::strategy::{self, Chosen, NewSharedWal, SharedWal, SideFiles, guard};
+use crate::strategy::{self, Chosen, LogFiles, SharedWal, Site, guard};
 use crate::sync::{Mutex, MutexGuard, StaticMutex, StaticMutexGuard, lock};
 
 static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>>> = LazyLock::new(StaticMutex::default);
@@ -38,15 +38,11 @@ thread_local! {
 
 /// One database file, by the path that SQLite gave it.
 pub struct Database {
-    path: String,
     connections: Mutex<Vec<Weak<Connection>>>,
     /// Counters of closed connections, and of side files that no connection could be found for.
     closed: Tally,
     measured: Mutex<Measured>,
-    /// What its connections with one of the strategies for WAL mode share.
-    wal: OnceLock<SharedWal>,
-    run_checkpoint: Arc<dyn RunCheckpoint>,
-    side_files: Arc<dyn SideFiles>,
+    site: Site,
     /// It was said that a strategy changes nothing here.
     inactive_is_said: AtomicBool,
     /// The process that opened it: a child has to begin anew.
@@ -58,11 +54,7 @@ pub struct Database {
 
 impl Database {
     pub fn path(&self) -> &str {
-        &self.path
-    }
-
-    pub(crate) fn side_files(&self) -> &Arc<dyn SideFiles> {
-        &self.side_files
+        &self.site.path
     }
 
     pub(crate) fn closed(&self) -> &Tally {
@@ -78,20 +70,15 @@ impl Database {
         DATABASES.lock().get(path).and_then(Weak::upgrade)
     }
 
-    /// What the connections with a strategy for WAL mode share: what the first of them has made.
-    pub(crate) fn wal(&self, new: NewSharedWal) -> &SharedWal {
-        self.wal.get_or_init(|| new(&self.path, Arc::clone(&self.run_checkpoint), Arc::clone(&self.side_files)))
-    }
-
     /// What its connections with a strategy for WAL mode share, if there are such.
     pub(crate) fn shared(&self) -> Option<&SharedWal> {
-        self.wal.get()
+        self.site.shared()
     }
 
     fn find_or_create(
         path: &str,
         run_checkpoint: &Arc<dyn RunCheckpoint>,
-        side_files: &Arc<dyn SideFiles>,
+        side_files: &Arc<dyn LogFiles>,
     ) -> Arc<Database> {
         let process = std::process::id();
         let file_id = std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
@@ -104,13 +91,10 @@ impl Database {
             found => other = found,
         }
         let database = Arc::new(Database {
-            path: path.to_owned(),
             connections: Mutex::default(),
             closed: Tally::default(),
             measured: Mutex::default(),
-            wal: OnceLock::new(),
-            run_checkpoint: Arc::clone(run_checkpoint),
-            side_files: Arc::clone(side_files),
+            site: Site::new(path, run_checkpoint, side_files),
             inactive_is_said: AtomicBool::new(false),
             process,
             file_id,
@@ -124,7 +108,7 @@ impl Database {
     /// The databases that this process uses with a strategy for WAL mode.
     pub(crate) fn all_in_wal_mode() -> Vec<Arc<Database>> {
         let databases: Vec<_> = DATABASES.lock().values().filter_map(Weak::upgrade).collect();
-        databases.into_iter().filter(|database| database.wal.get().is_some()).collect()
+        databases.into_iter().filter(|database| database.shared().is_some()).collect()
     }
 
     /// Nobody finds, makes or forgets a database while the answer is kept.
@@ -153,8 +137,8 @@ impl Drop for Database {
     fn drop(&mut self) {
         let mut databases = DATABASES.lock();
         // Another thread may have made a new one under this path since the last connection went away.
-        if databases.get(&self.path).is_some_and(|entry| entry.strong_count() == 0) {
-            databases.remove(&self.path);
+        if databases.get(self.path()).is_some_and(|entry| entry.strong_count() == 0) {
+            databases.remove(self.path());
         }
     }
 }
@@ -185,7 +169,7 @@ pub(crate) struct Opening<'a> {
     pub name_address: usize,
     pub options: Options,
     pub run_checkpoint: &'a Arc<dyn RunCheckpoint>,
-    pub side_files: &'a Arc<dyn SideFiles>,
+    pub side_files: &'a Arc<dyn LogFiles>,
     /// It is the checkpointer that opens it.
     pub purpose: Purpose,
 }
@@ -197,7 +181,7 @@ impl Connection {
         let database = Database::find_or_create(path, run_checkpoint, side_files);
         let connection = Arc::new(Connection {
             id,
-            strategy: strategy::build(id, &options, &database, purpose),
+            strategy: strategy::build(id, &options, &database.site, purpose),
             database,
             options,
             name_address,
@@ -216,13 +200,13 @@ impl Connection {
 
     /// The same connection of SQLite's in a child of the process that opened it: another one here, of a database that the child has to itself.
     pub(crate) fn again(&self, before: &dyn InWalMode) -> Arc<Connection> {
-        let Database { path, run_checkpoint, side_files, .. } = &*self.database;
+        let Site { path, run_checkpoint, files, .. } = &self.database.site;
         let again = Connection::open(Opening {
             path,
             name_address: self.name_address,
             options: self.options.clone(),
             run_checkpoint,
-            side_files,
+            side_files: files,
             purpose: before.purpose(),
         });
         if let Some(in_wal_mode) = again.strategy.in_wal_mode() {
@@ -306,11 +290,7 @@ impl Connection {
 
     /// `PRAGMA oneflush_checkpoint`: a checkpoint by a connection of its own, as the background checkpointer runs it.
     pub(crate) fn checkpoint_now(&self) -> Result<String, String> {
-        let progress = match self.database.shared() {
-            Some(shared) => shared.checkpointer().run_now(&self.options),
-            None => Checkpointer::new(self.database.path(), Arc::clone(&self.database.run_checkpoint))
-                .run_now(&self.options),
-        }?;
+        let progress = self.database.site.checkpoint_now(&self.options)?;
         serde_json::to_string(&progress).map_err(|error| error.to_string())
     }
 
@@ -349,7 +329,8 @@ impl Connection {
         Some(format!(
             "oneflush: {}: strategy {} is inactive: journal_mode={mode}, and it works in WAL mode only; the commits are SQLite's own. \
              PRAGMA journal_mode=WAL puts it in force",
-            self.database.path, self.options.strategy
+            self.database.path(),
+            self.options.strategy
         ))
     }
 
@@ -368,7 +349,7 @@ impl Connection {
         let in_wal_mode = self.strategy.in_wal_mode().is_some();
         let strategy_report = self.database.shared().filter(|_| in_wal_mode).map(SharedWal::report);
         let state = State { strategy, inactive_because, durability, connections: live.len() };
-        Report::new(&self.database.path, state, &sum, &measured, strategy_report).to_json()
+        Report::new(self.database.path(), state, &sum, &measured, strategy_report).to_json()
     }
 }
 
@@ -388,96 +369,9 @@ fn stem(path: &str) -> &str {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::engine::Progress;
-    use crate::error::Code;
-    use crate::port::Below;
-    use crate::strategy::{Common, ImageMemory, LogFile, LogInUse};
-
-    pub struct NoCheckpoints;
-
-    impl RunCheckpoint for NoCheckpoints {
-        fn run(&self, _: &str, _: &Options) -> Result<Progress, String> {
-            Err("no checkpoints here".to_owned())
-        }
-
-        fn write_out(&self, _: &str, _: u64, _: u64) {}
-
-        fn warn(&self, _: &str) {}
-    }
-
-    pub struct NoLogs;
-
-    impl SideFiles for NoLogs {
-        fn common_in_use(&self, _: &str) -> Result<Option<Arc<dyn Common>>, Code> {
-            Ok(None)
-        }
-
-        fn common(&self, _: &str, _: std::time::Duration) -> Result<Arc<dyn Common>, Code> {
-            Err(Code::CANTOPEN)
-        }
-
-        fn look_on(&self, _: &str) -> Result<Option<LogInUse>, Code> {
-            Ok(None)
-        }
-
-        fn open_log(&self, _: &str) -> Result<Option<LogFile>, Code> {
-            Ok(None)
-        }
-
-        fn create_log(&self, _: &str) -> Result<LogFile, Code> {
-            Err(Code::CANTOPEN)
-        }
-
-        fn delete(&self, _: &str, _: bool) -> Result<(), Code> {
-            Ok(())
-        }
-
-        fn claim_image(&self, _: &str) -> Result<(), Code> {
-            Ok(())
-        }
-
-        fn rename(&self, _: &str, _: &str) -> Result<(), Code> {
-            unreachable!()
-        }
-
-        fn keep_wal(&self, _: &str) -> Result<(), Code> {
-            Err(Code::CANTOPEN)
-        }
-
-        fn take_back_wal(&self, _: &str, _: &mut dyn FnMut(&dyn Below) -> bool) -> bool {
-            false
-        }
-
-        fn exists(&self, _: &str) -> Result<bool, Code> {
-            Ok(false)
-        }
-
-        fn is_there(&self, _: &str) -> Result<bool, Code> {
-            Ok(false)
-        }
-
-        fn map_image(&self, _: &str, _: &[u8]) -> Option<Box<dyn ImageMemory>> {
-            None
-        }
-
-        fn will_read(&self, _: &str, _: &[u32], _: usize) {}
-
-        fn fold_wal(&self, _: &str) -> Result<bool, String> {
-            Ok(true)
-        }
-
-        fn recover(&self, _: &str) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn room(&self, _: &str) -> Option<crate::strategy::Room> {
-            None
-        }
-
-        fn warn(&self, _: &str) {}
-    }
+    use crate::test_stubs::{NoCheckpoints, NoLogs};
 
     fn open(path: &str) -> Arc<Connection> {
         open_at(path, 0)
@@ -485,7 +379,7 @@ pub(crate) mod tests {
 
     fn open_at(path: &str, name_address: usize) -> Arc<Connection> {
         let run_checkpoint: Arc<dyn RunCheckpoint> = Arc::new(NoCheckpoints);
-        let side_files: Arc<dyn SideFiles> = Arc::new(NoLogs);
+        let side_files: Arc<dyn LogFiles> = Arc::new(NoLogs);
         Connection::open(Opening {
             path,
             name_address,

@@ -12,10 +12,11 @@ use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::file_below::FileBelow;
+use crate::names::{board_path, image_path, log_path};
 use crate::own_file::open_to_lock;
 use crate::path::{beside, shown};
 use crate::salvage::lock_alone;
-use crate::strategy::{LogFile, RecoverError, board_path, check, guard, image_path, log_path, why_kept};
+use crate::strategy::{LogFile, RecoverError, check, guard, why_kept};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {

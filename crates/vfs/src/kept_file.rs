@@ -31,8 +31,8 @@ use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use crate::file_below::FileBelow;
+use crate::names::{kept_path, wal_path};
 use crate::port::Below;
-use crate::strategy::{kept_path, wal_path};
 
 /// Gives the WAL of a database that is closed the kept name; an error: SQLite is to delete the WAL.
 pub fn keep(database: &str) -> io::Result<()> {

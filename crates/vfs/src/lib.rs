@@ -35,6 +35,7 @@ mod inspect;
 mod kept_file;
 mod kill_point;
 mod messages;
+mod names;
 mod own_file;
 mod path;
 mod port;
@@ -46,6 +47,8 @@ mod strategy;
 mod super_journal;
 mod survey;
 mod sync;
+#[cfg(test)]
+mod test_stubs;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod test_wal;
 mod threads;

@@ -38,6 +38,26 @@ pub trait MainFile: Below + WalIndex {}
 
 impl<F: Below + WalIndex> MainFile for F {}
 
+/// Removes and renames files beside the database: real ones, or those of a simulated disk.
+pub trait SideFiles: Send + Sync {
+    /// Removes a file beside the database; it need not be there.
+    fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code>;
+    /// Gives a file that nobody uses a name that no file has, durably.
+    fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
+    /// Gives the WAL of a database that is closed the kept name (`kept_file.rs`). The caller has the database's exclusive lock. An error: the WAL has its name
+    /// still, and is to be deleted.
+    fn keep_wal(&self, database: &str) -> Result<(), Code>;
+    /// Gives the kept file its name as WAL back if it `fits`, or removes it; true: it has that name now. The caller has a shared lock on the database. The
+    /// directory is not synced.
+    fn take_back_wal(&self, database: &str, fits: &mut dyn FnMut(&dyn Below) -> bool) -> bool;
+    /// False also for an empty file, as with SQLite.
+    fn exists(&self, path: &str) -> Result<bool, Code>;
+    /// True also for an empty file.
+    fn is_there(&self, path: &str) -> Result<bool, Code>;
+    /// A line in SQLite's error log.
+    fn warn(&self, message: &str);
+}
+
 /// The busy handler of a connection, as SQLite gives it to a VFS.
 pub trait BusyHandler: Send + Sync {
     /// Waits a little; false if the connection has waited long enough, or does not wait at all.

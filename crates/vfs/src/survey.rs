@@ -15,8 +15,9 @@ use serde::Serialize;
 
 use crate::file_below::FileBelow;
 use crate::inspect::{InspectError, LogContents, inspect};
+use crate::names::{board_path, wal_path};
 use crate::path::{beside, serialize_shown, with_suffix};
-use crate::strategy::{BoardLook, board_path, guard, look_at_board, read_board, wal_path};
+use crate::strategy::{BoardLook, guard, look_at_board, read_board};
 use crate::wal_file::frames_to_recover as wal_frames;
 
 /// The database header of "Database File Format", section 1.3.

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 use super::{checkpoint, forked};
 use crate::connection::Database;
-use crate::strategy::{SharedWal, log_path};
+use crate::names::log_path;
+use crate::strategy::SharedWal;
 use crate::threads;
 
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -25,9 +25,10 @@ use super::board_place::{Unfit, keeps_others_out, record_lock};
 use crate::engine::Gathering;
 use crate::error::Code;
 use crate::futex;
+use crate::names::{board_path, log_path};
 use crate::own_file::{OwnFile, open_to_lock};
 use crate::stats::clock;
-use crate::strategy::{Common, Holder, Tickets, WORDS, board_path, log_path};
+use crate::strategy::{Common, Holder, Tickets, WORDS};
 use crate::sync::{Mutex, lock};
 
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();

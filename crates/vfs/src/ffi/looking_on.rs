@@ -16,8 +16,9 @@ use rustix::io::Errno;
 use super::board_file::{is_at, is_shown};
 use super::board_place::Unfit;
 use crate::kill_point::KillPoint;
+use crate::names::{board_path, log_path};
 use crate::own_file::open_to_lock;
-use crate::strategy::{LogInUse, board_is_open, board_path, log_path, read_board};
+use crate::strategy::{LogInUse, board_is_open, read_board};
 
 /// How long a reader waits for whoever opens or closes the log at that moment.
 const LOOKS_FOR: Duration = Duration::from_secs(2);

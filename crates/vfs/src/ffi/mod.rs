@@ -13,7 +13,7 @@
 //! | `process.rs` | what a guest has to ask of its process: signals, forks |
 //! | `at_exit.rs` | what the end of a process leaves of a database in use with `eager` |
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
-//! | `side_files.rs` | the log of `eager`, as the traits `SideFiles` and `Storage` |
+//! | `side_files.rs` | the log of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 
 /// The tables of a module's methods, which all have the same names, and the choice among them by what the file below offers.

@@ -22,11 +22,9 @@ use super::{checkpoint, looking_on, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::kept_file;
-use crate::port::{Below, SyncRequest};
-use crate::strategy::{
-    Common, ImageMemory, LogFile, LogInUse, Private, Room, SideFiles, board_path, database_of, image_path, kept_path,
-    log_path, wal_path,
-};
+use crate::names::{board_path, database_of, image_path, kept_path, log_path, wal_path};
+use crate::port::{Below, SideFiles, SyncRequest};
+use crate::strategy::{Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room};
 use crate::sync::{Mutex, lock};
 
 pub struct Files {
@@ -52,6 +50,77 @@ impl Files {
 static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> = LazyLock::new(Mutex::default);
 
 impl SideFiles for Files {
+    fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code> {
+        if !self.are_real() {
+            lock(&PRIVATE_BOARDS).remove(&full_name(self.below, path)?);
+        }
+        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
+        // SAFETY: the VFS below lives for ever; the name is a C string.
+        let code = unsafe {
+            (*self.below).xDelete.map_or(sqlite::SQLITE_IOERR_DELETE, |method| {
+                method(self.below, name.as_ptr(), c_int::from(sync_directory))
+            })
+        };
+        match code {
+            sqlite::SQLITE_OK | sqlite::SQLITE_IOERR_DELETE_NOENT => Ok(()),
+            code => Err(Code(code)),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), Code> {
+        if !self.are_real() {
+            // A VFS cannot rename.
+            copy(self.below, from, to)?;
+            return self.delete(from, true);
+        }
+        std::fs::rename(from, to).map_err(|error| code_of(&error))?;
+        if let Ok(file) = File::open(to) {
+            hand_over(&file, Path::new(database_of(to)));
+        }
+        sync_directory(Path::new(to)).map_err(|error| self.code(&error))
+    }
+
+    fn keep_wal(&self, database: &str) -> Result<(), Code> {
+        if !self.are_real() {
+            return rename(self.below, &wal_path(database), &kept_path(database));
+        }
+        kept_file::keep(database).map_err(|error| code_of(&error))
+    }
+
+    fn take_back_wal(&self, database: &str, fits: &mut dyn FnMut(&dyn Below) -> bool) -> bool {
+        if self.are_real() {
+            return kept_file::take_back(database, fits);
+        }
+        let (kept, wal) = (kept_path(database), wal_path(database));
+        let mut fits = || {
+            let file = VfsFile::open(self.below, &kept, sqlite::SQLITE_OPEN_READWRITE).ok()??;
+            Some(!self.is_there(&wal).ok()? && fits(&file.below))
+        };
+        let is_back = fits() == Some(true) && rename(self.below, &kept, &wal).is_ok();
+        if !is_back {
+            let _ = self.delete(&kept, false);
+        }
+        is_back
+    }
+
+    fn exists(&self, path: &str) -> Result<bool, Code> {
+        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
+        exists(self.below, &name)
+    }
+
+    fn is_there(&self, path: &str) -> Result<bool, Code> {
+        if self.are_real() {
+            return Path::new(path).try_exists().map_err(|error| code_of(&error));
+        }
+        self.exists(path)
+    }
+
+    fn warn(&self, message: &str) {
+        self.api.log(sqlite::SQLITE_WARNING, message);
+    }
+}
+
+impl LogFiles for Files {
     fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code> {
         if self.are_real() {
             let opened = BoardFile::open_locked(database, patience).map_err(|error| self.board_error(database, &error));
@@ -111,23 +180,6 @@ impl SideFiles for Files {
         Ok(LogFile(Box::new(file)))
     }
 
-    fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code> {
-        if !self.are_real() {
-            lock(&PRIVATE_BOARDS).remove(&full_name(self.below, path)?);
-        }
-        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
-        // SAFETY: the VFS below lives for ever; the name is a C string.
-        let code = unsafe {
-            (*self.below).xDelete.map_or(sqlite::SQLITE_IOERR_DELETE, |method| {
-                method(self.below, name.as_ptr(), c_int::from(sync_directory))
-            })
-        };
-        match code {
-            sqlite::SQLITE_OK | sqlite::SQLITE_IOERR_DELETE_NOENT => Ok(()),
-            code => Err(Code(code)),
-        }
-    }
-
     fn claim_image(&self, path: &str) -> Result<(), Code> {
         if !self.are_real() {
             return Ok(());
@@ -140,54 +192,6 @@ impl SideFiles for Files {
             }
             _ => Ok(()),
         }
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<(), Code> {
-        if !self.are_real() {
-            // A VFS cannot rename.
-            copy(self.below, from, to)?;
-            return self.delete(from, true);
-        }
-        std::fs::rename(from, to).map_err(|error| code_of(&error))?;
-        if let Ok(file) = File::open(to) {
-            hand_over(&file, Path::new(database_of(to)));
-        }
-        sync_directory(Path::new(to)).map_err(|error| self.code(&error))
-    }
-
-    fn keep_wal(&self, database: &str) -> Result<(), Code> {
-        if !self.are_real() {
-            return rename(self.below, &wal_path(database), &kept_path(database));
-        }
-        kept_file::keep(database).map_err(|error| code_of(&error))
-    }
-
-    fn take_back_wal(&self, database: &str, fits: &mut dyn FnMut(&dyn Below) -> bool) -> bool {
-        if self.are_real() {
-            return kept_file::take_back(database, fits);
-        }
-        let (kept, wal) = (kept_path(database), wal_path(database));
-        let mut fits = || {
-            let file = VfsFile::open(self.below, &kept, sqlite::SQLITE_OPEN_READWRITE).ok()??;
-            Some(!self.is_there(&wal).ok()? && fits(&file.below))
-        };
-        let is_back = fits() == Some(true) && rename(self.below, &kept, &wal).is_ok();
-        if !is_back {
-            let _ = self.delete(&kept, false);
-        }
-        is_back
-    }
-
-    fn exists(&self, path: &str) -> Result<bool, Code> {
-        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
-        exists(self.below, &name)
-    }
-
-    fn is_there(&self, path: &str) -> Result<bool, Code> {
-        if self.are_real() {
-            return Path::new(path).try_exists().map_err(|error| code_of(&error));
-        }
-        self.exists(path)
     }
 
     fn map_image(&self, path: &str, header: &[u8]) -> Option<Box<dyn ImageMemory>> {
@@ -226,10 +230,6 @@ impl SideFiles for Files {
             free_bytes: system.f_bavail.saturating_mul(system.f_frsize),
             taken_bytes: taken(image_path(database)) + taken(log_path(database)),
         })
-    }
-
-    fn warn(&self, message: &str) {
-        self.api.log(sqlite::SQLITE_WARNING, message);
     }
 }
 

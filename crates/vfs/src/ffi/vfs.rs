@@ -21,10 +21,11 @@ use crate::engine::{self, InWalMode, RunCheckpoint};
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{self, File, Owner};
 use crate::ground;
+use crate::names::log_path;
 use crate::path;
 use crate::port::{Below, Deletion, Purpose};
 use crate::role::Role;
-use crate::strategy::{SharedWal, SideFiles, guard, log_path};
+use crate::strategy::{LogFiles, SharedWal, guard};
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
@@ -34,7 +35,7 @@ pub struct Shim {
     /// Options of the environment, under the URI parameters of an open.
     defaults: Mutex<Options>,
     run_checkpoint: Arc<dyn RunCheckpoint>,
-    side_files: Arc<dyn SideFiles>,
+    side_files: Arc<dyn LogFiles>,
     /// The VFS below is one of SQLite's own for Unix.
     is_over_unix: bool,
     /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.

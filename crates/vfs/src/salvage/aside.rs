@@ -13,8 +13,9 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use super::{Aside, SalvageError, failed, remove};
 use crate::InspectError;
 use crate::inspect::alone_with;
+use crate::names::{board_path, image_path, log_path};
 use crate::path::{beside, with_suffix};
-use crate::strategy::{board_path, guard, image_path, log_path};
+use crate::strategy::guard;
 
 const SUFFIXES: [&str; 7] = ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-wal", "-shm", "-journal"];
 

@@ -9,7 +9,6 @@ use super::commit::Commit;
 use super::latency::{Histogram, Quantiles};
 use super::{Counters, Sample, Tally};
 use crate::role::Role;
-use crate::strategy::StrategyReport;
 
 /// How many commits are kept one by one.
 const RECENT_COUNT: usize = 16;
@@ -86,7 +85,7 @@ pub struct State {
 }
 
 #[derive(Serialize)]
-pub struct Report<'a> {
+pub struct Report<'a, R> {
     version: &'static str,
     database: &'a str,
     strategy: &'static str,
@@ -99,7 +98,7 @@ pub struct Report<'a> {
     commits: CommitsReport,
     files: BTreeMap<&'static str, FileReport>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    strategy_report: Option<StrategyReport>,
+    strategy_report: Option<R>,
 }
 
 #[derive(Serialize)]
@@ -125,14 +124,14 @@ struct FileReport {
     sync_latency_ns: Quantiles,
 }
 
-impl<'a> Report<'a> {
+impl<'a, R: Serialize> Report<'a, R> {
     pub fn new(
         database: &'a str,
         state: State,
         tally: &Tally,
         measured: &Measured,
-        strategy_report: Option<StrategyReport>,
-    ) -> Report<'a> {
+        strategy_report: Option<R>,
+    ) -> Report<'a, R> {
         let file = |role: Role| (role.key(), FileReport::new(tally.of(role), &measured.sync_latency_ns[role.index()]));
         Report {
             version: crate::VERSION,

@@ -1,14 +1,14 @@
 //! The strategies for WAL mode: a connection of the engine as a [`Strategy`], and what the connections to one database share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
 use super::eager::{EagerLog, EagerReport};
 use super::plain::{PlainReport, PlainStore};
-use super::{SideFiles, Strategy};
-use crate::config::StrategyKind;
-use crate::engine::{Checkpointer, RunCheckpoint, Shared, Store, WalConnection, WalReport};
+use super::{LogFiles, Strategy};
+use crate::config::{Options, StrategyKind};
+use crate::engine::{Checkpointer, Progress, RunCheckpoint, Shared, Store, WalConnection, WalReport};
 use crate::error::{Code, Error};
 use crate::port::{
     Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest, WalIndex,
@@ -21,8 +21,49 @@ pub enum SharedWal {
     Eager(Arc<Shared<EagerLog>>),
 }
 
-/// Makes what the connections to the database of this path share.
-pub type NewSharedWal = fn(&str, Arc<dyn RunCheckpoint>, Arc<dyn SideFiles>) -> SharedWal;
+/// What the strategies of the connections of this process to one database are built on.
+pub struct Site {
+    pub path: String,
+    pub run_checkpoint: Arc<dyn RunCheckpoint>,
+    pub files: Arc<dyn LogFiles>,
+    shared: OnceLock<SharedWal>,
+}
+
+impl Site {
+    pub fn new(path: &str, run_checkpoint: &Arc<dyn RunCheckpoint>, files: &Arc<dyn LogFiles>) -> Site {
+        let (run_checkpoint, files) = (Arc::clone(run_checkpoint), Arc::clone(files));
+        Site { path: path.to_owned(), run_checkpoint, files, shared: OnceLock::new() }
+    }
+
+    /// What the connections with a strategy for WAL mode share, if there are such.
+    pub fn shared(&self) -> Option<&SharedWal> {
+        self.shared.get()
+    }
+
+    /// What connections with `plain` share, or with the strategy that the first connection had: two of them do not go together.
+    pub(super) fn plain(&self) -> &SharedWal {
+        let store = || PlainStore::new(&self.path, Arc::clone(&self.files) as _);
+        self.shared.get_or_init(|| SharedWal::Plain(self.share(store())))
+    }
+
+    /// The same with `eager`.
+    pub(super) fn eager(&self) -> &SharedWal {
+        let store = || EagerLog::new(&self.path, Arc::clone(&self.files));
+        self.shared.get_or_init(|| SharedWal::Eager(self.share(store())))
+    }
+
+    fn share<S: Store>(&self, store: S) -> Arc<Shared<S>> {
+        Arc::new(Shared::new(&self.path, Arc::clone(&self.run_checkpoint), store))
+    }
+
+    /// A checkpoint, now, by a connection of its own.
+    pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
+        match self.shared() {
+            Some(shared) => shared.checkpointer().run_now(options),
+            None => Checkpointer::new(&self.path, Arc::clone(&self.run_checkpoint)).run_now(options),
+        }
+    }
+}
 
 /// What a strategy adds to `PRAGMA oneflush_stats`, under its own name.
 #[derive(Serialize)]
@@ -33,14 +74,6 @@ pub enum StrategyReport {
 }
 
 impl SharedWal {
-    pub fn plain(path: &str, run: Arc<dyn RunCheckpoint>, files: Arc<dyn SideFiles>) -> SharedWal {
-        SharedWal::Plain(Arc::new(Shared::new(path, run, PlainStore::new(path, files))))
-    }
-
-    pub fn eager(path: &str, run: Arc<dyn RunCheckpoint>, files: Arc<dyn SideFiles>) -> SharedWal {
-        SharedWal::Eager(Arc::new(Shared::new(path, run, EagerLog::new(path, files))))
-    }
-
     pub fn kind(&self) -> StrategyKind {
         match self {
             SharedWal::Plain(_) => PlainStore::KIND,

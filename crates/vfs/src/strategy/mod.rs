@@ -4,7 +4,9 @@
 //! [`Strategy`] (for WAL mode, a `Store` of the engine), a word in [`StrategyKind`], a variant of [`Chosen`].
 
 mod eager;
+pub mod guard;
 mod in_wal_mode;
+pub mod mutant;
 mod plain;
 mod stock;
 
@@ -13,19 +15,13 @@ pub use eager::board::{
     read_words as read_board,
 };
 pub use eager::building::build_of;
-pub use eager::files::{
-    IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogInUse, SideFiles, board_path, database_of, image_path, kept_path,
-    log_path, wal_path,
-};
-pub use eager::guard;
-#[cfg(feature = "mutants")]
-pub use eager::mutant;
+pub use eager::files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use eager::onlooker::Onlooker;
 pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image};
 pub use eager::space::Room;
 pub use eager::tickets::Tickets;
-pub use in_wal_mode::{NewSharedWal, SharedWal, StrategyReport};
+pub use in_wal_mode::{SharedWal, Site};
 pub use plain::is_marked;
 pub use stock::Stock;
 
@@ -34,7 +30,6 @@ use std::sync::Arc;
 use self::eager::Eager;
 use self::plain::Plain;
 use crate::config::{Options, StrategyKind};
-use crate::connection::Database;
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::port::{
@@ -107,14 +102,14 @@ pub enum Chosen {
 }
 
 /// The strategy that the options of connection `id` ask for.
-pub fn build(id: u64, options: &Options, database: &Database, purpose: Purpose) -> Chosen {
+pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chosen {
     match options.strategy {
         StrategyKind::Stock => Chosen::Stock(Stock),
         StrategyKind::Eager if purpose == Purpose::ReadOnly => {
-            Chosen::Onlooker(Box::new(Onlooker::new(database.path(), Arc::clone(database.side_files()))))
+            Chosen::Onlooker(Box::new(Onlooker::new(&site.path, Arc::clone(&site.files))))
         }
-        StrategyKind::Plain => in_wal_mode(id, options, database.wal(SharedWal::plain), purpose),
-        StrategyKind::Eager => in_wal_mode(id, options, database.wal(SharedWal::eager), purpose),
+        StrategyKind::Plain => in_wal_mode(id, options, site.plain(), purpose),
+        StrategyKind::Eager => in_wal_mode(id, options, site.eager(), purpose),
     }
 }
 

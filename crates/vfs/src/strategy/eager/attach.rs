@@ -6,17 +6,17 @@ use oneflush_blocklog::{Log, Uuid};
 
 use super::attach_error::AttachError;
 use super::board::Board;
-use super::files::{board_path, kept_path, log_path, wal_path};
-use super::guard;
 use super::log::OpenLog;
-use super::mutant::{self, Mutant};
 use super::recover::{self, Recovered};
 use super::{EagerLog, Stale, State, private_board, sync_database};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::names::{board_path, kept_path, log_path, wal_path};
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::stats::clock;
+use crate::strategy::guard;
+use crate::strategy::mutant::{self, Mutant};
 use crate::sync::lock;
 use crate::wal_file::WalFile;
 

@@ -48,11 +48,11 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::log::{OpenLog, Page};
-use super::mutant::{self, Mutant};
 use super::tickets::Tickets;
 use crate::engine::Gathering;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 
 /// Memory and locks that the processes share which use a database with `eager`.

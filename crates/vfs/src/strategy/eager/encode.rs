@@ -9,10 +9,10 @@ use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
 
 use super::board::Board;
 use super::log::OpenLog;
-use super::mutant::{self, Mutant};
 use super::recent::Frames;
 use crate::error::Code;
 use crate::port::Below;
+use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::WalFile;
 
 /// A page that is no longer than this without its zeros goes into the log as it is; then no checkpoint has to log it again.

@@ -1,4 +1,4 @@
-//! The files of `eager` beside the database, as a strategy may open and remove them.
+//! The log of a database and what belongs to it, as a strategy may open them.
 
 use std::fs::File;
 use std::io;
@@ -11,37 +11,7 @@ use oneflush_blocklog::{Storage, Uuid};
 use super::board::Common;
 use super::space::Room;
 use crate::error::Code;
-use crate::port::Below;
-
-/// The WAL of SQLite's own, or of strategy `plain`.
-pub fn wal_path(database: &str) -> String {
-    format!("{database}-wal")
-}
-
-/// The WAL of strategy `plain` between a clean close and the next open.
-pub fn kept_path(database: &str) -> String {
-    format!("{database}-oneflush-kept")
-}
-
-/// The log of a database.
-pub fn log_path(database: &str) -> String {
-    format!("{database}-oneflush")
-}
-
-/// The volatile image that SQLite takes for its WAL.
-pub fn image_path(database: &str) -> String {
-    format!("{database}-oneflush-wal")
-}
-
-/// The board of the processes that use a database.
-pub fn board_path(database: &str) -> String {
-    format!("{database}-oneflush-shm")
-}
-
-/// The database that a log, an image or a board lies beside, or one of them that was set aside.
-pub fn database_of(side_file: &str) -> &str {
-    side_file.rfind("-oneflush").map_or(side_file, |at| &side_file[..at])
-}
+use crate::port::SideFiles;
 
 /// An open log.
 pub struct LogFile(pub Box<dyn Storage>);
@@ -94,8 +64,8 @@ pub trait ImageMemory: Send + Sync {
     fn store(&self, data: &[u8], offset: u64) -> bool;
 }
 
-/// Opens and removes such files: real ones, or those of a simulated disk.
-pub trait SideFiles: Send + Sync {
+/// Opens such files: real ones, or those of a simulated disk.
+pub trait LogFiles: SideFiles {
     /// Opens, or makes, what the processes share that use the log of this database, and takes its lock; `SQLITE_BUSY`: somebody else has it for
     /// longer than `patience`. Whoever has the lock may remove it.
     fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code>;
@@ -107,22 +77,8 @@ pub trait SideFiles: Send + Sync {
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
     /// Makes a new one, in place of one that may be there. It belongs to whom the database belongs to.
     fn create_log(&self, path: &str) -> Result<LogFile, Code>;
-    /// Removes a log or a board; it need not be there.
-    fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code>;
     /// An image that a process of another user's may have left is given to whom the database belongs to; it need not be there.
     fn claim_image(&self, path: &str) -> Result<(), Code>;
-    /// Gives a log or an image that nobody uses a name that no file has, durably.
-    fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
-    /// Gives the WAL of a database that is closed the [kept name](kept_path). The caller has the database's exclusive lock. An error: the WAL has its name
-    /// still, and is to be deleted.
-    fn keep_wal(&self, database: &str) -> Result<(), Code>;
-    /// Gives the kept file its name as WAL back if it `fits`, or removes it; true: it has that name now. The caller has a shared lock on the database. The
-    /// directory is not synced.
-    fn take_back_wal(&self, database: &str, fits: &mut dyn FnMut(&dyn Below) -> bool) -> bool;
-    /// False also for an empty file, as with SQLite.
-    fn exists(&self, path: &str) -> Result<bool, Code>;
-    /// True also for an empty file.
-    fn is_there(&self, path: &str) -> Result<bool, Code>;
     /// The memory of the image at this path, which begins with `header`; None: it has to be written as a file.
     fn map_image(&self, path: &str, header: &[u8]) -> Option<Box<dyn ImageMemory>>;
     /// These pages of a database that is open will be read soon. Advice: who cannot use it does nothing.
@@ -138,23 +94,4 @@ pub trait SideFiles: Send + Sync {
     }
     /// What the file system has for the image and the log of this database; None: that cannot be known.
     fn room(&self, database: &str) -> Option<Room>;
-    /// A line in SQLite's error log.
-    fn warn(&self, message: &str);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_database_is_known_by_the_name_of_each_side_file() {
-        for database in ["/d/a.db", "/d-oneflush/a", "/d/a-oneflush"] {
-            let log = log_path(database);
-            for file in
-                [image_path(database), board_path(database), kept_path(database), format!("{log}-1a2b3c4d-wal"), log]
-            {
-                assert_eq!(database_of(&file), database, "{file}");
-            }
-        }
-    }
 }

@@ -8,9 +8,9 @@
 
 use rustc_hash::FxHashSet;
 
-use super::guard;
 use crate::error::Code;
 use crate::port::Below;
+use crate::strategy::guard;
 
 /// Of so many pages, at least and at most, is looked at the first byte.
 const PAGES_MIN: u32 = 8;

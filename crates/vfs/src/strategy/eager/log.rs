@@ -21,12 +21,12 @@ use rustc_hash::FxHashMap;
 use super::board::Board;
 use super::encode::Draft;
 use super::files::LogFile;
-use super::guard;
-use super::mutant::{self, Mutant};
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::port::{Below, SyncRequest};
+use crate::strategy::guard;
+use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{self, WalFile};
 
 /// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.

@@ -13,10 +13,11 @@ use oneflush_blocklog::{Error as LogError, Log};
 use super::attach::write_guard;
 use super::attach_error::AttachError;
 use super::board::Board;
-use super::files::{log_path, wal_path};
-use super::{EagerLog, garbled, guard, recover};
+use super::{EagerLog, garbled, recover};
 use crate::error::{Code, Error};
+use crate::names::{log_path, wal_path};
 use crate::port::Below;
+use crate::strategy::guard;
 
 impl EagerLog {
     /// A connection has opened the database. What lies beside the file decides nothing before its header is looked at.

@@ -38,14 +38,12 @@ mod building_tests;
 mod encode;
 pub mod files;
 mod garbled;
-pub mod guard;
 mod image_store;
 
 mod log;
 mod mend;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
-pub mod mutant;
 pub mod onlooker;
 pub mod rebuilt;
 mod recent;
@@ -64,10 +62,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use self::board::{Board, Private};
-use self::files::{SideFiles, image_path};
+use self::files::LogFiles;
 use self::image_store::ImageStore;
 use self::log::{LogCounts, OpenLog};
-use self::mutant::Mutant;
 use self::recent::Frames;
 use self::recover::Recovered;
 use self::space::Space;
@@ -78,8 +75,11 @@ use crate::config::Options;
 use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::names::image_path;
 use crate::port::{Below, SyncRequest};
 use crate::stats::clock;
+use crate::strategy::guard;
+use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::wal_file::{self, WalFile};
 
@@ -105,7 +105,7 @@ const IMAGES_PAUSE: Duration = Duration::from_micros(50);
 /// The log of one database in this process.
 pub struct EagerLog {
     path: String,
-    files: Arc<dyn SideFiles>,
+    files: Arc<dyn LogFiles>,
     /// Whoever of this process wants the board's lock stands here first.
     appending: Gate,
     /// Held over an append and its flush; taken after the board's lock, so that nobody waits here for another process.
@@ -167,7 +167,7 @@ fn private_board() -> Board {
 }
 
 impl EagerLog {
-    pub fn new(path: &str, files: Arc<dyn SideFiles>) -> EagerLog {
+    pub fn new(path: &str, files: Arc<dyn LogFiles>) -> EagerLog {
         EagerLog {
             path: path.to_owned(),
             files,

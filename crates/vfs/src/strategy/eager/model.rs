@@ -18,10 +18,10 @@ use shuttle::sync::Arc;
 use super::board::{Board, Common, Private};
 use super::files::LogFile;
 use super::*;
-use crate::connection::tests::NoLogs;
 use crate::engine::Gathering;
 use crate::kill_point::{Died, Stopped};
 use crate::port::{DeviceCharacteristics, LockLevel};
+use crate::test_stubs::NoLogs;
 use crate::wal_file::Chain;
 
 const PAGE_BYTES: usize = 512;

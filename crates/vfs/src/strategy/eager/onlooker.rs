@@ -18,14 +18,15 @@ use std::sync::{Arc, LazyLock};
 use oneflush_blocklog::Uuid;
 
 use super::attach_error::AttachError;
-use super::files::{LogInUse, SideFiles, image_path, log_path};
-use super::guard;
+use super::files::{LogFiles, LogInUse};
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
+use crate::names::{image_path, log_path};
 use crate::port::{
     Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest, WalIndex,
 };
 use crate::role::Role;
+use crate::strategy::guard;
 use crate::strategy::{Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
@@ -34,7 +35,7 @@ static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 pub struct Onlooker {
     path: String,
-    files: Arc<dyn SideFiles>,
+    files: Arc<dyn LogFiles>,
     main: Mutex<Option<Box<dyn Below>>>,
     /// While the image is open.
     in_use: Mutex<Option<LogInUse>>,
@@ -43,7 +44,7 @@ pub struct Onlooker {
 }
 
 impl Onlooker {
-    pub fn new(path: &str, files: Arc<dyn SideFiles>) -> Onlooker {
+    pub fn new(path: &str, files: Arc<dyn LogFiles>) -> Onlooker {
         Onlooker {
             path: path.to_owned(),
             files,

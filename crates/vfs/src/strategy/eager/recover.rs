@@ -11,10 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::building::{Building, build};
 use super::files::LogFile;
 use super::log::{OpenLog, Page, code_of};
-use super::mutant::{self, Mutant};
 use super::rebuilt::RebuiltPages;
 use crate::error::Code;
 use crate::port::Below;
+use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Chain, WalFile};
 
 /// Of pages that are made, at most.

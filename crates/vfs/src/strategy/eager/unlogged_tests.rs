@@ -6,7 +6,7 @@ use oneflush_blocklog::Uuid;
 
 use super::recent::Frames;
 use super::{EagerLog, wal_file};
-use crate::connection::tests::NoLogs;
+use crate::test_stubs::NoLogs;
 
 const PAGE_BYTES: usize = 512;
 const FRAME_BYTES: usize = wal_file::FRAME_HEADER_BYTES + PAGE_BYTES;

@@ -10,7 +10,6 @@ use rustix::fs::{FlockOperation, flock};
 use super::door::Door;
 use super::{Plain, PlainStore};
 use crate::config::Options;
-use crate::connection::tests::{NoCheckpoints, NoLogs};
 use crate::engine::{Progress, READ_PATIENCE, RunCheckpoint, Shared, sleep};
 use crate::error::{Code, Error};
 use crate::port::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, SyncRequest, WalIndex};
@@ -18,6 +17,7 @@ use crate::role::Role;
 use crate::strategy::Strategy;
 use crate::super_journal;
 use crate::sync::{Mutex, lock};
+use crate::test_stubs::{NoCheckpoints, NoLogs};
 use crate::test_wal::Wal;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

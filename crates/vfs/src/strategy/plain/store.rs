@@ -14,9 +14,8 @@ use super::{Plain, unsure};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Header, Store};
 use crate::error::{Code, Error};
-use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SyncRequest};
+use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SideFiles, SyncRequest};
 use crate::role::Role;
-use crate::strategy::SideFiles;
 use crate::sync::{Mutex, lock};
 
 /// What the connections of this process to one database share.
@@ -293,7 +292,7 @@ impl Store for PlainStore {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::connection::tests::NoLogs;
+    use crate::test_stubs::NoLogs;
     use crate::test_wal::Wal;
 
     #[test]

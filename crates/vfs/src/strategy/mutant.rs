@@ -25,23 +25,4 @@ pub enum Mutant {
     CutUntold,
 }
 
-/// 0: none; else one more than the mutant's number.
-#[cfg(feature = "mutants")]
-static CHOSEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
-
-/// Breaks the log, or mends it, from the next call on.
-#[cfg(feature = "mutants")]
-pub fn choose(mutant: Option<Mutant>) {
-    CHOSEN.store(mutant.map_or(0, |mutant| mutant as u8 + 1), std::sync::atomic::Ordering::SeqCst);
-}
-
-#[cfg(feature = "mutants")]
-pub(crate) fn is(mutant: Mutant) -> bool {
-    CHOSEN.load(std::sync::atomic::Ordering::SeqCst) == mutant as u8 + 1
-}
-
-#[cfg(not(feature = "mutants"))]
-#[inline(always)]
-pub(crate) const fn is(_: Mutant) -> bool {
-    false
-}
+oneflush_blocklog::mutant_switch!();

@@ -1,0 +1,48 @@
+//! The names of the files beside a database.
+
+/// The WAL of SQLite's own, or of strategy `plain`.
+pub fn wal_path(database: &str) -> String {
+    format!("{database}-wal")
+}
+
+/// The WAL of strategy `plain` between a clean close and the next open.
+pub fn kept_path(database: &str) -> String {
+    format!("{database}-oneflush-kept")
+}
+
+/// The log of a database.
+pub fn log_path(database: &str) -> String {
+    format!("{database}-oneflush")
+}
+
+/// The volatile image that SQLite takes for its WAL.
+pub fn image_path(database: &str) -> String {
+    format!("{database}-oneflush-wal")
+}
+
+/// The board of the processes that use a database.
+pub fn board_path(database: &str) -> String {
+    format!("{database}-oneflush-shm")
+}
+
+/// The database that a log, an image or a board lies beside, or one of them that was set aside.
+pub fn database_of(side_file: &str) -> &str {
+    side_file.rfind("-oneflush").map_or(side_file, |at| &side_file[..at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_is_known_by_the_name_of_each_side_file() {
+        for database in ["/d/a.db", "/d-oneflush/a", "/d/a-oneflush"] {
+            let log = log_path(database);
+            for file in
+                [image_path(database), board_path(database), kept_path(database), format!("{log}-1a2b3c4d-wal"), log]
+            {
+                assert_eq!(database_of(&file), database, "{file}");
+            }
+        }
+    }
+}
