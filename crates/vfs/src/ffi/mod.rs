@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `api.rs` | the functions of SQLite that the VFS calls, from the linker or from the extension's API table |
 //! | `vfs.rs` | `sqlite3_vfs`: our methods, and those of the VFS below |
+//! | `open.rs` | `xOpen`: of a database, of a file beside one |
 //! | `io.rs` | `sqlite3_io_methods`: our methods |
 //! | `below.rs` | `sqlite3_io_methods` of the VFS below, as the trait `Below` |
 //! | `busy.rs` | the busy handler of a connection, as the trait `BusyHandler` |
@@ -77,6 +78,7 @@ mod image_memory;
 mod inherited;
 mod io;
 mod looking_on;
+mod open;
 mod page_cache;
 mod process;
 mod side_files;

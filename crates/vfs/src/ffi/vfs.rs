@@ -1,43 +1,37 @@
 //! Our `sqlite3_vfs`: `xOpen` and `xDelete` are ours, the rest goes to the VFS below.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
 use libsqlite3_sys as sqlite;
 
 use super::api::Api;
-use super::below::BelowFile;
-use super::checkpoint::{self, Checkpoints};
-use super::forked::{self, Refused};
-use super::io::{self, HEADER_BYTES, OpenFile, State};
+use super::checkpoint::Checkpoints;
+use super::io::HEADER_BYTES;
 use super::side_files::Files;
-use super::{callback, callback_or};
-use crate::calls::{self, Call, Calls};
-use crate::config::{Durability, OptionError, Options, StrategyKind};
-use crate::connection::{Connection, Database, Opening};
-use crate::engine::{self, InWalMode, RunCheckpoint};
-use crate::error::{Code, Error, RefusedOption};
-use crate::file::{self, File, Owner};
-use crate::ground;
-use crate::names::log_path;
+use super::{callback, callback_or, open};
+use crate::calls::{self};
+use crate::config::Options;
+use crate::connection::Connection;
+use crate::engine::{self, RunCheckpoint};
+use crate::error::{Code, Error};
+use crate::file::{self};
 use crate::path;
-use crate::port::{Below, Deletion, Purpose};
+use crate::port::Deletion;
 use crate::role::Role;
-use crate::strategy::{LogFiles, SharedWal, guard};
+use crate::strategy::LogFiles;
 use crate::sync::{Mutex, lock};
 
 /// What `pAppData` points to: our VFS in one SQLite.
 pub struct Shim {
-    api: Api,
-    below: *mut sqlite::sqlite3_vfs,
+    pub(super) api: Api,
+    pub(super) below: *mut sqlite::sqlite3_vfs,
     /// Options of the environment, under the URI parameters of an open.
-    defaults: Mutex<Options>,
-    run_checkpoint: Arc<dyn RunCheckpoint>,
-    side_files: Arc<dyn LogFiles>,
+    pub(super) defaults: Mutex<Options>,
+    pub(super) run_checkpoint: Arc<dyn RunCheckpoint>,
+    pub(super) side_files: Arc<dyn LogFiles>,
     /// The VFS below is one of SQLite's own for Unix.
-    is_over_unix: bool,
+    pub(super) is_over_unix: bool,
     /// The registered VFS. SQLite keeps the pointer, so neither it nor the shim is ever freed.
     vfs: *mut sqlite::sqlite3_vfs,
 }
@@ -136,224 +130,7 @@ unsafe fn shim_of(vfs: *mut sqlite::sqlite3_vfs) -> &'static Shim {
     unsafe { &*(*vfs).pAppData.cast::<Shim>() }
 }
 
-unsafe extern "C" fn x_open(
-    vfs: *mut sqlite::sqlite3_vfs,
-    name: sqlite::sqlite3_filename,
-    file: *mut sqlite::sqlite3_file,
-    flags: c_int,
-    flags_out: *mut c_int,
-) -> c_int {
-    // SAFETY: `vfs` is ours.
-    let shim = unsafe { shim_of(vfs) };
-    callback(&shim.api, "xOpen", || {
-        let began = calls::begins();
-        let open = file.cast::<OpenFile>();
-        // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure, even if it fails."
-        // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
-        unsafe { (*open).methods = std::ptr::null() };
-        // SAFETY: "zFilename is NULL or a full pathname", and it stays as long as the file is open.
-        let bytes = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
-        let path = bytes.map(path::of_bytes);
-        let role = if name.is_null() { Role::Temp } else { role(flags) };
-        // The options are checked first: an open that is refused must not have created anything.
-        let of_checkpointer = if role == Role::Db { checkpoint::take_options() } else { None };
-        let is_checkpointer = of_checkpointer.is_some();
-        let options = match (role, of_checkpointer) {
-            (Role::Db, Some(options)) => Some(options),
-            // SAFETY: the name and the flags belong together.
-            (Role::Db, None) => Some(unsafe { options(shim, name, path.as_deref(), flags) }?),
-            _ => None,
-        };
-        let mut options = match (options, path.as_deref()) {
-            (Some(options), Some(path)) if !path::is_name(path) => Some(without_name(shim, options, path)?),
-            (options, _) => options,
-        };
-        if let (Some(options), Some(path)) = (&options, path.as_deref()) {
-            forked::before_open(path).map_err(|Refused { code, why }| {
-                if let Some(why) = why {
-                    shim.api.log(code.0, &why);
-                }
-                Error::Below(code)
-            })?;
-            fits_those_who_have_it_open(path, options)?;
-        }
-        if let (Some(options), Some(path)) = (&mut options, path.as_deref())
-            && shim.is_over_unix
-            && !is_checkpointer
-            && flags & sqlite::SQLITE_OPEN_MEMORY == 0
-        {
-            ground::before_open(path, options, |message| shim.api.log(sqlite::SQLITE_WARNING, message))
-                .map_err(|source| Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))?;
-        }
-        let owner_of_side_file = match role {
-            Role::Db => None,
-            _ => Some(Owner::of_opened(role, path.as_deref(), name.addr())),
-        };
-        let other_name = match &owner_of_side_file {
-            Some(owner) if role == Role::Wal => owner.wal_path()?.map(|path| c_name(&path)).transpose()?,
-            _ => None,
-        };
-        // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile` asked for; it gets SQLite's
-        // own name pointer and flags.
-        let open_below = |flags| unsafe {
-            let below = file.byte_add(HEADER_BYTES);
-            (*below).pMethods = std::ptr::null();
-            let method = (*shim.below).xOpen.ok_or_else(|| Error::missing("xOpen"))?;
-            let code =
-                method(shim.below, other_name.as_ref().map_or(name, |name| name.as_ptr()), below, flags, flags_out);
-            if code != sqlite::SQLITE_OK {
-                // SQLite closes a file that failed to open if its methods are set; ours are not, so that is our part.
-                if !(*below).pMethods.is_null() {
-                    BelowFile::new(below).close();
-                }
-                return Err(Error::Below(Code(code)));
-            }
-            Ok(BelowFile::new(below))
-        };
-        if let (Some(owner), Role::Wal) = (&owner_of_side_file, role) {
-            owner.opening_wal()?;
-        }
-        let knows = |wal: &BelowFile| owner_of_side_file.as_ref().is_some_and(|owner| owner.knows_wal(wal));
-        // SAFETY: `vfs` and `name` are those of this call.
-        let below = if role == Role::Wal
-            && owner_of_side_file.as_ref().is_some_and(Owner::has_durable_wal)
-            && unsafe { exists(shim, name) }
-        {
-            open_known_wal(open_below, flags, knows)
-        } else {
-            open_below(flags)
-        };
-        let below = below.inspect_err(|_| {
-            if let (Some(owner), Role::Wal) = (&owner_of_side_file, role) {
-                owner.closing_wal();
-            }
-        })?;
-        if let (Some(options), Some(path)) = (&options, path.as_deref())
-            && options.strategy == StrategyKind::Plain
-        {
-            recover_if_guarded(shim, path, &below).inspect_err(|_| _ = below.close())?;
-        }
-        // SAFETY: null, or where the VFS below has said how it opened the file.
-        let opened = unsafe { flags_out.as_ref() }.map_or(flags, |opened| flags | opened);
-        let purpose = match opened & sqlite::SQLITE_OPEN_READONLY {
-            _ if is_checkpointer => Purpose::Checkpoints,
-            0 => Purpose::ReadWrite,
-            _ => Purpose::ReadOnly,
-        };
-        let owner = match (options, path.as_deref(), owner_of_side_file) {
-            (Some(options), Some(path), _) => Owner::Connection(Connection::open(Opening {
-                path,
-                name_address: name.addr(),
-                options,
-                run_checkpoint: &shim.run_checkpoint,
-                side_files: &shim.side_files,
-                purpose,
-            })),
-            (_, _, Some(owner)) => owner,
-            // A database without a name counts for nobody.
-            (_, _, None) => Owner::Nobody,
-        };
-        if let (Role::Db, Some(bytes)) = (role, bytes) {
-            calls::opened_database(bytes);
-        }
-        let calls = Calls::of(bytes).map(Box::new);
-        if let (Some(calls), Some(began)) = (&calls, began) {
-            calls.tell(Call::Open, began, Ok(()));
-        }
-        let file = File::new(role, owner, calls, below);
-        file.note_use();
-        if let Err(error) = file.opened() {
-            file.closing();
-            below.close();
-            return Err(error);
-        }
-        let in_wal_mode = file.main_of().and_then(|connection| connection.strategy().in_wal_mode());
-        let barrier = in_wal_mode.filter(|_| shim.is_over_unix).map(InWalMode::barrier);
-        let chosen = file.connection().map(Arc::clone);
-        // SAFETY: the header is ours; the state is set before the methods that use it.
-        unsafe {
-            (*open).state = MaybeUninit::new(State { api: &shim.api, file, barrier, _name: other_name });
-            (*open).methods = io::methods_for(below.methods());
-        }
-        forked::opened(open, role, chosen.as_ref().map(|connection| connection.strategy()));
-        Ok(())
-    })
-}
-
-/// Opens a WAL that is there. The "unix" VFS syncs the directory at the first sync of every WAL that it was asked to create, new or
-/// not; one that this process has synced already does not need it, so it is opened without that flag.
-fn open_known_wal(
-    open: impl Fn(c_int) -> Result<BelowFile, Error>,
-    flags: c_int,
-    is_known: impl Fn(&BelowFile) -> bool,
-) -> Result<BelowFile, Error> {
-    if flags & sqlite::SQLITE_OPEN_CREATE == 0 {
-        return open(flags);
-    }
-    let wal = open(flags & !sqlite::SQLITE_OPEN_CREATE)?;
-    if is_known(&wal) {
-        return Ok(wal);
-    }
-    wal.close();
-    open(flags)
-}
-
-/// A database whose name is not UTF-8 is opened as with SQLite alone: strategies open files by name.
-fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Error> {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    let promised = match (options.strategy, options.durability) {
-        (StrategyKind::Eager, _) => "strategy eager",
-        (_, Durability::Full) => "durability=full",
-        (StrategyKind::Stock, Durability::Pragma) => return Ok(options),
-        (StrategyKind::Plain, Durability::Pragma) => {
-            if !SAID.swap(true, Relaxed) {
-                let message = format!(
-                    "oneflush: {path}: this name is not UTF-8, so SQLite alone opens it, as strategy stock does"
-                );
-                shim.api.log(sqlite::SQLITE_WARNING, &message);
-            }
-            return Ok(Options { strategy: StrategyKind::Stock, ..options });
-        }
-    };
-    let source = OptionError::NotUtf8 { promised };
-    Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
-}
-
-/// Two strategies for WAL mode do not go together in one process.
-fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Error> {
-    let in_use = Database::find(path).and_then(|database| database.shared().map(SharedWal::kind));
-    match (in_use, options.strategy) {
-        (Some(in_use), asked) if asked != StrategyKind::Stock && in_use != asked => {
-            let source = OptionError::OtherStrategy { asked, in_use };
-            Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// What a log of `eager` has goes into the database file first.
-fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), Error> {
-    let header = || {
-        let mut header = [0; guard::HEADER_BYTES];
-        below.read(&mut header, 0).is_ok().then_some(header)
-    };
-    let is_guarded = |header: &[u8]| guard::of(header).is_some();
-    let Some(found) = header() else { return Ok(()) };
-    // A crash may have garbled it, and with it the guard; the log has it.
-    let is_garbled = !guard::is_database(&found) && shim.side_files.exists(&log_path(path))?;
-    if !is_guarded(&found) && !is_garbled {
-        return Ok(());
-    }
-    let recovered = shim.side_files.recover(path);
-    if !header().is_some_and(|header| is_guarded(&header)) {
-        return Ok(());
-    }
-    let why = recovered.err().unwrap_or_else(|| "somebody else has it open".to_owned());
-    let source = OptionError::Guarded { asked: StrategyKind::Plain, why };
-    Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
-}
-
-fn c_name(path: &str) -> Result<CString, Error> {
+pub(super) fn c_name(path: &str) -> Result<CString, Error> {
     CString::new(path).map_err(|_| Error::Below(Code::CANTOPEN))
 }
 
@@ -393,47 +170,17 @@ unsafe fn hides_wal(name: *const c_char) -> Result<bool, Error> {
     connection.map_or(Ok(false), |connection| connection.strategy().call(|strategy| strategy.hides_wal()))
 }
 
-/// # Safety
-/// `name` is a name that SQLite passes to `xOpen`, not null.
-unsafe fn exists(shim: &Shim, name: *const c_char) -> bool {
-    let mut exists = 0;
-    // SAFETY: as the caller promises; the VFS below lives for ever.
-    let code = unsafe {
-        match (*shim.below).xAccess {
-            Some(method) => method(shim.below, name, sqlite::SQLITE_ACCESS_EXISTS, &mut exists),
-            None => sqlite::SQLITE_ERROR,
-        }
-    };
-    code == sqlite::SQLITE_OK && exists != 0
-}
-
-fn role(flags: c_int) -> Role {
-    match flags {
-        _ if flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 => Role::Db,
-        _ if flags & sqlite::SQLITE_OPEN_WAL != 0 => Role::Wal,
-        _ if flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0 => Role::RollbackJournal,
-        _ if flags & sqlite::SQLITE_OPEN_SUPER_JOURNAL != 0 => Role::SuperJournal,
-        _ => Role::Temp,
-    }
-}
-
-/// The options of this open: URI parameters over the environment.
-///
-/// # Safety
-/// `name` and `flags` are those of one call of `xOpen`.
-unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c_int) -> Result<Options, Error> {
-    let defaults = lock(&shim.defaults).clone();
-    if flags & sqlite::SQLITE_OPEN_URI == 0 {
-        return Ok(defaults);
-    }
-    let parameter = |parameter: &str| {
-        let parameter = CString::new(parameter).ok()?;
-        // SAFETY: "SQLITE_OPEN_URI" says that parameters follow the name.
-        unsafe { shim.api.uri_parameter(name, &parameter) }
-    };
-    defaults.with_uri(parameter).map_err(|source| {
-        Error::Option(Box::new(RefusedOption { path: path.unwrap_or("temporary database").to_owned(), source }))
-    })
+unsafe extern "C" fn x_open(
+    vfs: *mut sqlite::sqlite3_vfs,
+    name: sqlite::sqlite3_filename,
+    file: *mut sqlite::sqlite3_file,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    // SAFETY: `vfs` is ours.
+    let shim = unsafe { shim_of(vfs) };
+    // SAFETY: all arguments are those of one call of `xOpen`.
+    callback(&shim.api, "xOpen", || unsafe { open::open(shim, name, file, flags, flags_out) })
 }
 
 unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {

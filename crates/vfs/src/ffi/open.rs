@@ -1,0 +1,316 @@
+//! `xOpen`: the open of a main database file, of a file beside one, and what both end with.
+//!
+//! An open that is refused has not created anything: options are read and checked before the VFS below is called.
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use libsqlite3_sys as sqlite;
+
+use super::below::BelowFile;
+use super::checkpoint;
+use super::forked::{self, Refused};
+use super::io::{self, HEADER_BYTES, OpenFile, State};
+use super::vfs::{Shim, c_name};
+use crate::calls::{self, Call, Calls};
+use crate::config::{Durability, OptionError, Options, StrategyKind};
+use crate::connection::{Connection, Database, Opening};
+use crate::engine::InWalMode;
+use crate::error::{Code, Error, RefusedOption};
+use crate::file::{File, Owner};
+use crate::ground;
+use crate::names::log_path;
+use crate::path;
+use crate::port::{Below, Purpose};
+use crate::role::Role;
+use crate::strategy::{SharedWal, guard};
+use crate::sync::lock;
+
+/// One call of `xOpen`.
+struct Request<'a> {
+    shim: &'static Shim,
+    name: sqlite::sqlite3_filename,
+    /// The name's bytes and the path that files are known by; None: a temporary file.
+    bytes: Option<&'a [u8]>,
+    path: Option<Cow<'a, str>>,
+    file: *mut sqlite::sqlite3_file,
+    flags: c_int,
+    flags_out: *mut c_int,
+}
+
+/// A file of the VFS below, and whose it is.
+struct Opened {
+    below: BelowFile,
+    owner: Owner,
+    /// The name that stands for SQLite's; the VFS below may keep the pointer.
+    other_name: Option<CString>,
+}
+
+/// # Safety
+/// The arguments are those of one call of `xOpen`.
+pub unsafe fn open(
+    shim: &'static Shim,
+    name: sqlite::sqlite3_filename,
+    file: *mut sqlite::sqlite3_file,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> Result<(), Error> {
+    let began = calls::begins();
+    let open = file.cast::<OpenFile>();
+    // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure, even if it fails."
+    // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
+    unsafe { (*open).methods = std::ptr::null() };
+    // SAFETY: "zFilename is NULL or a full pathname", and it stays as long as the file is open.
+    let bytes = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
+    let request = Request { shim, name, bytes, path: bytes.map(path::of_bytes), file, flags, flags_out };
+    let role = if name.is_null() { Role::Temp } else { role(flags) };
+    let Opened { below, owner, other_name } = match role {
+        Role::Db => request.open_db()?,
+        _ => request.open_side(role)?,
+    };
+    if let (Role::Db, Some(bytes)) = (role, bytes) {
+        calls::opened_database(bytes);
+    }
+    let calls = Calls::of(bytes).map(Box::new);
+    if let (Some(calls), Some(began)) = (&calls, began) {
+        calls.tell(Call::Open, began, Ok(()));
+    }
+    let file = File::new(role, owner, calls, below);
+    file.note_use();
+    if let Err(error) = file.opened() {
+        file.closing();
+        below.close();
+        return Err(error);
+    }
+    let in_wal_mode = file.main_of().and_then(|connection| connection.strategy().in_wal_mode());
+    let barrier = in_wal_mode.filter(|_| shim.is_over_unix).map(InWalMode::barrier);
+    let chosen = file.connection().map(Arc::clone);
+    // SAFETY: the header is ours; the state is set before the methods that use it.
+    unsafe {
+        (*open).state = MaybeUninit::new(State { api: &shim.api, file, barrier, _name: other_name });
+        (*open).methods = io::methods_for(below.methods());
+    }
+    forked::opened(open, role, chosen.as_ref().map(|connection| connection.strategy()));
+    Ok(())
+}
+
+impl Request<'_> {
+    /// Opens a main database file. One without a name counts for nobody.
+    fn open_db(&self) -> Result<Opened, Error> {
+        let of_checkpointer = checkpoint::take_options();
+        let is_checkpointer = of_checkpointer.is_some();
+        let mut options = match of_checkpointer {
+            Some(options) => options,
+            // SAFETY: the name and the flags belong together.
+            None => unsafe { options(self.shim, self.name, self.path.as_deref(), self.flags) }?,
+        };
+        let path = self.path.as_deref();
+        if let Some(path) = path {
+            self.check(path, &mut options, is_checkpointer)?;
+        }
+        let below = self.open_below(self.flags, None)?;
+        if let Some(path) = path
+            && options.strategy == StrategyKind::Plain
+        {
+            recover_if_guarded(self.shim, path, &below).inspect_err(|_| _ = below.close())?;
+        }
+        // SAFETY: null, or where the VFS below has said how it opened the file.
+        let opened = unsafe { self.flags_out.as_ref() }.map_or(self.flags, |opened| self.flags | opened);
+        let purpose = match opened & sqlite::SQLITE_OPEN_READONLY {
+            _ if is_checkpointer => Purpose::Checkpoints,
+            0 => Purpose::ReadWrite,
+            _ => Purpose::ReadOnly,
+        };
+        let owner = path.map_or(Owner::Nobody, |path| {
+            Owner::Connection(Connection::open(Opening {
+                path,
+                name_address: self.name.addr(),
+                options,
+                run_checkpoint: &self.shim.run_checkpoint,
+                side_files: &self.shim.side_files,
+                purpose,
+            }))
+        });
+        Ok(Opened { below, owner, other_name: None })
+    }
+
+    /// Whether a database may be opened so, here and now.
+    fn check(&self, path: &str, options: &mut Options, is_checkpointer: bool) -> Result<(), Error> {
+        let api = &self.shim.api;
+        if !path::is_name(path) {
+            *options = without_name(self.shim, options.clone(), path)?;
+        }
+        forked::before_open(path).map_err(|Refused { code, why }| {
+            if let Some(why) = why {
+                api.log(code.0, &why);
+            }
+            Error::Below(code)
+        })?;
+        fits_those_who_have_it_open(path, options)?;
+        let is_file = self.flags & sqlite::SQLITE_OPEN_MEMORY == 0;
+        if self.shim.is_over_unix && !is_checkpointer && is_file {
+            ground::before_open(path, options, |message| api.log(sqlite::SQLITE_WARNING, message))
+                .map_err(|source| Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))?;
+        }
+        Ok(())
+    }
+
+    /// Opens a file beside a database, or a temporary one.
+    fn open_side(&self, role: Role) -> Result<Opened, Error> {
+        let owner = Owner::of_opened(role, self.path.as_deref(), self.name.addr());
+        if role != Role::Wal {
+            return Ok(Opened { below: self.open_below(self.flags, None)?, owner, other_name: None });
+        }
+        let other_name = owner.wal_path()?.map(|path| c_name(&path)).transpose()?;
+        owner.opening_wal()?;
+        let open = |flags| self.open_below(flags, other_name.as_deref());
+        // SAFETY: a WAL has a name.
+        let below = if owner.has_durable_wal() && unsafe { exists(self.shim, self.name) } {
+            open_known_wal(open, self.flags, |wal| owner.knows_wal(wal))
+        } else {
+            open(self.flags)
+        };
+        let below = below.inspect_err(|_| owner.closing_wal())?;
+        Ok(Opened { below, owner, other_name })
+    }
+
+    /// Opens a file of the VFS below, by SQLite's own name pointer unless another name stands for it.
+    fn open_below(&self, flags: c_int, other_name: Option<&CStr>) -> Result<BelowFile, Error> {
+        let below_vfs = self.shim.below;
+        let name = other_name.map_or(self.name, CStr::as_ptr);
+        // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile` asked for.
+        unsafe {
+            let below = self.file.byte_add(HEADER_BYTES);
+            (*below).pMethods = std::ptr::null();
+            let method = (*below_vfs).xOpen.ok_or_else(|| Error::missing("xOpen"))?;
+            let code = method(below_vfs, name, below, flags, self.flags_out);
+            if code != sqlite::SQLITE_OK {
+                // SQLite closes a file that failed to open if its methods are set; ours are not, so that is our part.
+                if !(*below).pMethods.is_null() {
+                    BelowFile::new(below).close();
+                }
+                return Err(Error::Below(Code(code)));
+            }
+            Ok(BelowFile::new(below))
+        }
+    }
+}
+
+/// Opens a WAL that is there. The "unix" VFS syncs the directory at the first sync of every WAL that it was asked to create, new or
+/// not; one that this process has synced already does not need it, so it is opened without that flag.
+fn open_known_wal(
+    open: impl Fn(c_int) -> Result<BelowFile, Error>,
+    flags: c_int,
+    is_known: impl Fn(&BelowFile) -> bool,
+) -> Result<BelowFile, Error> {
+    if flags & sqlite::SQLITE_OPEN_CREATE == 0 {
+        return open(flags);
+    }
+    let wal = open(flags & !sqlite::SQLITE_OPEN_CREATE)?;
+    if is_known(&wal) {
+        return Ok(wal);
+    }
+    wal.close();
+    open(flags)
+}
+
+/// A database whose name is not UTF-8 is opened as with SQLite alone: strategies open files by name.
+fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Error> {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let promised = match (options.strategy, options.durability) {
+        (StrategyKind::Eager, _) => "strategy eager",
+        (_, Durability::Full) => "durability=full",
+        (StrategyKind::Stock, Durability::Pragma) => return Ok(options),
+        (StrategyKind::Plain, Durability::Pragma) => {
+            if !SAID.swap(true, Relaxed) {
+                let message = format!(
+                    "oneflush: {path}: this name is not UTF-8, so SQLite alone opens it, as strategy stock does"
+                );
+                shim.api.log(sqlite::SQLITE_WARNING, &message);
+            }
+            return Ok(Options { strategy: StrategyKind::Stock, ..options });
+        }
+    };
+    let source = OptionError::NotUtf8 { promised };
+    Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
+}
+
+/// Two strategies for WAL mode do not go together in one process.
+fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Error> {
+    let in_use = Database::find(path).and_then(|database| database.shared().map(SharedWal::kind));
+    match (in_use, options.strategy) {
+        (Some(in_use), asked) if asked != StrategyKind::Stock && in_use != asked => {
+            let source = OptionError::OtherStrategy { asked, in_use };
+            Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a log of `eager` has goes into the database file first.
+fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), Error> {
+    let header = || {
+        let mut header = [0; guard::HEADER_BYTES];
+        below.read(&mut header, 0).is_ok().then_some(header)
+    };
+    let is_guarded = |header: &[u8]| guard::of(header).is_some();
+    let Some(found) = header() else { return Ok(()) };
+    // A crash may have garbled it, and with it the guard; the log has it.
+    let is_garbled = !guard::is_database(&found) && shim.side_files.exists(&log_path(path))?;
+    if !is_guarded(&found) && !is_garbled {
+        return Ok(());
+    }
+    let recovered = shim.side_files.recover(path);
+    if !header().is_some_and(|header| is_guarded(&header)) {
+        return Ok(());
+    }
+    let why = recovered.err().unwrap_or_else(|| "somebody else has it open".to_owned());
+    let source = OptionError::Guarded { asked: StrategyKind::Plain, why };
+    Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
+}
+
+/// # Safety
+/// `name` is a name that SQLite passes to `xOpen`, not null.
+unsafe fn exists(shim: &Shim, name: *const c_char) -> bool {
+    let mut exists = 0;
+    // SAFETY: as the caller promises; the VFS below lives for ever.
+    let code = unsafe {
+        match (*shim.below).xAccess {
+            Some(method) => method(shim.below, name, sqlite::SQLITE_ACCESS_EXISTS, &mut exists),
+            None => sqlite::SQLITE_ERROR,
+        }
+    };
+    code == sqlite::SQLITE_OK && exists != 0
+}
+
+fn role(flags: c_int) -> Role {
+    match flags {
+        _ if flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 => Role::Db,
+        _ if flags & sqlite::SQLITE_OPEN_WAL != 0 => Role::Wal,
+        _ if flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0 => Role::RollbackJournal,
+        _ if flags & sqlite::SQLITE_OPEN_SUPER_JOURNAL != 0 => Role::SuperJournal,
+        _ => Role::Temp,
+    }
+}
+
+/// The options of this open: URI parameters over the environment.
+///
+/// # Safety
+/// `name` and `flags` are those of one call of `xOpen`.
+unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c_int) -> Result<Options, Error> {
+    let defaults = lock(&shim.defaults).clone();
+    if flags & sqlite::SQLITE_OPEN_URI == 0 {
+        return Ok(defaults);
+    }
+    let parameter = |parameter: &str| {
+        let parameter = CString::new(parameter).ok()?;
+        // SAFETY: "SQLITE_OPEN_URI" says that parameters follow the name.
+        unsafe { shim.api.uri_parameter(name, &parameter) }
+    };
+    defaults.with_uri(parameter).map_err(|source| {
+        Error::Option(Box::new(RefusedOption { path: path.unwrap_or("temporary database").to_owned(), source }))
+    })
+}
