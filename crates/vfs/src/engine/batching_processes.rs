@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use crate::futex;
 use crate::stats::clock;
 
-/// From so many waits in vain on, less those that were not, some records are not waited for; see [`Gathering::wait`].
+/// From so many waits in vain on, less those that were not, some records are not waited for; see [`ProcessBatching::wait`].
 const VAIN_MIN: u32 = 2;
 /// Then at most 2 to the power of this.
 const VAIN_MAX: u32 = 6;
@@ -30,7 +30,7 @@ const WAIT_MAX: Duration = Duration::from_millis(20);
 /// What the processes share.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Gathering {
+pub struct ProcessBatching {
     /// When the last process arrived while others waited for their turn to write; 0: nobody did.
     arrived_ns: AtomicU64,
     /// Counts processes that had something for the log.
@@ -50,7 +50,7 @@ pub struct Gathering {
     left_out: AtomicU32,
 }
 
-impl Gathering {
+impl ProcessBatching {
     /// A process has something for the log, while others wait for their turn to write, or nobody does.
     pub fn arrive(&self, has_followers: bool) {
         let now_ns = if has_followers { clock::now_ns() } else { 0 };
@@ -118,13 +118,13 @@ impl Gathering {
 
     /// A record is begun, for those who have arrived.
     pub fn begin(&self) -> Begun<'_> {
-        Begun { gathering: self, covers: self.arrived.load(SeqCst), at: Instant::now() }
+        Begun { batching: self, covers: self.arrived.load(SeqCst), at: Instant::now() }
     }
 }
 
 /// A record that is being written.
 pub struct Begun<'a> {
-    gathering: &'a Gathering,
+    batching: &'a ProcessBatching,
     covers: u32,
     at: Instant,
 }
@@ -132,11 +132,11 @@ pub struct Begun<'a> {
 impl Begun<'_> {
     /// It is durable.
     pub fn ended(self) {
-        let Begun { gathering, covers, at } = self;
-        let expected = gathering.arrived.load(SeqCst).wrapping_sub(gathering.covered.load(SeqCst));
-        gathering.expected.store(expected, SeqCst);
-        gathering.covered.store(covers, SeqCst);
-        average(&gathering.flush_ns, at.elapsed().as_nanos() as u64);
+        let Begun { batching, covers, at } = self;
+        let expected = batching.arrived.load(SeqCst).wrapping_sub(batching.covered.load(SeqCst));
+        batching.expected.store(expected, SeqCst);
+        batching.covered.store(covers, SeqCst);
+        average(&batching.flush_ns, at.elapsed().as_nanos() as u64);
     }
 }
 
@@ -154,13 +154,13 @@ mod tests {
     const LONG: Duration = Duration::from_secs(10);
 
     /// One record, which some wait for and some come during.
-    fn record(gathering: &Gathering, before: u32, during: u32) {
-        (0..before).for_each(|_| gathering.arrive(false));
-        gathering.wait();
-        let begun = gathering.begin();
-        (0..during).for_each(|_| gathering.arrive(false));
+    fn record(batching: &ProcessBatching, before: u32, during: u32) {
+        (0..before).for_each(|_| batching.arrive(false));
+        batching.wait();
+        let begun = batching.begin();
+        (0..during).for_each(|_| batching.arrive(false));
         begun.ended();
-        gathering.flush_ns.store(FLUSH.as_nanos() as u32, SeqCst);
+        batching.flush_ns.store(FLUSH.as_nanos() as u32, SeqCst);
     }
 
     fn time_of(act: impl FnOnce()) -> Duration {
@@ -170,16 +170,16 @@ mod tests {
     }
 
     /// With time enough for a busy machine.
-    fn wait_until_two_come(gathering: &Gathering) {
+    fn wait_until_two_come(batching: &ProcessBatching) {
         let waited = std::thread::scope(|scope| {
-            let leader = scope.spawn(|| time_of(|| assert!(gathering.have_come_within(LONG))));
-            while gathering.awaited.load(SeqCst) == 0 {
+            let leader = scope.spawn(|| time_of(|| assert!(batching.have_come_within(LONG))));
+            while batching.awaited.load(SeqCst) == 0 {
                 std::thread::yield_now();
             }
-            gathering.arrive(false);
+            batching.arrive(false);
             std::thread::sleep(Duration::from_millis(1));
             assert!(!leader.is_finished());
-            gathering.arrive(false);
+            batching.arrive(false);
             leader.join().unwrap()
         });
         assert!(waited < LONG / 2, "it is woken: {waited:?}");
@@ -187,35 +187,35 @@ mod tests {
 
     #[test]
     fn who_is_alone_waits_for_nobody() {
-        let gathering = Gathering::default();
+        let batching = ProcessBatching::default();
         for _ in 0..3 {
-            record(&gathering, 1, 0);
-            assert_eq!(gathering.expected.load(SeqCst), 1);
+            record(&batching, 1, 0);
+            assert_eq!(batching.expected.load(SeqCst), 1);
         }
-        assert_eq!(gathering.vain.load(SeqCst), 0);
+        assert_eq!(batching.vain.load(SeqCst), 0);
     }
 
     #[test]
     fn two_halves_become_one() {
-        let gathering = Gathering::default();
+        let batching = ProcessBatching::default();
         // Three are flushed while two write.
-        record(&gathering, 3, 2);
-        record(&gathering, 0, 3);
-        assert_eq!(gathering.expected.load(SeqCst), 5);
-        wait_until_two_come(&gathering);
-        assert_eq!(gathering.vain.load(SeqCst), 1, "nobody had come to the second");
-        gathering.wait();
-        let begun = gathering.begin();
+        record(&batching, 3, 2);
+        record(&batching, 0, 3);
+        assert_eq!(batching.expected.load(SeqCst), 5);
+        wait_until_two_come(&batching);
+        assert_eq!(batching.vain.load(SeqCst), 1, "nobody had come to the second");
+        batching.wait();
+        let begun = batching.begin();
         begun.ended();
-        assert_eq!(gathering.expected.load(SeqCst), 5);
-        assert_eq!(gathering.vain.load(SeqCst), 0);
+        assert_eq!(batching.expected.load(SeqCst), 5);
+        assert_eq!(batching.vain.load(SeqCst), 0);
     }
 
     #[test]
     fn those_who_can_write_while_a_record_lasts_are_not_waited_for() {
         let needed = |expected: u32, flush_ns: u32, interval_ns: u32| {
             let [expected, flush_ns, interval_ns] = [expected, flush_ns, interval_ns].map(AtomicU32::new);
-            Gathering { expected, flush_ns, interval_ns, ..Gathering::default() }.needed()
+            ProcessBatching { expected, flush_ns, interval_ns, ..ProcessBatching::default() }.needed()
         };
         assert_eq!(needed(8, 180, 0), 8, "it is not known how long they take");
         assert_eq!(needed(8, 180, 200), 8, "none");
@@ -228,42 +228,42 @@ mod tests {
 
     #[test]
     fn how_long_a_process_takes_to_write_is_known_of_those_who_waited_for_their_turn() {
-        let gathering = Gathering::default();
+        let batching = ProcessBatching::default();
         let pause = Duration::from_millis(2);
         for has_followers in [true, false, true] {
-            gathering.arrive(has_followers);
+            batching.arrive(has_followers);
             std::thread::sleep(pause);
-            assert_eq!(gathering.interval_ns.load(SeqCst), 0);
+            assert_eq!(batching.interval_ns.load(SeqCst), 0);
         }
-        gathering.arrive(true);
-        assert!(gathering.interval_ns.load(SeqCst) >= pause.as_nanos() as u32);
+        batching.arrive(true);
+        assert!(batching.interval_ns.load(SeqCst) >= pause.as_nanos() as u32);
     }
 
     #[test]
     fn a_wait_is_no_longer_than_a_flush_and_the_next_is_for_fewer() {
-        let gathering = Gathering::default();
-        record(&gathering, 2, 2);
+        let batching = ProcessBatching::default();
+        record(&batching, 2, 2);
         for (expected, next) in [(4, 3), (3, 1)] {
-            assert_eq!(gathering.expected.load(SeqCst), expected);
-            let waited = time_of(|| record(&gathering, 1, 0));
+            assert_eq!(batching.expected.load(SeqCst), expected);
+            let waited = time_of(|| record(&batching, 1, 0));
             assert!(waited >= FLUSH && waited < LONG / 2, "{waited:?}");
-            assert_eq!(gathering.expected.load(SeqCst), next);
+            assert_eq!(batching.expected.load(SeqCst), next);
         }
     }
 
     #[test]
     fn what_was_in_vain_is_left_out_for_longer_each_time() {
-        let gathering = Gathering::default();
+        let batching = ProcessBatching::default();
         let mut waits = Vec::new();
         for _ in 0..30 {
-            gathering.flush_ns.store(1000, SeqCst);
+            batching.flush_ns.store(1000, SeqCst);
             // One always comes too late.
-            gathering.expected.store(2, SeqCst);
-            let vain = gathering.vain.load(SeqCst);
-            gathering.arrive(false);
-            gathering.wait();
-            waits.push(gathering.vain.load(SeqCst) != vain);
-            gathering.begin().ended();
+            batching.expected.store(2, SeqCst);
+            let vain = batching.vain.load(SeqCst);
+            batching.arrive(false);
+            batching.wait();
+            waits.push(batching.vain.load(SeqCst) != vain);
+            batching.begin().ended();
         }
         let at: Vec<usize> = (0..waits.len()).filter(|&at| waits[at]).collect();
         assert_eq!(at, [0, 1, 6, 15]);
@@ -272,9 +272,9 @@ mod tests {
     #[test]
     fn the_count_may_begin_anew() {
         let first = u32::MAX - 3;
-        let gathering = Gathering { arrived: first.into(), covered: first.into(), ..Gathering::default() };
-        record(&gathering, 2, 1);
-        assert_eq!(gathering.expected.load(SeqCst), 3);
-        wait_until_two_come(&gathering);
+        let batching = ProcessBatching { arrived: first.into(), covered: first.into(), ..ProcessBatching::default() };
+        record(&batching, 2, 1);
+        assert_eq!(batching.expected.load(SeqCst), 3);
+        wait_until_two_come(&batching);
     }
 }

@@ -17,10 +17,10 @@ use crate::stats::clock;
 const LINGER: Duration = Duration::from_micros(150);
 
 /// How often it does so in vain before commits are taken to be alone.
-pub(super) const COMPANY_MAX: u8 = 8;
+pub(super) const BATCH_EXPECTED_MAX: u8 = 8;
 
 #[derive(Default)]
-pub struct Company {
+pub struct ThreadBatching {
     /// Above 0: somebody else commits too.
     lately: u8,
     /// How many writers there are, about: those who wait for their turn and those who wait for a flush.
@@ -32,7 +32,7 @@ pub struct Company {
     flush_ns: u64,
 }
 
-impl Company {
+impl ThreadBatching {
     pub fn is_expected(&self) -> bool {
         self.lately > 0
     }
@@ -79,7 +79,7 @@ impl Company {
         }
     }
 
-    /// For [`flush_ended`](Company::flush_ended).
+    /// For [`flush_ended`](ThreadBatching::flush_ended).
     pub fn flush_begins(&self) -> u64 {
         if self.writers > 0 { now_ns() } else { 0 }
     }
@@ -90,15 +90,15 @@ impl Company {
             self.writers -= self.writers.div_ceil(8);
         }
         if was_shared {
-            self.lately = COMPANY_MAX;
+            self.lately = BATCH_EXPECTED_MAX;
         }
     }
 
     /// So many writers, who commit in such intervals, and a flush takes so long.
     #[cfg(all(test, not(feature = "shuttle")))]
-    pub fn crowd(writers: u32, interval: Duration, flush: Duration) -> Company {
+    pub fn crowd(writers: u32, interval: Duration, flush: Duration) -> ThreadBatching {
         let (interval_ns, flush_ns) = (interval.as_nanos() as u64, flush.as_nanos() as u64);
-        Company { lately: COMPANY_MAX, writers, written_ns: 0, interval_ns, flush_ns }
+        ThreadBatching { lately: BATCH_EXPECTED_MAX, writers, written_ns: 0, interval_ns, flush_ns }
     }
 }
 
@@ -115,39 +115,39 @@ mod tests {
 
     #[test]
     fn a_flush_begins_when_those_who_wait_for_their_turn_are_as_many_as_write_meanwhile() {
-        let company = |interval| Company::crowd(16, interval, FLUSH);
-        let five_in_a_flush = company(FLUSH / 5);
+        let batching = |interval| ThreadBatching::crowd(16, interval, FLUSH);
+        let five_in_a_flush = batching(FLUSH / 5);
         assert_eq!(five_in_a_flush.is_worth(3, &|| 6), Some(FLUSH));
         assert_eq!(five_in_a_flush.is_worth(3, &|| 5), None);
         assert_eq!(five_in_a_flush.is_worth(1, &|| 5), Some(LINGER), "alone");
-        let all_in_a_flush = company(FLUSH / 16);
+        let all_in_a_flush = batching(FLUSH / 16);
         assert_eq!(all_in_a_flush.is_worth(3, &|| 1), Some(FLUSH));
         assert_eq!(all_in_a_flush.is_worth(3, &|| 0), None, "nobody comes");
-        assert_eq!(company(2 * FLUSH).is_worth(3, &|| 6), None, "nobody comes in time");
+        assert_eq!(batching(2 * FLUSH).is_worth(3, &|| 6), None, "nobody comes in time");
     }
 
     #[test]
     fn who_is_alone_waits_for_company_a_few_times() {
-        let mut company = Company::default();
-        assert_eq!(company.is_worth(1, &|| 0), None);
-        company.flush_ended(0, true);
-        for _ in 0..COMPANY_MAX {
-            assert_eq!(company.is_worth(1, &|| 0), Some(LINGER));
-            company.note_wait(1);
+        let mut batching = ThreadBatching::default();
+        assert_eq!(batching.is_worth(1, &|| 0), None);
+        batching.flush_ended(0, true);
+        for _ in 0..BATCH_EXPECTED_MAX {
+            assert_eq!(batching.is_worth(1, &|| 0), Some(LINGER));
+            batching.note_wait(1);
         }
-        assert_eq!(company.is_worth(1, &|| 0), None);
+        assert_eq!(batching.is_worth(1, &|| 0), None);
     }
 
     #[test]
     fn how_many_writers_there_are_is_forgotten_when_they_are_gone() {
-        let mut company = Company::default();
-        company.note_commit(1, 15);
-        company.note_commit(2, 3);
-        assert_eq!(company.writers, 16);
+        let mut batching = ThreadBatching::default();
+        batching.note_commit(1, 15);
+        batching.note_commit(2, 3);
+        assert_eq!(batching.writers, 16);
         for _ in 0..40 {
-            company.note_commit(1, 0);
-            company.flush_ended(company.flush_begins(), false);
+            batching.note_commit(1, 0);
+            batching.flush_ended(batching.flush_begins(), false);
         }
-        assert_eq!((company.writers, company.flush_begins()), (0, 0));
+        assert_eq!((batching.writers, batching.flush_begins()), (0, 0));
     }
 }

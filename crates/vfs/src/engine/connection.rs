@@ -320,7 +320,7 @@ impl<S: Store> WalConnection<S> {
         self.request_own_checkpoint();
         if let Some(PutOff { number, request, end_bytes }) = put_off {
             return self
-                .flush_for(wal, number, request, For::CommitInCompany)
+                .flush_for(wal, number, request, For::CommitInBatch)
                 .inspect_err(|_| self.store().flush_failed(wal, end_bytes));
         }
         if self.promises_full() && self.unsynced_frames.load(Relaxed) {

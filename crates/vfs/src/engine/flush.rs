@@ -3,7 +3,7 @@
 //! A commit takes a number when its frames are written; a flush that begins after that covers it. One of those who wait leads:
 //! it flushes for all numbers given out so far, and who came during its flush waits for the next.
 //!
-//! Whether a leader waits for others before it flushes, and for how long, is [`Company`]'s.
+//! Whether a leader waits for others before it flushes, and for how long, is [`ThreadBatching`]'s.
 //!
 //! A flush ends for many at once, and the next should begin at once: whoever has to lead it is woken first and the others together, none of them
 //! behind a mutex that the next writer needs, too.
@@ -22,7 +22,7 @@ use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::batching_threads::Company;
+use super::batching_threads::ThreadBatching;
 use crate::error::Code;
 use crate::futex;
 use crate::sync::{EventCount, Mutex, lock};
@@ -48,7 +48,7 @@ struct State {
     /// Of `counts.commits`.
     covered_commits: u64,
     flushing: bool,
-    company: Company,
+    batching: ThreadBatching,
     /// Who waits for company.
     lingerer: Option<CommitNo>,
     counts: FlushCounts,
@@ -68,7 +68,7 @@ impl GroupFlush {
         state.given += 1;
         state.counts.commits += 1;
         let pending = state.pending_commits();
-        state.company.note_commit(pending, queue);
+        state.batching.note_commit(pending, queue);
         CommitNo(state.given)
     }
 
@@ -80,8 +80,8 @@ impl GroupFlush {
     }
 
     /// True if commits have lately been able to share flushes.
-    pub fn expects_company(&self) -> bool {
-        lock(&self.state).company.is_expected()
+    pub fn expects_batch(&self) -> bool {
+        lock(&self.state).batching.is_expected()
     }
 
     /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it; false: there was nothing left to
@@ -101,7 +101,7 @@ impl GroupFlush {
                 return Err(code);
             }
             let lingers = queue.filter(|_| !state.flushing);
-            let lingers = lingers.and_then(|queue| state.company.is_worth(state.pending_commits(), queue));
+            let lingers = lingers.and_then(|queue| state.batching.is_worth(state.pending_commits(), queue));
             if state.flushing || (lingers.is_some() && state.lingerer.is_some()) {
                 let seen = self.ended.get();
                 state.waits(commit);
@@ -120,14 +120,14 @@ impl GroupFlush {
                 queue = None;
                 state = lock(&self.state);
                 let pending = state.pending_commits();
-                state.company.note_wait(pending);
+                state.batching.note_wait(pending);
                 continue;
             }
             state.lingerer = None;
             state.flushing = true;
             let (upto, commits) = (state.given, state.counts.commits);
             let waiting = state.pending_commits();
-            let began_ns = state.company.flush_begins();
+            let began_ns = state.batching.flush_begins();
             drop(state);
             let leads = Leads { group: self };
             let result = flush();
@@ -135,7 +135,7 @@ impl GroupFlush {
             state = lock(&self.state);
             state.flushing = false;
             let was_shared = waiting > 1 || (waiting > 0 && state.counts.commits > commits);
-            state.company.flush_ended(began_ns, was_shared);
+            state.batching.flush_ended(began_ns, was_shared);
             state.counts.flushes += u64::from(!matches!(result, Ok(false) | Err(Code::BUSY)));
             match result {
                 Ok(_) => {
@@ -238,7 +238,7 @@ impl State {
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use super::*;
-    use crate::engine::batching_threads::COMPANY_MAX;
+    use crate::engine::batching_threads::BATCH_EXPECTED_MAX;
     use std::time::Duration;
 
     #[test]
@@ -292,26 +292,26 @@ mod tests {
         };
         group.wait_for(commit, Some(&|| 0), while_flushing(GroupFlush::register_sync)).unwrap();
         group.wait_for(group.register_sync(), None, while_flushing(|group| group.register(0))).unwrap();
-        assert!(!group.expects_company());
+        assert!(!group.expects_batch());
         assert_eq!(group.counts().commits, 3);
         group.wait_for(group.register(0), Some(&|| 0), while_flushing(|group| group.register(0))).unwrap();
-        assert!(group.expects_company(), "two commits are");
+        assert!(group.expects_batch(), "two commits are");
     }
 
     #[test]
     fn company_is_expected_after_a_shared_flush_until_it_has_not_come_a_few_times() {
         let group = GroupFlush::default();
-        assert!(!group.expects_company());
+        assert!(!group.expects_batch());
         let (first, second) = (group.register(0), group.register(0));
         group.wait_for(first, Some(&|| 0), || Ok(true)).unwrap();
         group.wait_for(second, Some(&|| 0), || Ok(true)).unwrap();
-        for _ in 0..COMPANY_MAX {
-            assert!(group.expects_company());
+        for _ in 0..BATCH_EXPECTED_MAX {
+            assert!(group.expects_batch());
             let alone = group.register(0);
             group.wait_for(alone, Some(&|| 0), || Ok(true)).unwrap();
         }
-        assert!(!group.expects_company());
-        assert_eq!(group.counts().flushes, 1 + u64::from(COMPANY_MAX));
+        assert!(!group.expects_batch());
+        assert_eq!(group.counts().flushes, 1 + u64::from(BATCH_EXPECTED_MAX));
     }
 
     const LONG: Duration = Duration::from_secs(10);
@@ -319,7 +319,7 @@ mod tests {
     /// Eight writers, two of which have written.
     fn crowd(interval: Duration) -> GroupFlush {
         let group = GroupFlush::default();
-        lock(&group.state).company = Company::crowd(8, interval, LONG);
+        lock(&group.state).batching = ThreadBatching::crowd(8, interval, LONG);
         group.register(0);
         group
     }

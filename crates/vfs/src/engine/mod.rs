@@ -46,7 +46,7 @@ mod turns;
 mod unchained;
 mod waiter;
 
-pub use batching_processes::Gathering;
+pub use batching_processes::ProcessBatching;
 pub use checkpointer::{Checkpointer, Progress, RunCheckpoint};
 pub use closing::Closing;
 pub use connection::WalConnection;

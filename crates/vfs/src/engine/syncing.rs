@@ -24,7 +24,7 @@ pub struct PutOff {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     /// A commit whose sync was put off; it lets the others write, so it may wait for them.
-    CommitInCompany,
+    CommitInBatch,
     /// One that keeps them from it.
     Commit,
     /// A checkpoint, or a header: with `eager` it may be told "busy".
@@ -53,7 +53,7 @@ impl<S: Store> WalConnection<S> {
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint.wal_unsynced.store(false, Relaxed);
         let waiting = || self.shared.turns.waiting();
-        let queue: Option<&dyn Fn() -> u32> = if what == For::CommitInCompany { Some(&waiting) } else { None };
+        let queue: Option<&dyn Fn() -> u32> = if what == For::CommitInBatch { Some(&waiting) } else { None };
         let flush = || self.store().flush(self, wal, request, what);
         Ok(self.shared.flush.wait_for(number, queue, flush)?)
     }
@@ -123,14 +123,14 @@ impl<S: Store> WalConnection<S> {
     /// Whether the sync of this connection's commit is put off. Invariant 1: a WAL that comes here has been linked to this connection.
     pub(crate) fn puts_off(&self) -> bool {
         let is_heard_later = self.writing.load(Relaxed) && !super_journal::is_open();
-        is_heard_later && self.group_commit() && self.is_in_company()
+        is_heard_later && self.group_commit() && self.shares_flush()
     }
 
     /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.
-    pub(crate) fn is_in_company(&self) -> bool {
+    pub(crate) fn shares_flush(&self) -> bool {
         let has_outsiders = self.shared.commit_has_outsiders();
         let checkpointer = self.shared.checkpointer_id.load(Relaxed);
-        has_outsiders || self.shared.turns.wanted_beside(checkpointer) || self.shared.flush.expects_company()
+        has_outsiders || self.shared.turns.wanted_beside(checkpointer) || self.shared.flush.expects_batch()
     }
 
     /// Invariant 2.

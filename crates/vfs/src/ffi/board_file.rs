@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::board_place::{Unfit, keeps_others_out, record_lock};
-use crate::engine::Gathering;
+use crate::engine::ProcessBatching;
 use crate::error::Code;
 use crate::futex;
 use crate::names::{board_path, log_path};
@@ -44,7 +44,7 @@ const POLL: Duration = Duration::from_millis(1);
 struct BehindWords {
     unlocks: Unlocks,
     tickets: Tickets,
-    gathering: Gathering,
+    gathering: ProcessBatching,
 }
 
 /// Who waits for the lock waits for a change of `count`, with the bit of the frame that is to be logged. Whoever unlocks first wakes one who is
@@ -300,7 +300,7 @@ impl Common for BoardFile {
         &self.behind_words().tickets
     }
 
-    fn gathering(&self) -> &Gathering {
+    fn batching(&self) -> &ProcessBatching {
         &self.behind_words().gathering
     }
 

@@ -33,8 +33,7 @@ use crate::sync::lock;
 struct Request<'a> {
     shim: &'static Shim,
     name: sqlite::sqlite3_filename,
-    /// The name's bytes and the path that files are known by; None: a temporary file.
-    bytes: Option<&'a [u8]>,
+    /// What files are known by; None: a temporary file.
     path: Option<Cow<'a, str>>,
     file: *mut sqlite::sqlite3_file,
     flags: c_int,
@@ -65,7 +64,7 @@ pub unsafe fn open(
     unsafe { (*open).methods = std::ptr::null() };
     // SAFETY: "zFilename is NULL or a full pathname", and it stays as long as the file is open.
     let bytes = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_bytes());
-    let request = Request { shim, name, bytes, path: bytes.map(path::of_bytes), file, flags, flags_out };
+    let request = Request { shim, name, path: bytes.map(path::of_bytes), file, flags, flags_out };
     let role = if name.is_null() { Role::Temp } else { role(flags) };
     let Opened { below, owner, other_name } = match role {
         Role::Db => request.open_db()?,

@@ -81,7 +81,7 @@ fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
         });
         assert!(child.wait().unwrap().success(), "{about}: {told}");
         assert!(told.contains("closed"), "{about}: {told}");
-        // Gathering is for commits in company.
+        // ProcessBatching is for commits in company.
         if !matches!(point, Gathered | Noted) || told.contains("met it") {
             assert!(told.contains("met it") || point == CheckpointBegun, "{about}: {told}");
             assert!(!under_the_lock.contains(&point) || !told.contains("went on"), "{about}: {told}");

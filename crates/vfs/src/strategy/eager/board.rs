@@ -49,7 +49,7 @@ use serde::Serialize;
 
 use super::log::{OpenLog, Page};
 use super::tickets::Tickets;
-use crate::engine::Gathering;
+use crate::engine::ProcessBatching;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::strategy::mutant::{self, Mutant};
@@ -71,7 +71,7 @@ pub trait Common: Send + Sync {
     /// Waits until the lock is released; may end early.
     fn wait_for_unlock(&self, at_most: Duration);
     fn tickets(&self) -> &Tickets;
-    fn gathering(&self) -> &Gathering;
+    fn batching(&self) -> &ProcessBatching;
     /// Takes *alone*, if nobody has *use* (invariant 6).
     fn be_alone(&self) -> Result<bool, Code>;
     /// Takes *use*, in the place of *alone* or of nothing. `SQLITE_BUSY`: somebody is alone.
@@ -566,7 +566,7 @@ impl Board {
 pub struct Private {
     words: Box<[AtomicU64]>,
     tickets: Tickets,
-    gathering: Gathering,
+    gathering: ProcessBatching,
     state: Mutex<PrivateState>,
     changed: Condvar,
 }
@@ -583,7 +583,7 @@ impl Default for Private {
         Private {
             words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
             tickets: Tickets::default(),
-            gathering: Gathering::default(),
+            gathering: ProcessBatching::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -633,7 +633,7 @@ impl Common for Private {
         &self.tickets
     }
 
-    fn gathering(&self) -> &Gathering {
+    fn batching(&self) -> &ProcessBatching {
         &self.gathering
     }
 

@@ -157,7 +157,7 @@ struct Needs {
     /// It is not needed any more when this frame is logged; 0: it always is.
     frame: u32,
     /// Others are waited for who are likely to come.
-    gathers: bool,
+    awaits_batch: bool,
     /// For how long it waits for somebody who does not go on.
     patience: Duration,
 }
@@ -204,7 +204,7 @@ impl EagerLog {
         image: Option<&dyn Below>,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
-        let needs = Needs { frame: 0, gathers: false, patience: waiting::REFUSED_AFTER };
+        let needs = Needs { frame: 0, awaits_batch: false, patience: waiting::REFUSED_AFTER };
         let done = self.with_log_unless(image, needs, |_| false, act)?;
         done.ok_or(Code::IOERR_LOCK)
     }
@@ -231,8 +231,8 @@ impl EagerLog {
         }
         let locked = Locked { board: &board, logged_before: board.logged() };
         KillPoint::Locked.reached();
-        if needs.gathers {
-            board.common().gathering().wait();
+        if needs.awaits_batch {
+            board.common().batching().wait();
             KillPoint::Gathered.reached();
         }
         let mut state = self.state();
@@ -449,14 +449,14 @@ impl EagerLog {
         let frame = board.committed();
         let by_another = |board: &Board| frame <= board.logged() && board.failure().is_none();
         if !by_another(&board) {
-            board.common().gathering().arrive(board.common().tickets().are_waited_for());
+            board.common().batching().arrive(board.common().tickets().are_waited_for());
         }
         let is_commit = what != For::Other;
         let patience = if is_commit { waiting::failed_after() } else { waiting::REFUSED_AFTER };
-        let needs = Needs { frame, gathers: what == For::CommitInCompany, patience };
+        let needs = Needs { frame, awaits_batch: what == For::CommitInBatch, patience };
         let records = self.with_log_unless(Some(image), needs, by_another, |log, board| {
             let records_before = log.counts.records;
-            let begun = board.common().gathering().begin();
+            let begun = board.common().batching().begin();
             // Frames first: whoever commits meanwhile adds his own, which are not needed here.
             let mut frames = lock(&self.unlogged).hand_over(&mut log.spare_frames);
             if !frames.is_of(board.generation()) {

@@ -18,7 +18,7 @@ use shuttle::sync::Arc;
 use super::board::{Board, Common, Private};
 use super::files::LogFile;
 use super::*;
-use crate::engine::Gathering;
+use crate::engine::ProcessBatching;
 use crate::kill_point::{Died, Stopped};
 use crate::port::{DeviceCharacteristics, LockLevel};
 use crate::test_stubs::NoLogs;
@@ -246,8 +246,8 @@ impl Common for Handle {
         self.shared.tickets()
     }
 
-    fn gathering(&self) -> &Gathering {
-        self.shared.gathering()
+    fn batching(&self) -> &ProcessBatching {
+        self.shared.batching()
     }
 
     fn holder(&self) -> Option<board::Holder> {

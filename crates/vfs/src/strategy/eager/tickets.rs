@@ -38,9 +38,9 @@ pub struct Tickets {
 
 /// The ticket of this process, which needs one at a time.
 #[derive(Default)]
-pub struct Ticket(Mutex<Option<Held>>);
+pub struct Ticket(Mutex<Option<Drawn>>);
 
-struct Held {
+struct Drawn {
     number: u32,
     /// Who was served when it was last looked at, and since when.
     serving: u32,
@@ -113,9 +113,9 @@ impl Ticket {
 }
 
 impl Tickets {
-    fn take(&self) -> Held {
+    fn take(&self) -> Drawn {
         let number = self.next.fetch_add(1, SeqCst);
-        Held { number, serving: self.serving.load(SeqCst), since: Instant::now() }
+        Drawn { number, serving: self.serving.load(SeqCst), since: Instant::now() }
     }
 
     fn is_served(&self, ticket: u32) -> bool {

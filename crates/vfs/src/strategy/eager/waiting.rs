@@ -155,7 +155,7 @@ impl EagerLog {
     }
 
     fn stuck_after(&self, board: &Board) -> Duration {
-        STUCK_AFTER.max(board.common().gathering().flush_time() * STUCK_FLUSHES)
+        STUCK_AFTER.max(board.common().batching().flush_time() * STUCK_FLUSHES)
     }
 
     /// Another process has the board's lock.

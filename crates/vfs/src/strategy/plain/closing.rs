@@ -44,7 +44,7 @@ impl Plain {
         // Invariant 5.
         let closing = *lock(&self.closing);
         if let Some(wal) = wal.filter(|_| closing == Closing::Kept) {
-            let marked = kept::close(wal, store.generation.end_bytes());
+            let marked = kept::close(wal, store.salts.end_bytes());
             // If it fails, SQLite deletes the WAL; or it stays, and the next opener recovers what the database file has.
             *lock(&self.closing) = if marked.is_ok() { Closing::Marked } else { Closing::No };
         }

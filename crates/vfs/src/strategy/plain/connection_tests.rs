@@ -245,9 +245,9 @@ fn the_checkpointer_in_the_queue_is_no_company() {
     let shared = &writer.shared;
     assert!(shared.turns.take(1));
     assert!(!shared.turns.wait(9, Duration::ZERO));
-    assert!(writer.is_in_company(), "another writer is");
+    assert!(writer.shares_flush(), "another writer is");
     shared.checkpointer_id.store(9, Relaxed);
-    assert!(!writer.is_in_company());
+    assert!(!writer.shares_flush());
 }
 
 /// Another process may wait for the write lock, which this one gives back for a moment only, so that it is never told "busy".
@@ -258,13 +258,13 @@ fn a_writer_of_another_process_is_seen_at_the_door_and_by_its_frames() {
     let wal_path = format!("{path}-wal");
     std::fs::write(&wal_path, b"").unwrap();
     let (writer, _) = connection_to(&path, Purpose::ReadWrite);
-    assert!((0..20).all(|_| !writer.is_in_company()));
+    assert!((0..20).all(|_| !writer.shares_flush()));
     let other = Door::new(&wal_path);
     assert!(other.enter());
     other.begin_writing();
-    assert!((0..20).any(|_| writer.is_in_company()));
+    assert!((0..20).any(|_| writer.shares_flush()));
     other.leave();
-    assert!((0..100).any(|_| !writer.is_in_company()), "it is forgotten");
+    assert!((0..100).any(|_| !writer.shares_flush()), "it is forgotten");
 
     let wal = Wal::default();
     let write_frame = |offset: u64| {
@@ -273,10 +273,10 @@ fn a_writer_of_another_process_is_seen_at_the_door_and_by_its_frames() {
     };
     write_frame(32);
     write_frame(32 + 536);
-    assert!(!writer.is_in_company());
+    assert!(!writer.shares_flush());
     // One frame between.
     write_frame(32 + 3 * 536);
-    assert!(writer.is_in_company());
+    assert!(writer.shares_flush());
 }
 
 #[test]

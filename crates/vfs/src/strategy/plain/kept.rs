@@ -83,7 +83,7 @@ impl Plain {
         let Ok(Some(mut taken_up)) = take_up(wal, main, known) else { return };
         taken_up.changed =
             self.store().database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
-        self.store().generation.taken_up(taken_up.salts, taken_up.end_bytes);
+        self.store().salts.taken_up(taken_up.salts, taken_up.end_bytes);
         *lock(&self.store().taken_up) = Some(taken_up);
     }
 

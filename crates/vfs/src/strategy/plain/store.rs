@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::door::Door;
 use super::extent::Extent;
-use super::generation::Generation;
 use super::kept::{Same, TakenUp};
+use super::salts::Salts;
 use super::{Plain, unsure};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Header, Store};
@@ -23,7 +23,7 @@ pub struct PlainStore {
     pub(super) path: String,
     pub(super) files: Arc<dyn SideFiles>,
     pub(super) extent: Extent,
-    pub(super) generation: Generation,
+    pub(super) salts: Salts,
     /// The directory entry of that WAL is durable. A last close, by whichever process, gives the file
     /// another name. So this ends when the last connection of this process closes the WAL.
     pub(super) directory_synced: AtomicBool,
@@ -56,7 +56,7 @@ impl PlainStore {
             path: path.to_owned(),
             files,
             extent: Extent::default(),
-            generation: Generation::default(),
+            salts: Salts::default(),
             directory_synced: AtomicBool::new(false),
             open_wals: AtomicU32::new(0),
             taken_up: Mutex::default(),
@@ -155,23 +155,23 @@ impl Store for PlainStore {
         if *lock(&self.left) && connection.shared.flush.failure().is_none() {
             self.mend_for_checkpoint(connection, wal)?;
         }
-        Ok(self.generation.is_durable(wal))
+        Ok(self.salts.is_durable(wal))
     }
 
     fn flush(&self, _: &Plain, wal: &dyn Below, request: SyncRequest, _: For) -> Result<bool, Code> {
-        let writes = self.generation.begin_flush();
+        let writes = self.salts.begin_flush();
         wal.sync(request).inspect_err(|_| {
             self.note_failure();
             // Whoever flushes here has the write lock, the checkpoint's, or a read lock of its commit: nobody begins the WAL anew.
             let _ = unsure::write_first_again(wal);
         })?;
         self.directory_synced.store(true, Relaxed);
-        self.generation.flushed(writes);
+        self.salts.flushed(writes);
         Ok(true)
     }
 
     fn end_bytes(&self) -> Option<u64> {
-        self.generation.end_bytes()
+        self.salts.end_bytes()
     }
 
     /// The caller still has its read lock, so no WAL is begun anew, and of the frames up to its own none changes.
@@ -184,7 +184,7 @@ impl Store for PlainStore {
     }
 
     fn releasing_write_lock(&self, _: &Plain) {
-        self.generation.released();
+        self.salts.released();
     }
 
     fn committed(&self, _: &Plain) {}
@@ -210,7 +210,7 @@ impl Store for PlainStore {
     }
 
     fn knows_wal(&self, wal: &dyn Below) -> bool {
-        self.has_durable_wal() && self.generation.is_of(wal)
+        self.has_durable_wal() && self.salts.is_of(wal)
     }
 
     fn maps(&self, _: u64) -> bool {
@@ -234,7 +234,7 @@ impl Store for PlainStore {
         self.open_wals.fetch_add(1, Relaxed);
         if !self.knows_wal(wal) {
             self.extent.forget();
-            self.generation.forget();
+            self.salts.forget();
             self.directory_synced.store(false, Relaxed);
         }
         self.door.forget_file();
@@ -272,7 +272,7 @@ impl Store for PlainStore {
     fn truncate_wal(&self, connection: &Plain, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {
         connection.forget_closing();
         self.extent.forget();
-        self.generation.forget();
+        self.salts.forget();
         Ok(wal.truncate(size_bytes)?)
     }
 

@@ -84,7 +84,7 @@ impl Plain {
             self.wrote(second, offset + first_bytes as u64);
             return Ok(());
         };
-        self.store().generation.forget();
+        self.store().salts.forget();
         Err(code.into())
     }
 
@@ -115,7 +115,7 @@ impl Plain {
     }
 
     fn wrote(&self, data: &[u8], offset: u64) {
-        if self.store().generation.wrote(data, offset) {
+        if self.store().salts.wrote(data, offset) {
             self.shared.meets_outsiders();
         }
     }

@@ -6,7 +6,7 @@
 //! another header, or as a frame that carries the generation's salts ("WAL file format": salt-1 and salt-2 of a valid frame are those
 //! of the header).
 //!
-//! Invariant, cited in code and tests: [`Generation::is_durable`] is true only if the last frame of the WAL's present generation was
+//! Invariant, cited in code and tests: [`Salts::is_durable`] is true only if the last frame of the WAL's present generation was
 //! written by this process, and a flush that began after its last write succeeded.
 
 use crate::port::Below;
@@ -21,7 +21,7 @@ const FRAME_SALTS: std::ops::Range<usize> = 8..16;
 const FRAME_COMMIT: std::ops::Range<usize> = 4..8;
 
 #[derive(Default)]
-pub struct Generation(Mutex<State>);
+pub struct Salts(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -47,7 +47,7 @@ impl Known {
     }
 }
 
-impl Generation {
+impl Salts {
     /// The file was opened or cut, or a write failed: nothing is known of its contents.
     pub fn forget(&self) {
         lock(&self.0).known = None;
@@ -100,7 +100,7 @@ impl Generation {
         state.known = Some(Known::new(salts, end_bytes));
     }
 
-    /// A flush begins, one at a time. The answer is for [`Generation::flushed`].
+    /// A flush begins, one at a time. The answer is for [`Salts::flushed`].
     pub fn begin_flush(&self) -> u64 {
         lock(&self.0).writes
     }
@@ -160,134 +160,134 @@ mod tests {
     }
 
     /// As SQLite writes a frame: its header, then its page.
-    fn write_frame(generation: &Generation, salts: u8, offset: usize) -> bool {
-        let frame = frame(salts);
-        let is_behind_others = generation.wrote(&frame[..FRAME_HEADER_BYTES], offset as u64);
-        generation.wrote(&frame[FRAME_HEADER_BYTES..], (offset + FRAME_HEADER_BYTES) as u64);
+    fn write_frame(salts: &Salts, of: u8, offset: usize) -> bool {
+        let frame = frame(of);
+        let is_behind_others = salts.wrote(&frame[..FRAME_HEADER_BYTES], offset as u64);
+        salts.wrote(&frame[FRAME_HEADER_BYTES..], (offset + FRAME_HEADER_BYTES) as u64);
         is_behind_others
     }
 
     /// A header and one frame by this process, flushed.
-    fn written() -> (Generation, Wal) {
-        let (generation, wal) = (Generation::default(), Wal::default());
+    fn written() -> (Salts, Wal) {
+        let (salts, wal) = (Salts::default(), Wal::default());
         wal.extend(header(1));
         wal.extend(frame(1));
-        generation.wrote(&header(1), 0);
-        write_frame(&generation, 1, HEADER_BYTES);
-        generation.flushed(generation.begin_flush());
-        (generation, wal)
+        salts.wrote(&header(1), 0);
+        write_frame(&salts, 1, HEADER_BYTES);
+        salts.flushed(salts.begin_flush());
+        (salts, wal)
     }
 
     #[test]
     fn what_this_process_wrote_and_flushed_is_durable() {
-        let (generation, wal) = written();
-        assert!(generation.is_durable(&wal));
+        let (salts, wal) = written();
+        assert!(salts.is_durable(&wal));
         wal.extend(frame(7));
-        assert!(generation.is_durable(&wal), "a frame of an older generation does not count");
+        assert!(salts.is_durable(&wal), "a frame of an older generation does not count");
     }
 
     #[test]
     fn a_write_after_the_flush_began_is_not_covered_by_it() {
-        let (generation, wal) = written();
-        let began_at = generation.begin_flush();
-        write_frame(&generation, 1, HEADER_BYTES + FRAME_BYTES);
-        generation.flushed(began_at);
-        assert!(!generation.is_durable(&wal));
+        let (salts, wal) = written();
+        let began_at = salts.begin_flush();
+        write_frame(&salts, 1, HEADER_BYTES + FRAME_BYTES);
+        salts.flushed(began_at);
+        assert!(!salts.is_durable(&wal));
     }
 
     #[test]
     fn frames_of_another_process_are_seen_at_the_end_and_covered_in_between() {
-        let (generation, wal) = written();
+        let (salts, wal) = written();
         wal.extend(frame(1));
-        assert!(!generation.is_durable(&wal));
+        assert!(!salts.is_durable(&wal));
         wal.extend(frame(1));
-        assert!(write_frame(&generation, 1, HEADER_BYTES + 2 * FRAME_BYTES));
-        assert!(!write_frame(&generation, 1, HEADER_BYTES + 3 * FRAME_BYTES));
+        assert!(write_frame(&salts, 1, HEADER_BYTES + 2 * FRAME_BYTES));
+        assert!(!write_frame(&salts, 1, HEADER_BYTES + 3 * FRAME_BYTES));
         wal.extend(frame(1));
-        assert!(!generation.is_durable(&wal));
-        generation.flushed(generation.begin_flush());
-        assert!(generation.is_durable(&wal));
+        assert!(!salts.is_durable(&wal));
+        salts.flushed(salts.begin_flush());
+        assert!(salts.is_durable(&wal));
     }
 
     #[test]
     fn frames_that_were_rolled_back_do_not_hide_those_of_another_process() {
-        let spill = |generation: &Generation, at: usize| {
-            generation.wrote(&[&frame(1)[..4], &[0; 4], &frame(1)[8..FRAME_HEADER_BYTES]].concat(), at as u64);
-            generation.wrote(&frame(1)[FRAME_HEADER_BYTES..], (at + FRAME_HEADER_BYTES) as u64);
+        let spill = |salts: &Salts, at: usize| {
+            salts.wrote(&[&frame(1)[..4], &[0; 4], &frame(1)[8..FRAME_HEADER_BYTES]].concat(), at as u64);
+            salts.wrote(&frame(1)[FRAME_HEADER_BYTES..], (at + FRAME_HEADER_BYTES) as u64);
         };
         let second = HEADER_BYTES + FRAME_BYTES;
         // A transaction; and a part of one, which commits in front of it.
         for part in [false, true] {
-            let (generation, wal) = written();
-            generation.released();
-            assert!(generation.is_durable(&wal), "it ended with a commit");
-            (0..3).for_each(|frame| spill(&generation, second + frame * FRAME_BYTES));
+            let (salts, wal) = written();
+            salts.released();
+            assert!(salts.is_durable(&wal), "it ended with a commit");
+            (0..3).for_each(|frame| spill(&salts, second + frame * FRAME_BYTES));
             if !part {
-                generation.released();
+                salts.released();
             }
             wal.extend(frame(1));
-            write_frame(&generation, 1, second);
-            generation.flushed(generation.begin_flush());
-            generation.released();
+            write_frame(&salts, 1, second);
+            salts.flushed(salts.begin_flush());
+            salts.released();
             // Another process's, which nobody has synced.
             wal.extend(frame(1));
-            assert!(!generation.is_durable(&wal), "{part}");
+            assert!(!salts.is_durable(&wal), "{part}");
         }
     }
 
     /// As SQLite does where a transaction has written a page twice.
     #[test]
     fn frames_whose_checksums_are_written_last_end_with_their_pages() {
-        let (generation, wal) = written();
+        let (salts, wal) = written();
         let places = [HEADER_BYTES + FRAME_BYTES, HEADER_BYTES + 2 * FRAME_BYTES];
         let end = HEADER_BYTES + 3 * FRAME_BYTES;
         for offset in places {
             let header = [&frame(1)[..8], &[0; 16]].concat();
-            generation.wrote(&header, offset as u64);
-            generation.wrote(&frame(1)[FRAME_HEADER_BYTES..], (offset + FRAME_HEADER_BYTES) as u64);
+            salts.wrote(&header, offset as u64);
+            salts.wrote(&frame(1)[FRAME_HEADER_BYTES..], (offset + FRAME_HEADER_BYTES) as u64);
         }
         for offset in places {
             wal.extend(frame(1));
-            generation.wrote(&frame(1)[..FRAME_HEADER_BYTES], offset as u64);
+            salts.wrote(&frame(1)[..FRAME_HEADER_BYTES], offset as u64);
         }
-        assert_eq!(generation.end_bytes(), Some(end as u64));
-        generation.flushed(generation.begin_flush());
-        assert!(generation.is_durable(&wal));
+        assert_eq!(salts.end_bytes(), Some(end as u64));
+        salts.flushed(salts.begin_flush());
+        assert!(salts.is_durable(&wal));
         // Another process's, which nobody has synced.
         wal.extend(frame(1));
-        assert!(!generation.is_durable(&wal));
-        assert!(write_frame(&generation, 1, end + FRAME_BYTES));
+        assert!(!salts.is_durable(&wal));
+        assert!(write_frame(&salts, 1, end + FRAME_BYTES));
     }
 
     #[test]
     fn a_generation_that_another_process_began_is_seen() {
-        let (generation, wal) = written();
+        let (salts, wal) = written();
         wal.set(0, &header(2));
         wal.set(32, &frame(2));
-        assert!(!generation.is_durable(&wal));
+        assert!(!salts.is_durable(&wal));
         wal.extend(frame(2));
-        write_frame(&generation, 2, HEADER_BYTES + FRAME_BYTES);
-        assert!(!generation.is_durable(&wal));
-        generation.flushed(generation.begin_flush());
-        assert!(generation.is_durable(&wal));
+        write_frame(&salts, 2, HEADER_BYTES + FRAME_BYTES);
+        assert!(!salts.is_durable(&wal));
+        salts.flushed(salts.begin_flush());
+        assert!(salts.is_durable(&wal));
     }
 
     #[test]
     fn a_wal_is_told_from_another_of_its_name() {
-        let (generation, wal) = written();
-        assert!(generation.is_of(&wal));
+        let (salts, wal) = written();
+        assert!(salts.is_of(&wal));
         wal.extend(frame(1));
-        assert!(generation.is_of(&wal), "whoever wrote the last frame");
-        assert!(!generation.is_of(&Wal::default()));
+        assert!(salts.is_of(&wal), "whoever wrote the last frame");
+        assert!(!salts.is_of(&Wal::default()));
         wal.set(0, &header(2));
-        assert!(!generation.is_of(&wal));
+        assert!(!salts.is_of(&wal));
     }
 
     #[test]
     fn nothing_is_known_of_a_file_that_was_only_opened() {
-        assert!(!Generation::default().is_durable(&Wal::default()));
-        let (generation, wal) = written();
-        generation.forget();
-        assert!(!generation.is_durable(&wal) && !generation.is_of(&wal));
+        assert!(!Salts::default().is_durable(&Wal::default()));
+        let (salts, wal) = written();
+        salts.forget();
+        assert!(!salts.is_durable(&wal) && !salts.is_of(&wal));
     }
 }
