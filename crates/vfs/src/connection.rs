@@ -16,7 +16,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Weak};
 
 use crate::config::{Options, StrategyKind};
@@ -39,6 +39,9 @@ thread_local! {
 /// One database file, by the path that SQLite gave it.
 pub struct Database {
     connections: Mutex<Vec<Weak<Connection>>>,
+    /// How many connections there are; changed to more than 0 under the lock of all databases only. One without any is kept for a
+    /// moment by whoever has found it, as by a fork, and is of no use to who opens the database then.
+    users: AtomicUsize,
     /// Counters of closed connections, and of side files that no connection could be found for.
     closed: Tally,
     measured: Mutex<Measured>,
@@ -67,7 +70,11 @@ impl Database {
 
     /// The database of `path`, if some connection of this process has it open.
     pub fn find(path: &str) -> Option<Arc<Database>> {
-        DATABASES.lock().get(path).and_then(Weak::upgrade)
+        DATABASES.lock().get(path).and_then(Weak::upgrade).filter(|database| database.is_used())
+    }
+
+    fn is_used(&self) -> bool {
+        self.users.load(Relaxed) > 0
     }
 
     /// What its connections with a strategy for WAL mode share, if there are such.
@@ -82,16 +89,20 @@ impl Database {
     ) -> Arc<Database> {
         let process = std::process::id();
         let file_id = std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-        let is_same = |found: &Arc<Database>| found.process == process && found.file_id == file_id;
+        let is_same = |found: &Arc<Database>| found.is_used() && found.process == process && found.file_id == file_id;
         // Of another file, and perhaps nobody else's any more: it takes the lock when it is dropped.
         let other;
         let mut databases = DATABASES.lock();
         match databases.get(path).and_then(Weak::upgrade) {
-            Some(database) if is_same(&database) => return database,
+            Some(database) if is_same(&database) => {
+                database.users.fetch_add(1, Relaxed);
+                return database;
+            }
             found => other = found,
         }
         let database = Arc::new(Database {
             connections: Mutex::default(),
+            users: AtomicUsize::new(1),
             closed: Tally::default(),
             measured: Mutex::default(),
             site: Site::new(path, run_checkpoint, side_files),
@@ -355,6 +366,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        self.database.users.fetch_sub(1, Relaxed);
         self.database.closed.absorb(&self.tally);
         self.database.measured().add(self.samples.take());
     }
@@ -452,6 +464,20 @@ mod tests {
         assert!(!Arc::ptr_eq(&first.database, &other.database));
         drop((first, again));
         assert!(Arc::ptr_eq(&Database::find(&path).unwrap(), &other.database));
+    }
+
+    /// A fork in another thread has found the database while its last connection was closed. The next open, with another strategy,
+    /// was refused: "in use with strategy eager".
+    #[test]
+    fn a_database_without_connections_is_not_in_use_whoever_has_found_it() {
+        let last = open("/found/a.db");
+        let found = Database::find("/found/a.db").unwrap();
+        drop(last);
+        assert!(Database::find("/found/a.db").is_none());
+        let next = open("/found/a.db");
+        assert!(!Arc::ptr_eq(&next.database, &found));
+        drop(found);
+        assert!(Arc::ptr_eq(&Database::find("/found/a.db").unwrap(), &next.database));
     }
 
     #[test]
