@@ -1,9 +1,11 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo test bench sqlite-suite lint units mutants model kills tsan clients compat guest suite-subset clean help
+.PHONY: build demo check test everything bench sqlite-suite lint units unit mutants model kills tsan clients compat guest suite-subset clean help
 
 RELEASE := target/release
-STAGES := lint build units mutants model kills tsan clients compat guest suite-subset
+STAGES := lint build units model tsan clients compat guest suite-subset
+# Features that only tests have: broken variants and places to die at. One set for all test programs, so that nothing is compiled twice.
+CHECKED := oneflush-crashlab/mutants,oneflush-vfs/kill-points
 # Where one crate is built alone, `oneflush-trace` stands beside it: the features of what build scripts need are then those of the whole
 # workspace, and SQLite is not compiled once more.
 BESIDE := -p oneflush-trace
@@ -25,36 +27,50 @@ demo: build
 	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager -t 1,16 -n 10000 --rounds 2 --plot build/demo-strategies.svg --plot-latency build/demo-latency.svg
 	$(RELEASE)/oneflush bench --plot build/demo.svg
 
-## test: formatting, lints, unit and integration tests, broken variants, model check, deaths, races, clients, neighbours, F2FS, a part of SQLite's own suite
+## check: formatting, lints and unit tests, for daily work
+check:
+	@command -v python3 >/dev/null || scripts/need python3
+	@scripts/stages lint unit
+
+## test: formatting, lints, unit and integration tests, broken variants, deaths, model check, races, clients, neighbours, F2FS, a part of SQLite's own suite
 ## (every stage runs to its end, and a table closes the run; `make test STAGES="lint units"` runs some)
 test:
 	@command -v python3 >/dev/null || scripts/need python3
 	@scripts/stages $(STAGES)
+
+## everything: the same, with the whole of SQLite's own suite and a million states of the crash simulator for each strategy
+everything:
+	@command -v python3 >/dev/null || scripts/need python3
+	@scripts/stages $(filter-out suite-subset,$(STAGES)) crash-states sqlite-suite
 
 ## lint: formatting, lints as errors, and the lock files of what is no member of the workspace
 lint:
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
-	cargo clippy --locked -p oneflush-crashlab $(BESIDE) --features oneflush-crashlab/mutants --all-targets -- -D warnings
+	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
 	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
 units: build
 	scripts/need python3 sqlite3 xfsprogs btrfs-progs chromium
 	scripts/perfetto-ui build/perfetto-ui || true
-	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) ONEFLUSH_PERFETTO_UI=$(CURDIR)/build/perfetto-ui cargo test --locked --workspace --no-fail-fast
+	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) ONEFLUSH_PERFETTO_UI=$(CURDIR)/build/perfetto-ui cargo test --locked --workspace --features $(CHECKED) --no-fail-fast
 
-## mutants: broken variants of the code, each of which the crash simulator must catch
+## unit: the unit tests alone
+unit:
+	cargo test --locked --workspace --features $(CHECKED) --lib --no-fail-fast
+
+## mutants: broken variants of the code, each of which the crash simulator must catch (a part of `units`)
 mutants:
-	cargo test --locked -p oneflush-crashlab $(BESIDE) --features oneflush-crashlab/mutants --test mutants
+	cargo test --locked --workspace --features $(CHECKED) --test mutants
+
+## kills: processes that share a log and die, are stopped or panic at each place where another could see what they do (a part of `units`)
+kills:
+	cargo test --locked --workspace --features $(CHECKED) --test kills
 
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:
 	cargo test --release --locked -p oneflush-vfs $(BESIDE) --lib --features oneflush-vfs/shuttle model
-
-## kills: processes that share a log and die, are stopped or panic at each place where another could see what they do
-kills:
-	cargo test --locked -p oneflush-vfs $(BESIDE) --features oneflush-vfs/kill-points --test kills
 
 ## tsan: ThreadSanitizer over the tests with several threads; wants a nightly toolchain
 tsan:
@@ -71,8 +87,14 @@ compat: build
 guest: build
 	guest/f2fs-trace
 
+## suite-subset: a part of SQLite's own test suite; which strategy gets all of it follows from the commit
 suite-subset:
-	@for strategy in stock plain eager; do suite/run --subset --strategy $$strategy || failed=1; done; exit $${failed:-0}
+	suite/turns
+
+## crash-states: a million states that a loss of power can leave, for each strategy
+crash-states: build
+	mkdir -p build
+	@for strategy in plain eager; do $(RELEASE)/oneflush crash --strategy $$strategy --states 1000000 --out build || failed=1; done; exit $${failed:-0}
 
 ## sqlite-suite: the whole of SQLite's own test suite on our VFS, with each strategy
 sqlite-suite:
