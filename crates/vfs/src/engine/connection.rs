@@ -415,10 +415,11 @@ impl<S: Store> WalConnection<S> {
     }
 
     pub fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
-        if role == Role::Wal {
-            self.store().write_held(self, below)?;
+        if role != Role::Wal {
+            return Ok(below.size_bytes()?);
         }
-        Ok(below.size_bytes()?)
+        self.store().write_held(self, below)?;
+        Ok(self.store().wal_size_bytes(self, below)?)
     }
 
     pub fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {

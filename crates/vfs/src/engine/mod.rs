@@ -39,6 +39,7 @@ mod gate;
 mod held;
 mod locking;
 mod pacing;
+mod seen;
 mod shared;
 mod store;
 mod syncing;

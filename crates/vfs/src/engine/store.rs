@@ -124,6 +124,8 @@ pub trait Store: Sized + Send + Sync + 'static {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Code>;
+    /// The size of the WAL as SQLite is to see it.
+    fn wal_size_bytes(&self, connection: &WalConnection<Self>, wal: &dyn Below) -> Result<u64, Code>;
     fn truncate_wal(&self, connection: &WalConnection<Self>, wal: &dyn Below, size_bytes: u64) -> Result<(), Error>;
     /// A checkpoint writes a page.
     fn write_page(

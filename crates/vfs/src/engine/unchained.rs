@@ -27,6 +27,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::connection::WalConnection;
+use super::seen::SeenWal;
 use super::store::{Header, Store};
 use crate::error::{Code, Error};
 use crate::port::Below;
@@ -118,7 +119,8 @@ impl<S: Store> WalConnection<S> {
     /// SQLite asks for the checksum to go on from, and has passed over frames without: they get theirs.
     #[cold]
     pub(super) fn mend_chain(&self, wal: &dyn Below, answer: &mut [u8], offset: u64) -> Result<(), Error> {
-        let owed = Owed::find(wal, self.unchained.0.load(Relaxed), offset)?;
+        let seen = SeenWal { connection: self, wal };
+        let owed = Owed::find(&seen, self.unchained.0.load(Relaxed), offset)?;
         self.store().write_headers(self, wal, &owed.headers)?;
         self.unchained.forget();
         answer.copy_from_slice(&owed.chain.encode()[CHECKSUM_BYTES..]);

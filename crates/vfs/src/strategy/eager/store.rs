@@ -256,6 +256,10 @@ impl Store for EagerLog {
         result
     }
 
+    fn wal_size_bytes(&self, _: &Eager, wal: &dyn Below) -> Result<u64, Code> {
+        wal.size_bytes()
+    }
+
     fn truncate_wal(&self, connection: &Eager, image: &dyn Below, size_bytes: u64) -> Result<(), Error> {
         if let (0, Some(main)) = (size_bytes, lock(&connection.main).as_deref()) {
             connection.restart_image(main, image)?;

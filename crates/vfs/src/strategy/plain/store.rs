@@ -269,6 +269,10 @@ impl Store for PlainStore {
         below.read(buffer, offset)
     }
 
+    fn wal_size_bytes(&self, _: &Plain, wal: &dyn Below) -> Result<u64, Code> {
+        wal.size_bytes()
+    }
+
     fn truncate_wal(&self, connection: &Plain, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {
         connection.forget_closing();
         self.extent.forget();
