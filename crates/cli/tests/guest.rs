@@ -74,6 +74,13 @@ fn children_use_the_idle_connections_of_a_pool_that_was_filled_before_the_fork()
     forks("by_inherited_connections", &[]);
 }
 
+/// gunicorn with `--preload`, from the second start on: a reader leaves the mark of the kept WAL as it is, and the children took it
+/// for that of a close since the fork. Each of their uses was refused.
+#[test]
+fn children_of_a_program_that_was_started_again_and_has_only_read_write_to_the_kept_wal() {
+    forks("started_again", &[]);
+}
+
 #[test]
 fn a_child_forks_again_before_and_after_it_has_used_what_it_inherited() {
     forks("of_children", &[]);

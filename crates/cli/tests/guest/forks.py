@@ -72,6 +72,19 @@ def by_inherited_connections():
         db.close()
 
 
+def started_again():
+    """Runs of a program that opens what the run before has closed, reads, and forks: the WAL was kept, also where it is long."""
+    for run, count in enumerate([20, 20, 60, 3, 40]):
+        db = connect()
+        db.execute("CREATE TABLE IF NOT EXISTS t(n INTEGER PRIMARY KEY, who, v)")
+        db.execute("SELECT count(*) FROM t").fetchall()
+        assert ended(fork(lambda: insert(db, run, count)), fork(lambda: insert(db, run, count))) == [0, 0]
+        db.close()
+    db = connect()
+    check(db, 2 * (20 + 20 + 60 + 3 + 40))
+    db.close()
+
+
 def of_children():
     """A child's child, and one that has used the connection before it forks."""
     db = connect()

@@ -49,7 +49,6 @@ use crate::own_file;
 use crate::port::{Below, LockLevel, Purpose, ShmLock, WalIndex};
 use crate::role::Role;
 use crate::strategy::{Chosen, is_marked};
-
 use crate::sync::{StaticMutex, StaticMutexGuard};
 
 /// So long a fork waits for our checkpoints to end.
@@ -77,6 +76,8 @@ struct Opened {
     role: Role,
     /// Of a database file: at the last fork.
     ids: Option<Ids>,
+    /// Of a WAL: at the last fork it had the mark of a close, which a reader leaves as it is.
+    was_marked: bool,
     inherited: Option<Inherited>,
 }
 
@@ -112,7 +113,7 @@ pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
         if connection.is_guarded() {
             at_exit::note_guarded();
         }
-        OPEN.lock().push(Opened { file, role, ids: None, inherited: None });
+        OPEN.lock().push(Opened { file, role, ids: None, was_marked: false, inherited: None });
     }
 }
 
@@ -238,8 +239,11 @@ pub fn prepare() {
     }
     let all = Database::hold_all();
     let mut open = OPEN.lock();
-    for opened in open.iter_mut().filter(|opened| opened.inherited.is_none() && opened.role == Role::Db) {
-        opened.ids = path_of(opened).map(|path| ids(&path));
+    for opened in open.iter_mut().filter(|opened| opened.inherited.is_none()) {
+        match opened.role {
+            Role::Wal => opened.was_marked = has_mark(opened),
+            _ => opened.ids = path_of(opened).map(|path| ids(&path)),
+        }
     }
     let prepared = Prepared { databases, all, open, own_files: own_file::all() };
     // The end of a thread may fork, too: then it goes without.
@@ -305,6 +309,12 @@ fn path_of(opened: &Opened) -> Option<String> {
     Some(connection_of(opened)?.database().path().to_owned())
 }
 
+/// A last close has marked this WAL.
+fn has_mark(wal: &Opened) -> bool {
+    // SAFETY: it is open.
+    is_marked(unsafe { state(wal.file) }.file.below())
+}
+
 fn ids(database: &str) -> Ids {
     let of = |suffix| fs::metadata(format!("{database}{suffix}")).ok().map(|file| (file.dev(), file.ino()));
     // There is one of both, or none.
@@ -350,11 +360,10 @@ pub fn has_inherited(database: &str) -> bool {
 /// Invariant 2, for all that was inherited of a database.
 fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
     let now = ids(database);
-    // The last close keeps the WAL of `plain` and marks it: nobody may write behind what that has ended.
+    // A last close since the fork may keep the WAL of `plain` and marks it: nobody may write behind what that has ended.
     let is_closed = open.iter().any(|opened| {
-        let is_wal = opened.role == Role::Wal && opened.inherited.is_some();
-        // SAFETY: it is open.
-        is_wal && path_of(opened).as_deref() == Some(database) && is_marked(unsafe { state(opened.file) }.file.below())
+        let is_wal = opened.role == Role::Wal && opened.inherited.is_some() && !opened.was_marked;
+        is_wal && path_of(opened).as_deref() == Some(database) && has_mark(opened)
     });
     let mut at_fork = None;
     let (mut is_locked, mut has_index) = (false, false);
