@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use libsqlite3_sys as sqlite;
 
-use super::api::Api;
+use super::api::{self, Api};
 use super::below::BelowFile;
 use super::checkpoint::{self, Checkpoints};
 use super::forked::{self, Refused};
@@ -135,7 +135,7 @@ unsafe fn shim_of(vfs: *mut sqlite::sqlite3_vfs) -> &'static Shim {
 
 unsafe extern "C" fn x_open(
     vfs: *mut sqlite::sqlite3_vfs,
-    name: sqlite::sqlite3_filename,
+    name: *const c_char,
     file: *mut sqlite::sqlite3_file,
     flags: c_int,
     flags_out: *mut c_int,
@@ -411,7 +411,7 @@ fn role(flags: c_int) -> Role {
         _ if flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 => Role::Db,
         _ if flags & sqlite::SQLITE_OPEN_WAL != 0 => Role::Wal,
         _ if flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0 => Role::RollbackJournal,
-        _ if flags & sqlite::SQLITE_OPEN_SUPER_JOURNAL != 0 => Role::SuperJournal,
+        _ if flags & api::SQLITE_OPEN_SUPER_JOURNAL != 0 => Role::SuperJournal,
         _ => Role::Temp,
     }
 }
