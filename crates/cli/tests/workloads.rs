@@ -46,7 +46,8 @@ fn every_mode_runs_with_every_number_of_connections() {
         assert_eq!(mode["to_control"].is_null(), mode["mode"] == "wal:sqlite", "{}", mode["mode"]);
     }
     let conclusion = report["conclusion"].as_str().unwrap();
-    assert!(conclusion.contains("times the floor") && conclusion.contains("4 connections: "), "{conclusion}");
+    assert!(conclusion.contains("times the floor") && conclusion.contains("ith 4 connections"), "{conclusion}");
+    assert!(conclusion.contains("WAL (our VFS, stock)") && conclusion.contains(" stock SQLite"), "{conclusion}");
 
     let sandbox = Sandbox::new();
     let table = text_of(&sandbox, &arguments);
@@ -68,6 +69,31 @@ fn sixteen_writers_all_commit_with_threads_and_with_processes() {
             assert!(number(&latency["max"]) >= number(&latency["p99"]) && number(&latency["p99"]) > 0.0);
         }
     }
+}
+
+/// An open and a close of a log cost more flushes than those of a WAL, so programs that open for each commit are slower.
+#[test]
+fn the_headline_of_a_run_in_which_ours_is_slower_says_so_first() {
+    let arguments = ["--workload", "reopen", "--modes", "wal,wal:plain,wal:eager", "-n", "60", "--rounds", "3"];
+    let conclusion = report(&arguments)["conclusion"].as_str().unwrap().to_owned();
+    assert!(
+        conclusion.starts_with("WAL (eager) is ") && conclusion.contains(" SLOWER than stock SQLite"),
+        "{conclusion}"
+    );
+    assert!(conclusion.contains("WAL (plain) is "), "{conclusion}");
+    let sandbox = Sandbox::new();
+    let table = text_of(&sandbox, &arguments);
+    let last = table.trim_end().rsplit("\n\n").next().unwrap();
+    assert!(last.starts_with("WAL (eager) is ") && last.contains("SLOWER"), "{table}");
+    let markdown = text_of(&sandbox, &[&arguments[..], &["--markdown"]].concat());
+    assert!(
+        markdown.starts_with("**WAL (eager) is ") && markdown.lines().next().unwrap().contains("SLOWER"),
+        "{markdown}"
+    );
+    // Who measures only ours is told what is missing.
+    let alone = text_of(&sandbox, &["--modes", "wal:eager", "-n", "20", "--rounds", "1", "--markdown"]);
+    assert!(alone.starts_with("**There is nothing to compare WAL (eager) with, "), "{alone}");
+    assert!(alone.contains("add it, --modes wal,wal:eager."), "{alone}");
 }
 
 /// Processes of this parent that are busy loops.
@@ -157,7 +183,7 @@ fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
     let arguments =
         ["--workload", "point", "--beside-writer", "--modes", "wal:sqlite,wal", "-n", "500", "--rounds", "1"];
     let table = text_of(&sandbox, &arguments);
-    assert!(table.contains("read/s") && table.contains("commit/s") && table.contains("A read takes "), "{table}");
+    assert!(table.contains("read/s") && table.contains("commit/s") && table.contains("a read takes "), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 

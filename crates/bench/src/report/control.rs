@@ -31,7 +31,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(mut ratios: Vec<f64>) -> Spread {
+    pub(super) fn of(mut ratios: Vec<f64>) -> Spread {
         ratios.sort_by(f64::total_cmp);
         let outside = outside_bounds(ratios.len());
         Spread {

@@ -2,16 +2,19 @@
 //!
 //! Every form carries the environment, because no figure means anything without it.
 
+mod conclusion;
 mod control;
 mod csv;
 mod figures;
 mod format;
 mod json;
 mod markdown;
+mod notes;
 pub mod plot;
-mod sentence;
 mod special;
 mod table;
+mod to_stock;
+mod words;
 
 use std::collections::BTreeMap;
 
@@ -51,7 +54,7 @@ pub struct Report {
     pub modes: Vec<ModeReport>,
     /// Of all that reached the device, if it was to be kept.
     pub recording: Option<Kept>,
-    /// The result in one sentence.
+    /// The result in words: each mode beside stock SQLite, slower ones first.
     pub conclusion: String,
     /// What a reader must know to judge the figures.
     pub notes: Vec<String>,
@@ -127,8 +130,8 @@ impl Report {
             conclusion: String::new(),
             notes: Vec::new(),
         };
-        report.conclusion = sentence::conclusion(&report);
-        report.notes = sentence::notes(&report);
+        report.conclusion = conclusion::conclusion(&report);
+        report.notes = notes::notes(&report);
         report
     }
 

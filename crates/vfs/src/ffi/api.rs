@@ -10,6 +10,11 @@ use libsqlite3_sys as sqlite;
 
 use crate::messages;
 
+// The bindings of libsqlite3-sys below 0.36 lack these where SQLite is the system's.
+pub(super) const SQLITE_FCNTL_CKPT_DONE: c_int = 37;
+pub(super) const SQLITE_FCNTL_CKPT_START: c_int = 39;
+pub(super) const SQLITE_OPEN_SUPER_JOURNAL: c_int = 0x4000;
+
 /// The oldest SQLite that the VFS is tested with.
 pub const LIBVERSION_NUMBER_MIN: c_int = 3_040_000;
 
@@ -21,7 +26,7 @@ pub struct Api {
     log: unsafe extern "C" fn(c_int, *const c_char, ...),
     malloc64: unsafe extern "C" fn(sqlite::sqlite3_uint64) -> *mut c_void,
     free: unsafe extern "C" fn(*mut c_void),
-    uri_parameter: unsafe extern "C" fn(sqlite::sqlite3_filename, *const c_char) -> *const c_char,
+    uri_parameter: unsafe extern "C" fn(*const c_char, *const c_char) -> *const c_char,
     vfs_find: unsafe extern "C" fn(*const c_char) -> *mut sqlite::sqlite3_vfs,
     vfs_register: unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, c_int) -> c_int,
     // For connections of our own (`checkpoint.rs`).

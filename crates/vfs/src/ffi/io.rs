@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use libsqlite3_sys as sqlite;
 
-use super::api::Api;
+use super::api::{self, Api};
 use super::below::BelowFile;
 use super::{at_exit, busy, forked};
 use super::{callback, callback_code, callback_or};
@@ -229,8 +229,8 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
                     *answer = c_int::from(state.file.asked_whether_wal_stays(*answer == 1));
                 }
             }
-            sqlite::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true)?,
-            sqlite::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false)?,
+            api::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true)?,
+            api::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false)?,
             // "If there are multiple VFS shims in use, then the upper-most returns their name first", slash, the next.
             sqlite::SQLITE_FCNTL_VFSNAME if result.is_ok() => {
                 // SAFETY: the argument is a `char**` whose string the VFS below has just allocated by SQLite's allocator.

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use libsqlite3_sys as sqlite;
 
+use super::api;
 use super::below::BelowFile;
 use super::checkpoint;
 use super::forked::{self, Refused};
@@ -32,7 +33,7 @@ use crate::sync::lock;
 /// One call of `xOpen`.
 struct Request<'a> {
     shim: &'static Shim,
-    name: sqlite::sqlite3_filename,
+    name: *const c_char,
     /// What files are known by; None: a temporary file.
     path: Option<Cow<'a, str>>,
     file: *mut sqlite::sqlite3_file,
@@ -52,7 +53,7 @@ struct Opened {
 /// The arguments are those of one call of `xOpen`.
 pub unsafe fn open(
     shim: &'static Shim,
-    name: sqlite::sqlite3_filename,
+    name: *const c_char,
     file: *mut sqlite::sqlite3_file,
     flags: c_int,
     flags_out: *mut c_int,
@@ -290,7 +291,7 @@ fn role(flags: c_int) -> Role {
         _ if flags & sqlite::SQLITE_OPEN_MAIN_DB != 0 => Role::Db,
         _ if flags & sqlite::SQLITE_OPEN_WAL != 0 => Role::Wal,
         _ if flags & sqlite::SQLITE_OPEN_MAIN_JOURNAL != 0 => Role::RollbackJournal,
-        _ if flags & sqlite::SQLITE_OPEN_SUPER_JOURNAL != 0 => Role::SuperJournal,
+        _ if flags & api::SQLITE_OPEN_SUPER_JOURNAL != 0 => Role::SuperJournal,
         _ => Role::Temp,
     }
 }

@@ -10,12 +10,12 @@ use super::checkpoint::Checkpoints;
 use super::io::HEADER_BYTES;
 use super::side_files::Files;
 use super::{callback, callback_or, open};
-use crate::calls::{self};
+use crate::calls;
 use crate::config::Options;
 use crate::connection::Connection;
 use crate::engine::{self, RunCheckpoint};
 use crate::error::{Code, Error};
-use crate::file::{self};
+use crate::file;
 use crate::path;
 use crate::port::Deletion;
 use crate::role::Role;
@@ -172,7 +172,7 @@ unsafe fn hides_wal(name: *const c_char) -> Result<bool, Error> {
 
 unsafe extern "C" fn x_open(
     vfs: *mut sqlite::sqlite3_vfs,
-    name: sqlite::sqlite3_filename,
+    name: *const c_char,
     file: *mut sqlite::sqlite3_file,
     flags: c_int,
     flags_out: *mut c_int,

@@ -1,0 +1,273 @@
+//! Sentences of runs whose figures are given.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::environment::Environment;
+use crate::report::{CompanionFigures, Figures, FloorFigures, LatencyFigures, PhaseFigures};
+use crate::run::Workers;
+use crate::run::latency::Buckets;
+use crate::run::timeline::TimelineFigures;
+
+fn latency(p50_us: f64, longest_ms: f64) -> LatencyFigures {
+    let ns = |us: f64| (us * 1e3) as u64;
+    let (p50, max) = (ns(p50_us), ns(longest_ms * 1e3));
+    LatencyFigures { mean: p50, p50, p95: p50, p99: p50, p999: p50, max }
+}
+
+fn round(p50_us: f64, rate: f64, longest_ms: f64) -> Figures {
+    Figures {
+        transactions: 2000,
+        seconds: 1.0,
+        transactions_per_s: rate,
+        latency_ns: latency(p50_us, longest_ms),
+        cpu_us_per_transaction: 50.0,
+        counted_at: None,
+        bytes_per_transaction: None,
+        writes_per_transaction: None,
+        flushes_per_transaction: None,
+        bytes_per_transaction_by_class: BTreeMap::new(),
+        writes_per_transaction_by_class: BTreeMap::new(),
+        trace_events_lost: 0,
+        unattributed_ratio: 0.0,
+        wal_bytes_at_end: None,
+        phases: Vec::new(),
+        beside: None,
+    }
+}
+
+fn mode(mode: &str, connections: u32, rounds: Vec<Figures>) -> ModeReport {
+    ModeReport {
+        mode: mode.parse().unwrap(),
+        connections,
+        median: Figures::median(&rounds),
+        rounds,
+        to_control: None,
+        latency_histogram_ns: Buckets::default(),
+        latency_timeline: TimelineFigures::default(),
+        vfs_stats: Vec::new(),
+        failed_statements: BTreeMap::new(),
+        same_contents_in_all_rounds: None,
+        contents_fingerprint: None,
+    }
+}
+
+/// Three rounds that differ by a hundredth; with one connection the rate is what the time allows.
+fn steady(name: &str, connections: u32, p50_us: f64, rate: f64, longest_ms: f64) -> ModeReport {
+    let rounds = [0.99, 1.0, 1.01].map(|noise| round(p50_us * noise, rate / noise, longest_ms));
+    mode(name, connections, rounds.to_vec())
+}
+
+fn report(modes: Vec<ModeReport>) -> Report {
+    let environment = Environment {
+        oneflush_version: String::new(),
+        date: String::new(),
+        kernel: String::new(),
+        sqlite_version: String::new(),
+        sqlite_source_id: String::new(),
+        place: String::new(),
+        fs: String::new(),
+        mount_options: String::new(),
+        device: None,
+        cpu_model: String::new(),
+        cpu_count: 2,
+        memory_bytes: 0,
+    };
+    Report {
+        environment,
+        workload: String::new(),
+        unit: Unit::Transaction,
+        rounds: modes.first().map_or(0, |mode| mode.rounds.len() as u32),
+        connections: vec![1],
+        workers: Workers::Threads,
+        rate: None,
+        busy_loops: 0,
+        in_turns: false,
+        counted_at: None,
+        floor: FloorFigures { p50_ns: 150_000, p99_ns: 200_000, max_ns: 400_000, writes: 1200, direct_io: true },
+        modes,
+        recording: None,
+        conclusion: String::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn sentences(modes: Vec<ModeReport>) -> String {
+    conclusion(&report(modes))
+}
+
+#[test]
+fn who_is_slower_than_stock_comes_first_in_words_and_the_slowest_before_the_others() {
+    let text = sentences(vec![
+        steady("wal", 1, 200.0, 4800.0, 3.0),
+        steady("wal:plain", 1, 220.0, 4400.0, 3.5),
+        steady("wal:eager", 1, 260.0, 3600.0, 3.2),
+        steady("wal", 16, 220.0, 3500.0, 2700.0),
+        steady("wal:plain", 16, 600.0, 22700.0, 2.8),
+        steady("wal:eager", 16, 600.0, 23300.0, 3.2),
+    ]);
+    let expected = "WAL (eager) is 1.30 times SLOWER than stock SQLite with 1 connection: a commit takes 0.260 ms, 1.73 times \
+        the floor, there 0.200; in all 3600 commits/s, there 4800; the longest took 3.20 ms, there 3.00. \
+        WAL (plain) is 1.10 times SLOWER than stock SQLite with 1 connection: a commit takes 0.220 ms, 1.47 times the floor, \
+        there 0.200; in all 4400 commits/s, there 4800; the longest took 3.50 ms, there 3.00. \
+        With 16 connections WAL (eager) is 6.66 times as fast as stock SQLite: 23300 commits/s, there 3500; the longest took \
+        3.20 ms, there 2700. WAL (plain) is 6.49 times as fast as stock SQLite.";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_difference_within_the_rounds_is_no_difference() {
+    let text = sentences(vec![
+        mode("wal", 1, [200.0, 190.0, 205.0].map(|us| round(us, 1e6 / us, 3.0)).to_vec()),
+        mode("wal:plain", 1, [198.0, 197.0, 201.0].map(|us| round(us, 1e6 / us, 3.1)).to_vec()),
+    ]);
+    let expected = "With 1 connection WAL (plain) is as fast as stock SQLite: a commit takes 0.198 ms, 1.32 times the floor, \
+        there 0.200 (0.98 to 1.04 times as long in 3 rounds); the longest took 3.10 ms, there 3.00.";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_commit_in_the_middle_that_is_faster_does_not_hide_that_all_of_them_are_slower() {
+    let text = sentences(vec![steady("wal", 1, 200.0, 4800.0, 3.0), steady("wal:eager", 1, 150.0, 3200.0, 3.0)]);
+    let expected = "WAL (eager) is 1.50 times SLOWER than stock SQLite with 1 connection: 3200 commits/s, there 4800; the middle \
+        commit takes 0.150 ms, there 0.200; the longest took 3.00 ms, there 3.00.";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_longest_commit_that_is_much_longer_is_said_before_what_is_faster() {
+    let text = sentences(vec![steady("wal", 16, 200.0, 3500.0, 3.0), steady("wal:plain", 16, 600.0, 7000.0, 12.0)]);
+    let expected = "WAL (plain) with 16 connections has a longest commit that is 4.00 times LONGER than that of stock SQLite: \
+        12.0 ms, there 3.00. \
+        With 16 connections WAL (plain) is 2.00 times as fast as stock SQLite: 7000 commits/s, there 3500; the longest took \
+        12.0 ms, there 3.00.";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn without_stock_sqlite_the_run_says_what_to_add() {
+    let text =
+        sentences(vec![steady("wal:normal:eager", 1, 150.0, 5000.0, 3.0), steady("wal:plain", 1, 200.0, 4800.0, 3.0)]);
+    assert!(text.starts_with("There is nothing to compare WAL (normal, eager) and WAL (plain) with, "), "{text}");
+    assert!(
+        text.contains(": add it, --modes wal:normal,wal,wal:normal:eager,wal:plain. WAL (plain) commits in "),
+        "{text}"
+    );
+}
+
+#[test]
+fn another_journal_of_stock_sqlite_stands_in_and_is_named() {
+    let text = sentences(vec![steady("delete", 1, 1000.0, 900.0, 5.0), steady("wal:plain", 1, 250.0, 3800.0, 3.0)]);
+    assert!(
+        text.starts_with("With 1 connection WAL (plain) is 4.00 times as fast as stock SQLite in DELETE: "),
+        "{text}"
+    );
+    // What promises less is no measure.
+    let text = sentences(vec![steady("wal:off", 1, 10.0, 90000.0, 1.0), steady("wal:plain", 1, 250.0, 3800.0, 3.0)]);
+    assert!(text.starts_with("There is nothing to compare WAL (plain) with, "), "{text}");
+}
+
+#[test]
+fn sqlite_without_our_vfs_is_stock_before_the_strategy_that_changes_nothing() {
+    let modes = || {
+        vec![
+            steady("wal", 1, 230.0, 4000.0, 3.0),
+            steady("wal:plain", 1, 215.0, 4400.0, 3.0),
+            steady("wal:sqlite", 1, 200.0, 4800.0, 3.0),
+        ]
+    };
+    let text = sentences(modes());
+    assert!(
+        text.starts_with("WAL (our VFS, stock) is 1.15 times SLOWER than stock SQLite with 1 connection: "),
+        "{text}"
+    );
+    assert!(text.contains(" WAL (plain) is 7.5 % SLOWER than stock SQLite with 1 connection: "), "{text}");
+}
+
+#[test]
+fn stock_sqlite_alone_is_compared_with_itself() {
+    let text = sentences(vec![
+        steady("delete", 1, 960.0, 1024.0, 5.0),
+        steady("wal", 1, 220.0, 4400.0, 3.0),
+        steady("memory", 1, 100.0, 9000.0, 3.0),
+    ]);
+    assert_eq!(text, "Stock SQLite: WAL commits in 0.220 ms, 4.36 times as fast as DELETE, 1.47 times the floor.");
+    let text = sentences(vec![steady("wal", 4, 220.0, 4400.0, 9.0), steady("persist", 4, 900.0, 1100.0, 30.0)]);
+    let expected = "Stock SQLite: WAL with 4 connections makes 4400 commits/s, 4.00 times as fast as PERSIST; the longest took \
+        9.00 ms, there 30.0.";
+    assert_eq!(text, expected);
+    let text = sentences(vec![steady("wal:off", 1, 20.0, 40000.0, 1.0)]);
+    assert!(text.ends_with("A power cut may take commits back in every mode of this run."), "{text}");
+}
+
+#[test]
+fn busy_loops_and_an_asked_rate_are_named_and_the_asked_rate_is_not_compared() {
+    let modes = vec![steady("wal", 16, 200.0, 100.0, 3.0), steady("wal:plain", 16, 300.0, 100.0, 3.0)];
+    let report = Report { busy_loops: 2, rate: Some(100.0), ..report(modes) };
+    let expected = "WAL (plain) is 1.50 times SLOWER than stock SQLite with 16 connections beside 2 busy loops at 100 commits/s: \
+        a commit takes 0.300 ms, there 0.200; the longest took 3.00 ms, there 3.00.";
+    assert_eq!(conclusion(&report), expected);
+}
+
+#[test]
+fn reads_and_the_writer_beside_them_are_compared() {
+    let with_writer = |name, us, commits_per_s| {
+        let mut mode = steady(name, 1, us, 1e6 / us, 1.0);
+        let beside = CompanionFigures { commits: 100, commits_per_s, latency_ns: latency(300.0, 3.0) };
+        mode.rounds.iter_mut().for_each(|round| round.beside = Some(beside.clone()));
+        mode.median.beside = Some(beside);
+        mode
+    };
+    let modes = vec![with_writer("wal:sqlite", 1.5, 2000.0), with_writer("wal:eager", 1.8, 1000.0)];
+    let report = Report { unit: Unit::Read, ..report(modes) };
+    let expected = "WAL (eager) is 1.20 times SLOWER than stock SQLite with 1 connection: a read takes 1.80 µs, there 1.50; \
+        the writer beside 1000 commits/s, there 2000.";
+    assert_eq!(conclusion(&report), expected);
+}
+
+#[test]
+fn commits_while_a_reader_keeps_its_snapshot_are_compared_by_themselves() {
+    let held = |name, during: f64| {
+        let mut mode = steady(name, 16, 200.0, 5000.0, 3.0);
+        let phase = |name, transactions_per_s| PhaseFigures {
+            name,
+            seconds: 1.0,
+            transactions: 1000,
+            transactions_per_s,
+            latency_ns: latency(200.0, 3.0),
+        };
+        let phases = vec![phase("before", 5000.0), phase("while", during), phase("after", 5000.0)];
+        mode.rounds.iter_mut().for_each(|round| round.phases = phases.clone());
+        mode.median.phases = phases;
+        mode
+    };
+    let text = sentences(vec![held("wal", 4000.0), held("wal:plain", 1000.0)]);
+    let expected = "WAL (plain) is 4.00 times SLOWER than stock SQLite with 16 connections while a reader keeps its snapshot: \
+        1000 commits/s, there 4000; the longest took 3.00 ms, there 3.00. \
+        With 16 connections WAL (plain) is as fast as stock SQLite: 5000 commits/s, there 5000 (1.00 to 1.00 times as long in \
+        3 rounds); the longest took 3.00 ms, there 3.00.";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_cycle_is_a_cycle() {
+    let modes = vec![steady("wal", 1, 2000.0, 490.0, 5.0), steady("wal:eager", 1, 4000.0, 240.0, 9.0)];
+    let report = Report { unit: Unit::Cycle, ..report(modes) };
+    let text = conclusion(&report);
+    assert!(
+        text.contains(
+            "connection: to open, commit three times and close takes 4.00 ms, 26.7 times the floor, there 2.00"
+        )
+    );
+    assert!(
+        text.starts_with("WAL (eager) is 2.00 times SLOWER") && text.contains("; in all 240 cycles/s, there 490"),
+        "{text}"
+    );
+}
+
+#[test]
+fn nothing_done_is_said() {
+    let mut empty = steady("wal", 1, 200.0, 4800.0, 3.0);
+    empty.median.transactions = 0;
+    assert_eq!(sentences(vec![empty]), "No transaction was committed.");
+}
