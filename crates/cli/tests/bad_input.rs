@@ -199,7 +199,8 @@ fn a_saved_run_that_is_none_is_refused_by_name() {
         1,
         &[other.to_str().unwrap(), "missing field", "oneflush bench --json > FILE.json"],
     );
-    for measuring in [&["--modes", "wal"][..], &["-n", "10"], &["--dir", "."], &["--mobibench"], &["--keep-trace", "t"]]
+    for measuring in
+        [&["--modes", "wal"][..], &["--txns", "10"], &["--dir", "."], &["--mobibench"], &["--keep-trace", "t"]]
     {
         assert_refused(&from(&other, measuring), 2, &["--from", measuring[0]]);
     }

@@ -45,7 +45,7 @@ pub fn label(ns: f64) -> String {
     let digits = match value {
         0.0 => return "0".to_owned(),
         value if (value - value.round()).abs() < 1e-6 => format!("{value:.0}"),
-        value => significant(value),
+        value => significant(value).trim_end_matches('0').to_owned(),
     };
     format!("{digits} {unit}")
 }
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn labels_have_the_unit_that_fits() {
-        for (ns, text) in [(0.0, "0"), (500.0, "500 ns"), (1e5, "100 µs"), (2e6, "2 ms"), (2.5e9, "2.50 s")] {
+        for (ns, text) in [(0.0, "0"), (500.0, "500 ns"), (1e5, "100 µs"), (2e6, "2 ms"), (2.5e9, "2.5 s")] {
             assert_eq!(label(ns), text);
         }
     }
