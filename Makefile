@@ -52,7 +52,7 @@ lint:
 	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
 
 units: build
-	scripts/need python3 sqlite3 xfsprogs btrfs-progs chromium
+	scripts/need python3 sqlite3 xfsprogs btrfs-progs chromium fonts-dejavu-core fonts-liberation
 	scripts/perfetto-ui build/perfetto-ui || true
 	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) ONEFLUSH_PERFETTO_UI=$(CURDIR)/build/perfetto-ui cargo test --locked --workspace --features $(CHECKED) --no-fail-fast
 

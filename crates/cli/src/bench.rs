@@ -22,6 +22,36 @@ const DEFAULT_ROUNDS_TIME: Duration = Duration::from_secs(60);
 const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
 const DEFAULT_MODES_IN_TURNS: &str = "wal:sqlite,wal:plain,wal:eager";
 
+/// Options that say what to measure.
+const MEASURING: [&str; 26] = [
+    "dir",
+    "fs",
+    "size",
+    "modes",
+    "workload",
+    "beside_writer",
+    "in_turns",
+    "hold",
+    "sql",
+    "serial",
+    "txns",
+    "rounds",
+    "connections",
+    "workers",
+    "rate",
+    "busy",
+    "floor_writes",
+    "mobibench",
+    "operation",
+    "journal",
+    "synchronous",
+    "tables",
+    "databases",
+    "interval_ms",
+    "random_insert",
+    "keep_trace",
+];
+
 const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
   JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory,
             off
@@ -45,6 +75,7 @@ Examples:
   sudo oneflush bench --workload long-reader -t 15 --modes wal
   sudo oneflush bench --sql recording/ --modes wal    SQL of an application
   sudo oneflush bench --plot result.svg --json > result.json
+  oneflush bench --from result.json --plot result.png    the same run, again
   sudo oneflush bench --modes wal -n 100000 --plot-latency checkpoints.svg
   sudo oneflush bench --keep-trace t.zst && oneflush report t.zst
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 --format mobibench";
@@ -131,6 +162,9 @@ pub struct Options {
     #[arg(short = 'R', value_name = "ANY", requires = "mobibench", num_args = 0..=1, default_missing_value = "1", help_heading = "Mobibench")]
     random_insert: Option<String>,
 
+    /// Measure nothing: tell and draw what --json of an earlier run wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = MEASURING, help_heading = "Output")]
+    from: Option<PathBuf>,
     /// Form of the text on stdout
     #[arg(long, value_name = "FORM", default_value = "table", help_heading = "Output")]
     format: Format,
@@ -143,10 +177,10 @@ pub struct Options {
     /// Print Markdown
     #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
     markdown: bool,
-    /// Draw KB by class and the latencies' distributions; the name ends in .svg or .png
+    /// Draw commits a second, KB a commit by class, and times of commits; the name ends in .svg or .png
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot: Option<PathBuf>,
-    /// Draw every mode's latencies over time, checkpoints as spikes; the name ends in .svg or .png
+    /// Draw every mode's latencies over time, checkpoints as spikes, on one time axis; the name ends in .svg or .png
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot_latency: Option<PathBuf>,
     /// Keep a recording of all that reaches the device, for identify and report (needs root; commits take a few percent longer)
@@ -168,8 +202,26 @@ enum Format {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let plan = plan(options)?;
-    let plots = plots(options)?;
+    let (report, plots) = match &options.from {
+        Some(saved) => {
+            let plots = plots(options)?;
+            (Report::from_json(saved).map_err(Failure::failed)?, plots)
+        }
+        None => {
+            let plan = plan(options)?;
+            let plots = plots(options)?;
+            (measure(&plan)?, plots)
+        }
+    };
+    let printed = output::print(&render(options, &report));
+    for plot in plots {
+        plot.write(&report).map_err(Failure::failed)?;
+        eprintln!("plot: {}", plot.path.display());
+    }
+    printed
+}
+
+fn measure(plan: &Plan) -> Result<Report, Failure> {
     // Both before the first thread: a namespace and a signal handler are the process's.
     interrupt::install().map_err(Failure::failed)?;
     plan.place.prepare().map_err(Failure::failed)?;
@@ -177,14 +229,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         eprintln!("not root: measuring in a temporary directory, {}", std::env::temp_dir().display());
     }
     let mut progress = Terminal::new();
-    let report = run::run(&plan, &mut progress).map_err(Failure::failed)?;
-    drop(progress);
-    let printed = output::print(&render(options, &report));
-    for plot in plots {
-        plot.write(&report).map_err(Failure::failed)?;
-        eprintln!("plot: {}", plot.path.display());
-    }
-    printed
+    run::run(plan, &mut progress).map_err(Failure::failed)
 }
 
 /// What is wrong with them is said before a run of minutes.

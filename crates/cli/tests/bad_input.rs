@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use common::{Sandbox, assert_refused, catches_ctrl_c, skip_unless_root};
@@ -180,6 +181,28 @@ fn ctrl_c_ends_the_run_and_leaves_nothing() {
         let output = child.wait_with_output().unwrap();
         assert_refused(&output, 1, &["interrupted"]);
         sandbox.assert_nothing_left(&[]);
+    }
+}
+
+#[test]
+fn a_saved_run_that_is_none_is_refused_by_name() {
+    let sandbox = Sandbox::new();
+    let from = |file: &Path, more: &[&str]| {
+        sandbox.oneflush().args(["bench", "--from"]).arg(file).args(more).output().unwrap()
+    };
+    let missing = sandbox.path().join("missing.json");
+    assert_refused(&from(&missing, &[]), 1, &[missing.to_str().unwrap(), "No such file"]);
+    let other = sandbox.path().join("other.json");
+    fs::write(&other, "{\"modes\": []}").unwrap();
+    assert_refused(
+        &from(&other, &[]),
+        1,
+        &[other.to_str().unwrap(), "missing field", "oneflush bench --json > FILE.json"],
+    );
+    for measuring in
+        [&["--modes", "wal"][..], &["--txns", "10"], &["--dir", "."], &["--mobibench"], &["--keep-trace", "t"]]
+    {
+        assert_refused(&from(&other, measuring), 2, &["--from", measuring[0]]);
     }
 }
 

@@ -170,10 +170,39 @@ fn plots_are_written_as_svg_and_as_png() {
     bench(&sandbox, &["--modes", "wal,delete:sqlite", "--plot", svg.to_str().unwrap()]);
     let text = std::fs::read_to_string(&svg).unwrap();
     assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
-    assert!(text.contains(">delete:sqlite</text>") && text.contains("not counted"));
+    assert!(
+        text.contains(">delete:sqlite</text>") && text.contains(">wal:stock</text>") && text.contains("not counted")
+    );
     let png = sandbox.path().join("plot.PNG");
     bench(&sandbox, &["--modes", "wal", "--plot", png.to_str().unwrap()]);
     assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
+}
+
+#[test]
+fn a_saved_run_is_told_and_drawn_again_without_measuring() {
+    let sandbox = Sandbox::new();
+    let at = |name: &str| sandbox.path().join(name);
+    let pictures = |svg: &str, png: &str| {
+        let options = [("--plot", svg), ("--plot-latency", png)];
+        options.map(|(option, name)| [option.to_owned(), at(name).display().to_string()]).concat()
+    };
+    let run = |arguments: &[&str], pictures: Vec<String>| {
+        let output = sandbox.oneflush().arg("bench").args(arguments).args(pictures).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    let saved = at("run.json");
+    let measured = ["--modes", "wal,delete:sqlite", "-n", "40", "-t", "1,2", "--rounds", "2", "--json"];
+    let json = run(&measured, pictures("first.svg", "first.png"));
+    std::fs::write(&saved, &json).unwrap();
+    let from = ["--from", saved.to_str().unwrap()];
+    assert_eq!(run(&[&from[..], &["--json"]].concat(), pictures("again.svg", "again.png")), json);
+    for kind in ["svg", "png"] {
+        let read = |name: &str| std::fs::read(at(&format!("{name}.{kind}"))).unwrap();
+        assert!(read("first") == read("again"), "{kind}");
+    }
+    let table = run(&from, Vec::new());
+    assert!(table.contains("delete:sqlite ×2") && table.contains("floor:"), "{table}");
 }
 
 #[test]

@@ -144,6 +144,65 @@ fn it_fits_a_telephone_and_can_be_used_without_a_mouse() {
     assert_calm(&browser, &page);
 }
 
+/// Elements that reach over the window's edge, or show less than they hold.
+const CUT: &str = "[...document.querySelectorAll('body *')].filter((element) => {
+        const right = element.getBoundingClientRect().right;
+        return right > innerWidth || (element.matches('.scroll') && element.scrollWidth > element.clientWidth);
+    }).map((element) => `${element.tagName}.${element.className} ${element.textContent.slice(0, 40)}`).join('; ')";
+
+#[test]
+fn nothing_is_cut_at_common_widths_and_wide_tables_scroll_in_their_own_box_on_a_telephone() {
+    let sandbox = Sandbox::new();
+    let long = "a-company's.application-with-a-long-name";
+    let traces = [
+        written(&sandbox, "before.txt", &Commits { name: long, ..Commits::new(300, 7) }),
+        written(&sandbox, "after.txt", &Commits::new(300, 4)),
+    ];
+    for shown in [&traces[..1], &traces[..]] {
+        let page = page(&sandbox, shown);
+        for width in [1280, 1920] {
+            let Some(mut browser) = Browser::start(width, 900) else { return };
+            browser.open(&page);
+            assert_eq!(browser.text(CUT), "", "{} traces at {width}", shown.len());
+        }
+        let Some(mut browser) = Browser::start(400, 800) else { return };
+        browser.open(&page);
+        assert!(browser.number("document.documentElement.scrollWidth") <= 400.0);
+        let scrolls = "document.querySelector('table.list').parentElement";
+        let hidden = browser.number(&format!("{scrolls}.scrollWidth - {scrolls}.clientWidth"));
+        assert!(hidden > 100.0, "the list has no room in 400 pixels: {hidden}");
+    }
+}
+
+#[test]
+fn cumulative_curves_rise_from_nothing() {
+    let Some(mut browser) = Browser::start(1280, 900) else { return };
+    let sandbox = Sandbox::new();
+    let page = page(&sandbox, &[written(&sandbox, "trace.txt", &Commits::new(100, 1))]);
+    browser.open(&page);
+    for section in ["latency", "volume", "classes"] {
+        // Pixels where the axes meet that are darker than the grid.
+        let lowest = browser.number(&format!(
+            "(() => {{ const canvas = document.querySelector('#{section} canvas');
+                const over = document.querySelector('#{section} .u-over').getBoundingClientRect();
+                const frame = canvas.getBoundingClientRect();
+                const dense = canvas.width / frame.width;
+                const left = Math.round((over.left - frame.left) * dense);
+                const bottom = Math.round((over.bottom - frame.top) * dense);
+                const {{ data }} = canvas.getContext('2d').getImageData(left + 1, bottom - 3, 4, 5);
+                let coloured = 0;
+                for (let at = 0; at < data.length; at += 4)
+                    coloured += data[at + 3] > 200 && Math.min(data[at], data[at + 1], data[at + 2]) < 170;
+                return coloured; }})()"
+        ));
+        assert!(lowest >= 4.0, "{section}: no curve begins in the lower left corner");
+    }
+    let actions = "[...document.querySelectorAll('.findings li')].map((item) => item.lastChild.className).join()";
+    assert!(!browser.text(actions).is_empty());
+    assert!(browser.text(actions).split(',').all(|class| class == "action"), "each finding ends with what to do");
+    assert_calm(&browser, &page);
+}
+
 #[test]
 fn filters_sorting_zoom_and_choice_show_what_was_asked_for() {
     let Some(mut browser) = Browser::start(1280, 900) else { return };

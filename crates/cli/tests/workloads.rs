@@ -387,7 +387,7 @@ fn latencies_over_time_are_drawn_with_a_panel_for_each_row() {
     let arguments = ["--modes", "wal,delete:off", "-t", "1,2", "-n", "40", "--rounds", "1", "--plot-latency"];
     text_of(&sandbox, &[&arguments[..], &[svg.to_str().unwrap()]].concat());
     let text = std::fs::read_to_string(&svg).unwrap();
-    for row in ["wal ×1", "delete:off ×1", "wal ×2", "delete:off ×2"] {
+    for row in ["wal, 1 writer", "delete:off, 1 writer", "wal, 2 writers", "delete:off, 2 writers"] {
         assert!(text.contains(&format!(">{row}: 40 commits")), "{row}: {text}");
     }
     assert!(text.trim_end().ends_with("</svg>"));

@@ -36,8 +36,8 @@ const Charts = (() => {
     ...more,
   });
 
-  /** One step function a curve, over all values of all curves. */
-  function aligned(curves, least) {
+  /** One step function a curve, over all values of all curves. All rise from nothing at `low`, the axis's left end. */
+  function aligned(curves, least, low) {
     const at = (value) => Math.max(value, least);
     const values = [...new Set(curves.flatMap((curve) => curve.values.map(at)))].sort((a, b) => a - b);
     const shares = curves.map((curve) => {
@@ -48,20 +48,27 @@ const Charts = (() => {
         return share;
       });
     });
-    return [values, ...shares];
+    return [[low, ...values], ...shares.map((share) => [0, ...share])];
   }
 
   /** Cumulative curves on a logarithmic axis. `curves`: `{name, colour, curve}`; values below `least` are drawn there. */
   function cumulative(title, label, curves, least, tick) {
     const element = make("div", { class: "chart", role: "img", "aria-label": `${title}; the table of quantiles has the numbers` });
     const figure = make("figure", {}, make("figcaption", {}, title), element);
-    const data = aligned(curves.map(({ curve }) => curve), least);
-    if (data[0].length === 0) return { figure, show() {} };
-    const low = 10 ** Math.floor(Math.log10(data[0][0]));
-    const high = 10 ** Math.max(Math.ceil(Math.log10(data[0][data[0].length - 1] * 1.001)), Math.log10(low) + 1);
+    const ends = curves.flatMap(({ curve }) => (curve.values.length ? [curve.values[0], curve.values[curve.values.length - 1]] : []));
+    if (ends.length === 0) return { figure, show() {} };
+    const first = Math.max(Math.min(...ends), least);
+    const last = Math.max(...ends, least);
+    // Left of the first value, so that its step is seen.
+    const decade = 10 ** Math.floor(Math.log10(first));
+    const low = decade < first / 1.2 ? decade : first / 2;
+    const high = Math.max(10 ** Math.ceil(Math.log10(last * 1.001)), decade * 10);
+    const data = aligned(curves.map(({ curve }) => curve), least, low);
     const options = (width) => ({
       width,
       height: 250,
+      // Half of the last tick's label.
+      padding: [null, 34, null, null],
       cursor: { y: false, drag: { x: true, y: false } },
       scales: { x: { time: false, distr: 3, range: (_, min, max) => [Math.max(min, low), Math.min(max, high)] }, y: { range: [0, 1] } },
       axes: [

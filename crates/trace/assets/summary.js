@@ -27,7 +27,8 @@ const Summary = (() => {
     const items = Data.findings.map((finding) => make("li", {},
       traces.length > 1 ? make("p", { class: "of" }, finding.trace) : null,
       make("p", {}, finding.text),
-      make("p", { class: "basis" }, finding.basis)));
+      make("p", { class: "basis" }, finding.basis),
+      make("p", { class: "action" }, finding.action)));
     body("findings").append(items.length > 0
       ? make("ul", { class: "findings" }, ...items)
       : make("p", { class: "lead" }, "None: no trace has the 30 transactions that a finding needs, or nothing stands out."));

@@ -14,20 +14,20 @@ const Transactions = (() => {
   const status = make("p", { class: "status", id: "list-status", "aria-live": "polite" });
   const body = make("tbody");
 
-  /** `value`: a column to sort by; `text`: what a cell says. */
+  /** `value`: a column to sort by; `text`: what a cell says; `width`: a column of words has this part of the table. */
   const heads = [
     { name: "begin", title: "begin s", value: (n) => columns.begin[n], text: (n) => columns.begin[n].toFixed(3) },
-    ...(several ? [{ name: "trace", title: "trace", word: true, value: (n) => columns.trace[n], text: (n) => Data.traces[columns.trace[n]].trace }] : []),
-    { name: "database", title: "database", word: true, names: columns.databases, column: columns.database },
-    { name: "mode", title: "mode", word: true, names: columns.modes, column: columns.mode },
+    ...(several ? [{ name: "trace", title: "trace", word: true, width: "9%", value: (n) => columns.trace[n], text: (n) => Data.traces[columns.trace[n]].trace }] : []),
+    { name: "database", title: "database", word: true, width: "15%", names: columns.databases, column: columns.database },
+    { name: "mode", title: "mode", word: true, width: "9%", names: columns.modes, column: columns.mode },
     { name: "latency", title: "latency ms", value: (n) => columns.latency[n], text: (n) => Format.short(columns.latency[n]) },
     { name: "total", title: "KB", value: (n) => columns.total[n], text: (n) => Format.short(columns.total[n] / 1024) },
     ...Data.classes.map((name, at) => (
       { name: `class${at}`, title: name, value: (n) => columns.bytes[at][n], text: (n) => Format.short(columns.bytes[at][n] / 1024) })),
     { name: "flushes", title: "flushes", value: (n) => columns.flushes[n], text: (n) => String(columns.flushes[n]) },
     { name: "requests", title: "requests", value: (n) => columns.requests[n], text: (n) => String(columns.requests[n]) },
-    { name: "process", title: "process", word: true, names: columns.processes, column: columns.process },
-    { name: "outcome", title: "outcome", word: true, names: columns.outcomes, column: columns.outcome },
+    { name: "process", title: "process", word: true, width: "11%", names: columns.processes, column: columns.process },
+    { name: "outcome", title: "outcome", word: true, width: "8%", names: columns.outcomes, column: columns.outcome },
     { name: "confidence", title: "confidence", value: (n) => columns.confidence[n], text: (n) => (columns.confidence[n] / 100).toFixed(2) },
   ];
   for (const head of heads.filter((head) => head.names)) {
@@ -88,7 +88,7 @@ const Transactions = (() => {
   function row(n) {
     const cells = heads.map((head, at) => {
       const text = head.text(n);
-      if (at > 0) return make("td", { class: head.word ? "word" : null, title: head.word ? text : null }, head.word ? Format.tail(text, 26) : text);
+      if (at > 0) return make("td", { class: head.word ? "word" : null, title: head.word ? text : null }, head.word ? Format.tail(text, 22) : text);
       return make("td", {}, make("button", { type: "button", title: "Show this transaction" }, text));
     });
     const classes = n === chosen ? "chosen" : null;
@@ -118,9 +118,9 @@ const Transactions = (() => {
       return make("label", {}, label, inputs[name]);
     };
     const turn = (name, text, by) => (inputs[name] = make("button", { type: "button", id: `list-${name}`, onclick: () => { page += by; fill(); } }, text));
-    const head = make("tr", {}, ...heads.map(({ name, title, word }) => {
+    const head = make("tr", {}, ...heads.map(({ name, title, word, width }) => {
       const button = make("button", { type: "button", "data-sort": name, onclick: () => sortBy(name, button) }, title);
-      return make("th", { scope: "col", class: word ? "word" : null, "aria-sort": name === by ? "ascending" : null }, button);
+      return make("th", { scope: "col", class: word ? "word" : null, "aria-sort": name === by ? "ascending" : null, style: width ? `width:${width}` : null }, button);
     }));
     document.querySelector("#transactions .body").append(
       make("div", { class: "tools" },

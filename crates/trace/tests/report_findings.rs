@@ -20,6 +20,33 @@ fn alike(count: u64, ms: u64, kb: [u64; 4]) -> Vec<Transaction> {
 }
 
 #[test]
+fn each_finding_ends_with_what_to_do() {
+    let mut transactions = alike(1000, 10, [8, 24, 16, 0]);
+    transactions.extend((0..30).map(|n| transaction("/it's heavy.db", 90_000 + n * 2000, 1500, [400, 800, 0, 0])));
+    transactions.push(transaction("/it's heavy.db", 200_000, 900, [17_500, 100, 320, 0]));
+    for transaction in transactions.iter_mut().take(200) {
+        transaction.outcome = Outcome::RolledBack;
+        transaction.confidence = Confidence { value: 0.3, reason: Reason::NoNames };
+    }
+    let traces = [trace("before", transactions.clone()), trace("after", transactions)];
+    let found = findings(&traces);
+    let kinds: std::collections::BTreeSet<&str> = found.iter().map(|finding| finding.kind).collect();
+    assert!(kinds.len() >= 9, "{kinds:?}");
+    for finding in &found {
+        let names_something = ["`", "PRAGMA", "quantile"].iter().any(|word| finding.action.contains(word));
+        assert!(names_something && finding.action.ends_with('.'), "{}: {}", finding.kind, finding.action);
+    }
+    let action = |kind: &str| found.iter().find(|finding| finding.kind == kind).map(|finding| finding.action.as_str());
+    let heavy = "Look at it alone: `oneflush report --database 'it'\\''s heavy.db' TRACE -o report.html`.";
+    assert_eq!(action("heavy database"), Some(heavy));
+    assert_eq!(action("journaling"), Some("Set PRAGMA journal_mode=WAL; the database keeps it."));
+    let wal =
+        alike(100, 10, [4, 20, 2, 0]).into_iter().map(|one| Transaction { journal_mode: JournalMode::Wal, ..one });
+    let journaling = of_kind(wal, "journaling").unwrap();
+    assert!(journaling.action.contains("BEGIN … COMMIT"), "who has WAL is not told to set it: {}", journaling.action);
+}
+
+#[test]
 fn nothing_is_said_of_few_transactions() {
     assert_eq!(findings(&[trace("t", alike(29, 10, [12, 24, 16, 0]))]), []);
     assert!(!findings(&[trace("t", alike(30, 10, [12, 24, 16, 0]))]).is_empty());

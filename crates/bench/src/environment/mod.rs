@@ -5,7 +5,7 @@ mod system;
 use std::fmt;
 use std::process::Command;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use system::device;
 
@@ -13,7 +13,7 @@ use crate::place::Place;
 use oneflush_trace::kernel::MountInfo;
 
 /// Kernel, SQLite, file system, device and machine of a run. Empty strings: not known here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     pub oneflush_version: String,
     /// RFC 3339, UTC.
@@ -32,7 +32,7 @@ pub struct Environment {
 }
 
 /// `/sys/block/NAME`: a disk or loop device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     pub name: String,
     pub model: String,

@@ -3,13 +3,13 @@
 //! The control of a mode is the one with the same number of connections that runs without our VFS, or, where there is none,
 //! with the strategy that changes nothing, or, where there is none either, the first.
 
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::figures::median;
 use super::{Figures, ModeReport};
 use crate::mode::Strategy;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ToControl {
     pub control: String,
     pub mean: Spread,
@@ -20,14 +20,22 @@ pub struct ToControl {
 }
 
 /// Of the rounds' ratios.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
+    #[serde(deserialize_with = "null_is_no_number")]
     pub median: f64,
+    #[serde(deserialize_with = "null_is_no_number")]
     pub lowest: f64,
+    #[serde(deserialize_with = "null_is_no_number")]
     pub highest: f64,
     /// Between which the median of endlessly many rounds is, with 95 % confidence: two of the ratios, told by order alone (sign test), so whatever
     /// the noise is like. None below six rounds.
     pub bounds: Option<[f64; 2]>,
+}
+
+/// A ratio to nothing is written as null: JSON has no infinity.
+fn null_is_no_number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
 }
 
 impl Spread {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::observe::{Class, ClassCounts, Source};
 use crate::run::SliceResult;
 use crate::run::companion::CompanionResult;
 use crate::run::latency::Latencies;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figures {
     pub transactions: u64,
     pub seconds: f64,
@@ -36,9 +36,9 @@ pub struct Figures {
 }
 
 /// A part of a run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PhaseFigures {
-    pub name: &'static str,
+    pub name: String,
     pub seconds: f64,
     pub transactions: u64,
     pub transactions_per_s: f64,
@@ -48,14 +48,14 @@ pub struct PhaseFigures {
 /// Before, while and after something: the one kind of parts that there is.
 const PHASE_NAMES: [&str; 3] = ["before", "while", "after"];
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompanionFigures {
     pub commits: u64,
     pub commits_per_s: f64,
     pub latency_ns: LatencyFigures,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LatencyFigures {
     pub mean: u64,
     pub p50: u64,
@@ -95,7 +95,7 @@ impl PhaseFigures {
     fn of(slice: &SliceResult) -> Vec<PhaseFigures> {
         let named = PHASE_NAMES.into_iter().zip(&slice.phases);
         let figures = |(name, (length, latencies)): (&'static str, &(Duration, Latencies))| PhaseFigures {
-            name,
+            name: name.to_owned(),
             seconds: length.as_secs_f64(),
             transactions: latencies.count(),
             transactions_per_s: rate(latencies.count(), length.as_secs_f64()),
@@ -110,7 +110,7 @@ impl PhaseFigures {
             let all = rounds.iter().filter_map(move |round| round.phases.get(at));
             let of = |pick: fn(&PhaseFigures) -> f64| median(all.clone().map(pick).collect());
             PhaseFigures {
-                name: PHASE_NAMES[at],
+                name: PHASE_NAMES[at].to_owned(),
                 seconds: of(|phase| phase.seconds),
                 transactions: of(|phase| phase.transactions as f64) as u64,
                 transactions_per_s: of(|phase| phase.transactions_per_s),

@@ -17,10 +17,12 @@ mod to_stock;
 mod words;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 pub use control::{Spread, ToControl};
 pub use figures::{CompanionFigures, Figures, LatencyFigures, PhaseFigures};
-use serde::Serialize;
+pub use json::SavedError;
+use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
 use crate::floor::Floor;
@@ -32,7 +34,7 @@ use crate::run::vfs::RawStats;
 use crate::run::{Kept, ModeResults, Plan, Workers};
 use crate::workload::Unit;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
     pub environment: Environment,
     pub workload: String,
@@ -61,7 +63,7 @@ pub struct Report {
 }
 
 /// 4 KiB overwrite + fdatasync.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FloorFigures {
     pub p50_ns: u64,
     pub p99_ns: u64,
@@ -71,7 +73,7 @@ pub struct FloorFigures {
     pub direct_io: bool,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ModeReport {
     pub mode: Mode,
     pub connections: u32,
@@ -147,6 +149,11 @@ impl Report {
     /// One line a mode and round, with the environment in every line.
     pub fn to_csv(&self) -> String {
         csv::render(self)
+    }
+
+    /// What [`Report::to_json`] wrote to a file.
+    pub fn from_json(path: &Path) -> Result<Report, SavedError> {
+        json::read(path)
     }
 
     pub fn to_json(&self) -> String {

@@ -33,7 +33,7 @@ pub use error::RunError;
 pub use outcome::SliceResult;
 pub use recording::Kept;
 use recording::Recording;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use slice::Slice;
 
 use crate::environment;
@@ -113,7 +113,7 @@ fn is_root() -> bool {
 }
 
 /// What a connection is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Workers {
     Threads,

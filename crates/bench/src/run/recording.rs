@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use oneflush_trace::record::{Counts, Options, RecordError, Recorder, Target};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::RunError;
 use crate::place::Place;
@@ -22,7 +22,7 @@ use crate::place::Place;
 const TURN: Duration = Duration::from_millis(100);
 
 /// What was kept.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     pub path: PathBuf,
     pub events: u64,

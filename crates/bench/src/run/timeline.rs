@@ -25,7 +25,7 @@ struct Stretch {
 }
 
 /// What is drawn and stored. One entry a stretch in each list; all are 0 where no commit ended.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TimelineFigures {
     pub stretch_ns: u64,
     pub counts: Vec<u64>,

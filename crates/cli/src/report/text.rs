@@ -119,6 +119,7 @@ fn findings(out: &mut String, report: &Report) {
         let of = if report.traces.len() > 1 { format!("{}: ", finding.trace) } else { String::new() };
         wrapped(out, "- ", "  ", &printable(&format!("{of}{}", finding.text)));
         wrapped(out, "    ", "    ", &printable(&format!("({})", finding.basis)));
+        wrapped(out, "  → ", "    ", &printable(&finding.action));
     }
 }
 

@@ -1,42 +1,46 @@
-//! The report as pictures: whose bytes a transaction writes and how long commits take, or every mode's latencies over time.
+//! The report as pictures: what a commit costs in each mode, or every mode's latencies over time.
 //!
 //! The layout draws on a small [`Canvas`]; SVG and PNG are two of them, so that both look the same.
-//! The PNG brings its own font: the machines that measure often have none.
+//! The PNG brings its own font: the machines that measure often have none. An SVG is set in the fonts of whoever looks at it, so
+//! the layout gives each text room ([`font::room`]) and no text depends on where another one ends.
 
-mod bars;
-mod curves;
+#[cfg(test)]
+mod boxes;
 mod font;
 mod png;
+mod summary;
 mod svg;
 mod ticks;
 mod timelines;
+mod title;
 
 use std::path::{Path, PathBuf};
 
-use super::Report;
-use super::format::millis;
+use super::{ModeReport, Report};
+use crate::mode::Strategy;
+use crate::report::format::{millis, significant};
+use crate::workload::Unit;
+use title::Title;
 
-/// The picture's size in pixels; its height depends on the number of modes.
-const WIDTH: f32 = 960.0;
+/// The picture's size in pixels; its height depends on what is in it.
+const WIDTH: f32 = 880.0;
 const MARGIN: f32 = 28.0;
-/// Of the modes' names.
-const LABEL_WIDTH: f32 = 150.0;
 
+/// A background of its own: pages that show the picture may be dark.
 const PAPER: Color = Color(0xff, 0xff, 0xff);
-const INK: Color = Color(0x22, 0x22, 0x22);
-const FAINT: Color = Color(0x66, 0x66, 0x66);
-const GRID: Color = Color(0xdd, 0xdd, 0xdd);
+const FRAME: Color = Color(0xd0, 0xd7, 0xde);
+const INK: Color = Color(0x1f, 0x23, 0x28);
+const FAINT: Color = Color(0x59, 0x63, 0x6e);
+const GRID: Color = Color(0xd8, 0xde, 0xe4);
+/// A bar, and the bar that the title is about. They differ in lightness too.
+const BAR: Color = Color(0xa8, 0xb3, 0xbf);
+const SUBJECT: Color = Color(0x00, 0x6d, 0x52);
 
 /// Told apart by people with any colour vision (Okabe and Ito).
-const PALETTE: [Color; 7] = [
-    Color(0x00, 0x72, 0xb2),
-    Color(0xe6, 0x9f, 0x00),
-    Color(0xd5, 0x5e, 0x00),
-    Color(0x00, 0x9e, 0x73),
-    Color(0xcc, 0x79, 0xa7),
-    Color(0x56, 0xb4, 0xe9),
-    Color(0x44, 0x44, 0x44),
-];
+const BLUE: Color = Color(0x00, 0x72, 0xb2);
+const ORANGE: Color = Color(0xe6, 0x9f, 0x00);
+const VERMILION: Color = Color(0xd5, 0x5e, 0x00);
+const GRAY: Color = Color(0x99, 0x99, 0x99);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Color(u8, u8, u8);
@@ -98,7 +102,7 @@ pub enum PlotError {
 /// What a picture shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picture {
-    /// KB by class, and the latencies' distributions.
+    /// Commits a second, KB a commit by class, and times of commits.
     Summary,
     /// Latencies over time.
     Timelines,
@@ -125,6 +129,33 @@ impl Picture {
             Picture::Timelines => "--plot-latency",
         }
     }
+
+    fn title(self, report: &Report) -> Title {
+        match self {
+            Picture::Summary => title::speed(report),
+            Picture::Timelines => title::longest(report),
+        }
+    }
+
+    /// How high the picture is.
+    fn draw(self, report: &Report, canvas: &mut dyn Canvas) -> f32 {
+        let title = self.title(report);
+        let top = header(report, &title, canvas);
+        let bottom = match self {
+            Picture::Summary => summary::draw(report, title.subject, top, canvas),
+            Picture::Timelines => timelines::draw(report, top, canvas),
+        };
+        footer(report, bottom, canvas)
+    }
+}
+
+/// Where a picture is drawn to learn its height.
+struct Nowhere;
+
+impl Canvas for Nowhere {
+    fn fill(&mut self, _: Rect, _: Color) {}
+    fn lines(&mut self, _: &[(f32, f32)], _: Pen) {}
+    fn text(&mut self, _: f32, _: f32, _: &str, _: Style) {}
 }
 
 impl Plot {
@@ -148,41 +179,22 @@ impl Plot {
     }
 
     pub fn write(&self, report: &Report) -> Result<(), PlotError> {
-        let height = HEADER_HEIGHT + FOOTER_HEIGHT + self.panels_height(report);
+        let height = self.picture.draw(report, &mut Nowhere);
         let bytes = match self.format {
             PlotFormat::Svg => {
-                let mut canvas = svg::SvgCanvas::new(WIDTH, height);
-                self.draw(report, height, &mut canvas);
+                let mut canvas = svg::SvgCanvas::new(WIDTH, height, &self.picture.title(report).text);
+                background(height, &mut canvas);
+                self.picture.draw(report, &mut canvas);
                 canvas.finish().into_bytes()
             }
             PlotFormat::Png => {
                 let mut canvas = png::PngCanvas::new(WIDTH, height)?;
-                self.draw(report, height, &mut canvas);
+                background(height, &mut canvas);
+                self.picture.draw(report, &mut canvas);
                 canvas.finish()?
             }
         };
         std::fs::write(&self.path, bytes).map_err(|source| self.write_error(source))
-    }
-
-    fn panels_height(&self, report: &Report) -> f32 {
-        match self.picture {
-            Picture::Summary => bars::height(report) + curves::HEIGHT,
-            Picture::Timelines => timelines::height(report),
-        }
-    }
-
-    fn draw(&self, report: &Report, height: f32, canvas: &mut dyn Canvas) {
-        canvas.fill(Rect { x: 0.0, y: 0.0, width: WIDTH, height }, PAPER);
-        header(report, canvas);
-        let top = HEADER_HEIGHT;
-        match self.picture {
-            Picture::Summary => {
-                bars::draw(report, top, canvas);
-                curves::draw(report, top + bars::height(report), canvas);
-            }
-            Picture::Timelines => timelines::draw(report, top, canvas),
-        }
-        footer(report, height, canvas);
     }
 
     fn write_error(&self, source: std::io::Error) -> PlotError {
@@ -190,27 +202,28 @@ impl Plot {
     }
 }
 
-const HEADER_HEIGHT: f32 = 92.0;
-const FOOTER_HEIGHT: f32 = 30.0;
-
-fn header(report: &Report, canvas: &mut dyn Canvas) {
-    let environment = &report.environment;
-    let conclusion = report.conclusion.trim_end_matches('.');
-    let width = WIDTH - 2.0 * MARGIN;
-    // One line, or two smaller ones.
-    if font::width(conclusion, 19.0) <= width {
-        canvas.text(MARGIN, 40.0, conclusion, Style::new(19.0, INK, Anchor::Start));
-    } else {
-        for (at, line) in font::wrap(conclusion, 15.0, width).iter().take(2).enumerate() {
-            canvas.text(MARGIN, 22.0 + 20.0 * at as f32, line, Style::new(15.0, INK, Anchor::Start));
-        }
-    }
-    let subtitle = format!("{}; {}", report.headline(), environment.place);
-    let subtitle = font::shorten(&subtitle, 13.0, width);
-    canvas.text(MARGIN, 62.0, &subtitle, Style::new(13.0, FAINT, Anchor::Start));
+fn background(height: f32, canvas: &mut dyn Canvas) {
+    canvas.fill(Rect { x: 0.0, y: 0.0, width: WIDTH, height }, FRAME);
+    canvas.fill(Rect { x: 1.0, y: 1.0, width: WIDTH - 2.0, height: height - 2.0 }, PAPER);
 }
 
-fn footer(report: &Report, height: f32, canvas: &mut dyn Canvas) {
+/// The largest that the title has room in; a title of long names is cut at the smallest.
+const TITLE_SIZES: [f32; 5] = [26.0, 24.0, 22.0, 20.0, 18.0];
+
+/// The title, and below it what was measured and where. Returns where that ends.
+fn header(report: &Report, title: &Title, canvas: &mut dyn Canvas) -> f32 {
+    let width = WIDTH - 2.0 * MARGIN;
+    let fits = |size: &f32| font::room(&title.text, *size) <= width;
+    let size = TITLE_SIZES.into_iter().find(fits).unwrap_or(TITLE_SIZES[TITLE_SIZES.len() - 1]);
+    let baseline = MARGIN + 22.0;
+    let text = font::shorten(&title.text, size, width);
+    canvas.text(MARGIN, baseline, &text, Style::new(size, INK, Anchor::Start));
+    let subtitle = format!("{}; {}", report.headline(), report.environment.place);
+    paragraph(&subtitle, (MARGIN, baseline + 10.0), width, Style::new(14.0, FAINT, Anchor::Start), canvas)
+}
+
+/// What the figures depend on. Returns the picture's height.
+fn footer(report: &Report, top: f32, canvas: &mut dyn Canvas) -> f32 {
     let environment = &report.environment;
     let device = environment.device.as_ref().map_or(String::new(), |device| format!(", {device}"));
     let text = format!(
@@ -225,20 +238,65 @@ fn footer(report: &Report, height: f32, canvas: &mut dyn Canvas) {
         millis(report.floor.p50_ns),
         environment.date,
     );
-    let style = Style::new(10.0, FAINT, Anchor::Start);
-    for (at, line) in font::wrap(&text, style.size, WIDTH - 2.0 * MARGIN).iter().take(2).enumerate() {
-        canvas.text(MARGIN, height - 32.0 + 14.0 * at as f32, line, style);
+    let style = Style::new(12.0, FAINT, Anchor::Start);
+    paragraph(&text, (MARGIN, top + 16.0), WIDTH - 2.0 * MARGIN, style, canvas) + MARGIN * 0.7
+}
+
+/// A text of as many lines as it needs, from a left upper corner on. Returns where it ends.
+fn paragraph(text: &str, (x, top): (f32, f32), width: f32, style: Style, canvas: &mut dyn Canvas) -> f32 {
+    let mut bottom = top;
+    for line in font::wrap(text, style.size, width) {
+        let baseline = bottom + style.size * 1.1;
+        canvas.text(x, baseline, &line, style);
+        bottom += style.size * 1.4;
+    }
+    bottom
+}
+
+/// The mode as it is asked for. Where strategies are compared, none is left out.
+fn name(report: &Report, mode: &ModeReport) -> String {
+    let differs = |other: &ModeReport| other.mode.strategy != Strategy::STOCK;
+    if mode.mode.strategy == Strategy::STOCK && report.modes.iter().any(differs) {
+        format!("{}:{}", mode.mode, Strategy::STOCK)
+    } else {
+        mode.mode.to_string()
     }
 }
 
-/// The colour of a mode, the same in both panels.
-fn color_of_mode(at: usize) -> Color {
-    PALETTE[at % PALETTE.len()]
+/// "16 writers".
+fn connections(report: &Report, count: u32) -> String {
+    let who = if report.unit == Unit::Read { "reader" } else { "writer" };
+    format!("{count} {who}{}", if count == 1 { "" } else { "s" })
+}
+
+/// 0.421, 4.21, 42.1, 421, 4,213.
+fn count(value: f64) -> String {
+    if value < 1000.0 { significant(value) } else { grouped(value.round() as u64) }
+}
+
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_counts_have_commas() {
+        for (value, text) in [(0.5, "0.500"), (999.0, "999"), (7872.9, "7,873"), (1_234_567.0, "1,234,567")] {
+            assert_eq!(count(value), text);
+        }
+        assert_eq!((grouped(40).as_str(), grouped(2000).as_str()), ("40", "2,000"));
+    }
 
     #[test]
     fn the_format_is_the_files_extension() {

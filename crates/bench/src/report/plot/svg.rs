@@ -9,10 +9,12 @@ pub struct SvgCanvas {
 }
 
 impl SvgCanvas {
-    pub fn new(width: f32, height: f32) -> SvgCanvas {
+    /// `title`: what is read aloud instead of the picture.
+    pub fn new(width: f32, height: f32, title: &str) -> SvgCanvas {
         let text = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"'Noto Sans', 'Open Sans', 'DejaVu Sans', sans-serif\">\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width}\" height=\"{height:.0}\" \
+             viewBox=\"0 0 {width} {height:.0}\" font-family=\"'Noto Sans', 'Open Sans', 'DejaVu Sans', sans-serif\">\n<title>{}</title>\n",
+            escape(title)
         );
         SvgCanvas { text }
     }
@@ -55,13 +57,17 @@ impl Canvas for SvgCanvas {
             Anchor::Middle => "middle",
             Anchor::End => "end",
         };
-        let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let escaped = escape(text);
         self.add(format_args!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{}\" fill=\"{}\" text-anchor=\"{anchor}\">{escaped}</text>",
             style.size,
             hex(style.color)
         ));
     }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn hex(color: Color) -> String {

@@ -23,6 +23,18 @@ pub fn logarithmic(from_ns: f64, to_ns: f64, decades_max: f64) -> Vec<f64> {
         .collect()
 }
 
+/// A time with three digits that matter.
+pub fn duration(ns: u64) -> String {
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        // Of what would be rounded to 1000 the next unit.
+        1_000..999_500 => (ns as f64 / 1e3, "µs"),
+        999_500..999_500_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    format!("{} {unit}", significant(value))
+}
+
 pub fn label(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 && ns > 0.0 => (ns, "ns"),
@@ -33,7 +45,7 @@ pub fn label(ns: f64) -> String {
     let digits = match value {
         0.0 => return "0".to_owned(),
         value if (value - value.round()).abs() < 1e-6 => format!("{value:.0}"),
-        value => significant(value),
+        value => significant(value).trim_end_matches('0').to_owned(),
     };
     format!("{digits} {unit}")
 }
@@ -50,8 +62,17 @@ mod tests {
 
     #[test]
     fn labels_have_the_unit_that_fits() {
-        for (ns, text) in [(0.0, "0"), (500.0, "500 ns"), (1e5, "100 µs"), (2e6, "2 ms"), (2.5e9, "2.50 s")] {
+        for (ns, text) in [(0.0, "0"), (500.0, "500 ns"), (1e5, "100 µs"), (2e6, "2 ms"), (2.5e9, "2.5 s")] {
             assert_eq!(label(ns), text);
+        }
+    }
+
+    #[test]
+    fn durations_have_three_digits() {
+        for (ns, text) in
+            [(276_000, "276 µs"), (999_900, "1.00 ms"), (12_841_589, "12.8 ms"), (6_583_023_678, "6.58 s")]
+        {
+            assert_eq!(duration(ns), text);
         }
     }
 

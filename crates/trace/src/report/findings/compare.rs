@@ -35,5 +35,6 @@ fn said(first: &Tables, other: &Tables) -> Finding {
         change(before_latency, latency),
     );
     let basis = format!("averages of {} and {} transactions", count(other.transactions), count(first.transactions));
-    finding("comparison", other, text, basis)
+    let action = "Find the databases that differ on a page of both: `oneflush report FIRST OTHER -o report.html`.";
+    finding("comparison", other, text, basis, action.to_owned())
 }

@@ -33,5 +33,23 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
         count(tables.transactions),
         count(number),
     );
-    vec![finding("doubt", tables, text, basis)]
+    vec![finding("doubt", tables, text, basis, action(reason).to_owned())]
+}
+
+/// What a trace needs to be sure.
+fn action(reason: Reason) -> &'static str {
+    match reason {
+        Reason::NoNames | Reason::DeleteOrTruncate | Reason::Joint | Reason::OnePageJournal => {
+            "Record with `sudo oneflush trace --dir DIR -o FILE`, which has the files' names."
+        }
+        Reason::Batch | Reason::Lock | Reason::Unsynced => {
+            "Record with `sudo oneflush trace --syscalls --dir DIR -o FILE`, which has each commit's own calls."
+        }
+        Reason::NoJournal => {
+            "Ask the program's connection for PRAGMA journal_mode: MEMORY and OFF leave no journal to see."
+        }
+        Reason::Whole | Reason::Single | Reason::Neighbours => {
+            "Record longer: `sudo oneflush trace --dir DIR -o FILE`. More transactions of a database tell its mode."
+        }
+    }
 }

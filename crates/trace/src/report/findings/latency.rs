@@ -13,7 +13,7 @@ const TAIL_TRANSACTIONS_MIN: u64 = 1000;
 const ROLLED_BACK_SHARE_MIN: f64 = 0.01;
 
 pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
-    [long(trace, tables), tail(tables), rolled_back(trace, tables)].into_iter().flatten().collect()
+    [long(trace, tables), tail(trace, tables), rolled_back(trace, tables)].into_iter().flatten().collect()
 }
 
 fn long(trace: &Trace, tables: &Tables) -> Option<Finding> {
@@ -35,11 +35,17 @@ fn long(trace: &Trace, tables: &Tables) -> Option<Finding> {
             percent(share(number, tables.transactions)),
             duration(tables.latency_ms.max),
         );
-        finding("long transactions", tables, text, format!("{} transactions", count(tables.transactions)))
+        let action = if silent == number {
+            "Nothing in SQLite: judge the device by the 99 % quantile."
+        } else {
+            "Choose the slowest in the list of `oneflush report TRACE -o report.html`: its block accesses show what it waited \
+             for. `oneflush probe DIR` says whether the device or the file system is slow."
+        };
+        finding("long transactions", tables, text, format!("{} transactions", count(tables.transactions)), action.to_owned())
     })
 }
 
-fn tail(tables: &Tables) -> Option<Finding> {
+fn tail(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let latency = &tables.latency_ms;
     let medians = latency.q99 / latency.median.max(0.001);
     (tables.transactions >= TAIL_TRANSACTIONS_MIN && medians >= TAIL_MEDIANS_MIN).then(|| {
@@ -48,7 +54,16 @@ fn tail(tables: &Tables) -> Option<Finding> {
             duration(latency.q99),
             duration(latency.median),
         );
-        finding("latency tail", tables, text, format!("{} transactions", count(tables.transactions)))
+        let slow_ns = latency.q99 * 1e6;
+        let slow = || trace.entries.iter().filter(|entry| entry.latency_ns as f64 >= slow_ns);
+        let action = if slow().filter(|entry| entry.checkpoint_bytes > 0).count() * 2 > slow().count() {
+            "Most of the slow ones do a checkpoint. Set PRAGMA wal_autocheckpoint=0, and run PRAGMA wal_checkpoint(PASSIVE) on \
+             a connection of its own."
+        } else {
+            "Choose slow ones in the list of `oneflush report TRACE -o report.html`: their block accesses show what they waited \
+             for. `oneflush bench --plot-latency FILE.svg` shows the device without the program."
+        };
+        finding("latency tail", tables, text, format!("{} transactions", count(tables.transactions)), action.to_owned())
     })
 }
 
@@ -62,6 +77,8 @@ fn rolled_back(trace: &Trace, tables: &Tables) -> Option<Finding> {
             amount(bytes as f64)
         );
         let basis = format!("{} of {} transactions", count(tables.rolled_back), count(tables.transactions));
-        finding("rolled back", tables, text, basis)
+        let action = "Where the reason is a lock that another connection has: BEGIN IMMEDIATE before the first statement, and \
+                      PRAGMA busy_timeout. Where they are long: a larger PRAGMA cache_size writes nothing before COMMIT.";
+        finding("rolled back", tables, text, basis, action.to_owned())
     })
 }

@@ -1,4 +1,5 @@
-//! What stands out, in sentences: each is computed, has its numbers and says what it rests on. Where data are thin, nothing is said.
+//! What stands out, in sentences: each is computed, has its numbers, says what it rests on, and ends with what to do about it. Where data
+//! are thin, nothing is said.
 
 mod compare;
 mod doubt;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use super::collect::{Entry, Trace};
 use super::tables::Tables;
+use crate::identify::JournalMode;
 
 /// No finding rests on fewer transactions.
 pub(super) const TRANSACTIONS_COUNT_MIN: u64 = 30;
@@ -22,6 +24,8 @@ pub struct Finding {
     pub trace: String,
     pub text: String,
     pub basis: String,
+    /// What to do: a command, a PRAGMA or an option by name.
+    pub action: String,
 }
 
 pub(super) fn all(traces: &[Trace], tables: &[Tables]) -> Vec<Finding> {
@@ -38,8 +42,22 @@ pub(super) fn all(traces: &[Trace], tables: &[Tables]) -> Vec<Finding> {
     findings
 }
 
-fn finding(kind: &'static str, tables: &Tables, text: String, basis: String) -> Finding {
-    Finding { kind, trace: tables.trace.clone(), text, basis }
+fn finding(kind: &'static str, tables: &Tables, text: String, basis: String, action: String) -> Finding {
+    Finding { kind, trace: tables.trace.clone(), text, basis, action }
+}
+
+/// Whether most of these transactions keep old pages in a rollback journal.
+fn mostly_rollback<'a>(entries: impl Iterator<Item = &'a Entry>) -> bool {
+    let (mut rollback, mut all) = (0u64, 0u64);
+    for entry in entries {
+        all += 1;
+        rollback += u64::from(keeps_old_pages(entry.journal_mode));
+    }
+    rollback * 2 > all
+}
+
+fn keeps_old_pages(mode: JournalMode) -> bool {
+    matches!(mode, JournalMode::Delete | JournalMode::Truncate | JournalMode::Persist)
 }
 
 /// "1,234 transactions, 56.1 MB"

@@ -1,6 +1,6 @@
 //! Where the bytes go.
 
-use super::{Finding, amount, count, database, finding, percent, share, whole};
+use super::{Finding, amount, count, database, finding, mostly_rollback, percent, share, whole};
 use crate::report::collect::{Entry, Trace};
 use crate::report::tables::Tables;
 
@@ -15,13 +15,19 @@ const CHECKPOINT_SHARE_MIN: f64 = 0.1;
 const FLUSHES_MIN: f64 = 2.0;
 
 pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
-    [journaling(tables), heavy(tables), flushes(tables), checkpoints(trace, tables), largest(trace, tables)]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        journaling(trace, tables),
+        heavy(tables),
+        flushes(trace, tables),
+        checkpoints(trace, tables),
+        largest(trace, tables),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
-fn journaling(tables: &Tables) -> Option<Finding> {
+fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let bytes = &tables.bytes;
     let of_all = |part| share(part, bytes.total());
     let journaling = of_all(bytes.journal + bytes.fs_journal);
@@ -33,7 +39,16 @@ fn journaling(tables: &Tables) -> Option<Finding> {
             percent(of_all(bytes.fs_journal)),
             percent(of_all(bytes.db)),
         );
-        finding("journaling", tables, text, whole(tables))
+        let action = if mostly_rollback(trace.entries.iter()) {
+            "Set PRAGMA journal_mode=WAL; the database keeps it."
+        } else if bytes.fs_journal > bytes.journal {
+            "Let the -wal file keep its size: keep one connection open, and leave PRAGMA journal_size_limit at -1; or start \
+             the program with `oneflush run -- CMD`, which makes the space ahead."
+        } else {
+            "Put more rows into a transaction (BEGIN … COMMIT). Where several connections commit at once, start the program \
+             with `oneflush run --strategy eager -- CMD`."
+        };
+        finding("journaling", tables, text, whole(tables), action.to_owned())
     })
 }
 
@@ -53,18 +68,33 @@ fn heavy(tables: &Tables) -> Option<Finding> {
             count(row.transactions),
             amount(row.bytes.total() as f64)
         );
-        finding("heavy database", tables, text, basis)
+        let action =
+            format!("Look at it alone: `oneflush report --database {} TRACE -o report.html`.", tail(&row.database));
+        finding("heavy database", tables, text, basis, action)
     })
 }
 
-fn flushes(tables: &Tables) -> Option<Finding> {
+fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let flushes = tables.flushes?;
     let each = flushes as f64 / tables.transactions as f64;
     (each >= FLUSHES_MIN).then(|| {
         let text = format!("A transaction makes the device empty its cache {each:.1} times; one would do.");
         let basis = format!("{} flushes of {} transactions", count(flushes), count(tables.transactions));
-        finding("flushes", tables, text, basis)
+        let action = if mostly_rollback(trace.entries.iter()) {
+            "Set PRAGMA journal_mode=WAL: a commit in a -wal file that keeps its size needs one flush."
+        } else {
+            "Start the program with `oneflush run -- CMD`: the file grows ahead of commits, and writers who commit at once \
+             share a flush."
+        };
+        finding("flushes", tables, text, basis, action.to_owned())
     })
+}
+
+/// The name without its directories, as `--database` finds it; in quotes where a shell would read it otherwise.
+fn tail(database: &str) -> String {
+    let name = database.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(database);
+    let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));
+    if plain { name.to_owned() } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }
 
 fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
@@ -78,7 +108,9 @@ fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
             percent(share(with.len() as u64, tables.transactions)),
         );
         let basis = format!("{} checkpoints, {}", count(with.len() as u64), amount(bytes as f64));
-        finding("checkpoints", tables, text, basis)
+        let action = "Try a larger PRAGMA wal_autocheckpoint (default 1000 pages): a page that many transactions change is \
+                      then written to the database less often. The -wal file grows by as much.";
+        finding("checkpoints", tables, text, basis, action.to_owned())
     })
 }
 
@@ -95,6 +127,8 @@ fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
         );
         let at = (entry.begin_ns - trace.begin_ns.min(entry.begin_ns)) as f64 / 1e9;
         let basis = format!("it began at {at:.1} s of the trace; the median is {:.1} KB", tables.kb.median);
-        finding("large transaction", tables, text, basis)
+        let action = "If it is a VACUUM, use PRAGMA auto_vacuum=INCREMENTAL with PRAGMA incremental_vacuum(N); if a bulk load, \
+                      COMMIT every some thousand rows.";
+        finding("large transaction", tables, text, basis, action.to_owned())
     })
 }
