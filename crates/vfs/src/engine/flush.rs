@@ -393,7 +393,8 @@ mod tests {
         assert!(time_of(|| group.wait_for(commit, None, || Ok(true)).unwrap()) < LONG / 2, "it keeps them from it");
     }
 
-    // A panic is stopped at SQLite's callback: `flushing` stayed up, and whoever committed next waited for ever.
+    // A panic is stopped at SQLite's callback: `flushing` stayed up, and the next commit waited for
+    // ever.
     #[test]
     fn a_panic_in_a_flush_is_the_end_of_it_for_those_who_wait_and_nobody_hangs() {
         let group = GroupFlush::default();
@@ -442,15 +443,16 @@ mod tests {
     }
 }
 
-/// The model check: in every order of threads that the checker tries, a commit returns only after a flush that began when its frames
-/// were there, and every commit returns.
+/// The model check, in every order of threads that the checker tries. A commit returns only after a
+/// flush that began when its frames were there. Every commit returns.
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use super::*;
     use shuttle::sync::Arc;
     use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-    /// A disk: what was written, and what a flush has made durable. A flush saves what was there when it began.
+    /// A disk: what was written, and what a flush has made durable. A flush saves what was there
+    /// when it began.
     #[derive(Default)]
     struct Disk {
         written: AtomicU64,
@@ -477,7 +479,7 @@ mod model {
     fn run(fails_at: u64, register_after_write: bool) {
         let group = Arc::new(GroupFlush::default());
         let disk = Arc::new(Disk { fails_at, ..Disk::default() });
-        // The write lock: writes come one behind the other.
+        // The write lock: one write follows the other.
         let write_lock = Arc::new(Mutex::new(()));
         let threads: Vec<_> = (0..3)
             .map(|_| {

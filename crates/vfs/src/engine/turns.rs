@@ -323,7 +323,7 @@ mod tests {
     fn nobody_overtakes_those_who_wait() {
         let turns = Turns::default();
         assert!(turns.take(1));
-        // Or it may lose its turn, where the test has to wait 1 ms for a processor.
+        // Or it may lose its turn if the test has to wait 1 ms for a processor.
         turns.begin_writing(1);
         assert!(!turns.wait(2, Duration::ZERO));
         turns.leave(1);
@@ -340,7 +340,8 @@ mod tests {
         assert!(turns.holds(2));
     }
 
-    /// On a busy machine writers waited for seconds: whoever got no processor within its turn went to the end of the queue, again and again.
+    /// On a busy machine writers waited for seconds. A writer that got no processor within its turn
+    /// went to the end of the queue, again and again.
     #[test]
     fn who_has_lost_its_turn_is_the_next_until_it_is_taken_to_have_given_up() {
         let turns = Turns::default();
@@ -355,7 +356,7 @@ mod tests {
         assert!(turns.begin_writing(1), "it only came late");
         turns.leave(1);
         assert!(turns.holds(3));
-        // One that never comes is in nobody's way for ever.
+        // A holder that never comes is in nobody's way for ever.
         let mut lost = 0;
         while turns.holds(3) || first() == Some(3) {
             turns.leave(4);
@@ -389,7 +390,7 @@ mod tests {
         let waits_behind = |holder: Id, id: Id, turn: Duration| {
             let mut state = lock(&turns.state);
             state.turn_ns = turn.as_nanos() as u64;
-            // Where other programs want the processors nobody looks, which is not what is tried here.
+            // On a busy machine nobody looks; this test is about looking.
             state.crowded = Crowded::default();
             drop(state);
             assert!(turns.take(holder));
@@ -411,7 +412,7 @@ mod tests {
                 has_looked
             })
         };
-        // It looks for a moment only: a busy machine may not let the test see it in each.
+        // The waiter looks for a moment only. A busy machine may not let the test see it each time.
         oneflush_testing::wait_until("it looks", || waits_behind(1, 2, LOOK_MAX / 2));
         assert!(!waits_behind(1, 2, LOOK_MAX), "it would look in vain");
     }
@@ -428,7 +429,7 @@ mod tests {
             }
             let second = scope.spawn(|| turns.wait(3, LONG) && turns.holds(3));
             std::thread::sleep(20 * LOOK_MAX);
-            // On a busy machine later.
+            // Later on a busy machine.
             let began = Instant::now();
             while lock(&turns.state).looks.is_some() {
                 assert!(began.elapsed() < LONG / 2, "it looks on");
@@ -456,14 +457,16 @@ mod tests {
     }
 }
 
-/// The model check: every order of threads that the checker tries keeps the invariants, and nobody waits for ever.
+/// The model check: every order of threads that the checker tries keeps the invariants, and nobody
+/// waits for ever.
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use super::*;
     use shuttle::sync::Arc;
     use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-    /// Longer than any run: the checker's time does not pass, so a wake-up that is lost is a deadlock, which it reports.
+    /// Longer than any run. The checker's time does not pass, so a lost wake-up is a deadlock,
+    /// which it reports.
     const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
     fn writers_take_turns() {
@@ -478,7 +481,8 @@ mod model {
                         if !turns.take(id) {
                             assert!(turns.wait(id, FOR_EVER));
                         }
-                        // The clock of the turns is real, so a slow run can lose a turn here (invariant 4).
+                        // The clock of the turns is real, so a slow run can lose a turn here
+                        // (invariant 4).
                         if turns.begin_writing(id) {
                             assert_eq!(writing.fetch_add(1, SeqCst), 0, "invariant 1");
                             shuttle::thread::yield_now();
