@@ -525,7 +525,8 @@ fn a_writer_that_changes_its_read_lock_to_begin_the_wal_anew_has_written_once() 
     assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 0);
 }
 
-/// Some builds of SQLite (`SQLITE_ENABLE_SETLK_TIMEOUT`) take the write lock of `BEGIN IMMEDIATE` before the read lock.
+/// Some builds of SQLite (`SQLITE_ENABLE_SETLK_TIMEOUT`) take the write lock of `BEGIN IMMEDIATE`
+/// before the read lock.
 #[test]
 fn who_writes_without_having_asked_under_a_read_lock_is_known_for_a_writer_all_the_same() {
     let (connection, database) = connection(Purpose::ReadWrite);

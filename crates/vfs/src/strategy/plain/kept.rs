@@ -13,9 +13,9 @@
 //!
 //! | step | write | what survives a crash |
 //! |---|---|---|
-//! | 1 | at the close, the mark, without a sync | either way: the frames say what the database file has |
+//! | 1 | the mark, at the close, without a sync | the frames say what the database file has |
 //! | 2 | the file gets its name as WAL back | the same, if the frames still say that |
-//! | 3 | the first frame is valid again, without a sync | the same; the first commit's flush covers it |
+//! | 3 | the first frame valid again, without a sync | the same; the first flush covers it |
 //!
 //! **Between steps 1 and 2** others may write to the database by a WAL of their own. A crash may
 //! take the mark away. Old frames would then go over new pages. So before step 2 the frames are

@@ -1,4 +1,6 @@
-//! `plain`: SQLite's own WAL files without the waste (group commit; preallocation after WALDIO, ATC'15).
+//! `plain`: SQLite's own WAL files without the waste.
+//!
+//! Group commit is the engine's. The preallocation is after WALDIO, ATC'15.
 //!
 //! The commit sequence, and what survives a crash after each step, is that of [the
 //! engine](crate::engine). The store's part:

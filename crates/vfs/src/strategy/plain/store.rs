@@ -31,7 +31,8 @@ pub struct PlainStore {
     pub(super) directory_synced: AtomicBool,
     /// The number of connections that have the WAL open.
     pub(super) open_wals: AtomicU32,
-    /// The kept WAL, if this process has taken it up and written nothing to the database file since.
+    /// The kept WAL. None: this process has not taken it up, or has written to the database file
+    /// since.
     pub(super) taken_up: Mutex<Option<TakenUp>>,
     /// A failed flush has left the WAL unsure, now or when the database was open before.
     pub(super) left: Mutex<bool>,
