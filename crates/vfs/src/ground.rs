@@ -106,7 +106,7 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
-/// The verdict on each strategy, from what [`crate::tried`] has found.
+/// The verdict on each strategy, from what [`crate::tried()`] has found.
 pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
     let ground = Ground::of(directory);
     let of = |strategy: StrategyKind| {

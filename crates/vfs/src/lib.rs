@@ -1,8 +1,8 @@
 //! Oneflush's SQLite VFS.
 //!
 //! The VFS is a shim over SQLite's default VFS. Every call of `sqlite3_vfs` v3 and
-//! `sqlite3_io_methods` v3 arrives in [`mod@ffi`]. There it becomes a file role, an offset and
-//! bytes. [`File`] counts the call, and a [`Strategy`] carries it out. What the strategy does not
+//! `sqlite3_io_methods` v3 arrives in `ffi`. There it becomes a file role, an offset and
+//! bytes. `File` counts the call, and a [`Strategy`] carries it out. What the strategy does not
 //! change goes to the VFS below exactly as SQLite sent it.
 //!
 //! ```text

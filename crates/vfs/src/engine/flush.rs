@@ -143,6 +143,7 @@ impl GroupFlush {
                 continue;
             }
             state.lingerer = None;
+            debug_assert!(!state.flushing, "invariant 2");
             state.flushing = true;
             let (upto, commits) = (state.given, state.counts.commits);
             let waiting = state.pending_commits();

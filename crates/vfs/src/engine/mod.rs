@@ -19,7 +19,8 @@
 //!
 //! Group commit is used in two cases:
 //!
-//! - another writer waits behind the commit ([`turns`]);
+//! - another writer waits behind the commit, in this process ([`turns`]) or, as far as is known, in
+//!   another one ([`shared`]);
 //! - other commits lately came in time to share a flush ([`flush`]).
 //!
 //! In step 2 a group commit only takes a number ([`flush`]). In step 4 it waits for a flush that
@@ -41,7 +42,8 @@
 //! 2. After a failed sync of the WAL, or of the database by a checkpoint, this process acknowledges
 //!    no commit. That holds until all connections of the process have closed.
 //! 3. Nothing waits longer than the connection's busy handler allows. A connection without a busy
-//!    handler does not wait.
+//!    handler does not wait. Two waits are not bound by this: the wait for a flush, and the wait
+//!    for the checkpointer of the same process ([`checkpointer`]).
 //! 4. After a clean close the database file has everything.
 
 mod batching_processes;

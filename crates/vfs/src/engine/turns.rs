@@ -230,6 +230,7 @@ impl State {
     }
 
     fn give(&mut self, Waiter { id, lost }: Waiter, now: Instant) {
+        debug_assert!(self.waiting.iter().all(|waiter| waiter.id != id), "invariant 1");
         self.holder = Some(Holder { id, since: now, writing: false, lost });
     }
 
