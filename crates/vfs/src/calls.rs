@@ -1,13 +1,15 @@
-//! Calls on files, a line each, in the file that `ONEFLUSH_TRACE` names: what `oneflush trace --vfs` records, without root.
+//! Calls on files, one line each, in the file that `ONEFLUSH_TRACE` names.
 //!
-//! The lines are in strace's notation, so that whatever reads its traces reads them (`oneflush identify`):
+//! That is what `oneflush trace --vfs` records, without root. The lines are in strace's notation,
+//! so that readers of its traces read them (`oneflush identify`):
 //!
 //! ```text
 //! 3397 1795199476.842279 pwrite64(3</tmp/a.db>, ""..., 4096, 8192) = 4096 <0.000012>
 //! 3397 1795199476.842300 fdatasync(3</tmp/a.db>) = 0 <0.001200>
 //! ```
-//! They are SQLite's calls, before a strategy makes others of them. Each line is appended by one write, so those of several threads and
-//! processes do not mix. Without the variable, a file has no `Calls`, and a call costs the look at that.
+//! They are SQLite's calls, before a strategy makes others of them. Each line is appended by one
+//! write, so the lines of several threads and processes do not mix. Without the variable a file has
+//! no `Calls`, and a call costs one look at that.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -31,7 +33,7 @@ static IS_NEW: AtomicBool = AtomicBool::new(false);
 /// `ONEFLUSH_TRACE`: the file that gets the lines.
 pub const VARIABLE: &str = "ONEFLUSH_TRACE";
 
-/// What is done with a file, with what strace would show of it.
+/// A call on a file, with what strace would show of it.
 #[derive(Clone, Copy, Debug)]
 pub enum Call {
     Open,
@@ -48,7 +50,7 @@ pub struct Calls {
     log: &'static fs::File,
 }
 
-/// Once, before the first file is opened.
+/// Reads the variable and opens the file. Called once, before the first file is opened.
 pub fn begin() -> Result<(), OptionError> {
     let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) else {
         LOG.get_or_init(|| None);
@@ -67,8 +69,10 @@ pub fn begin() -> Result<(), OptionError> {
     Ok(())
 }
 
-/// A database was opened, and nothing is written down yet if it is the first: then a new file is given to the database's owner, who
-/// may be another than this process.
+/// Notes that a database was opened.
+///
+/// At the first one nothing is written down yet. A new file is then given to the database's owner,
+/// who may be another than this process.
 pub fn opened_database(path: &[u8]) {
     if let Some(Some(log)) = LOG.get()
         && IS_NEW.swap(false, Relaxed)
@@ -77,12 +81,12 @@ pub fn opened_database(path: &[u8]) {
     }
 }
 
-/// A call begins, if calls are written down.
+/// The beginning of a call. None: no calls are written down.
 pub fn begins() -> Option<Began> {
     LOG.get()?.as_ref().map(|_| Began::now())
 }
 
-/// SQLite has deleted a file, and that took since `began`.
+/// Writes down that SQLite has deleted a file, which took since `began`.
 pub fn deleted(path: &[u8], began: Option<Began>) {
     if let (Some(calls), Some(began)) = (Calls::of(Some(path)), began) {
         calls.tell(Call::Delete, began, Ok(()));
@@ -103,7 +107,7 @@ impl Began {
 }
 
 impl Calls {
-    /// None where no calls are written down, or the file has no name.
+    /// None: no calls are written down, or the file has no name.
     pub fn of(path: Option<&[u8]>) -> Option<Calls> {
         let log = LOG.get()?.as_ref()?;
         Some(Calls { path: escaped(path?), log })
@@ -141,7 +145,7 @@ fn line(thread: i32, path: &str, call: Call, began: Began, result: Result<(), ()
     format!("{thread} {time} {name}({arguments}) = {value} <{took}>\n")
 }
 
-/// As strace writes paths: what could end one, or the line, is octal.
+/// The path as strace writes it: what could end a path or the line is octal.
 fn escaped(path: &[u8]) -> String {
     let mut escaped = String::with_capacity(path.len());
     for chunk in path.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! Options: URI parameters of one open, over environment variables, over defaults.
+//! Options: the URI parameters of one open go over environment variables, which go over defaults.
 //!
 //! | URI parameter | environment variable | values | default |
 //! |---|---|---|---|
@@ -11,25 +11,30 @@
 //! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
 //! | `unsafe_ground` | `ONEFLUSH_UNSAFE_GROUND` | `refuse`, `allow` | `refuse` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
-//! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file that gets the messages (`messages.rs`) | `off` |
+//! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
-//! `group_commit` and `log_size` permit and bound; a strategy without group commit or log has no use for them.
-//! `durability=full` promises, so a strategy that cannot keep the promise refuses the open.
+//! `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
+//! use for them. `durability=full` promises. A strategy that cannot keep the promise refuses the
+//! open.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::ground::Fault;
 
-/// How commits are made durable. More strategies come with later versions; a name that this version lacks is an error.
+/// How commits are made durable.
+///
+/// More strategies come with later versions. A name that this version lacks is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StrategyKind {
     /// SQLite's own calls, counted and otherwise unchanged.
     Stock,
-    /// SQLite's own files, written with fewer flushes (WAL; in the rollback modes it changes nothing).
+    /// SQLite's own files, written with fewer flushes. For WAL mode; in the rollback modes it
+    /// changes nothing.
     Plain,
-    /// A commit is one aligned write to a log beside the database (WAL; in the rollback modes it changes nothing).
+    /// A commit is one aligned write to a log beside the database. For WAL mode; in the rollback
+    /// modes it changes nothing.
     Eager,
 }
 
@@ -59,7 +64,8 @@ impl fmt::Display for StrategyKind {
 impl FromStr for StrategyKind {
     type Err = OptionError;
 
-    /// `auto` is what leaves plain SQLite files at all times: `plain`, which in the rollback modes does as `stock`.
+    /// `auto` is what leaves plain SQLite files at all times: `plain`, which acts as `stock` in the
+    /// rollback modes.
     fn from_str(word: &str) -> Result<StrategyKind, OptionError> {
         if word.eq_ignore_ascii_case(AUTO) {
             return Ok(StrategyKind::Plain);
@@ -89,7 +95,7 @@ impl Durability {
     }
 }
 
-/// Where a value came from, so that a message names what the user has to change.
+/// Where a value came from. So a message names what the user has to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     Uri(&'static str),
@@ -161,18 +167,18 @@ impl OptionError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     pub strategy: StrategyKind,
-    /// Somebody asked for this very strategy, so that he wants to know where it changes nothing.
+    /// The user asked for this very strategy and so wants to know where it changes nothing.
     pub strategy_is_named: bool,
     pub durability: Durability,
     pub group_commit: bool,
     pub log_size_bytes: u64,
-    /// By how much the WAL is extended ahead; 0: not at all.
+    /// By how much the WAL is extended ahead. 0: not at all.
     pub prealloc_bytes: u64,
     /// Whether the WAL outlives the last close.
     pub keep_wal: bool,
     /// Whether automatic checkpoints run in a thread of their own.
     pub checkpoints_in_background: bool,
-    /// Whether `ground` is only spoken of, and nothing is refused or left out for it.
+    /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
 }
 
@@ -197,7 +203,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The defaults of this process: `lookup` reads an environment variable.
+    /// The defaults of this process. `lookup` reads an environment variable.
     pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
         const NAMES: [&str; 8] = [
             "ONEFLUSH_STRATEGY",
@@ -212,7 +218,7 @@ impl Options {
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
 
-    /// These options as changed by the parameters of one URI: `lookup` reads a parameter.
+    /// These options as changed by the parameters of one URI. `lookup` reads a parameter.
     pub fn with_uri(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
         const NAMES: [&str; 8] = [
             "strategy",

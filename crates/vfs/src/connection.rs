@@ -1,17 +1,20 @@
 //! Databases of this process and the connections that have them open.
 //!
-//! A [`Connection`] is one main database file that SQLite has open, together with its journal, WAL and temporary files. A
-//! [`Database`] is what all connections to one path share; it lives as long as one of them does.
+//! A [`Connection`] is one main database file that SQLite has open, with its journal, WAL and
+//! temporary files. A [`Database`] is what all connections to one path share. It lives as long as
+//! one of them does.
 //!
-//! SQLite does not tell the VFS which connection a journal or WAL belongs to, only its name. A lock call (and
-//! `SQLITE_FCNTL_HAS_MOVED`) on a main database file therefore leaves a note in its thread, and a side file belongs to the connection
-//! that this thread used last if the name fits: SQLite makes one of these calls right before it opens one. Temporary files have no
-//! name and follow the same note.
+//! **Which connection owns a side file?** SQLite tells the VFS only the name of a journal or WAL. A
+//! lock call, or `SQLITE_FCNTL_HAS_MOVED`, on a main database file leaves a note in its thread.
+//! SQLite makes one of these calls right before it opens a side file. So a side file belongs to the
+//! connection that its thread used last, if the name fits. Temporary files have no name and follow
+//! the same note.
 //!
-//! That is good enough to count by. A strategy that works on the WAL needs to be sure ([`Connection::of_wal`]): SQLite's pager
-//! keeps the names of its database, journal and WAL one behind the other in one allocation, so of all connections to a database
-//! the WAL belongs to the one whose database name lies nearest before the WAL's. Where note and place do not agree, as under a
-//! VFS that makes names of its own, the WAL gets no strategy.
+//! **The WAL.** The note is good enough to count by. A strategy that works on the WAL needs to be
+//! sure ([`Connection::of_wal`]). SQLite's pager keeps the names of its database, journal and WAL
+//! one behind the other in one allocation. So the WAL belongs to the connection whose database name
+//! lies nearest before the WAL's name. Where note and place do not agree, as under a VFS that makes
+//! names of its own, the WAL gets no strategy.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -39,19 +42,22 @@ thread_local! {
 /// One database file, by the path that SQLite gave it.
 pub struct Database {
     connections: Mutex<Vec<Weak<Connection>>>,
-    /// How many connections there are; changed to more than 0 under the lock of all databases only. One without any is kept for a
-    /// moment by whoever has found it, as by a fork, and is of no use to who opens the database then.
+    /// The number of connections. Only under the lock of all databases does it grow from 0.
+    ///
+    /// A thread that has found a database without connections, as a fork does, keeps it for a
+    /// moment. Such a database is of no use to the next opener.
     users: AtomicUsize,
-    /// Counters of closed connections, and of side files that no connection could be found for.
+    /// Counters of closed connections, and of side files without a known connection.
     closed: Tally,
     measured: Mutex<Measured>,
     site: Site,
-    /// It was said that a strategy changes nothing here.
+    /// True once the message is out that a strategy changes nothing here.
     inactive_is_said: AtomicBool,
-    /// The process that opened it: a child has to begin anew.
+    /// The process that opened the database. A forked child has to begin anew.
     process: u32,
-    /// Device and inode: another file that has taken the place of this one is another database. None where the VFS below has files of
-    /// its own kind.
+    /// Device and inode. Another file in the place of this one is another database.
+    ///
+    /// None: the VFS below has files of its own kind.
     file_id: Option<(u64, u64)>,
 }
 
@@ -68,7 +74,7 @@ impl Database {
         lock(&self.measured)
     }
 
-    /// The database of `path`, if some connection of this process has it open.
+    /// The database of `path`, if a connection of this process has it open.
     pub fn find(path: &str) -> Option<Arc<Database>> {
         DATABASES.lock().get(path).and_then(Weak::upgrade).filter(|database| database.is_used())
     }
@@ -77,7 +83,8 @@ impl Database {
         self.users.load(Relaxed) > 0
     }
 
-    /// What its connections with a strategy for WAL mode share, if there are such.
+    /// What its connections with a strategy for WAL mode share. None: there were no such
+    /// connections.
     pub(crate) fn shared(&self) -> Option<&SharedWal> {
         self.site.shared()
     }
@@ -90,7 +97,8 @@ impl Database {
         let process = std::process::id();
         let file_id = std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
         let is_same = |found: &Arc<Database>| found.is_used() && found.process == process && found.file_id == file_id;
-        // Of another file, and perhaps nobody else's any more: it takes the lock when it is dropped.
+        // This database is of another file, and perhaps nobody else holds it any more. Its drop
+        // takes the lock.
         let other;
         let mut databases = DATABASES.lock();
         match databases.get(path).and_then(Weak::upgrade) {
@@ -122,7 +130,7 @@ impl Database {
         databases.into_iter().filter(|database| database.shared().is_some()).collect()
     }
 
-    /// Nobody finds, makes or forgets a database while the answer is kept.
+    /// Keeps everybody from finding, making or forgetting a database while the answer lives.
     pub(crate) fn hold_all() -> AllDatabases {
         AllDatabases(DATABASES.lock())
     }
@@ -136,7 +144,7 @@ impl Database {
 pub(crate) struct AllDatabases(StaticMutexGuard<'static, HashMap<String, Weak<Database>>>);
 
 impl AllDatabases {
-    /// This process has been forked: they are its parent's.
+    /// Forgets all databases: this process has been forked, and they are its parent's.
     pub fn forget(mut self) {
         self.0.clear();
         let _ = LAST_ID.try_with(|last| last.set(0));
@@ -147,7 +155,8 @@ impl AllDatabases {
 impl Drop for Database {
     fn drop(&mut self) {
         let mut databases = DATABASES.lock();
-        // Another thread may have made a new one under this path since the last connection went away.
+        // Another thread may have made a new database under this path since the last connection
+        // went away.
         if databases.get(self.path()).is_some_and(|entry| entry.strong_count() == 0) {
             databases.remove(self.path());
         }
@@ -166,22 +175,24 @@ pub struct Connection {
     /// The address of the database's name in SQLite's pager; never followed.
     name_address: usize,
     rollback_mode: Mutex<RollbackMode>,
-    /// It has written the database file in a rollback mode since that was looked at last.
+    /// The connection has written the database file in a rollback mode since this flag was last
+    /// looked at.
     writes_in_place: AtomicBool,
 }
 
-/// The journal mode that a connection has for a database that is not in WAL mode, as far as a PRAGMA asked for one.
+/// The journal mode of a connection to a database that is not in WAL mode, if a PRAGMA asked for
+/// one.
 #[derive(Clone, Copy, Default)]
 struct RollbackMode(Option<&'static str>);
 
-/// What opens a main database file.
+/// What is needed to open a main database file.
 pub(crate) struct Opening<'a> {
     pub path: &'a str,
     pub name_address: usize,
     pub options: Options,
     pub run_checkpoint: &'a Arc<dyn RunCheckpoint>,
     pub side_files: &'a Arc<dyn LogFiles>,
-    /// It is the checkpointer that opens it.
+    /// What the connection is for; the checkpointer opens some.
     pub purpose: Purpose,
 }
 
@@ -209,7 +220,9 @@ impl Connection {
         connection
     }
 
-    /// The same connection of SQLite's in a child of the process that opened it: another one here, of a database that the child has to itself.
+    /// The same connection of SQLite's in a child of the process that opened it.
+    ///
+    /// It is another connection here, of a database that the child has to itself.
     pub(crate) fn again(&self, before: &dyn InWalMode) -> Arc<Connection> {
         let Site { path, run_checkpoint, files, .. } = &self.database.site;
         let again = Connection::open(Opening {
@@ -255,13 +268,13 @@ impl Connection {
     /// Notes that this thread uses the connection now.
     #[inline]
     pub(crate) fn note_use(self: &Arc<Self>) {
-        // During thread exit the note may be gone already; then there is no file to open either.
+        // During thread exit the note may be gone. No file is opened then either.
         if LAST_ID.try_with(Cell::get).is_ok_and(|last| last != self.id) {
             self.note_first_use();
         }
     }
 
-    /// The same, after the use of another one.
+    /// Notes the use, after this thread has used another connection.
     #[cold]
     fn note_first_use(self: &Arc<Self>) {
         let _ = LAST_ID.try_with(|last| last.set(self.id));
@@ -273,8 +286,11 @@ impl Connection {
         LAST.try_with(|note| note.borrow().upgrade()).ok().flatten()
     }
 
-    /// The connection that a rollback journal or WAL of this name, opened by this thread now, belongs to: the one last
-    /// used here if the name fits, else the only one that has the database open.
+    /// The connection that a rollback journal or WAL of this name belongs to. This thread opens the
+    /// file now.
+    ///
+    /// It is the connection that the thread used last, if the name fits. Otherwise it is the only
+    /// connection that has the database open.
     pub(crate) fn of_side_file(path: &str) -> Option<Arc<Connection>> {
         if let Some(last) = Connection::last_used().filter(|last| last.owns(path)) {
             return Some(last);
@@ -284,7 +300,8 @@ impl Connection {
         if live.len() == 1 { live.pop() } else { None }
     }
 
-    /// The connection that the WAL of this name, opened by this thread now, is sure to belong to.
+    /// The connection that the WAL of this name is sure to belong to. This thread opens the WAL
+    /// now.
     pub(crate) fn of_wal(path: &str, name_address: usize) -> Option<Arc<Connection>> {
         let noted = Connection::last_used().filter(|last| last.owns(path))?;
         let before = |connection: &Arc<Connection>| name_address.checked_sub(connection.name_address);
@@ -292,20 +309,23 @@ impl Connection {
         Arc::ptr_eq(&nearest, &noted).then_some(noted)
     }
 
-    /// `path` is the database's with `-journal` or `-wal`, or, with SQLite's 8.3 names, with another extension.
+    /// True if `path` is the database's with `-journal` or `-wal`, or has another extension by
+    /// SQLite's 8.3 names.
     fn owns(&self, path: &str) -> bool {
         let own = self.database.path();
         path.strip_prefix(own).is_some_and(|rest| matches!(rest, "-journal" | "-wal"))
             || (stem(path) == stem(own) && (path.ends_with(".nal") || path.ends_with(".wal")))
     }
 
-    /// `PRAGMA oneflush_checkpoint`: a checkpoint by a connection of its own, as the background checkpointer runs it.
+    /// `PRAGMA oneflush_checkpoint`: a checkpoint by a connection of its own, as the background
+    /// checkpointer runs it.
     pub(crate) fn checkpoint_now(&self) -> Result<String, String> {
         let progress = self.database.site.checkpoint_now(&self.options)?;
         serde_json::to_string(&progress).map_err(|error| error.to_string())
     }
 
-    /// `PRAGMA journal_mode=…`; SQLite may refuse it, so only the database header says whether it is a WAL's.
+    /// `PRAGMA journal_mode=…`. SQLite may refuse it, so only the database header says whether the
+    /// mode is WAL.
     pub(crate) fn asked_for_journal_mode(&self, mode: &str) {
         const MODES: [&str; 5] = ["delete", "truncate", "persist", "memory", "off"];
         if let Some(mode) = MODES.into_iter().find(|known| mode.eq_ignore_ascii_case(known)) {
@@ -313,7 +333,10 @@ impl Connection {
         }
     }
 
-    /// Why the strategy changes nothing in a database that begins so, which is zeros where it has no page yet; None: it is in force.
+    /// Why the strategy changes nothing in a database with this header. None: the strategy is in
+    /// force.
+    ///
+    /// A database without a page has a header of zeros.
     pub(crate) fn inactive_because(&self, header: &[u8]) -> Option<String> {
         let is_new = header.iter().all(|&byte| byte == 0);
         let is_rollback = guard::is_any_database(header) && header[guard::FIRST] == 1;
@@ -322,7 +345,10 @@ impl Connection {
         (is_new || is_rollback).then(|| format!("journal_mode={}", mode()))
     }
 
-    /// A writer in a rollback mode writes the first page in place at each commit, and so does a checkpoint of a database in WAL mode.
+    /// Notes a write of the first page.
+    ///
+    /// A writer in a rollback mode writes that page in place at each commit. So does a checkpoint
+    /// of a database in WAL mode.
     pub(crate) fn writes_first_page(&self, page: &[u8]) {
         let is_asked = self.options.strategy_is_named && self.options.strategy != StrategyKind::Stock;
         if is_asked && self.inactive_because(page).is_some() {
@@ -330,8 +356,11 @@ impl Connection {
         }
     }
 
-    /// The message that the strategy changes nothing in this database: the first time that it was written in a rollback mode, if somebody has
-    /// asked for the strategy. Nothing is read for it: SQLite's callers count reads.
+    /// The message that the strategy changes nothing in this database, if somebody has asked for
+    /// the strategy.
+    ///
+    /// It is answered once, after the first write in a rollback mode. Nothing is read for it, since
+    /// SQLite's callers count reads.
     pub(crate) fn inactive_for_the_first_time(&self) -> Option<String> {
         if !self.writes_in_place.swap(false, Relaxed) || self.database.inactive_is_said.swap(true, Relaxed) {
             return None;
@@ -345,7 +374,8 @@ impl Connection {
         ))
     }
 
-    /// `PRAGMA oneflush_stats`: one JSON object for the whole database, all connections of this process together.
+    /// `PRAGMA oneflush_stats`: one JSON object for the database, all connections of this process
+    /// together.
     pub(crate) fn stats_json(&self, inactive_because: Option<String>) -> String {
         let live = self.database.live();
         let sum = Tally::default();
@@ -466,8 +496,8 @@ mod tests {
         assert!(Arc::ptr_eq(&Database::find(&path).unwrap(), &other.database));
     }
 
-    /// A fork in another thread has found the database while its last connection was closed. The next open, with another strategy,
-    /// was refused: "in use with strategy eager".
+    /// A fork in another thread had found the database while its last connection was closed. The
+    /// next open, with another strategy, was refused: "in use with strategy eager".
     #[test]
     fn a_database_without_connections_is_not_in_use_whoever_has_found_it() {
         let last = open("/found/a.db");

@@ -6,7 +6,7 @@ use libsqlite3_sys as sqlite;
 
 use crate::config::OptionError;
 
-/// A result code of SQLite or of the VFS below, extended codes included; never `SQLITE_OK`.
+/// A result code of SQLite or of the VFS below, extended codes included. Never `SQLITE_OK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub c_int);
 
@@ -25,10 +25,13 @@ impl Code {
     pub const CANTOPEN: Code = Code(sqlite::SQLITE_CANTOPEN);
 }
 
-/// What can go wrong in a call of the VFS. In two registers, because every call returns one or none: the rare ones are boxed.
+/// What can go wrong in a call of the VFS.
+///
+/// Every call returns one or none, so an error fits in two registers: the rare ones are boxed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The VFS below said so; its code goes to SQLite as it is (`SQLITE_BUSY` and short reads included).
+    /// An answer of the VFS below. Its code goes to SQLite as it is, `SQLITE_BUSY` and short reads
+    /// included.
     #[error("the VFS below answered {}", .0.0)]
     Below(Code),
     /// An option of this open cannot be honoured.
@@ -40,7 +43,7 @@ pub enum Error {
     /// The VFS below lacks a method that SQLite called nevertheless.
     #[error("the VFS below has no {0}")]
     Missing(Box<&'static str>),
-    /// A panic was stopped at the callback (invariant 3).
+    /// A panic was stopped at the callback (invariant 3 of the crate).
     #[error("internal error in {}: {}", .0.call, .0.message)]
     Panic(Box<Caught>),
 }
@@ -77,7 +80,7 @@ impl Error {
         }
     }
 
-    /// False for what the VFS below reported, which is SQLite's business to tell.
+    /// False for an answer of the VFS below: SQLite reports that itself.
     pub fn belongs_in_the_log(&self) -> bool {
         match self {
             Error::Below(_) => false,

@@ -13,7 +13,7 @@ use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
 use crate::strategy::{Chosen, SharedWal, Stock, guard};
 use crate::super_journal;
 
-/// Where files count that belong to no known database; nobody reads it.
+/// The counters of files that belong to no known database. Nobody reads them.
 static NOWHERE: LazyLock<Tally> = LazyLock::new(Tally::default);
 
 /// What carries out the calls of a file without a connection: SQLite's own way.
@@ -21,11 +21,13 @@ static UNCHANGED: Chosen = Chosen::Stock(Stock);
 
 pub struct File<B> {
     role: Role,
-    /// The counters have one writer: SQLite uses a connection from one thread at a time, but its sorter writes temporary files
+    /// True if the counters have one writer.
+    ///
+    /// SQLite uses a connection from one thread at a time, but its sorter writes temporary files
     /// from several.
     counts_alone: bool,
     owner: Owner,
-    /// Where its calls are written down, which is seldom wanted.
+    /// Where the file's calls are written down, if that is wanted.
     calls: Option<Box<Calls>>,
     below: B,
 }
@@ -33,16 +35,19 @@ pub struct File<B> {
 /// Whom a file's counts belong to.
 pub enum Owner {
     Connection(Arc<Connection>),
-    /// A side file of a database that several connections have open, opened by none of them that we know.
+    /// A side file of a database that several connections have open. None of them is known to have
+    /// opened it.
     Database(Arc<Database>),
     Nobody,
 }
 
 impl Owner {
-    /// The owner of a file that is being opened and is no main database; `path` is None for a temporary file.
+    /// The owner of a file that is being opened and is no main database. `path` is None for a
+    /// temporary file.
     pub fn of_opened(role: Role, path: Option<&str>, name_address: usize) -> Owner {
         match (role, path) {
-            // A WAL has a strategy, so it goes to the connection that it is sure to belong to or to none.
+            // A WAL has a strategy. So it goes to the connection that it is sure to belong to, or
+            // to none.
             (Role::Wal, Some(path)) => match Connection::of_wal(path, name_address) {
                 Some(connection) => Owner::Connection(connection),
                 None => Owner::of_database(path),
@@ -59,7 +64,7 @@ impl Owner {
         }
     }
 
-    /// True if this is the WAL that its process writes, and its directory entry is durable.
+    /// True if `wal` is the WAL that this process writes, and its directory entry is durable.
     pub fn knows_wal(&self, wal: &dyn Below) -> bool {
         match self {
             Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.knows_wal(wal)),
@@ -67,8 +72,10 @@ impl Owner {
         }
     }
 
-    /// The file that stands for a WAL of this owner. Where another stands for it, a WAL that belongs to no connection for sure is refused:
-    /// nobody would log it.
+    /// The path of the file that stands for a WAL of this owner.
+    ///
+    /// Where another file stands for the WAL, a WAL without a certain connection is refused: nobody
+    /// would log it.
     pub fn wal_path(&self) -> Result<Option<String>, Error> {
         match self {
             Owner::Connection(connection) => Ok(connection.strategy().call(|strategy| strategy.wal_path())),
@@ -87,7 +94,7 @@ impl Owner {
         }
     }
 
-    /// It could not be opened.
+    /// A WAL of this owner could not be opened.
     pub fn closing_wal(&self) {
         if let Owner::Connection(connection) = self {
             connection.strategy().call(|strategy| strategy.closing_wal());
@@ -99,7 +106,7 @@ impl Owner {
         database.map_or(Owner::Nobody, Owner::Database)
     }
 
-    /// The owner of a file that is no main database, as far as its counts go.
+    /// The owner of the counts of a file that is no main database.
     fn of_side_file(role: Role, path: Option<&str>) -> Owner {
         let connection = match (role, path) {
             (Role::RollbackJournal | Role::Wal, Some(path)) => Connection::of_side_file(path),
@@ -279,7 +286,9 @@ impl<B: MainFile> File<B> {
         self.strategy().call(|strategy| strategy.checkpoint_announced(running))
     }
 
-    /// Why the strategy of this main database file changes nothing now; None: it is in force, or that cannot be known.
+    /// Why the strategy of this main database file changes nothing now.
+    ///
+    /// None: the strategy is in force, or that cannot be known.
     pub fn inactive_because(&self) -> Option<String> {
         let connection = self.main_of().filter(|connection| connection.options().strategy != StrategyKind::Stock)?;
         let mut header = [0; guard::HEADER_BYTES];
@@ -289,8 +298,11 @@ impl<B: MainFile> File<B> {
         }
     }
 
-    /// A message after the first transaction that a strategy had no part in, where that strategy was asked for by name. Only the rollback
-    /// modes lock and unlock the database file for a transaction, so no commit in WAL mode pays for this.
+    /// A message after the first transaction that a strategy had no part in, if it was asked for by
+    /// name.
+    ///
+    /// Only the rollback modes lock and unlock the database file for a transaction. So no commit in
+    /// WAL mode pays for this.
     pub fn inactive_for_the_first_time(&self) -> Option<String> {
         self.main_of()?.inactive_for_the_first_time()
     }
@@ -305,7 +317,7 @@ impl<B: MainFile> File<B> {
         self.strategy().call(|strategy| strategy.busy_handler(handler));
     }
 
-    /// The file was opened: its strategy may use it from now on, until [`File::closing`].
+    /// The file was opened. Its strategy may use it until [`File::closing`].
     pub fn opened(&self) -> Result<(), Error>
     where
         B: Clone + 'static,
@@ -341,7 +353,8 @@ impl<B: MainFile> File<B> {
         self.strategy().call(|strategy| strategy.asked_whether_moved());
     }
 
-    /// SQLite asked whether the WAL is to stay, and the answer would be `stays`. The answer is what this returns.
+    /// SQLite asked whether the WAL is to stay. `stays` is the answer so far; SQLite gets what this
+    /// returns.
     pub fn asked_whether_wal_stays(&self, stays: bool) -> bool {
         self.strategy().call(|strategy| strategy.asked_whether_wal_stays(stays))
     }
@@ -361,7 +374,7 @@ impl<B: MainFile> File<B> {
         }
     }
 
-    /// The connection that it belongs to, if that is known.
+    /// The connection that the file belongs to, if that is known.
     pub fn connection(&self) -> Option<&Arc<Connection>> {
         match &self.owner {
             Owner::Connection(connection) => Some(connection),
@@ -388,7 +401,7 @@ impl<B: MainFile> File<B> {
         }
     }
 
-    /// Out of the way of the files that commits go through.
+    /// Kept apart from the path of the files that commits go through.
     #[cold]
     #[inline(never)]
     fn count_shared<const N: usize>(&self, increments: impl FnOnce(&Counters) -> [(&AtomicU64, u64); N]) {
@@ -403,7 +416,8 @@ impl<B: MainFile> File<B> {
     }
 }
 
-/// SQLite has deleted the file `path`. Super-journals, which belong to several databases, are not counted.
+/// SQLite has deleted the file `path`. Super-journals belong to several databases and are not
+/// counted.
 pub fn deleted(path: &str) {
     let Some((role, _)) = Role::of_side_file(path) else { return };
     match Owner::of_side_file(role, Some(path)) {

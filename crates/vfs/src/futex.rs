@@ -1,4 +1,6 @@
-//! Waits on a word of memory, of processes that share it or of threads. Whoever wakes can tell those who wait apart by their bits.
+//! Waits on a word of memory, for processes that share it or for threads.
+//!
+//! The waker can tell the waiters apart by their bits.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicU32;
@@ -11,12 +13,12 @@ use crate::stats::clock;
 pub const ALL: NonZeroU32 = NonZeroU32::MAX;
 pub const FOR_EVER: Duration = Duration::MAX;
 
-/// The bit of a number; of numbers that are near to each other, no two have the same.
+/// The bit of a number. Of 32 numbers in a row no two have the same bit.
 pub fn bit_of(number: u32) -> NonZeroU32 {
     NonZeroU32::new(1 << (number % 32)).unwrap_or(ALL)
 }
 
-/// Waits while `word` is `expected`. Whatever ends it, the caller has to look again.
+/// Waits while `word` is `expected`. The caller has to look again, whatever ended the wait.
 pub fn wait(word: &AtomicU32, expected: u32, bits: NonZeroU32, at_most: Duration) {
     wait_with(Flags::empty(), word, expected, bits, at_most);
 }
@@ -35,7 +37,7 @@ fn wait_with(flags: Flags, word: &AtomicU32, expected: u32, bits: NonZeroU32, at
     let _ = futex::wait_bitset(word, flags, expected, until.as_ref(), bits);
 }
 
-/// Wakes up to `count` of those who wait with one of the bits, the longest waiting first.
+/// Wakes up to `count` of the waiters with one of the bits, the longest waiting first.
 pub fn wake(word: &AtomicU32, count: u32, bits: NonZeroU32) {
     wake_with(Flags::empty(), word, count, bits);
 }
@@ -47,6 +49,6 @@ pub fn wake_in_process(word: &AtomicU32, count: u32, bits: NonZeroU32) {
 }
 
 fn wake_with(flags: Flags, word: &AtomicU32, count: u32, bits: NonZeroU32) {
-    // It cannot fail for memory that is mapped.
+    // This cannot fail for memory that is mapped.
     let _ = futex::wake_bitset(word, flags, count.min(i32::MAX as u32), bits);
 }

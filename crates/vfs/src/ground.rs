@@ -1,20 +1,24 @@
-//! What a database stands on: whether the file system keeps what a sync promises, and locks as one kernel does.
-//!
+//! The ground of a database: whether its file system keeps what a sync promises, and locks as one
+//! kernel does.
 //! | file system | why | `eager` | `plain` |
 //! |---|---|---|---|
-//! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file | refuses | says so, as SQLite alone |
-//! | 9p, virtiofs, vboxsf | the host may keep a sync to itself, and change the file | the same | the same |
-//! | FUSE, other than `fuse.oneflush` | a sync is what its program makes of it | the same | the same |
+//! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file | refuses | as stock |
+//! | 9p, virtiofs, vboxsf | the host may keep syncs, and change the file | refuses | as stock |
+//! | FUSE, other than `fuse.oneflush` | its program decides what a sync does | refuses | as stock |
 //! | overlay | as its upper directory | | |
-//! | ext3, ext4 with `data=writeback` | after a crash a file may show what its blocks held before | refuses | says so |
-//! | any with `nobarrier` or `barrier=0` | a sync does not flush the device's cache | refuses | says so |
+//! | ext3, ext4 with `data=writeback` | a crash may show a block's old data | refuses | says so |
+//! | any with `nobarrier` or `barrier=0` | a sync does not flush the cache | refuses | says so |
+//! | tmpfs, ramfs | nothing outlives a loss of power | see below | nothing to say |
+//!
+//! "As stock": `plain` says so and then acts as SQLite alone. On tmpfs and ramfs `eager` refuses
+//! only `durability=full`.
 //! | tmpfs, ramfs | nothing outlives a loss of power | refuses `durability=full` | nothing to say |
 //!
-//! By the mount of the database's directory in `/proc/thread-self/mountinfo`, found by its number
-//! (`STATX_MNT_ID`, Linux 5.8). What cannot be looked at is not refused. That ZFS has
-//! `sync=disabled` does not show there. A sync that does nothing cannot be told from one that does;
-//! so it is judged by the type. All else that `eager` relies on is tried, whatever the type:
-//! `ffi/board_place.rs`.
+//! The judgement is by the mount of the database's directory in `/proc/thread-self/mountinfo`. The
+//! mount is found by its number (`STATX_MNT_ID`, Linux 5.8). What cannot be looked at is not
+//! refused. `sync=disabled` of ZFS does not show there. A sync that does nothing cannot be told
+//! from one that does, so the type of the file system decides. All else that `eager` relies on is
+//! tried, whatever the type: `ffi/board_place.rs`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -28,7 +32,7 @@ use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::sync::{Mutex, lock};
 use crate::tried::Tried;
 
-/// Databases of which something was said.
+/// The databases whose ground was already reported.
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 /// Overlays may lie on overlays.
@@ -37,9 +41,9 @@ const DEPTH_MAX: u32 = 8;
 /// What is wrong with a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Of locks, the page cache, and syncs.
+    /// Locks, the page cache and syncs may not hold.
     Shared,
-    /// Of FUSE: a sync may do nothing.
+    /// FUSE: a sync may do nothing.
     Fuse,
     Writeback,
     NoBarrier,
@@ -50,13 +54,13 @@ pub enum Fault {
 /// What a database stands on, and what is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ground {
-    /// As in `/proc/thread-self/mountinfo`.
+    /// The type as in `/proc/thread-self/mountinfo`.
     pub file_system: String,
     pub fault: Option<Fault>,
 }
 
 impl Ground {
-    /// Of a file, which need not be there, or of a directory; None: that cannot be known.
+    /// The ground of a directory, or of a file, which need not exist. None: it cannot be known.
     pub fn of(path: &Path) -> Option<Ground> {
         let directory = if path.is_dir() { path } else { path.parent()? };
         // Of this thread: a process may have threads with mounts of their own.
@@ -64,20 +68,21 @@ impl Ground {
         of_directory(directory, &mounts, DEPTH_MAX)
     }
 
-    /// Why a log cannot be trusted there; None: it can.
+    /// Why a log cannot be trusted there. None: it can.
     pub fn refuses_eager(&self, promises_full: bool) -> Option<Fault> {
         self.fault.filter(|&fault| fault != Fault::Memory || promises_full)
     }
 
-    /// True where processes that share the database may have no kernel in common, or its files be handled by a
-    /// program.
+    /// True if processes that share the database may have no kernel in common, or a program may
+    /// handle its files.
     pub fn is_shared(&self) -> bool {
         matches!(self.fault, Some(Fault::Shared | Fault::Fuse))
     }
 }
 
-/// Before a database is opened: refuses, or leaves out what cannot be done there. What is to be said, once for each
-/// database, goes to `say`.
+/// Called before a database is opened: refuses the open, or leaves out what cannot be done there.
+///
+/// A message, once for each database, goes to `say`.
 pub fn before_open(path: &str, options: &mut Options, say: impl FnOnce(&str)) -> Result<(), OptionError> {
     if options.strategy == StrategyKind::Stock {
         return Ok(());
@@ -97,11 +102,11 @@ pub fn before_open(path: &str, options: &mut Options, say: impl FnOnce(&str)) ->
 pub struct Verdict {
     pub strategy: &'static str,
     pub refuses: bool,
-    /// Why it does, or what is to be known there.
+    /// Why the strategy refuses, or what the user should know.
     pub reason: Option<String>,
 }
 
-/// Of each strategy, where [`crate::tried`] has answered this.
+/// The verdict on each strategy, from what [`crate::tried()`] has found.
 pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
     let ground = Ground::of(directory);
     let of = |strategy: StrategyKind| {
@@ -113,7 +118,8 @@ pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
             _ => Ok(None),
         };
         let (refuses, reason) = judged.map_or_else(|error| (true, Some(error.to_string())), |said| (false, said));
-        // The others do not look: with them SQLite fails where it needs it.
+        // The other strategies do not look: with them SQLite fails where it needs the missing
+        // thing.
         let missing = tried.iter().find_map(Tried::fails_eager).filter(|_| strategy == StrategyKind::Eager && !refuses);
         if let Some(missing) = missing {
             return Verdict { strategy: strategy.name(), refuses: true, reason: Some(missing.to_owned()) };
@@ -123,7 +129,7 @@ pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
     StrategyKind::ALL.into_iter().map(of).collect()
 }
 
-/// What is to be said of it.
+/// What is to be said about the fault. Changes the options where something is left out.
 fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option<String>, OptionError> {
     let ground = Ground { file_system: file_system.to_owned(), fault: Some(fault) };
     if options.strategy == StrategyKind::Eager {
@@ -149,8 +155,8 @@ fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option
 }
 
 impl Fault {
-    /// The reason, and the way out. Short: SQLite's error log cuts a line at 210 bytes, of which
-    /// the database's name takes some.
+    /// The reason and the way out. It is short: SQLite's error log cuts a line at 210 bytes, with
+    /// the database's name.
     pub fn why(self) -> &'static str {
         match self {
             Fault::Shared => "other hosts may change the files, and a sync be lost; use a local disk",
@@ -176,14 +182,14 @@ fn of_directory(directory: &Path, mounts: &str, depth: u32) -> Option<Ground> {
     let (file_system, options) = mount(mounts, stat.stx_mnt_id)?;
     let upper = options.split(',').find_map(|option| option.strip_prefix("upperdir="));
     if let ("overlay", Some(upper), 1..) = (file_system, upper, depth) {
-        // In a container its path may lead nowhere; then nothing is known of it.
+        // In a container the path of the upper directory may lead nowhere. Then nothing is known.
         let below = of_directory(Path::new(upper), mounts, depth - 1)?;
         return Some(Ground { file_system: format!("overlay on {}", below.file_system), ..below });
     }
     Some(Ground { file_system: file_system.to_owned(), fault: fault(file_system, &options) })
 }
 
-/// Type and options of the mount with this number.
+/// The type and the options of the mount with this number.
 fn mount(mounts: &str, id: u64) -> Option<(&str, String)> {
     let id = id.to_string();
     let line = mounts.lines().find(|line| line.split(' ').next() == Some(id.as_str()))?;

@@ -49,15 +49,16 @@ pub enum InspectError {
 pub struct LogContents {
     pub uuid: String,
     pub records: u64,
-    /// Different pages in them.
+    /// The number of different pages in the records.
     pub pages: u64,
     pub log_bytes: u64,
     /// The log stands on this many frames of the WAL image.
     pub image_frames: u32,
 }
 
-/// Reads the header of a database and its log; nothing is changed. None: a plain database file, whose log, if there is one, is not
-/// needed any more.
+/// Reads the header of a database and its log. Nothing is changed.
+///
+/// None: a plain database file. A log beside it, if there is one, is not needed any more.
 pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     let read = |source| InspectError::Read { path: database.to_owned(), source };
     let mut header = Vec::new();
@@ -66,8 +67,8 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
         .map_err(read)?;
     let log = beside(database, log_path);
     let wanted = guard::of(&header);
-    // Neither with nor without guard: a crash has garbled it, which the log mends, or it was never a database. An empty file is a
-    // database without content.
+    // The header is of no database, with or without guard. Either a crash has garbled it, which the
+    // log mends, or it was never a database. An empty file is a database without content.
     if wanted.is_none() && (header.is_empty() || guard::is_database(&header)) {
         return is_of_another(database, &log)?.map_or(Ok(None), Err);
     }
@@ -104,7 +105,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     Ok(Some(contents))
 }
 
-/// The log, if it is there and nobody uses it while this is open.
+/// The log, if it is there and nobody uses it while the answer is open.
 pub(crate) fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError> {
     let file = match open_to_lock(log) {
         Ok(file) => file,
@@ -122,7 +123,7 @@ fn open_to_read(log: &Path) -> Result<LogFile, LogError> {
     Ok(LogFile(Box::new(DirectFile::open_to_read(log)?)))
 }
 
-/// A log beside a database that needs none: why it is not to be removed.
+/// Why a log beside a database that needs none is not to be removed.
 fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, InspectError> {
     let of_log = |source| InspectError::Log { log: log.to_owned(), source };
     let Some(_alone) = alone_with(database, log)? else { return Ok(None) };
@@ -130,12 +131,14 @@ fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, In
     Ok(why.map(|_| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
 }
 
-/// Removes what a recovery or a close that was killed at its end has left beside a database of which [`inspect`] says that it needs no log. False:
-/// there was nothing.
+/// Removes what a recovery, or a close that was killed at its end, has left.
+///
+/// [`inspect`] has said that the database needs no log. False: there was nothing.
 pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
     let log = beside(database, log_path);
     let alone = alone_with(database, &log)?;
-    // A close removes the log before the image. Without a log nobody uses the others; whoever is about to make one has the database open.
+    // A close removes the log before the image. Without a log nobody uses the other files. A
+    // process that is about to make a log has the database open.
     let is_left = [image_path, board_path].iter().any(|&path| beside(database, path).exists());
     let database_alone = match &alone {
         None if is_left => {
@@ -146,7 +149,7 @@ pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
     if alone.is_none() && database_alone.is_none() {
         return Ok(false);
     }
-    // As a close does it.
+    // In the order of a close.
     for path in [image_path, board_path, log_path].map(|path| beside(database, path)) {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(InspectError::Read { path, source }),

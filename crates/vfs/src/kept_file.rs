@@ -1,7 +1,9 @@
-//! The file of a WAL that `plain` keeps over a close: `app.db-oneflush-kept`, a name that SQLite never opens.
+//! The file of a WAL that `plain` keeps over a close: `app.db-oneflush-kept`, which SQLite never
+//! opens.
 //!
-//! After a clean close a database has no `-wal` beside it, so no `-wal` keeps anybody out. Who may use
-//! the database file may use the database. Its owner, group, mode or folder may have changed meanwhile.
+//! After a clean close a database has no `-wal` beside it, so no `-wal` keeps anybody out. Anybody
+//! who may use the database file may use the database. Its owner, group, mode or folder may have
+//! changed meanwhile.
 //!
 //! | when | lock on the database | what |
 //! |---|---|---|
@@ -16,8 +18,9 @@
 //!
 //! 1. The kept name is given under the exclusive lock, and taken away under a shared one. So only
 //!    openers meet here, and the first rename wins.
-//! 2. A kept file is taken back only if it is what SQLite would make there now. That is a regular file
-//!    with one name, and with the database's owner, group and mode, which this process may write.
+//! 2. A kept file is taken back only if it is what SQLite would make there now. That is a regular
+//!    file with one name, and with the database's owner, group and mode, which this process may
+//!    write.
 //! 3. Its frames say nothing new, even if a crash takes its mark away (`strategy/plain/kept.rs`).
 //! 4. Any other kept file is removed, and the WAL is made anew. Nothing here is an error to SQLite.
 
@@ -34,7 +37,7 @@ use crate::file_below::FileBelow;
 use crate::names::{kept_path, wal_path};
 use crate::port::Below;
 
-/// Gives the WAL of a database that is closed the kept name; an error: SQLite is to delete the WAL.
+/// Gives the WAL of a closed database the kept name. After an error SQLite is to delete the WAL.
 pub fn keep(database: &str) -> io::Result<()> {
     let wal = wal_path(database);
     if !is_as_made_beside(Path::new(&wal), Path::new(database))? {
@@ -43,7 +46,8 @@ pub fn keep(database: &str) -> io::Result<()> {
     std::fs::rename(wal, kept_path(database))
 }
 
-/// Gives the kept file its name as WAL back, if there is one and it fits; true: it has that name now.
+/// Renames the kept file back to the name of the WAL, if there is one and it fits. True: it has
+/// that name now.
 pub fn take_back(database: &str, says_nothing_new: &mut dyn FnMut(&dyn Below) -> bool) -> bool {
     let kept = kept_path(database);
     let fits = match open(Path::new(&kept), Path::new(database)) {
@@ -56,8 +60,8 @@ pub fn take_back(database: &str, says_nothing_new: &mut dyn FnMut(&dyn Below) ->
     if fits && matches!(renamed(), Ok(()) | Err(Errno::NOENT)) {
         return true;
     }
-    // There is a WAL, or this file system cannot tell, or the file is no use. A file that may not be
-    // removed is in nobody's way.
+    // There is a WAL, or this file system cannot tell, or the file is no use. A file that may not
+    // be removed is in nobody's way.
     let _ = std::fs::remove_file(kept);
     false
 }
@@ -66,7 +70,7 @@ fn open(kept: &Path, database: &Path) -> io::Result<Option<FileBelow>> {
     if !is_as_made_beside(kept, database)? {
         return Ok(None);
     }
-    // The name may lead elsewhere by now, or nowhere for long.
+    // The name may lead elsewhere by now, or to a file whose opening would wait.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(kept)?;
     Ok(Some(FileBelow(Some(file))))

@@ -1,9 +1,9 @@
 //! Oneflush's SQLite VFS.
 //!
-//! A shim over SQLite's default VFS: every call of `sqlite3_vfs` v3 and `sqlite3_io_methods` v3
-//! arrives in [`mod@ffi`], is turned into a file role, an offset and bytes, is counted by [`File`] and
-//! is carried out by a [`Strategy`]. What the strategy does not change goes to the VFS below
-//! exactly as SQLite sent it.
+//! The VFS is a shim over SQLite's default VFS. Every call of `sqlite3_vfs` v3 and
+//! `sqlite3_io_methods` v3 arrives in `ffi`. There it becomes a file role, an offset and
+//! bytes. `File` counts the call, and a [`Strategy`] carries it out. What the strategy does not
+//! change goes to the VFS below exactly as SQLite sent it.
 //!
 //! ```text
 //! SQLite ── ffi::vfs, ffi::io ── File (roles, accounting) ── Strategy ── Below ── "unix" VFS
@@ -12,13 +12,16 @@
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. With strategy `stock` the VFS below receives exactly the calls that SQLite made: same order, same arguments, and its
-//!    answers reach SQLite unchanged, error codes included.
-//! 2. A method or version that the VFS below lacks is lacking in ours too; nothing is promised for it.
-//! 3. No panic crosses a callback; a caught one becomes an I/O error and a line in SQLite's error log.
-//! 4. Nothing here keeps a SQLite pointer beyond the life that SQLite gives it: the VFS below (for ever) and an open file
-//!    (from `xOpen` to `xClose`).
-//! 5. Every byte that is written through an open file is counted once, under one role of one database.
+//! 1. With strategy `stock` the VFS below receives exactly the calls that SQLite made: same order,
+//!    same arguments. Its answers reach SQLite unchanged, error codes included.
+//! 2. A method or version that the VFS below lacks is lacking in this VFS too. Nothing is promised
+//!    for it.
+//! 3. No panic crosses a callback. A caught panic becomes an I/O error and a line in SQLite's error
+//!    log.
+//! 4. No SQLite pointer is kept beyond the life that SQLite gives it. The VFS below lives for ever;
+//!    an open file lives from `xOpen` to `xClose`.
+//! 5. Every byte that is written through an open file is counted once, under one role of one
+//!    database.
 
 mod calls;
 mod config;

@@ -1,6 +1,6 @@
 //! The names of the files beside a database.
 
-/// The WAL of SQLite's own, or of strategy `plain`.
+/// SQLite's own WAL, which is also that of strategy `plain`.
 pub fn wal_path(database: &str) -> String {
     format!("{database}-wal")
 }
@@ -25,7 +25,7 @@ pub fn board_path(database: &str) -> String {
     format!("{database}-oneflush-shm")
 }
 
-/// The database that a log, an image or a board lies beside, or one of them that was set aside.
+/// The database that a log, an image or a board lies beside. The same for one that was set aside.
 pub fn database_of(side_file: &str) -> &str {
     side_file.rfind("-oneflush").map_or(side_file, |at| &side_file[..at])
 }

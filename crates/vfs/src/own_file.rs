@@ -1,5 +1,8 @@
-//! Files of ours that carry a lock. A `flock` belongs to the open file, which the child of a fork shares with its parent: were the parent killed,
-//! the lock would stay as long as the child lives. So the child gets rid of its copies before anything else runs there.
+//! Files of Oneflush that carry a lock.
+//!
+//! A `flock` belongs to the open file, which the child of a fork shares with its parent. If the
+//! parent were killed, the lock would stay as long as the child lives. So the child gets rid of its
+//! copies before anything else runs there.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +17,10 @@ static OPEN: LazyLock<StaticMutex<Vec<RawFd>>> = LazyLock::new(StaticMutex::defa
 
 pub struct OwnFile(File);
 
-/// Opens a file whose exclusive `flock` is wanted: NFS gives that only to a descriptor that may write. Who may not write gets what he may have.
+/// Opens a file whose exclusive `flock` is wanted.
+///
+/// NFS gives that lock only to a descriptor that may write. A caller who may not write gets a
+/// descriptor that reads.
 pub fn open_to_lock(path: &Path) -> io::Result<File> {
     match OpenOptions::new().read(true).write(true).open(path) {
         Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
@@ -25,7 +31,7 @@ pub fn open_to_lock(path: &Path) -> io::Result<File> {
 }
 
 impl OwnFile {
-    /// No fork comes between the opening and the note of it.
+    /// Opens the file and notes it. No fork comes between the two.
     pub fn open(open: impl FnOnce() -> io::Result<File>) -> io::Result<OwnFile> {
         let mut all = all();
         let file = open()?;
@@ -34,7 +40,7 @@ impl OwnFile {
     }
 }
 
-/// The descriptors of all files of this kind. None is opened or closed while the answer is kept.
+/// The descriptors of all files of this kind. None is opened or closed while the answer lives.
 pub fn all() -> StaticMutexGuard<'static, Vec<RawFd>> {
     OPEN.lock()
 }
@@ -42,7 +48,8 @@ pub fn all() -> StaticMutexGuard<'static, Vec<RawFd>> {
 impl Drop for OwnFile {
     fn drop(&mut self) {
         let own = self.0.as_raw_fd();
-        // The file itself is closed afterwards; a child that is forked in between has a copy that its parent has no lock by.
+        // The file itself is closed afterwards. A child forked in between has a copy, but its
+        // parent has no lock by that file.
         all().retain(|&descriptor| descriptor != own);
     }
 }

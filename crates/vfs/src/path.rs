@@ -1,8 +1,11 @@
-//! Paths as text: what files are known by.
+//! Paths as text: the names by which files are known.
 //!
-//! SQLite's names are bytes. One that is not UTF-8 is known by a name that no file has, each by its own: so nothing is ever shared between two
-//! databases because their names look alike, and no file is opened by such a name. A strategy opens files by name, so such a database is
-//! opened as with SQLite alone, or refused where that would break a promise.
+//! SQLite's names are bytes. A name that is not UTF-8 is known by a text that no file has as its
+//! name, each by its own. So two databases never share anything because their names look alike, and
+//! no file is opened by such a text.
+//!
+//! A strategy opens files by name. A database with such a name is therefore opened as with SQLite
+//! alone. Where that would break a promise, the open is refused.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -11,10 +14,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serializer;
 
-/// A full path begins with a slash, or as another VFS wants it; never so.
+/// No path begins like this: a full path begins with a slash, or as another VFS wants it.
 const NOT_UTF8: &str = "(not UTF-8) ";
 
-/// The path of these bytes. Suffixes stay, so that side files are known by their database's.
+/// The text for the path of these bytes. Suffixes stay, so that side files are known by their
+/// database's.
 pub fn of_bytes(name: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(name) {
         Ok(path) => Cow::Borrowed(path),
@@ -22,29 +26,29 @@ pub fn of_bytes(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// True if files can be opened by this path.
+/// True if files can be opened by this text.
 pub fn is_name(path: &str) -> bool {
     !path.starts_with(NOT_UTF8)
 }
 
-/// The same for one who reads it, of a name as the operating system has it.
+/// The text for a reader, of a name as the operating system has it.
 pub fn shown<N: AsRef<OsStr> + ?Sized>(name: &N) -> Cow<'_, str> {
     of_bytes(name.as_ref().as_bytes())
 }
 
-/// The same in JSON.
+/// The text for a reader, in JSON.
 pub fn serialize_shown<N: AsRef<OsStr>, S: Serializer>(name: &N, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&shown(name))
 }
 
-/// The file of this name with something behind it, as the operating system has it.
+/// The name with `suffix` behind it, as the operating system has it.
 pub fn with_suffix(path: &Path, suffix: impl AsRef<OsStr>) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// A file beside a database, by the function that names it beside one whose name is UTF-8.
+/// The name of a file beside a database. `name` is the function for a database whose name is UTF-8.
 pub fn beside(database: &Path, name: fn(&str) -> String) -> PathBuf {
     with_suffix(database, name(""))
 }

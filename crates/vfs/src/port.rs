@@ -1,13 +1,15 @@
-//! What the engine and the strategies may ask of the world below them: files, the WAL index, locks, and SQLite's busy handler.
+//! The world below the engine and the strategies: files, the WAL index, locks, SQLite's busy
+//! handler.
 //!
-//! Nothing here is a SQLite pointer or flag. The FFI layer, `crates/crashlab` and tests implement these traits.
+//! Nothing here is a SQLite pointer or flag. The FFI layer, `crates/crashlab` and tests implement
+//! these traits.
 
 use crate::error::Code;
 
 /// A file of the VFS below, as a strategy may use it.
 ///
-/// Offsets and sizes are bytes. A read that meets the end of the file zero-fills the rest of the buffer and answers
-/// `SQLITE_IOERR_SHORT_READ`, as SQLite's contract for `xRead` has it.
+/// Offsets and sizes are bytes. A read that meets the end of the file zero-fills the rest of the
+/// buffer. It then answers `SQLITE_IOERR_SHORT_READ`, as SQLite's contract for `xRead` requires.
 pub trait Below: Send + Sync {
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code>;
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
@@ -24,12 +26,14 @@ pub trait Below: Send + Sync {
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").
 pub trait WalIndex: Send + Sync {
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code>;
-    /// How many frames of the WAL are published. None: the index cannot be read. The file must have a WAL index.
+    /// The number of frames in the WAL that are published. None: the index cannot be read. The file
+    /// must have a WAL index.
     fn published_frames(&self) -> Option<u32>;
-    /// Makes the next checkpoint, by whichever process, copy all frames of the WAL, also those that an earlier checkpoint has copied.
-    /// The caller holds the checkpoint lock.
+    /// Makes the next checkpoint, by whichever process, copy all frames of the WAL. Frames that an
+    /// earlier checkpoint has copied are copied again. The caller holds the checkpoint lock.
     fn forget_backfill(&self);
-    /// The first `frames` frames of the WAL need not be copied by the next checkpoint. Nobody else has the file open.
+    /// The next checkpoint need not copy the first `frames` frames of the WAL. Nobody else has the
+    /// file open.
     fn believe_backfill(&self, frames: u32);
 }
 
@@ -40,27 +44,29 @@ impl<F: Below + WalIndex> MainFile for F {}
 
 /// Removes and renames files beside the database: real ones, or those of a simulated disk.
 pub trait SideFiles: Send + Sync {
-    /// Removes a file beside the database; it need not be there.
+    /// Removes a file beside the database. A missing file is no error.
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code>;
-    /// Gives a file that nobody uses a name that no file has, durably.
+    /// Renames `from`, which nobody uses, to a name that no file has. The rename is durable.
     fn rename(&self, from: &str, to: &str) -> Result<(), Code>;
-    /// Gives the WAL of a database that is closed the kept name (`kept_file.rs`). The caller has the database's exclusive lock. An error: the WAL has its name
-    /// still, and is to be deleted.
+    /// Gives the WAL of a closed database the kept name (`kept_file.rs`). The caller has the
+    /// database's exclusive lock. After an error the WAL still has its own name, and SQLite is to
+    /// delete it.
     fn keep_wal(&self, database: &str) -> Result<(), Code>;
-    /// Gives the kept file its name as WAL back if it `fits`, or removes it; true: it has that name now. The caller has a shared lock on the database. The
-    /// directory is not synced.
+    /// Renames the kept file back to the name of the WAL if it `fits`; removes it otherwise. True:
+    /// the file has the WAL's name now. The caller has a shared lock on the database. The directory
+    /// is not synced.
     fn take_back_wal(&self, database: &str, fits: &mut dyn FnMut(&dyn Below) -> bool) -> bool;
-    /// False also for an empty file, as with SQLite.
+    /// True if the file exists and is not empty, as SQLite understands the question.
     fn exists(&self, path: &str) -> Result<bool, Code>;
-    /// True also for an empty file.
+    /// True if the file exists, even if it is empty.
     fn is_there(&self, path: &str) -> Result<bool, Code>;
-    /// A line in SQLite's error log.
+    /// Adds a line to SQLite's error log.
     fn warn(&self, message: &str);
 }
 
 /// The busy handler of a connection, as SQLite gives it to a VFS.
 pub trait BusyHandler: Send + Sync {
-    /// Waits a little; false if the connection has waited long enough, or does not wait at all.
+    /// Waits a little. False: the connection has waited long enough, or does not wait at all.
     fn wait(&self) -> bool;
 }
 
@@ -68,7 +74,7 @@ pub trait BusyHandler: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     Delete,
-    /// It has another name already.
+    /// The WAL already has another name.
     Renamed,
 }
 
@@ -76,9 +82,10 @@ pub enum Deletion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     ReadWrite,
-    /// The database file is open for reading only, so its close makes no checkpoint.
+    /// The database file is open for reading only. The close of such a connection makes no
+    /// checkpoint.
     ReadOnly,
-    /// It belongs to the checkpointer.
+    /// The connection belongs to the checkpointer.
     Checkpoints,
 }
 
@@ -118,7 +125,7 @@ pub struct ShmLock {
 impl ShmLock {
     /// Slot that a writer holds (`WAL_WRITE_LOCK`, "WAL-Index Format", section 2.3).
     pub const WRITE: u8 = 0;
-    /// Slot that a connection holds, alone, while it recovers the WAL (`WAL_RECOVER_LOCK`).
+    /// Slot that a connection holds exclusively while it recovers the WAL (`WAL_RECOVER_LOCK`).
     pub const RECOVER: u8 = 2;
     /// The first of the slots that readers share (`WAL_READ_LOCK(0)`).
     pub const READ: u8 = 3;
@@ -141,7 +148,9 @@ impl ShmLock {
     }
 }
 
-/// The bits of `xDeviceCharacteristics`. A strategy claims no more than is proved, so of files that are durable it can only take bits away.
+/// The bits of `xDeviceCharacteristics`.
+///
+/// A strategy claims no more than is proved. For durable files it can only take bits away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCharacteristics(pub i32);
 

@@ -5,7 +5,9 @@ use crate::connection::Connection;
 /// What SQLite gets for a PRAGMA: one row with one column, or an error with its message.
 pub type Answer = Result<String, String>;
 
-/// None if the PRAGMA is not ours and SQLite goes on with it. `inactive` says why the strategy changes nothing now, if it does not.
+/// The answer to a PRAGMA. None: it is not one of Oneflush's, and SQLite goes on with it.
+///
+/// `inactive` says why the strategy changes nothing now, if so.
 pub fn answer(
     connection: &Connection,
     name: &str,

@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
-/// The role of a file. Statement journals, sorter runs and temporary databases are all [`Role::Temp`]: they need no
-/// durability and no strategy touches them.
+/// The role of a file.
+///
+/// Statement journals, sorter runs and temporary databases are all [`Role::Temp`]. They need no
+/// durability, and no strategy touches them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -18,7 +20,7 @@ impl Role {
     pub const COUNT: usize = 5;
     pub const ALL: [Role; Role::COUNT] = [Role::Db, Role::RollbackJournal, Role::Wal, Role::SuperJournal, Role::Temp];
 
-    /// Position in arrays that hold one entry a role.
+    /// The role's position in arrays with one entry a role.
     pub fn index(self) -> usize {
         self as usize
     }
@@ -39,8 +41,9 @@ impl Role {
         !matches!(self, Role::Temp)
     }
 
-    /// The role of a file that SQLite deletes by name, and the name of its database. Super-journals (`db-mjXXXXXX9XX`) belong
-    /// to several databases, so they have none.
+    /// The role of a file that SQLite deletes by name, and the name of its database.
+    ///
+    /// Super-journals (`db-mjXXXXXX9XX`) belong to several databases, so the answer is None.
     pub fn of_side_file(path: &str) -> Option<(Role, &str)> {
         if let Some(db) = path.strip_suffix("-journal") {
             Some((Role::RollbackJournal, db))

@@ -1,10 +1,14 @@
-//! Whether this thread is in the middle of a commit that a super-journal makes one: then SQLite does not look at what
-//! `SQLITE_FCNTL_COMMIT_PHASETWO` answers, because by then its deletion has committed the databases with rollback journals.
+//! Whether this thread is in the middle of a commit over several databases, which a super-journal
+//! makes one.
+//!
+//! SQLite then ignores the answer of `SQLITE_FCNTL_COMMIT_PHASETWO`. By then the deletion of the
+//! super-journal has committed the databases with rollback journals.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// SQLite has one open from before the first database's sync until after the last one's.
+    /// How many super-journals are open. SQLite opens one before the first database's sync and
+    /// closes it after the last one's.
     static OPEN: Cell<u32> = const { Cell::new(0) };
 }
 

@@ -1,7 +1,9 @@
-//! What a database's files say of it, for one who only looks: nothing is opened with SQLite, and nothing is changed.
+//! What a database's files say of it to one who only looks. Nothing is opened with SQLite, and
+//! nothing is changed.
 //!
-//! Counters of commits live in the processes that have the database open (`PRAGMA oneflush_stats`). From outside there are the files, the
-//! locks that the kernel lists, and, with `eager`, the board that the processes share.
+//! Counters of commits live in the processes that have the database open (`PRAGMA oneflush_stats`).
+//! From outside there are the files and the locks that the kernel lists. With `eager` there is also
+//! the board that the processes share.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -32,12 +34,12 @@ pub struct Survey {
     pub bytes: u64,
     /// `wal`, `rollback` (one of SQLite's other modes) or `none` (no page yet).
     pub journal_mode: &'static str,
-    /// Only `eager` may open it: it is, or was at a crash, in use.
+    /// Only `eager` may open the database: it is in use, or was at a crash.
     pub guarded: bool,
     pub page_bytes: u32,
     pub pages: u32,
     pub free_pages: u32,
-    /// What lies beside it under its name.
+    /// The files beside the database that begin with its name.
     pub side_files: Vec<SideFile>,
     /// Frames of `-wal` that a recovery would look at.
     pub wal_frames: Option<u32>,
@@ -124,7 +126,9 @@ fn side_files(database: &Path) -> Vec<SideFile> {
     found
 }
 
-/// By the kernel's list of locks: SQLite and `eager` lock what they have open in WAL mode, and a transaction locks in the others.
+/// The processes that use the database, by the kernel's list of locks.
+///
+/// In WAL mode SQLite and `eager` lock what they have open. In the other modes a transaction locks.
 fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
     let paths = side_files.iter().map(|file| with_suffix(database, &file.suffix)).chain([database.to_owned()]);
     let identity = |path: PathBuf| {
@@ -139,8 +143,10 @@ fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
     pids.iter().map(|pid| User { pid: *pid, command: command(pid) }).collect()
 }
 
-/// Of a line such as `1: POSIX  ADVISORY  WRITE 6508 fe:00:9994834 123 123`; a lock that is waited for has `->` behind the number, and one
-/// that belongs to an open file has no process.
+/// The process that holds the lock in a line such as `1: POSIX  ADVISORY  WRITE 6508 fe:00:9994834
+/// 123 123`.
+///
+/// A lock that is waited for has `->` behind the number. A lock of an open file has no process.
 fn holder(line: &str, files: &BTreeSet<String>) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().filter(|word| *word != "->").collect();
     let [_, _, _, _, pid, file, ..] = words[..] else { return None };

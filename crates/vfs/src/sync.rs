@@ -1,8 +1,11 @@
 //! The synchronisation primitives of this crate.
 //!
-//! `parking_lot`'s, which knows no poisoning (every state behind our mutexes is whole between two statements, so a panic that was
-//! stopped at a callback does not matter) and which is compiled with us, so that ThreadSanitizer sees it. With feature `shuttle`
-//! those of the model checker, which tries out the orders in which threads may run.
+//! They are those of `parking_lot`, which knows no poisoning. A panic that was stopped at a
+//! callback does not matter: every state behind these mutexes is whole between two statements.
+//! `parking_lot` is compiled with this crate, so that ThreadSanitizer sees it.
+//!
+//! With feature `shuttle` they are those of the model checker, which tries out the orders in which
+//! threads may run.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
@@ -23,10 +26,13 @@ mod with {
     use super::{AtomicU32, Condvar, Duration, Mutex, MutexGuard, Ordering};
     use crate::futex;
 
-    /// How often memory that another thread will change is looked at before others may run.
+    /// How often a thread looks at memory that another thread will change before it lets others
+    /// run.
     const LOOKS: u32 = 32;
 
-    /// Waits without sleeping; every other thread that could run goes first. Answers for how long, at the longest, others ran then.
+    /// Waits without sleeping. Every other runnable thread goes first.
+    ///
+    /// Answers for how long at a time, at the longest, others ran.
     pub fn look_until(at_most: Duration, has_come: impl Fn() -> bool) -> Duration {
         let mut now = Instant::now();
         let until = now + at_most;
@@ -58,7 +64,7 @@ mod with {
         guard
     }
 
-    /// Waits for at most `at_most`; may wake early.
+    /// Waits for at most `at_most`. May wake early.
     pub fn wait_timeout<'a, T>(
         condition: &Condvar,
         mut guard: MutexGuard<'a, T>,
@@ -68,10 +74,13 @@ mod with {
         guard
     }
 
-    /// Counts events for which threads of this process wait. Unlike a condition variable's waiters, those who are woken do not have to take a
-    /// mutex one after the other.
+    /// Counts events for which threads of this process wait.
     ///
-    /// An event is counted under the mutex under which the waiter found that it has to wait, and read the count.
+    /// A condition variable's waiters take a mutex one after the other when they are woken. These
+    /// need not.
+    ///
+    /// An event is counted under the waiter's mutex. The waiter reads the count under that mutex,
+    /// where it finds that it has to wait.
     #[derive(Default)]
     pub struct EventCount(AtomicU32);
 
@@ -84,17 +93,17 @@ mod with {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
 
-        /// Waits while the count is `seen`. Whatever ends it, the caller has to look again.
+        /// Waits while the count is `seen`. The caller has to look again, whatever ended the wait.
         pub fn wait(&self, seen: u32, bits: NonZeroU32, at_most: Duration) {
             futex::wait_in_process(&self.0, seen, bits, at_most);
         }
 
-        /// The same for a wait whose time will be over: nobody needs to come.
+        /// The same for a wait that ends by its time: nobody needs to wake it.
         pub fn pause(&self, seen: u32, bits: NonZeroU32, at_most: Duration) {
             self.wait(seen, bits, at_most);
         }
 
-        /// Wakes those who wait with one of the bits.
+        /// Wakes the threads that wait with one of the bits.
         pub fn wake(&self, bits: NonZeroU32) {
             futex::wake_in_process(&self.0, u32::MAX, bits);
         }
@@ -109,7 +118,7 @@ mod with {
 
     use super::{Condvar, Duration, Mutex, MutexGuard};
 
-    /// The checker's time does not pass: one look, at most, and all others may run before it.
+    /// Looks once, at most, and lets all others run first: the checker's time does not pass.
     pub fn look_until(_: Duration, has_come: impl Fn() -> bool) -> Duration {
         if !has_come() {
             shuttle::thread::yield_now();
@@ -125,12 +134,13 @@ mod with {
         condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The checker's time does not pass: it never times out, so a wake-up that is lost is a deadlock, which the checker reports.
+    /// Never times out, since the checker's time does not pass. A lost wake-up is a deadlock, which
+    /// the checker reports.
     pub fn wait_timeout<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, at_most: Duration) -> MutexGuard<'a, T> {
         condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// A wait never times out here either.
+    /// Counts events. A wait never times out here either.
     pub struct EventCount {
         state: Mutex<Counted>,
         woken: Condvar,
@@ -185,10 +195,13 @@ mod with {
 
 pub use with::{EventCount, lock, look_until, wait, wait_timeout};
 
-/// A mutex around something of the whole process, which is held over a fork. `parking_lot`'s may hand itself over to a thread that waits, and that
-/// the child does not have.
+/// A mutex around something of the whole process, which is held over a fork.
 ///
-/// ThreadSanitizer does not see into the standard library. So each passage is counted here, too, and it sees the order by that.
+/// A mutex of `parking_lot` may hand itself over to a waiting thread, which the child does not
+/// have.
+///
+/// ThreadSanitizer does not see into the standard library. So each passage is counted here too, and
+/// shows it the order.
 #[derive(Default)]
 pub struct StaticMutex<T> {
     mutex: std::sync::Mutex<T>,
@@ -228,8 +241,10 @@ impl<T> Drop for StaticMutexGuard<'_, T> {
     }
 }
 
-/// A memory barrier. What a thread wrote before it passed, a thread that passes later sees: of this process by the rules of the language, so that
-/// ThreadSanitizer knows it, and of others by the processor's.
+/// A memory barrier. What a thread wrote before it passed, a thread that passes later sees.
+///
+/// For threads of this process the rules of the language say so, so that ThreadSanitizer knows it.
+/// For other processes the processor's rules say so.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct Barrier(AtomicU32);
@@ -238,7 +253,7 @@ impl Barrier {
     #[inline]
     pub fn pass(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
-        // On x86 the exchange is a fence, too.
+        // On x86 the exchange is a fence too.
         if cfg!(not(target_arch = "x86_64")) {
             fence(Ordering::SeqCst);
         }

@@ -1,4 +1,4 @@
-//! What tests give to code that wants a world below, and does not use it.
+//! Stubs for code that wants a world below and does not use it in a test.
 
 use std::sync::Arc;
 

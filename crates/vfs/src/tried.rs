@@ -1,8 +1,8 @@
-//! What a directory does with the calls that strategies rely on, for `oneflush probe`.
+//! Tries what a directory does with the calls that strategies rely on, for `oneflush probe`.
 //!
-//! It is tried, each call by itself and whatever the file system's type.
+//! Each call is tried by itself, whatever the file system's type.
 //!
-//! An open asks nothing of all this: there the first real use decides. A board is made with the
+//! An open asks nothing of all this; there the first real use decides. A board is made with the
 //! locks and the memory. A log is opened with direct I/O. A commit needs a sync.
 
 use std::fs::File;
@@ -19,29 +19,29 @@ use crate::own_file::open_to_lock;
 const SYNC_OF_FILE: &str = "sync of file";
 const SYNC_OF_FOLDER: &str = "sync of folder";
 
-/// One of them.
+/// One call that was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tried {
     pub what: &'static str,
-    /// Why it does not work, and what is done instead; None: it works.
+    /// Why the call does not work, and what is done instead. None: it works.
     pub fails: Option<String>,
-    /// Whether `eager` cannot do without.
+    /// True if `eager` cannot do without the call.
     pub needed: bool,
 }
 
 impl Tried {
-    /// Why `eager` cannot be used.
+    /// Why `eager` cannot be used. None: this call is no reason.
     pub fn fails_eager(&self) -> Option<&str> {
         self.fails.as_deref().filter(|_| self.needed)
     }
 
-    /// Whether a sync fails, so that no commit can be made.
+    /// True if a sync fails, so that no commit can be made.
     pub fn fails_sync(&self) -> bool {
         self.fails.is_some() && [SYNC_OF_FILE, SYNC_OF_FOLDER].contains(&self.what)
     }
 }
 
-/// Of a folder of the caller's own: what is made in it stays.
+/// Tries the calls in a folder of the caller's own. What is made in the folder stays.
 pub fn tried(folder: &Path) -> io::Result<Vec<Tried>> {
     let path = folder.join("tried");
     let file = File::create_new(&path)?;
@@ -57,13 +57,13 @@ pub fn tried(folder: &Path) -> io::Result<Vec<Tried>> {
         needed(SYNC_OF_FOLDER, File::open(folder).and_then(|folder| folder.sync_all())),
         needed("record locks", record_locks_exclude(&file, &other).map_err(io::Error::from)),
         needed("flock", locked.and_then(|()| flock_excludes(&other)).map_err(io::Error::from)),
-        // By the second: the first cannot be read.
+        // Mapped by the second descriptor: the first cannot be read.
         needed("shared mmap", try_map(&other)),
         direct_io(&folder.join("tried-direct")),
     ])
 }
 
-/// The log does without.
+/// Direct I/O, which the log can do without.
 fn direct_io(path: &Path) -> Tried {
     let fails = match DirectFile::open(path, true) {
         Ok(file) => (!file.is_direct()).then(|| "refused, or done through the page cache".to_owned()),

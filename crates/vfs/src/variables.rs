@@ -1,11 +1,14 @@
-//! Environment variables that begin as ours do and mean nothing: a misspelt option is said, since it would silently not be in force.
+//! Environment variables that begin as Oneflush's do and mean nothing.
+//!
+//! A misspelt option would silently not be in force, so it is reported.
 
 use crate::config::Options;
 
-/// What all variables of ours begin with.
+/// The beginning of all variables of Oneflush.
 const PREFIX: &str = "ONEFLUSH_";
 
-/// Those that are no options: of this crate, of the program and its preload library, of the build's own tests and clients.
+/// The variables that are no options: of this crate, of the program and its preload library, of the
+/// build's tests and clients.
 const OTHERS: [&str; 13] = [
     "ONEFLUSH_DEFAULT",
     "ONEFLUSH_LOG",
@@ -25,7 +28,7 @@ const OTHERS: [&str; 13] = [
 /// A name with more differences than this was not meant.
 const DIFFERENCES_MAX: usize = 3;
 
-/// A message for each variable that means nothing to us.
+/// A message for each variable that means nothing to Oneflush.
 pub fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
     let known = known();
     let is_unknown = |name: &String| {
@@ -47,10 +50,10 @@ fn message(name: &str, known: &[String]) -> String {
     )
 }
 
-/// All names, of which the options are asked for, so that none can be forgotten.
+/// All known names. The options are asked for theirs, so that none can be forgotten.
 fn known() -> Vec<String> {
     let names = std::cell::RefCell::new(OTHERS.map(str::to_owned).to_vec());
-    // Where every variable is unset there is nothing to refuse.
+    // With every variable unset there is nothing to refuse.
     let _ = Options::from_environment(|name| {
         names.borrow_mut().push(name.to_owned());
         None
@@ -58,7 +61,7 @@ fn known() -> Vec<String> {
     names.into_inner()
 }
 
-/// How many letters have to be put in, taken out or changed (Levenshtein).
+/// How many letters have to be inserted, removed or changed (Levenshtein).
 fn differences(one: &str, other: &str) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.bytes().enumerate() {

@@ -1,13 +1,16 @@
-//! A WAL as SQLite writes and reads it ("WAL file format"): its own, and the volatile image that `eager` keeps in its place.
+//! A WAL as SQLite writes and reads it ("WAL file format").
+//!
+//! It is SQLite's own file, or the volatile image that `eager` keeps in its place.
 //!
 //! ```text
 //! 0   header of 32 bytes: magic, version, page size, checkpoint number, salts, checksum
-//! 32  frame 1: header of 24 bytes (page number, size of the database after a commit or 0, salts, checksum), page
+//! 32  frame 1: header of 24 bytes (page number, size of the database after a commit or 0,
+//!     salts, checksum), then the page
 //! …   frame 2
 //! ```
 //!
-//! Checksums run on from the header through all frames, in the byte order that the magic's lowest bit names; everything else is
-//! big-endian.
+//! Checksums run on from the header through all frames. Their byte order is the one that the
+//! magic's lowest bit names. Everything else is big-endian.
 
 use crate::error::Code;
 use crate::port::Below;
@@ -15,12 +18,13 @@ use crate::port::Below;
 pub const HEADER_BYTES: u64 = 32;
 pub const FRAME_HEADER_BYTES: usize = 24;
 
-/// `WAL_MAGIC`, and its lowest bit for checksums over big-endian words.
+/// `WAL_MAGIC`. Its lowest bit is set for checksums over big-endian words.
 const MAGIC: u32 = 0x377f_0682 | cfg!(target_endian = "big") as u32;
 const VERSION: u32 = 3_007_000;
 
-/// How many frames a recovery of this WAL would find: up to the last commit whose salts are the header's. None: it has no header. The
-/// checksums are not looked at.
+/// How many frames a recovery of this WAL would find. None: the WAL has no header.
+///
+/// The count ends at the last commit whose salts are the header's. The checksums are not looked at.
 pub fn frames_to_recover(wal: &dyn Below) -> Option<u32> {
     let mut header = [0; HEADER_BYTES as usize];
     wal.read(&mut header, 0).ok()?;
@@ -40,7 +44,7 @@ pub fn frames_to_recover(wal: &dyn Below) -> Option<u32> {
     Some(committed)
 }
 
-/// How a frame ends the chain up to it.
+/// Salts and checksum at the end of a frame: the state of the chain up to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chain {
     pub salt: [u32; 2],
@@ -48,13 +52,13 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Of a frame behind this one; `frame` with its header.
+    /// The chain up to a frame behind this one. `frame` includes its header.
     pub fn behind(self, frame: &[u8]) -> Chain {
         let checksum = checksum(checksum(self.checksum, &frame[..8]), &frame[FRAME_HEADER_BYTES..]);
         Chain { salt: self.salt, checksum }
     }
 
-    /// As it stands in a frame's header, behind its first 8 bytes.
+    /// The chain as it stands in a frame's header, behind its first 8 bytes.
     pub fn encode(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.salts());
@@ -63,7 +67,7 @@ impl Chain {
         bytes
     }
 
-    /// As they stand in the file.
+    /// The salts as they stand in the file.
     pub fn salts(self) -> [u8; 8] {
         let mut bytes = [0; 8];
         bytes[..4].copy_from_slice(&self.salt[0].to_be_bytes());
@@ -76,7 +80,7 @@ impl Chain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
     pub page_no: u32,
-    /// The size of the database in pages after the commit that this frame ends; 0: it ends none.
+    /// The size of the database in pages after the commit that this frame ends. 0: it ends none.
     pub database_pages: u32,
     pub chain: Chain,
 }
@@ -92,7 +96,7 @@ impl FrameHeader {
     }
 }
 
-/// By frames counted from 1.
+/// Access to a WAL by frames, which count from 1.
 #[derive(Clone, Copy)]
 pub struct WalFile<'a> {
     pub file: &'a dyn Below,
@@ -100,7 +104,8 @@ pub struct WalFile<'a> {
 }
 
 impl WalFile<'_> {
-    /// Page size and chain of a header; None: SQLite takes it for none, or not on this machine.
+    /// The page size and the chain of a header. None: SQLite rejects the header, at least on this
+    /// machine.
     pub fn header(header: &[u8; HEADER_BYTES as usize]) -> Option<(usize, Chain)> {
         let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let chain = Chain { salt: [word(16), word(20)], checksum: checksum([0; 2], &header[..24]) };
@@ -133,7 +138,8 @@ impl WalFile<'_> {
         self.file.read(page, self.offset_of(frame) + FRAME_HEADER_BYTES as u64)
     }
 
-    /// Writes pages where frames from this one on would have them; headers of zeros are none.
+    /// Writes pages where the frames from `frame` on would have them. The headers are zeros, so
+    /// these are no frames.
     pub fn write_pages<'p>(&self, frame: u32, pages: impl IntoIterator<Item = &'p [u8]>) -> Result<(), Code> {
         let mut pieces = PieceWriter::new(self.file, self.offset_of(frame));
         for page in pages {
@@ -143,8 +149,10 @@ impl WalFile<'_> {
         pieces.finish()
     }
 
-    /// Leaves nothing in it that counts. Not by cutting it to 0 bytes: ext4 takes a file to which that was done, also one that was empty
-    /// before, for one that is being replaced, and writes out all of it at its next close.
+    /// Leaves nothing in the WAL that counts.
+    ///
+    /// The file is not cut to 0 bytes. ext4 takes a file that was cut so, even an empty one, for
+    /// one that is being replaced. It writes out all of such a file at its next close.
     pub fn empty(&self) -> Result<(), Code> {
         let size_bytes = self.file.size_bytes()?;
         if size_bytes > HEADER_BYTES {
@@ -156,7 +164,7 @@ impl WalFile<'_> {
         Ok(())
     }
 
-    /// The header of a new image.
+    /// Writes the header of a new image and answers its chain.
     pub fn write_header(&self, salt: [u32; 2]) -> Result<Chain, Code> {
         let mut header = [0; HEADER_BYTES as usize];
         for (at, word) in [MAGIC, VERSION, self.page_bytes as u32, 0, salt[0], salt[1]].into_iter().enumerate() {
@@ -169,7 +177,7 @@ impl WalFile<'_> {
         Ok(Chain { salt, checksum })
     }
 
-    /// Writes a frame behind `chain`; answers the chain up to it.
+    /// Writes a frame behind `chain`. Answers the chain up to it.
     #[cfg(test)]
     pub fn write_frame(
         &self,
@@ -184,7 +192,9 @@ impl WalFile<'_> {
         frames.finish()
     }
 
-    /// True if the frames behind `from` up to `to` continue the chain: what SQLite itself takes for a commit when it recovers.
+    /// True if the frames behind `from` up to `to` continue the chain.
+    ///
+    /// That is what SQLite itself takes for a commit when it recovers.
     pub fn continues(&self, from: u32, to: u32) -> Result<bool, Code> {
         if to <= from {
             return Ok(true);
@@ -211,8 +221,10 @@ impl WalFile<'_> {
         Ok(true)
     }
 
-    /// Checks the first `frames` frames against the chain that the last of them must end; calls `visit` with each. False: the image is
-    /// not what it should be.
+    /// Checks the first `frames` frames against the chain at the end of the last, and calls `visit`
+    /// with each.
+    ///
+    /// False: the image is not what it should be.
     pub fn verify(&self, frames: u32, expected: Chain, mut visit: impl FnMut(u32, &FrameHeader)) -> Result<bool, Code> {
         let mut header = [0; HEADER_BYTES as usize];
         if found(self.file.read(&mut header, 0))?.is_none() {
@@ -237,22 +249,22 @@ impl WalFile<'_> {
     }
 }
 
-/// Reads frames, as many at a time as a piece has.
+/// Reads frames, as many at a time as fit into [`PIECE_BYTES`].
 pub struct FrameReader<'a> {
     wal: WalFile<'a>,
     last: u32,
-    /// The first frame of those that were read.
+    /// The first frame in `bytes`.
     first: u32,
     bytes: Vec<u8>,
 }
 
 impl<'a> FrameReader<'a> {
-    /// Nothing behind the frame `last` is read.
+    /// A reader that reads nothing behind the frame `last`.
     pub fn new(wal: WalFile<'a>, last: u32) -> FrameReader<'a> {
         FrameReader { wal, last, first: 0, bytes: Vec::new() }
     }
 
-    /// With its header.
+    /// The bytes of a frame, with its header.
     pub fn frame(&mut self, frame: u32) -> Result<&[u8], Code> {
         let frame_bytes = self.wal.frame_bytes() as usize;
         let mut at = frame.wrapping_sub(self.first) as usize;
@@ -269,15 +281,19 @@ impl<'a> FrameReader<'a> {
     }
 }
 
-/// Where the writes of many frames end: a multiple of the page size of any page cache, and less than the 128 KiB that SQLite's "unix" VFS takes
-/// at once.
+/// Writes of many frames end at multiples of this.
+///
+/// It is a multiple of the page size of any page cache. It is below the 128 KiB that SQLite's
+/// "unix" VFS takes at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Writes what follows on from an offset in whole pieces of the file. A frame is no multiple of a page of the page cache: to one that is not in
-/// memory the kernel adds, before the write, what the device has of it, one read after the other.
+/// Writes bytes that follow each other in whole pieces of the file.
+///
+/// A frame is no multiple of a page of the page cache. If such a page is not in memory, the kernel
+/// first reads from the device what the write leaves of it, one read after the other.
 struct PieceWriter<'a> {
     file: &'a dyn Below,
-    /// Where `bytes` belong.
+    /// The offset of `bytes` in the file.
     offset: u64,
     bytes: Vec<u8>,
 }
@@ -324,7 +340,7 @@ pub struct FrameWriter<'a> {
 }
 
 impl<'a> FrameWriter<'a> {
-    /// From this frame on, which is behind `chain`.
+    /// A writer from `frame` on, which is behind `chain`.
     pub fn new(wal: WalFile<'a>, frame: u32, chain: Chain) -> FrameWriter<'a> {
         FrameWriter { pieces: PieceWriter::new(wal.file, wal.offset_of(frame)), chain }
     }
@@ -341,7 +357,7 @@ impl<'a> FrameWriter<'a> {
         self.pieces.write_whole()
     }
 
-    /// The chain up to the last frame.
+    /// Writes the rest. Answers the chain up to the last frame.
     pub fn finish(self) -> Result<Chain, Code> {
         self.pieces.finish()?;
         Ok(self.chain)
@@ -357,8 +373,10 @@ fn found<T>(result: Result<T, Code>) -> Result<Option<T>, Code> {
     }
 }
 
-/// "The checksum is computed by interpreting the input as an even number of unsigned 32-bit integers x(0) … x(N):
-/// s0 += x(i) + s1; s1 += x(i+1) + s0." In the machine's own byte order, which [`MAGIC`] says.
+/// "The checksum is computed by interpreting the input as an even number of unsigned 32-bit
+/// integers x(0) … x(N): s0 += x(i) + s1; s1 += x(i+1) + s0."
+///
+/// The integers are in the machine's own byte order, which [`MAGIC`] states.
 fn checksum(from: [u32; 2], bytes: &[u8]) -> [u32; 2] {
     let [mut s0, mut s1] = from;
     for pair in bytes.chunks_exact(8) {

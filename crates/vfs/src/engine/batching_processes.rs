@@ -1,16 +1,27 @@
-//! How many processes share a record of the log, in the memory that they share.
+//! Batching of processes: how many processes share a record of the log, decided in their shared
+//! memory.
 //!
-//! Processes that commit all the time would share it by halves: while one half is flushed the other writes, and is flushed while the first
-//! writes again. If a flush takes longer than all their writing, it is better to wait before it until all are there. If it does not, the writing is
-//! what all wait for, and should never stop: then those need not be there that can write while the flush lasts, up to one half. So whoever has
-//! the log's lock waits for as many as were there last, or for those less, for no longer than a flush takes, and not where that was in vain lately (as
-//! group commit's delays, `commit_delay` of PostgreSQL and `binlog_group_commit_sync_delay` of MySQL, but measured instead of set).
+//! Without it, processes that commit all the time would share records by halves. While one half is
+//! flushed the other half writes, and is flushed while the first half writes again.
 //!
-//! Processes are counted and not commits: those of one process share their flushes without it.
+//! | a flush takes | what all wait for | a record begins when |
+//! |---|---|---|
+//! | longer than all writing | the flush | all processes are there |
+//! | less | the writing, which should never stop | those are there that cannot write meanwhile |
+//!
+//! In the second case a record waits for at least half of the processes.
+//!
+//! So the process that has the log's lock waits for as many as were there last, or for those fewer.
+//! It waits no longer than a flush takes, and not where waiting was in vain lately. (As the delays
+//! of group commit, `commit_delay` of PostgreSQL and `binlog_group_commit_sync_delay` of MySQL, but
+//! measured instead of set.)
+//!
+//! Processes are counted, not commits. The commits of one process share their flushes without this.
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. A courtesy like a ticket: nothing depends on it but time, and whatever a process that died has left there, a wait has a limit.
+//! 1. Batching is a courtesy, like a ticket: nothing but time depends on it. A wait has a limit,
+//!    whatever a process that died has left in the shared memory.
 //! 2. Everything but `arrived`, `arrived_ns` and `interval_ns` is written under the log's lock.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -19,39 +30,45 @@ use std::time::{Duration, Instant};
 use crate::futex;
 use crate::stats::clock;
 
-/// From so many waits in vain on, less those that were not, some records are not waited for; see [`ProcessBatching::wait`].
+/// From this balance of waits in vain on, some records begin without a wait; see
+/// [`ProcessBatching::wait`].
+///
+/// A wait that was not in vain takes one off the balance.
 const VAIN_MIN: u32 = 2;
-/// Then at most 2 to the power of this.
+/// The limit of that balance. 2 to its power is the largest number of records without a wait.
 const VAIN_MAX: u32 = 6;
 
-/// Whatever a flush takes.
+/// The limit of a wait, however long a flush takes.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 
 /// What the processes share.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct ProcessBatching {
-    /// When the last process arrived while others waited for their turn to write; 0: nobody did.
+    /// When the last process arrived while others waited for their turn to write. 0: nobody waited.
     arrived_ns: AtomicU64,
-    /// Counts processes that had something for the log.
+    /// Counts the processes that had something for the log.
     arrived: AtomicU32,
-    /// Whoever has the lock waits for this count.
+    /// The value of `arrived` that the holder of the log's lock waits for.
     awaited: AtomicU32,
-    /// The count when the last record was begun.
+    /// The value of `arrived` when the last record was begun.
     covered: AtomicU32,
-    /// How many had arrived between the beginning of the record before and the end of the last.
+    /// How many processes arrived between the beginning of the last record but one and the end of
+    /// the last.
     expected: AtomicU32,
-    /// What a record takes to be durable, about.
+    /// About how long a record takes to be durable.
     flush_ns: AtomicU32,
-    /// From one process that arrives to the next, where that one had waited for its turn, about; 0: none had.
+    /// About how long it is from one arriving process to the next that had waited for its turn. 0:
+    /// none had.
     interval_ns: AtomicU32,
     vain: AtomicU32,
-    /// For so many records nobody waits.
+    /// For this many records nobody waits.
     left_out: AtomicU32,
 }
 
 impl ProcessBatching {
-    /// A process has something for the log, while others wait for their turn to write, or nobody does.
+    /// Notes that a process has something for the log. `has_followers`: others wait for their turn
+    /// to write.
     pub fn arrive(&self, has_followers: bool) {
         let now_ns = if has_followers { clock::now_ns() } else { 0 };
         let before_ns = self.arrived_ns.swap(now_ns, SeqCst);
@@ -64,7 +81,7 @@ impl ProcessBatching {
         }
     }
 
-    /// Waits for as many as were there last; under the log's lock.
+    /// Waits for as many processes as were there last. The caller has the log's lock.
     pub fn wait(&self) {
         if self.expected.load(SeqCst) < 2 {
             return;
@@ -86,7 +103,7 @@ impl ProcessBatching {
         }
     }
 
-    /// What a record takes to be durable, about.
+    /// About how long a record takes to be durable.
     pub fn flush_time(&self) -> Duration {
         Duration::from_nanos(u64::from(self.flush_ns.load(SeqCst)))
     }
@@ -108,7 +125,7 @@ impl ProcessBatching {
         }
     }
 
-    /// How many it takes for a record to begin: all, or those that cannot write while it lasts.
+    /// How many processes a record waits for: all, or those that cannot write while it lasts.
     fn needed(&self) -> u32 {
         let expected = self.expected.load(SeqCst);
         let (flush_ns, interval_ns) = (self.flush_ns.load(SeqCst), self.interval_ns.load(SeqCst));
@@ -116,7 +133,7 @@ impl ProcessBatching {
         if write_meanwhile >= expected { expected } else { expected - write_meanwhile.min(expected / 2) }
     }
 
-    /// A record is begun, for those who have arrived.
+    /// Begins a record for all that have arrived.
     pub fn begin(&self) -> Begun<'_> {
         Begun { batching: self, covers: self.arrived.load(SeqCst), at: Instant::now() }
     }
@@ -130,7 +147,7 @@ pub struct Begun<'a> {
 }
 
 impl Begun<'_> {
-    /// It is durable.
+    /// The record is durable.
     pub fn ended(self) {
         let Begun { batching, covers, at } = self;
         let expected = batching.arrived.load(SeqCst).wrapping_sub(batching.covered.load(SeqCst));
@@ -140,7 +157,7 @@ impl Begun<'_> {
     }
 }
 
-/// Processes that do so at once may overwrite each other's: invariant 1.
+/// Processes that do this at once may overwrite each other's value: invariant 1.
 fn average(of_ns: &AtomicU32, ns: u64) {
     let average_ns = clock::average_ns(u64::from(of_ns.load(SeqCst)), ns);
     of_ns.store(u32::try_from(average_ns).unwrap_or(u32::MAX), SeqCst);
@@ -153,7 +170,7 @@ mod tests {
     const FLUSH: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(10);
 
-    /// One record, which some wait for and some come during.
+    /// One record: `before` processes arrive before it, `during` while it is written.
     fn record(batching: &ProcessBatching, before: u32, during: u32) {
         (0..before).for_each(|_| batching.arrive(false));
         batching.wait();
@@ -169,7 +186,7 @@ mod tests {
         began.elapsed()
     }
 
-    /// With time enough for a busy machine.
+    /// The limit leaves time enough for a busy machine.
     fn wait_until_two_come(batching: &ProcessBatching) {
         let waited = std::thread::scope(|scope| {
             let leader = scope.spawn(|| time_of(|| assert!(batching.have_come_within(LONG))));
@@ -257,7 +274,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..30 {
             batching.flush_ns.store(1000, SeqCst);
-            // One always comes too late.
+            // One process always comes too late.
             batching.expected.store(2, SeqCst);
             let vain = batching.vain.load(SeqCst);
             batching.arrive(false);

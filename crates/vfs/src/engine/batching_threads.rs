@@ -1,33 +1,38 @@
-//! Whether the leader of a flush waits for others before it begins, and for how long.
+//! Batching of threads: whether the leader of a flush waits for others before it begins, and for
+//! how long.
 //!
-//! Two writers would miss each other so: each comes back while the other flushes. As long as commits have company, a leader that has
-//! none waits for it, for less time than a flush takes; when that was in vain a few times, no more (PostgreSQL's `commit_delay`, but
-//! measured instead of set).
+//! **Two writers.** They would miss each other: each comes back while the other flushes. So as long
+//! as commits have company, a leader that has none waits for it, for less time than a flush takes.
+//! After a few waits in vain it no longer does so. (PostgreSQL's `commit_delay`, but measured
+//! instead of set.)
 //!
-//! Where many writers wait for their turn, flushing as soon as the flush before has ended makes many small ones: the device and the processors
-//! work more, and no commit is earlier, since the writers are what all wait for. So a leader waits until only so many still wait for their turn
-//! as can write while it flushes: for those that it has covered come back when the queue is empty. Where a flush takes longer than all of them
-//! need to write, that is until nobody waits. It waits no longer than a flush takes.
+//! **Many writers that wait for their turn.** A flush right after the last one would be small. Many
+//! small flushes cost the device and the processors more work. No commit is earlier, since all wait
+//! for the writers. So a leader waits until the queue holds no more writers than can write during
+//! its flush. The writers that the flush covers come back when that queue is empty. If a flush
+//! takes longer than all of them need to write, the leader waits until the queue is empty. It never
+//! waits longer than a flush takes.
 
 use std::time::Duration;
 
 use crate::stats::clock;
 
-/// How long a leader that is alone waits.
+/// How long a leader that is alone waits for company.
 const LINGER: Duration = Duration::from_micros(150);
 
-/// How often it does so in vain before commits are taken to be alone.
+/// How many waits in vain it takes until commits are taken to be alone.
 pub(super) const BATCH_EXPECTED_MAX: u8 = 8;
 
 #[derive(Default)]
 pub struct ThreadBatching {
-    /// Above 0: somebody else commits too.
+    /// Above 0: other connections commit too.
     lately: u8,
-    /// How many writers there are, about: those who wait for their turn and those who wait for a flush.
+    /// About how many writers there are: those that wait for their turn and those that wait for a
+    /// flush.
     writers: u32,
-    /// When the last commit was written while others waited for their turn; 0: nobody did.
+    /// When the last commit was written while others waited for their turn. 0: nobody waited.
     written_ns: u64,
-    /// From one such commit to the next.
+    /// The average time from one such commit to the next.
     interval_ns: u64,
     flush_ns: u64,
 }
@@ -37,7 +42,8 @@ impl ThreadBatching {
         self.lately > 0
     }
 
-    /// A commit is written and one of `pending`, while so many wait for their turn to write.
+    /// Notes that a commit was written. `pending` commits wait for a flush now, `queue` writers for
+    /// their turn.
     pub fn note_commit(&mut self, pending: u64, queue: u32) {
         if queue == 0 {
             self.written_ns = 0;
@@ -52,6 +58,7 @@ impl ThreadBatching {
     }
 
     /// For how long, at most, the leader of a flush for `pending` commits should wait for more.
+    /// None: it should not.
     pub fn is_worth(&self, pending: u64, queue: &dyn Fn() -> u32) -> Option<Duration> {
         if self.lately == 0 {
             return None;
@@ -62,7 +69,9 @@ impl ThreadBatching {
         (pending < 2).then_some(LINGER)
     }
 
-    /// More wait for their turn than can write while a flush lasts, or, if that is all of them, anybody does.
+    /// True if more writers wait for their turn than can write during a flush.
+    ///
+    /// If all of them can write during a flush, true if any writer waits.
     fn is_crowded(&self, queue: &dyn Fn() -> u32) -> bool {
         if self.writers == 0 || self.interval_ns > self.flush_ns {
             return false;
@@ -72,14 +81,15 @@ impl ThreadBatching {
         u64::from(queue()) > enough
     }
 
-    /// A leader has waited, and has so many now.
+    /// Notes that a leader has waited and has `pending` commits now.
     pub fn note_wait(&mut self, pending: u64) {
         if pending < 2 {
             self.lately = self.lately.saturating_sub(1);
         }
     }
 
-    /// For [`flush_ended`](ThreadBatching::flush_ended).
+    /// The start time for [`flush_ended`](ThreadBatching::flush_ended); 0 if it is not to be
+    /// measured.
     pub fn flush_begins(&self) -> u64 {
         if self.writers > 0 { now_ns() } else { 0 }
     }
@@ -94,7 +104,7 @@ impl ThreadBatching {
         }
     }
 
-    /// So many writers, who commit in such intervals, and a flush takes so long.
+    /// `writers` writers that commit at this interval, with flushes that take this long.
     #[cfg(all(test, not(feature = "shuttle")))]
     pub fn crowd(writers: u32, interval: Duration, flush: Duration) -> ThreadBatching {
         let (interval_ns, flush_ns) = (interval.as_nanos() as u64, flush.as_nanos() as u64);

@@ -1,21 +1,35 @@
 //! The background checkpointer: one thread for each database that this process writes.
 //!
-//! SQLite runs its automatic checkpoint inside the commit that made the WAL long. Here that attempt is told "busy, somebody is
-//! at it", and this thread does the work, with a connection of its own that lives only as long as one checkpoint, so that the
-//! last close of the application still finds itself alone; that close waits for it, and none begins behind it. `wal_autocheckpoint` therefore keeps its meaning: where SQLite does not ask for a
-//! checkpoint, none is run.
+//! SQLite runs its automatic checkpoint inside the commit that made the WAL long. Here that attempt
+//! is told "busy", and this thread does the work. The thread uses a connection of its own that
+//! lives only as long as one checkpoint. The last close of the application waits for that
+//! checkpoint, and none begins behind it. So the last close finds itself alone.
+//! `wal_autocheckpoint` keeps its meaning: where SQLite does not ask for a checkpoint, none is run.
 //!
-//! A checkpoint has several passes. The first ones (PASSIVE) copy and sync while writers go on, each what was written during the one before. (SQLite
-//! itself syncs only a complete checkpoint, and while writers go on none is.) They do so piece by piece ([`pacing`](super::pacing)). The last (RESTART) holds the write lock
-//! for what was written meanwhile, a few pages, so that the WAL starts anew; without it a busy WAL would grow for ever.
-//! SQLite 3.7.0 to 3.51.2 (other than 3.44.6 and 3.50.7) can lose frames if a writer begins the WAL anew while a checkpoint runs
-//! without the write lock (the "WAL-reset bug"), so there only the last pass is run, which holds it from before the header is read
-//! until the result is published, against writers of all processes.
+//! A checkpoint has several passes:
 //!
-//! A strategy for which a checkpoint is due later than SQLite takes it to be can ask for one when nobody commits ([`IDLE_AFTER`]).
+//! | pass | mode | what it copies | write lock |
+//! |---|---|---|---|
+//! | all but the last | PASSIVE | what came during the pass before, in pieces ([`pacing`]) | free |
+//! | the last | RESTART | the few pages left; then the WAL starts anew | held |
 //!
-//! A reader with an old snapshot holds a checkpoint up, as in SQLite. It is then tried again after a pause that doubles up to
-//! [`PAUSE_MAX`]; after [`STARVING_AFTER`] the starvation is counted and said in SQLite's error log.
+//! Each pass but the last syncs what it has copied. SQLite alone syncs only a complete checkpoint,
+//! and while writers go on no checkpoint is complete. Without the last pass a busy WAL would grow
+//! for ever.
+//!
+//! SQLite 3.7.0 to 3.51.2, other than 3.44.6 and 3.50.7, has the "WAL-reset bug". It can lose
+//! frames if a writer begins the WAL anew while a checkpoint runs without the write lock. With
+//! these versions only the last pass is run. It holds the write lock, against writers of all
+//! processes, from before the header is read until the result is published.
+//!
+//! A strategy whose checkpoints are due later than SQLite takes them to be can ask for one when
+//! nobody commits ([`IDLE_AFTER`]).
+//!
+//! A reader with an old snapshot holds a checkpoint up, as in SQLite. The checkpoint is tried again
+//! after a pause that doubles up to [`PAUSE_MAX`]. After [`STARVING_AFTER`] the starvation is
+//! counted, and a line goes to SQLite's error log.
+//!
+//! [`pacing`]: super::pacing
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -34,23 +48,24 @@ use crate::threads;
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How often somebody looks whether the thread has ended, who must not wait for that by anything that it holds.
+/// How often [`Checkpointer::call_off`] looks whether the thread has ended. It must not wait for
+/// anything that the thread holds.
 const CALL_OFF_POLL: Duration = Duration::from_micros(20);
 
-/// How long anybody without a busy handler waits for the write lock of a checkpoint. On a device so slow that this is too short,
-/// the answer is `SQLITE_BUSY`.
+/// How long a connection without a busy handler waits for a checkpoint to release the write lock.
+/// On a device for which this is too short the answer is `SQLITE_BUSY`.
 pub const WRITE_LOCK_MAX: Duration = Duration::from_secs(2);
 
-/// Without a commit for so long a database is idle.
+/// A database without a commit for this long is idle.
 const IDLE_AFTER: Duration = Duration::from_secs(2);
 
-/// When a checkpoint that readers hold up is worth a warning.
+/// How long readers may hold a checkpoint up before a warning.
 pub const STARVING_AFTER: Duration = Duration::from_secs(10);
 
 /// What one checkpoint reached, in frames of the WAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Readers kept it from copying, or the WAL from starting anew.
+    /// Readers kept the checkpoint from copying, or the WAL from starting anew.
     pub held_up: bool,
     pub wal_frames: u64,
     pub copied_frames: u64,
@@ -58,12 +73,14 @@ pub struct Progress {
 
 /// Runs a checkpoint with a connection of its own.
 pub trait RunCheckpoint: Send + Sync {
-    /// The message says what failed.
+    /// Runs one checkpoint. The error says what failed.
     fn run(&self, path: &str, options: &Options) -> Result<Progress, String>;
-    /// Has a part of the database file written to the device and waits until it is; called while [`run`](RunCheckpoint::run) copies, by its thread.
-    /// Advice: who cannot do it does nothing.
+    /// Has a part of the database file written to the device and waits until it is.
+    ///
+    /// The thread of [`run`](RunCheckpoint::run) calls this while it copies. The call is advice: an
+    /// implementation that cannot do it does nothing.
     fn write_out(&self, path: &str, offset: u64, length: u64);
-    /// A line in SQLite's error log.
+    /// Adds a line to SQLite's error log.
     fn warn(&self, message: &str);
 }
 
@@ -76,28 +93,28 @@ pub struct CheckpointCounts {
     pub time_ns_max: u64,
     /// How often readers held a checkpoint up for longer than 10 s.
     pub starved: u64,
-    /// How long readers have been holding up the one that is due now.
+    /// How long readers have been holding up the checkpoint that is due now.
     pub held_up_ns: u64,
 }
 
 pub struct Checkpointer {
     path: String,
-    /// The process that its thread is in, and not in one that was forked from it.
+    /// The process that the thread lives in. A forked child has no such thread.
     process: u32,
     run: Arc<dyn RunCheckpoint>,
     state: Mutex<State>,
     changed: Condvar,
-    /// [`State::called_off`], for the checkpoint that runs.
+    /// A copy of [`State::called_off`] for the checkpoint that runs.
     called_off: AtomicBool,
-    /// Taken alone, and by the checkpoint that runs only.
+    /// Locked only by the checkpoint that runs, and only while no other mutex is held.
     pacing: Mutex<Pacing>,
 }
 
-/// No checkpoint begins while this lives.
+/// No checkpoint begins while this value lives.
 pub struct HeldOff<'a>(&'a Checkpointer);
 
 impl HeldOff<'_> {
-    /// Checkpoints stay held off until [`Checkpointer::held_off`] is dropped.
+    /// Keeps checkpoints held off until [`Checkpointer::held_off`] is dropped.
     pub fn keep(self) {
         std::mem::forget(self);
     }
@@ -113,20 +130,21 @@ impl Drop for HeldOff<'_> {
 struct State {
     thread: Thread,
     wanted: Option<Options>,
-    /// What `wanted` is to be when the database is idle.
+    /// What `wanted` becomes when the database is idle.
     wanted_when_idle: Option<Options>,
-    /// Counts the commits that asked for it.
+    /// How many commits have asked for `wanted_when_idle`.
     commits: u64,
     running: bool,
-    /// How many wait for its end.
+    /// How many threads wait for the end of the checkpoint that runs.
     awaited: u32,
-    /// Its connection holds the write lock, or is just taking it.
+    /// The checkpoint's connection holds the write lock or is just taking it.
     writing: bool,
-    /// How often it took or tried to take the write lock.
+    /// How often a checkpoint took or tried to take the write lock.
     writings: u64,
     held_off: u32,
     stopping: bool,
-    /// Set for a fork, or for the end of the process: the thread gives its checkpoint up, ends, and none begins.
+    /// Set for a fork, or for the end of the process. The thread gives its checkpoint up and ends,
+    /// and no other begins.
     called_off: bool,
     handle: Option<JoinHandle<()>>,
     held_up_since: Option<Instant>,
@@ -145,7 +163,7 @@ enum Thread {
     #[default]
     None,
     Alive,
-    /// It could not be started, or its checkpoints fail: SQLite does them itself.
+    /// The thread could not be started, or its checkpoints fail. SQLite runs them itself.
     Refused,
 }
 
@@ -164,7 +182,7 @@ impl Checkpointer {
         })
     }
 
-    /// A checkpoint is due. False if there is no thread to do it: then SQLite has to.
+    /// Notes that a checkpoint is due. False: there is no thread to run it, so SQLite has to.
     pub fn request(self: &Arc<Self>, options: &Options) -> bool {
         let mut state = self.state();
         if !self.has_thread(&mut state) {
@@ -177,7 +195,7 @@ impl Checkpointer {
         true
     }
 
-    /// After a commit: a checkpoint is wanted when there are no more.
+    /// Called after a commit: a checkpoint is wanted once the database is idle.
     pub fn request_when_idle(self: &Arc<Self>, options: &Options) {
         let mut state = self.state();
         state.commits += 1;
@@ -196,13 +214,13 @@ impl Checkpointer {
         state.thread == Thread::Alive || state.called_off
     }
 
-    /// True if the thread has a checkpoint to do, or does it.
+    /// True if the thread runs a checkpoint or has one to run.
     pub fn is_at_it(&self) -> bool {
         let state = self.state();
         state.thread == Thread::Alive && state.wanted.is_some()
     }
 
-    /// A checkpoint in this thread, now; for `PRAGMA oneflush_checkpoint`.
+    /// Runs a checkpoint in the caller's thread, now; for `PRAGMA oneflush_checkpoint`.
     pub fn run_now(&self, options: &Options) -> Result<Progress, String> {
         self.until_none_runs(self.state()).running = true;
         lock(&self.pacing).begin(Duration::ZERO);
@@ -212,7 +230,7 @@ impl Checkpointer {
         result
     }
 
-    /// A panic is a checkpoint that failed.
+    /// Runs a checkpoint. A panic in it is a failed checkpoint.
     fn run_to_its_end(&self, options: &Options) -> Result<Progress, String> {
         let run = || {
             KillPoint::CheckpointBegun.reached();
@@ -221,7 +239,9 @@ impl Checkpointer {
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("internal error: a panic".to_owned()))
     }
 
-    /// Keeps checkpoints from beginning, and waits for the one that runs: its connection is in the way of an exclusive lock.
+    /// Keeps checkpoints from beginning and waits for the one that runs.
+    ///
+    /// The running checkpoint's connection would be in the way of an exclusive lock.
     pub fn hold_off(&self) -> HeldOff<'_> {
         let mut state = self.state();
         state.held_off += 1;
@@ -242,8 +262,11 @@ impl Checkpointer {
         HeldOff(self)
     }
 
-    /// Ends the thread, and the checkpoint that it runs at the next page, and starts none until [`Checkpointer::resume`]: the memory of the process is
-    /// about to be copied, and the thread must not be inside SQLite then, nor have a lock of the WAL index. False: it is not over by then.
+    /// Ends the thread, and its checkpoint at the next page. None is started until
+    /// [`Checkpointer::resume`].
+    ///
+    /// The memory of the process is about to be copied. The thread must not be inside SQLite then,
+    /// nor have a lock of the WAL index. False: the thread has not ended by `until`.
     pub fn call_off(&self, until: Instant) -> bool {
         let mut state = self.state();
         state.called_off = true;
@@ -251,7 +274,7 @@ impl Checkpointer {
         self.changed.notify_all();
         let Some(handle) = state.handle.take() else { return true };
         drop(state);
-        // Its end is more than that of its work: nothing of it may be left.
+        // The end of its work is not enough: the thread itself must be gone.
         while !handle.is_finished() && Instant::now() < until {
             std::thread::sleep(CALL_OFF_POLL);
         }
@@ -264,12 +287,12 @@ impl Checkpointer {
         has_ended
     }
 
-    /// The thread stays away, but a checkpoint that somebody else runs is not to be given up.
+    /// The thread stays away, but a checkpoint that another thread runs is not given up.
     pub fn run_by_hand(&self) {
         self.called_off.store(false, Relaxed);
     }
 
-    /// What is wanted is done after all.
+    /// Ends [`Checkpointer::call_off`]. A checkpoint that is still wanted is run after all.
     pub fn resume(self: &Arc<Self>) {
         let mut state = self.state();
         state.called_off = false;
@@ -280,12 +303,12 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
-    /// The checkpoint that runs is to be given up.
+    /// True if the checkpoint that runs is to be given up.
     pub fn is_called_off(&self) -> bool {
         self.called_off.load(Relaxed)
     }
 
-    /// The checkpoint that runs is about to take the write lock, or has released it.
+    /// Notes that the checkpoint that runs is about to take the write lock, or has released it.
     pub fn writes(&self, writing: bool) {
         let mut state = self.state();
         state.writing = writing;
@@ -293,20 +316,23 @@ impl Checkpointer {
         self.changed.notify_all();
     }
 
-    /// Nothing is to be copied any more.
+    /// Withdraws every request for a checkpoint.
     pub fn forget(&self) {
         let mut state = self.state();
         (state.wanted, state.wanted_when_idle) = (None, None);
     }
 
-    /// The same, and waits for the checkpoint that runs: nobody else of this process uses the database, and its connection must not be what still
-    /// has it open.
+    /// Withdraws every request and waits for the checkpoint that runs.
+    ///
+    /// Nobody else in this process uses the database. The checkpoint's connection must not be what
+    /// still has it open.
     pub fn end(&self) {
         self.forget();
         drop(self.until_none_runs(self.state()));
     }
 
-    /// In a child of `fork` none runs, whatever the copy of the parent's memory says: there is no thread that would end it.
+    /// Waits until no checkpoint runs. In a child of `fork` none runs, whatever the copied state
+    /// says: the thread that would end it is missing.
     fn until_none_runs<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.awaited += 1;
         self.changed.notify_all();
@@ -317,14 +343,18 @@ impl Checkpointer {
         state
     }
 
-    /// How often a checkpoint has gone for the write lock: to be asked before one's own attempt, for [`Checkpointer::gave_way`].
+    /// How often a checkpoint has tried the write lock. [`Checkpointer::gave_way`] wants the value
+    /// from before the caller's own attempt.
     pub fn writings(&self) -> u64 {
         self.state().writings
     }
 
-    /// After the write lock was found taken: waits while a checkpoint holds it. True if a checkpoint held it and has released it, so
-    /// that another attempt is worth it; `writings` is from before the attempt. Where SQLite runs its checkpoint itself, a single
-    /// writer never meets a taken lock, so it must not meet ours either, with or without a busy handler.
+    /// Waits while a checkpoint holds the write lock, after the caller found that lock taken.
+    ///
+    /// True: a checkpoint held the lock and has released it, so another attempt is worth it.
+    /// `writings` is from before the caller's attempt. Where SQLite runs its checkpoint itself, a
+    /// single writer never meets a taken lock. It must not meet the checkpointer's lock either,
+    /// with or without a busy handler.
     pub fn gave_way(&self, writings: u64) -> bool {
         let deadline = Instant::now() + WRITE_LOCK_MAX;
         let mut state = self.state();
@@ -336,7 +366,8 @@ impl Checkpointer {
         held && !state.writing
     }
 
-    /// The checkpoint that runs has copied a page, and nobody waits for it.
+    /// Notes that the checkpoint that runs has copied a page. Rests as [`Pacing`] says, unless
+    /// somebody waits for the checkpoint.
     pub fn copied(&self, offset: u64, length: u64) {
         let write_out = |offset, length| self.run.write_out(&self.path, offset, length);
         let rest = lock(&self.pacing).copied(offset, length, write_out);
@@ -345,12 +376,12 @@ impl Checkpointer {
         }
     }
 
-    /// It is about to sync what it has copied.
+    /// Notes that the checkpoint is about to sync what it has copied.
     pub fn begin_pass(&self) {
         lock(&self.pacing).begin_pass();
     }
 
-    /// The database is not used any more; the thread ends.
+    /// Ends the thread: the database is not used any more.
     pub fn stop(&self) {
         self.state().stopping = true;
         self.changed.notify_all();
@@ -415,18 +446,18 @@ impl Checkpointer {
         state
     }
 
-    /// Books a checkpoint; true if readers held it up.
+    /// Accounts for a checkpoint that has ended. True if readers, or a call-off, held it up.
     fn ended(&self, began: Instant, result: &Result<Progress, String>) -> bool {
         let time_ns = began.elapsed().as_nanos() as u64;
         let mut state = self.state();
         state.running = false;
-        // Its connection is closed, whatever became of it.
+        // The checkpoint's connection is closed, whatever the result.
         state.writing = false;
         state.counts.count += 1;
         state.counts.time_ns_sum += time_ns;
         state.counts.time_ns_max = state.counts.time_ns_max.max(time_ns);
         let held_up = match result {
-            // By us, and not by readers.
+            // The call-off held it up, and not a reader.
             Ok(progress) if state.called_off && progress.held_up => {
                 self.changed.notify_all();
                 return true;
@@ -481,7 +512,7 @@ mod tests {
 
     use super::*;
 
-    /// A checkpoint of a page for which the device takes long.
+    /// A checkpoint of one page on a device that takes long for it.
     #[derive(Default)]
     struct OnSlowDevice {
         checkpointer: OnceLock<Weak<Checkpointer>>,
@@ -518,7 +549,8 @@ mod tests {
         fn warn(&self, _: &str) {}
     }
 
-    // `running` stayed up, and the last close waited for ever; so did a lock that a panic had kept held off.
+    // `running` stayed up, and the last close waited for ever. A lock that a panic had left held
+    // off did the same.
     #[test]
     fn a_panic_in_a_checkpoint_leaves_nobody_waiting() {
         let checkpointer = Checkpointer::new("/nonexistent/panics.db", Arc::new(Panics));
@@ -559,7 +591,7 @@ mod tests {
         let in_the_background: fn(&Arc<Checkpointer>) =
             |checkpointer| assert!(checkpointer.request(&Options::default()));
         assert!(time_of(in_the_background, false) >= 2 * SLOW);
-        // One of several: a busy machine may add the time of a rest.
+        // One run of several is enough: a busy machine may add the time of a rest.
         let rests_not = |request, awaited| (0..10).any(|_| time_of(request, awaited) < 2 * SLOW);
         assert!(rests_not(in_the_background, true), "somebody waits");
         let now: fn(&Arc<Checkpointer>) = |checkpointer| {

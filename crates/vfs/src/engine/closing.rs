@@ -1,34 +1,52 @@
-//! The last close: what SQLite does then, as far as a VFS can tell, and what becomes of the WAL. The invariants are those of [the engine](super).
+//! The last close: what SQLite does then, as far as a VFS can tell, and what becomes of the WAL.
+//!
+//! ```text
+//! No ─ asked_whether_moved ─▶ Announced ─ exclusive lock ─▶ Exclusive ─ checkpoint ▶ Copied
+//! No ─ exclusive lock ──────▶ Leaving                           │                      │ cut
+//!                                                               │ nothing to copy      ▼
+//!                       Marked ◀─ the store closes the WAL ─ Kept ◀─ WAL is to stay ─ Complete
+//! ```
+//!
+//! Any other step leads to `No`; [`advance`](WalConnection::advance) keeps `Leaving`. The
+//! invariants are those of [the engine](super).
 
 use super::connection::WalConnection;
 use super::store::Store;
 use crate::port::LockLevel;
 use crate::sync::lock;
 
-/// How far the last close of a database has come: only in this order, with nothing between, is the WAL's content known to be in the
-/// database file.
+/// How far the last close of a database has come.
+///
+/// Only if the states come in this order, with nothing between, is the WAL's content known to be in
+/// the database file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Closing {
     #[default]
     No,
-    /// SQLite asked whether the database file has been moved, as it does right before it closes the WAL of a connection that is closed.
+    /// SQLite asked whether the database file has been moved. It asks right before it closes a
+    /// connection's WAL.
     Announced,
-    /// The database is locked exclusively, and no close was announced: what comes is the end of WAL mode, if it is about the WAL.
+    /// The database is locked exclusively and no close was announced. If the lock is about the WAL,
+    /// the end of WAL mode follows.
     Leaving,
-    /// The database is locked exclusively.
+    /// The database is locked exclusively after the announcement.
     Exclusive,
     /// A checkpoint has written its pages.
     Copied,
-    /// It has also cut the database to its size, as it does only if it is complete.
+    /// The checkpoint has also cut the database to its size. SQLite does that only after a complete
+    /// checkpoint.
     Complete,
-    /// SQLite asked whether the WAL is to stay, as it does only at the end of a close, and it is to be of use again.
+    /// SQLite asked whether the WAL is to stay, as it does only at the end of a close. The WAL is
+    /// to be of use again.
     Kept,
-    /// The WAL has its mark, and is closed. SQLite deletes it next, unless the program has asked for `SQLITE_FCNTL_PERSIST_WAL`.
+    /// The WAL has its mark and is closed. SQLite deletes it next, unless the program has asked for
+    /// `SQLITE_FCNTL_PERSIST_WAL`.
     Marked,
 }
 
 impl<S: Store> WalConnection<S> {
-    /// A step came. Where the one before was not `from`, nothing is known any more.
+    /// Goes from state `from` to state `to`. From any other state but `Leaving`, nothing is known
+    /// any more.
     pub(super) fn advance(&self, from: Closing, to: Closing) {
         let mut closing = lock(&self.closing);
         *closing = match *closing {
@@ -38,7 +56,7 @@ impl<S: Store> WalConnection<S> {
         };
     }
 
-    /// The connection has the database's exclusive lock.
+    /// The connection has taken the database's exclusive lock.
     pub(super) fn locked_exclusively(&self) {
         let mut closing = lock(&self.closing);
         *closing = if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
@@ -54,15 +72,17 @@ impl<S: Store> WalConnection<S> {
         *lock(&self.closing) = Closing::Announced;
     }
 
-    /// SQLite asks whether the WAL is to stay; `stays`: the program wants that. Where it would do harm, the answer is no.
+    /// SQLite asks whether the WAL is to stay. `stays`: the program wants that. Where it would do
+    /// harm, the answer is no.
     pub fn asked_whether_wal_stays(&self, stays: bool) -> bool {
         let mut closing = lock(&self.closing);
-        // A WAL that is still there would be opened again at once while SQLite takes the database to be in a rollback mode, and a
-        // new page size would then destroy it. (SQLite alone does that with SQLITE_FCNTL_PERSIST_WAL.)
+        // SQLite would open a remaining WAL again at once while it takes the database to be in a
+        // rollback mode. A new page size would then destroy the database. (SQLite alone does that
+        // with SQLITE_FCNTL_PERSIST_WAL.)
         if *closing == Closing::Leaving {
             return false;
         }
-        // With nothing left to copy there is nothing between the lock and this.
+        // Where nothing is left to copy, this call comes right after the lock.
         *closing = match *closing {
             Closing::Exclusive | Closing::Complete if stays || self.options.keep_wal => Closing::Kept,
             _ => Closing::No,
@@ -70,12 +90,12 @@ impl<S: Store> WalConnection<S> {
         stays
     }
 
-    /// Something else came.
+    /// A step came that is no part of a last close.
     pub(crate) fn forget_closing(&self) {
         *lock(&self.closing) = Closing::No;
     }
 
-    /// SQLite closes what stands for its WAL.
+    /// SQLite closes the file that stands for its WAL.
     pub fn closing_wal(&self) {
         let wal = lock(&self.wal).take();
         if *lock(&self.level) == LockLevel::Exclusive {

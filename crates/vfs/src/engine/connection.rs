@@ -1,13 +1,24 @@
-//! One connection of a strategy for WAL mode: what SQLite asks of it, and what it keeps in mind between two calls.
+//! One connection of a strategy for WAL mode: its entry points, and its state between two calls.
 //!
-//! | state of a connection | begins | ends | what holds |
+//! | state | begins with | ends with | what holds |
 //! |---|---|---|---|
-//! | idle | [`release_read_lock`](WalConnection::release_read_lock) | the next lock | no lock of the WAL index |
-//! | reads | [`take_read_lock`](WalConnection::take_read_lock) | its release | the snapshot of the read lock |
-//! | writes | the write lock ([`locking`](super::locking)) | its release | nobody else writes to the WAL; frames may be held back |
-//! | commits | a sync of the WAL, or the publication ([`syncing`](super::syncing)) | `COMMIT_PHASETWO` | acknowledged only after the flush |
-//! | checkpoints | the checkpoint lock | its release | pages go to the database file only after the WAL is durable |
-//! | closes | [`closing`](super::closing) | | the states of a last close, in their order |
+//! | idle | [`release_read_lock`] | the next lock | no lock of the WAL index |
+//! | reads | [`take_read_lock`] | [`release_read_lock`] | the snapshot of the read lock |
+//! | writes | the write lock ([`locking`]) | its release | nobody else writes to the WAL |
+//! | commits | a sync of the WAL or publication ([`syncing`]) | [`commit_phase_two`] | see below |
+//! | checkpoints | the checkpoint lock | its release | pages follow a durable WAL |
+//! | closes | [`closing`] | | the states of a last close, in order |
+//!
+//! - While a connection writes, frames may be held back.
+//! - A commit is acknowledged only after the flush.
+//! - A checkpoint writes pages to the database file only after the WAL is durable.
+//!
+//! [`release_read_lock`]: WalConnection::release_read_lock
+//! [`take_read_lock`]: WalConnection::take_read_lock
+//! [`commit_phase_two`]: WalConnection::commit_phase_two
+//! [`locking`]: super::locking
+//! [`syncing`]: super::syncing
+//! [`closing`]: super::closing
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -28,12 +39,18 @@ use crate::port::{
 use crate::role::Role;
 use crate::sync::{Barrier, Mutex, lock};
 
-/// From so many frames on SQLite checkpoints after each commit, if nobody has told it otherwise (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
+/// SQLite's default threshold for an automatic checkpoint, in frames
+/// (`SQLITE_DEFAULT_WAL_AUTOCHECKPOINT`).
+///
+/// From this many frames on, SQLite checkpoints after each commit unless the application has
+/// changed the threshold.
 pub(super) const AUTOMATIC_FRAMES: u32 = 1000;
 
 thread_local! {
-    /// How many PRAGMAs this thread has prepared. `PRAGMA wal_checkpoint` is for all attached databases and SQLite tells only the main
-    /// one of it, so each database looks here whether there was one since its commit.
+    /// The number of PRAGMAs that this thread has prepared.
+    ///
+    /// `PRAGMA wal_checkpoint` is for all attached databases, but SQLite reports it only to the
+    /// main one. Each database therefore compares this count with the count at its own commit.
     static PRAGMAS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -41,7 +58,10 @@ pub(super) fn pragmas() -> u64 {
     PRAGMAS.try_with(Cell::get).unwrap_or(0)
 }
 
-/// Takes a flag back that may be up. Only the connection's own thread touches it, so this needs no `swap`, which every read would pay for.
+/// Lowers a flag and answers whether it was up.
+///
+/// Only the connection's own thread touches the flag, so no `swap` is needed. Every read would pay
+/// for one.
 pub(crate) fn taken(flag: &AtomicBool) -> bool {
     let is_up = flag.load(Relaxed);
     if is_up {
@@ -52,16 +72,19 @@ pub(crate) fn taken(flag: &AtomicBool) -> bool {
 
 /// What a connection does under its read lock.
 pub(crate) mod doing {
-    /// It has none.
+    /// The connection has no read lock.
     pub const NOTHING: u8 = 0;
     pub const READS: u8 = 1;
-    /// Or tries to.
+    /// The connection writes or tries to.
     pub const WRITES: u8 = 2;
 }
 
-/// One connection. SQLite uses it from one thread at a time; the atomics only satisfy the compiler, so all are relaxed.
+/// One connection of SQLite to one database.
+///
+/// SQLite uses a connection from one thread at a time. The atomics only satisfy the compiler, so
+/// all accesses are relaxed.
 pub struct WalConnection<S: Store> {
-    /// The number of the connection.
+    /// The connection's number.
     pub(crate) id: u64,
     pub(crate) options: Options,
     pub(crate) shared: Arc<Shared<S>>,
@@ -71,51 +94,59 @@ pub struct WalConnection<S: Store> {
     pub(crate) wal: Mutex<Option<Box<dyn Below>>>,
     pub(crate) busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
     pub(crate) waiter: Waiter,
-    /// What it does under its read lock.
+    /// A constant of [`mod@doing`]: what the connection does under its read lock.
     pub(crate) doing: AtomicU8,
     pub(crate) writing: AtomicBool,
-    /// It uses the WAL index that all processes share, not one of its own (`locking_mode=EXCLUSIVE` from the start).
+    /// The connection uses the WAL index that all processes share. With `locking_mode=EXCLUSIVE`
+    /// from the start it has an index of its own instead.
     pub(crate) shares_index: AtomicBool,
-    /// It recovers the WAL, and nobody else writes to it or to the database file.
+    /// The connection recovers the WAL. Nobody else writes to the WAL or to the database file.
     pub(crate) recovering: AtomicBool,
-    /// The last call was the commit's end: a checkpoint that begins now is SQLite's automatic one.
+    /// The last call was the end of a commit. A checkpoint that begins now is SQLite's automatic
+    /// one.
     pub(crate) just_committed: AtomicBool,
-    /// SQLite has not tried a checkpoint after the last commits, though there were frames enough: one that comes was asked for.
+    /// SQLite has tried no checkpoint after the last commits, though there were enough frames. A
+    /// checkpoint that comes now was asked for.
     pub(super) no_automatic: AtomicBool,
-    /// [`pragmas`] at that time.
+    /// The count of [`pragmas`] at the last commit.
     pub(super) pragmas_before: AtomicU64,
-    /// Frames were written since the last sync of this connection.
+    /// This connection has written frames since its last sync.
     pub(crate) unsynced_frames: AtomicBool,
-    /// For `durability=full` over `synchronous=OFF`, where SQLite leaves out every sync: the WAL's header was written and not synced.
+    /// The WAL's header was written and not synced. For `durability=full` over `synchronous=OFF`,
+    /// where SQLite leaves out every sync.
     pub(crate) header_unsynced: AtomicBool,
     pub(crate) checkpoint: Checkpoint,
-    /// Frames, or the header of one, that are to be written at once.
+    /// Frames, or a frame's header, held back to be written at once.
     pub(crate) held: Mutex<Held>,
     pub(crate) unchained: Unchained,
     /// The connection's lock on the database.
     pub(crate) level: Mutex<LockLevel>,
     pub(crate) put_off: Mutex<Option<PutOff>>,
     pub(crate) closing: Mutex<Closing>,
-    /// What the store keeps for the connection.
+    /// The store's own state for this connection.
     pub(crate) own: S::Own,
 }
 
-/// The checkpoint that a connection runs.
+/// The checkpoint that this connection runs.
 #[derive(Default)]
 pub(crate) struct Checkpoint {
     pub running: AtomicBool,
-    /// It is SQLite's automatic one, and has not taken the write lock, as one that was asked for would.
+    /// The checkpoint is SQLite's automatic one. It has not taken the write lock, which a requested
+    /// checkpoint would take.
     pub automatic: AtomicBool,
-    /// The store is prepared for its writes to the database file.
+    /// The store is prepared for this checkpoint's writes to the database file.
     pub prepared: AtomicBool,
-    /// For `durability=full` over `synchronous=OFF`: the WAL was not synced since it began; it has written its pages.
+    /// The WAL was not synced since the checkpoint began. For `durability=full` over
+    /// `synchronous=OFF`, as is `copied`.
     pub wal_unsynced: AtomicBool,
     pub copied: AtomicBool,
-    /// The sync of what a pass of the checkpointer copied has failed, and SQLite, which does not look at that, takes it for copied.
+    /// A pass of the checkpointer copied pages and the sync of these pages failed. SQLite does not
+    /// look at that error and takes the pages for copied.
     pub copied_in_vain: AtomicBool,
 }
 
-/// What SQLite has told a connection.
+/// What SQLite has told a connection. In a child of `fork` it is carried over to the new
+/// connection.
 pub(crate) struct Told {
     level: LockLevel,
     busy_handler: Option<Arc<dyn BusyHandler>>,
@@ -124,19 +155,20 @@ pub(crate) struct Told {
 
 /// A connection of a strategy for WAL mode, whatever its store.
 pub(crate) trait InWalMode: Send + Sync {
-    /// Outside of any transaction, also one of a reader. In exclusive locking mode it never is.
+    /// True outside of any transaction, readers' transactions included. A connection in exclusive
+    /// locking mode is never idle.
     fn is_idle(&self) -> bool;
-    /// While the database is in use plain SQLite must not open it.
+    /// Plain SQLite must not open the database while it is in use.
     fn is_guarded(&self) -> bool;
-    /// It has opened the WAL, and with it the WAL index.
+    /// The connection has opened the WAL, and the WAL index with it.
     fn has_wal(&self) -> bool;
-    /// Its lock on the database file.
+    /// The connection's lock on the database file.
     fn level(&self) -> LockLevel;
     fn purpose(&self) -> Purpose;
-    /// Of the WAL index.
+    /// The barrier of the WAL index.
     fn barrier(&self) -> Arc<Barrier>;
     fn told(&self) -> Told;
-    /// This connection stands from now on for one that was idle.
+    /// From now on this connection stands for an idle connection that was told `told`.
     fn take_over(&self, told: Told);
 }
 
@@ -236,13 +268,13 @@ impl<S: Store> WalConnection<S> {
         self.options.group_commit
     }
 
-    /// What the WAL index says of commits, if this connection uses the one that all share.
+    /// The number of published frames, if this connection uses the WAL index that all processes
+    /// share.
     pub(crate) fn published_frames(&self) -> Option<u32> {
         let shares_index = self.shares_index.load(Relaxed);
         shares_index.then(|| lock(&self.main).as_deref().and_then(|main| main.published_frames())).flatten()
     }
 
-    /// The next transaction is expected to write.
     pub(crate) fn is_likely_to_write(&self) -> bool {
         self.waiter.prediction.load(Relaxed) > 0
     }
@@ -273,7 +305,7 @@ impl<S: Store> WalConnection<S> {
     }
 
     pub fn asked_by_pragma(&self) {
-        // During thread exit the count may be gone; then there is no checkpoint to come either.
+        // During thread exit the count may be gone. No checkpoint comes then either.
         let _ = PRAGMAS.try_with(|pragmas| pragmas.set(pragmas.get() + 1));
     }
 
@@ -285,8 +317,9 @@ impl<S: Store> WalConnection<S> {
         if !running {
             self.advance(Closing::Exclusive, Closing::Copied);
             self.checkpoint.copied.store(true, Relaxed);
-            // SQLite syncs the database when a checkpoint is complete. While writers go on none is, but the last, which keeps them waiting:
-            // that would be for all pages, so each of the passes before syncs its own.
+            // SQLite syncs the database only when a checkpoint is complete. While writers go on,
+            // only the last pass completes it, and that pass keeps the writers waiting. One sync in
+            // the last pass would be for all pages. Each earlier pass therefore syncs its own.
             return match lock(&self.main).as_deref() {
                 Some(main) if self.copies_beside_writers() => {
                     self.shared.checkpointer.begin_pass();
@@ -297,7 +330,7 @@ impl<S: Store> WalConnection<S> {
                 _ => Ok(()),
             };
         }
-        // In exclusive locking mode no lock says that a checkpoint begins.
+        // In exclusive locking mode no lock call announces a checkpoint.
         self.checkpoint.prepared.store(false, Relaxed);
         match lock(&self.wal).as_deref() {
             Some(wal) if self.promises_full() && self.checkpoint.wal_unsynced.load(Relaxed) => {
@@ -329,7 +362,8 @@ impl<S: Store> WalConnection<S> {
         Ok(())
     }
 
-    /// The store says itself when a checkpoint is due, and SQLite would have tried one by now.
+    /// True if the store decides itself when a checkpoint is due, and SQLite would have tried one
+    /// by now.
     pub(super) fn has_automatic_frames(&self) -> bool {
         self.store().frames().is_some_and(|frames| frames >= AUTOMATIC_FRAMES)
     }
@@ -344,7 +378,7 @@ impl<S: Store> WalConnection<S> {
             && self.shared.checkpointer.request(&self.options)
     }
 
-    /// Asks for the checkpoint that the store says is due.
+    /// Requests a checkpoint if the store says that one is due.
     fn request_own_checkpoint(&self) {
         let Some(frames) = self.store().frames().filter(|_| !self.is_checkpointer()) else { return };
         if self.checkpoint_is_due() {
@@ -371,7 +405,7 @@ impl<S: Store> WalConnection<S> {
                 self.store().write_wal(self, below, data, offset)
             }
             Role::Db => {
-                // Invariant 2; and no page may go into the database that the WAL is not sure to have.
+                // Invariant 2. And the database must not get a page that the WAL may lack.
                 self.refuse_if_failed()?;
                 self.store().write_page(self, below, data, offset)
             }
@@ -390,7 +424,8 @@ impl<S: Store> WalConnection<S> {
             Role::Db => {
                 self.advance(Closing::Copied, Closing::Complete);
                 self.store().truncate_database(self, below, size_bytes)?;
-                // A complete checkpoint ends with this call and a sync; with `synchronous=OFF` the sync is left out, and the WAL used again.
+                // A complete checkpoint ends with this call and a sync. With `synchronous=OFF`
+                // SQLite leaves out that sync and uses the WAL again.
                 if self.checkpoint.copied.swap(false, Relaxed) && self.promises_full() {
                     self.sync_database(below, SyncRequest::ALL)?;
                 }
@@ -404,7 +439,7 @@ impl<S: Store> WalConnection<S> {
         match role {
             Role::Wal => self.sync_wal(below, request),
             Role::Db if self.has_wal() => {
-                // After one that failed the next may succeed, and the device lack pages all the same.
+                // After a failed sync the next one may succeed although the device lacks pages.
                 self.refuse_if_failed()?;
                 self.sync_database(below, request)?;
                 self.store().database_synced();
@@ -464,7 +499,7 @@ impl<S: Store> WalConnection<S> {
         let result = index.shm_lock(read);
         let did = self.doing.load(Relaxed);
         self.doing.store(doing::NOTHING, Relaxed);
-        // Who only reads, as expected, has nothing to be learnt about.
+        // A connection that only reads, as predicted, teaches nothing.
         if did == doing::WRITES || self.waiter.prediction.load(Relaxed) >= 0 {
             self.learn(did);
         }

@@ -1,16 +1,19 @@
-//! Whether other programs want the processors, as far as those can tell who look for their turn ([`turns`](super::turns)).
+//! Whether other programs want the processors, as far as a connection that looks for its turn can
+//! tell ([`turns`](super::turns)).
 //!
-//! Whoever looks gives its processor to every other thread that could run. On an idle machine those are writers of this
-//! process, which soon sleep again. A thread that runs on and on keeps the processor for its whole time slice, several
-//! milliseconds, and whoever looks misses its turn meanwhile. Whoever sleeps is woken at once there, since it has used
-//! less than its share. So on a crowded machine nobody looks, but for an attempt now and then.
+//! A connection that looks yields its processor to every other runnable thread. On an idle machine
+//! those are writers of this process, which soon sleep again. A thread that runs on and on keeps
+//! the processor for its whole time slice, several milliseconds. A looking connection misses its
+//! turn meanwhile. A sleeping connection is woken at once there, since it has used less than its
+//! share. So on a crowded machine nobody looks, apart from an attempt now and then.
 
 use std::time::{Duration, Instant};
 
-/// Threads of ours do not run for so long at a time.
+/// Threads of this process do not run for this long at a time.
 const FOREIGN_MIN: Duration = Duration::from_micros(500);
 
-/// For so long nobody looks, the first time; twice as long each time that the next attempt finds the same.
+/// How long nobody looks the first time. Each further attempt that finds the same doubles the
+/// pause, up to [`PAUSE_MAX`].
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -25,7 +28,8 @@ impl Crowded {
         self.until.is_some_and(|until| now < until)
     }
 
-    /// Somebody has looked until now, and others ran meanwhile for so long at a time.
+    /// Notes that a connection has looked until `now`, and for how long at a time others ran
+    /// meanwhile.
     pub fn looked(&mut self, now: Instant, longest: Duration) {
         if longest < FOREIGN_MIN {
             return;

@@ -1,22 +1,38 @@
 //! Group flush: the commits that wait share one flush of the WAL.
 //!
-//! A commit takes a number when its frames are written; a flush that begins after that covers it. One of those who wait leads:
-//! it flushes for all numbers given out so far, and who came during its flush waits for the next.
+//! A commit takes a number when its frames are written. A flush that begins later covers that
+//! number. One of the waiting commits leads: its flush covers all numbers given out so far. A
+//! commit that comes during a flush waits for the next one.
 //!
-//! Whether a leader waits for others before it flushes, and for how long, is [`ThreadBatching`]'s.
+//! | state of a commit | begins with | goes on with |
+//! |---|---|---|
+//! | numbered | [`register`](GroupFlush::register) | `wait_for`: one of the next three states |
+//! | waits | a flush runs, or another commit lingers | woken: covered, or looks again |
+//! | lingers, timed | more commits are worth a wait | leads, or waits if a flush runs by then |
+//! | leads | neither holds | its flush succeeds, fails, or answers "busy" |
+//! | covered | a flush of its own or of another commit | durable: `wait_for` returns |
+//! | poisoned | a flush has failed | `wait_for` returns the error |
 //!
-//! A flush ends for many at once, and the next should begin at once: whoever has to lead it is woken first and the others together, none of them
-//! behind a mutex that the next writer needs, too.
+//! [`ThreadBatching`] decides whether a leader lingers for others before it flushes, and for how
+//! long.
+//!
+//! A flush ends for many commits at once, and the next flush should begin at once. The next leader
+//! is therefore woken first, then all commits that are done, together. None of them waits for a
+//! mutex that the next writer needs too.
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. `covered` only grows, and number `n` is covered only after a flush that began when `n` had been given out succeeded.
+//! 1. `covered` only grows. Number `n` is covered only after a flush succeeded that began when `n`
+//!    had been given out.
 //! 2. One flush runs at a time.
-//! 3. After a failed flush nothing is covered any more (poisoned): who waits and who comes later gets the error, and no flush
-//!    is tried again (pitfall 5: a second fsync may say yes though the pages are lost).
-//!    "Busy" is no failure: that flush was not begun. Whoever led it is told so, and the others try it themselves. A panic in a flush is one that failed.
-//! 4. Who waits without a limit is in `waiting`, and a flush runs, or one waits with a limit (`lingerer`), or somebody who is awake will see
-//!    that none does. The end of a flush wakes of those in `waiting` all that it has covered, and one that it has not, to lead the next.
+//! 3. After a failed flush nothing more is covered: the group is poisoned. Present and later
+//!    waiters get the error. No flush is tried again (pitfall 5: a second fsync may say yes though
+//!    the pages are lost). A panic in a flush is a failed flush. "Busy" is no failure: that flush
+//!    was not begun. Its leader gets "busy", and the others try it themselves.
+//! 4. Every untimed waiter is in `waiting`. While `waiting` is non-empty, at least one holds: a
+//!    flush runs; a timed lingerer exists (`lingerer`); a runnable thread will look again and find
+//!    that no flush runs. The end of a flush wakes every commit in `waiting` that it covered, and
+//!    one other to lead the next flush.
 
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
@@ -34,7 +50,7 @@ pub struct CommitNo(u64);
 #[derive(Default)]
 pub struct GroupFlush {
     state: Mutex<State>,
-    /// Written under the mutex, and so is `failed`.
+    /// The highest number that is covered. This field and `failed` are written under the mutex.
     covered: AtomicU64,
     failed: OnceLock<Code>,
     ended: EventCount,
@@ -43,18 +59,18 @@ pub struct GroupFlush {
 #[derive(Default)]
 struct State {
     given: u64,
-    /// Who waits for the end of a flush.
+    /// The commits that wait for the end of a flush.
     waiting: Vec<CommitNo>,
-    /// Of `counts.commits`.
+    /// The part of `counts.commits` that is covered.
     covered_commits: u64,
     flushing: bool,
     batching: ThreadBatching,
-    /// Who waits for company.
+    /// The commit that waits for company.
     lingerer: Option<CommitNo>,
     counts: FlushCounts,
 }
 
-/// What was flushed for whom, since the database was opened in this process.
+/// The flushes and commits since the database was opened in this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FlushCounts {
     pub flushes: u64,
@@ -62,7 +78,7 @@ pub struct FlushCounts {
 }
 
 impl GroupFlush {
-    /// A number for a commit whose frames are all written, while so many wait for their turn to write.
+    /// A number for a commit whose frames are all written. `queue` writers wait for their turn now.
     pub fn register(&self, queue: u32) -> CommitNo {
         let mut state = lock(&self.state);
         state.given += 1;
@@ -72,7 +88,7 @@ impl GroupFlush {
         CommitNo(state.given)
     }
 
-    /// The same for a sync that is no commit's: of a header, or before a checkpoint.
+    /// A number for a sync that is no commit's: of a header, or before a checkpoint.
     pub fn register_sync(&self) -> CommitNo {
         let mut state = lock(&self.state);
         state.given += 1;
@@ -84,8 +100,11 @@ impl GroupFlush {
         lock(&self.state).batching.is_expected()
     }
 
-    /// Returns when `commit` is durable. `flush` carries out a flush, if this caller is the one to do it; false: there was nothing left to
-    /// flush, by another process's doing. `queue` says how many wait for their turn to write; whoever keeps them from it has none, and does not linger.
+    /// Returns when `commit` is durable.
+    ///
+    /// `flush` carries out a flush if this caller is to lead. It answers false if another process
+    /// had left nothing to flush. `queue` answers how many writers wait for their turn. A caller
+    /// that keeps the writers out passes None and does not linger.
     pub fn wait_for(
         &self,
         commit: CommitNo,
@@ -124,6 +143,7 @@ impl GroupFlush {
                 continue;
             }
             state.lingerer = None;
+            debug_assert!(!state.flushing, "invariant 2");
             state.flushing = true;
             let (upto, commits) = (state.given, state.counts.commits);
             let waiting = state.pending_commits();
@@ -156,7 +176,7 @@ impl GroupFlush {
         Ok(())
     }
 
-    /// Something else has failed that commits stand on: the same as a failed flush.
+    /// Poisons the group, as a failed flush does, after another failure of what commits stand on.
     pub fn poison(&self, code: Code) {
         let state = lock(&self.state);
         self.failed.get_or_init(|| code);
@@ -165,7 +185,7 @@ impl GroupFlush {
         self.ended.wake(futex::ALL);
     }
 
-    /// The error of the flush that failed, if one did.
+    /// The error of the failed flush, if one failed.
     pub fn failure(&self) -> Option<Code> {
         self.failed.get().copied()
     }
@@ -175,20 +195,20 @@ impl GroupFlush {
     }
 }
 
-/// Whoever leads a flush, while it lasts; dropped by a panic in it.
+/// The leader of a flush while the flush runs. Dropped only by a panic in the flush.
 struct Leads<'a> {
     group: &'a GroupFlush,
 }
 
 impl Drop for Leads<'_> {
     fn drop(&mut self) {
-        // First: nobody leads another.
+        // The poison comes first, so that nobody leads another flush.
         self.group.poison(Code::IOERR_FSYNC);
         lock(&self.group.state).flushing = false;
     }
 }
 
-/// Whoever waits for company.
+/// The commit that waits for company.
 struct Lingers<'a> {
     group: &'a GroupFlush,
     commit: CommitNo,
@@ -220,7 +240,9 @@ impl State {
         }
     }
 
-    /// A flush has covered the commits up to `upto`: the bits of one of the others, who is to lead the next flush, and of those who are done.
+    /// Takes from `waiting` all commits that a flush up to `upto` has covered, and the next leader.
+    ///
+    /// Answers the bits of the next leader, and those of the covered commits.
     fn whom_to_wake(&mut self, upto: u64) -> (Option<NonZeroU32>, Option<NonZeroU32>) {
         let done =
             self.waiting.extract_if(.., |commit| commit.0 <= upto).fold(0, |bits, commit| bits | commit.bit().get());
@@ -229,7 +251,8 @@ impl State {
         (leads.map(CommitNo::bit), NonZeroU32::new(done))
     }
 
-    /// How many commits wait for a flush. A checkpoint's syncs are no company: it comes and goes.
+    /// The number of commits that wait for a flush. Syncs of a checkpoint do not count: they do not
+    /// come back.
     fn pending_commits(&self) -> u64 {
         self.counts.commits - self.covered_commits
     }
@@ -371,7 +394,8 @@ mod tests {
         assert!(time_of(|| group.wait_for(commit, None, || Ok(true)).unwrap()) < LONG / 2, "it keeps them from it");
     }
 
-    // A panic is stopped at SQLite's callback: `flushing` stayed up, and whoever committed next waited for ever.
+    // A panic is stopped at SQLite's callback: `flushing` stayed up, and the next commit waited for
+    // ever.
     #[test]
     fn a_panic_in_a_flush_is_the_end_of_it_for_those_who_wait_and_nobody_hangs() {
         let group = GroupFlush::default();
@@ -420,15 +444,16 @@ mod tests {
     }
 }
 
-/// The model check: in every order of threads that the checker tries, a commit returns only after a flush that began when its frames
-/// were there, and every commit returns.
+/// The model check, in every order of threads that the checker tries. A commit returns only after a
+/// flush that began when its frames were there. Every commit returns.
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use super::*;
     use shuttle::sync::Arc;
     use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-    /// A disk: what was written, and what a flush has made durable. A flush saves what was there when it began.
+    /// A disk: what was written, and what a flush has made durable. A flush saves what was there
+    /// when it began.
     #[derive(Default)]
     struct Disk {
         written: AtomicU64,
@@ -455,7 +480,7 @@ mod model {
     fn run(fails_at: u64, register_after_write: bool) {
         let group = Arc::new(GroupFlush::default());
         let disk = Arc::new(Disk { fails_at, ..Disk::default() });
-        // The write lock: writes come one behind the other.
+        // The write lock: one write follows the other.
         let write_lock = Arc::new(Mutex::new(()));
         let threads: Vec<_> = (0..3)
             .map(|_| {

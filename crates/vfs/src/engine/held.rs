@@ -1,35 +1,39 @@
-//! What SQLite has written to its WAL and what is not written yet.
+//! Frames that SQLite has written to its WAL and that are held back in memory.
 
-/// Frames, or the header of one, that SQLite has written in pieces, and that are to be written at once.
+/// Frames, or a frame's header, that SQLite has written in pieces and that are to be written at
+/// once.
 #[derive(Default)]
 pub struct Held {
     offset: u64,
     bytes: Vec<u8>,
     /// The bytes have been given out.
     is_taken: bool,
-    /// To where this transaction's frames reach.
+    /// Where the frames of this transaction end.
     end_bytes: u64,
 }
 
 impl Held {
-    /// The transaction is over; what is held of it was rolled back.
+    /// Ends the transaction. What is still held of it was rolled back.
     pub fn end_transaction(&mut self) {
         self.is_taken = true;
         self.end_bytes = 0;
     }
 
-    /// What comes is in front of what was written; what is held stays so.
+    /// The next bytes are in front of what was written. What is held stays held.
     pub fn begin_anew(&mut self) {
         self.end_bytes = 0;
     }
 
-    /// Something was written beside what is held.
+    /// Bytes up to `end_bytes` were written without being held.
     pub fn reaches(&mut self, end_bytes: u64) {
         self.end_bytes = self.end_bytes.max(end_bytes);
     }
 
-    /// True for what was written before in this transaction: SQLite writes pages over that it had spilled, and, after the frame that ends the
-    /// commit, the checksums of all frames behind. Nothing tells when it is done with that, so it cannot be held back.
+    /// True if this transaction has already written at `offset`.
+    ///
+    /// SQLite writes over pages that it had spilled. After the commit's last frame it writes anew
+    /// the checksums of all frames behind the first such page. Nothing tells when SQLite is done
+    /// with that, so such writes cannot be held back.
     pub fn is_written_over(&self, offset: u64) -> bool {
         offset < self.end_bytes
     }
@@ -52,7 +56,8 @@ impl Held {
         self.end_bytes = offset + data.len() as u64;
     }
 
-    /// What is held, and its place; afterwards nothing is. Whoever has written it may take it out of the vector.
+    /// Gives out the held bytes and their offset. Nothing is held afterwards. The writer may take
+    /// the bytes out of the vector.
     pub fn take(&mut self) -> Option<(&mut Vec<u8>, u64)> {
         if self.len() == 0 {
             return None;
@@ -61,7 +66,7 @@ impl Held {
         Some((&mut self.bytes, self.offset))
     }
 
-    /// What was taken last could not be written.
+    /// The bytes given out last could not be written. They are held again.
     pub fn put_back(&mut self) {
         self.is_taken = false;
     }

@@ -1,7 +1,17 @@
-//! The locks of the WAL index: turns at the read lock, group commit's write lock, the checkpointer's way to it.
+//! The locks of the WAL index: turns at the read lock, the write lock of group commit, the
+//! checkpointer's way to it.
 //!
-//! What waits here waits in SQLite's busy handler: the handler sleeps by `xSleep` of this VFS, and that sleep is the place in the
-//! queue ([`sleep`]). A connection without a handler does not wait, and the handler's own time limit is the limit of every wait.
+//! A connection that waits here waits in SQLite's busy handler. The handler sleeps by `xSleep` of
+//! this VFS. That sleep is the connection's place in the queue ([`sleep`]). A connection without a
+//! handler does not wait. The handler's own time limit is the limit of every wait.
+//!
+//! | function | for | what it adds |
+//! |---|---|---|
+//! | `take_read_lock_to_write` | a read lock before a write | waits for the turn and at the gate |
+//! | `take_write_lock` | the write lock | takes the turn, or a place in the queue |
+//! | `take_write_lock_for_checkpoint` | the checkpointer | waits; never answers "busy" |
+//! | `wait_for_readers` | the checkpointer | a short wait, with the writers kept out |
+//! | `begin_checkpoint` | the checkpoint lock | waits for the background checkpoint |
 
 use std::cell::RefCell;
 use std::sync::Weak;
@@ -18,44 +28,50 @@ use crate::port::{ShmLock, WalIndex};
 use crate::stats::clock;
 use crate::sync::lock;
 
-/// How often a connection that has its turn looks whether another process has released the write lock.
+/// How often a connection that has its turn looks whether another process has released the write
+/// lock.
 const POLL: Duration = Duration::from_micros(100);
 
-/// A read lock that is released so soon was not read under: SQLite had found the WAL index changed, and tries again at once.
+/// A read lock released this soon was not used for reading. SQLite found the WAL index changed and
+/// tries again at once.
 const RETRY: Duration = Duration::from_micros(5);
 
-/// Whoever has read for so long before it wrote is expected to do so again, and does without the turn of the process until then, so that others need
-/// not wait for that.
+/// A connection that has read for this long before it wrote is expected to do so again. It takes
+/// the process's turn at the gate only when it writes, so that others need not wait while it reads.
 const LATE: Duration = Duration::from_micros(500);
 
-/// For so long, about, somebody who is expected to write waits for that before it may read.
+/// About how long a connection that is expected to write waits for its turn before it may read.
 pub const READ_PATIENCE: Duration = Duration::from_millis(20);
 
-/// How long a connection waits at the gate before it goes for the write lock as SQLite would.
+/// How long a connection waits at the gate before it tries the write lock as SQLite would.
 const GATE_PATIENCE: Duration = Duration::from_millis(200);
 
 /// How long the checkpointer waits for a writer outside the queue before it gives up for now.
 const CHECKPOINTER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often it looks whether it is to give up at once.
+/// How often the checkpointer looks whether it is called off.
 const CALL_OFF_POLL: Duration = Duration::from_millis(20);
 
-/// How long the checkpointer keeps the writers out in order to wait for readers.
+/// How long the checkpointer keeps the writers out while it waits for readers.
 const READERS_PATIENCE: Duration = Duration::from_millis(3);
 
 thread_local! {
-    /// The connection that was last told "busy" in this thread and may be about to sleep for it, and how many locks it had asked for.
+    /// The connection that was last told "busy" in this thread and may be about to sleep. The
+    /// number is how many locks that connection had asked for then.
     static WAITING: RefCell<Option<(Weak<dyn Sleeps>, u64)>> = const { RefCell::new(None) };
 }
 
 /// A connection whose sleeps are its place in the queue.
 trait Sleeps: Send + Sync {
-    /// Waits for the turn instead of sleeping, for a connection that had asked for so many locks. True: the time is over, or the turn has come.
+    /// Waits for the turn instead of sleeping. True: the time is over, or the turn has come.
+    ///
+    /// `asked` is how many locks the connection had asked for when it was told "busy". False: it
+    /// has asked for another since, so this sleep is not for that "busy".
     fn sleep(&self, asked: u64, at_most: Duration) -> bool;
 }
 
 impl<S: Store> WalConnection<S> {
-    /// A call of `xShmLock` for a writer or a checkpoint.
+    /// A call of `xShmLock` other than a reader's.
     pub(super) fn change_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
         self.shares_index.store(true, Relaxed);
         if lock.acquire {
@@ -75,7 +91,8 @@ impl<S: Store> WalConnection<S> {
                 if self.checkpoint.automatic.load(Relaxed)
                     && (!self.checkpoint_is_due() || self.request_checkpoint()) =>
             {
-                // As if a reader were in the way: SQLite lets it be, and the checkpoint has "succeeded".
+                // The answer looks like a reader in the way. SQLite gives the checkpoint up and
+                // reports no error.
                 Err(Error::Below(Code::BUSY))
             }
             (true, false) if lock.covers(ShmLock::CHECKPOINT) => self.end_checkpoint(index, lock),
@@ -84,7 +101,7 @@ impl<S: Store> WalConnection<S> {
     }
 
     fn release_write_lock(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
-        // What is held back now was rolled back: a commit has been written.
+        // A commit has been written by now. What is still held back was rolled back.
         lock(&self.held).end_transaction();
         self.unchained.forget();
         self.store().releasing_write_lock(self);
@@ -105,11 +122,13 @@ impl<S: Store> WalConnection<S> {
             return Err(Error::Below(Code::BUSY));
         }
         let just_committed = just_committed && !taken(&self.no_automatic);
-        // SQLite would sort all frames before it finds out. Below its default threshold it is not sure who asks.
+        // SQLite would sort all frames before it meets the refusal in `change_lock`. Below SQLite's
+        // default threshold it is not certain that the checkpoint is an automatic one.
         if just_committed && self.has_automatic_frames() && !self.checkpoint_is_due() {
             return Err(Error::Below(Code::BUSY));
         }
-        // A checkpoint that is asked for waits for the one in the background instead of finding it in the way.
+        // A checkpoint that was asked for waits for the background checkpoint instead of meeting
+        // its lock.
         let held_off = (!self.is_checkpointer()).then(|| self.shared.checkpointer.hold_off());
         index.shm_lock(lock)?;
         held_off.into_iter().for_each(HeldOff::keep);
@@ -125,20 +144,23 @@ impl<S: Store> WalConnection<S> {
         self.checkpoint.running.store(false, Relaxed);
         self.checkpoint.automatic.store(false, Relaxed);
         if taken(&self.checkpoint.copied_in_vain) {
-            // Before another process's checkpoint can believe it.
+            // Before the release: another process's checkpoint must not believe the old value.
             index.forget_backfill();
         }
         Ok(index.shm_lock(lock)?)
     }
 
-    /// Takes the read lock of a transaction that is expected to write, which waits for its turn here.
+    /// Takes the read lock of a transaction that is expected to write. The wait for the turn is
+    /// here.
     #[inline(never)]
     pub(super) fn take_read_lock_to_write(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
-        // Once: SQLite counts these answers, sleeps longer after each, and gives up with `SQLITE_PROTOCOL` after 100. Where the machine is busy
-        // its turn may be over before it is here again.
+        // "Busy" is answered once. SQLite counts these answers, sleeps longer after each, and gives
+        // up with `SQLITE_PROTOCOL` after 100. On a busy machine the turn may be over before SQLite
+        // is here again.
         let looks_again = taken(&self.waiter.looks_again);
         if !looks_again && self.wait_for_turns() {
-            // SQLite has read the WAL index before the wait: "busy" makes it look again, with the turn in hand.
+            // SQLite read the WAL index before the wait. "Busy" makes it read the index again, with
+            // the turn in hand.
             self.waiter.looks_again.store(true, Relaxed);
             return Err(Code::BUSY);
         }
@@ -148,8 +170,10 @@ impl<S: Store> WalConnection<S> {
         Ok(())
     }
 
-    /// Waits for the turn, and for that of the process; true if it was waited for and got. It may only want to read after all, so after a while it
-    /// goes on without, and keeps its place.
+    /// Waits for the connection's turn, then at the gate for the turn of the process.
+    ///
+    /// True: the connection waited and has its turn. It may only want to read after all. After
+    /// [`READ_PATIENCE`] it goes on without the turn and keeps its place.
     fn wait_for_turns(&self) -> bool {
         let began = Instant::now();
         let (mut has_turn, mut waited) = self.wait_for_turn(began);
@@ -164,13 +188,14 @@ impl<S: Store> WalConnection<S> {
         has_turn && waited
     }
 
-    /// Whether it has the turn now, and has waited for it.
+    /// Whether the connection has its turn now, and whether it had to wait.
     fn wait_for_turn(&self, began: Instant) -> (bool, bool) {
         let turns = &self.shared.turns;
         if turns.take(self.id) {
             return (true, false);
         }
-        // The checkpointer is waited for with or without a busy handler, as SQLite's own checkpoint would be.
+        // Every connection waits for the checkpointer, with or without a busy handler, as it would
+        // for SQLite's own checkpoint.
         let checkpointer = self.shared.checkpointer_id.load(Relaxed);
         while turns.holds(checkpointer) && began.elapsed() < WRITE_LOCK_MAX {
             if turns.wait(self.id, IDLE_MAX) {
@@ -180,7 +205,7 @@ impl<S: Store> WalConnection<S> {
         (self.wait_in_busy_handler(began, || turns.wait(self.id, Duration::ZERO)), true)
     }
 
-    /// Waits for the turn of the process, with its own in hand.
+    /// Waits for the turn of the process, with the connection's own turn in hand.
     fn wait_at_gate(&self, began: Instant) -> bool {
         self.shared.meets_outsiders();
         self.wait_in_busy_handler(began, || {
@@ -209,18 +234,20 @@ impl<S: Store> WalConnection<S> {
         true
     }
 
-    /// A connection that has its turn stands at the gate. Who does not wait has no use for it.
+    /// True if the connection stands at the gate once it has its turn. A connection that never
+    /// sleeps has no use for the gate.
     fn uses_gate(&self) -> bool {
         self.waiter.has_slept.load(Relaxed)
             && !self.waiter.passes_by_the_gate.load(Relaxed)
             && (S::Gate::IS_ALWAYS_USED || self.shared.knows_of_outsiders())
     }
 
-    /// Whether the next transaction will write, from what this one did.
+    /// Predicts from what this transaction did whether the next one will write.
     #[inline(never)]
     pub(super) fn learn(&self, did: u8) {
         if self.writing.load(Relaxed) {
-            // Not its end: who begins the WAL anew gives its read lock back for a moment.
+            // The transaction goes on. A writer that begins the WAL anew gives its read lock back
+            // for a moment.
             return;
         }
         let prediction = self.waiter.prediction.load(Relaxed);
@@ -238,7 +265,8 @@ impl<S: Store> WalConnection<S> {
                 return;
             }
         }
-        // Two steps down for one up: who reads and writes in turn should not queue in order to read.
+        // Two steps down for one up: a connection that reads and writes in turn should not queue in
+        // order to read.
         self.waiter.prediction.store((prediction - 2).max(-1), Relaxed);
     }
 
@@ -262,9 +290,10 @@ impl<S: Store> WalConnection<S> {
             self.doing.store(doing::WRITES, Relaxed);
         }
         if taken(&self.waiter.bounced) && !self.waiter.has_slept.load(Relaxed) {
-            // It was told "busy" and came back without sleeping here, and never has slept here: it must not stand in the queue while it
-            // does other things. (Once is no proof: SQLite also asks for this lock to read a WAL index that is being changed, and
-            // then tries again at once.)
+            // The connection was told "busy" and came back without a sleep here, and it has never
+            // slept here. It must not stand in the queue while it does other things. Once is no
+            // proof that it never sleeps. SQLite also asks for this lock to read a WAL index that
+            // is being changed, and then tries again at once.
             self.waiter.sleeps.store(false, Relaxed);
             self.shared.leave(self.id);
         }
@@ -272,7 +301,8 @@ impl<S: Store> WalConnection<S> {
         let has_turn = self.shared.turns.take(self.id);
         let tries = !has_turn || !self.uses_gate() || self.shared.store.gate().enter();
         if tries {
-            // What this transaction writes could not become durable: there is still time to say so.
+            // What this transaction writes could not become durable. SQLite can still be told so
+            // here.
             let tried = if self.store().is_stuck() { Err(Code::BUSY) } else { self.try_write_lock(index, write) };
             match tried {
                 Ok(()) => {
@@ -298,7 +328,7 @@ impl<S: Store> WalConnection<S> {
         }
         self.shared.counts.bounced.fetch_add(1, Relaxed);
         if self.waiter.sleeps.load(Relaxed) {
-            // Takes the place; the waiting is done where SQLite sleeps.
+            // Takes the place only. The connection waits where SQLite sleeps.
             self.shared.turns.wait(self.id, Duration::ZERO);
             self.waiter.bounced.store(true, Relaxed);
             self.about_to_sleep();
@@ -306,17 +336,21 @@ impl<S: Store> WalConnection<S> {
         Err(Error::Below(Code::BUSY))
     }
 
-    /// SQLite also asks for the write lock to read a WAL index that is just being changed, or has to be made anew: before the read lock. Who is
-    /// not expected to write is a reader then, and has no place in the queue: it would wait for a commit, and this transaction and the
-    /// next for their turn.
+    /// True if SQLite wants the write lock only to read the WAL index.
+    ///
+    /// Before the read lock, SQLite asks for the write lock if the index is being changed or has to
+    /// be made anew. A connection that is not expected to write is a reader then and gets no place
+    /// in the queue. In the queue it would wait for a commit, and this transaction and the next for
+    /// their turn.
     fn reads_index(&self) -> bool {
         self.doing.load(Relaxed) == doing::NOTHING
             && !self.checkpoint.running.load(Relaxed)
             && self.waiter.prediction.load(Relaxed) <= 0
     }
 
-    /// Takes the write lock, or waits for it, if the checkpointer of this process has it: a connection without a busy handler must not
-    /// meet that either.
+    /// Takes the write lock. If the checkpointer of this process has it, waits for it.
+    ///
+    /// A connection without a busy handler must not meet the checkpointer's lock either.
     fn try_write_lock(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Code> {
         loop {
             let writings = self.shared.checkpointer.writings();
@@ -327,13 +361,16 @@ impl<S: Store> WalConnection<S> {
         }
     }
 
-    /// The checkpointer's way to the write lock. The answer is never "busy", which would make SQLite go on without the lock, and a
-    /// writer begin the WAL anew meanwhile: what the WAL-reset bug needs.
+    /// The checkpointer's way to the write lock. The answer is never "busy".
+    ///
+    /// After "busy" SQLite would go on without the lock, and a writer could begin the WAL anew
+    /// meanwhile. The WAL-reset bug needs exactly that.
     pub(super) fn take_write_lock_for_checkpoint(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
         let began = Instant::now();
         while began.elapsed() < CHECKPOINTER_PATIENCE && !self.shared.checkpointer.is_called_off() {
-            // With its turn, no writer of this process that queues is between its read lock, which would keep the WAL from beginning
-            // anew, and its write lock.
+            // With the checkpointer's turn, no queued writer of this process is between its read
+            // lock and its write lock. A read lock held there would keep the WAL from beginning
+            // anew.
             while !self.shared.turns.wait(self.id, CALL_OFF_POLL)
                 && began.elapsed() < CHECKPOINTER_PATIENCE
                 && !self.shared.checkpointer.is_called_off()
@@ -360,8 +397,10 @@ impl<S: Store> WalConnection<S> {
         Err(Error::Below(Code::LOCKED))
     }
 
-    /// The checkpointer holds the write lock and needs the readers to be gone for a moment. Commits that wait for their flush are
-    /// readers too, and soon gone; whoever stays longer must not stop the writers.
+    /// Waits a moment for readers while the checkpointer holds the write lock.
+    ///
+    /// Commits that wait for their flush are readers too, and soon gone. A reader that stays longer
+    /// must not stop the writers.
     pub(super) fn wait_for_readers(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
         let deadline = Instant::now() + READERS_PATIENCE;
         loop {
@@ -375,12 +414,15 @@ impl<S: Store> WalConnection<S> {
     fn about_to_sleep(&self) {
         let asked = *lock(&self.waiter.asked);
         self.waiter.may_sleep.store(true, Relaxed);
-        // During thread exit the note may be gone already; then it is an ordinary sleep.
+        // During thread exit the note may be gone. Then the sleep is an ordinary one.
         let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = Some((Weak::clone(&self.me) as _, asked)));
     }
 
-    /// True if somebody else has the write lock. It is found out by taking it and giving it back, which must never happen to a connection that has it:
-    /// one that has asked for a lock since may, or may be closed.
+    /// True if another connection has the write lock.
+    ///
+    /// The check takes the lock and gives it back. A connection that holds the write lock must
+    /// never do that. A connection that has asked for a lock since its "busy" may hold the write
+    /// lock, or may be closed.
     fn finds_the_lock_taken(&self, asked: u64) -> bool {
         if self.store().is_stuck() {
             return true;
@@ -420,20 +462,20 @@ impl<S: Store> Sleeps for WalConnection<S> {
         }
         self.waiter.passes_by_the_gate.store(began.elapsed() >= GATE_PATIENCE, Relaxed);
         self.waiter.waits_at_gate.store(false, Relaxed);
-        // The write lock may still be with somebody who does not use the gate.
+        // A holder that does not use the gate may still have the write lock.
         if !taken(&self.waiter.outside_holder) {
             return true;
         }
         while self.finds_the_lock_taken(asked) && Instant::now() < deadline {
             std::thread::sleep(POLL);
-            // Keeps the turn: to wait for another process is not to be idle.
+            // Keeps the turn: a wait for another process is not idleness.
             self.shared.turns.renew(self.id);
         }
         true
     }
 }
 
-/// `xSleep` of the VFS: true if the sleep was spent in a queue of ours, as long as it had to be.
+/// `xSleep` of the VFS. True if the sleep was spent in a queue here, for as long as it had to be.
 pub fn sleep(microseconds: u64) -> bool {
     let Ok(Some((waiting, asked))) = WAITING.try_with(RefCell::take) else { return false };
     let Some(connection) = waiting.upgrade() else { return false };

@@ -1,32 +1,50 @@
-//! The engine of the strategies for WAL mode: when a commit is written, flushed, shared and acknowledged. What makes it durable is a
-//! [`Store`], and who may write next between processes is a [`Gate`].
+//! The engine of the strategies for WAL mode: when a commit is written, flushed, shared and
+//! acknowledged.
 //!
-//! Commit sequence, for a commit that nobody waits behind (what survives a crash after each step):
+//! A [`Store`] makes a commit durable. A [`Gate`] decides between processes which one may write
+//! next.
 //!
-//! 1. SQLite writes the frames to its WAL, and the store takes them            nothing, or by luck the whole commit
-//! 2. SQLite syncs the WAL: the store's one flush                               the commit
-//! 3. SQLite publishes the frames in the WAL index and releases the write lock
-//! 4. `SQLITE_FCNTL_COMMIT_PHASETWO`, acknowledgement
+//! The sequence of a commit, and what survives a crash after each step:
 //!
-//! Behind which another writer waits ([`turns`]), or lately came in time to share its flush ([`flush`]), group commit:
+//! ```text
+//! step                                            inline sync         group commit
+//! 1 SQLite writes the frames; the store           nothing, or by      nothing, or by
+//!   takes them                                    luck the commit     luck the commit
+//! 2 SQLite syncs the WAL                          flush: the commit   put off: as after 1
+//! 3 SQLite publishes the frames in the WAL        the commit          as after 1; others may
+//!   index and releases the write lock                                 read the commit already
+//! 4 SQLITE_FCNTL_COMMIT_PHASETWO                  the commit          flush: the commit
+//! 5 the commit is acknowledged                    the commit          the commit
+//! ```
 //!
-//! 1. as above
-//! 2. the sync is put off: the commit only takes a number ([`flush`])            nothing, or by luck the whole commit
-//! 3. as above; the next writer goes on and may read what is not durable yet
-//! 4. in `SQLITE_FCNTL_COMMIT_PHASETWO` the commit waits for a flush that began after 2; if that fails, so does the commit
+//! Group commit is used in two cases:
 //!
-//! Either way a commit is acknowledged after a flush that began when its frames were written, and a WAL is a prefix: whoever
-//! commits on top of a commit that is not durable yet writes behind it, and the flush that saves the later saves the earlier.
-//! Checkpoints sync the WAL before they copy and the database before the WAL is used again; those syncs, and the sync of a new
-//! WAL header, are never put off. One flush a commit or less; a checkpoint adds two for each of its passes ([`checkpointer`]).
+//! - another writer waits behind the commit, in this process ([`turns`]) or, as far as is known, in
+//!   another one ([`shared`]);
+//! - other commits lately came in time to share a flush ([`flush`]).
+//!
+//! In step 2 a group commit only takes a number ([`flush`]). In step 4 it waits for a flush that
+//! began after step 2. If that flush fails, the commit fails.
+//!
+//! In both cases a commit is acknowledged only after a flush that began when its frames were
+//! written. A WAL is a prefix. A commit on top of one that is not durable yet is written behind it.
+//! The flush that saves the later commit therefore saves the earlier one.
+//!
+//! A checkpoint syncs the WAL before it copies pages. It syncs the database before the WAL is used
+//! again. Those syncs, and the sync of a new WAL header, are never put off. The cost is one flush a
+//! commit or less. A checkpoint adds two flushes for each of its passes ([`checkpointer`]).
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. A sync is put off only by the holder of the write lock, for frames, and only if this connection is sure to get the
-//!    `COMMIT_PHASETWO` of the same transaction and that SQLite hears its answer: its WAL is linked to it exactly, and no super-journal is open.
-//! 2. After a failed sync of the WAL, or of the database by a checkpoint, no connection of this process gets a commit acknowledged, until all have closed.
-//! 3. Whatever waits, waits no longer than the connection's busy handler allows; a connection without one does not wait.
-//! 4. At a clean close the database file has everything.
+//! 1. Only the holder of the write lock puts off a sync, and only a sync of frames. This connection
+//!    is sure to get the `COMMIT_PHASETWO` of the same transaction, and SQLite hears its answer.
+//!    For that, the WAL is linked to exactly this connection, and no super-journal is open.
+//! 2. After a failed sync of the WAL, or of the database by a checkpoint, this process acknowledges
+//!    no commit. That holds until all connections of the process have closed.
+//! 3. Nothing waits longer than the connection's busy handler allows. A connection without a busy
+//!    handler does not wait. Two waits are not bound by this: the wait for a flush, and the wait
+//!    for the checkpointer of the same process ([`checkpointer`]).
+//! 4. After a clean close the database file has everything.
 
 mod batching_processes;
 mod batching_threads;

@@ -1,39 +1,47 @@
-//! How much of a checkpoint stands in the device's queue at a time.
+//! Pacing: how much of a checkpoint stands in the device's queue at a time.
 //!
-//! A sync writes all pages that a pass has copied at once, and whoever commits meanwhile waits behind them: on a device of 20 MB/s that is 100 ms
-//! for 500 pages. So what was copied is written piece by piece while the copying goes on, each piece when the one before is on the device, and a
-//! commit comes between two of them. A piece is as large as the device writes in [`PIECE_TIME`]. Nothing here is durable or meant to be: that is what the sync at the end of the pass is for.
+//! A sync writes all pages of a pass at once, and every commit meanwhile waits behind them. On a
+//! device of 20 MB/s that is 100 ms for 500 pages. So the copied pages are written piece by piece
+//! while the copying goes on. The next piece follows when the last one is on the device, and a
+//! commit comes between the two. A piece is as large as the device writes in [`PIECE_TIME`].
+//! Nothing here is meant to be durable. The sync at the end of the pass makes the pages durable.
 //!
-//! A device that does only so many writes in a second (a cloud volume, a memory card) takes a few pieces at once and then nothing more for a while, from commits
-//! neither. So after a piece that took longer the checkpoint rests for as long, [`REST_MAX`] in all, and the device is the commits' own. If commits then
-//! write faster than passes copy, the pieces become larger from pass to pass: the last pass, which keeps the writers out, is to have little left.
+//! Some devices do only so many writes in a second (a cloud volume, a memory card). Such a device
+//! takes a few pieces at once and then nothing more for a while, from commits neither. So after a
+//! slow piece the checkpoint rests as long as that piece took, [`REST_MAX`] in all. Meanwhile the
+//! commits have the device.
+//!
+//! If commits write faster than passes copy, the pieces grow from pass to pass. The last pass keeps
+//! the writers out, so it is to have little left.
 
 use std::time::{Duration, Instant};
 
-/// How long a commit may stand behind a piece, about.
+/// About how long a commit may stand behind a piece.
 const PIECE_TIME: Duration = Duration::from_millis(2);
 
-/// The WAL grows while a checkpoint rests, and reads become slower with it.
+/// The longest rest of one checkpoint in all. The WAL grows while a checkpoint rests, and reads
+/// become slower with it.
 pub const REST_MAX: Duration = Duration::from_secs(1);
 
-/// Less than this is not worth a call each; more is not needed for speed.
+/// A smaller piece is not worth a call of its own; one above [`PIECE_BYTES_MAX`] is no faster.
 const PIECE_BYTES_MIN: u64 = 16 << 10;
 const PIECE_BYTES_FIRST: u64 = 128 << 10;
 const PIECE_BYTES_MAX: u64 = 1 << 20;
 
-/// After so many passes the least that is worth a call doubles with each, up to [`PIECE_BYTES_HURRIED_MAX`].
+/// From this pass on, the smallest piece doubles with each pass, up to [`PIECE_BYTES_HURRIED_MAX`].
 const PASSES_UNHURRIED: u32 = 3;
 const PIECE_BYTES_HURRIED_MAX: u64 = 256 << 10;
 
 pub struct Pacing {
-    /// As far as is known of the device.
+    /// The size of a piece, from what is known of the device.
     piece_bytes: u64,
-    /// The range of what has been copied since the last piece, and how much that is.
+    /// The range that holds what was copied since the last piece, and how many bytes of it were
+    /// copied.
     first: u64,
     end: u64,
     copied_bytes: u64,
     rest_left: Duration,
-    /// Of this checkpoint.
+    /// The passes of this checkpoint so far.
     passes: u32,
 }
 
@@ -51,8 +59,9 @@ impl Default for Pacing {
 }
 
 impl Pacing {
-    /// A page was copied; `write_out` has a range (offset, length) of the database file written and waits for it. Pages come in their order.
-    /// Answers how long to rest now.
+    /// Notes that a page was copied. Pages come in their order. Answers how long to rest now.
+    ///
+    /// `write_out` has a range (offset, length) of the database file written and waits for it.
     #[must_use]
     pub fn copied(&mut self, offset: u64, length: u64, write_out: impl FnOnce(u64, u64)) -> Duration {
         self.first = self.first.min(offset);
@@ -67,12 +76,12 @@ impl Pacing {
         self.took(began.elapsed())
     }
 
-    /// Another checkpoint begins, which may rest for so long.
+    /// Begins another checkpoint, which may rest for `rest_max` in all.
     pub fn begin(&mut self, rest_max: Duration) {
         *self = Pacing { piece_bytes: self.piece_bytes, rest_left: rest_max, ..Pacing::default() };
     }
 
-    /// What has been copied is synced, so another pass begins.
+    /// Begins another pass: what has been copied is synced.
     pub fn begin_pass(&mut self) {
         self.begin_piece();
         self.passes += 1;

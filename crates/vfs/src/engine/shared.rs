@@ -1,4 +1,4 @@
-//! What the connections of this process to one database share.
+//! The state of one database in this process: turns, flush, checkpointer and store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -13,10 +13,12 @@ use super::store::Store;
 use super::turns::Turns;
 use crate::sync::Barrier;
 
-/// For so many commits after it was met, or has written, another process is taken to be still there: not every gate reaches all processes.
+/// For this many commits another process is taken to be still there, after it was met or has
+/// written. Not every gate reaches all processes.
 const OUTSIDERS_COMMITS: u64 = 32;
 
-/// Every so many commits one that knows of no other process looks whether somebody is at the gate.
+/// How many commits a process that knows of no other makes before it looks whether somebody is at
+/// the gate.
 const LOOKS_EVERY: u32 = 8;
 
 /// What the connections of this process to one database share.
@@ -24,14 +26,14 @@ pub struct Shared<S: Store> {
     barrier: Arc<Barrier>,
     pub(crate) turns: Turns,
     pub(crate) flush: GroupFlush,
-    /// Connections that are not the checkpointer's.
+    /// The connections that are not the checkpointer's.
     pub(crate) users: AtomicU32,
     pub(crate) checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
     pub(crate) checkpointer_id: AtomicU64,
-    /// For how many commits more writers of other processes are taken to wait.
+    /// For how many more commits writers of other processes are taken to wait.
     pub(crate) outsiders: AtomicU64,
-    /// How often it was not known of any.
+    /// How many commits knew of no such writer.
     commits_alone: AtomicU32,
     pub(crate) counts: Counts,
     pub(crate) store: S,
@@ -62,7 +64,7 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// Of its WAL index.
+    /// The barrier of the WAL index.
     pub fn barrier(&self) -> Arc<Barrier> {
         Arc::clone(&self.barrier)
     }
@@ -80,7 +82,7 @@ impl<S: Store> Shared<S> {
         }
     }
 
-    /// A writer of another process has the write lock, or has had it.
+    /// Notes that a writer of another process has, or has had, the write lock.
     pub(crate) fn meets_outsiders(&self) {
         self.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
     }
@@ -89,7 +91,9 @@ impl<S: Store> Shared<S> {
         self.outsiders.load(Relaxed) > 0
     }
 
-    /// Writers of another process are taken to be there; asked once for each commit, and forgotten after as many.
+    /// True if writers of another process are taken to be there.
+    ///
+    /// Asked once for each commit. They are forgotten after [`OUTSIDERS_COMMITS`] commits.
     pub(super) fn commit_has_outsiders(&self) -> bool {
         let outsiders = match self.outsiders.load(Relaxed) {
             0 if self.sees_outsiders() => OUTSIDERS_COMMITS,
@@ -101,7 +105,8 @@ impl<S: Store> Shared<S> {
         outsiders > 0
     }
 
-    /// A writer of another process waits, though none was known of: it need not have met this one, which has the write lock nearly always.
+    /// True if a writer of another process waits though none was known of. It need not have met
+    /// this process, which has the write lock nearly always.
     fn sees_outsiders(&self) -> bool {
         self.commits_alone.fetch_add(1, Relaxed) % LOOKS_EVERY == LOOKS_EVERY - 1 && self.store.gate().is_wanted()
     }
@@ -140,7 +145,8 @@ impl<S: Store> Drop for Shared<S> {
     }
 }
 
-/// A strategy for WAL mode in `PRAGMA oneflush_stats`, for all connections of this process to the database.
+/// A strategy for WAL mode in `PRAGMA oneflush_stats`: all connections of this process to the
+/// database.
 #[derive(Serialize)]
 pub struct WalReport<R> {
     /// Commits that asked for durability.
@@ -157,7 +163,7 @@ pub struct WalReport<R> {
 
 #[derive(Serialize)]
 struct TurnsReport {
-    /// How often a connection waited for its turn, and how long.
+    /// How often and how long connections waited for their turn.
     waits: u64,
     wait_ns_sum: u64,
     wait_ns_max: u64,

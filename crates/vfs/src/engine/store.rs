@@ -1,9 +1,12 @@
-//! What makes the commits of a WAL durable: the part of a commit that differs between the strategies for WAL mode.
+//! What makes the commits of a WAL durable: the part of a commit that differs between the
+//! strategies for WAL mode.
 //!
-//! The engine decides when something is written, synced, shared, put off or refused. A store carries it out: `plain` by SQLite's own
-//! WAL file, `eager` by a log beside an image of the WAL. The engine takes nothing of a store for granted. Frames need not stand at
-//! SQLite's offset in any file, and the size of the WAL need not be the size of a file: reads and writes of the WAL all come here,
-//! also those of connections that only read.
+//! The engine decides when something is written, synced, shared, put off or refused. A store
+//! carries it out: `plain` by SQLite's own WAL file, `eager` by a log beside an image of the WAL.
+//!
+//! The engine takes nothing of a store for granted. Frames need not stand at SQLite's offset in any
+//! file, and the WAL's size need not be the size of a file. So all reads and writes of the WAL come
+//! here, also those of connections that only read.
 //!
 //! The calls of one commit, in their order:
 //!
@@ -27,13 +30,14 @@ use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, SyncRequest}
 use crate::role::Role;
 use crate::wal_file::FRAME_HEADER_BYTES;
 
-/// A header of a frame, and its offset in the WAL.
+/// The offset of a frame's header in the WAL, and the header.
 pub type Header = (u64, [u8; FRAME_HEADER_BYTES]);
 
 /// No method has a default: a store that forgot to sync would lose data silently.
 pub trait Store: Sized + Send + Sync + 'static {
     const KIND: StrategyKind;
-    /// While the database is in use plain SQLite must not open it, and a WAL that belongs to no connection for sure must not be written.
+    /// Plain SQLite must not open the database while it is in use. A WAL that cannot be assigned to
+    /// one connection must not be written.
     const IS_GUARDED: bool;
     /// What a connection keeps for the store.
     type Own: Default + Send + Sync;
@@ -45,11 +49,12 @@ pub trait Store: Sized + Send + Sync + 'static {
 
     fn gate(&self) -> &Self::Gate;
     fn report(&self) -> Self::Report;
-    /// The error after which the store acknowledges nothing any more.
+    /// The error after which the store acknowledges no commit any more.
     fn failure(&self) -> Option<Code>;
-    /// A process that does not go on keeps commits from becoming durable.
+    /// True while a process that does not go on keeps commits from becoming durable.
     fn is_stuck(&self) -> bool;
-    /// A connection is about to take the write lock: what its transaction before has left does not count any more.
+    /// A connection is about to take the write lock. What is left of its last transaction no longer
+    /// counts.
     fn taking_write_lock(&self, connection: &WalConnection<Self>);
     fn write_wal(
         &self,
@@ -61,11 +66,14 @@ pub trait Store: Sized + Send + Sync + 'static {
     /// Writes headers that SQLite has forgotten ([`unchained`](super::unchained)).
     fn write_headers(&self, connection: &WalConnection<Self>, wal: &dyn Below, headers: &[Header])
     -> Result<(), Error>;
-    /// Writes what is held back, before anything else is done with the WAL.
+    /// Writes the frames that are held back, before anything else is done with the WAL.
     fn write_held(&self, connection: &WalConnection<Self>, wal: &dyn Below) -> Result<(), Error>;
-    /// Before a sync of the WAL, of a commit or (`of_commit` is false) of something else. True: there is nothing to sync.
+    /// Called before a sync of the WAL. `of_commit`: the sync is a commit's. True: there is nothing
+    /// to sync.
     fn is_durable(&self, connection: &WalConnection<Self>, wal: &dyn Below, of_commit: bool) -> Result<bool, Error>;
-    /// Makes durable what was written before. False: somebody else had done so. `SQLITE_BUSY`: nothing was tried.
+    /// Makes durable what was written before.
+    ///
+    /// False: another process had already done so. `SQLITE_BUSY`: nothing was tried.
     fn flush(
         &self,
         connection: &WalConnection<Self>,
@@ -73,42 +81,47 @@ pub trait Store: Sized + Send + Sync + 'static {
         request: SyncRequest,
         what: For,
     ) -> Result<bool, Code>;
-    /// Where the last frame ends in the WAL, if [`Store::flush_failed`] is to know that.
+    /// Where the last frame ends in the WAL, if [`Store::flush_failed`] needs it.
     fn end_bytes(&self) -> Option<u64>;
-    /// The flush of a commit that others may stand on has failed. The commit's connection still has its read lock.
+    /// The flush of a commit that other commits may stand on has failed. The commit's connection
+    /// still has its read lock.
     fn flush_failed(&self, wal: &dyn Below, end_bytes: Option<u64>);
     /// A connection is about to release the write lock.
     fn releasing_write_lock(&self, connection: &WalConnection<Self>);
     /// SQLite says that the commit succeeded.
     fn committed(&self, connection: &WalConnection<Self>);
-    /// How many frames the WAL has, if the store says itself when a checkpoint is due; None: SQLite says so.
+    /// The number of frames in the WAL, if the store decides when a checkpoint is due. None: SQLite
+    /// decides.
     fn frames(&self) -> Option<u32>;
     /// True if a checkpoint is worth it now.
     fn checkpoint_is_due(&self, options: &Options) -> bool;
 
-    // The files: what stands for SQLite's WAL, how it comes and goes, and what a checkpoint may do with the database file.
+    // The files: what stands for SQLite's WAL, how it comes and goes, and what a checkpoint may do
+    // with the database file.
 
-    /// The file that stands for SQLite's WAL; None: the WAL.
+    /// The path of the file that stands for SQLite's WAL. None: the WAL itself.
     fn wal_path(&self) -> Option<String>;
-    /// SQLite is to see no WAL, whatever lies beside the database.
+    /// True if SQLite is to see no WAL, whatever lies beside the database.
     fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error>;
-    /// This process writes a WAL of this database whose directory entry is durable.
+    /// True if this process writes a WAL of this database whose directory entry is durable.
     fn has_durable_wal(&self) -> bool;
-    /// This file is that WAL.
+    /// True if `wal` is that WAL.
     fn knows_wal(&self, wal: &dyn Below) -> bool;
-    /// Reads of this part of the database file may be served from mapped memory.
+    /// True if reads of this part of the database file may be served from mapped memory.
     fn maps(&self, offset: u64) -> bool;
-    /// What is claimed of the database file while its WAL is open.
+    /// The device characteristics that are claimed of the database file while its WAL is open.
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics;
 
     /// A connection has opened the main database file.
     fn opened(&self, main: &dyn MainFile) -> Result<(), Error>;
-    /// Before a connection opens the WAL. After each success [`Store::opened_wal`] or [`Store::closing_wal`] follows.
+    /// Called before a connection opens the WAL. After each success [`Store::opened_wal`] or
+    /// [`Store::closing_wal`] follows.
     fn opening_wal(&self, connection: &WalConnection<Self>) -> Result<(), Error>;
     fn opened_wal(&self, connection: &WalConnection<Self>, wal: &dyn Below) -> Result<(), Error>;
     /// A connection closes the WAL. None: the WAL could not be opened.
     fn closing_wal(&self, connection: &WalConnection<Self>, wal: Option<&dyn Below>);
-    /// A connection has the database's exclusive lock, as at the last close. SQLite's checkpoint comes next.
+    /// A connection has the database's exclusive lock, as at the last close. SQLite's checkpoint
+    /// comes next.
     fn closing_last(&self, connection: &WalConnection<Self>, main: &dyn MainFile);
     /// SQLite is about to delete the WAL.
     fn deleting_wal(&self, connection: &WalConnection<Self>) -> Result<Deletion, Error>;

@@ -1,5 +1,7 @@
-//! Syncs of the WAL and of the database file: which of them are put off, shared, or left out, and what ends with one that fails. The invariants
-//! are those of [the engine](super).
+//! Syncs of the WAL and of the database file: which are put off, shared or left out, and what a
+//! failed one ends.
+//!
+//! The invariants are those of [the engine](super).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,30 +16,30 @@ use crate::sync::lock;
 /// A commit whose sync is put off.
 pub struct PutOff {
     pub number: CommitNo,
-    /// How SQLite wanted it.
+    /// The sync's flags as SQLite asked for them.
     pub request: SyncRequest,
-    /// Where its last frame ends in the WAL.
+    /// Where the commit's last frame ends in the WAL.
     pub end_bytes: Option<u64>,
 }
 
 /// What a flush is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
-    /// A commit whose sync was put off; it lets the others write, so it may wait for them.
+    /// A commit whose sync was put off. It lets other writers go on, so it may wait for them.
     CommitInBatch,
-    /// One that keeps them from it.
+    /// A commit that keeps other writers out.
     Commit,
-    /// A checkpoint, or a header: with `eager` it may be told "busy".
+    /// A checkpoint or a header. With `eager` it may be told "busy".
     Other,
 }
 
 impl<S: Store> WalConnection<S> {
-    /// A commit's sync of the WAL, shared with whoever else wants one.
+    /// A commit's sync of the WAL, shared with all others that want one.
     pub(super) fn flush(&self, wal: &dyn Below, number: CommitNo, request: SyncRequest) -> Result<(), Error> {
         self.flush_for(wal, number, request, For::Commit)
     }
 
-    /// The same for one that is no commit's.
+    /// The same for a sync that is no commit's.
     pub(crate) fn sync_shared(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         self.flush_for(wal, self.shared.flush.register_sync(), request, For::Other)
     }
@@ -58,15 +60,20 @@ impl<S: Store> WalConnection<S> {
         Ok(self.shared.flush.wait_for(number, queue, flush)?)
     }
 
-    /// The sync of a checkpoint. Where readers hold a checkpoint up, SQLite takes what it has copied for done without a sync, and copies only
-    /// the rest the next time; if the sync then fails, the device may lack pages that no later checkpoint of SQLite's would write again.
-    /// Nothing may be copied, and the WAL not begun anew, until all connections are closed; who opens the database then copies everything, and
-    /// so does the next checkpoint of another process.
+    /// A checkpoint's sync of the database file.
+    ///
+    /// When readers hold a checkpoint up, SQLite takes the copied pages for done without a sync.
+    /// The next checkpoint copies only the rest. If the sync then fails, the device may lack pages
+    /// that no later checkpoint of SQLite's would write again.
+    ///
+    /// After a failure nothing may be copied, and the WAL not begun anew, until all connections are
+    /// closed. The next opener copies everything, and so does the next checkpoint of another
+    /// process.
     pub(crate) fn sync_database(&self, database: &dyn Below, request: SyncRequest) -> Result<(), Code> {
         database.sync(request).inspect_err(|&code| self.database_sync_failed(code, lock(&self.main).as_deref()))
     }
 
-    /// The same by the main file itself.
+    /// The same through the main file itself.
     pub(crate) fn sync_main(&self, main: &dyn MainFile, request: SyncRequest) -> Result<(), Code> {
         main.sync(request).inspect_err(|&code| self.database_sync_failed(code, Some(main)))
     }
@@ -82,12 +89,15 @@ impl<S: Store> WalConnection<S> {
         }
     }
 
-    /// True for a pass of the background's checkpoint that keeps nobody waiting.
+    /// True for a pass of the background checkpoint that keeps nobody waiting.
     pub(crate) fn copies_beside_writers(&self) -> bool {
         self.is_checkpointer() && !self.writing.load(Relaxed)
     }
 
-    /// A checkpoint has copied a page. "Busy": the checkpoint is called off; to SQLite it is one that readers hold up.
+    /// Notes that a checkpoint has copied a page.
+    ///
+    /// "Busy": the checkpoint is called off. To SQLite it looks like a checkpoint that readers hold
+    /// up.
     pub(crate) fn pace_checkpoint(&self, page: &[u8], offset: u64) -> Result<(), Code> {
         if self.copies_beside_writers() {
             self.shared.checkpointer.copied(offset, page.len() as u64);
@@ -99,11 +109,12 @@ impl<S: Store> WalConnection<S> {
         self.store().write_held(self, wal)?;
         let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpoint.running.load(Relaxed);
         if of_commit && self.writing.load(Relaxed) && self.unchained.any() {
-            // Who recovers the WAL would not find this commit, nor any behind it ([`unchained`](super::unchained)).
+            // Recovery would find neither this commit nor any behind it
+            // ([`unchained`](super::unchained)).
             return Err(Error::Below(Code::IOERR_FSYNC));
         }
         if self.store().is_durable(self, wal, of_commit)? {
-            // A failed flush before would have been the end of it.
+            // A failed flush before this point would still refuse the commit.
             self.unsynced_frames.store(false, Relaxed);
             self.checkpoint.wal_unsynced.store(false, Relaxed);
             return Ok(self.refuse_if_failed()?);
@@ -120,13 +131,16 @@ impl<S: Store> WalConnection<S> {
         self.flush(wal, number, request)
     }
 
-    /// Whether the sync of this connection's commit is put off. Invariant 1: a WAL that comes here has been linked to this connection.
+    /// Whether the sync of this connection's commit is put off.
+    ///
+    /// Invariant 1: a WAL that comes here has been linked to this connection.
     pub(crate) fn puts_off(&self) -> bool {
         let is_heard_later = self.writing.load(Relaxed) && !super_journal::is_open();
         is_heard_later && self.group_commit() && self.shares_flush()
     }
 
-    /// True if another writer waits, or is likely to in a moment. The checkpointer shares no flush.
+    /// True if another writer waits or is likely to wait in a moment. The checkpointer shares no
+    /// flush.
     pub(crate) fn shares_flush(&self) -> bool {
         let has_outsiders = self.shared.commit_has_outsiders();
         let checkpointer = self.shared.checkpointer_id.load(Relaxed);

@@ -1,29 +1,39 @@
-//! Turns: a first-in, first-out queue of the connections of this process that want a database's write lock.
+//! Turns: a first-in, first-out queue of the connections of this process that want a database's
+//! write lock.
 //!
-//! SQLite's writers poll: who finds the lock taken sleeps for 1, 2, 5 … 100 ms and tries again, and whoever comes by at the
-//! right moment overtakes. Here a writer has a place in a queue and is woken when its turn comes.
+//! SQLite's writers poll. A writer that finds the lock taken sleeps for 1, 2, 5 … 100 ms and tries
+//! again. Any other writer that comes at the right moment overtakes it. Here a writer has a place
+//! in a queue and is woken when its turn comes.
 //!
-//! ```text
-//!   Idle ── take: free and nobody waits ──▶ Holder ── begin_writing ──▶ Holder, writing ── end ──▶ Idle
-//!   Idle ── wait ──▶ Waiting ── the holder ends, or was idle for 1 ms ──▶ Holder
-//!   Waiting, Holder ── leave ──▶ Idle
-//! ```
+//! | state | transition | function | next state |
+//! |---|---|---|---|
+//! | Idle | free, and nobody waits | `take` | Holder |
+//! | Idle | takes a place | `wait` | Waiting |
+//! | Waiting | the holder ends, or was idle for 1 ms | `leave`, `revoke_if_idle` | Holder |
+//! | Holder | has the write lock | `begin_writing` | Holder, writing |
+//! | Holder | loses its turn (invariant 4) | `revoke_if_idle` | Waiting, or Idle |
+//! | Waiting, Holder | gives up, or ends | `leave` | Idle |
 //!
-//! To wake a thread takes as long as a short transaction, and longer where its processor has gone to sleep. So whoever becomes the first in the queue
-//! is woken already then, and looks for its turn for a moment, while the holder writes. Looking gives way to every other thread that could run, so
-//! where other programs want the processors nobody looks ([`crowded`](super::crowded)).
+//! Waking a thread takes as long as a short transaction, and longer if its processor sleeps. The
+//! connection that becomes first in the queue is therefore woken while the holder still writes. It
+//! looks for its turn for a moment without sleeping. Looking gives way to every other thread that
+//! could run. Where other programs want the processors nobody looks ([`crowded`](super::crowded)).
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. At most one connection is the holder; nobody is both holder and waiting, and nobody waits twice.
-//! 2. A turn is a courtesy, the write lock is the truth: a connection that has lost its turn and takes the lock all the same
-//!    harms nobody, so a turn may end at any moment.
+//! 1. At most one connection is the holder. No connection is both holder and waiting, and none
+//!    waits twice.
+//! 2. A turn is a courtesy; the write lock is the truth. A connection that has lost its turn and
+//!    takes the lock all the same harms nobody. So a turn may end at any moment.
 //! 3. Turns are given in the order in which the places were taken.
-//! 4. While somebody waits, a holder that does not write loses its turn after [`IDLE_MAX`]; the first in the queue sees to it. (Who has just
-//!    become the first looks later, by as much for each place that it had before it when it fell asleep.) It need not be idle: it may wait for a
-//!    processor. So it gets the first place in the queue, [`LOST_MAX`] times.
-//! 5. Whoever is given the turn is woken by who gave it, after the mutex, which others want, is free again; then whoever is the first now.
-//! 6. Who looks for its turn is awake: it sees the turn in `whose`, or takes the mutex before it sleeps. So it is not woken.
+//! 4. While a connection waits, a holder that does not write loses its turn after [`IDLE_MAX`]. The
+//!    first in the queue revokes it. The others wake later, by [`IDLE_MAX`] for each place before
+//!    them when they fell asleep. The holder need not be idle: it may wait for a processor. So it
+//!    gets the first place in the queue, [`LOST_MAX`] times.
+//! 5. The thread that gives a turn wakes the new holder, and then the new first in the queue. It
+//!    does so after it has released the mutex, which others want.
+//! 6. A connection that looks for its turn is awake and is not woken. It sees the turn in `whose`,
+//!    or takes the mutex before it sleeps.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -38,13 +48,15 @@ use crate::sync::{EventCount, Mutex, MutexGuard, lock, look_until};
 /// How long a turn may be held without the write lock while others wait.
 pub const IDLE_MAX: Duration = Duration::from_millis(1);
 
-/// How long the first in the queue looks for its turn before it sleeps; where turns are longer it sleeps at once.
+/// How long the first in the queue looks for its turn before it sleeps. If turns with the write
+/// lock take longer on average, it sleeps at once.
 const LOOK_MAX: Duration = Duration::from_micros(150);
 
-/// How often a holder that has lost its turn gets the first place in the queue before it is taken to have given up.
+/// How often a holder that has lost its turn gets the first place in the queue. After that it is
+/// taken to have given up.
 const LOST_MAX: u8 = 8;
 
-/// Who waits: the number of a connection.
+/// The number of a connection.
 pub type Id = u64;
 
 const NOBODY: Id = Id::MAX;
@@ -52,9 +64,9 @@ const NOBODY: Id = Id::MAX;
 pub struct Turns {
     state: Mutex<State>,
     given: EventCount,
-    /// The holder; written under the mutex.
+    /// The holder, or [`NOBODY`]. Written under the mutex.
     whose: AtomicU64,
-    /// How many wait, for who only wants to know about.
+    /// About how many connections wait, readable without the mutex.
     waiting: AtomicU32,
 }
 
@@ -62,11 +74,11 @@ pub struct Turns {
 struct State {
     holder: Option<Holder>,
     waiting: VecDeque<Waiter>,
-    /// The first in the queue, if it is awake for that.
+    /// The first in the queue, if it is awake and looks for its turn.
     looks: Option<Id>,
-    /// They are still to be woken: who was given the turn, and who became the first in the queue by that.
+    /// Connections that are still to be woken: the new holder, and the new first in the queue.
     sleeps: [Option<Id>; 2],
-    /// How long a turn with the write lock takes, on average.
+    /// The average time of a turn with the write lock.
     turn_ns: u64,
     crowded: Crowded,
 }
@@ -75,7 +87,7 @@ struct Holder {
     id: Id,
     since: Instant,
     writing: bool,
-    /// How often it has lost its turn since it last wrote.
+    /// How often the holder has lost its turn since it took its place.
     lost: u8,
 }
 
@@ -97,7 +109,7 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Takes the turn if that needs no waiting; true if `id` has it now.
+    /// Takes the turn if that needs no waiting. True if `id` has the turn now.
     pub fn take(&self, id: Id) -> bool {
         let mut state = lock(&self.state);
         state.revoke_if_idle();
@@ -113,7 +125,9 @@ impl Turns {
         lock(&self.state).holds(id)
     }
 
-    /// Takes a place in the queue, if `id` has none yet, and waits there; true if the turn came within `at_most`. The place stays.
+    /// Takes a place in the queue, if `id` has none yet, and waits there.
+    ///
+    /// True if the turn came within `at_most`. The place stays.
     pub fn wait(&self, id: Id, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         let mut may_look = !at_most.is_zero();
@@ -123,7 +137,8 @@ impl Turns {
             if state.holds(id) {
                 return true;
             }
-            // Its turn may have come and been revoked again while it slept; then it needs a new place.
+            // The turn may have come and been revoked while the connection slept. It then needs a
+            // new place.
             let place = state.place_of(id);
             state.revoke_if_idle();
             let (has_turn, idle_until) = (state.holds(id), state.idle_until());
@@ -144,14 +159,14 @@ impl Turns {
             if has_turn || now >= deadline {
                 return has_turn;
             }
-            // The first in the queue looks after the holder; the others need not all wake for that.
+            // The first in the queue watches the holder. The others need not all wake for that.
             let until = idle_until.map_or(deadline, |until| deadline.min(until + IDLE_MAX * place));
             self.given.wait(seen, bit_of(id), until.saturating_duration_since(now));
             may_look = true;
         }
     }
 
-    /// The holder has the write lock now. False if it has lost its turn before.
+    /// Marks the holder as having the write lock. False if `id` has lost its turn before.
     pub fn begin_writing(&self, id: Id) -> bool {
         let mut state = lock(&self.state);
         match state.holder.as_mut().filter(|holder| holder.id == id) {
@@ -163,7 +178,7 @@ impl Turns {
         }
     }
 
-    /// The holder waits for another process to release the write lock: it is not idle.
+    /// Restarts the holder's idle time: it waits for another process to release the write lock.
     pub fn renew(&self, id: Id) {
         let mut state = lock(&self.state);
         if let Some(holder) = state.holder.as_mut().filter(|holder| holder.id == id) {
@@ -171,7 +186,7 @@ impl Turns {
         }
     }
 
-    /// Ends the turn of `id`, if it has it, and gives up its place, if it waits.
+    /// Ends the turn of `id`, if it has it, and gives up its place in the queue, if it waits.
     pub fn leave(&self, id: Id) {
         let mut state = lock(&self.state);
         state.waiting.retain(|waiter| waiter.id != id);
@@ -182,12 +197,12 @@ impl Turns {
         self.release(state);
     }
 
-    /// How many wait for the turn.
+    /// About how many connections wait for the turn.
     pub fn waiting(&self) -> u32 {
         self.waiting.load(Relaxed)
     }
 
-    /// True if somebody other than `id` waits for the turn.
+    /// True if a connection other than `id` waits for the turn.
     pub fn wanted_beside(&self, id: Id) -> bool {
         lock(&self.state).waiting.iter().any(|waiter| waiter.id != id)
     }
@@ -215,6 +230,7 @@ impl State {
     }
 
     fn give(&mut self, Waiter { id, lost }: Waiter, now: Instant) {
+        debug_assert!(self.waiting.iter().all(|waiter| waiter.id != id), "invariant 1");
         self.holder = Some(Holder { id, since: now, writing: false, lost });
     }
 
@@ -222,7 +238,7 @@ impl State {
         self.looks = self.looks.filter(|&looks| looks != id);
     }
 
-    /// How many are before it in the queue.
+    /// How many connections are before `id` in the queue. Takes the last place if `id` has none.
     fn place_of(&mut self, id: Id) -> u32 {
         let place = self.waiting.iter().position(|waiter| waiter.id == id).unwrap_or_else(|| {
             self.waiting.push_back(Waiter { id, lost: 0 });
@@ -234,7 +250,7 @@ impl State {
         place as u32
     }
 
-    /// The holder's turn ends; the next in the queue has it.
+    /// Ends the holder's turn and gives it to the first in the queue.
     fn pass_on(&mut self) {
         let now = Instant::now();
         if let Some(ended) = self.holder.take().filter(|holder| holder.writing) {
@@ -248,12 +264,14 @@ impl State {
         }
     }
 
-    /// It is worth it to look for the next one.
+    /// True if the first in the queue should look for its turn: turns are short and no other
+    /// program wants the processors.
     fn is_worth_looking(&self) -> bool {
         Duration::from_nanos(self.turn_ns) < LOOK_MAX && !self.crowded.is_so(Instant::now())
     }
 
-    /// When the holder will have been idle for too long; None if it writes, or nobody holds the turn.
+    /// When the holder will have been idle for too long. None: the holder writes, or there is no
+    /// holder.
     fn idle_until(&self) -> Option<Instant> {
         self.holder.as_ref().filter(|holder| !holder.writing).map(|holder| holder.since + IDLE_MAX)
     }
@@ -306,7 +324,7 @@ mod tests {
     fn nobody_overtakes_those_who_wait() {
         let turns = Turns::default();
         assert!(turns.take(1));
-        // Or it may lose its turn, where the test has to wait 1 ms for a processor.
+        // Or it may lose its turn if the test has to wait 1 ms for a processor.
         turns.begin_writing(1);
         assert!(!turns.wait(2, Duration::ZERO));
         turns.leave(1);
@@ -323,7 +341,8 @@ mod tests {
         assert!(turns.holds(2));
     }
 
-    /// On a busy machine writers waited for seconds: whoever got no processor within its turn went to the end of the queue, again and again.
+    /// On a busy machine writers waited for seconds. A writer that got no processor within its turn
+    /// went to the end of the queue, again and again.
     #[test]
     fn who_has_lost_its_turn_is_the_next_until_it_is_taken_to_have_given_up() {
         let turns = Turns::default();
@@ -338,7 +357,7 @@ mod tests {
         assert!(turns.begin_writing(1), "it only came late");
         turns.leave(1);
         assert!(turns.holds(3));
-        // One that never comes is in nobody's way for ever.
+        // A holder that never comes is in nobody's way for ever.
         let mut lost = 0;
         while turns.holds(3) || first() == Some(3) {
             turns.leave(4);
@@ -372,7 +391,7 @@ mod tests {
         let waits_behind = |holder: Id, id: Id, turn: Duration| {
             let mut state = lock(&turns.state);
             state.turn_ns = turn.as_nanos() as u64;
-            // Where other programs want the processors nobody looks, which is not what is tried here.
+            // On a busy machine nobody looks; this test is about looking.
             state.crowded = Crowded::default();
             drop(state);
             assert!(turns.take(holder));
@@ -394,7 +413,7 @@ mod tests {
                 has_looked
             })
         };
-        // It looks for a moment only: a busy machine may not let the test see it in each.
+        // The waiter looks for a moment only. A busy machine may not let the test see it each time.
         oneflush_testing::wait_until("it looks", || waits_behind(1, 2, LOOK_MAX / 2));
         assert!(!waits_behind(1, 2, LOOK_MAX), "it would look in vain");
     }
@@ -411,7 +430,7 @@ mod tests {
             }
             let second = scope.spawn(|| turns.wait(3, LONG) && turns.holds(3));
             std::thread::sleep(20 * LOOK_MAX);
-            // On a busy machine later.
+            // Later on a busy machine.
             let began = Instant::now();
             while lock(&turns.state).looks.is_some() {
                 assert!(began.elapsed() < LONG / 2, "it looks on");
@@ -439,14 +458,16 @@ mod tests {
     }
 }
 
-/// The model check: every order of threads that the checker tries keeps the invariants, and nobody waits for ever.
+/// The model check: every order of threads that the checker tries keeps the invariants, and nobody
+/// waits for ever.
 #[cfg(all(test, feature = "shuttle"))]
 mod model {
     use super::*;
     use shuttle::sync::Arc;
     use shuttle::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-    /// Longer than any run: the checker's time does not pass, so a wake-up that is lost is a deadlock, which it reports.
+    /// Longer than any run. The checker's time does not pass, so a lost wake-up is a deadlock,
+    /// which it reports.
     const FOR_EVER: Duration = Duration::from_secs(1_000_000);
 
     fn writers_take_turns() {
@@ -461,7 +482,8 @@ mod model {
                         if !turns.take(id) {
                             assert!(turns.wait(id, FOR_EVER));
                         }
-                        // The clock of the turns is real, so a slow run can lose a turn here (invariant 4).
+                        // The clock of the turns is real, so a slow run can lose a turn here
+                        // (invariant 4).
                         if turns.begin_writing(id) {
                             assert_eq!(writing.fetch_add(1, SeqCst), 0, "invariant 1");
                             shuttle::thread::yield_now();

@@ -1,28 +1,32 @@
-//! Frames without checksums, which SQLite 3.40.1 forgets after a `ROLLBACK TO` (newer versions do not).
+//! Frames without checksums, which SQLite 3.40.1 forgets after a `ROLLBACK TO` (newer versions do
+//! not).
 //!
-//! A transaction that is larger than the cache writes frames before it commits. When it writes a page again it writes
-//! over the page's frame, so that the checksums behind are wrong: from then on SQLite writes frames with zeros in the
-//! place of salts and checksum, remembers the first frame that it wrote over (`Wal.iReCksum`), and as the commit's
-//! last step writes the headers from that frame on anew (`walRewriteChecksums`).
+//! **What SQLite does.** A transaction larger than the cache writes frames before it commits. When
+//! it writes a page again it writes over the page's frame, and the checksums behind become wrong.
+//! From then on SQLite writes frames with zeros in the place of salts and checksum. It remembers
+//! the first frame that it wrote over (`Wal.iReCksum`). As the commit's last step it writes the
+//! headers anew from that frame on (`walRewriteChecksums`).
 //!
-//! `ROLLBACK TO` takes frames back. Frames are then written from further in front, still with zeros, and old versions
-//! keep `iReCksum`: at the commit the headers in front of it stay zeros. If it is behind the last frame, all do. The
-//! WAL index says that all frames are there, so nobody notices. After a crash, or when the last process has died, the
-//! chain breaks at the first such frame: this commit is lost, and every later one.
+//! **The fault.** `ROLLBACK TO` takes frames back. Later frames are then written from further in
+//! front, still with zeros, and old versions keep `iReCksum`. At the commit the headers in front of
+//! `iReCksum` stay zeros. If `iReCksum` is behind the last frame, all headers do. The WAL index
+//! says that all frames are there, so nobody notices. After a crash, or after the last process has
+//! died, the chain breaks at the first such frame. This commit and every later one are lost.
 //!
-//! `walRewriteChecksums` begins by reading 8 bytes, the checksum of the frame in front of `iReCksum`, and goes on
-//! from it, in the WAL index too. All frames of the commit are written by then. So at that read the frames that
-//! SQLite has forgotten get their headers, and the answer is the checksum up to the last of them. SQLite goes on as
-//! one without the fault does: at the same frame, with the same checksum.
+//! **What is done here.** `walRewriteChecksums` first reads 8 bytes: the checksum of the frame in
+//! front of `iReCksum`. It goes on from that checksum, in the WAL index too. All frames of the
+//! commit are written by then. At that read the forgotten frames get their headers. The answer is
+//! the checksum up to the last of them. SQLite goes on as a version without the fault does: at the
+//! same frame, with the same checksum.
 //!
 //! Invariants, cited by number:
 //!
-//! 1. `first` is the first header of zeros of the transaction; a header with salts at its place or in front of it
-//!    takes it back, since SQLite writes headers in order and nothing behind counts then.
+//! 1. `first` is the first header of zeros of the transaction. A header with salts at its place or
+//!    in front of it takes it back. SQLite writes headers in order, so nothing behind counts then.
 //! 2. A commit whose sync comes while `first` is set has a broken chain, and fails.
 //!
-//! What survives a crash: the headers are written before SQLite syncs the commit, as its own are. Before that sync
-//! the commit is not acknowledged.
+//! What survives a crash: the headers are written before SQLite syncs the commit, as SQLite's own
+//! headers are. Before that sync the commit is not acknowledged.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -33,17 +37,17 @@ use crate::error::{Code, Error};
 use crate::port::Below;
 use crate::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, FrameReader, HEADER_BYTES, WalFile};
 
-/// What `walRewriteChecksums` reads first: the checksum in the header of a frame, or in that of the WAL.
+/// What `walRewriteChecksums` reads first: the checksum in the header of a frame or of the WAL.
 const CHECKSUM_BYTES: usize = 8;
 const CHECKSUM_IN_FRAME: u64 = 16;
 const CHECKSUM_IN_WAL: u64 = 24;
 
-/// Where the transaction has written its first header of zeros; 0: nowhere.
+/// The offset of the transaction's first header of zeros (`first`). 0: there is none.
 #[derive(Default)]
 pub struct Unchained(AtomicU64);
 
 impl Unchained {
-    /// SQLite writes this to the WAL.
+    /// Notes that SQLite writes `data` to the WAL.
     #[inline(always)]
     pub fn note(&self, data: &[u8], offset: u64) {
         if data.len() != FRAME_HEADER_BYTES && offset != 0 {
@@ -66,15 +70,16 @@ impl Unchained {
         self.0.store(0, Relaxed);
     }
 
-    /// SQLite reads this of the WAL. True: it is about to write headers anew, and not the first of those that it
-    /// owes.
+    /// SQLite reads this part of the WAL.
+    ///
+    /// True: SQLite is about to write headers anew, but not from the first that it owes.
     #[inline(always)]
     pub fn is_passed_over(&self, len: usize, offset: u64) -> bool {
         len == CHECKSUM_BYTES && offset != CHECKSUM_IN_WAL && (1..=offset).contains(&self.0.load(Relaxed))
     }
 }
 
-/// Headers that are owed, with their places, and the checksum that SQLite is to go on from.
+/// The headers that SQLite owes, with their offsets, and the checksum that it is to go on from.
 #[derive(Debug)]
 struct Owed {
     headers: Vec<Header>,
@@ -82,7 +87,9 @@ struct Owed {
 }
 
 impl Owed {
-    /// Those from offset `first` on, in front of the frame that SQLite begins with. It reads at `read_at`.
+    /// The headers owed from offset `first` on, in front of the frame that SQLite begins with.
+    ///
+    /// SQLite reads at `read_at`.
     fn find(wal: &dyn Below, first: u64, read_at: u64) -> Result<Owed, Code> {
         let mut header = [0; HEADER_BYTES as usize];
         wal.read(&mut header, 0)?;
@@ -107,7 +114,7 @@ impl Owed {
             header[8..].copy_from_slice(&chain.encode());
             headers.push((of.offset_of(frame), header));
             if FrameHeader::decode(&header).database_pages != 0 {
-                // What is behind the commit's last frame was taken back.
+                // Frames behind the commit's last frame were taken back.
                 break;
             }
         }
@@ -116,7 +123,8 @@ impl Owed {
 }
 
 impl<S: Store> WalConnection<S> {
-    /// SQLite asks for the checksum to go on from, and has passed over frames without: they get theirs.
+    /// Writes the headers that SQLite has passed over, and answers the checksum that SQLite goes on
+    /// from.
     #[cold]
     pub(super) fn mend_chain(&self, wal: &dyn Below, answer: &mut [u8], offset: u64) -> Result<(), Error> {
         let seen = SeenWal { connection: self, wal };
@@ -163,7 +171,7 @@ mod tests {
             self.wal.write(data, offset).unwrap();
         }
 
-        /// As SQLite writes one while its `iReCksum` is set.
+        /// Writes a frame as SQLite does while its `iReCksum` is set.
         fn write_without(&self, frame: u32, database_pages: u32) {
             let mut header = [0; FRAME_HEADER_BYTES];
             header[..4].copy_from_slice(&frame.to_be_bytes());
@@ -172,7 +180,7 @@ mod tests {
             self.write(&[frame as u8; PAGE_BYTES], self.of().offset_of(frame) + FRAME_HEADER_BYTES as u64);
         }
 
-        /// As SQLite's `walRewriteChecksums` does it, with what `mend_chain` does at its read.
+        /// Does what SQLite's `walRewriteChecksums` does, with what `mend_chain` does at its read.
         fn end(&self, first_written_over: u32, last: u32) -> Chain {
             let read_at = self.of().offset_of(first_written_over - 1) + CHECKSUM_IN_FRAME;
             let mut chain = self.of().header_of(first_written_over - 1).unwrap().chain;
@@ -194,14 +202,14 @@ mod tests {
         }
     }
 
-    /// SQLite 3.40.1 lost a commit, and all behind it, that came after a `ROLLBACK TO` which had taken back the frame
+    /// SQLite 3.40.1 lost such a commit and all behind it. A `ROLLBACK TO` had taken back the frame
     /// that was written over first.
     #[test]
     fn frames_that_sqlite_passes_over_get_their_checksums_and_sqlite_goes_on_from_them() {
         for first_written_over in 4..20 {
             let transaction = Transaction::new();
             (9..15).for_each(|frame| transaction.write_without(frame, 0));
-            // ROLLBACK TO, and fewer frames than before.
+            // ROLLBACK TO, then fewer frames than before.
             let (first, last) = (transaction.first, 12);
             (first..last).for_each(|frame| transaction.write_without(frame, 0));
             transaction.write_without(last, 30);

@@ -1,4 +1,5 @@
-//! What a connection knows of its own waiting: whether it is likely to write, whether it sleeps through this VFS, where it stands.
+//! What a connection knows of its own waiting: whether it will write, whether it sleeps here, where
+//! it stands.
 
 use std::sync::atomic::{AtomicBool, AtomicI8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -8,29 +9,35 @@ use crate::stats::clock;
 use crate::sync::{Mutex, lock};
 
 pub(crate) struct Waiter {
-    /// A note says that it may be about to sleep, and it has not asked for a lock of the WAL index since.
+    /// A thread has noted that the connection may be about to sleep. Since that note it has
+    /// asked for no lock of the WAL index.
     pub may_sleep: AtomicBool,
-    /// How often it has asked for one after such a note; held while the write lock is tried for a sleep.
+    /// How often the connection has asked for such a lock after such a note. The mutex is held
+    /// while a sleep tries the write lock.
     pub asked: Mutex<u64>,
     /// Above 0: the next transaction is expected to write.
     pub prediction: AtomicI8,
-    /// It has waited for its turn and was told "busy" at the read lock, to read the WAL index again.
+    /// The connection waited for its turn and was told "busy" at the read lock. SQLite then reads
+    /// the WAL index again.
     pub looks_again: AtomicBool,
-    /// When it took its read lock, if it was expected to write; 0: it was not.
+    /// When the connection took its read lock. 0: it was not expected to write.
     pub reads_since_ns: AtomicU64,
-    /// In its last transaction that wrote it read for a while before.
+    /// The connection's last writing transaction read for a while before it wrote.
     pub writes_late: AtomicBool,
-    /// It has its turn and stands at the gate.
+    /// The connection has its turn and stands at the gate.
     pub waits_at_gate: AtomicBool,
-    /// It had its turn and found the write lock taken, so another process, or somebody without a turn, has it.
+    /// The connection had its turn and found the write lock taken. So another process has the lock,
+    /// or a connection without a turn.
     pub outside_holder: AtomicBool,
-    /// It has waited at the gate for long enough to do without.
+    /// The connection has waited at the gate long enough. It now tries the write lock without the
+    /// gate.
     pub passes_by_the_gate: AtomicBool,
-    /// Its busy handler has been seen to sleep through this VFS.
+    /// The connection's busy handler has been seen to sleep through this VFS.
     pub has_slept: AtomicBool,
-    /// It was told "busy" at the write lock and has neither slept nor been called since.
+    /// The connection was told "busy" at the write lock. Since then it has neither slept nor been
+    /// called.
     pub bounced: AtomicBool,
-    /// Its busy handler sleeps through this VFS, or has not been seen not to.
+    /// The busy handler sleeps through this VFS, or has not been seen to do otherwise.
     pub sleeps: AtomicBool,
 }
 
@@ -54,7 +61,7 @@ impl Default for Waiter {
 }
 
 impl Waiter {
-    /// For how long it has had its read lock, if it was expected to write.
+    /// How long the connection has had its read lock; zero if it was not expected to write.
     pub fn read_for(&self) -> Duration {
         match self.reads_since_ns.load(Relaxed) {
             0 => Duration::ZERO,
@@ -62,8 +69,9 @@ impl Waiter {
         }
     }
 
-    /// Whatever note of a "busy" there is, in whichever thread, is not about this connection any more: SQLite need not have slept after it. When
-    /// this returns nobody tries the write lock for that either.
+    /// Voids every note of a "busy" for this connection, in whichever thread it is. SQLite need not
+    /// have slept after the "busy". When this returns, no sleep tries the write lock for such a
+    /// note.
     #[inline]
     pub fn ends_sleep(&self) {
         if taken(&self.may_sleep) {

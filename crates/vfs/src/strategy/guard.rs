@@ -1,10 +1,17 @@
-//! The guard: what keeps plain SQLite from a database file whose log may hold commits.
+//! The guard keeps plain SQLite from a database file whose log may hold commits.
 //!
-//! While the guard is set, bytes 18 and 19 of the file are 3 ("file format write version, read version"; "if the read version is
-//! greater than 2 the database file cannot be read"), and the UUID of the log, with its CRC32C, stands in bytes 72 to 91, which SQLite's
-//! format reserves and keeps zero. Our VFS shows SQLite the bytes as they would be without the guard, which in WAL mode are 2 and 2 and zeros.
-//! Both places lie in the first 512 bytes, so they change together; and because a crash may garble what is being written, the log has
-//! page 1 whole before the guard is set or taken away.
+//! | bytes | while the guard is set | without the guard, in WAL mode |
+//! |---|---|---|
+//! | 18 and 19 | 3 and 3 | 2 and 2 |
+//! | 72 to 87 | the UUID of the log | zeros |
+//! | 88 to 91 | the CRC32C of that UUID | zeros |
+//!
+//! Bytes 18 and 19 are SQLite's "file format write version, read version". "If the read version is
+//! greater than 2 the database file cannot be read." Bytes 72 to 91 are reserved in SQLite's format
+//! and kept zero. Oneflush's VFS shows SQLite the bytes of the right column.
+//!
+//! All these bytes lie in the first 512 bytes, so they change together. A crash may garble what is
+//! being written. So the log has page 1 whole before the guard is set or taken away.
 
 use oneflush_blocklog::Uuid;
 use oneflush_blocklog::group::page_crc;
@@ -13,7 +20,7 @@ use super::mutant::{self, Mutant};
 use crate::error::Code;
 use crate::port::Below;
 
-/// The bytes of the database header that the guard changes, as one range to write.
+/// The range of the database header that the guard changes. It is written at once.
 pub const FIRST: usize = 18;
 pub const END: usize = CRC_AT + 4;
 
@@ -22,10 +29,10 @@ const CRC_AT: usize = 88;
 const VERSION_GUARDED: u8 = 3;
 const VERSION_WAL: u8 = 2;
 
-/// What a database header must at least have for all this.
+/// The bytes of a database header that these functions need.
 pub const HEADER_BYTES: usize = 100;
 
-/// What a database file begins with.
+/// The first bytes of a database file.
 pub fn header(main: &dyn Below) -> Result<[u8; HEADER_BYTES], Code> {
     let mut header = [0; HEADER_BYTES];
     main.read(&mut header, 0)?;
@@ -36,7 +43,7 @@ fn version_guarded() -> u8 {
     if mutant::is(Mutant::GuardUnseen) { VERSION_WAL } else { VERSION_GUARDED }
 }
 
-/// The log that the guard in this header names, if it is set.
+/// The log that the guard in this header names. None: the guard is not set.
 pub fn of(header: &[u8]) -> Option<Uuid> {
     named(header).filter(|_| header[FIRST..=FIRST + 1] == [version_guarded(); 2])
 }
@@ -48,14 +55,19 @@ fn named(header: &[u8]) -> Option<Uuid> {
     (named[16..] == page_crc(&uuid).to_be_bytes()).then_some(Uuid(uuid))
 }
 
-/// True if the guard is off, and only the name of a log has been left: a write that was to take it away ended half-way. Everything was in the
-/// database file by then, and SQLite alone may have changed it since.
+/// True if the guard is off and only the name of a log is left.
+///
+/// A write that was to take the guard away ended half-way. The database file had everything by
+/// then. SQLite alone may have changed it since.
 fn is_half_cleared(header: &[u8]) -> bool {
     named(header).is_some() && header[FIRST..=FIRST + 1].iter().all(|version| matches!(version, 1 | 2))
 }
 
-/// True if this is the header of a database, with or without guard, as far as the bytes are concerned that the guard changes. If it is
-/// not, a crash has garbled it: "SQLite format 3", versions 1 or 2, payload fractions 64, 32 and 32, and reserved bytes of zero.
+/// True if this is the header of a database, with or without guard.
+///
+/// Only the bytes that the guard changes, and some beside them, are looked at. A database has
+/// "SQLite format 3", versions 1 or 2, payload fractions 64, 32 and 32, and zeros in the reserved
+/// bytes. Otherwise a crash has garbled the header.
 pub fn is_database(header: &[u8]) -> bool {
     header.len() >= HEADER_BYTES
         && is_any_database(header)
@@ -65,22 +77,26 @@ pub fn is_database(header: &[u8]) -> bool {
                 && header[UUID_AT..END].iter().all(|&byte| byte == 0)))
 }
 
-/// False for what SQLite would not take for a database either.
+/// True if SQLite may take this for a database.
 pub fn is_any_database(header: &[u8]) -> bool {
     header.starts_with(b"SQLite format 3\0") && header.get(21..24) == Some(&[64, 32, 32])
 }
 
-/// True if the guard can be set here: a database in WAL mode whose reserved bytes are zero, or ours.
+/// True if the guard can be set here: a database in WAL mode whose reserved bytes are zero or
+/// Oneflush's.
 pub fn is_possible(header: &[u8]) -> bool {
     is_database(header) && header[FIRST..=FIRST + 1] == [VERSION_WAL; 2]
 }
 
-/// False if SQLite has no WAL for a database with this header, whatever lies beside it: one in a rollback mode, an empty file, no database.
+/// True if SQLite may have a WAL for a database with this header.
+///
+/// False for a database in a rollback mode, an empty file, and what is no database, whatever lies
+/// beside it.
 pub fn has_wal(header: &[u8]) -> bool {
     of(header).is_some() || (is_any_database(header) && header[FIRST + 1] >= VERSION_WAL)
 }
 
-/// Takes the guard out of the first page, or a part of it that begins at 0.
+/// Takes the guard out of the first page, or out of a part of it that begins at 0.
 pub fn hide(page: &mut [u8]) {
     if of(page).is_some() {
         page[FIRST..=FIRST + 1].fill(VERSION_WAL);

@@ -1,4 +1,5 @@
-//! The strategies for WAL mode: a connection of the engine as a [`Strategy`], and what the connections to one database share.
+//! The strategies for WAL mode: an engine's connection as a [`Strategy`], and what the connections
+//! share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,13 +16,13 @@ use crate::port::{
 };
 use crate::role::Role;
 
-/// What the connections of this process to one database share, by the store that they have.
+/// What the connections of this process to one database share, by their store.
 pub enum SharedWal {
     Plain(Arc<Shared<PlainStore>>),
     Eager(Arc<Shared<EagerLog>>),
 }
 
-/// What the strategies of the connections of this process to one database are built on.
+/// One database in this process: what the strategies of its connections are built on.
 pub struct Site {
     pub path: String,
     pub run_checkpoint: Arc<dyn RunCheckpoint>,
@@ -35,18 +36,22 @@ impl Site {
         Site { path: path.to_owned(), run_checkpoint, files, shared: OnceLock::new() }
     }
 
-    /// What the connections with a strategy for WAL mode share, if there are such.
+    /// What the connections with a strategy for WAL mode share. None: there were no such
+    /// connections.
     pub fn shared(&self) -> Option<&SharedWal> {
         self.shared.get()
     }
 
-    /// What connections with `plain` share, or with the strategy that the first connection had: two of them do not go together.
+    /// What connections with `plain` share.
+    ///
+    /// If the first connection had another strategy, theirs: two strategies for WAL mode do not go
+    /// together.
     pub(super) fn plain(&self) -> &SharedWal {
         let store = || PlainStore::new(&self.path, Arc::clone(&self.files) as _);
         self.shared.get_or_init(|| SharedWal::Plain(self.share(store())))
     }
 
-    /// The same with `eager`.
+    /// The same for `eager`.
     pub(super) fn eager(&self) -> &SharedWal {
         let store = || EagerLog::new(&self.path, Arc::clone(&self.files));
         self.shared.get_or_init(|| SharedWal::Eager(self.share(store())))
@@ -56,7 +61,7 @@ impl Site {
         Arc::new(Shared::new(&self.path, Arc::clone(&self.run_checkpoint), store))
     }
 
-    /// A checkpoint, now, by a connection of its own.
+    /// Runs a checkpoint now, by a connection of its own.
     pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
         match self.shared() {
             Some(shared) => shared.checkpointer().run_now(options),
@@ -65,7 +70,7 @@ impl Site {
     }
 }
 
-/// What a strategy adds to `PRAGMA oneflush_stats`, under its own name.
+/// What a strategy adds to `PRAGMA oneflush_stats`, under the strategy's name.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrategyReport {
@@ -81,7 +86,7 @@ impl SharedWal {
         }
     }
 
-    /// While the database is in use plain SQLite must not open it, and a WAL that belongs to no connection for sure must not be written.
+    /// See [`Store::IS_GUARDED`].
     pub fn is_guarded(&self) -> bool {
         match self {
             SharedWal::Plain(_) => PlainStore::IS_GUARDED,

@@ -1,7 +1,12 @@
 //! Strategies: what happens to a read, a write, a sync and a lock on its way to the VFS below.
 //!
-//! A strategy sees roles, offsets and bytes, never a SQLite pointer or flag. To add one: a folder here with what implements
-//! [`Strategy`] (for WAL mode, a `Store` of the engine), a word in [`StrategyKind`], a variant of [`Chosen`].
+//! A strategy sees roles, offsets and bytes, never a SQLite pointer or flag.
+//!
+//! To add a strategy:
+//!
+//! - a folder here with what implements [`Strategy`] (for WAL mode, a `Store` of the engine);
+//! - a word in [`StrategyKind`];
+//! - a variant of [`Chosen`].
 
 mod eager;
 pub mod guard;
@@ -37,9 +42,10 @@ use crate::port::{
 };
 use crate::role::Role;
 
-/// The way of one connection to carry out SQLite's calls.
+/// How one connection carries out SQLite's calls.
 ///
-/// No method has a default: one that forgot to sync, or to say what the device is, would lose data silently.
+/// No method has a default. A strategy that forgot to sync, or to say what the device is, would
+/// lose data silently.
 pub trait Strategy: Send + Sync {
     fn kind(&self) -> StrategyKind;
     fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error>;
@@ -49,8 +55,10 @@ pub trait Strategy: Send + Sync {
     fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error>;
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error>;
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error>;
-    /// A reader's lock: one slot from [`ShmLock::READ`] on, shared. Each read makes this call and the next, and nothing else is between SQLite and
-    /// its WAL index, so both are to be small.
+    /// Takes a reader's lock: one shared slot from [`ShmLock::READ`] on.
+    ///
+    /// Each read makes this call and the next. Nothing else is between SQLite and its WAL index, so
+    /// both calls are to be small.
     fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code>;
     fn release_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code>;
     /// Any other lock of the WAL index.
@@ -59,41 +67,47 @@ pub trait Strategy: Send + Sync {
     fn unmapping_index(&self);
     fn sector_size(&self, below: &dyn Below, role: Role) -> i32;
     fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics;
-    /// The main database file was opened; the file below stays usable until [`Strategy::closing`].
+    /// The main database file was opened. The file below stays usable until [`Strategy::closing`].
     fn opened(&self, main: Box<dyn MainFile>) -> Result<(), Error>;
     fn closing(&self);
-    /// Before the WAL of this very connection is opened; where it succeeds, [`Strategy::opened_wal`] or [`Strategy::closing_wal`] follows.
+    /// Called before the WAL of this very connection is opened. After a success
+    /// [`Strategy::opened_wal`] or [`Strategy::closing_wal`] follows.
     fn opening_wal(&self) -> Result<(), Error>;
-    /// The WAL was opened; the file below stays usable until [`Strategy::closing_wal`], which follows even on an error.
+    /// The WAL was opened. The file below stays usable until [`Strategy::closing_wal`], which
+    /// follows even after an error.
     fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error>;
     fn closing_wal(&self);
     /// SQLite is about to delete its WAL.
     fn deleting_wal(&self) -> Result<Deletion, Error>;
-    /// The file that stands for SQLite's WAL; None: the WAL.
+    /// The path of the file that stands for SQLite's WAL. None: the WAL itself.
     fn wal_path(&self) -> Option<String>;
     /// True if SQLite is to see no WAL, whatever lies beside the database.
     fn hides_wal(&self) -> Result<bool, Error>;
-    /// True if reads of the database file may be served from memory that the file is mapped to.
+    /// True if reads of the database file may be served from mapped memory.
     fn maps(&self, offset: u64) -> bool;
     /// True if this process writes a WAL of this database whose directory entry is durable.
     fn has_durable_wal(&self) -> bool;
-    /// True if this file is that WAL.
+    /// True if `wal` is that WAL.
     fn knows_wal(&self, wal: &dyn Below) -> bool;
     /// SQLite asked whether the main database file has been moved (`SQLITE_FCNTL_HAS_MOVED`).
     fn asked_whether_moved(&self);
-    /// SQLite asked whether the WAL is to stay, as `SQLITE_FCNTL_PERSIST_WAL` has it, and the answer would be `stays`. The answer is what this returns.
+    /// SQLite asked whether the WAL is to stay (`SQLITE_FCNTL_PERSIST_WAL`).
+    ///
+    /// `stays` is the answer so far. SQLite gets what this returns.
     fn asked_whether_wal_stays(&self, stays: bool) -> bool;
-    /// A PRAGMA is being prepared: what comes next may be asked for by the user.
+    /// A PRAGMA is being prepared. The user may have asked for what comes next.
     fn asked_by_pragma(&self);
     /// `SQLITE_FCNTL_BUSYHANDLER`.
     fn busy_handler(&self, handler: Arc<dyn BusyHandler>);
-    /// `SQLITE_FCNTL_COMMIT_PHASETWO`; an error fails the commit.
+    /// `SQLITE_FCNTL_COMMIT_PHASETWO`. An error fails the commit.
     fn commit_phase_two(&self) -> Result<(), Error>;
     /// `SQLITE_FCNTL_CKPT_START` and `SQLITE_FCNTL_CKPT_DONE`.
     fn checkpoint_announced(&self, running: bool) -> Result<(), Error>;
 }
 
-/// A strategy in force. An enum rather than a box: the compiler sees through it, so that `stock` costs next to nothing.
+/// A strategy in force.
+///
+/// It is an enum rather than a box: the compiler sees through it, so `stock` costs next to nothing.
 pub enum Chosen {
     Stock(Stock),
     Plain(Arc<Plain>),
@@ -113,7 +127,8 @@ pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chose
     }
 }
 
-/// A connection of the strategy that the first one had: two of them do not go together.
+/// A connection with the strategy of the database's first connection. Two strategies for WAL mode
+/// do not go together.
 fn in_wal_mode(id: u64, options: &Options, shared: &SharedWal, purpose: Purpose) -> Chosen {
     match shared {
         SharedWal::Plain(shared) => Chosen::Plain(Plain::new(id, options, Arc::clone(shared), purpose)),

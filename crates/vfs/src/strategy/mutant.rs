@@ -1,27 +1,31 @@
-//! Broken variants of `eager`, one promise less each: the crash simulator must catch every one of them (`crates/crashlab/tests/mutants.rs`).
+//! Broken variants of `eager`, each with one promise less.
 //!
-//! Without the feature `mutants` there is none, and [`is`] is a constant.
+//! The crash simulator must catch every one (`crates/crashlab/tests/mutants.rs`). Without the
+//! feature `mutants` there is none, and [`is`] is a constant.
 
-/// What is broken, for the whole process.
+/// What is broken in the whole process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// A delta is against an older version of its page than the one that recovery has.
+    /// A delta is against an older version of its page than the version that recovery has.
     WrongBase,
-    /// A page that is copied from one that only the database file has is taken for one that the log has.
+    /// A page is copied from one that only the database file has. The source is taken for one that
+    /// the log has.
     SourcesUncounted,
     /// A checkpoint logs no page before it overwrites it (invariant 3 of the log).
     NoPageImages,
-    /// The guard is taken away by the first checkpoint that writes page 1, while the log is in use.
+    /// The first checkpoint that writes page 1 takes the guard away, while the log is in use.
     GuardClearedEarly,
-    /// The guard is written when the log begins, and durable some time later.
+    /// The guard is written when the log begins, and becomes durable some time later.
     GuardSetLate,
-    /// The guard names the log and does not change the version, so that SQLite alone opens the file.
+    /// The guard names the log but does not change the version. So SQLite alone opens the file.
     GuardUnseen,
-    /// A process goes on from where it left the log, wherever others have left it meanwhile.
+    /// A process goes on from where it left the log, wherever other processes have left it
+    /// meanwhile.
     StaleHead,
-    /// The first commit after a recovery begins an epoch, as if the database file had what was recovered.
+    /// The first commit after a recovery begins an epoch, as if the database file had what was
+    /// recovered.
     EpochAfterRecovery,
-    /// The board is not told that the image is made shorter (invariant 2 of `image_store.rs`).
+    /// The board is not told that the image became shorter (invariant 2 of `image_store.rs`).
     CutUntold,
 }
 

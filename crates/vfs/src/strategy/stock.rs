@@ -1,7 +1,10 @@
 //! `stock`: SQLite alone.
 //!
-//! Commit sequence, number of syncs and what survives a crash at each step are SQLite's own for its journal mode and
-//! `synchronous`; nothing is added, delayed or left out (invariant 1). It is the control in every comparison.
+//! The commit sequence, the number of syncs and what survives a crash at each step are SQLite's
+//! own. They depend on its journal mode and `synchronous`. Nothing is added, delayed or left out
+//! (invariant 1 of the crate).
+//!
+//! `stock` is the control in every comparison.
 
 use std::sync::Arc;
 

@@ -9,14 +9,15 @@ use crate::port::{Below, Deletion, LockLevel, Purpose};
 use crate::sync::lock;
 
 impl Plain {
-    /// SQLite deletes the WAL: if it has just been closed and marked, it gets another name instead.
+    /// SQLite deletes the WAL. A WAL that has just been closed and marked gets another name
+    /// instead.
     pub(super) fn keep_closed_wal(&self) -> Deletion {
         let closing = std::mem::take(&mut *lock(&self.closing));
         let is_kept = closing == Closing::Marked && self.store().files.keep_wal(&self.store().path).is_ok();
         if is_kept { Deletion::Renamed } else { Deletion::Delete }
     }
 
-    /// Before the WAL is opened. The connection has a shared lock on the database.
+    /// Called before the WAL is opened. The connection has a shared lock on the database.
     pub(super) fn take_kept_wal_back(&self) {
         let main = lock(&self.main);
         let Some(main) = main.as_deref().filter(|_| self.level() >= LockLevel::Shared) else { return };
@@ -45,15 +46,17 @@ impl Plain {
         let closing = *lock(&self.closing);
         if let Some(wal) = wal.filter(|_| closing == Closing::Kept) {
             let marked = kept::close(wal, store.salts.end_bytes());
-            // If it fails, SQLite deletes the WAL; or it stays, and the next opener recovers what the database file has.
+            // If the mark fails, SQLite deletes the WAL. Or the WAL stays, and the next opener
+            // recovers what the database file has.
             *lock(&self.closing) = if marked.is_ok() { Closing::Marked } else { Closing::No };
         }
-        // The checkpoint of the last close was refused, so the WAL stays. SQLite says that the pages are copied also where it could not.
+        // The checkpoint of the last close was refused, so the WAL stays. SQLite reports the pages
+        // as copied even where it could not copy them.
         let was_refused = matches!(closing, Closing::Exclusive | Closing::Copied);
         if let Some(wal) = wal.filter(|_| was_refused)
             && let Ok(end_bytes) = wal.size_bytes()
         {
-            // If it fails, it stays noted.
+            // After an error the WAL stays noted as unsure.
             let _ = store.mend(wal, end_bytes);
         }
         store.extent.forget();

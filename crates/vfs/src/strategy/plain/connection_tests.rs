@@ -1,4 +1,5 @@
-//! Calls of one connection, with a database file whose syncs fail when they are told to: the checkpointer's passes, and the read lock.
+//! Calls of one connection: the checkpointer's passes, and the read lock. The database file's syncs
+//! fail when told to.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ enum Call {
 #[derive(Clone, Default)]
 struct Database {
     fails: Arc<AtomicBool>,
-    /// Another process has the write lock.
+    /// True: another process has the write lock.
     is_taken: Arc<AtomicBool>,
     calls: Arc<Mutex<Vec<Call>>>,
 }
@@ -116,7 +117,7 @@ fn checkpoint_lock(acquire: bool) -> ShmLock {
     ShmLock { first: ShmLock::CHECKPOINT, count: 1, acquire, exclusive: true }
 }
 
-/// As SQLite does, which does not look at what the last call answers.
+/// Copies one page as SQLite does. SQLite ignores the answer of the last call.
 fn copy_a_page(connection: &Plain, database: &Database) {
     connection.shm_lock(database, checkpoint_lock(true)).unwrap();
     connection.checkpoint_announced(true).unwrap();
@@ -150,7 +151,7 @@ fn a_pass_syncs_what_it_has_copied_before_sqlite_takes_it_for_done() {
     checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Synced, Call::Released]);
 
-    // A checkpoint of the application's is SQLite's own affair.
+    // A checkpoint of the application is SQLite's own affair.
     let (application, database) = connection(Purpose::ReadWrite);
     copy_a_page(&application, &database);
     application.shm_lock(&database, checkpoint_lock(false)).unwrap();
@@ -196,7 +197,7 @@ fn what_a_pass_copies_is_written_out_on_the_way_unless_somebody_waits_for_the_pa
     assert_eq!(copied(Purpose::ReadWrite, false), []);
 }
 
-/// Readers hold it up, whenever it is tried.
+/// Readers hold the checkpoint up whenever it is tried.
 #[derive(Default)]
 struct HeldUp {
     begun: AtomicU32,
@@ -220,7 +221,7 @@ impl RunCheckpoint for HeldUp {
     }
 }
 
-/// Its connection would be what still has the database open, with this strategy.
+/// The checkpointer's connection would be what still has the database open, with this strategy.
 #[test]
 fn the_last_close_waits_for_the_checkpoint_that_runs_and_none_begins_after_it() {
     let run = Arc::new(HeldUp::default());
@@ -250,7 +251,8 @@ fn the_checkpointer_in_the_queue_is_no_company() {
     assert!(!writer.shares_flush());
 }
 
-/// Another process may wait for the write lock, which this one gives back for a moment only, so that it is never told "busy".
+/// Another process may wait for the write lock. This process gives it back for a moment only, so it
+/// is never told "busy".
 #[test]
 fn a_writer_of_another_process_is_seen_at_the_door_and_by_its_frames() {
     let dir = tempfile::tempdir().unwrap();
@@ -298,11 +300,11 @@ fn a_sync_is_not_put_off_where_a_super_journal_commits() {
     assert!(is_put_off());
 }
 
-/// Whoever opens it then need not sync its directory.
+/// An opener of that WAL need not sync its directory.
 #[test]
 fn a_wal_is_known_once_it_was_synced_and_until_another_of_its_name_is_opened() {
     let shared = shared("/nonexistent/known.db", Arc::new(NoCheckpoints));
-    // Making the file longer ahead would sync it.
+    // An extension ahead would sync the WAL.
     let options = Options { prealloc_bytes: 0, ..Options::default() };
     let connection = |id| Plain::new(id, &options, shared.clone(), Purpose::ReadWrite);
     let (writer, other) = (connection(1), connection(2));
@@ -331,7 +333,7 @@ fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
     assert!(checkpointer.sync(&database, Role::Db, SyncRequest::ALL).is_err(), "a second sync would succeed");
     checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Forgot, Call::Released]);
-    // Once, and nothing is copied any more.
+    // That happens once, and nothing is copied any more.
     checkpointer.shm_lock(&database, checkpoint_lock(true)).unwrap();
     assert!(checkpointer.write(&database, Role::Db, &[1; 512], 512).is_err());
     checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
@@ -342,7 +344,7 @@ fn read_lock(acquire: bool) -> ShmLock {
     ShmLock::of_reader(ShmLock::READ, acquire)
 }
 
-/// Counts how often it was asked.
+/// A handler that counts how often it was asked.
 #[derive(Default)]
 struct Patient(AtomicU32);
 
@@ -356,13 +358,13 @@ impl BusyHandler for Patient {
 impl Patient {
     const MAX: u32 = 50_000;
 
-    /// It was asked for 5 s or more.
+    /// The handler was asked for 5 s or more.
     fn is_exhausted(&self) -> bool {
         self.0.load(Relaxed) > Patient::MAX
     }
 }
 
-/// SQLite would give up with `SQLITE_PROTOCOL` if it were told so again and again.
+/// SQLite would give up with `SQLITE_PROTOCOL` if it were told "busy" again and again.
 #[test]
 fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
     let (connection, database) = connection(Purpose::ReadWrite);
@@ -382,7 +384,7 @@ fn who_lost_its_turn_before_it_read_the_index_again_is_not_told_busy_twice() {
         turns.leave(others[0]);
         assert!(matches!(told.join().unwrap(), Err(Code::BUSY)));
     });
-    // It does not come back in time.
+    // The connection does not come back in time.
     assert!(turns.holds(connection.id));
     turns.leave(connection.id);
     assert!(turns.take(others[1]));
@@ -407,7 +409,8 @@ fn behind_another_process() -> (tempfile::TempDir, File, Arc<Plain>, Database, A
     (folder, wal, connection, database, handler)
 }
 
-/// False if the machine was too busy for it: after [`READ_PATIENCE`] it reads all the same.
+/// False if the machine was too busy for it: after [`READ_PATIENCE`] the connection reads all the
+/// same.
 fn waits_for_the_other_process() -> bool {
     let (_folder, wal, connection, database, _) = behind_another_process();
     let (waits, told) = std::thread::scope(|scope| {
@@ -432,7 +435,7 @@ fn who_will_write_waits_for_the_other_processes_before_it_reads() {
     oneflush_testing::wait_until("it waits", waits_for_the_other_process);
 }
 
-/// It may only want to read, which nobody keeps it from in WAL mode.
+/// The connection may only want to read, and in WAL mode nobody keeps it from that.
 #[test]
 fn it_does_not_wait_for_ever() {
     let (_folder, _wal, connection, database, handler) = behind_another_process();
@@ -467,13 +470,14 @@ fn a_read_lock_that_is_released_at_once_was_for_nothing_and_is_taken_again() {
         connection.release_read_lock(&database, read_lock(false)).unwrap();
         connection.waiter.prediction.load(Relaxed)
     };
-    // The first begins in the future, the second when the system was started.
+    // The first read begins in the future, the second when the system was started.
     assert_eq!(read_for(u64::MAX), 2);
     assert_eq!(read_for(1), 0);
     assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 1);
 }
 
-/// It asks for the write lock because it has met the WAL index while a writer changes it, and tries again at once.
+/// The connection asks for the write lock because it met the WAL index while a writer changes it.
+/// It tries again at once.
 #[test]
 fn a_reader_that_asks_for_the_write_lock_does_not_queue_and_does_not_wait_for_a_turn_afterwards() {
     let (connection, database) = connection(Purpose::ReadWrite);
@@ -491,12 +495,12 @@ fn a_reader_that_asks_for_the_write_lock_does_not_queue_and_does_not_wait_for_a_
         connection.release_read_lock(&database, read_lock(false)).unwrap();
     }
     assert_eq!(connection.shared.counts.bounced.load(Relaxed), 0);
-    // Between two writers it may get it.
+    // Between two writers it may get the lock.
     database.is_taken.store(false, Relaxed);
     connection.shm_lock(&database, write).unwrap();
     connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
     assert!(turns.holds(writer) && connection.waiter.prediction.load(Relaxed) == -1);
-    // Under a read lock it is going to write.
+    // Under a read lock the connection is going to write.
     database.is_taken.store(true, Relaxed);
     connection.take_read_lock(&database, read_lock(true)).unwrap();
     assert!(connection.take_write_lock(&database, write).is_err());
@@ -521,7 +525,8 @@ fn a_writer_that_changes_its_read_lock_to_begin_the_wal_anew_has_written_once() 
     assert_eq!(connection.shared.counts.mispredicted.load(Relaxed), 0);
 }
 
-/// Some builds of SQLite (`SQLITE_ENABLE_SETLK_TIMEOUT`) take the write lock of `BEGIN IMMEDIATE` before the read lock.
+/// Some builds of SQLite (`SQLITE_ENABLE_SETLK_TIMEOUT`) take the write lock of `BEGIN IMMEDIATE`
+/// before the read lock.
 #[test]
 fn who_writes_without_having_asked_under_a_read_lock_is_known_for_a_writer_all_the_same() {
     let (connection, database) = connection(Purpose::ReadWrite);
@@ -538,7 +543,8 @@ fn who_writes_without_having_asked_under_a_read_lock_is_known_for_a_writer_all_t
     assert_eq!([(); 3].map(|()| transaction()), [false, true, true]);
 }
 
-/// SQLite need not sleep after it was told "busy": the time may be up, or the application's own handler does it.
+/// SQLite need not sleep after "busy": the time may be up, or the application has a handler of its
+/// own.
 #[test]
 fn a_sleep_that_comes_late_does_not_touch_the_write_lock_of_a_connection_that_has_it() {
     let (connection, database) = connection(Purpose::ReadWrite);
@@ -555,7 +561,7 @@ fn a_sleep_that_comes_late_does_not_touch_the_write_lock_of_a_connection_that_ha
     assert!(!sleep(1000), "an ordinary sleep");
     assert!(database.take_calls().is_empty());
 
-    // Nor after it was closed.
+    // The same holds after it was closed.
     connection.shm_lock(&database, ShmLock::of_writer(false)).unwrap();
     database.is_taken.store(true, Relaxed);
     bounced();

@@ -1,22 +1,31 @@
 //! The door: turns between processes.
 //!
-//! The queue of turns ends at the border of a process, and behind it SQLite polls: a process that commits all the time takes the
-//! write lock again before another has woken up. While several processes write, the one whose turn it is inside its process
-//! therefore goes through a door first, an advisory `flock` on the WAL, for which the kernel keeps a queue. SQLite itself never
-//! locks the WAL, so nobody else is disturbed; who does not know of the door, as stock SQLite, is simply not in that queue.
+//! The queue of turns ends at the border of a process, and behind it SQLite polls. A process that
+//! commits all the time takes the write lock again before another has woken up. So while several
+//! processes write, the connection that has its turn goes through a door first. The door is an
+//! advisory `flock` on the WAL, for which the kernel keeps a queue. SQLite itself never locks the
+//! WAL, so nobody else is disturbed. A process that does not know of the door, such as stock
+//! SQLite, is simply not in that queue.
 //!
-//! Whoever has the write lock nearly all the time is never told "busy", so it would not learn that another waits, who finds the lock taken whenever he
-//! looks. So it looks at the door now and then, and takes frames behind its own that it did not write for a sign.
+//! | state of the door here | begins with | ends with |
+//! |---|---|---|
+//! | free | `leave`, or an idle holder | `enter`, `wait` |
+//! | waiting: the thread waits in the kernel | `enter` fails, `wait` | the kernel gives the lock |
+//! | held | the kernel gives the lock | `leave`, or after [`IDLE_MAX`] without the write lock |
 //!
-//! A `flock` has no time limit, so a thread does the waiting. Who gives up leaves; the thread then passes the door on as soon as it
-//! gets it.
+//! A process that has the write lock nearly all the time is never told "busy". It would not learn
+//! that another process waits, which finds the lock taken whenever it looks. So it looks at the
+//! door now and then. It also takes frames behind its own that it did not write for a sign.
+//!
+//! A `flock` has no time limit, so a thread does the waiting. A connection that gives up leaves.
+//! The thread then passes the door on as soon as it gets it.
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. The door is a courtesy like a turn: without it everything works, only less fairly.
+//! 1. The door is a courtesy, like a turn. Without it everything works, only less fairly.
 //! 2. At most one connection of a process uses the door: the holder of the turn.
-//! 3. A door that is held and not wanted is let go at once, and one that is held without the write lock after [`IDLE_MAX`]: its
-//!    user may have given up without a word.
+//! 3. A door that is held and not wanted is let go at once. A door that is held without the write
+//!    lock is let go after [`IDLE_MAX`], since its user may have given up without a word.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -33,7 +42,7 @@ use crate::threads;
 const IDLE_MAX: Duration = Duration::from_millis(5);
 
 pub struct Door {
-    /// The WAL, or what stands for it.
+    /// The path of the WAL.
     path: String,
     state: Mutex<State>,
     changed: Condvar,
@@ -43,13 +52,13 @@ pub struct Door {
 struct State {
     file: Option<Arc<OwnFile>>,
     thread_lives: bool,
-    /// Somebody of this process wants to go through, or is through.
+    /// A connection of this process wants to go through, or is through.
     wanted: bool,
     /// The thread waits in the kernel.
     waiting: bool,
     held: bool,
     held_since: Option<Instant>,
-    /// Its user has the write lock.
+    /// The connection that went through has the write lock.
     writing: bool,
     stopping: bool,
 }
@@ -59,7 +68,7 @@ impl Door {
         Arc::new(Door { path: wal.to_owned(), state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// Goes through, if nobody of another process is there.
+    /// Goes through, unless another process is there. True: it is through, or there is no door.
     pub fn enter(self: &Arc<Self>) -> bool {
         let mut state = self.state();
         state.wanted = true;
@@ -69,7 +78,7 @@ impl Door {
                 Ok(()) => {
                     self.opened(&mut state);
                     if !self.has_thread(&mut state) {
-                        // Nobody would let an idle door go.
+                        // Without the thread nobody would let an idle door go.
                         state.wanted = false;
                         Door::close_if_unwanted(&mut state);
                         return true;
@@ -77,14 +86,14 @@ impl Door {
                     self.changed.notify_all();
                 }
                 Err(rustix::io::Errno::WOULDBLOCK) => {}
-                // A file system without such locks.
+                // The file system has no such locks.
                 Err(_) => return true,
             }
         }
         state.held
     }
 
-    /// Somebody of another process is through, and nobody of this one is there.
+    /// True if another process is through and nobody of this process is at the door.
     pub fn is_taken(&self) -> bool {
         let mut state = self.state();
         if state.wanted || state.waiting || state.held {
@@ -100,7 +109,7 @@ impl Door {
         }
     }
 
-    /// Waits at the door; true if it is open for this process now.
+    /// Waits at the door. True: the door is open for this process now, or there is no door.
     pub fn wait(self: &Arc<Self>, at_most: Duration) -> bool {
         if self.enter() {
             return true;
@@ -121,7 +130,7 @@ impl Door {
         }
     }
 
-    /// The user of the door has the write lock.
+    /// The connection that went through has the write lock.
     pub fn begin_writing(&self) {
         self.state().writing = true;
     }
@@ -133,7 +142,8 @@ impl Door {
         Door::close_if_unwanted(&mut state);
     }
 
-    /// The WAL was opened, perhaps made anew: the door is a lock on the file of that name.
+    /// Forgets the file: the WAL was opened, and perhaps made anew. The door is a lock on the file
+    /// of that name.
     pub fn forget_file(&self) {
         let mut state = self.state();
         if !state.held && !state.waiting {
@@ -204,13 +214,13 @@ impl Door {
         if state.held && !state.wanted {
             state.held = false;
             if let Some(file) = &state.file {
-                // An open file's lock can always be released.
+                // The lock of an open file can always be released.
                 let _ = flock(&**file, FlockOperation::Unlock);
             }
         }
     }
 
-    /// None where the WAL is no file of this system.
+    /// The file behind the door. None: the WAL is no file of this system.
     fn file(&self, state: &mut State) -> Option<Arc<OwnFile>> {
         if state.file.is_none() {
             state.file = OwnFile::open(|| File::open(&self.path)).ok().map(Arc::new);
@@ -224,7 +234,7 @@ impl Door {
 }
 
 impl Gate for Arc<Door> {
-    /// A `flock` costs a system call, so it is used only while others write.
+    /// A `flock` costs a system call, so the door is used only while other processes write.
     const IS_ALWAYS_USED: bool = false;
 
     fn enter(&self) -> bool {
@@ -254,7 +264,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(10);
 
-    /// Two doors on one file are as two processes: a `flock` belongs to an open file.
+    /// Two doors on one file act as two processes: a `flock` belongs to an open file.
     fn two_processes() -> (tempfile::TempDir, Arc<Door>, Arc<Door>) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db-wal").display().to_string();

@@ -1,12 +1,17 @@
-//! The WAL's space, made ahead of its use (WALDIO section 3.1, "Preallocation with Explicit Journaling").
+//! The WAL's space, made ahead of its use (WALDIO section 3.1, "Preallocation with Explicit
+//! Journaling").
 //!
-//! A write behind the end of a file allocates blocks and changes the size, and the flush that makes it durable then writes the
-//! file system's journal too. So the file is extended by a whole chunk of zeros, *written*, not `fallocate`d (an unwritten
-//! extent needs the journal again at its first write), and synced once. Zeros behind the last frame are no frame to any SQLite:
+//! A write behind the end of a file allocates blocks and changes the size. The flush that makes it
+//! durable then writes the file system's journal too. So the file is extended by a whole chunk of
+//! zeros and synced once. The zeros are *written*, not `fallocate`d: an unwritten extent needs the
+//! journal again at its first write. Zeros behind the last frame are no frame to any SQLite, since
 //! page number 0 does not exist.
 //!
-//! Differences to the paper: the file keeps its name, format and buffered writes; it is extended as it grows instead of being made in
-//! one size; and a commit that meets a full disk goes on without.
+//! Differences to the paper:
+//!
+//! - The file keeps its name, format and buffered writes.
+//! - The file is extended as it grows instead of being made in one size.
+//! - A commit that meets a full disk goes on without space ahead.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -17,16 +22,23 @@ use crate::port::Below;
 const PIECE_BYTES: usize = 64 << 10;
 static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
 
-/// A new WAL is extended by so much first, and then by its own size, up to a chunk: of many databases in one process most have few
-/// commits, and a chunk for each would cost more than those. Four extensions more, each with a flush, are few for one with many.
+/// The first extension of a new WAL. The next ones are by the WAL's own size, up to a chunk.
+///
+/// Of many databases in one process most have few commits, and a chunk for each would cost more
+/// than those. A database with many commits has four more extensions, each with a flush, which is
+/// little.
 const FIRST_BYTES: u64 = 64 << 10;
 
-/// A WAL that has become long, because a reader holds checkpoints up or a transaction is large, is extended by a quarter of its
-/// size, if that is more than a chunk, and by no more than this. Each extension costs the commits a flush of its own: where the WAL
-/// grows by 130 MB/s, 1 MiB at a time takes a fifth of their rate.
+/// The largest extension of a long WAL.
+///
+/// A WAL becomes long because a reader holds checkpoints up or a transaction is large. It is then
+/// extended by a quarter of its size, if that is more than a chunk. Each extension costs the
+/// commits a flush of its own. Where the WAL grows by 130 MB/s, extensions of 1 MiB take a fifth of
+/// the commits' rate.
 const LONG_CHUNK_BYTES_MAX: u64 = 4 << 20;
 
-/// How far the WAL of one database is known to reach. Only the holder of the write lock extends the file.
+/// How far the WAL of one database is known to reach. Only the holder of the write lock extends the
+/// file.
 #[derive(Default)]
 pub struct Extent {
     end_bytes: AtomicU64,
@@ -34,7 +46,7 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The file was opened, truncated or begun anew, perhaps by another process: its end is not known any more.
+    /// Forgets the end: the file was opened, truncated or begun anew, perhaps by another process.
     pub fn forget(&self) {
         self.end_bytes.store(0, Relaxed);
     }
@@ -43,8 +55,11 @@ impl Extent {
         self.extensions.load(Relaxed)
     }
 
-    /// Makes sure that the file reaches `needed_bytes`, by whole chunks of `chunk_bytes`, or less while the file is small. An error is one of `flush`, which
-    /// syncs the whole file; a write that fails, as on a full disk, only means that there is no space ahead.
+    /// Makes sure that the file reaches `needed_bytes`.
+    ///
+    /// The file grows by whole chunks of `chunk_bytes`, or by less while it is small. An error is
+    /// one of `flush`, which syncs the whole file. A failed write, as on a full disk, only means
+    /// that there is no space ahead.
     pub fn reserve(
         &self,
         wal: &dyn Below,
@@ -62,12 +77,13 @@ impl Extent {
         }
         let wanted_bytes = needed_bytes.next_multiple_of(chunk_at(end_bytes, chunk_bytes));
         if write_zeros(wal, end_bytes, wanted_bytes).is_err() {
-            // What was written of it is taken back: a full disk is to have room for the commit itself, if for anything.
+            // The zeros that were written are taken back. A full disk is to have room for the
+            // commit itself.
             let _ = wal.truncate(end_bytes);
             self.end_bytes.store(needed_bytes, Relaxed);
             return Ok(());
         }
-        // The size and the directory entry too, not only the data.
+        // The flush covers the size and the directory entry too, not only the data.
         flush()?;
         self.end_bytes.store(wanted_bytes, Relaxed);
         self.extensions.fetch_add(1, Relaxed);
@@ -75,7 +91,7 @@ impl Extent {
     }
 }
 
-/// How much at a time a file of this size is extended by.
+/// By how much a file of this size is extended.
 fn chunk_at(size_bytes: u64, chunk_bytes: u64) -> u64 {
     if size_bytes < chunk_bytes {
         return chunk_bytes.min(1 << size_bytes.max(FIRST_BYTES).ilog2());
@@ -141,7 +157,7 @@ mod tests {
         assert_eq!(sizes, [64, 64, 128, 256, 512, 1024, 2048, 9216, 10_240, 12_288]);
         assert_eq!((flushes, extent.extensions()), (9, 9));
         assert!(wal.bytes().iter().all(|byte| *byte == 0));
-        // Another process has written on: that is no extension of ours.
+        // Another process has written on. That is no extension of this process.
         wal.extend([1; 100]);
         extent.forget();
         assert!(extent.reserve(&wal, 12 * MIB + 50, MIB, || unreachable!()).is_ok());

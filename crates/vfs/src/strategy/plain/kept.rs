@@ -1,28 +1,38 @@
 //! The WAL that is kept over a close, and how the next opener takes it up again.
 //!
-//! After the last close the database file has everything and is synced. The WAL stays, under [another name](crate::kept_file), and its first frame gets a [mark](MARK) in
-//! the place of salts and checksum, so no SQLite takes that frame, or one behind it, for its own: to everybody the WAL is empty, and may
-//! be deleted, or left beside another database file, without harm. Who writes next would begin a new generation, and SQLite syncs its
-//! header before the first frame: one flush more than there are commits.
+//! After the last close the database file has everything and is synced. The WAL stays under
+//! [another name](crate::kept_file). Its first frame gets a [mark](MARK) in the place of salts and
+//! checksum. So no SQLite takes that frame, or one behind it, for its own. To everybody the WAL is
+//! empty. It may be deleted, or left beside another database file, without harm.
 //!
-//! A short WAL can do without. Whoever opens the database first, and recovers the WAL, finds the mark, makes the first frame what it was
-//! (the salts are in the WAL's header, the checksum follows from the content), and goes on behind the last commit. What survives a crash:
+//! The next writer would begin the WAL anew, and SQLite syncs a new header before the first frame.
+//! That is one flush more than there are commits. A short WAL can do without it. The first opener
+//! of the database recovers the WAL and finds the mark. It makes the first frame what it was: the
+//! salts are in the WAL's header, and the checksum follows from the content. It goes on behind the
+//! last commit.
 //!
-//! 1. the mark is written at the close, without a sync        either way: the frames only say what the database file has, which was synced
-//! 2. the file gets its name as WAL back                      the same, if the frames say still what the database file has
-//! 3. the first frame is made valid again, without a sync     the same; the flush of the first commit covers this write too
+//! | step | write | what survives a crash |
+//! |---|---|---|
+//! | 1 | the mark, at the close, without a sync | the frames say what the database file has |
+//! | 2 | the file gets its name as WAL back | the same, if the frames still say that |
+//! | 3 | the first frame valid again, without a sync | the same; the first flush covers it |
 //!
-//! Between 1 and 2 others may write to the database, by a WAL of their own. Without the mark, which the crash may take away, old frames would then go over
-//! new pages. So before step 2 the frames are compared with the database file. A long WAL is not worth that: its mark is another one, and is synced
-//! at the close.
+//! **Between steps 1 and 2** others may write to the database by a WAL of their own. A crash may
+//! take the mark away. Old frames would then go over new pages. So before step 2 the frames are
+//! compared with the database file. A long WAL is not worth that. It gets another mark, which is
+//! synced at the close.
 //!
-//! So at step 1 nothing may be on its way to the database file. A session that did not write would need no checkpoint at its close, since the frames are
-//! copied. But while it lasted somebody may have begun one, and failed, or been killed: pages that were written with what they have already can still be torn. That
-//! nobody did shows by the time of the file's last change; where it does not, the close syncs the database file.
+//! **At step 1** nothing may be on its way to the database file. A session that did not write would
+//! need no checkpoint at its close, since the frames are copied. But meanwhile somebody may have
+//! begun a checkpoint and failed, or been killed. Pages that were overwritten with what they have
+//! already can then still be torn. The time of the file's last change shows that nobody did. Where
+//! it does not show it, the close syncs the database file.
 //!
-//! Invariant: **a WAL is taken up only if that changes nothing**: while SQLite recovers it, with all locks that keep writers and checkpoints out,
-//! each page in it, in its last version, is compared with the database file's, and so is the size. A database that was written by others meanwhile,
-//! or put in the place of the old one, is not the same, or it is the same in all that the WAL speaks of.
+//! Invariant: **a WAL is taken up only if that changes nothing**. The check is made while SQLite
+//! recovers the WAL, with all locks that keep writers and checkpoints out. Each page in the WAL, in
+//! its last version, is compared with the database file's, and so is the size. A database that
+//! others have written meanwhile, or that was put in the place of the old one, is not the same. Or
+//! it is the same in all that the WAL speaks of.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,51 +44,56 @@ use crate::port::{Below, MainFile, Purpose, SyncRequest};
 use crate::sync::lock;
 use crate::wal_file::{Chain, FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
 
-/// Where salts and checksum of the first frame stood.
+/// The mark, in the place of the first frame's salts and checksum.
 const MARK: &[u8; 16] = b"Oneflush: closed";
 const MARKED: std::ops::Range<usize> = 8..24;
 
-/// The same where it is durable, and the WAL is not to be taken up.
+/// The mark of a WAL that is not to be taken up. It is durable.
 const DURABLE_MARK: &[u8; 16] = b"Oneflush: synced";
 
-/// A WAL of more frames is begun anew: whoever opens the database has to read them all.
+/// A WAL of more frames is begun anew: its opener would have to read them all.
 const FRAMES_MAX: u32 = 32;
 
-/// No clock of a file system is coarser.
+/// No file system's clock is coarser.
 const CLOCK_TICK_MAX: Duration = Duration::from_millis(20);
 
-/// Where the frames of a WAL begin. The header before them stays: a reader that may not write the WAL index wants to see one.
+/// Where the frames of a WAL begin.
+///
+/// The header in front of them stays: a reader that may not write the WAL index wants to see one.
 const FIRST_FRAME: u64 = HEADER_BYTES;
 
 /// A WAL that was taken up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenUp {
     pub salts: [u8; 8],
-    /// So many frames say what the database file has.
+    /// This many frames say what the database file has.
     pub frames: u32,
     pub end_bytes: u64,
-    /// When the database file was changed last, if a later change would show.
+    /// When the database file was last changed. None: a later change might not show.
     changed: Option<SystemTime>,
 }
 
 impl TakenUp {
-    /// True if the WAL has begun no new generation since.
+    /// True if the WAL still has these salts.
     pub fn is_of(&self, wal: &dyn Below) -> bool {
         matches!(begin(wal), Ok(Some((_, chain))) if chain.salts() == self.salts)
     }
 }
 
 impl Plain {
-    /// A connection that recovers has the database's shared lock and all locks of the WAL index.
+    /// Takes the kept WAL up, if that changes nothing.
+    ///
+    /// The connection recovers the WAL: it has the database's shared lock and all locks of the WAL
+    /// index.
     #[cold]
     pub(super) fn take_up_kept_wal(&self, wal: &dyn Below) {
         let main = lock(&self.main);
         let Some(main) = main.as_deref() else { return };
-        // Who cannot write to the database file does not close the WAL again.
+        // A connection that cannot write to the database file does not close the WAL again.
         if self.purpose == Purpose::ReadOnly || self.refuse_if_failed().is_err() || *lock(&self.store().left) {
             return;
         }
-        // If it fails, the WAL is empty, as it was.
+        // After an error the WAL is empty, as it was.
         let known = lock(&self.own.kept).take();
         let Ok(Some(mut taken_up)) = take_up(wal, main, known) else { return };
         taken_up.changed =
@@ -87,7 +102,8 @@ impl Plain {
         *lock(&self.store().taken_up) = Some(taken_up);
     }
 
-    /// At the last close, with the exclusive lock: the frames that were taken up are copied already.
+    /// Declares the frames that were taken up as copied, at the last close under the exclusive
+    /// lock.
     pub(super) fn believe_taken_up(&self, main: &dyn MainFile) {
         let taken_up = lock(&self.store().taken_up).take().filter(|_| self.shares_index.load(Relaxed));
         let wal = lock(&self.wal);
@@ -97,7 +113,7 @@ impl Plain {
             return;
         }
         let is_untouched = taken_up.changed.is_some() && taken_up.changed == self.store().database_changed();
-        // With frames to copy SQLite syncs the database itself.
+        // Where there are other frames to copy, SQLite syncs the database itself.
         if is_untouched || published > taken_up.frames || self.sync_main(main, SyncRequest::ALL).is_ok() {
             main.believe_backfill(taken_up.frames);
         }
@@ -113,16 +129,17 @@ fn mark_of(wal: &dyn Below) -> Option<[u8; MARK.len()]> {
     first_header(wal).ok()?[MARKED].try_into().ok()
 }
 
-/// What a kept WAL says that may get its name back.
+/// What a kept WAL says before it gets its name back.
 pub enum Kept {
-    /// What the database file has, also if a crash takes the mark away.
+    /// What the database file has, even if a crash takes the mark away.
     Same(Same),
     /// Nothing, durably.
     Nothing,
 }
 
-/// None: a crash could bring frames back that the database file has not. The caller keeps out
-/// everybody who writes to the database without a WAL.
+/// What the kept WAL says. None: a crash could bring back frames that the database file has not.
+///
+/// The caller keeps out everybody who writes to the database without a WAL.
 pub fn look_at(wal: &dyn Below, database: &dyn Below) -> Option<Kept> {
     match mark_of(wal)? {
         mark if mark == *DURABLE_MARK => Some(Kept::Nothing),
@@ -131,11 +148,14 @@ pub fn look_at(wal: &dyn Below, database: &dyn Below) -> Option<Kept> {
     }
 }
 
-/// Makes the WAL empty for everybody. The database file has all that is in it, synced, and nobody else has it open. `end_bytes`: where
-/// its last frame ends, if that is known.
+/// Makes the WAL empty for everybody.
 ///
-/// It is not to be taken up if it is long, or if its header counts checkpoints: whoever writes next without taking it up would use the same salts again
-/// (SQLite takes new ones only where the header counts none), and the same first frames would make those behind them valid.
+/// The database file has all that is in the WAL, and is synced. Nobody else has the WAL open.
+/// `end_bytes`: where the last frame ends, if that is known.
+///
+/// A long WAL is not to be taken up, nor one whose header counts checkpoints. SQLite takes new
+/// salts only where the header counts none. A writer that did not take such a WAL up would use the
+/// same salts again. The same first frames would then make those behind them valid.
 pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
     if is_marked(wal) {
         return Ok(());
@@ -163,11 +183,12 @@ pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
     if mark == DURABLE_MARK { wal.sync(SyncRequest { full: false, data_only: true }) } else { Ok(()) }
 }
 
-/// Makes a marked WAL valid again, if that changes nothing; else it stays as it is. The caller keeps out everybody who writes to either file.
+/// Makes a marked WAL valid again if that changes nothing. Otherwise the WAL stays as it is.
 ///
-/// `known`: what this connection has found already. That holds while the WAL has its mark. The
-/// connection has had its shared lock since, so the database file was changed by way of a WAL only.
-/// Whoever wrote to this WAL has written over the mark.
+/// The caller keeps out everybody who writes to either file. `known` is what this connection has
+/// found already. It holds while the WAL has its mark. The connection has had its shared lock
+/// since, so the database file was changed only by way of a WAL. A writer of this WAL has written
+/// over the mark.
 pub fn take_up(wal: &dyn Below, database: &dyn Below, known: Option<Same>) -> Result<Option<TakenUp>, Code> {
     let mut header = first_header(wal)?;
     if header[MARKED] != *MARK {
@@ -183,9 +204,9 @@ pub fn take_up(wal: &dyn Below, database: &dyn Below, known: Option<Same>) -> Re
     Ok(Some(taken_up))
 }
 
-/// A WAL that has what the database file has, but for its first frame's mark.
+/// A WAL that has what the database file has, apart from its first frame's mark.
 pub struct Same {
-    /// What stood in the place of the mark.
+    /// The bytes that the mark replaced.
     first: [u8; MARK.len()],
     taken_up: TakenUp,
 }
@@ -198,7 +219,7 @@ fn same(wal: &dyn Below, database: &dyn Below) -> Result<Option<Same>, Code> {
         return Ok(None);
     }
     let mut page = vec![0; page_bytes];
-    // Pages behind the end were there before a VACUUM.
+    // Pages behind the end of the database were there before a VACUUM.
     for (page_no, logged) in found.pages.range(..=found.database_pages) {
         database.read(&mut page, u64::from(page_no - 1) * page_bytes as u64)?;
         if page != *logged {
@@ -223,7 +244,7 @@ fn checkpoints(wal: &dyn Below) -> Result<[u8; 4], Code> {
     Ok(count)
 }
 
-/// Page size and chain of a valid header.
+/// The page size and the chain of a valid header.
 fn begin(wal: &dyn Below) -> Result<Option<(usize, Chain)>, Code> {
     let mut header = [0; HEADER_BYTES as usize];
     wal.read(&mut header, 0)?;
@@ -231,15 +252,15 @@ fn begin(wal: &dyn Below) -> Result<Option<(usize, Chain)>, Code> {
 }
 
 struct Found {
-    /// What stood in the place of the mark.
+    /// The bytes that the mark replaced.
     first: [u8; MARK.len()],
-    /// Up to the last commit.
+    /// The number of frames up to the last commit.
     frames: u32,
     database_pages: u32,
     pages: BTreeMap<u32, Vec<u8>>,
 }
 
-/// What SQLite would recover if the first frame were valid. None: nothing, or more than is worth it.
+/// What SQLite would recover if the first frame were valid. None: nothing, or too many frames.
 fn read(file: &WalFile<'_>, mut chain: Chain) -> Result<Option<Found>, Code> {
     let mut found = Found { first: [0; MARK.len()], frames: 0, database_pages: 0, pages: BTreeMap::new() };
     let mut open = Vec::new();

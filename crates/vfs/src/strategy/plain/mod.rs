@@ -1,14 +1,17 @@
-//! `plain`: SQLite's own WAL files without the waste (group commit; preallocation after WALDIO, ATC'15).
+//! `plain`: SQLite's own WAL files without the waste.
 //!
-//! The commit sequence, and what survives a crash after each step, is that of [the engine](crate::engine). The store's part:
+//! Group commit is the engine's. The preallocation is after WALDIO, ATC'15.
 //!
-//! 1. The frames go to the WAL in space made ahead ([`extent`]).
+//! The commit sequence, and what survives a crash after each step, is that of [the
+//! engine](crate::engine). The store's part:
+//!
+//! 1. The frames go to the WAL, in space made ahead ([`extent`]).
 //! 2. A flush is a sync of the WAL.
 //!
-//! To the engine's invariants this store adds one:
+//! This store adds one invariant to the engine's:
 //!
-//! 5. At a clean close the WAL that is kept holds no frame that anybody would recover ([`kept`]), and has a name that SQLite does not
-//!    open (`kept_file.rs`).
+//! 5. After a clean close the WAL that is kept holds no frame that anybody would recover
+//!    ([`kept`]). Its name is one that SQLite does not open (`kept_file.rs`).
 
 mod closing;
 #[cfg(all(test, not(feature = "shuttle")))]

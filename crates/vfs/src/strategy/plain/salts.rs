@@ -1,23 +1,30 @@
-//! What this process knows of the WAL's present generation, so that it can leave out a sync that would find nothing to do.
+//! What this process knows of the WAL under its present salts, so that needless syncs can be left
+//! out.
 //!
-//! A checkpoint syncs the WAL before it copies pages, because some connection may have written frames without a sync
-//! (`synchronous=NORMAL`). Where the last frame was written by this process, and flushed, that sync is a flush for nothing: a flush
-//! covers all of the file that was written before it, by whomever. Frames that another process wrote behind our last show: as
-//! another header, or as a frame that carries the generation's salts ("WAL file format": salt-1 and salt-2 of a valid frame are those
-//! of the header).
+//! A checkpoint syncs the WAL before it copies pages. Some connection may have written frames
+//! without a sync (`synchronous=NORMAL`). If this process wrote the last frame and flushed it, that
+//! sync has nothing to do. A flush covers all of the file that was written before it, by whichever
+//! process.
 //!
-//! Invariant, cited in code and tests: [`Salts::is_durable`] is true only if the last frame of the WAL's present generation was
-//! written by this process, and a flush that began after its last write succeeded.
+//! Frames that another process wrote behind the last one of this process show in one of two ways:
+//!
+//! - the WAL has another header;
+//! - a frame there carries the same salts ("WAL file format": salt-1 and salt-2 of a valid frame
+//!   are those of the header).
+//!
+//! Invariant, cited in code and tests: [`Salts::is_durable`] is true only if both hold. This
+//! process wrote the last frame under the WAL's present salts. A flush that began after its last
+//! write succeeded.
 
 use crate::port::Below;
 use crate::sync::{Mutex, lock};
 use crate::wal_file::{self, FRAME_HEADER_BYTES};
 
 const HEADER_BYTES: usize = wal_file::HEADER_BYTES as usize;
-/// Where the salts stand in the header and in the header of a frame, and how long they are together.
+/// Where the salts stand in the WAL's header and in the header of a frame. They are 8 bytes.
 const HEADER_SALTS: std::ops::Range<usize> = 16..24;
 const FRAME_SALTS: std::ops::Range<usize> = 8..16;
-/// In the header of a frame that ends a commit: the size of the database then.
+/// The size of the database in a frame's header. It is non-zero if the frame ends a commit.
 const FRAME_COMMIT: std::ops::Range<usize> = 4..8;
 
 #[derive(Default)]
@@ -25,7 +32,8 @@ pub struct Salts(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Counts the writes of this process to the file; what a flush covers is all writes up to the count when it began.
+    /// Counts the writes of this process to the file. A flush covers all writes up to the count
+    /// when it began.
     writes: u64,
     flushed: u64,
     known: Option<Known>,
@@ -35,8 +43,8 @@ struct Known {
     salts: [u8; 8],
     /// Where the next frame goes.
     end_bytes: u64,
-    /// Of the frames that were written with the present write lock: where the last header was written, and whether its frame ends a commit; where the one
-    /// furthest back is.
+    /// The last header written under the present write lock: its offset, and whether its frame ends
+    /// a commit. `furthest_header` is the offset of the header furthest back.
     last_header: Option<(u64, bool)>,
     furthest_header: u64,
 }
@@ -48,12 +56,13 @@ impl Known {
 }
 
 impl Salts {
-    /// The file was opened or cut, or a write failed: nothing is known of its contents.
+    /// Forgets everything: the file was opened or cut, or a write failed.
     pub fn forget(&self) {
         lock(&self.0).known = None;
     }
 
-    /// A write to the WAL is done. True: it is not where the last one of this process ended, so another has written in between.
+    /// Notes a write to the WAL. True: another process has written between this write and the last
+    /// one of this process.
     pub fn wrote(&self, data: &[u8], offset: u64) -> bool {
         let mut state = lock(&self.0);
         state.writes += 1;
@@ -61,7 +70,8 @@ impl Salts {
         let salts_at = |range| data.get(range).and_then(|salts| <[u8; 8]>::try_from(salts).ok());
         let salts = match data.len() {
             _ if offset == 0 => salts_at(HEADER_SALTS),
-            // Zeros until SQLite has the checksums, which it writes last: headers alone, in front of their pages.
+            // Salts are zeros until SQLite has the checksums. It writes those last: headers alone,
+            // in front of their pages.
             FRAME_HEADER_BYTES => salts_at(FRAME_SALTS).filter(|salts| *salts != [0; 8]),
             _ => None,
         };
@@ -82,8 +92,11 @@ impl Salts {
         is_behind_others
     }
 
-    /// The writer is about to give the write lock back. If what it wrote does not end with a commit, it was rolled back, or a part of it: another
-    /// process writes its frames in that place, and in front of where ours seem to end.
+    /// Notes that the writer is about to release the write lock.
+    ///
+    /// If what it wrote does not end with a commit, all or a part of it was rolled back. Another
+    /// process will then write its frames in that place, in front of where this process's frames
+    /// seem to end.
     pub fn released(&self) {
         let mut state = lock(&self.0);
         let Some(known) = &mut state.known else { return };
@@ -93,30 +106,32 @@ impl Salts {
         }
     }
 
-    /// A kept WAL was made valid again by a write of this process; its last frame ends at `end_bytes`.
+    /// Notes that a write of this process made a kept WAL valid again. Its last frame ends at
+    /// `end_bytes`.
     pub fn taken_up(&self, salts: [u8; 8], end_bytes: u64) {
         let mut state = lock(&self.0);
         state.writes += 1;
         state.known = Some(Known::new(salts, end_bytes));
     }
 
-    /// A flush begins, one at a time. The answer is for [`Salts::flushed`].
+    /// Notes that a flush begins. One runs at a time. The answer is for [`Salts::flushed`].
     pub fn begin_flush(&self) -> u64 {
         lock(&self.0).writes
     }
 
-    /// The flush that began with `writes` succeeded.
+    /// Notes that the flush that began with `writes` succeeded.
     pub fn flushed(&self, writes: u64) {
         let mut state = lock(&self.0);
         state.flushed = state.flushed.max(writes);
     }
 
-    /// Where the last frame that is known ends.
+    /// Where the last known frame ends.
     pub fn end_bytes(&self) -> Option<u64> {
         lock(&self.0).known.as_ref().map(|known| known.end_bytes)
     }
 
-    /// True if this file has the generation that this process writes: it is that WAL, and no other of its name.
+    /// True if this file has the salts that this process writes with. It is then that WAL, and no
+    /// other of its name.
     pub fn is_of(&self, wal: &dyn Below) -> bool {
         lock(&self.0).known.as_ref().is_some_and(|known| has_salts(wal, known.salts))
     }
@@ -128,7 +143,7 @@ impl Salts {
             return false;
         }
         let mut next = [0; FRAME_HEADER_BYTES];
-        // A short read is filled with zeros: the end of the file is no frame either.
+        // A short read is filled with zeros. The end of the file is no frame either.
         let _ = wal.read(&mut next, known.end_bytes);
         next[FRAME_SALTS] != known.salts
     }
@@ -159,7 +174,7 @@ mod tests {
         frame
     }
 
-    /// As SQLite writes a frame: its header, then its page.
+    /// Writes a frame as SQLite does: its header, then its page.
     fn write_frame(salts: &Salts, of: u8, offset: usize) -> bool {
         let frame = frame(of);
         let is_behind_others = salts.wrote(&frame[..FRAME_HEADER_BYTES], offset as u64);
@@ -216,7 +231,7 @@ mod tests {
             salts.wrote(&frame(1)[FRAME_HEADER_BYTES..], (at + FRAME_HEADER_BYTES) as u64);
         };
         let second = HEADER_BYTES + FRAME_BYTES;
-        // A transaction; and a part of one, which commits in front of it.
+        // A transaction, then a part of one, which commits in front of it.
         for part in [false, true] {
             let (salts, wal) = written();
             salts.released();
@@ -229,13 +244,13 @@ mod tests {
             write_frame(&salts, 1, second);
             salts.flushed(salts.begin_flush());
             salts.released();
-            // Another process's, which nobody has synced.
+            // A frame of another process, which nobody has synced.
             wal.extend(frame(1));
             assert!(!salts.is_durable(&wal), "{part}");
         }
     }
 
-    /// As SQLite does where a transaction has written a page twice.
+    /// Writes headers as SQLite does when a transaction has written a page twice.
     #[test]
     fn frames_whose_checksums_are_written_last_end_with_their_pages() {
         let (salts, wal) = written();
@@ -253,7 +268,7 @@ mod tests {
         assert_eq!(salts.end_bytes(), Some(end as u64));
         salts.flushed(salts.begin_flush());
         assert!(salts.is_durable(&wal));
-        // Another process's, which nobody has synced.
+        // A frame of another process, which nobody has synced.
         wal.extend(frame(1));
         assert!(!salts.is_durable(&wal));
         assert!(write_frame(&salts, 1, end + FRAME_BYTES));

@@ -24,26 +24,29 @@ pub struct PlainStore {
     pub(super) files: Arc<dyn SideFiles>,
     pub(super) extent: Extent,
     pub(super) salts: Salts,
-    /// The directory entry of that WAL is durable. A last close, by whichever process, gives the file
-    /// another name. So this ends when the last connection of this process closes the WAL.
+    /// True if the directory entry of the WAL in `salts` is durable.
+    ///
+    /// A last close, by whichever process, gives the file another name. So the flag falls when the
+    /// last connection of this process closes the WAL.
     pub(super) directory_synced: AtomicBool,
-    /// How many connections have the WAL open.
+    /// The number of connections that have the WAL open.
     pub(super) open_wals: AtomicU32,
-    /// The kept WAL, if this process has taken it up and written nothing to the database file since.
+    /// The kept WAL. None: this process has not taken it up, or has written to the database file
+    /// since.
     pub(super) taken_up: Mutex<Option<TakenUp>>,
-    /// A failed flush, now or when the database was open before, has left the WAL unsure.
+    /// A failed flush has left the WAL unsure, now or when the database was open before.
     pub(super) left: Mutex<bool>,
     door: Arc<Door>,
 }
 
-/// What a connection keeps.
+/// What a connection keeps for this store.
 #[derive(Default)]
 pub struct Own {
-    /// What the kept WAL had that got its name back, until it is taken up.
+    /// What the kept WAL had when it got its name back, until the WAL is taken up.
     pub(super) kept: Mutex<Option<Same>>,
 }
 
-/// `plain` in `PRAGMA oneflush_stats`, beside what the engine says.
+/// `plain` in `PRAGMA oneflush_stats`, beside the engine's part.
 #[derive(Serialize)]
 pub struct PlainReport {
     /// How often the WAL was extended by a chunk of zeros.
@@ -65,17 +68,17 @@ impl PlainStore {
         }
     }
 
-    /// When the database file was changed last.
+    /// When the database file was last changed.
     pub(super) fn database_changed(&self) -> Option<SystemTime> {
         std::fs::metadata(&self.path).and_then(|file| file.modified()).ok()
     }
 
-    /// A flush has failed.
+    /// Notes that a flush has failed.
     fn note_failure(&self) {
         *lock(&self.left) = true;
     }
 
-    /// Mends what is unsure before `end_bytes`. The caller keeps all writers out.
+    /// Writes an unsure WAL again up to `end_bytes`. The caller keeps all writers out.
     pub(super) fn mend(&self, wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
         let mut left = lock(&self.left);
         if *left {
@@ -85,7 +88,7 @@ impl PlainStore {
         Ok(())
     }
 
-    /// Before the sync of a checkpoint, whose connection need not have the write lock.
+    /// Mends before the sync of a checkpoint, whose connection need not have the write lock.
     fn mend_for_checkpoint(&self, connection: &Plain, wal: &dyn Below) -> Result<(), Error> {
         let main = lock(&connection.main);
         let takes_lock = connection.shares_index.load(Relaxed) && !connection.writing.load(Relaxed);
@@ -162,7 +165,8 @@ impl Store for PlainStore {
         let writes = self.salts.begin_flush();
         wal.sync(request).inspect_err(|_| {
             self.note_failure();
-            // Whoever flushes here has the write lock, the checkpoint's, or a read lock of its commit: nobody begins the WAL anew.
+            // The caller has the write lock, the checkpoint lock, or its commit's read lock. So
+            // nobody begins the WAL anew.
             let _ = unsure::write_first_again(wal);
         })?;
         self.directory_synced.store(true, Relaxed);
@@ -174,11 +178,12 @@ impl Store for PlainStore {
         self.salts.end_bytes()
     }
 
-    /// The caller still has its read lock, so no WAL is begun anew, and of the frames up to its own none changes.
+    /// The caller still has its read lock. So no WAL is begun anew, and no frame up to its own
+    /// changes.
     fn flush_failed(&self, wal: &dyn Below, end_bytes: Option<u64>) {
         let left = lock(&self.left);
         if let Some(end_bytes) = end_bytes.filter(|_| *left) {
-            // If it fails, the close tries it again, as it does for what is behind.
+            // After an error the close tries it again, as it does for the bytes behind.
             let _ = unsure::write_again(wal, end_bytes);
         }
     }

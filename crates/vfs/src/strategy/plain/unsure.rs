@@ -1,21 +1,34 @@
-//! What a failed flush leaves behind.
+//! What a failed flush leaves behind: a WAL that is unsure.
 //!
-//! After a failed fsync Linux takes the pages for clean, though the device lacks them. Who opens the database later would recover
-//! their frames from the page cache as if nothing had happened, append commits behind them, and flush only what is new: on the
-//! device the chain of frames has a hole, and a power failure takes every commit behind it. So when the last connection closes after
-//! a failed flush, the WAL is written once more, as it reads: all of it, since what another process wrote may be what the error is about, and this
-//! one cannot know what has been saved. Whatever it is, cache and device have the same after the next flush that succeeds.
+//! **The problem.** After a failed fsync Linux takes the pages for clean, though the device lacks
+//! them. A later opener would recover their frames from the page cache as if nothing had happened.
+//! It would append commits behind them and flush only what is new. On the device the chain of
+//! frames then has a hole. A power failure takes every commit behind the hole.
 //!
-//! Commits whose flush was put off others see already, and another process may commit on top of them: theirs are written again at once, when
-//! the flush has failed. A process that had the WAL open before gets the error too at its next flush (Linux since 4.13 tells it to
-//! every open file once) and acknowledges nothing; one that opens it later finds bytes that its own flush will save.
+//! **The remedy** is to write the same bytes again. After the next flush that succeeds, cache and
+//! device have the same, whatever it is.
 //!
-//! A WAL that was [taken up](super::kept) has its first frame made valid by a write that the first flush is to save. It too is written again
-//! at once, by whoever's flush failed: no other process would do it, since SQLite writes the begin of a WAL only when it begins one.
+//! | when | what is written again |
+//! |---|---|
+//! | the flush of a commit that was put off has failed | the WAL up to the end of that commit |
+//! | a flush has failed | the WAL's header and the header of its first frame |
+//! | the last connection closes after a failed flush | all of the WAL, as it reads |
+//! | that failed, or another process has the database open | all of the WAL, later |
 //!
-//! If that fails, or another process keeps the database open, it is done later: when this process opens the database again, before its
-//! first frame or the sync of a checkpoint, under the write lock. (A process that dies after a failed fsync leaves what stock SQLite
-//! leaves.)
+//! - Other connections already see a commit whose flush was put off. Another process may commit on
+//!   top of it. So its frames are written again at once.
+//! - A WAL that was [taken up](super::kept) has a first frame made valid by a write that the first
+//!   flush is to save. No other process would write it again: SQLite writes the begin of a WAL only
+//!   when it begins one. So the process whose flush failed does it at once.
+//! - At the last close all of the WAL is written. The error may be about what another process
+//!   wrote, and this process cannot know what has been saved.
+//! - "Later" is when this process opens the database again. It is before its first frame or the
+//!   sync of a checkpoint, under the write lock.
+//!
+//! Another process that had the WAL open before gets the error too, at its next flush, and
+//! acknowledges nothing. (Linux since 4.13 tells an error to every open file once.) A process that
+//! opens the WAL later finds bytes that its own flush will save. A process that dies after a failed
+//! fsync leaves what stock SQLite leaves.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -27,25 +40,25 @@ use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Databases, by their paths, whose WAL is unsure though no connection of this process is left.
+/// The paths of the databases whose WAL is unsure though this process has no connection left.
 static LEFT: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// The last connection of this process is gone, and the WAL is still unsure.
+/// Notes that the WAL is still unsure while the last connection of this process is gone.
 pub fn leave(path: &str) {
     lock(&LEFT).insert(path.to_owned());
 }
 
-/// What this process left at its last close of the database.
+/// True if this process left the WAL unsure at its last close of the database. Forgets the note.
 pub fn take(path: &str) -> bool {
     lock(&LEFT).remove(path)
 }
 
-/// Writes the header of the WAL, and that of its first frame, again.
+/// Writes the header of the WAL and the header of its first frame again.
 pub fn write_first_again(wal: &dyn Below) -> Result<(), Code> {
     write_again(wal, HEADER_BYTES + FRAME_HEADER_BYTES as u64)
 }
 
-/// Writes what is before `end_bytes` again. The caller keeps from it all who could write there.
+/// Writes the first `end_bytes` of the WAL again. The caller keeps out all who could write there.
 pub fn write_again(wal: &dyn Below, end_bytes: u64) -> Result<(), Code> {
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = 0;

@@ -1,9 +1,13 @@
 //! Writes of `plain` to the WAL: what has to be there before them, and one write for a frame.
 //!
-//! SQLite writes a frame in two, one right after the other: its header, and its page. Nothing happens between them, but where a header ends at the
-//! end of a sector that SQLite wants to sync; so a header that is held back is written before anything else that comes to the WAL. A
-//! header that no page will follow must not be held back, because SQLite may publish the frame next: that is one that it writes over
-//! another, when it has the checksums of a transaction that has written pages twice.
+//! SQLite writes a frame in two parts, one right after the other: its header and its page. A header
+//! that is held back is written together with its page. Nothing else comes between, except where a
+//! header ends at the end of a sector that SQLite wants to sync. So a held header is written before
+//! anything else that comes to the WAL.
+//!
+//! A header that no page will follow must not be held back, because SQLite may publish the frame
+//! next. Such a header is written over another one. SQLite does so when it has the checksums of a
+//! transaction that has written pages twice.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,17 +18,17 @@ use crate::port::{Below, SyncRequest};
 use crate::sync::lock;
 use crate::wal_file::FRAME_HEADER_BYTES;
 
-/// What is to be written to the WAL.
+/// What is to be written to the WAL now.
 pub enum Next<'a> {
-    /// Nothing yet.
+    /// Nothing yet: the data is held back.
     Held,
-    /// A whole frame, from here on.
+    /// A whole frame, and its offset.
     Frame(&'a [u8], u64),
-    /// What SQLite has written, after what was held back.
+    /// The held header, if there is one, and then the data as SQLite wrote it.
     AsItIs,
 }
 
-/// SQLite writes this to the WAL.
+/// Decides what is to be written when SQLite writes `data` to the WAL.
 fn next<'a>(held: &'a mut Held, data: &[u8], offset: u64) -> Next<'a> {
     let is_header = data.len() == FRAME_HEADER_BYTES;
     if held.len() == 0 && is_header && offset > 0 && !held.is_written_over(offset) {
@@ -36,7 +40,7 @@ fn next<'a>(held: &'a mut Held, data: &[u8], offset: u64) -> Next<'a> {
         return held.take().map_or(Next::AsItIs, |(frame, offset)| Next::Frame(frame, offset));
     }
     if offset == 0 {
-        // A WAL begins anew, in front of the frames of the old one.
+        // A WAL begins anew, in front of its old frames.
         held.begin_anew();
     } else {
         held.reaches(offset + data.len() as u64);
@@ -64,7 +68,7 @@ impl Plain {
     /// Writes a header that is held back.
     pub(super) fn write_header_held(&self, wal: &dyn Below) -> Result<(), Error> {
         if self.doing.load(Relaxed) != doing::WRITES {
-            // Who only reads comes here for every page.
+            // A connection that only reads comes here for every page.
             return Ok(());
         }
         match lock(&self.held).take() {
@@ -73,7 +77,7 @@ impl Plain {
         }
     }
 
-    /// Writes what SQLite has written in two parts, of which the first may be empty.
+    /// Writes what SQLite has written in two parts. The first part may be empty.
     fn write_parts(&self, wal: &dyn Below, data: &[u8], offset: u64, first_bytes: usize) -> Result<(), Error> {
         self.prepare_wal(wal, offset, data.len())?;
         let Err(code) = wal.write(data, offset) else {
@@ -88,14 +92,14 @@ impl Plain {
         Err(code.into())
     }
 
-    /// What has to be there before so much is written.
+    /// Does what has to be done before `len` bytes are written at `offset`.
     fn prepare_wal(&self, wal: &dyn Below, offset: u64, len: usize) -> Result<(), Error> {
         self.forget_closing();
         if offset == 0 {
-            // A new header: another process may have cut or deleted the file since.
+            // This is a new header. Another process may have cut or deleted the file since.
             self.store().extent.forget();
             self.header_unsynced.store(true, Relaxed);
-            // The frames of the old generation do not matter any more.
+            // The frames under the old salts no longer matter.
             *lock(&self.store().left) = false;
             self.unsynced_frames.store(false, Relaxed);
             return Ok(());
@@ -103,12 +107,13 @@ impl Plain {
         self.store().mend(wal, offset)?;
         let flush = || self.sync_shared(wal, SyncRequest::ALL);
         if self.promises_full() && self.header_unsynced.load(Relaxed) {
-            // Frames of the new generation must not reach the disk before its header: the old one would vouch for a part of
-            // the old frames.
+            // Frames with the new salts must not reach the disk before their header. The old header
+            // would make a part of the old frames valid.
             flush()?;
         }
-        // Not before the header: zeros over a file that was cut, which the device need not know yet, would leave the first frames of the
-        // old generation, with a header that vouches for them.
+        // This must come after the header. Zeros over a file that was cut need not reach the device
+        // before the header does. The device would then have the first frames under the old salts,
+        // and a header that makes them valid.
         self.store().extent.reserve(wal, offset + len as u64, self.options.prealloc_bytes, flush)?;
         self.unsynced_frames.store(true, Relaxed);
         Ok(())
@@ -177,7 +182,7 @@ mod tests {
 
         let second = HEADER_BYTES + FRAME_BYTES;
         assert_eq!(writes(&mut frames, &HEADER, second), None);
-        // A part of a page, up to a sector's end, is one too; a page somewhere else is not.
+        // A part of a page up to a sector's end is a page too. A page somewhere else is not.
         assert_eq!(writes(&mut frames, &PAGE, second + 100), Some((PAGE.to_vec(), second + 100)));
         assert_eq!(frames.take(), Some((&mut HEADER.to_vec(), second)));
     }
