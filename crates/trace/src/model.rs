@@ -25,7 +25,7 @@ pub enum Action {
         from: DeviceId,
         from_sector: u64,
     },
-    /// The device is a file of a file system on another one: a loop device.
+    /// The device is a file of a file system on another one: a loop device. `file`: which, where the trace says it.
     OnFileOf {
         below: DeviceId,
     },

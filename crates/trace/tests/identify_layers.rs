@@ -344,6 +344,38 @@ fn a_layer_between_can_be_asked_for() {
     assert_eq!(counters(&found, &summary).bytes, COMMITS as u64 * 40 * 1024);
 }
 
+/// What `top` shows of the devices.
+#[test]
+fn the_load_is_what_the_devices_of_a_layer_are_sent() {
+    let load = |text: &str, layer: Layer| {
+        let mut reader = Reader::from_read("trace", Cursor::new(text.as_bytes().to_vec())).unwrap();
+        let mut identifier = Identifier::new().count_at(layer);
+        let mut load = Counters::default();
+        while let Some(event) = reader.next().unwrap() {
+            identifier.push(&event, reader.names());
+            let counted = identifier.counts(&event);
+            load.bytes += if counted.bytes && event.flags.write { event.bytes } else { 0 };
+            load.flushes += u64::from(counted.flush);
+        }
+        load
+    };
+    for stack in STACKS {
+        let pen = written(stack);
+        let mut sent = Counters::default();
+        for counters in pen.disks.values() {
+            sent.bytes += counters.bytes;
+            sent.flushes += counters.flushes;
+        }
+        let first = load(&pen.text, Layer::Lowest);
+        // Which device lies on which is known from the first request on.
+        let is_near = |found: u64, sent: u64| found >= sent && found - sent <= 16_384;
+        assert!(is_near(first.bytes, sent.bytes) && first.flushes - sent.flushes <= 2, "{stack:?} {first:?} {sent:?}");
+        let highest = load(&pen.text, Layer::Highest).bytes;
+        let asked = COMMITS as u64 * 40 * 1024;
+        assert!(is_near(highest, asked), "{stack:?} {highest} {asked}");
+    }
+}
+
 #[test]
 fn which_device_lies_on_which_is_told() {
     let device = |major, minor| DeviceId { major, minor };

@@ -47,7 +47,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use access::{ACCESSES_COUNT_MAX, Access};
-pub use requests::Layer;
+pub use requests::{Counted, Layer};
 pub use transaction::{
     Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason, Synchronous, Traffic,
     Transaction,
@@ -197,6 +197,11 @@ impl Identifier {
     pub fn count_at(mut self, layer: Layer) -> Identifier {
         self.requests.layer = layer;
         self
+    }
+
+    /// What an event that was pushed adds to the load of the devices that count.
+    pub fn counts(&self, event: &Event) -> Counted {
+        self.requests.counts(event)
     }
 
     /// What the trace has shown so far.

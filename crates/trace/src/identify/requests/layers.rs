@@ -23,7 +23,7 @@
 //!   the disk's, at the same sectors. The partition is then another name of the disk, and no layer.
 //! - A loop device's worker asks the file system below in the order in which it got its requests.
 //!   Data are parts of the oldest write that has parts missing. Flushes are parts of the oldest flush.
-//!   So is what the file system below writes for them.
+//!   So is what the file system below writes for them. Data of another file than the device's is no part.
 
 use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
 use crate::identify::transaction::Amount;
@@ -41,7 +41,36 @@ pub enum Layer {
     Device(DeviceId),
 }
 
+/// Whether an event's bytes, or a flush by it, come to a device that counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub bytes: bool,
+    pub flush: bool,
+}
+
 impl Requests {
+    /// Bytes come to a device as they are queued, flushes as they are sent. A device that is never told one of both
+    /// has them by the other: below dm-multipath nothing is queued, and a device mapper sends nothing.
+    pub fn counts(&self, event: &Event) -> Counted {
+        let device = self.devices.of(event.device);
+        let is_counted = match self.layer {
+            Layer::Lowest => !self.devices.is_above(device),
+            Layer::Highest => !self.devices.is_below(device),
+            Layer::Device(only) => self.devices.of(only) == device,
+        };
+        if !is_counted {
+            return Counted::default();
+        }
+        let asks = event.flags.preflush;
+        match event.action {
+            Action::Queue => Counted { bytes: event.bytes > 0, flush: asks && !self.devices.is_sent(device) },
+            Action::Issue => {
+                Counted { bytes: event.bytes > 0 && !self.devices.is_queued(device), flush: asks && event.bytes == 0 }
+            }
+            _ => Counted::default(),
+        }
+    }
+
     /// The device of an event; a partition is its disk.
     pub(super) fn device_of(&mut self, event: &Event) -> DeviceId {
         let device = self.devices.of(event.device);
@@ -173,6 +202,10 @@ impl Requests {
 
     /// The oldest request of a loop device that this may be a part of.
     fn of_loop(&self, upper: DeviceId, event: &Event) -> Option<u64> {
+        let is_others = |file| self.devices.file_of(upper).is_some_and(|own| own != file);
+        if event.file.is_some_and(is_others) {
+            return None;
+        }
         let is_open = |number: &u64| !self.held(*number).done;
         let flush = || self.waiting_for_flush(upper).filter(is_open).min();
         if event.bytes == 0 {
