@@ -26,7 +26,7 @@ pub(super) struct Places {
 
 impl Places {
     pub(super) fn new(targets: Targets, events: &Events) -> Result<Places, RecordError> {
-        let place = |target: &Target| -> Result<Place, RecordError> {
+        let place = |(number, target): (usize, &Target)| -> Result<Place, RecordError> {
             let volume = &target.volume;
             let names = match target.directories.first() {
                 Some(directory) => {
@@ -36,10 +36,15 @@ impl Places {
                 }
                 None => None,
             };
-            let attribution = Attribution::new(Geometry::of(volume)?);
+            let geometry = match Geometry::of(volume) {
+                // Nobody has asked for this device, and a container may not be allowed to read it.
+                Err(_) if !targets.is_named(number) => Geometry::new(volume.file_system, Vec::new()),
+                geometry => geometry?,
+            };
+            let attribution = Attribution::new(geometry);
             Ok(Place { target: target.clone(), attribution, names, own: Own::default() })
         };
-        let all = targets.all().iter().map(place).collect::<Result<_, _>>()?;
+        let all = targets.all().iter().enumerate().map(place).collect::<Result<_, _>>()?;
         Ok(Places { all, targets })
     }
 

@@ -105,7 +105,13 @@ impl Targets {
         let at = match self.all.iter().position(|known| known.number() == lower) {
             Some(at) => at,
             None => {
-                self.all.push(Target { directories: Vec::new(), ..Target::of_number(lower)? });
+                let mut target = Target { directories: Vec::new(), ..Target::of_number(lower)? };
+                // Their events are read by what the superblock says.
+                let needs_superblock = matches!(target.volume.file_system, FileSystem::Btrfs | FileSystem::F2fs);
+                if needs_superblock && !target.volume.is_readable() {
+                    target.volume.file_system = FileSystem::Other;
+                }
+                self.all.push(target);
                 self.all.len() - 1
             }
         };
