@@ -33,6 +33,9 @@ pub struct Heading {
 
 impl Heading {
     pub fn event(&mut self, event: &Event) {
+        if !event.has_time() {
+            return;
+        }
         self.events += 1;
         self.begin_ns = Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
         self.end_ns = self.end_ns.max(event.time_ns);

@@ -97,6 +97,10 @@ pub struct Observed {
     pub lacks_ends: bool,
     /// Sync calls.
     pub syncs: bool,
+    /// Calls that write files.
+    pub calls: bool,
+    /// Files with their names.
+    pub names: bool,
 }
 
 impl Observed {
@@ -104,6 +108,7 @@ impl Observed {
         self.numbers |= device != DeviceId::default();
         self.queues |= action == Action::Queue;
         self.device |= matches!(action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
+        self.calls |= action == Action::FileWrite;
         self.syncs |= matches!(action, Action::SyncEnter | Action::SyncExit);
     }
 }
@@ -175,6 +180,9 @@ impl Identifier {
     }
 
     pub fn push(&mut self, event: &Event, names: &Names) {
+        if !event.has_time() {
+            return self.requests.push(event, false);
+        }
         if let Some(last_ns) = self.last_event_ns
             && event.time_ns >= last_ns + SILENCE_NS_MIN
         {
@@ -206,7 +214,7 @@ impl Identifier {
 
     /// What the trace has shown so far.
     pub fn observed(&self) -> Observed {
-        Observed { lacks_ends: self.requests.lacks_ends(), ..self.observed }
+        Observed { lacks_ends: self.requests.lacks_ends(), names: self.names_seen, ..self.observed }
     }
 
     /// Each device that lies on others, with those, as far as the trace has said so.

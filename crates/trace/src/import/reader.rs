@@ -122,6 +122,9 @@ impl Reader {
                 if let Some(format) = detect::format(source.held(), source.ended()) {
                     break format;
                 }
+                if source.cut_off.is_some() && !source.held().contains(&b'\n') {
+                    return Err(ImportError::CutOff { name });
+                }
                 if source.ended() && source.held().is_empty() {
                     return Err(ImportError::Empty { name });
                 }

@@ -10,13 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::figures::Load;
 use super::table::{Snapshot, Table};
 use crate::identify::{Identifier, Layer, Summary};
 use crate::import::{Format, ImportError, Reader};
-use crate::record::{Options, RecordError, Recorder, Targets};
+use crate::record::{Options, RecordError, Recorder, Targets, now_ns};
 
 /// How late an event is shown at most, if reading keeps up.
 const TURN: Duration = Duration::from_millis(50);
@@ -35,12 +33,6 @@ pub enum LiveError {
     Start(io::Error),
     #[error("a thread that reads or records has failed; the message above says why")]
     Thread,
-}
-
-/// The time of the events.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 /// Watches from its making until [`Session::end`] or its drop.

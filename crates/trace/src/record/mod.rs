@@ -137,7 +137,7 @@ impl<W: Write> Recorder<W> {
         let events = Events::enable(&instance, &targets, sched, syscalls)?;
         let places = Places::new(targets, &events)?;
         let mut writer = Writer::new(places, threads, out);
-        writer.begin().map_err(RecordError::Output)?;
+        writer.begin(now_ns()).map_err(RecordError::Output)?;
         let buffers = instance.buffers()?;
         instance.write("tracing_on", "1")?;
         Ok(Recorder {
@@ -180,9 +180,7 @@ impl<W: Write> Recorder<W> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(failed(errno.into()).into()),
         }
-        let now = clock_gettime(ClockId::Monotonic);
-        let now_ns = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
-        self.take(now_ns.saturating_sub(ON_ITS_WAY_NS))
+        self.take(now_ns().saturating_sub(ON_ITS_WAY_NS))
     }
 
     /// Ends the recording.
@@ -234,6 +232,12 @@ impl<W: Write> Recorder<W> {
         }
         mem::swap(&mut self.held_bytes, &mut self.kept_bytes);
     }
+}
+
+/// The time of the events.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 fn failed(reason: io::Error) -> KernelError {

@@ -36,7 +36,8 @@ impl<W: Write> Writer<W> {
         Writer { places, threads, out, line: Vec::new(), counts: Counts::default() }
     }
 
-    pub(super) fn begin(&mut self) -> io::Result<()> {
+    /// `now_ns`: before the first event.
+    pub(super) fn begin(&mut self, now_ns: u64) -> io::Result<()> {
         let kernel = rustix::system::uname();
         let (release, machine) = (kernel.release().to_string_lossy(), kernel.machine().to_string_lossy());
         writeln!(self.out, "# tracer: nop\n#")?;
@@ -48,9 +49,9 @@ impl<W: Write> Writer<W> {
         for ((major, minor), backing) in self.places.targets.on_file.clone() {
             let place = self.places.of_device(backing.device).unwrap_or_default();
             // So that the line speaks of the file as all later ones do.
-            self.tell(place, backing.inode, 0)?;
+            self.tell(place, backing.inode, now_ns)?;
             let below = self.places.all()[place].target.volume.inode_dev;
-            self.own_head(0, "oneflush_layer");
+            self.own_head(now_ns, "oneflush_layer");
             write!(self.line, "dev {major},{minor} on a file of dev {},{} ino {}", below.0, below.1, backing.inode)?;
             self.line.push(b'\n');
             self.out.write_all(&self.line)?;

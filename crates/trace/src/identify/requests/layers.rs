@@ -22,7 +22,7 @@
 //! - A partition's queue event has the partition's number (since Linux 5.12). Its later events have
 //!   the disk's, at the same sectors. The partition is then another name of the disk, and no layer.
 //! - A loop device's worker asks the file system below in the order in which it got its requests.
-//!   Data are parts of the oldest write that has parts missing. Flushes are parts of the oldest flush.
+//!   Data are parts of the oldest write that lacks just so much, else of the oldest that lacks more. Flushes are parts of the oldest flush.
 //!   So is what the file system below writes for them. Data of another file than the device's is no part.
 
 use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
@@ -206,16 +206,23 @@ impl Requests {
         if event.file.is_some_and(is_others) {
             return None;
         }
-        let is_open = |number: &u64| !self.held(*number).done;
+        // The flush behind a write's data comes when those have ended.
+        let is_open = |number: &u64| !(self.held(*number).done && self.held(*number).is_final);
         let flush = || self.waiting_for_flush(upper).filter(is_open).min();
         if event.bytes == 0 {
             return flush();
         }
         let open = || {
             let places = self.places.range((upper, 0, 0)..=(upper, u64::MAX, u64::MAX));
-            places.map(|place| place.2).filter(is_open)
+            places.map(|place| place.2).filter(|&number| !self.held(number).done)
         };
-        let write = || open().filter(|&number| self.has_room(number, event.device, event.bytes)).min();
+        // Requests that wait together may be sent in another order. One that lacks just so much comes first.
+        let lacks = |number: u64| {
+            let slot = self.held(number);
+            let lacks = slot.write()?.bytes.checked_sub(self.lower_bytes(slot, Some(event.device)))?;
+            (lacks >= event.bytes).then_some((lacks > event.bytes, number))
+        };
+        let write = || open().filter_map(lacks).min().map(|(_, number)| number);
         if event.flags.meta { flush().or_else(write).or_else(|| open().min()) } else { write().or_else(flush) }
     }
 
