@@ -150,6 +150,7 @@ fn what_a_trace_of_stacked_devices_lacks_is_named() {
     let queues = "the trace lacks block_bio_queue: no transaction was found";
     let both = "the trace lacks block_bio_queue and block_rq_complete: no transaction was found";
     let ends = "the trace lacks block_rq_complete: times may be too short";
+    let names = "no file has a name in the trace";
     let remaps = "device 253,0 seems to lie on or under another, and the trace does not say which";
     for (without, note, is_found) in [
         (&[][..], None, true),
@@ -157,6 +158,8 @@ fn what_a_trace_of_stacked_devices_lacks_is_named() {
         (&["bio_queue", "_complete"], Some(both), false),
         (&["rq_complete"], Some(ends), true),
         (&["_remap"], Some(remaps), true),
+        // The disk's alone, by a thread of the kernel's.
+        (&["bio_queue: 253,0", "_remap", "bio_complete"], Some(names), false),
     ] {
         std::fs::write(&file, on_luks(without)).unwrap();
         let table = identify(&file);

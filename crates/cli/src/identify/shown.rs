@@ -46,7 +46,7 @@ impl Shown {
 
     /// What the trace would have to hold, too.
     fn missing(&self, count: u64, skipped: &Skipped) -> Option<String> {
-        let Observed { device, numbers, queues, lacks_ends, names, .. } = self.observed;
+        let Observed { device, numbers, queues, lacks_ends, names, unwritten, .. } = self.observed;
         if !device {
             return self.missing_calls(skipped);
         }
@@ -56,6 +56,10 @@ impl Shown {
             (0, true, false) => Some(lacks("block_bio_queue", "no transaction was found")),
             (0, false, true) => Some(lacks("block_rq_complete", "no transaction was found")),
             (_, _, true) => Some(lacks("block_rq_complete", "times may be too short, and transactions missing")),
+            (0, false, false) if unwritten => Some(lacks(
+                "block_bio_queue of the device that the databases' file system is on",
+                "no transaction was found",
+            )),
             (0, false, false) if queues && !names => Some(
                 "no file has a name in the trace: so only PERSIST can be found, and DELETE and TRUNCATE with FULL; \
                  record with oneflush trace, which names files"
@@ -111,6 +115,12 @@ fn stacks(stacks: &[(DeviceId, Vec<DeviceId>)], layer: Layer) -> Vec<String> {
         *last += &format!("; bytes, requests and flushes are those of {at} (--layer)");
     }
     lines
+}
+
+/// Of a trace that has such events.
+pub fn disordered(skipped: &Skipped) -> String {
+    let events = plural(skipped.disordered, "event");
+    format!("{events} not in the order of time, so figures may be wrong; sort the trace by its times")
 }
 
 /// What options of strace would have told.

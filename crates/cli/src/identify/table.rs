@@ -241,6 +241,9 @@ pub fn skipped(skipped: &Skipped, all: bool) -> Vec<String> {
         let places = plural(skipped.lost_uncounted, "place");
         lines.push(format!("  events lost at {places}, the trace does not say how many"));
     }
+    if skipped.disordered > 0 {
+        lines.push(format!("  {}", shown::disordered(skipped)));
+    }
     if let Some(why) = skipped.cut_off {
         lines.push(format!("  the trace is cut off: {why}"));
     }

@@ -101,6 +101,8 @@ pub struct Observed {
     pub calls: bool,
     /// Files with their names.
     pub names: bool,
+    /// Files of SQLite's, and none of them was written at a device.
+    pub unwritten: bool,
 }
 
 impl Observed {
@@ -214,7 +216,8 @@ impl Identifier {
 
     /// What the trace has shown so far.
     pub fn observed(&self) -> Observed {
-        Observed { lacks_ends: self.requests.lacks_ends(), names: self.names_seen, ..self.observed }
+        let unwritten = !self.tracks.is_empty() && self.tracks.iter().all(|known| known.device.is_none());
+        Observed { lacks_ends: self.requests.lacks_ends(), names: self.names_seen, unwritten, ..self.observed }
     }
 
     /// Each device that lies on others, with those, as far as the trace has said so.

@@ -17,7 +17,7 @@ pub enum ImportError {
     CutOff { name: String },
     #[error("{name}: is in no known format. {}", .hint.map_or_else(
         || format!("Looked in its first {bytes} bytes for: {looked_for}"),
-        |hint| format!("{hint}"),
+        |hint| (*hint).to_owned(),
     ))]
     Unknown {
         name: String,

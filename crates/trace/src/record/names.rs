@@ -49,7 +49,7 @@ struct Known {
 impl Names {
     /// Watches before it reads, so that nothing is missed. `has_allocations`: see the head of this file.
     pub(super) fn new(directories: &[PathBuf], mount_point: &Path, has_allocations: bool) -> io::Result<Names> {
-        let device = directories.first().map(|directory| fs::metadata(directory)).transpose()?;
+        let device = directories.first().map(fs::metadata).transpose()?;
         let device = device.map(|metadata| metadata.dev()).unwrap_or_default();
         let watch = Watch::new(mount_point).ok();
         let mut names = Names {

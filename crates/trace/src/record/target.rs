@@ -123,7 +123,7 @@ impl Targets {
     pub fn left_out(&self) -> Vec<String> {
         let said = |(upper, backing): &(Number, Backing)| {
             let [upper, lower] = [*upper, backing.device].map(|(major, minor)| format!("{major},{minor}"));
-            format!("device {upper} is a file on device {lower}, which is not recorded")
+            format!("device {upper} is a file on device {lower}")
         };
         self.left_out.iter().map(said).collect()
     }

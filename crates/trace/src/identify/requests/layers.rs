@@ -275,7 +275,10 @@ impl Requests {
             return has_ended;
         }
         // A loop device tells its ends itself. It makes several requests of a flush, one after the other.
-        let is_covered = !self.devices.is_on_file(request.device) && self.lower_bytes(slot, None) >= request.bytes;
+        // A flush may still become one of another device, as long as its own end is to come.
+        let may_grow = request.bytes == 0 && self.ended.contains(&request.device);
+        let is_told = self.devices.is_on_file(request.device) || may_grow;
+        let is_covered = !is_told && self.lower_bytes(slot, None) >= request.bytes;
         (has_ended || is_covered) && self.parts(slot).all(|part| part.gone || self.is_complete(part))
     }
 
