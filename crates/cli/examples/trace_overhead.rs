@@ -121,7 +121,8 @@ fn phases(phase: &AtomicU8, recording: Option<(Target, File)>) -> Result<Counts,
         thread::sleep(EDGE);
         return Ok(Counts::default());
     };
-    let mut recorder = Recorder::start(Options { target, process: None, sched: false, syscalls: false }, out)?;
+    let mut recorder =
+        Recorder::start(Options { targets: target.into(), process: None, sched: false, syscalls: false }, out)?;
     phase.store(RECORDS, Ordering::Relaxed);
     let begun = Instant::now();
     while begun.elapsed() < SLICE {

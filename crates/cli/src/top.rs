@@ -9,14 +9,15 @@ mod terminal;
 mod view;
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use oneflush_bench::interrupt;
+use oneflush_trace::identify::Layer;
 use oneflush_trace::live::Session;
-use oneflush_trace::record::Target;
 
+use crate::identify::input;
+use crate::trace::Devices;
 use crate::{Failure, trace};
 use view::{Sort, View};
 
@@ -29,18 +30,18 @@ Examples:
   sudo oneflush top                                     at a terminal, until q
   sudo oneflush top --dir /var/lib/app --sort flushes   what flushes most, first
   sudo oneflush top --dev sda --interval 5              a whole device
+  sudo oneflush top --dir /srv/a --dir /srv/b           two disks at once
   sudo oneflush top --batch 1 --interval 10             one table of 10 s
   sudo oneflush top --batch 60 --json | jq .total       one JSON object a table";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Watch this block device; where it is mounted, all its files have names
-    #[arg(long, value_name = "DEV", conflicts_with = "dir")]
-    dev: Option<PathBuf>,
-    /// Watch the device that this directory is on; files below the directory have names
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    #[command(flatten)]
+    devices: Devices,
+    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest, highest or MAJOR,MINOR
+    #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
+    layer: Layer,
     /// A new table after so many seconds, 0.1 or more
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
     interval: Duration,
@@ -69,15 +70,10 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 pub fn main(options: &Options) -> Result<(), Failure> {
     trace::check_permission("top")?;
-    let target = match (&options.dev, &options.dir) {
-        (Some(device), _) => Target::of_device(device),
-        (None, Some(dir)) => Target::of_directory(dir),
-        (None, None) => Target::of_directory(".".as_ref()),
-    };
-    let target = target.map_err(Failure::usage)?;
-    let mut view = View::new(&target, options.sort);
+    let targets = options.devices.targets(false)?;
+    let mut view = View::new(&targets, options.sort);
     interrupt::install().map_err(Failure::failed)?;
-    let session = Session::start(target).map_err(Failure::failed)?;
+    let session = Session::start(targets, options.layer).map_err(Failure::failed)?;
     if !session.is_watched() {
         eprintln!("oneflush top: no fanotify with inodes (Linux 5.17): short-lived files may stay without a name");
     }

@@ -15,19 +15,21 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use oneflush_bench::interrupt;
-use oneflush_trace::record::{Counts, RecordError, Recorder, Target};
+use oneflush_trace::record::{Counts, RecordError, Recorder, Target, Targets};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Failure, run};
 
 const EXAMPLES: &str = "Without --dev or --dir, the device of the current directory is recorded, and
-only files below it get names. With CMD the exit code is CMD's own; it finds the
+only files below it get names. Below the device mapper and md, the disks are
+recorded, too. With CMD the exit code is CMD's own; it finds the
 file that keeps notes in the recording in ONEFLUSH_TRACE_MARKER.
 
 Examples:
   sudo oneflush trace -o t.zst -- ./app                    until ./app ends
   sudo oneflush trace -o t.zst --dir /var/lib/app          until Ctrl-C
   sudo oneflush trace -o t.zst --dev sda --seconds 60      a whole device
+  sudo oneflush trace -o t.zst --dir /srv/a --dir /srv/b   two disks at once
   sudo oneflush trace -o t.zst --dir . --pid $(pidof app)  only this process
   sudo oneflush trace -o - --seconds 5 | grep jbd2         text, as it comes
   oneflush trace --vfs -o t.txt -- ./app                   no root: files' calls
@@ -40,14 +42,10 @@ pub struct Options {
     /// Write the recording to this file: ftrace's text, compressed with zstd; -: to standard output, as plain text
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Record this block device; where it is mounted, all its files get names
-    #[arg(long, value_name = "DEV", conflicts_with = "dir")]
-    dev: Option<PathBuf>,
-    /// Record the device that this directory is on; files below the directory get names
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    #[command(flatten)]
+    devices: Devices,
     /// Only what this process does, what it starts, and the journal of the file system
-    #[arg(long, value_name = "P", conflicts_with = "command")]
+    #[arg(long, value_name = "P", conflicts_with_all = ["command", "below"])]
     pid: Option<u32>,
     /// End after so many seconds
     #[arg(long, value_name = "N", value_parser = seconds)]
@@ -59,11 +57,44 @@ pub struct Options {
     #[arg(long)]
     syscalls: bool,
     /// Without root: what CMD asks of its databases' files, by Oneflush's VFS (strategy stock); no device
-    #[arg(long, requires = "command", conflicts_with_all = ["dev", "dir", "pid", "seconds", "sched", "syscalls"])]
+    #[arg(long, requires = "command", conflicts_with_all = ["dev", "dir", "below", "pid", "seconds", "sched", "syscalls"])]
     vfs: bool,
     /// Run this program and record until it ends
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
+}
+
+/// Which devices.
+#[derive(Args)]
+pub struct Devices {
+    /// This block device; where it is mounted, all its files get names. Can be given several times
+    #[arg(long, value_name = "DEV")]
+    dev: Vec<PathBuf>,
+    /// The device that this directory is on; files below the directory get names. Can be given several times
+    #[arg(long, value_name = "DIR")]
+    dir: Vec<PathBuf>,
+    /// Of a loop device also the device that its file is on, with all that others do there
+    #[arg(long)]
+    below: bool,
+}
+
+impl Devices {
+    /// `is_of_process`: whoever asks a device below for others is not told apart there.
+    pub fn targets(&self, is_of_process: bool) -> Result<Targets, Failure> {
+        let mut targets: Vec<Target> = Vec::new();
+        for device in &self.dev {
+            targets.push(Target::of_device(device).map_err(Failure::usage)?);
+        }
+        for dir in &self.dir {
+            targets.push(Target::of_directory(dir).map_err(Failure::usage)?);
+        }
+        if targets.is_empty() {
+            targets.push(Target::of_directory(".".as_ref()).map_err(Failure::usage)?);
+        }
+        let targets = Targets::new(targets).map_err(Failure::usage)?;
+        let targets = if is_of_process { targets.with_mapped() } else { targets.with_below(self.below) };
+        targets.map_err(Failure::failed)
+    }
 }
 
 pub fn seconds(text: &str) -> Result<Duration, String> {
@@ -86,17 +117,13 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
         return by_vfs(options);
     }
     check_permission("trace")?;
-    let target = match (&options.dev, &options.dir) {
-        (Some(device), _) => Target::of_device(device),
-        (None, Some(dir)) => Target::of_directory(dir),
-        (None, None) => Target::of_directory(".".as_ref()),
-    };
-    let target = target.map_err(Failure::usage)?;
-    let described = target.describe();
+    let targets = options.devices.targets(options.pid.is_some())?;
+    let described = targets.describe();
+    let left_out = targets.left_out();
     interrupt::install().map_err(Failure::failed)?;
     let out = open_output(&options.output)?;
     let recording = oneflush_trace::record::Options {
-        target,
+        targets,
         process: options.pid,
         sched: options.sched,
         syscalls: options.syscalls,
@@ -108,7 +135,7 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
         Failure::failed(error)
     })?;
     let begun = Instant::now();
-    let status = record(options, recorder, &described, begun)?;
+    let status = record(options, recorder, (&described, &left_out), begun)?;
     Ok(ExitCode::from(status.map_or(0, exit_code)))
 }
 
@@ -167,13 +194,13 @@ fn by_vfs(options: &Options) -> Result<ExitCode, Failure> {
 fn record(
     options: &Options,
     mut recorder: Recorder<File>,
-    described: &str,
+    (described, left_out): (&str, &[String]),
     begun: Instant,
 ) -> Result<Option<ExitStatus>, Failure> {
     if !recorder.is_watched() {
         eprintln!("oneflush trace: no fanotify with inodes (Linux 5.17): short-lived files may stay without a name");
     }
-    if options.dev.is_some() && recorder.is_nameless() {
+    if !options.devices.dev.is_empty() && recorder.is_nameless() {
         eprintln!("oneflush trace: {described}; if a partition of it is mounted, name that one");
     }
     let mut program = Program::start(&options.command, &recorder, options.is_to_stdout()).map_err(|error| {
@@ -219,12 +246,12 @@ fn record(
     let elapsed = begun.elapsed();
     let counts = recorder.finish().map_err(Failure::failed)?;
     progress.done();
-    tell(options, counts, elapsed, status);
+    tell(options, left_out, counts, elapsed, status);
     Ok(status)
 }
 
 /// What was recorded, on standard error: standard output is the program's.
-fn tell(options: &Options, counts: Counts, elapsed: Duration, status: Option<ExitStatus>) {
+fn tell(options: &Options, left_out: &[String], counts: Counts, elapsed: Duration, status: Option<ExitStatus>) {
     let kb = |bytes: u64| bytes / 1024;
     let events = format!("{} events in {:.1} s", counts.events, elapsed.as_secs_f64());
     let mut text = match std::fs::metadata(&options.output) {
@@ -244,6 +271,9 @@ fn tell(options: &Options, counts: Counts, elapsed: Duration, status: Option<Exi
     }
     if counts.lost > 0 {
         text += &format!("  {} events were lost: the recording has gaps, and says where\n", counts.lost);
+    }
+    for left_out in left_out {
+        text += &format!("  {left_out}; --below records that, too\n");
     }
     if let Some(status) = status
         && !status.success()

@@ -150,6 +150,7 @@ fn what_a_trace_of_stacked_devices_lacks_is_named() {
     let queues = "the trace lacks block_bio_queue: no transaction was found";
     let both = "the trace lacks block_bio_queue and block_rq_complete: no transaction was found";
     let ends = "the trace lacks block_rq_complete: times may be too short";
+    let names = "no file has a name in the trace";
     let remaps = "device 253,0 seems to lie on or under another, and the trace does not say which";
     for (without, note, is_found) in [
         (&[][..], None, true),
@@ -157,6 +158,8 @@ fn what_a_trace_of_stacked_devices_lacks_is_named() {
         (&["bio_queue", "_complete"], Some(both), false),
         (&["rq_complete"], Some(ends), true),
         (&["_remap"], Some(remaps), true),
+        // The disk's alone, by a thread of the kernel's.
+        (&["bio_queue: 253,0", "_remap", "bio_complete"], Some(names), false),
     ] {
         std::fs::write(&file, on_luks(without)).unwrap();
         let table = identify(&file);
@@ -170,6 +173,39 @@ fn what_a_trace_of_stacked_devices_lacks_is_named() {
                 Some(note) => assert!(said.contains(note), "{note}: {said}"),
                 None => assert!(!said.contains("lacks") && !said.contains("seems to lie"), "{said}"),
             }
+        }
+    }
+}
+
+/// The story: without its syncs, such a trace was said to have no event that is needed. Without its writes, it had 0
+/// transactions and no reason.
+#[test]
+fn what_a_trace_of_calls_lacks_is_named() {
+    let calls = [
+        ("pwrite64(4</srv/app.db-journal>, \"\"..., 512, 0) = 512 <0.000012>", false),
+        ("fdatasync(4</srv/app.db-journal>) = 0 <0.000900>", true),
+        ("pwrite64(3</srv/app.db>, \"\"..., 4096, 0) = 4096 <0.000012>", false),
+        ("fdatasync(3</srv/app.db>) = 0 <0.000900>", true),
+        ("unlink(\"/srv/app.db-journal\") = 0 <0.000020>", false),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("trace.txt");
+    let no_sync = "no call in the trace synchronizes a file (fsync, fdatasync, RWF_DSYNC)";
+    let no_write = "the trace lacks calls that write files (pwrite64, write): no transaction was found";
+    for (has_writes, has_syncs, note) in
+        [(true, true, None), (true, false, Some(no_sync)), (false, true, Some(no_write))]
+    {
+        let is_there = |call: &&(&str, bool)| if call.1 { has_syncs } else { has_writes };
+        let lines = calls.iter().filter(is_there).enumerate();
+        let text: String = lines.map(|(n, (call, _))| format!("12  1700000000.00{n}000 {call}\n")).collect();
+        std::fs::write(&file, text).unwrap();
+        let said = [identify(&file).into_bytes(), oneflush(&["identify", "--json"], &file).stderr]
+            .into_iter()
+            .chain([oneflush(&["report"], &file).stdout, oneflush(&["report", "--json"], &file).stdout])
+            .map(|text| String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+        for said in said {
+            assert!(note.is_none_or(|note| said.contains(note)), "{note:?}: {said}");
+            assert!(note.is_some() || !said.contains("lacks") && !said.contains("no call"), "{said}");
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum Action {
         from: DeviceId,
         from_sector: u64,
     },
-    /// The device is a file of a file system on another one: a loop device.
+    /// The device is a file of a file system on another one: a loop device. `file`: which, where the trace says it.
     OnFileOf {
         below: DeviceId,
     },
@@ -120,6 +120,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// False for what is so all the time. Whoever adds such a line to a trace need not know when that began.
+    pub fn has_time(&self) -> bool {
+        !matches!(self.action, Action::OnFileOf { .. })
+    }
+
     /// One that moves no bytes and of which nothing else is known.
     pub(crate) fn plain(time_ns: u64, action: Action, actor: Actor) -> Event {
         Event {

@@ -28,6 +28,55 @@ fn recordings_that_need_another_tool_first_are_named_with_it() {
     assert!(refusal(b"\xfd7zXZ\0\0\x04").contains("unpack it"));
 }
 
+/// Begins of what the tools really print.
+#[test]
+fn the_texts_of_other_tools_are_named() {
+    for (begin, name) in [
+        (
+            "         ? (         ): bash/28671  ... [continued]: execve())        = 0\n     0.066 ( 0.008 ms): bash/28671 brk()  = 0x5631e35b3000\n",
+            "`perf trace`",
+        ),
+        (
+            "     0.050 rustc/28432 block:block_dirty_buffer(dev: 266338304, sector: 22839309, size: 4096)\n",
+            "`perf trace`",
+        ),
+        ("Attaching 4 probes...\nTIME(ms)     DISK    COMM             PID    LAT(ms)\n", "biosnoop"),
+        ("TIME(s)     COMM           PID     DISK      T SECTOR     BYTES   LAT(ms)\n", "biosnoop"),
+        ("Attaching 2 probes...\n@[jbd2/sda1-8]: 12\n", "bpftrace"),
+        ("{\"type\": \"attached_probes\", \"data\": {\"probes\": 3}}\n", "bpftrace"),
+    ] {
+        let message = refusal(begin.as_bytes());
+        assert!(message.contains(name) && message.contains("record with") && !message.contains("Looked"), "{message}");
+    }
+}
+
+/// The story: such a file was said to be empty, as if the recording had never been started.
+#[test]
+fn compressed_data_that_end_before_the_first_line_are_said_to_end_early() {
+    let line = "  sh-1     [000] ...1  1.000000: block_bio_queue: 8,0 WS 8 + 8 [sh]\n";
+    let text: String = (0..500).map(|n| line.replace("1.000000", &format!("1.{n:06}"))).collect();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    let packed = [gzip.finish().unwrap(), zstd::encode_all(text.as_bytes(), 1).unwrap()];
+    for packed in packed {
+        for length in [4, 6, 11, 20] {
+            let message = refusal(&packed[..length]);
+            assert!(message.starts_with("file: the compressed data end early"), "{length}: {message}");
+        }
+        // Two of them behind each other, cut off everywhere in the second.
+        let two = [packed.as_slice(), &packed].concat();
+        for cut in [1, 3, 8, 15, packed.len() - 1] {
+            let mut reader = Reader::from_read("file", Cursor::new(two[..packed.len() + cut].to_vec())).unwrap();
+            let mut count = 0;
+            while reader.next().unwrap().is_some() {
+                count += 1;
+            }
+            assert!(count >= 500, "{cut}: {count}");
+            assert_eq!(reader.skipped().cut_off, Some("the compressed data end early"), "{cut}");
+        }
+    }
+}
+
 #[test]
 fn an_empty_file_is_refused_and_an_empty_recording_is_not() {
     assert!(refusal(b"").starts_with("file: is empty"));

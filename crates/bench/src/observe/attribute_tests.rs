@@ -18,7 +18,10 @@ fn write(start: u64, length_bytes: u64, metadata: bool) -> Write {
 }
 
 fn events(list: Vec<(u32, What)>) -> Vec<Event> {
-    list.into_iter().enumerate().map(|(time, (thread, what))| Event { time_ns: time as u64, thread, what }).collect()
+    list.into_iter()
+        .enumerate()
+        .map(|(time, (thread, what))| Event { time_ns: time as u64, thread, volume: 0, what })
+        .collect()
 }
 
 fn counts(split: &Split, class: Class) -> (u64, u64) {

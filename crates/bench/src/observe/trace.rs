@@ -32,7 +32,7 @@ impl Trace {
     pub(super) fn open(volume: &Volume) -> Result<Trace, ObserveError> {
         let instance = Instance::make()?;
         instance.size(BUFFER_KIB_TOTAL, BUFFER_KIB_PER_CPU_MAX, WAKE_PERCENT)?;
-        let decoder = Decoder::enable(&instance, volume, Scope::Writes)?;
+        let decoder = Decoder::enable(&instance, &[volume], Scope::Writes)?;
         Ok(Trace { drain: None, decoder, instance })
     }
 

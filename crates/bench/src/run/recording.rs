@@ -47,7 +47,8 @@ impl Recording {
         let (tell, told) = mpsc::channel();
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let mut recorder = Recorder::start(Options { target, process: None, sched: false, syscalls: false }, out)?;
+            let mut recorder =
+                Recorder::start(Options { targets: target.into(), process: None, sched: false, syscalls: false }, out)?;
             // Nobody listens where the run has ended already; then `stop` is set.
             let _ = tell.send(recorder.marker());
             while !stopped.load(Ordering::Acquire) {

@@ -46,13 +46,9 @@ impl Shown {
 
     /// What the trace would have to hold, too.
     fn missing(&self, count: u64, skipped: &Skipped) -> Option<String> {
-        let Observed { device, numbers, queues, lacks_ends, syncs } = self.observed;
-        if !(device || syncs || skipped.nameless_calls > 0) {
-            return (skipped.ignored > 0).then(|| {
-                "the trace has other events, but none that is needed: block_bio_queue, block_rq_issue and \
-                 block_rq_complete, or in a trace of calls those that write and synchronize files"
-                    .to_owned()
-            });
+        let Observed { device, numbers, queues, lacks_ends, names, unwritten, .. } = self.observed;
+        if !device {
+            return self.missing_calls(skipped);
         }
         let lacks_queues = device && numbers && !queues;
         match (count, lacks_queues, lacks_ends) {
@@ -60,7 +56,37 @@ impl Shown {
             (0, true, false) => Some(lacks("block_bio_queue", "no transaction was found")),
             (0, false, true) => Some(lacks("block_rq_complete", "no transaction was found")),
             (_, _, true) => Some(lacks("block_rq_complete", "times may be too short, and transactions missing")),
+            (0, false, false) if unwritten => Some(lacks(
+                "block_bio_queue of the device that the databases' file system is on",
+                "no transaction was found",
+            )),
+            (0, false, false) if queues && !names => Some(
+                "no file has a name in the trace: so only PERSIST can be found, and DELETE and TRUNCATE with FULL; \
+                 record with oneflush trace, which names files"
+                    .to_owned(),
+            ),
             _ => None,
+        }
+    }
+
+    /// The same of a trace of calls.
+    fn missing_calls(&self, skipped: &Skipped) -> Option<String> {
+        let Observed { calls, syncs, .. } = self.observed;
+        match (calls, syncs) {
+            (true, true) => None,
+            // Of which file they were is said elsewhere.
+            _ if skipped.nameless_calls > 0 => None,
+            (true, false) => Some(
+                "no call in the trace synchronizes a file (fsync, fdatasync, RWF_DSYNC): either none did, or they \
+                 were not recorded, and then synchronous is not known"
+                    .to_owned(),
+            ),
+            (false, true) => Some(lacks("calls that write files (pwrite64, write)", "no transaction was found")),
+            (false, false) => (skipped.ignored > 0).then(|| {
+                "the trace has other events, but none that is needed: block_bio_queue, block_rq_issue and \
+                 block_rq_complete, or in a trace of calls those that write and synchronize files"
+                    .to_owned()
+            }),
         }
     }
 }
@@ -89,6 +115,12 @@ fn stacks(stacks: &[(DeviceId, Vec<DeviceId>)], layer: Layer) -> Vec<String> {
         *last += &format!("; bytes, requests and flushes are those of {at} (--layer)");
     }
     lines
+}
+
+/// Of a trace that has such events.
+pub fn disordered(skipped: &Skipped) -> String {
+    let events = plural(skipped.disordered, "event");
+    format!("{events} not in the order of time, so figures may be wrong; sort the trace by its times")
 }
 
 /// What options of strace would have told.

@@ -33,6 +33,9 @@ pub struct Heading {
 
 impl Heading {
     pub fn event(&mut self, event: &Event) {
+        if !event.has_time() {
+            return;
+        }
         self.events += 1;
         self.begin_ns = Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
         self.end_ns = self.end_ns.max(event.time_ns);
@@ -237,6 +240,9 @@ pub fn skipped(skipped: &Skipped, all: bool) -> Vec<String> {
     if skipped.lost_uncounted > 0 {
         let places = plural(skipped.lost_uncounted, "place");
         lines.push(format!("  events lost at {places}, the trace does not say how many"));
+    }
+    if skipped.disordered > 0 {
+        lines.push(format!("  {}", shown::disordered(skipped)));
     }
     if let Some(why) = skipped.cut_off {
         lines.push(format!("  the trace is cut off: {why}"));

@@ -124,6 +124,9 @@ fn notes(skipped: &Skipped) -> Vec<String> {
     if skipped.lost_uncounted > 0 {
         notes.push(format!("events lost at {} places", grouped(skipped.lost_uncounted)));
     }
+    if skipped.disordered > 0 {
+        notes.push(shown::disordered(skipped));
+    }
     if let Some(why) = skipped.cut_off {
         notes.push(format!("the trace is cut off: {why}"));
     }

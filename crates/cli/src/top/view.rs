@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use oneflush_trace::identify::Database;
 use oneflush_trace::live::{Row, Snapshot};
-use oneflush_trace::record::Target;
+use oneflush_trace::record::Targets;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Sort {
@@ -78,8 +78,11 @@ pub struct View {
 }
 
 impl View {
-    pub fn new(target: &Target, sort: Sort) -> View {
-        let (described, directory) = (target.describe(), target.directory.clone());
+    pub fn new(targets: &Targets, sort: Sort) -> View {
+        let mut directories = targets.named().iter().flat_map(|target| &target.directories);
+        // Below several, a name alone would not say which.
+        let directory = directories.next().filter(|_| directories.next().is_none()).cloned();
+        let described = targets.describe();
         View { described, directory, sort, is_paused: false, is_help: false }
     }
 

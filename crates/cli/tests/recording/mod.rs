@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod above;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -112,7 +114,7 @@ pub struct Recording {
 /// Records `work` on the place; what it wrote is on the device when it ends.
 pub fn record(place: &Place, file: &Path, work: impl FnOnce(&Marker)) -> Recording {
     let target = Target::of_directory(place.path()).expect("a place is on a device");
-    let options = Options { target, process: None, sched: false, syscalls: false };
+    let options = Options { targets: target.into(), process: None, sched: false, syscalls: false };
     let out = File::create(file).expect("the recording");
     let over = Arc::new(AtomicBool::new(false));
     let (ready, begun) = mpsc::channel();

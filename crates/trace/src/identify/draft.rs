@@ -35,6 +35,8 @@ pub(super) struct Draft {
     pub segments: u32,
     pub outcome: Outcome,
     pub joint: Option<u64>,
+    /// Calls have written headers of a WAL, and no page.
+    pub is_headers: bool,
     /// The trace begins within it.
     pub is_partial: bool,
     /// Header and body of its journal share a page.
@@ -97,6 +99,7 @@ impl Draft {
             is_new: group.is_new,
             log_bytes: group.bytes,
             header: group.first_sector(),
+            is_headers: input == Input::WalHead && group.is_call,
             logs: Vec::new(),
             synced: false,
             counted: false,

@@ -4,7 +4,7 @@
 //! What the writes caused (flushes, commits of the file system's journal, metadata) is kept with the group, also when it comes
 //! behind the synchronization: a group is open until the next write of the same database.
 
-use crate::model::{SECTOR_BYTES, WAL_HEADER_BYTES};
+use crate::model::{FRAME_HEADER_BYTES, SECTOR_BYTES, WAL_HEADER_BYTES};
 
 use super::access::Accesses;
 use super::files::Role;
@@ -14,6 +14,8 @@ use super::transaction::{Class, Process, Traffic};
 
 /// The header of a journal as SQLite writes it last; the number of its records is a part of it.
 const HEADER_CALL_BYTES_MAX: u64 = 28;
+/// So much of a WAL holds no page.
+const HEADERS_CALL_BYTES_MAX: u64 = WAL_HEADER_BYTES + FRAME_HEADER_BYTES;
 /// The first writes of a group are remembered, since a header is written first.
 const RANGES_COUNT_MAX: usize = 128;
 
@@ -181,6 +183,10 @@ impl Group {
 
     /// It may be the header of a WAL and nothing else.
     pub(super) fn is_wal_header(&self) -> bool {
-        self.writes_count == 1 && self.bytes <= if self.is_call { WAL_HEADER_BYTES } else { PAGE_BYTES_MAX }
+        if self.is_call {
+            // `plain` takes a kept WAL out of use by its header and the first frame's: no page is written.
+            return self.bytes <= HEADERS_CALL_BYTES_MAX;
+        }
+        self.writes_count == 1 && self.bytes <= PAGE_BYTES_MAX
     }
 }

@@ -47,7 +47,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 pub use access::{ACCESSES_COUNT_MAX, Access};
-pub use requests::Layer;
+pub use requests::{Counted, Layer};
 pub use transaction::{
     Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason, Synchronous, Traffic,
     Transaction,
@@ -97,6 +97,12 @@ pub struct Observed {
     pub lacks_ends: bool,
     /// Sync calls.
     pub syncs: bool,
+    /// Calls that write files.
+    pub calls: bool,
+    /// Files with their names.
+    pub names: bool,
+    /// Files of SQLite's, and none of them was written at a device.
+    pub unwritten: bool,
 }
 
 impl Observed {
@@ -104,6 +110,7 @@ impl Observed {
         self.numbers |= device != DeviceId::default();
         self.queues |= action == Action::Queue;
         self.device |= matches!(action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
+        self.calls |= action == Action::FileWrite;
         self.syncs |= matches!(action, Action::SyncEnter | Action::SyncExit);
     }
 }
@@ -175,6 +182,9 @@ impl Identifier {
     }
 
     pub fn push(&mut self, event: &Event, names: &Names) {
+        if !event.has_time() {
+            return self.requests.push(event, false);
+        }
         if let Some(last_ns) = self.last_event_ns
             && event.time_ns >= last_ns + SILENCE_NS_MIN
         {
@@ -199,9 +209,15 @@ impl Identifier {
         self
     }
 
+    /// What an event that was pushed adds to the load of the devices that count.
+    pub fn counts(&self, event: &Event) -> Counted {
+        self.requests.counts(event)
+    }
+
     /// What the trace has shown so far.
     pub fn observed(&self) -> Observed {
-        Observed { lacks_ends: self.requests.lacks_ends(), ..self.observed }
+        let unwritten = !self.tracks.is_empty() && self.tracks.iter().all(|known| known.device.is_none());
+        Observed { lacks_ends: self.requests.lacks_ends(), names: self.names_seen, unwritten, ..self.observed }
     }
 
     /// Each device that lies on others, with those, as far as the trace has said so.

@@ -17,7 +17,7 @@ mod events;
 mod layers;
 mod stack;
 
-pub use layers::Layer;
+pub use layers::{Counted, Layer};
 use stack::Devices;
 
 /// Longest wait for an end, by the trace's clock.
@@ -140,7 +140,7 @@ impl Requests {
         match event.action {
             Action::Queue | Action::Insert | Action::Issue | Action::Complete => self.block(event, is_kernels),
             Action::Remap { from, from_sector } => self.remap(event, from, from_sector),
-            Action::OnFileOf { below } => self.devices.add_file_of(event.device, below),
+            Action::OnFileOf { below } => self.devices.add_file_of(event.device, below, file),
             Action::FileWrite => {
                 let mut request = Request::of(event);
                 request.is_call = true;

@@ -491,7 +491,9 @@ impl Track {
             (Action::Finish, _) => self.close(Outcome::Committed),
             (Action::Abandon, _) => {
                 if let Some(draft) = self.draft.take() {
+                    // Headers alone are no part of a transaction.
                     self.leave_out(&draft);
+                    self.partial_count -= u64::from(draft.is_headers);
                 }
             }
             (Action::Leave, Some(group)) => {

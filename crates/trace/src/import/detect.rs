@@ -103,10 +103,19 @@ pub(super) fn looked_for() -> String {
 }
 
 /// `     0.123 ( 0.005 ms): app/1234 fdatasync(fd: 3</a.db>) = 0`
+/// `     0.050 app/1234 block:block_rq_issue(dev: 266338304, sector: 22839309, …)`
 fn is_perf_trace(begin: &[u8]) -> bool {
-    let is_it = |line: &[u8]| {
+    let is_call = |line: &[u8]| {
         memchr::memmem::find(line, b" ms): ").is_some_and(|at| line[..at].contains(&b'(')) && line.contains(&b'/')
     };
+    let is_event = |line: &[u8]| {
+        let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+        let is_time = words.next().is_some_and(|word| word.contains(&b'.') && word[0].is_ascii_digit());
+        let arguments = memchr::memchr(b'(', line).map(|at| &line[..at]);
+        let is_named = |head: &[u8]| head.contains(&b'/') && head.contains(&b':');
+        is_time && arguments.is_some_and(is_named)
+    };
+    let is_it = |line: &[u8]| is_call(line) || is_event(line);
     begin.split(|b| *b == b'\n').take(20).any(is_it)
 }
 
@@ -119,12 +128,16 @@ pub(super) fn hint(begin: &[u8]) -> Option<&'static str> {
     let has = |text: &[u8]| memchr::memmem::find(&begin[..begin.len().min(HINT_BYTES)], text).is_some();
     if begin.starts_with(b"PERFILE2") {
         Some("It is perf's own recording: `perf script -i FILE > trace.txt` makes text of it")
-    } else if has(b"TIME(s)") && has(b"COMM") {
+    } else if (has(b"TIME(s)") || has(b"TIME(ms)")) && has(b"COMM") && has(b"DISK") {
         Some(
             "It is the text of biosnoop, which has no flushes and no file names: record with `oneflush trace`, \
              or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
         )
-    } else if begin.starts_with(b"Attaching ") || has(b"\nAttaching ") || begin.starts_with(b"@") {
+    } else if begin.starts_with(b"Attaching ")
+        || has(b"\nAttaching ")
+        || begin.starts_with(b"@")
+        || begin.starts_with(b"{\"type\": \"attached_probes\"")
+    {
         Some(
             "It is the output of bpftrace, whose form is its program's own: record with `oneflush trace`, \
              or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",

@@ -11,7 +11,14 @@ pub enum ImportError {
     Read { name: String, after: u64, source: io::Error },
     #[error("{name}: is empty; a recording that was never started or never stopped leaves such a file")]
     Empty { name: String },
-    #[error("{name}: is in no known format. {}Looked in its first {bytes} bytes for: {looked_for}", .hint.map(|hint| format!("{hint}. ")).unwrap_or_default())]
+    #[error(
+        "{name}: the compressed data end early, before the first whole line of a trace; copy the file anew, or record again"
+    )]
+    CutOff { name: String },
+    #[error("{name}: is in no known format. {}", .hint.map_or_else(
+        || format!("Looked in its first {bytes} bytes for: {looked_for}"),
+        |hint| (*hint).to_owned(),
+    ))]
     Unknown {
         name: String,
         bytes: usize,

@@ -19,6 +19,8 @@ pub struct Reader {
     /// More than one where blktrace wrote a file for each processor.
     parts: Vec<Part>,
     shared: Shared,
+    /// Time of the newest event so far.
+    newest_ns: u64,
 }
 
 /// What all parts of a trace fill.
@@ -122,6 +124,9 @@ impl Reader {
                 if let Some(format) = detect::format(source.held(), source.ended()) {
                     break format;
                 }
+                if source.cut_off.is_some() && !source.held().contains(&b'\n') {
+                    return Err(ImportError::CutOff { name });
+                }
                 if source.ended() && source.held().is_empty() {
                     return Err(ImportError::Empty { name });
                 }
@@ -138,7 +143,7 @@ impl Reader {
         };
         let part =
             Part { source, strace: Strace::default(), number: 0, more: [None; 2], next: None, damaged: Vec::new() };
-        Ok(Reader { name, format, parts: vec![part], shared: Shared::default() })
+        Ok(Reader { name, format, parts: vec![part], shared: Shared::default(), newest_ns: 0 })
     }
 
     /// The next event, in the order of the trace; none at its end.
@@ -158,6 +163,14 @@ impl Reader {
                 event
             }
         };
+        if let Some(event) = event
+            && event.has_time()
+        {
+            // Calls are told when they end, and so not in the order of their beginnings.
+            let is_behind = event.time_ns < self.newest_ns && self.format != Format::Strace;
+            self.shared.skipped.disordered += u64::from(is_behind);
+            self.newest_ns = self.newest_ns.max(event.time_ns);
+        }
         Ok(event.map(|mut event| {
             // Not earlier: a thread may be named in the file of a processor that is merged later.
             if self.format == Format::Blktrace {

@@ -34,6 +34,8 @@ pub struct Skipped {
     pub no_times: Option<&'static str>,
     /// Writes and syncs by descriptors of which the trace does not say the file.
     pub nameless_calls: u64,
+    /// Events that stand behind a later one: what is told of them may be wrong.
+    pub disordered: u64,
     /// Why the trace seems to end before its end.
     pub cut_off: Option<&'static str>,
 }

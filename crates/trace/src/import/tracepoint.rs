@@ -21,7 +21,7 @@
 //! ```text
 //! block_bio_queue:      … [COMM] oneflush=data dev M,N ino I                   or oneflush=journal, oneflush=metadata
 //! oneflush_file:        dev M,N ino I name PATH                                the inode's name from here on; \ooo for odd bytes
-//! oneflush_layer:       dev M,N on a file of dev M,N                           a loop device, and where its file is
+//! oneflush_layer:       dev M,N on a file of dev M,N ino I                     a loop device, and where its file is; I may be missing
 //! oneflush_area:        where the file system's journal is; for those who read
 //! ```
 //! COUNT is in sectors of 512 bytes. BYTES is 0 in kernels before 4.11 for all that carries data, so it is not used. A flush has the
@@ -123,14 +123,22 @@ fn placed<'a>(body: &'a [u8], action: Action, head: &Head, names: &mut Interner)
     Some((cursor, Event { device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) }))
 }
 
-/// `dev M,N on a file of dev M,N`
+/// `dev M,N on a file of dev M,N ino I`
 fn layer(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
     let mut cursor = Cursor::new(body);
     cursor.eat(b"dev ")?;
     let device = cursor.device()?;
     cursor.eat(b" on a file of dev ")?;
     let below = cursor.device()?;
-    Some(Event { device, ..Event::plain(head.time_ns, Action::OnFileOf { below }, actor(head, head.comm, names)) })
+    let file = match cursor.eat(b" ino ") {
+        Some(()) => names.inode(below, cursor.number()?),
+        None => None,
+    };
+    Some(Event {
+        device,
+        file,
+        ..Event::plain(head.time_ns, Action::OnFileOf { below }, actor(head, head.comm, names))
+    })
 }
 
 /// What stands between a queued request and whose it is.

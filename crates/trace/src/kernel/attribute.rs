@@ -21,6 +21,8 @@ use super::layout::{self, Area, FileSystem, Volume};
 pub struct Event {
     pub time_ns: u64,
     pub thread: u32,
+    /// Number of the volume, in the order in which the decoder was given them.
+    pub volume: usize,
     pub what: What,
 }
 

@@ -58,14 +58,39 @@ pub struct Decoder {
     /// The numbers of `events`, in their order: most records are of none of them, which must be seen at a glance.
     ids: Arc<[u16]>,
     events: Arc<[(Kind, Fields)]>,
+    volumes: Arc<[OfVolume]>,
+}
+
+/// What is asked of a volume for each record.
+#[derive(Clone, Debug)]
+struct OfVolume {
+    disk: u64,
+    /// Of a partition its own.
+    device: u64,
+    inode_dev: u64,
     fsid: Option<[u8; 16]>,
     f2fs_blocks: Option<Blocks>,
+}
+
+impl OfVolume {
+    fn new(volume: &Volume) -> Result<OfVolume, KernelError> {
+        let is = |file_system| volume.file_system == file_system;
+        let block_bytes = is(FileSystem::F2fs).then(|| layout::f2fs_block_bytes(volume)).transpose()?;
+        Ok(OfVolume {
+            disk: kernel_dev(volume.disk),
+            device: kernel_dev(volume.partition.unwrap_or(volume.disk)),
+            inode_dev: kernel_dev(volume.inode_dev),
+            fsid: is(FileSystem::Btrfs).then(|| layout::btrfs_fsid(volume)).transpose()?,
+            f2fs_blocks: block_bytes.map(|block_bytes| Blocks { start_bytes: volume.start_bytes, block_bytes }),
+        })
+    }
 }
 
 /// Where an event has what is read of it; none where it has no such field.
 #[derive(Clone, Copy, Debug)]
 struct Fields {
     thread: Option<Field>,
+    device: Option<Field>,
     inode: Option<Field>,
     sector: Option<Field>,
     sectors: Option<Field>,
@@ -86,6 +111,7 @@ impl Fields {
         let field = |name| format.field(name);
         Fields {
             thread: field("common_pid"),
+            device: field("dev"),
             inode: field("ino"),
             sector: field("sector"),
             sectors: field("nr_sector"),
@@ -114,26 +140,32 @@ pub(crate) fn kernel_dev((major, minor): (u32, u32)) -> u64 {
     u64::from(major) << 20 | u64::from(minor)
 }
 
+/// What a record's number is compared with, for all of them.
+pub(crate) fn any_of(field: &str, devices: impl IntoIterator<Item = u64>) -> String {
+    let mut devices: Vec<u64> = devices.into_iter().collect();
+    devices.sort_unstable();
+    devices.dedup();
+    devices.iter().map(|device| format!("{field} == {device}")).collect::<Vec<_>>().join(" || ")
+}
+
+/// Major and minor number of [`kernel_dev`]'s.
+pub(crate) fn device_pair(number: u64) -> (u32, u32) {
+    ((number >> 20) as u32, (number & 0xF_FFFF) as u32)
+}
+
 impl Decoder {
-    /// Switches the events on in `instance`, filtered to the device (block) or file system (the others).
-    pub fn enable(instance: &Instance, volume: &Volume, scope: Scope) -> Result<Decoder, KernelError> {
+    /// Switches the events on in `instance`, filtered to the devices (block) or file systems (the others).
+    pub fn enable(instance: &Instance, volumes: &[&Volume], scope: Scope) -> Result<Decoder, KernelError> {
+        let volumes: Arc<[OfVolume]> =
+            volumes.iter().map(|volume| OfVolume::new(volume)).collect::<Result<_, KernelError>>()?;
+        let has_extents = volumes.iter().any(|volume| volume.fsid.is_some());
         // What is queued carries the number of the partition.
-        let block_dev = kernel_dev(volume.partition.unwrap_or(volume.disk));
-        let inode_dev = kernel_dev(volume.inode_dev);
-        let fsid = match volume.file_system {
-            FileSystem::Btrfs => Some(layout::btrfs_fsid(volume)?),
-            _ => None,
-        };
-        let f2fs_blocks = match volume.file_system {
-            FileSystem::F2fs => {
-                Some(Blocks { start_bytes: volume.start_bytes, block_bytes: layout::f2fs_block_bytes(volume)? })
-            }
-            _ => None,
-        };
+        let of_devices = any_of("dev", volumes.iter().map(|volume| volume.device));
+        let of_inodes = any_of("dev", volumes.iter().map(|volume| volume.inode_dev));
         let filter = match scope {
             // A write's flags have a W.
-            Scope::Writes => format!("dev == {block_dev} && rwbs ~ \"*W*\""),
-            Scope::All => format!("dev == {block_dev}"),
+            Scope::Writes => format!("({of_devices}) && rwbs ~ \"*W*\""),
+            Scope::All => of_devices,
         };
         let (mut ids, mut events) = (Vec::new(), Vec::new());
         for (name, kind) in EVENTS {
@@ -153,17 +185,17 @@ impl Decoder {
                     instance.write(&format!("events/{name}/filter"), &filter)?;
                 }
                 Kind::File | Kind::Page => {
-                    instance.write(&format!("events/{name}/filter"), &format!("dev == {inode_dev}"))?;
+                    instance.write(&format!("events/{name}/filter"), &of_inodes)?;
                 }
                 // It carries no device number, but the file system's identifier, which no filter can compare.
-                Kind::Extent if fsid.is_none() => continue,
+                Kind::Extent if !has_extents => continue,
                 Kind::Extent => {}
             }
             instance.write(&format!("events/{name}/enable"), "1")?;
             ids.push(format.id);
             events.push((kind, Fields::of(&format)));
         }
-        Ok(Decoder { ids: ids.into(), events: events.into(), fsid, f2fs_blocks })
+        Ok(Decoder { ids: ids.into(), events: events.into(), volumes })
     }
 
     /// None for what says nothing about writes.
@@ -172,9 +204,9 @@ impl Decoder {
         let (kind, fields) = self.events.get(self.ids.iter().position(|known| *known == id)?)?;
         let number = |field: Option<Field>| field?.number(record);
         let thread = number(fields.thread)? as u32;
+        let volume = self.volume(*kind, fields, record)?;
         let what = match kind {
             Kind::File => What::File { inode: number(fields.inode)? },
-            Kind::Extent if fields.fsid?.bytes(record)? != self.fsid.as_ref()? => return None,
             Kind::Extent => What::Extent {
                 whose: Whose::File(number(fields.inode)?),
                 address: number(fields.extent_start)?,
@@ -192,7 +224,7 @@ impl Decoder {
                     NODE => Whose::Journal,
                     _ => return None,
                 };
-                let blocks = self.f2fs_blocks.as_ref()?;
+                let blocks = self.volumes[volume].f2fs_blocks.as_ref()?;
                 let address =
                     number(fields.new_block)?.checked_mul(blocks.block_bytes)?.checked_add(blocks.start_bytes)?;
                 What::Extent { whose, address, length_bytes: blocks.block_bytes }
@@ -216,6 +248,24 @@ impl Decoder {
                 }
             }
         };
-        Some(Event { time_ns, thread, what })
+        Some(Event { time_ns, thread, volume, what })
+    }
+
+    /// Which of the volumes a record is of.
+    fn volume(&self, kind: Kind, fields: &Fields, record: &[u8]) -> Option<usize> {
+        if kind == Kind::Extent {
+            let fsid = fields.fsid?.bytes(record)?;
+            return self.volumes.iter().position(|volume| volume.fsid.is_some_and(|own| own == fsid));
+        }
+        if self.volumes.len() == 1 {
+            // The filter lets nothing else through.
+            return Some(0);
+        }
+        let device = fields.device?.number(record)?;
+        if matches!(kind, Kind::File | Kind::Page) {
+            return self.volumes.iter().position(|volume| volume.inode_dev == device);
+        }
+        let of_device = self.volumes.iter().position(|volume| volume.device == device);
+        of_device.or_else(|| self.volumes.iter().position(|volume| volume.disk == device))
     }
 }

@@ -53,6 +53,11 @@ impl Volume {
     fn path(&self) -> PathBuf {
         PathBuf::from(format!("/dev/{}", self.name))
     }
+
+    /// A container may see a device and not be allowed to open it.
+    pub(crate) fn is_readable(&self) -> bool {
+        File::open(self.path()).is_ok()
+    }
 }
 
 /// Bytes on the device, `end` excluded.

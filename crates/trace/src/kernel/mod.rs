@@ -24,8 +24,8 @@ mod namespace;
 mod ring;
 mod tracefs;
 
-pub(crate) use decode::kernel_dev;
 pub use decode::{Decoder, Scope};
+pub(crate) use decode::{any_of, device_pair, kernel_dev};
 pub use error::KernelError;
 pub use fanotify::{Named, Watch};
 pub use format::{Field, Format};

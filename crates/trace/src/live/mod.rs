@@ -16,6 +16,6 @@ mod table;
 mod window;
 
 pub use figures::{Figures, Load};
-pub use session::{LiveError, Session, now_ns};
+pub use session::{LiveError, Session};
 pub use table::{FORGET_NS, Owner, Row, Snapshot, Table};
 pub use window::WINDOW_NS;

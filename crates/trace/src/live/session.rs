@@ -10,13 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use super::figures::Load;
 use super::table::{Snapshot, Table};
-use crate::identify::{Identifier, Summary};
+use crate::identify::{Identifier, Layer, Summary};
 use crate::import::{Format, ImportError, Reader};
-use crate::record::{Options, RecordError, Recorder, Target};
+use crate::record::{Options, RecordError, Recorder, Targets, now_ns};
 
 /// How late an event is shown at most, if reading keeps up.
 const TURN: Duration = Duration::from_millis(50);
@@ -35,12 +33,6 @@ pub enum LiveError {
     Start(io::Error),
     #[error("a thread that reads or records has failed; the message above says why")]
     Thread,
-}
-
-/// The time of the events.
-pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 /// Watches from its making until [`Session::end`] or its drop.
@@ -62,6 +54,7 @@ struct State {
     before: Load,
     lost_before: u64,
     has_many_names: bool,
+    layer: Layer,
 }
 
 impl Shared {
@@ -72,13 +65,15 @@ impl Shared {
 }
 
 impl Session {
-    pub fn start(target: Target) -> Result<Session, LiveError> {
+    /// Figures are those at `layer`.
+    pub fn start(targets: Targets, layer: Layer) -> Result<Session, LiveError> {
         let state = State {
             table: Table::new(now_ns()),
-            identifier: Identifier::new(),
+            identifier: Identifier::new().count_at(layer),
             before: Load::default(),
             lost_before: 0,
             has_many_names: false,
+            layer,
         };
         let shared = Arc::new(Shared { state: Mutex::new(state), ends: AtomicBool::new(false) });
         let (ready, begun) = mpsc::channel();
@@ -86,7 +81,7 @@ impl Session {
             .name("record".to_owned())
             .spawn({
                 let shared = shared.clone();
-                move || record(&target, &shared, &ready)
+                move || record(&targets, &shared, &ready)
             })
             .map_err(LiveError::Start)?;
         let mut session = Session { shared, recorder: Some(recorder), is_watched: false };
@@ -134,10 +129,10 @@ impl Drop for Session {
     }
 }
 
-fn record(target: &Target, shared: &Arc<Shared>, ready: &Sender<bool>) -> Result<(), LiveError> {
+fn record(targets: &Targets, shared: &Arc<Shared>, ready: &Sender<bool>) -> Result<(), LiveError> {
     loop {
         let (read, write) = io::pipe().map_err(LiveError::Start)?;
-        let options = Options { target: target.clone(), process: None, sched: false, syscalls: false };
+        let options = Options { targets: targets.clone(), process: None, sched: false, syscalls: false };
         let recorder = Recorder::live(options, write)?;
         let reading = thread::Builder::new()
             .name("identify".to_owned())
@@ -185,8 +180,8 @@ fn read_all(pipe: io::PipeReader, shared: &Shared) -> Result<(), LiveError> {
         let now_ns = now_ns().max(event.time_ns);
         let mut state = shared.state();
         let State { table, identifier, lost_before, .. } = &mut *state;
-        table.event(&event, now_ns);
         identifier.push(&event, reader.names());
+        table.event(&event, identifier.counts(&event), now_ns);
         while let Some(transaction) = identifier.next_transaction() {
             table.transaction(transaction, reader.names(), now_ns);
         }
@@ -198,7 +193,8 @@ fn read_all(pipe: io::PipeReader, shared: &Shared) -> Result<(), LiveError> {
     let mut state = shared.state();
     state.lost_before += reader.skipped().lost;
     state.has_many_names = false;
-    let (transactions, summary) = std::mem::take(&mut state.identifier).finish(reader.names());
+    let next = Identifier::new().count_at(state.layer);
+    let (transactions, summary) = std::mem::replace(&mut state.identifier, next).finish(reader.names());
     for transaction in transactions {
         state.table.transaction(transaction, reader.names(), now_ns);
     }

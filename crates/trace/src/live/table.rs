@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use super::figures::{Figures, Load, number};
 use super::window::{self, Window};
-use crate::identify::{Database, JournalMode, Synchronous, Transaction};
-use crate::model::{Action, Event, Names};
+use crate::identify::{Counted, Database, JournalMode, Synchronous, Transaction};
+use crate::model::{Event, Names};
 
 /// A database of which nothing is seen for so long is forgotten.
 pub const FORGET_NS: u64 = 600_000_000_000;
@@ -71,8 +71,6 @@ pub struct Table {
     no_transaction: Window<Load>,
     /// Of no transaction, as told last.
     told: Load,
-    /// Requests are told as they are sent, so flushes can be counted there.
-    sends_seen: bool,
     lost: u64,
 }
 
@@ -81,16 +79,10 @@ impl Table {
         Table { begin_ns, ..Table::default() }
     }
 
-    /// Counts what the device is sent: bytes as they are queued, flushes as they reach it.
-    pub fn event(&mut self, event: &Event, now_ns: u64) {
-        self.sends_seen |= event.action == Action::Issue;
-        let is_flush = event.flags.preflush
-            && match event.action {
-                Action::Issue => event.bytes == 0,
-                Action::Queue => !self.sends_seen,
-                _ => false,
-            };
-        let bytes = if event.action == Action::Queue && event.flags.write { event.bytes } else { 0 };
+    /// Counts what the devices of a layer are sent: bytes as they are queued, flushes as they reach them.
+    pub fn event(&mut self, event: &Event, counted: Counted, now_ns: u64) {
+        let bytes = if counted.bytes && event.flags.write { event.bytes } else { 0 };
+        let is_flush = counted.flush;
         if (bytes > 0 || is_flush)
             && let Some(slot) = self.device.at(event.time_ns, now_ns)
         {

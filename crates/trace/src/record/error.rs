@@ -25,6 +25,9 @@ pub enum RecordError {
     #[error("{} is on {file_system}, which has no block device of its own; name the device with --dev DEV", dir.display())]
     NoDevice { dir: PathBuf, file_system: String },
 
+    #[error("{one}; {other}: two subvolumes of one btrfs; record each by itself")]
+    Subvolumes { one: String, other: String },
+
     #[error("--pid {pid}: no such process")]
     NoProcess { pid: u32 },
 

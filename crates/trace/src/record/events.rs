@@ -3,8 +3,9 @@
 use std::io::ErrorKind;
 
 use super::fields::Fields;
+use super::target::{Target, Targets};
 use super::text::Form;
-use crate::kernel::{FileSystem, Format, Instance, KernelError, Volume, kernel_dev};
+use crate::kernel::{FileSystem, Format, Instance, KernelError, any_of, kernel_dev};
 use crate::model::{FRAME_HEADER_BYTES, WAL_HEADER_BYTES, WRITE_LOCK_AT};
 
 /// What the recorder does with an event besides printing it.
@@ -14,6 +15,8 @@ pub(super) enum Does {
     Queue,
     Request,
     Complete,
+    /// From a device to one below it.
+    Remap,
     SyncEnter,
     SyncExit,
     /// Of a file that the recording names.
@@ -29,8 +32,11 @@ pub(super) enum Does {
 
 /// What an event is filtered by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub(super) enum Of {
     Device,
+    /// Only devices below others, or only those that hand their requests on.
+    Below,
+    Mapped,
     FileSystem,
     /// The file system, too, by the text that write-back calls it.
     WriteBack,
@@ -41,12 +47,15 @@ enum Of {
     All,
 }
 
-/// Events of the block layer must be there, the others may be; without a form, they are not printed.
-const EVENTS: [(&str, Of, Does, Option<Form>); 25] = [
+/// Those of all devices must be there, the others may be; without a form, they are not printed.
+const EVENTS: [(&str, Of, Does, Option<Form>); 28] = [
     ("block/block_bio_queue", Of::Device, Does::Queue, Some(Form::Queue)),
     ("block/block_rq_insert", Of::Device, Does::Request, Some(Form::Request)),
     ("block/block_rq_issue", Of::Device, Does::Request, Some(Form::Request)),
     ("block/block_rq_complete", Of::Device, Does::Complete, Some(Form::Complete)),
+    ("block/block_bio_remap", Of::Below, Does::Remap, Some(Form::Remap)),
+    ("block/block_rq_remap", Of::Below, Does::Remap, Some(Form::Remap)),
+    ("block/block_bio_complete", Of::Mapped, Does::Complete, Some(Form::BioComplete)),
     ("ext4/ext4_sync_file_enter", Of::FileSystem, Does::SyncEnter, Some(Form::Ext4)),
     ("ext4/ext4_sync_file_exit", Of::FileSystem, Does::SyncExit, Some(Form::Ext4)),
     ("ext4/ext4_unlink_enter", Of::FileSystem, Does::OfFile, Some(Form::Ext4)),
@@ -100,6 +109,7 @@ const CALLS: [&str; 22] = [
 pub(super) struct Event {
     /// Without its system.
     pub(super) name: String,
+    pub(super) of: Of,
     pub(super) does: Does,
     pub(super) form: Option<Form>,
     pub(super) fields: Fields,
@@ -108,54 +118,30 @@ pub(super) struct Event {
 pub(super) struct Events {
     /// At the event's number: the kernel counts them from 1 on.
     by_id: Vec<Option<Event>>,
-    /// Allocations of inodes are among them.
-    pub(super) has_allocations: bool,
 }
 
 impl Events {
-    /// Switches them on in `instance`, filtered to the device (block) or its file system, and without the calls of this thread.
+    /// Switches them on in `instance`, filtered to the devices (block) or their file systems, and without the calls of this thread.
     pub(super) fn enable(
         instance: &Instance,
-        volume: &Volume,
+        targets: &Targets,
         sched: bool,
         syscalls: bool,
     ) -> Result<Events, KernelError> {
-        let mut events = Events { by_id: Vec::new(), has_allocations: false };
+        let mut events = Events { by_id: Vec::new() };
         for (name, of, does, form) in EVENTS {
-            let filter = match of {
-                Of::Device => {
-                    let partition = volume.partition.map(|part| format!(" || dev == {}", kernel_dev(part)));
-                    Some(format!("dev == {}{}", kernel_dev(volume.disk), partition.unwrap_or_default()))
-                }
-                Of::FileSystem => Some(format!("dev == {}", kernel_dev(volume.inode_dev))),
-                Of::WriteBack => Some(format!("name == \"{}:{}\"", volume.disk.0, volume.disk.1)),
-                Of::WriteLock => {
-                    let (dev, at) = (kernel_dev(volume.inode_dev), WRITE_LOCK_AT);
-                    Some(format!("s_dev == {dev} && fl_start == {at} && fl_end == {at}"))
-                }
-                Of::WalHeader => {
-                    let (dev, wal, frame) = (kernel_dev(volume.inode_dev), WAL_HEADER_BYTES, FRAME_HEADER_BYTES);
-                    Some(format!("dev == {dev} && (len == {wal} || len == {frame})"))
-                }
-                Of::All => None,
-            };
-            let is_there = events.add(instance, name, does, form, filter.as_deref())?;
+            let filter = filter(of, targets.all());
+            if filter.as_ref().is_some_and(String::is_empty) {
+                continue;
+            }
+            let is_there = events.add(instance, name, of, does, form, filter.as_deref())?;
             if !is_there && of == Of::Device {
                 let path = instance.event_dir(name);
                 return Err(KernelError::Format { path, what: "this kernel does not have the event".to_owned() });
             }
         }
-        let system = match volume.file_system {
-            FileSystem::Ext4 => Some("ext4"),
-            FileSystem::F2fs => Some("f2fs"),
-            FileSystem::Xfs | FileSystem::Btrfs | FileSystem::Other => None,
-        };
-        // Of this file system: the kernel may have the other's events too.
-        let is_its_allocation =
-            |event: &Event| event.does == Does::Allocate && system.is_some_and(|system| event.name.starts_with(system));
-        events.has_allocations = events.by_id.iter().flatten().any(is_its_allocation);
         if sched {
-            events.add(instance, "sched/sched_switch", Does::Print, Some(Form::Fields), None)?;
+            events.add(instance, "sched/sched_switch", Of::All, Does::Print, Some(Form::Fields), None)?;
         }
         if syscalls {
             // Reading events is a call too, which would make the next event, and so on without end.
@@ -163,11 +149,23 @@ impl Events {
             for call in CALLS {
                 for way in ["enter", "exit"] {
                     let name = format!("syscalls/sys_{way}_{call}");
-                    events.add(instance, &name, Does::Print, Some(Form::Fields), Some(&not_ours))?;
+                    events.add(instance, &name, Of::All, Does::Print, Some(Form::Fields), Some(&not_ours))?;
                 }
             }
         }
         Ok(events)
+    }
+
+    /// The trace says when an inode of this file system becomes another file.
+    pub(super) fn has_allocations(&self, file_system: FileSystem) -> bool {
+        let system = match file_system {
+            FileSystem::Ext4 => "ext4",
+            FileSystem::F2fs => "f2fs",
+            FileSystem::Xfs | FileSystem::Btrfs | FileSystem::Other => return false,
+        };
+        // The kernel may have those of other file systems, too.
+        let is_its = |event: &Event| event.does == Does::Allocate && event.name.starts_with(system);
+        self.by_id.iter().flatten().any(is_its)
     }
 
     /// False where the kernel does not have it.
@@ -175,6 +173,7 @@ impl Events {
         &mut self,
         instance: &Instance,
         name: &str,
+        of: Of,
         does: Does,
         form: Option<Form>,
         filter: Option<&str>,
@@ -196,12 +195,41 @@ impl Events {
         if self.by_id.len() <= id {
             self.by_id.resize_with(id + 1, || None);
         }
-        self.by_id[id] = Some(Event { name, does, form, fields: Fields::of(&format, form) });
+        self.by_id[id] = Some(Event { name, of, does, form, fields: Fields::of(&format, form) });
         Ok(true)
     }
 
+    /// The event that a record is of.
     pub(super) fn of(&self, record: &[u8]) -> Option<&Event> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
         self.by_id.get(usize::from(id))?.as_ref()
     }
+}
+
+/// None: everything. Empty: nothing.
+fn filter(of: Of, targets: &[Target]) -> Option<String> {
+    let inodes = |field: &str| any_of(field, targets.iter().map(|target| kernel_dev(target.volume.inode_dev)));
+    let devices = |is: fn(&Target) -> bool| {
+        let volumes = targets.iter().filter(|target| is(target)).map(|target| &target.volume);
+        any_of("dev", volumes.flat_map(|volume| [Some(volume.disk), volume.partition]).flatten().map(kernel_dev))
+    };
+    Some(match of {
+        Of::Device => devices(|_| true),
+        Of::Below => devices(|target| target.is_below),
+        Of::Mapped => devices(|target| target.is_mapped),
+        Of::FileSystem => inodes("dev"),
+        Of::WriteBack => {
+            let disks = targets.iter().map(|target| target.volume.disk);
+            disks.map(|(major, minor)| format!("name == \"{major}:{minor}\"")).collect::<Vec<_>>().join(" || ")
+        }
+        Of::WriteLock => {
+            let (dev, at) = (inodes("s_dev"), WRITE_LOCK_AT);
+            format!("({dev}) && fl_start == {at} && fl_end == {at}")
+        }
+        Of::WalHeader => {
+            let (dev, wal, frame) = (inodes("dev"), WAL_HEADER_BYTES, FRAME_HEADER_BYTES);
+            format!("({dev}) && (len == {wal} || len == {frame})")
+        }
+        Of::All => return None,
+    })
 }

@@ -7,6 +7,12 @@ use crate::kernel::{Field, Format};
 pub(super) struct Fields {
     pub(super) thread: Option<Field>,
     pub(super) child: Option<Field>,
+    /// The device of a request, or the one that a file's inode carries.
+    pub(super) device: Option<Field>,
+    /// Where a request was before it was mapped.
+    pub(super) from_device: Option<Field>,
+    pub(super) from_sector: Option<Field>,
+    pub(super) bios: Option<Field>,
     pub(super) sector: Option<Field>,
     pub(super) sectors: Option<Field>,
     pub(super) bytes: Option<Field>,
@@ -33,6 +39,10 @@ impl Fields {
         Fields {
             thread: field("common_pid"),
             child: field("child_pid"),
+            device: field("dev").or_else(|| field("s_dev")),
+            from_device: field("old_dev"),
+            from_sector: field("old_sector"),
+            bios: field("nr_bios"),
             sector: field("sector"),
             sectors: field("nr_sector"),
             bytes: field("bytes"),

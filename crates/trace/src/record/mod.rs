@@ -5,6 +5,7 @@
 //!   ─▶ attribution (kernel/attribute.rs)  whose is a write that is queued        ┐
 //!   ─▶ names                              which file the inode is just then      ├─▶ text ─▶ zstd
 //!   ─▶ threads, own                       who does it, and is that recorded      ┘
+//! places   what is known of each device    target, stack   the devices, and those that they lie on
 //! ```
 //! A recording is ftrace's text, compressed, with three additions (`docs/trace.md`): `oneflush_file` lines give an inode its name
 //! from then on, `oneflush_area` lines say where the file system's journal is, and what is queued ends with whose it is.
@@ -20,6 +21,8 @@ mod names;
 mod output;
 mod own;
 mod pace;
+mod places;
+mod stack;
 mod target;
 mod text;
 mod threads;
@@ -37,14 +40,13 @@ use rustix::thread::CapabilitySet;
 use rustix::time::{ClockId, clock_gettime};
 
 pub use error::RecordError;
-pub use target::Target;
+pub use target::{Target, Targets};
 
-use crate::kernel::attribute::{Attribution, Geometry};
 use crate::kernel::{Buffers, Decoder, Instance, KernelError, Scope};
 use events::Events;
-use names::Names;
 use output::Output;
 use pace::Pace;
+use places::Places;
 use threads::Threads;
 use writer::{Moment, Writer};
 
@@ -57,7 +59,7 @@ const WAKE_PERCENT: u32 = 25;
 const ON_ITS_WAY_NS: u64 = 2_000_000;
 
 pub struct Options {
-    pub target: Target,
+    pub targets: Targets,
     /// Only this process, what it starts, and the threads of the file system's journal.
     pub process: Option<u32>,
     /// Which thread runs, too.
@@ -70,7 +72,7 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub events: u64,
-    /// Of writes that were queued, by whose they are.
+    /// Of writes that were queued at the devices that were asked for, by whose they are.
     pub data_bytes: u64,
     pub journal_bytes: u64,
     pub metadata_bytes: u64,
@@ -126,21 +128,16 @@ impl<W: Write> Recorder<W> {
 
     fn begin(options: Options, out: Output<W>) -> Result<Recorder<W>, RecordError> {
         check_permission()?;
-        let Options { target, process, sched, syscalls } = options;
+        let Options { targets, process, sched, syscalls } = options;
         let threads = process.map(Threads::of_process).transpose()?.unwrap_or_default();
         let instance = Instance::make()?;
         instance.size(BUFFER_KIB_TOTAL, BUFFER_KIB_PER_CPU_MAX, WAKE_PERCENT)?;
-        let decoder = Decoder::enable(&instance, &target.volume, Scope::All)?;
-        let events = Events::enable(&instance, &target.volume, sched, syscalls)?;
-        let attribution = Attribution::new(Geometry::of(&target.volume)?);
-        let names = match &target.directory {
-            Some(directory) => Names::new(directory, &target.volume.mount_point, events.has_allocations)
-                .map(Some)
-                .map_err(|reason| KernelError::Read { path: directory.clone(), reason })?,
-            None => None,
-        };
-        let mut writer = Writer::new(target, attribution, names, threads, out);
-        writer.begin().map_err(RecordError::Output)?;
+        let volumes: Vec<_> = targets.all().iter().map(|target| &target.volume).collect();
+        let decoder = Decoder::enable(&instance, &volumes, Scope::All)?;
+        let events = Events::enable(&instance, &targets, sched, syscalls)?;
+        let places = Places::new(targets, &events)?;
+        let mut writer = Writer::new(places, threads, out);
+        writer.begin(now_ns()).map_err(RecordError::Output)?;
         let buffers = instance.buffers()?;
         instance.write("tracing_on", "1")?;
         Ok(Recorder {
@@ -163,12 +160,12 @@ impl<W: Write> Recorder<W> {
 
     /// Names of files that are made while recording are known for certain, or not asked for.
     pub fn is_watched(&self) -> bool {
-        self.writer.names.as_ref().is_none_or(Names::is_watched)
+        self.writer.places.are_watched()
     }
 
-    /// The device is not mounted: files have no names.
+    /// No device that was asked for is mounted: files have no names.
     pub fn is_nameless(&self) -> bool {
-        self.writer.names.is_none()
+        self.writer.places.are_nameless()
     }
 
     pub fn counts(&self) -> Counts {
@@ -183,9 +180,7 @@ impl<W: Write> Recorder<W> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(failed(errno.into()).into()),
         }
-        let now = clock_gettime(ClockId::Monotonic);
-        let now_ns = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
-        self.take(now_ns.saturating_sub(ON_ITS_WAY_NS))
+        self.take(now_ns().saturating_sub(ON_ITS_WAY_NS))
     }
 
     /// Ends the recording.
@@ -223,9 +218,7 @@ impl<W: Write> Recorder<W> {
         self.writer.lost(lost).map_err(RecordError::Output)?;
         self.turns += 1;
         self.writer.out.turn_ended(self.turns).map_err(RecordError::Output)?;
-        if let Some(names) = &mut self.writer.names {
-            names.turn_ended();
-        }
+        self.writer.places.turn_ended();
         Ok(())
     }
 
@@ -239,6 +232,12 @@ impl<W: Write> Recorder<W> {
         }
         mem::swap(&mut self.held_bytes, &mut self.kept_bytes);
     }
+}
+
+/// The time of the events.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
 fn failed(reason: io::Error) -> KernelError {

@@ -22,7 +22,8 @@ use crate::kernel::Watch;
 type Name = Arc<[u8]>;
 
 pub(super) struct Names {
-    directory: PathBuf,
+    /// Of one file system.
+    directories: Vec<PathBuf>,
     device: u64,
     /// None where the kernel cannot (before Linux 5.17): then folders are read again and again.
     watch: Option<Watch>,
@@ -47,11 +48,12 @@ struct Known {
 
 impl Names {
     /// Watches before it reads, so that nothing is missed. `has_allocations`: see the head of this file.
-    pub(super) fn new(directory: &Path, mount_point: &Path, has_allocations: bool) -> io::Result<Names> {
-        let device = fs::metadata(directory)?.dev();
+    pub(super) fn new(directories: &[PathBuf], mount_point: &Path, has_allocations: bool) -> io::Result<Names> {
+        let device = directories.first().map(fs::metadata).transpose()?;
+        let device = device.map(|metadata| metadata.dev()).unwrap_or_default();
         let watch = Watch::new(mount_point).ok();
         let mut names = Names {
-            directory: directory.to_owned(),
+            directories: directories.to_vec(),
             device,
             watch,
             has_allocations,
@@ -70,7 +72,10 @@ impl Names {
     }
 
     fn scan(&mut self) -> io::Result<()> {
-        let mut folders = vec![(self.directory.clone(), fs::metadata(&self.directory)?.ino())];
+        let mut folders = Vec::new();
+        for directory in &self.directories {
+            folders.push((directory.clone(), fs::metadata(directory)?.ino()));
+        }
         while let Some((folder, inode)) = folders.pop() {
             self.found(inode, folder.as_os_str().as_bytes());
             // A folder that vanishes meanwhile is no error.
@@ -177,7 +182,7 @@ mod tests {
 
     fn names() -> Names {
         Names {
-            directory: PathBuf::from("/d"),
+            directories: vec![PathBuf::from("/d")],
             device: 0,
             watch: None,
             has_allocations: true,
@@ -237,7 +242,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mount = crate::kernel::MountInfo::of(folder.path()).unwrap();
         let folder = fs::canonicalize(folder.path()).unwrap();
-        let mut names = Names::new(&folder, &mount.mount_point, false).unwrap();
+        let mut names = Names::new(std::slice::from_ref(&folder), &mount.mount_point, false).unwrap();
         if !names.is_watched() {
             oneflush_testing::skip("fanotify needs root and Linux 5.17");
             return;

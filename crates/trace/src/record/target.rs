@@ -1,10 +1,14 @@
 //! What is recorded: a block device, and the file system on it.
+//!
+//! With it come the devices that it lies on, unless nobody wants them ([`Targets::with_below`]).
 
+use std::collections::VecDeque;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::RecordError;
+use super::stack::{self, Backing};
 use crate::kernel::{FileSystem, MountInfo, Volume};
 use crate::model::SECTOR_BYTES;
 
@@ -13,8 +17,141 @@ pub struct Target {
     pub volume: Volume,
     /// As mount(2) names it; none where the device is not mounted.
     pub file_system: Option<String>,
-    /// Files below it get names; none where the device is not mounted.
-    pub directory: Option<PathBuf>,
+    /// Files below these get names; none where the device is not mounted, or nobody has asked for it.
+    pub directories: Vec<PathBuf>,
+    /// Another one lies on it. Its events carry the numbers that the kernel gives them.
+    pub(super) is_below: bool,
+    /// It has no requests of its own, but those of devices below.
+    pub(super) is_mapped: bool,
+}
+
+/// All that one recording holds, each device once.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    /// Never empty; those that were asked for come first.
+    all: Vec<Target>,
+    named_count: usize,
+    /// Loop devices, and where their files are.
+    pub(super) on_file: Vec<(Number, Backing)>,
+    /// Loop devices whose files are on a device that is not recorded.
+    left_out: Vec<(Number, Backing)>,
+}
+
+type Number = (u32, u32);
+
+impl From<Target> for Targets {
+    /// This one alone.
+    fn from(target: Target) -> Targets {
+        Targets { all: vec![target], named_count: 1, on_file: Vec::new(), left_out: Vec::new() }
+    }
+}
+
+impl Targets {
+    /// `named`: at least one. Two directories of one device are one target.
+    pub fn new(named: Vec<Target>) -> Result<Targets, RecordError> {
+        let mut all: Vec<Target> = Vec::new();
+        for target in named {
+            match all.iter_mut().find(|known| known.number() == target.number()) {
+                None => all.push(target),
+                Some(known) if known.volume.inode_dev == target.volume.inode_dev => {
+                    let new = target.directories.into_iter().filter(|new| !known.directories.contains(new));
+                    known.directories.extend(new.collect::<Vec<_>>());
+                }
+                Some(known) => {
+                    let [one, other] = [known, &target].map(Target::describe);
+                    return Err(RecordError::Subvolumes { one, other });
+                }
+            }
+        }
+        let named_count = all.len();
+        Ok(Targets { all, named_count, on_file: Vec::new(), left_out: Vec::new() })
+    }
+
+    /// And the devices that they lie on: those below the device mapper and md, which hand their requests on. The device
+    /// of a loop device's file does much else, so it is only recorded where it is asked for, or `follows_files`.
+    pub fn with_below(mut self, follows_files: bool) -> Result<Targets, RecordError> {
+        let mut open: VecDeque<Number> = self.all.iter().map(|target| target.volume.disk).collect();
+        let mut seen: Vec<Number> = Vec::new();
+        while let Some(upper) = open.pop_front() {
+            if seen.contains(&upper) {
+                continue;
+            }
+            seen.push(upper);
+            for lower in stack::mapped(upper) {
+                let target = self.add_below(lower)?;
+                open.push_back(target.volume.disk);
+            }
+            let Some(backing) = stack::backing(upper) else { continue };
+            if follows_files || self.all.iter().any(|known| known.number() == backing.device) {
+                let target = self.add_below(backing.device)?;
+                open.push_back(target.volume.disk);
+                self.on_file.push((upper, backing));
+            } else {
+                self.left_out.push((upper, backing));
+            }
+        }
+        Ok(self)
+    }
+
+    /// And only those below the device mapper and md, where a request is known again.
+    pub fn with_mapped(self) -> Result<Targets, RecordError> {
+        let mut targets = self.with_below(false)?;
+        targets.on_file.clear();
+        targets.left_out.clear();
+        Ok(targets)
+    }
+
+    fn add_below(&mut self, lower: Number) -> Result<&Target, RecordError> {
+        let at = match self.all.iter().position(|known| known.number() == lower) {
+            Some(at) => at,
+            None => {
+                let mut target = Target { directories: Vec::new(), ..Target::of_number(lower)? };
+                // Their events are read by what the superblock says.
+                let needs_superblock = matches!(target.volume.file_system, FileSystem::Btrfs | FileSystem::F2fs);
+                if needs_superblock && !target.volume.is_readable() {
+                    target.volume.file_system = FileSystem::Other;
+                }
+                self.all.push(target);
+                self.all.len() - 1
+            }
+        };
+        self.all[at].is_below = true;
+        Ok(&self.all[at])
+    }
+
+    /// Loop devices whose files are on a device that is not recorded, in words.
+    pub fn left_out(&self) -> Vec<String> {
+        let said = |(upper, backing): &(Number, Backing)| {
+            let [upper, lower] = [*upper, backing.device].map(|(major, minor)| format!("{major},{minor}"));
+            format!("device {upper} is a file on device {lower}")
+        };
+        self.left_out.iter().map(said).collect()
+    }
+
+    /// Those that were asked for.
+    pub fn named(&self) -> &[Target] {
+        &self.all[..self.named_count]
+    }
+
+    pub(super) fn is_named(&self, number: usize) -> bool {
+        number < self.named_count
+    }
+
+    pub(super) fn all(&self) -> &[Target] {
+        &self.all
+    }
+
+    /// In one line each, for the head of a recording.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        let of_below = |target: &Target| format!("/dev/{} {}, below", target.volume.name, target.said_number());
+        let (named, below) = self.all.split_at(self.named_count);
+        named.iter().map(Target::describe).chain(below.iter().map(of_below))
+    }
+
+    /// In one line.
+    pub fn describe(&self) -> String {
+        self.lines().collect::<Vec<_>>().join("; ")
+    }
 }
 
 impl Target {
@@ -31,7 +168,7 @@ impl Target {
             .ok_or_else(|| RecordError::NoDevice { dir: dir.to_owned(), file_system: mount.fs.clone() })?;
         let inode_dev = fs::metadata(&directory).map_err(|error| wrong(error.to_string()))?.dev();
         let volume = volume(number, Some((&mount, inode_dev))).map_err(wrong)?;
-        Ok(Target { volume, file_system: Some(mount.fs), directory: Some(directory) })
+        Ok(Target::new(volume, Some(mount.fs), vec![directory]))
     }
 
     /// By `/dev/sda1` or `sda1`; where it is mounted, all its files get names.
@@ -42,22 +179,47 @@ impl Target {
         if !metadata.file_type().is_block_device() {
             return Err(wrong("is not a block device".to_owned()));
         }
-        let number = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
+        Target::of_number((rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()))).map_err(|error| {
+            // By the name that was given.
+            match error {
+                RecordError::Device { reason, .. } => wrong(reason),
+                error => error,
+            }
+        })
+    }
+
+    fn of_number(number: Number) -> Result<Target, RecordError> {
+        let device = || PathBuf::from(format!("{},{}", number.0, number.1));
+        let wrong = |reason: String| RecordError::Device { device: device(), reason };
         let mounts = MountInfo::all().map_err(|error| wrong(error.to_string()))?;
         let mount = mounts.into_iter().find(|mount| mount.device() == Some(number));
         let with_inodes = mount.as_ref().and_then(|mount| Some((mount, fs::metadata(&mount.mount_point).ok()?.dev())));
         let volume = volume(number, with_inodes).map_err(wrong)?;
-        let directory = mount.as_ref().map(|mount| mount.mount_point.clone());
-        Ok(Target { volume, file_system: mount.map(|mount| mount.fs), directory })
+        let directories = mount.iter().map(|mount| mount.mount_point.clone()).collect();
+        Ok(Target::new(volume, mount.map(|mount| mount.fs), directories))
     }
 
-    /// In one line, for the head of a recording.
+    fn new(volume: Volume, file_system: Option<String>, directories: Vec<PathBuf>) -> Target {
+        let is_mapped = stack::is_mapped(volume.disk);
+        Target { volume, file_system, directories, is_below: false, is_mapped }
+    }
+
+    fn number(&self) -> Number {
+        self.volume.partition.unwrap_or(self.volume.disk)
+    }
+
+    fn said_number(&self) -> String {
+        let (major, minor) = self.number();
+        format!("({major},{minor})")
+    }
+
+    /// In one line.
     pub fn describe(&self) -> String {
-        let (major, minor) = self.volume.partition.unwrap_or(self.volume.disk);
-        let device = format!("/dev/{} ({major},{minor})", self.volume.name);
-        match (&self.file_system, &self.directory) {
-            (Some(file_system), Some(directory)) => {
-                format!("{device}, {file_system}, files below {}", directory.display())
+        let device = format!("/dev/{} {}", self.volume.name, self.said_number());
+        match (&self.file_system, self.directories.as_slice()) {
+            (Some(file_system), directories @ [_, ..]) => {
+                let directories: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
+                format!("{device}, {file_system}, files below {}", directories.join(" and "))
             }
             _ => format!("{device}, not mounted: no file names"),
         }

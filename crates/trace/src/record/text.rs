@@ -7,7 +7,7 @@
 
 use super::digits::{aligned, decimal, hexadecimal, signed};
 use super::fields::Fields;
-use crate::kernel::Field;
+use crate::kernel::{Field, device_pair};
 
 /// Width of what has a fixed width in the kernel's own text.
 const COMM_COLUMNS: usize = 16;
@@ -19,6 +19,10 @@ pub(super) enum Form {
     /// Inserted, or sent to the device.
     Request,
     Complete,
+    /// The end at a device that hands its requests on.
+    BioComplete,
+    /// From one device to another.
+    Remap,
     /// `dev 7,0 ino 12 …`
     Ext4,
     /// `dev = (7,0), ino = 12, …`
@@ -96,6 +100,29 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8]
                 out.extend_from_slice(text(fields.comm)?);
             }
             out.push(b']');
+        }
+        Form::BioComplete | Form::Remap => {
+            pair(out, device);
+            out.push(b' ');
+            out.extend_from_slice(text(fields.flags)?);
+            out.push(b' ');
+            decimal(out, number(fields.sector)?);
+            out.extend_from_slice(b" + ");
+            decimal(out, number(fields.sectors)?);
+            if form == Form::BioComplete {
+                out.extend_from_slice(b" [");
+                signed(out, fields.error?.signed(record)?);
+                out.push(b']');
+            } else {
+                out.extend_from_slice(b" <- (");
+                pair(out, device_pair(number(fields.from_device)?));
+                out.extend_from_slice(b") ");
+                decimal(out, number(fields.from_sector)?);
+                if let Some(bios) = number(fields.bios) {
+                    out.push(b' ');
+                    decimal(out, bios);
+                }
+            }
         }
         Form::Ext4 => {
             out.extend_from_slice(b"dev ");

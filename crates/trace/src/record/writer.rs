@@ -5,23 +5,19 @@ use std::ops::Range;
 
 use super::digits::decimal;
 use super::events::{Does, Event, Events};
-use super::names::Names;
 use super::output::Output;
-use super::own::Own;
+use super::places::{Place, Places};
 use super::text::{self, Form};
 use super::threads::Threads;
-use super::{Counts, RecordError, Target};
+use super::{Counts, RecordError};
 use crate::escape::escape;
-use crate::kernel::attribute::{Attribution, Geometry, What, Whose};
-use crate::kernel::{Decoder, Field, FileSystem, KernelError};
+use crate::kernel::attribute::{What, Whose};
+use crate::kernel::{Decoder, Field, device_pair};
 use crate::model::SECTOR_BYTES;
 
 pub(super) struct Writer<W: Write> {
-    target: Target,
-    attribution: Attribution,
-    pub(super) names: Option<Names>,
+    pub(super) places: Places,
     threads: Threads,
-    own: Own,
     pub(super) out: Output<W>,
     line: Vec<u8>,
     pub(super) counts: Counts,
@@ -36,25 +32,35 @@ pub(super) struct Moment<'a> {
 }
 
 impl<W: Write> Writer<W> {
-    pub(super) fn new(
-        target: Target,
-        attribution: Attribution,
-        names: Option<Names>,
-        threads: Threads,
-        out: Output<W>,
-    ) -> Writer<W> {
-        let (own, line, counts) = (Own::default(), Vec::new(), Counts::default());
-        Writer { target, attribution, names, threads, own, out, line, counts }
+    pub(super) fn new(places: Places, threads: Threads, out: Output<W>) -> Writer<W> {
+        Writer { places, threads, out, line: Vec::new(), counts: Counts::default() }
     }
 
-    pub(super) fn begin(&mut self) -> io::Result<()> {
+    /// `now_ns`: before the first event.
+    pub(super) fn begin(&mut self, now_ns: u64) -> io::Result<()> {
         let kernel = rustix::system::uname();
         let (release, machine) = (kernel.release().to_string_lossy(), kernel.machine().to_string_lossy());
         writeln!(self.out, "# tracer: nop\n#")?;
         writeln!(self.out, "# oneflush trace {}, Linux {release} {machine}", env!("CARGO_PKG_VERSION"))?;
-        writeln!(self.out, "# {}\n#", self.target.describe().replace('\n', " "))?;
-        let (major, minor) = self.target.volume.disk;
-        for area in self.attribution.geometry.journal().to_vec() {
+        for line in self.places.targets.lines() {
+            writeln!(self.out, "# {}", line.replace('\n', " "))?;
+        }
+        writeln!(self.out, "#")?;
+        for ((major, minor), backing) in self.places.targets.on_file.clone() {
+            let place = self.places.of_device(backing.device).unwrap_or_default();
+            // So that the line speaks of the file as all later ones do.
+            self.tell(place, backing.inode, now_ns)?;
+            let below = self.places.all()[place].target.volume.inode_dev;
+            self.own_head(now_ns, "oneflush_layer");
+            write!(self.line, "dev {major},{minor} on a file of dev {},{} ino {}", below.0, below.1, backing.inode)?;
+            self.line.push(b'\n');
+            self.out.write_all(&self.line)?;
+        }
+        let of = |place: &Place| {
+            let journal = place.attribution.geometry.journal().to_vec();
+            journal.into_iter().map(|area| (place.target.volume.disk, area)).collect::<Vec<_>>()
+        };
+        for ((major, minor), area) in self.places.all().iter().flat_map(of).collect::<Vec<_>>() {
             let (sector, sectors) = (area.start / SECTOR_BYTES, (area.end - area.start) / SECTOR_BYTES);
             self.own_head(0, "oneflush_area");
             writeln!(self.line, "dev {major},{minor} sector {sector} sectors {sectors} journal")?;
@@ -70,16 +76,7 @@ impl<W: Write> Writer<W> {
 
     /// Before the events of a turn.
     pub(super) fn refresh(&mut self) -> Result<(), RecordError> {
-        let volume = &self.target.volume;
-        if let Some(names) = &mut self.names {
-            let path = volume.mount_point.clone();
-            names.refresh().map_err(|reason| KernelError::Read { path, reason })?;
-        }
-        if volume.file_system == FileSystem::Btrfs {
-            // Chunks are allocated as the file system grows.
-            self.attribution.geometry = Geometry::of(volume)?;
-        }
-        Ok(())
+        self.places.refresh()
     }
 
     /// `total`: since the begin.
@@ -97,9 +94,10 @@ impl<W: Write> Writer<W> {
         else {
             return Ok(());
         };
-        self.note(event, thread, record);
+        let place = self.places.of(event, record);
+        self.note(event, place, thread, record);
         let Some(form) = event.form else { return Ok(()) };
-        if !self.is_recorded(event, thread, record) {
+        if !self.is_recorded(event, place, thread, record) {
             return Ok(());
         }
         let inode = match (event.does, whose) {
@@ -110,12 +108,17 @@ impl<W: Write> Writer<W> {
             _ => None,
         };
         if let Some(inode) = inode {
-            self.tell(inode, time_ns)?;
+            self.tell(place, inode, time_ns)?;
         }
-        // What is queued carries the number of the partition, requests and sectors are the disk's.
-        let volume = &self.target.volume;
-        let is_request = matches!(form, Form::Queue | Form::Request | Form::Complete);
-        let device = if is_request { volume.disk } else { volume.inode_dev };
+        let is_request = matches!(form, Form::Queue | Form::Request | Form::Complete | Form::BioComplete | Form::Remap);
+        let target = &self.places.all()[place].target;
+        let said = event.fields.device.and_then(|device| device.number(record)).filter(|_| target.is_below);
+        let device = match said {
+            _ if !is_request => target.volume.inode_dev,
+            Some(number) => device_pair(number),
+            // What is queued carries the number of the partition, requests and sectors are the disk's.
+            None => target.volume.disk,
+        };
         self.line.clear();
         let comm = if is_request { event.fields.comm.and_then(|comm| comm.text(record)) } else { None };
         text::head(&mut self.line, self.threads.get(thread, comm).head(), cpu, time_ns, &event.name);
@@ -125,7 +128,7 @@ impl<W: Write> Writer<W> {
         if event.does == Does::Queue
             && let Some((whose, bytes)) = whose
         {
-            self.say_whose(whose, bytes);
+            self.say_whose(place, whose, bytes);
         }
         self.line.push(b'\n');
         self.counts.events += 1;
@@ -135,14 +138,15 @@ impl<W: Write> Writer<W> {
     /// Whose a write is that is queued, with its bytes.
     fn attribute(&mut self, decoder: &Decoder, time_ns: u64, record: &[u8]) -> Option<(Whose, u64)> {
         let event = decoder.decode(time_ns, record)?;
+        let attribution = &mut self.places.at(event.volume).attribution;
         match event.what {
-            What::File { inode } => self.attribution.file(event.thread, inode),
+            What::File { inode } => attribution.file(event.thread, inode),
             What::Extent { whose, address, length_bytes } => {
-                self.attribution.extent(event.thread, whose, address, length_bytes);
+                attribution.extent(event.thread, whose, address, length_bytes);
             }
             What::Queued(write) if write.length_bytes > 0 => {
-                let whose = self.attribution.whose(event.thread, &write);
-                self.attribution.is_written(&write);
+                let whose = attribution.whose(event.thread, &write);
+                attribution.is_written(&write);
                 return Some((whose, write.length_bytes));
             }
             What::Queued(_) | What::Merged(_) | What::Split(_) => {}
@@ -151,13 +155,13 @@ impl<W: Write> Writer<W> {
     }
 
     /// What the event means for those that follow.
-    fn note(&mut self, event: &Event, thread: u32, record: &[u8]) {
+    fn note(&mut self, event: &Event, place: usize, thread: u32, record: &[u8]) {
         let number = |field: Option<Field>| field?.number(record);
         match event.does {
-            Does::SyncEnter => self.attribution.sync(thread, number(event.fields.inode)),
-            Does::SyncExit => self.attribution.sync(thread, None),
+            Does::SyncEnter => self.places.at(place).attribution.sync(thread, number(event.fields.inode)),
+            Does::SyncExit => self.places.at(place).attribution.sync(thread, None),
             Does::Allocate => {
-                if let (Some(names), Some(inode)) = (&mut self.names, number(event.fields.inode)) {
+                if let (Some(names), Some(inode)) = (&mut self.places.at(place).names, number(event.fields.inode)) {
                     names.allocated(inode);
                 }
             }
@@ -168,39 +172,48 @@ impl<W: Write> Writer<W> {
             }
             Does::End => {
                 self.threads.ended(thread);
-                self.attribution.thread_ended(thread);
+                self.places.thread_ended(thread);
             }
             Does::Exec => self.threads.renamed(thread),
-            Does::Print | Does::Queue | Does::Request | Does::Complete | Does::OfFile | Does::Lock => {}
+            Does::Print | Does::Queue | Does::Request | Does::Complete | Does::Remap | Does::OfFile | Does::Lock => {}
         }
     }
 
-    fn is_recorded(&mut self, event: &Event, thread: u32, record: &[u8]) -> bool {
-        let sectors = || -> Option<Range<u64>> {
-            let count = event.fields.sectors?.number(record)?;
-            let sector = event.fields.sector?.number(record)?;
-            Some(if count == 0 { 0..0 } else { sector..sector.saturating_add(count) })
-        };
-        if self.threads.are_all() && self.target.volume.partition.is_none() {
+    fn is_recorded(&mut self, event: &Event, place: usize, thread: u32, record: &[u8]) -> bool {
+        let target = &self.places.all()[place].target;
+        let is_below = target.is_below;
+        if self.threads.are_all() && (target.volume.partition.is_none() || event.does == Does::Remap) {
             return true;
         }
+        let number = |field: Option<Field>| field?.number(record);
+        let range = |sector: Option<u64>| -> Option<Range<u64>> {
+            let (sector, count) = (sector?, number(event.fields.sectors)?);
+            Some(if count == 0 { 0..0 } else { sector..sector.saturating_add(count) })
+        };
+        let sectors = || range(number(event.fields.sector));
+        let flags = || event.fields.flags.and_then(|flags| flags.text(record));
+        let asks_flush = || flags().is_some_and(|rwbs| rwbs.contains(&b'F'));
         match event.does {
             Does::Queue => {
                 let is_recorded = self.threads.is_recorded(thread);
-                if is_recorded && let Some(sectors) = sectors() {
-                    let asks_flush = event
-                        .fields
-                        .flags
-                        .and_then(|flags| flags.text(record))
-                        .is_some_and(|rwbs| rwbs.contains(&b'F'));
-                    self.own.queue(sectors, asks_flush);
+                // Where it is a part of one above, whoever sends it is a thread of the kernel's.
+                let Some(sectors) = sectors() else { return is_recorded };
+                if !is_recorded {
+                    return is_below && self.places.has(place, &sectors);
                 }
-                is_recorded
+                self.places.at(place).own.queue(sectors, asks_flush());
+                true
             }
-            Does::Request => sectors().is_some_and(|sectors| self.own.has(&sectors)),
+            Does::Remap => {
+                let from = number(event.fields.from_device).map(device_pair);
+                let parts = (sectors(), from, range(number(event.fields.from_sector)));
+                let (Some(sectors), Some(from), Some(from_sectors)) = parts else { return false };
+                self.places.remap(place, sectors, (from, from_sectors), asks_flush())
+            }
+            Does::Request => sectors().is_some_and(|sectors| self.places.has(place, &sectors)),
             Does::Complete => sectors().is_some_and(|sectors| {
-                let is_recorded = self.own.has(&sectors);
-                self.own.complete(sectors);
+                let is_recorded = self.places.has(place, &sectors);
+                self.places.complete(place, &sectors);
                 is_recorded
             }),
             _ => event.form == Some(Form::Marker) || self.threads.is_recorded(thread),
@@ -208,9 +221,10 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes an inode's name before the first line that speaks of it.
-    fn tell(&mut self, inode: u64, time_ns: u64) -> io::Result<()> {
-        let Some(name) = self.names.as_mut().and_then(|names| names.news(inode)) else { return Ok(()) };
-        let (major, minor) = self.target.volume.inode_dev;
+    fn tell(&mut self, place: usize, inode: u64, time_ns: u64) -> io::Result<()> {
+        let Place { names, target, .. } = self.places.at(place);
+        let Some(name) = names.as_mut().and_then(|names| names.news(inode)) else { return Ok(()) };
+        let (major, minor) = target.volume.inode_dev;
         self.own_head(time_ns, "oneflush_file");
         write!(self.line, "dev {major},{minor} ino {inode} name ")?;
         self.line.extend(escape(&name.unwrap_or_default()));
@@ -225,25 +239,29 @@ impl<W: Write> Writer<W> {
         text::head(&mut self.line, &own, 0, time_ns, event);
     }
 
-    fn say_whose(&mut self, whose: Whose, bytes: u64) {
+    fn say_whose(&mut self, place: usize, whose: Whose, bytes: u64) {
         let counts = &mut self.counts;
-        match whose {
+        let target = &self.places.all()[place].target;
+        let count = match whose {
             Whose::File(inode) => {
-                counts.data_bytes += bytes;
                 self.line.extend_from_slice(b" oneflush=data dev ");
-                text::pair(&mut self.line, self.target.volume.inode_dev);
+                text::pair(&mut self.line, target.volume.inode_dev);
                 self.line.extend_from_slice(b" ino ");
                 decimal(&mut self.line, inode);
+                &mut counts.data_bytes
             }
             Whose::Journal => {
-                counts.journal_bytes += bytes;
                 self.line.extend_from_slice(b" oneflush=journal");
+                &mut counts.journal_bytes
             }
             Whose::Metadata => {
-                counts.metadata_bytes += bytes;
                 self.line.extend_from_slice(b" oneflush=metadata");
+                &mut counts.metadata_bytes
             }
-            Whose::Unknown => counts.unknown_bytes += bytes,
+            Whose::Unknown => &mut counts.unknown_bytes,
+        };
+        if self.places.targets.is_named(place) {
+            *count += bytes;
         }
     }
 }

@@ -78,6 +78,9 @@ pub struct Collector {
 
 impl Collector {
     pub fn event(&mut self, event: &Event) {
+        if !event.has_time() {
+            return;
+        }
         self.events += 1;
         self.begin_ns = Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
         self.end_ns = self.end_ns.max(event.time_ns);

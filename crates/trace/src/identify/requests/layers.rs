@@ -22,8 +22,8 @@
 //! - A partition's queue event has the partition's number (since Linux 5.12). Its later events have
 //!   the disk's, at the same sectors. The partition is then another name of the disk, and no layer.
 //! - A loop device's worker asks the file system below in the order in which it got its requests.
-//!   Data are parts of the oldest write that has parts missing. Flushes are parts of the oldest flush.
-//!   So is what the file system below writes for them.
+//!   Data are parts of the oldest write that lacks just so much, else of the oldest that lacks more. Flushes are parts of the oldest flush.
+//!   So is what the file system below writes for them. Data of another file than the device's is no part.
 
 use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
 use crate::identify::transaction::Amount;
@@ -41,7 +41,36 @@ pub enum Layer {
     Device(DeviceId),
 }
 
+/// Whether an event's bytes, or a flush by it, come to a device that counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    pub bytes: bool,
+    pub flush: bool,
+}
+
 impl Requests {
+    /// Bytes come to a device as they are queued, flushes as they are sent. A device that is never told one of both
+    /// has them by the other: below dm-multipath nothing is queued, and a device mapper sends nothing.
+    pub fn counts(&self, event: &Event) -> Counted {
+        let device = self.devices.of(event.device);
+        let is_counted = match self.layer {
+            Layer::Lowest => !self.devices.is_above(device),
+            Layer::Highest => !self.devices.is_below(device),
+            Layer::Device(only) => self.devices.of(only) == device,
+        };
+        if !is_counted {
+            return Counted::default();
+        }
+        let asks = event.flags.preflush;
+        match event.action {
+            Action::Queue => Counted { bytes: event.bytes > 0, flush: asks && !self.devices.is_sent(device) },
+            Action::Issue => {
+                Counted { bytes: event.bytes > 0 && !self.devices.is_queued(device), flush: asks && event.bytes == 0 }
+            }
+            _ => Counted::default(),
+        }
+    }
+
     /// The device of an event; a partition is its disk.
     pub(super) fn device_of(&mut self, event: &Event) -> DeviceId {
         let device = self.devices.of(event.device);
@@ -173,16 +202,27 @@ impl Requests {
 
     /// The oldest request of a loop device that this may be a part of.
     fn of_loop(&self, upper: DeviceId, event: &Event) -> Option<u64> {
-        let is_open = |number: &u64| !self.held(*number).done;
+        let is_others = |file| self.devices.file_of(upper).is_some_and(|own| own != file);
+        if event.file.is_some_and(is_others) {
+            return None;
+        }
+        // The flush behind a write's data comes when those have ended.
+        let is_open = |number: &u64| !(self.held(*number).done && self.held(*number).is_final);
         let flush = || self.waiting_for_flush(upper).filter(is_open).min();
         if event.bytes == 0 {
             return flush();
         }
         let open = || {
             let places = self.places.range((upper, 0, 0)..=(upper, u64::MAX, u64::MAX));
-            places.map(|place| place.2).filter(is_open)
+            places.map(|place| place.2).filter(|&number| !self.held(number).done)
         };
-        let write = || open().filter(|&number| self.has_room(number, event.device, event.bytes)).min();
+        // Requests that wait together may be sent in another order. One that lacks just so much comes first.
+        let lacks = |number: u64| {
+            let slot = self.held(number);
+            let lacks = slot.write()?.bytes.checked_sub(self.lower_bytes(slot, Some(event.device)))?;
+            (lacks >= event.bytes).then_some((lacks > event.bytes, number))
+        };
+        let write = || open().filter_map(lacks).min().map(|(_, number)| number);
         if event.flags.meta { flush().or_else(write).or_else(|| open().min()) } else { write().or_else(flush) }
     }
 
@@ -235,7 +275,10 @@ impl Requests {
             return has_ended;
         }
         // A loop device tells its ends itself. It makes several requests of a flush, one after the other.
-        let is_covered = !self.devices.is_on_file(request.device) && self.lower_bytes(slot, None) >= request.bytes;
+        // A flush may still become one of another device, as long as its own end is to come.
+        let may_grow = request.bytes == 0 && self.ended.contains(&request.device);
+        let is_told = self.devices.is_on_file(request.device) || may_grow;
+        let is_covered = !is_told && self.lower_bytes(slot, None) >= request.bytes;
         (has_ended || is_covered) && self.parts(slot).all(|part| part.gone || self.is_complete(part))
     }
 

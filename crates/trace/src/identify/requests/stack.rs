@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use crate::model::DeviceId;
+use crate::model::{DeviceId, NameId};
 
 /// The major number of partitions that found no place among their disk's.
 const EXTENDED_MAJOR: u32 = 259;
@@ -15,8 +15,8 @@ pub struct Devices {
     new_aliases: Vec<(DeviceId, DeviceId)>,
     /// Upper → those below it, by remaps.
     below: BTreeMap<DeviceId, BTreeSet<DeviceId>>,
-    /// Loop devices → the device of the file system that their file is on.
-    on_file: BTreeMap<DeviceId, DeviceId>,
+    /// Loop devices → the device of the file system that their file is on, and that file.
+    on_file: BTreeMap<DeviceId, (DeviceId, Option<NameId>)>,
     /// Devices to which something was queued, and those that have sent something from their queue.
     /// A partition is only in the first.
     queued: BTreeSet<DeviceId>,
@@ -58,8 +58,8 @@ impl Devices {
         self.below.entry(upper).or_default().insert(lower);
     }
 
-    pub(super) fn add_file_of(&mut self, upper: DeviceId, below: DeviceId) {
-        self.on_file.insert(upper, below);
+    pub(super) fn add_file_of(&mut self, upper: DeviceId, below: DeviceId, file: Option<NameId>) {
+        self.on_file.insert(upper, (below, file));
     }
 
     pub(super) fn add_partition(&mut self, device: DeviceId) {
@@ -91,7 +91,7 @@ impl Devices {
 
     /// The loop devices whose files are on it.
     pub(super) fn loops_above(&self, device: DeviceId) -> Vec<DeviceId> {
-        let is_it = |(_, below): &(&DeviceId, &DeviceId)| self.of(**below) == device;
+        let is_it = |(_, (below, _)): &(&DeviceId, &(DeviceId, Option<NameId>))| self.of(*below) == device;
         self.on_file.iter().filter(is_it).map(|(upper, _)| *upper).collect()
     }
 
@@ -99,6 +99,25 @@ impl Devices {
     /// what it was asked for, it does, too.
     pub(super) fn is_bottom(&self, device: DeviceId) -> bool {
         !self.below.contains_key(&device) && (self.with_queue.is_empty() || self.with_queue.contains(&device))
+    }
+
+    /// It lies on others.
+    pub(super) fn is_above(&self, device: DeviceId) -> bool {
+        self.below.contains_key(&device) || self.on_file.contains_key(&device)
+    }
+
+    /// Others lie on it.
+    pub(super) fn is_below(&self, device: DeviceId) -> bool {
+        self.below.values().any(|below| below.contains(&device)) || !self.loops_above(device).is_empty()
+    }
+
+    pub(super) fn is_sent(&self, device: DeviceId) -> bool {
+        self.with_queue.contains(&device)
+    }
+
+    /// The file that a loop device is.
+    pub(super) fn file_of(&self, device: DeviceId) -> Option<NameId> {
+        self.on_file.get(&device).and_then(|(_, file)| *file)
     }
 
     pub(super) fn is_on_file(&self, device: DeviceId) -> bool {
@@ -115,7 +134,7 @@ impl Devices {
         let others = self.with_queue.iter().chain(ended).filter(is_below);
         let is_tied = |device: DeviceId| {
             let of_below = self.below.iter().any(|(upper, below)| *upper == device || below.contains(&device));
-            of_below || self.on_file.iter().any(|(upper, below)| *upper == device || self.of(*below) == device)
+            of_below || self.on_file.iter().any(|(upper, (below, _))| *upper == device || self.of(*below) == device)
         };
         let untied: BTreeSet<DeviceId> = halves.chain(others).copied().filter(|device| !is_tied(*device)).collect();
         untied.into_iter().collect()
@@ -127,7 +146,7 @@ impl Devices {
         for (upper, below) in &self.below {
             stacks.entry(*upper).or_default().extend(below.iter().map(|below| self.of(*below)));
         }
-        for (upper, below) in &self.on_file {
+        for (upper, (below, _)) in &self.on_file {
             stacks.entry(*upper).or_default().insert(self.of(*below));
         }
         stacks.into_iter().map(|(upper, below)| (upper, below.into_iter().collect())).collect()

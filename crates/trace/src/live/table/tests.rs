@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::identify::{Amount, Confidence, Outcome, Phases, Process, Reason, Traffic};
-use crate::model::{Actor, Flags};
+use crate::model::{Action, Actor, Flags};
 
 const SECOND: u64 = 1_000_000_000;
 const MS: u64 = 1_000_000;
@@ -144,39 +144,27 @@ fn databases_are_kept_up_to_a_bound_and_the_longest_silent_one_goes() {
     assert!(!table.rows.contains_key(&database("/d/0.db")) && table.rows.contains_key(&database("/d/1.db")));
 }
 
-fn event(action: Action, time_ns: u64, bytes: u64, preflush: bool) -> Event {
+fn event(bytes: u64, write: bool) -> Event {
     let actor = Actor { thread: 1, process: 1, name: None };
-    let flags = Flags { write: true, preflush, ..Flags::default() };
-    Event { bytes, flags, ..Event::plain(time_ns, action, actor) }
+    let flags = Flags { write, preflush: !write, ..Flags::default() };
+    Event { bytes, flags, ..Event::plain(BEGIN + SECOND, Action::Queue, actor) }
 }
 
 #[test]
-fn the_device_has_what_was_queued_and_the_flushes_that_it_was_sent() {
+fn the_devices_have_what_counts() {
     let mut table = Table::new(BEGIN);
     let now_ns = BEGIN + SECOND;
-    // A write with a flush before it, as the block layer splits it, and a write without.
-    for (action, bytes, preflush) in [
-        (Action::Issue, 4096, false),
-        (Action::Queue, 4096, true),
-        (Action::Issue, 0, true),
-        (Action::Complete, 0, true),
-        (Action::Issue, 4096, true),
-        (Action::Complete, 4096, true),
-        (Action::Queue, 8192, false),
-        (Action::Issue, 8192, false),
+    for (bytes, write, counted) in [
+        (4096, true, Counted { bytes: true, flush: false }),
+        (4096, true, Counted { bytes: true, flush: true }),
+        (4096, true, Counted::default()),
+        (4096, false, Counted { bytes: true, flush: false }),
+        (0, false, Counted { bytes: false, flush: true }),
     ] {
-        table.event(&event(action, now_ns, bytes, preflush), now_ns);
+        table.event(&event(bytes, write), counted, now_ns);
     }
-    assert_eq!(table.snapshot(now_ns).device, Load { bytes: 12288, flushes: 1 });
+    assert_eq!(table.snapshot(now_ns).device, Load { bytes: 8192, flushes: 2 });
     assert_eq!(table.snapshot(now_ns + 11 * SECOND).device, Load::default());
-}
-
-#[test]
-fn a_device_without_requests_of_its_own_has_the_flushes_that_were_asked_for() {
-    let mut table = Table::new(BEGIN);
-    table.event(&event(Action::Queue, BEGIN, 4096, true), BEGIN);
-    table.event(&event(Action::Queue, BEGIN, 0, true), BEGIN);
-    assert_eq!(table.snapshot(BEGIN).device, Load { bytes: 4096, flushes: 2 });
 }
 
 #[test]
