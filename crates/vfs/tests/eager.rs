@@ -307,6 +307,33 @@ fn a_log_that_is_full_goes_on_through_the_image() {
     assert_eq!(count(&reader), 0);
 }
 
+/// Where SQLite runs none by itself, one by `sqlite3_wal_checkpoint_v2` right after a commit was taken for its automatic one, and
+/// left for later: "busy".
+#[test]
+fn a_checkpoint_that_is_asked_for_by_the_c_interface_is_run_where_sqlite_runs_none_by_itself() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
+    insert(&db, 1);
+    // From 1,000 frames on SQLite would run its own; at 1,024 commits the log has so much that one is due.
+    for _ in 0..1010 {
+        db.execute_batch("UPDATE t SET v = randomblob(100)").unwrap();
+    }
+    let (mut frames, mut copied) = (0, 0);
+    // SAFETY: an open connection, and places for two numbers.
+    let code = unsafe {
+        rusqlite::ffi::sqlite3_wal_checkpoint_v2(
+            db.handle(),
+            std::ptr::null(),
+            rusqlite::ffi::SQLITE_CHECKPOINT_PASSIVE,
+            &mut frames,
+            &mut copied,
+        )
+    };
+    assert_eq!((code, frames), (0, copied));
+    assert!(frames > 1000, "{frames}");
+}
+
 /// So that who reads finds the pages in the database file.
 fn wait_for_a_checkpoint(db: &Connection) {
     wait_until("a checkpoint", || number(db, "/eager/checkpoints/count") > 0);

@@ -105,6 +105,8 @@ pub struct WalConnection<S: Store> {
     /// The last call was the end of a commit. A checkpoint that begins now is SQLite's automatic
     /// one.
     pub(crate) just_committed: AtomicBool,
+    /// After its last commit SQLite would try its automatic checkpoint, and has not tried one since.
+    pub(super) expects_automatic: AtomicBool,
     /// SQLite has tried no checkpoint after the last commits, though there were enough frames. A
     /// checkpoint that comes now was asked for.
     pub(super) no_automatic: AtomicBool,
@@ -238,6 +240,7 @@ impl<S: Store> WalConnection<S> {
             shares_index: AtomicBool::new(false),
             recovering: AtomicBool::new(false),
             just_committed: AtomicBool::new(false),
+            expects_automatic: AtomicBool::new(false),
             no_automatic: AtomicBool::new(false),
             pragmas_before: AtomicU64::new(0),
             unsynced_frames: AtomicBool::new(false),
@@ -341,8 +344,8 @@ impl<S: Store> WalConnection<S> {
     }
 
     pub fn commit_phase_two(&self) -> Result<(), Error> {
-        let none_came = self.just_committed.swap(true, Relaxed);
-        if none_came && self.has_automatic_frames() {
+        self.just_committed.store(true, Relaxed);
+        if self.has_automatic_frames() && self.expects_automatic.swap(true, Relaxed) {
             self.no_automatic.store(true, Relaxed);
         }
         self.pragmas_before.store(pragmas(), Relaxed);

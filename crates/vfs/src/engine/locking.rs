@@ -118,6 +118,7 @@ impl<S: Store> WalConnection<S> {
 
     /// `just_committed`: nothing came between a commit and this checkpoint.
     fn begin_checkpoint(&self, index: &dyn WalIndex, lock: ShmLock, just_committed: bool) -> Result<(), Error> {
+        self.expects_automatic.store(false, Relaxed);
         if just_committed && !self.is_checkpointer() && self.shared.checkpointer.is_at_it() {
             return Err(Error::Below(Code::BUSY));
         }
