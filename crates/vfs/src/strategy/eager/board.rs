@@ -29,14 +29,14 @@
 //! | lock | held by | kind |
 //! |---|---|---|
 //! | *use* | each process that has joined, or is about to | shared |
-//! | *alone* | a process that no other uses the log beside | *use*, exclusively |
+//! | *alone* | a process that found no other with *use* | *use*, exclusively |
 //! | *shown* | each process that has joined | shared; can be seen without being taken |
 //!
 //! | state of a process | holds | entered by |
 //! |---|---|---|
 //! | alone | the board's lock, *alone* | [`Common::be_alone`] |
 //! | opening | the board's lock, *use*, *shown*; `Open` is clear | [`Board::join`] |
-//! | joined | *use*, *shown*; `Open` is set | [`Board::set_open`] and unlock, or [`Board::join_beside`] |
+//! | joined | *use*, *shown*; `Open` is set | [`Board::set_open`]; or [`Board::join_beside`] |
 //! | gone | nothing | [`Common::leave`], or death |
 //!
 //! 6. A process is alone only if it has *alone*. A process that tries for *alone*, or takes *shown*

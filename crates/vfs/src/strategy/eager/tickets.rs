@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | waiting | [`Ticket::take`] | `serving` reaches its number |
 //! | served | [`Tickets::pass`] | it is given back, or passed over after [`PATIENCE`] |
-//! | writing | [`Ticket::begin_writing`] | it is given back, or passed over after [`WRITER_PATIENCE`] |
+//! | writing | [`Ticket::begin_writing`] | the same, after [`WRITER_PATIENCE`] |
 //! | given back | [`Ticket::give_back`] | `serving` has passed its number |
 //!
 //! Invariants, cited by number in code and tests:

@@ -3,13 +3,13 @@
 //!
 //! | who waits | limit without a release of the lock | then |
 //! |---|---|---|
-//! | an opener that cannot join without the lock | [`OPEN_PATIENCE`], then [`OPEN_AGAIN`] | "busy" |
-//! | a writer, before the write lock or its first frame | its busy handler, see [`EagerLog::is_log_stuck`] | "busy" |
-//! | a commit that keeps others out, before it is noted | the same | "busy" |
-//! | a checkpoint, a WAL that is begun anew, a close | [`REFUSED_AFTER`] | "busy": all stays as it is |
-//! | a commit that is noted, and may be published | [`failed_after`] | it fails |
+//! | an opener that cannot join without it | [`OPEN_PATIENCE`], then [`OPEN_AGAIN`] | "busy" |
+//! | a writer, before write lock or first frame | [`EagerLog::wait_while_stuck`] | "busy" |
+//! | a commit that keeps others out, not noted yet | [`EagerLog::wait_while_held`] | "busy" |
+//! | a checkpoint, a WAL begun anew, a close | [`REFUSED_AFTER`] | "busy": all stays as it is |
+//! | a commit that is noted | [`failed_after`] | it fails: it may be published |
 //!
-//! - "Busy" is `SQLITE_BUSY`.
+//! - "Busy" is `SQLITE_BUSY`. A writer and a commit wait as long as their busy handler says.
 //! - A commit that fails gets `SQLITE_IOERR_FSYNC`. Its process acknowledges nothing more.
 
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ pub const REFUSED_AFTER: Duration = Duration::from_secs(1);
 /// this process.
 const FAILED_AFTER: Duration = Duration::from_secs(30);
 
-/// A holder counts as stuck after this time and the time of [`STUCK_FLUSHES`] flushes.
+/// A holder counts as stuck after this time, or after [`STUCK_FLUSHES`] flushes if that is longer.
 const STUCK_AFTER: Duration = Duration::from_millis(20);
 const STUCK_FLUSHES: u32 = 8;
 
