@@ -4,9 +4,9 @@
 //! | found | left by | mended by |
 //! |---|---|---|
 //! | page 1 garbled | a crash while it was written | SQLite, by journal or WAL; or the log |
-//! | the guard, and SQLite's own WAL | a close that was undone | removing the guard; then as below |
-//! | no guard, and SQLite's own WAL | SQLite alone, `stock`, `plain` | copying it into the database |
-//! | no WAL mode, and a log or an image | a backup replaced a crashed database | setting the log aside |
+//! | the guard, and SQLite's own WAL | an undone close | removing the guard; then as below |
+//! | no guard, and SQLite's own WAL | SQLite, `stock`, `plain` | copying it into the database |
+//! | no WAL mode; a log or an image | a backup over a crashed database | setting the log aside |
 //! | no database, and a log | the same, encrypted ([`garbled`]) | nothing: it is refused |
 //!
 //! - A close is *undone* when it was not synced, SQLite alone went on, and power was lost.
