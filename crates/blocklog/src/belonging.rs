@@ -41,7 +41,8 @@ pub fn open_beside(path: &Path, database: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives an open file the database's owner, group and mode, as far as this process may. The umask does not count.
+/// Gives an open file the database's owner, group and mode, as far as this process may. The umask
+/// does not count.
 pub fn hand_over(file: &File, database: &Path) {
     let (Ok(wanted), Ok(found)) = (stat(database), fstat(file)) else { return };
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_nlink != 1 {

@@ -37,7 +37,8 @@ impl fmt::Display for Uuid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
-/// The number of a record: 1 for a log's first, and one more for each that follows, over all epochs.
+/// The number of a record. A log's first record has 1. Each further one has one more, over all
+/// epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 

@@ -28,7 +28,7 @@ pub struct CachedPages {
     recently_evicted: u64,
 }
 
-/// The pages in the page cache of `length` bytes from `offset` on; `None` where the kernel cannot say.
+/// The pages in the page cache of `length` bytes from `offset` on. `None`: the kernel cannot say.
 pub fn cached_pages(file: BorrowedFd<'_>, offset: u64, length: u64) -> Option<CachedPages> {
     let range = Range { offset, length };
     let mut pages = CachedPages::default();

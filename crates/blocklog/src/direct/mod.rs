@@ -79,7 +79,8 @@ impl DirectFile {
         open::existing(path, false)
     }
 
-    /// Makes a file that must not exist, with the database's owner, group and mode ([`crate::belonging`]).
+    /// Makes a file that must not exist, with the database's owner, group and mode
+    /// ([`crate::belonging`]).
     pub fn create_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
         open::create(path, Some(database))
     }
