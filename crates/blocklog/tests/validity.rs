@@ -1,4 +1,5 @@
-//! The conditions V1 to V8 of `docs/log-format.md`, each broken alone, at the end of a log and in its middle.
+//! The conditions V1 to V8 of `docs/log-format.md`. Each is broken alone, at the end of a log and
+//! in its middle.
 //!
 //! The offsets below are written down a second time. So a change of the format does not pass
 //! unseen.

@@ -223,7 +223,8 @@ pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Err
     scan(&Log::open(memory.clone())?)
 }
 
-/// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes it.
+/// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes
+/// it.
 pub fn offset(block_bytes: usize, lane: u64, position: u64) -> usize {
     let borders = [0, 32_768, 65_536, 131_072].into_iter().chain((1..).map(|chunk| chunk * 262_144));
     let chunks = borders.clone().zip(borders.skip(1));
