@@ -4,7 +4,6 @@
 //! Some states are also shown to SQLite alone. SQLite alone must find the same, or say that this is
 //! no database. Anything else would be a database that loses commits, or breaks, when a program
 //! without Oneflush opens it.
-//! database that loses commits, or breaks, when a program without Oneflush opens it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,4 +1,5 @@
-//! Goes through every crash state of a recording, examines each once, and crashes in the recoveries too.
+//! Goes through every crash state of a recording, examines each once, and crashes in the recoveries
+//! too.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
