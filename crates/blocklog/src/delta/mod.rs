@@ -14,7 +14,7 @@
 //! Copies are for two habits of SQLite's B-tree:
 //!
 //! - A new cell moves the two-byte pointers behind its own by two bytes, up to some hundred of
-//!   them. [`encode`] looks for just that.
+//!   them. [`encode()`] looks for just that.
 //! - A page is laid out anew, or its cells go to other pages. [`Row`] looks for that.
 //!
 //! The pages of a record stand in a **row**, one behind the other. Where the record says so, a copy

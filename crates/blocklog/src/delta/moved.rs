@@ -3,7 +3,7 @@
 //! page. All of these pages are in one record.
 //!
 //! The table of a row takes 1.5 us per 4096 bytes. So it is made only for the few records that are
-//! long without it. The search itself is no slower than [`encode`](super::encode).
+//! long without it. The search itself is no slower than [`encode()`](super::encode()).
 
 use super::ROW_PAGES_MAX;
 use super::apply::pages_of;

@@ -13,7 +13,7 @@
 //!
 //! | state | left when |
 //! |---|---|
-//! | `Untried` | [`WRITES_BEFORE`] frames were written |
+//! | `Untried` | [`WRITES_BEFORE`] writes were made: the image is mapped, or cannot be |
 //! | `Mapped` | the memory is not there, or a store fails |
 //! | `Impossible` | the last connection closes the image |
 

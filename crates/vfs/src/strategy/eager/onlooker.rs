@@ -5,7 +5,7 @@
 //! |---|---|
 //! | no guard | as SQLite alone does; SQLite's error log says once that `eager` is not in force |
 //! | the guard, and others use the log | the image, as any reader of a WAL, with rights to read |
-//! | the guard, and nobody uses the log | after a recovery, if its process may write; or not at all |
+//! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
 //! - **When it is decided**: whenever SQLite opens its WAL, under the database's shared lock.
 //!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
