@@ -35,8 +35,9 @@
 //! | state of a process | holds | entered by |
 //! |---|---|---|
 //! | alone | the board's lock, *alone* | [`Common::be_alone`] |
-//! | opening | the board's lock, *use*, *shown*; `Open` is clear | [`Board::join`] |
-//! | joined | *use*, *shown*; `Open` is set | [`Board::set_open`]; or [`Board::join_beside`] |
+//! | opening | the board's lock, *use*, *shown*; `Open` is clear | [`Board::join`], alone |
+//! | joined | *use*, *shown*; `Open` is set | [`Board::set_open`] after that |
+//! | joined | the same | [`Board::join`] or [`Board::join_beside`], beside others |
 //! | gone | nothing | [`Common::leave`], or death |
 //!
 //! 6. A process is alone only if it has *alone*. A process that tries for *alone*, or takes *shown*
