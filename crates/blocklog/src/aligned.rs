@@ -5,7 +5,8 @@ use std::ops::{Deref, DerefMut};
 /// The strictest alignment that direct I/O asks for in practice: a page.
 pub(crate) const MEMORY_ALIGNMENT_BYTES: usize = 4096;
 
-/// A buffer whose start is aligned to 4096 bytes, made to be used again. Safe code only: a bit more is allocated than used.
+/// A buffer whose start is aligned to 4096 bytes, made to be used again. Safe code only: it
+/// allocates a bit more than it uses.
 #[derive(Debug, Default)]
 pub struct AlignedBuffer {
     memory: Vec<u8>,
@@ -20,10 +21,11 @@ impl AlignedBuffer {
         buffer
     }
 
-    /// Makes it `length` bytes long. What it holds then is of no meaning: zeros, or what it held before.
+    /// Makes the buffer `length` bytes long. Its contents are zeros, or what it held before.
     pub fn reset(&mut self, length: usize) {
         if self.memory.len() < self.start + length || self.memory.is_empty() {
-            // Nothing of the old contents is kept, so nothing is copied and both are never held at once.
+            // Nothing of the old contents is kept. So nothing is copied, and both are never held at
+            // once.
             self.memory = Vec::new();
             self.memory = vec![0; length + MEMORY_ALIGNMENT_BYTES];
             self.start = self.memory.as_ptr().align_offset(MEMORY_ALIGNMENT_BYTES);

@@ -1,12 +1,17 @@
-//! Whose a file beside a database is: its owner's and group's, with its mode, as SQLite does it for WAL, index and journal.
+//! A file beside a database gets the database's owner, group and mode, as SQLite does it for WAL,
+//! index and journal.
 //!
-//! Root may work on a database of a service. Without this the service could not use the files that root has made, nor the database
-//! while they are there. A file is handed over before anything else is written to it. One that is there already is handed over when it
-//! is opened for writing: who made it may have died before that, or the database may have got another owner.
+//! Root may work on a database of a service. Without this the service could not use the files that
+//! root has made. Nor could it use the database while they are there.
 //!
-//! Only root can give a file away; for others the mode is what counts. What cannot be done is left out, as SQLite does: a file system
-//! without owners (FAT) has nobody to lock out. A link is never followed and a file of several names never handed over: whoever may
-//! write the directory could point it at a file of root's.
+//! - A new file is handed over before anything else is written to it.
+//! - A file that is there is handed over when it is opened for writing. Its maker may have died
+//!   before that, or the database may have another owner now.
+//! - Only root can give a file away. For others only the mode counts.
+//! - What cannot be done is left out, as SQLite does. A file system without owners (FAT) has nobody
+//!   to lock out.
+//! - A link is never followed, and a file of several names is never handed over. Anyone who may
+//!   write the directory could point it at a file of root's.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,7 +20,7 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, lstat, stat};
 
-/// A new file where there is no database to follow.
+/// The mode of a new file where there is no database to follow.
 const MODE_DEFAULT: u32 = 0o644;
 
 /// Makes a file that must not exist, and hands it over.
@@ -27,7 +32,7 @@ pub fn create_beside(path: &Path, database: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file that is there for reading and writing, and hands it over.
+/// Opens an existing file for reading and writing, and hands it over.
 pub fn open_beside(path: &Path, database: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW.bits() as i32;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
@@ -36,7 +41,8 @@ pub fn open_beside(path: &Path, database: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Gives an open file the database's owner, group and mode, as far as this process may. The umask does not count.
+/// Gives an open file the database's owner, group and mode, as far as this process may. The umask
+/// does not count.
 pub fn hand_over(file: &File, database: &Path) {
     let (Ok(wanted), Ok(found)) = (stat(database), fstat(file)) else { return };
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_nlink != 1 {
@@ -51,7 +57,8 @@ pub fn hand_over(file: &File, database: &Path) {
     }
 }
 
-/// True if a file is as [`create_beside`] would make it now, and has one name. A link is none.
+/// True if [`create_beside`] would make the file as it is now, and the file has one name. A link is
+/// no file.
 pub fn is_as_made_beside(path: &Path, database: &Path) -> io::Result<bool> {
     let (found, wanted) = (lstat(path)?, stat(database)?);
     let belonging = |file: &Stat| (file.st_uid, file.st_gid, file.st_mode & 0o777);
@@ -59,13 +66,13 @@ pub fn is_as_made_beside(path: &Path, database: &Path) -> io::Result<bool> {
     Ok(is_one_file && belonging(&found) == belonging(&wanted))
 }
 
-/// A file of somebody else's is named with its owner, and with the way out.
+/// An error that names the owner of a file of another user, and the way out.
 fn why_not(path: &Path, database: &Path, error: io::Error) -> io::Error {
     let (Ok(found), Ok(wanted)) = (stat(path), stat(database)) else { return error };
     if error.kind() != io::ErrorKind::PermissionDenied {
         return error;
     }
-    // Short: SQLite's error log cuts a line at 210 bytes, of which the names take some.
+    // The text is short: SQLite's error log cuts a line at 210 bytes, and the names take some.
     io::Error::new(
         error.kind(),
         format!(
@@ -137,7 +144,7 @@ mod tests {
         assert_eq!((of(&made), of(&found)), (expected, expected));
     }
 
-    /// The owner of the directory could name any file of root's so.
+    /// With a link the owner of the directory could name any file of root's.
     #[test]
     fn a_link_to_another_file_is_not_handed_over() {
         if !is_root() {

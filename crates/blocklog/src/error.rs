@@ -13,8 +13,9 @@ pub enum Error {
     File { path: PathBuf, doing: &'static str, source: io::Error },
     #[error("this is not a log of Oneflush")]
     NotALog,
-    /// Every byte is zero, or there is none: a crash came while the log was being created, before it held anything. (Or someone
-    /// emptied the file. Whether commits can be missing says the database's guard.)
+    /// Every byte is zero, or there is none: a crash interrupted the log's creation, before it held
+    /// anything. (Or someone emptied the file. The database's guard says whether commits can be
+    /// missing.)
     #[error("the log was never finished; it is empty")]
     Unfinished,
     #[error("the log has format {found}; this Oneflush knows formats up to {known}. Use the newer Oneflush")]
@@ -25,14 +26,14 @@ pub enum Error {
         "the log has blocks of {log_bytes} bytes; here direct I/O needs blocks of {storage_bytes} bytes. Copy the files to a device with smaller blocks"
     )]
     BlockSize { log_bytes: u32, storage_bytes: usize },
-    /// Not a torn end, which is normal: what is lost here may have been acknowledged.
+    /// This is no torn end, which is normal: what is lost here may have been acknowledged.
     #[error("the log is damaged in record {lsn} (epoch {epoch}, position {position}): {what}")]
     Damaged { epoch: Epoch, lsn: Lsn, position: u64, what: &'static str },
     #[error("the record needs {needed} bytes of the log, which has {free} free")]
     Full { needed: u64, free: u64 },
     #[error("a record holds at most {limit} bytes, not {length}")]
     TooLong { length: u64, limit: u64 },
-    /// The caller's mistake, or overwritten shared memory; nothing was written.
+    /// A mistake of the caller's, or overwritten shared memory. Nothing was written.
     #[error("no record can go to this place of the log: {what}")]
     BadHead { what: &'static str },
     #[error("no log can have this size: {what}")]

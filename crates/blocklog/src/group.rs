@@ -1,13 +1,17 @@
-//! What a record of the strategy `eager` holds: pages, each as a delta against a version that recovery has.
+//! The payload of a record of the strategy `eager`: pages, each as a delta against a version that
+//! recovery has.
 //!
 //! ```text
 //! begin, in KIND_BEGIN only: u8 0, or u8 1, frames u32, salt 2 * u32, checksum 2 * u32
 //! database_pages u32
-//! a page each: varint page number, u8 base (0 zeros, 1 previous, 2 database: crc u32; + 4: in the row), varint length, delta
+//! for each page: varint page number, u8 base, varint length, delta
+//! base: 0 zeros, 1 previous, 2 database: crc u32 follows; + 4: in the row
 //! ```
-//! A page that is *in the row* has a delta with copies from the bases of the record's other pages ([`delta::apply_in_row`]).
-//! Little-endian; see `docs/log-format.md` for what recovery makes of it. The record's checksums say that these are the bytes that
-//! were written; here every length is checked all the same.
+//! A page that is *in the row* has a delta with copies from the bases of the record's other pages
+//! ([`delta::apply_in_row`]).
+//!
+//! Numbers are little-endian. `docs/log-format.md` says what recovery makes of them. The record's
+//! checksums say that these bytes were written. Every length is checked here all the same.
 
 use crate::varint;
 use crate::{Error, delta};
@@ -16,16 +20,17 @@ use crate::{Error, delta};
 pub const KIND_BEGIN: u8 = 1;
 /// Commits.
 pub const KIND_COMMITS: u8 = 2;
-/// Pages as they are about to be written to the database file by a checkpoint, so that a torn write there can be mended.
+/// Pages as a checkpoint is about to write them to the database file. They mend a torn write there.
 pub const KIND_IMAGES: u8 = 3;
 
-/// What a page's delta is against.
+/// The base of a page's delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     Zeros,
-    /// The newest version of the page that this epoch's records before hold, or this record's entries before.
+    /// The newest version of the page in this epoch's records before, or in this record's entries
+    /// before.
     Previous,
-    /// The page in the database file as it was when the epoch began, with its CRC32C ([`page_crc`]).
+    /// The page of the database file when the epoch began, with its CRC32C ([`page_crc`]).
     Database {
         crc: u32,
     },
@@ -34,10 +39,10 @@ pub enum Base {
 /// How an epoch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Everything before is in the database file.
+    /// The database file has everything before.
     Database,
-    /// Everything before is in the database file and the first `frames` frames of the WAL image, which has these salts, and this
-    /// running checksum behind those frames.
+    /// The database file and the first `frames` frames of the WAL image have everything before. The
+    /// image has these salts, and this running checksum behind those frames.
     Image { frames: u32, salt: [u32; 2], checksum: [u32; 2] },
 }
 
@@ -48,12 +53,12 @@ const BASE_PREVIOUS: u8 = 1;
 const BASE_DATABASE: u8 = 2;
 const IN_ROW: u8 = 4;
 
-/// CRC32C, as in [`Base::Database`].
+/// The CRC32C of [`Base::Database`].
 pub fn page_crc(page: &[u8]) -> u32 {
     crc32c::crc32c(page)
 }
 
-/// Builds one record's payload after the other, in the same memory.
+/// Builds the payload of one record after another, in the same memory.
 #[derive(Debug)]
 pub struct GroupWriter {
     begins: bool,
@@ -87,12 +92,13 @@ impl GroupWriter {
         self.payload.extend_from_slice(&database_pages.to_le_bytes());
     }
 
-    /// The size of the database after this group: each further commit in it may change that.
+    /// Sets the size of the database after this group. Each further commit in the group may change
+    /// it.
     pub fn set_database_pages(&mut self, database_pages: u32) {
         crate::bytes::put(&mut self.payload, self.at_database_pages, &database_pages.to_le_bytes());
     }
 
-    /// Adds a page, from 1; `delta` appends the page's delta to what it is given, which is empty.
+    /// Adds a page; numbers begin at 1. `delta` appends the page's delta to an empty vector.
     pub fn push(&mut self, page_no: u32, base: Base, delta: impl FnOnce(&mut Vec<u8>)) {
         self.delta.clear();
         delta(&mut self.delta);
@@ -104,7 +110,7 @@ impl GroupWriter {
         put_page(&mut self.payload, entry);
     }
 
-    /// `KIND_BEGIN` or `KIND_COMMITS`.
+    /// The kind with or without a begin: `KIND_BEGIN` or `KIND_COMMITS`.
     pub fn kind(&self) -> u8 {
         if self.begins { KIND_BEGIN } else { KIND_COMMITS }
     }
@@ -124,7 +130,7 @@ impl GroupWriter {
 pub struct PageEntry<'a> {
     pub page_no: u32,
     pub base: Base,
-    /// Its delta has copies from the bases of the record's other pages.
+    /// The delta has copies from the bases of the record's other pages.
     pub in_row: bool,
     pub delta: &'a [u8],
 }
@@ -133,7 +139,7 @@ pub struct PageEntry<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group<'a> {
     pub begin: Option<Begin>,
-    /// Size of the database after this group, in pages.
+    /// Size of the database after this group, in pages. 0: as before.
     pub database_pages: u32,
     entries: &'a [u8],
 }
@@ -157,12 +163,13 @@ impl<'a> Group<'a> {
     /// The pages, in the order in which they were pushed.
     pub fn pages(&self) -> impl Iterator<Item = PageEntry<'a>> + use<'a> {
         let mut rest = self.entries;
-        // `decode` has been through all of them without an error.
+        // `decode` has read all of them without an error.
         std::iter::from_fn(move || if rest.is_empty() { None } else { take_page(&mut rest).ok() })
     }
 }
 
-/// Makes a page of its base. `page` holds the version that `base` names, or anything for zeros; [`Base::Database`] is compared.
+/// Makes a page of its base. `page` holds the version that `base` names; for zeros it may hold
+/// anything. The checksum of [`Base::Database`] is compared.
 pub fn rebuild(base: Base, delta: &[u8], page: &mut [u8]) -> Result<(), Error> {
     match base {
         Base::Zeros => page.fill(0),

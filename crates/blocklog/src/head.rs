@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::Error;
 
-/// Names one log file; part of every checksum, so that no block of another log is ever taken for one of this.
+/// Names one log file. It is part of every checksum, so no block of another log is taken for one of
+/// this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Uuid(pub [u8; 16]);
 
@@ -36,7 +37,8 @@ impl fmt::Display for Uuid {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
-/// The number of a record: 1 for a log's first, and one more for each that follows, over all epochs.
+/// The number of a record. A log's first record has 1. Each further one has one more, over all
+/// epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 
@@ -52,20 +54,28 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// Where the next record goes, and what binds it to the one before it. Plain data, kept by the caller.
+/// Where the next record goes, and what binds it to the record before. Plain data, kept by the
+/// caller.
 ///
-/// **A head is good only while the fate of every append from it is known.** If an append failed, or the process that was
-/// in it died, its record may or may not be in the log: take a new head from [`Log::scan`](crate::Log::scan) before anything
-/// else is appended. (Going on from the old head could leave two histories, one in each lane.)
+/// | head | comes from | what may follow |
+/// |---|---|---|
+/// | of epoch 0 | `create`, or `empty_head` | a begin |
+/// | of an epoch | `begin_epoch`, `append`, `grow`, or [`scan`](crate::Log::scan) | any |
+/// | unsure | an append that failed, or whose process died in it | a scan |
+///
+/// **A head is good only while the fate of every append from it is known.** After a failed append,
+/// or the death of its process, the log may have the record or not. Take a new head from `scan`
+/// before anything else is appended. (Appending to the old head could leave two histories, one in
+/// each lane.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub epoch: Epoch,
-    /// In the epoch's lane, in bytes; a multiple of the log's block.
+    /// Position in the epoch's lane, in bytes. A multiple of the log's block.
     pub position: u64,
-    /// Of the last record, the one before the head; 0 before any. The next record gets this plus one.
+    /// The last record's number; 0 before any. The next record gets this plus one.
     pub lsn: Lsn,
-    /// Checksum of the last record.
+    /// The last record's checksum.
     pub previous: u32,
-    /// What each lane holds, in bytes, now.
+    /// The length of each lane now, in bytes.
     pub lane_bytes: u64,
 }

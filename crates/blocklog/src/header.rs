@@ -1,8 +1,10 @@
-//! Block 0: whose log this is, and how to read it. Written once, last in a log's creation, and never again.
+//! Block 0: which log this is, and how to read it. It is written once, as the last step of a log's
+//! creation, and never again.
 //!
-//! All of it is in the block's first 512 bytes, one sector, so that it is there whole or not at all. The bytes are in
-//! `docs/log-format.md`. In every future version the text, the magic number, the version and the checksum keep their places, so
-//! that an older Oneflush can tell a newer log from a damaged one.
+//! All of it is in the block's first 512 bytes, one sector, so it is there whole or not at all. The
+//! bytes are in `docs/log-format.md`. In every future version the text, the magic number, the
+//! version and the checksum keep their places. So an older Oneflush can tell a newer log from a
+//! damaged one.
 
 use crate::bytes::{get_u32, put};
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size};
@@ -10,12 +12,12 @@ use crate::{Error, Uuid};
 
 /// What a user sees who looks into the file.
 const TEXT: &[u8] = b"Oneflush log. It may hold commits of the database beside it: open that with Oneflush, or run: oneflush recover DATABASE\n";
-/// A shorter beginning of the text also says that a file is ours.
+/// A shorter beginning of the text also says that a file is a log of ours.
 const TEXT_MARK_BYTES: usize = 13;
 
-/// 2: copies between the pages of a record. 3: small chunks first.
+/// Version 2: copies between the pages of a record. Version 3: small chunks first.
 pub(crate) const FORMAT_VERSION: u32 = 3;
-/// The last of them.
+/// The last version with chunks of equal size.
 pub(crate) const FORMAT_VERSION_OF_EQUAL_CHUNKS: u32 = 2;
 const FORMAT_VERSION_OLDEST: u32 = 1;
 const MAGIC: [u8; 8] = *b"1FLUSHLG";
@@ -66,13 +68,13 @@ impl FileHeader {
         bytes
     }
 
-    /// `bytes`: the first 512 or more of the file.
+    /// `bytes`: the first 512 bytes of the file, or more.
     pub(crate) fn decode(bytes: &[u8]) -> Result<FileHeader, Error> {
         let text_matches = bytes[..TEXT_MARK_BYTES] == TEXT[..TEXT_MARK_BYTES];
         if !text_matches && bytes[AT_MAGIC..AT_VERSION] != MAGIC {
             return Err(Error::NotALog);
         }
-        // First of all: a flipped bit in the version must not pass for a newer format.
+        // The checksum comes first: a flipped bit in the version must not pass for a newer format.
         if crc32c::crc32c(&bytes[..AT_CRC]) != get_u32(bytes, AT_CRC) {
             return Err(Error::HeaderDamaged);
         }
@@ -95,7 +97,7 @@ impl FileHeader {
     }
 }
 
-/// What SQLite allows.
+/// The page sizes that SQLite allows.
 pub(crate) fn is_page_size(bytes: u32) -> bool {
     bytes.is_power_of_two() && (512..=65_536).contains(&bytes)
 }
@@ -107,7 +109,7 @@ mod tests {
     const HEADER: FileHeader =
         FileHeader { version: FORMAT_VERSION, block_bytes: 4096, page_bytes: 1024, uuid: Uuid([7; 16]) };
 
-    /// Bytes with their checksum made right again.
+    /// These bytes with a right checksum.
     fn sealed(mut bytes: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
         let crc = crc32c::crc32c(&bytes[..AT_CRC]);
         put(&mut bytes, AT_CRC, &crc.to_le_bytes());

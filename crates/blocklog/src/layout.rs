@@ -3,20 +3,21 @@
 //! ```text
 //! | header, 1 block | lane 0, chunk 0 | lane 1, chunk 0 | lane 0, chunk 1 | lane 1, chunk 1 | …
 //! ```
-//! Both lanes grow when the file does, and nothing moves. What is no whole pair of chunks at the end of the file is not used:
-//! a crash in the middle of growing leaves that.
+//! Both lanes grow when the file does, and nothing moves. Bytes at the end of the file that are no
+//! whole pair of chunks are not used. A crash in the middle of growing leaves such bytes.
 //!
-//! The first chunks are small, so that a log of few commits is a small file: 32 KiB, and then as much as is before them, up to
-//! 256 KiB. (In versions 1 and 2 of the format all chunks have 256 KiB.)
+//! The first chunks are small, so that a log of few commits is a small file. A lane's first chunk
+//! has 32 KiB. Each next chunk has as many bytes as the lane before it, up to 256 KiB. (In versions
+//! 1 and 2 of the format all chunks have 256 KiB.)
 
 use std::ops::Range;
 
 use crate::record;
 
-/// Bytes of a lane that are in one place of the file, but for the first chunks.
+/// The largest chunk. A chunk is the bytes of a lane that are in one place of the file.
 pub const CHUNK_BYTES: u64 = 256 * 1024;
 
-/// The first chunk of a lane, where it is two blocks at least.
+/// The first chunk of a lane, unless two blocks are larger.
 pub const FIRST_CHUNK_BYTES: u64 = 32 * 1024;
 
 pub(crate) const BLOCK_BYTES_MIN: usize = 512;
@@ -30,7 +31,7 @@ pub(crate) fn is_block_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&bytes)
 }
 
-/// The lane of an epoch, and the only lane that its records can be in.
+/// The lane of an epoch. The epoch's records can be in no other.
 pub(crate) fn lane_of(epoch: u64) -> u64 {
     epoch % 2
 }
@@ -47,17 +48,17 @@ impl Layout {
         Layout { block_bytes, first_chunk_bytes: FIRST_CHUNK_BYTES.max(2 * block_bytes) }
     }
 
-    /// Of the format's versions 1 and 2.
+    /// The layout of the format's versions 1 and 2.
     pub(crate) fn of_equal_chunks(block_bytes: u64) -> Layout {
         Layout { block_bytes, first_chunk_bytes: CHUNK_BYTES }
     }
 
-    /// In which a record counts its lane.
+    /// The unit in which a record counts the length of its lane.
     pub(crate) fn lane_unit_bytes(self) -> u64 {
         self.first_chunk_bytes
     }
 
-    /// The bytes of a lane that are in one place with this one.
+    /// The positions of the chunk that holds this position.
     pub(crate) fn chunk_at(self, position: u64) -> Range<u64> {
         if position >= CHUNK_BYTES {
             let start = position / CHUNK_BYTES * CHUNK_BYTES;
@@ -75,7 +76,7 @@ impl Layout {
         self.block_bytes + 2 * chunk.start + lane * (chunk.end - chunk.start) + (position - chunk.start)
     }
 
-    /// What a lane holds in a file of this size.
+    /// The length of a lane in a file of this size.
     pub(crate) fn lane_bytes(self, file_bytes: u64) -> u64 {
         let bytes = file_bytes.saturating_sub(self.block_bytes) / 2;
         if bytes >= CHUNK_BYTES {
@@ -87,7 +88,7 @@ impl Layout {
         }
     }
 
-    /// The smallest lane of whole chunks that holds so much; `None` where no number is so large.
+    /// The smallest lane of whole chunks that has so many bytes. `None`: no number is so large.
     pub(crate) fn lane_of_at_least(self, bytes: u64) -> Option<u64> {
         if bytes > CHUNK_BYTES {
             return bytes.checked_next_multiple_of(CHUNK_BYTES);
@@ -95,17 +96,19 @@ impl Layout {
         Some(bytes.max(self.first_chunk_bytes).next_power_of_two())
     }
 
-    /// The size of a file whose lanes hold so much (whole chunks); `None` where no file can be so large.
+    /// The size of a file with lanes of so many bytes (whole chunks). `None`: no file can be so
+    /// large.
     pub(crate) fn file_bytes(self, lane_bytes: u64) -> Option<u64> {
         lane_bytes.checked_mul(2)?.checked_add(self.block_bytes).filter(|bytes| i64::try_from(*bytes).is_ok())
     }
 
-    /// What a record with so long a payload takes of its lane.
+    /// Bytes that a record with so long a payload takes of its lane.
     pub(crate) fn record_bytes(self, payload_bytes: u64) -> u64 {
         (record::HEADER_BYTES as u64).saturating_add(payload_bytes).div_ceil(self.block_bytes) * self.block_bytes
     }
 
-    /// The pieces of a stretch of a lane that are each in one place of the file: the place, and which bytes of the stretch.
+    /// Splits a stretch of a lane at the borders of chunks. For each piece: its offset in the file,
+    /// and which bytes of the stretch it has.
     pub(crate) fn pieces(self, lane: u64, position: u64, length: u64) -> impl Iterator<Item = (u64, Range<u64>)> {
         let mut done = 0;
         std::iter::from_fn(move || {

@@ -1,7 +1,7 @@
 //! Writing: a log is created, appended to, begun anew in the other lane, and extended.
 //!
-//! One record is one durable write. Only a record that crosses a chunk's border is several writes and one flush; their order
-//! does not matter, because the payload's checksum (V8) covers them all.
+//! One record is one durable write. Only a record that crosses a chunk's border is several writes
+//! and one flush. Their order does not matter, because the payload's checksum (V8) covers them all.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,13 +21,15 @@ pub struct Log<S> {
     version: u32,
     page_bytes: u32,
     layout: Layout,
-    /// Blocks on their way to the storage; at most a chunk. Never contended where the caller keeps to one append at a time.
+    /// Blocks on their way to the storage, a chunk at most. Without contention, since one append
+    /// runs at a time.
     scratch: Mutex<AlignedBuffer>,
 }
 
 impl<S: Storage> Log<S> {
-    /// Makes an empty log in a file that is empty, or holds zeros. The file's name is the caller's to make durable. The head is
-    /// of epoch 0, which has no records: [`begin_epoch`](Log::begin_epoch) comes next.
+    /// Makes an empty log in a file that is empty, or holds zeros. The caller makes the file's name
+    /// durable. The head is of epoch 0, which has no records: [`begin_epoch`](Log::begin_epoch)
+    /// comes next.
     pub fn create(storage: S, uuid: Uuid, page_bytes: u32, lane_bytes: u64) -> Result<(Log<S>, Head), Error> {
         let block_bytes = storage.block_bytes();
         if !is_block_size(block_bytes) {
@@ -42,7 +44,7 @@ impl<S: Storage> Log<S> {
         storage.extend(file_bytes).map_err(failed("create the log"))?;
         let mut block = AlignedBuffer::zeroed(block_bytes);
         block[..FILE_HEADER_BYTES].copy_from_slice(&header.encode());
-        // Last: where it is there, all the zeros are.
+        // The first block comes last: where it is there, all the zeros are.
         storage.write_durable(&block, 0).map_err(failed("write the log's first block"))?;
         let log = Log { storage, uuid, version: FORMAT_VERSION, page_bytes, layout, scratch: Mutex::new(block) };
         let head = log.empty_head()?;
@@ -63,7 +65,8 @@ impl<S: Storage> Log<S> {
         storage.read_at(&mut block, 0).map_err(failed("read the log's first block"))?;
         let header = match FileHeader::decode(&block) {
             Err(Error::NotALog) if is_zero(&block) => {
-                // Either it was never written, or it was, and is lost: then there is something behind it.
+                // The first block was never written, or is lost. In the second case there is
+                // something behind it.
                 return Err(if holds_only_zeros(&storage, size_bytes)? {
                     Error::Unfinished
                 } else {
@@ -80,8 +83,8 @@ impl<S: Storage> Log<S> {
         Ok(Log { storage, uuid, version, page_bytes, layout, scratch: Mutex::new(block) })
     }
 
-    /// A log whose first block is damaged, of which the database knows whose it is. The layouts that it may have, the newest first: the right one is
-    /// that of which records can be read.
+    /// Opens a log whose first block is damaged. The database knows its UUID. Answers a log for
+    /// each layout that it may have, the newest first. Records can be read with the right one.
     pub fn open_without_header(
         storage: impl Fn() -> Result<S, Error>,
         uuid: Uuid,
@@ -101,12 +104,12 @@ impl<S: Storage> Log<S> {
         self.uuid
     }
 
-    /// Whether its records may have copies between their pages: not in a log of version 1.
+    /// True if its records may have copies between their pages. In a log of version 1 they may not.
     pub fn has_rows(&self) -> bool {
         self.version >= 2
     }
 
-    /// Of SQLite's pages, as given at creation.
+    /// The size of SQLite's pages, as given at creation.
     pub fn page_bytes(&self) -> u32 {
         self.page_bytes
     }
@@ -119,7 +122,7 @@ impl<S: Storage> Log<S> {
         self.layout
     }
 
-    /// What each lane holds in the file as it is now.
+    /// The length of each lane in the file as it is now.
     pub(crate) fn lane_bytes(&self) -> Result<u64, Error> {
         let file_bytes = self.storage.size_bytes().map_err(failed("ask for the log's size"))?;
         match self.layout.lane_bytes(file_bytes) {
@@ -134,13 +137,13 @@ impl<S: Storage> Log<S> {
         }
     }
 
-    /// The head of a log without records: where [`scan`](Log::scan) answered `None`.
+    /// The head of a log without records, for which [`scan`](Log::scan) answered `None`.
     pub fn empty_head(&self) -> Result<Head, Error> {
         Ok(Head { epoch: Epoch(0), position: 0, lsn: Lsn(0), previous: 0, lane_bytes: self.lane_bytes()? })
     }
 
-    /// Appends to the head's epoch; durable on return. Where it does not fit, `Error::Full`, and nothing is written. After
-    /// `Error::Io` the record may or may not be there: see [`Head`].
+    /// Appends to the head's epoch; durable on return. `Error::Full`: the record does not fit, and
+    /// nothing was written. After `Error::Io` the log may have the record or not: see [`Head`].
     pub fn append(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
         if head.epoch.0 == 0 || head.position == 0 {
             return Err(Error::BadHead { what: "no epoch has begun" });
@@ -148,8 +151,9 @@ impl<S: Storage> Log<S> {
         self.put(head, kind, payload)
     }
 
-    /// Writes the first record of the next epoch, into the other lane; durable on return. From then on nothing of the head's
-    /// epoch is replayed. Where it does not fit, `Error::Full`, and nothing is written.
+    /// Writes the first record of the next epoch into the other lane; durable on return. From then
+    /// on nothing of the head's epoch is replayed. `Error::Full`: the record does not fit, and
+    /// nothing was written.
     pub fn begin_epoch(&self, head: &Head, kind: u8, payload: &[u8]) -> Result<Head, Error> {
         let is_reused = mutant::is(Mutant::EpochReused) && head.epoch.0 > 0;
         let epoch = head.epoch.0.checked_add(u64::from(!is_reused));
@@ -169,7 +173,7 @@ impl<S: Storage> Log<S> {
         Ok(Head { lane_bytes, ..*head })
     }
 
-    /// What a record with so long a payload takes of a lane.
+    /// Bytes that a record with so long a payload takes of a lane.
     pub fn record_bytes(&self, payload_len: usize) -> u64 {
         self.layout.record_bytes(payload_len as u64)
     }
@@ -187,8 +191,10 @@ impl<S: Storage> Log<S> {
         let payload_bytes = u32::try_from(payload.len())
             .map_err(|_| Error::TooLong { length: payload.len() as u64, limit: u64::from(u32::MAX) })?;
         let needed = self.record_bytes(payload.len());
-        // The last block is for a record that reaches out of the lane when that has grown: it begins where a file that is cut to its old size
-        // still has it, and knows of the longer lane (V4). From the border on nobody would miss what follows.
+        // The lane's last block is kept for the record that needs a longer lane. That record begins
+        // in the old lane and names the longer one (V4). So a file that is cut to its old size
+        // still shows that more is missing. A record that began behind the border would not be
+        // missed.
         let free = (head.lane_bytes - head.position).saturating_sub(self.layout.block_bytes);
         if needed > free {
             return Err(Error::Full { needed, free });
@@ -210,7 +216,8 @@ impl<S: Storage> Log<S> {
     }
 
     fn write_record(&self, lane: u64, position: u64, header: &[u8], payload: &[u8], length: u64) -> Result<(), Error> {
-        // Its contents are of no meaning between appends, so a panic in one leaves nothing half done.
+        // Its contents have no meaning between appends. So a panic in an append leaves nothing half
+        // done.
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut pieces = self.layout.pieces(lane, position, length).peekable();
         let mut several = false;
@@ -228,7 +235,7 @@ impl<S: Storage> Log<S> {
     }
 }
 
-/// Fills `out` with the bytes from `start` on of header, payload and zeros without end.
+/// Fills `out` with header, payload and endless zeros, from byte `start` of these on.
 fn fill(out: &mut [u8], start: usize, header: &[u8], payload: &[u8]) {
     let mut done = 0;
     for (part, part_start) in [(header, 0), (payload, header.len())] {
@@ -241,7 +248,8 @@ fn fill(out: &mut [u8], start: usize, header: &[u8], payload: &[u8]) {
     out[done..].fill(0);
 }
 
-/// A lane of at least so many bytes, and at least one chunk: its size, and the file's.
+/// The sizes of a lane and of the file, for a lane of at least so many bytes and at least one
+/// chunk.
 fn lane_size(layout: Layout, lane_bytes: u64) -> Result<(u64, u64), Error> {
     let lane_bytes = layout.lane_of_at_least(lane_bytes);
     let size = lane_bytes.and_then(|lane_bytes| Some((lane_bytes, layout.file_bytes(lane_bytes)?)));
@@ -250,7 +258,7 @@ fn lane_size(layout: Layout, lane_bytes: u64) -> Result<(u64, u64), Error> {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // Without a way out of the inner loop it is compiled for many bytes at once.
+    // The inner loop has no early exit, so it is compiled for many bytes at once.
     bytes.chunks(512).all(|part| part.iter().fold(0, |seen, byte| seen | byte) == 0)
 }
 
@@ -258,15 +266,16 @@ fn holds_only_zeros<S: Storage>(storage: &S, size_bytes: u64) -> Result<bool, Er
     Ok(!any_chunk(storage, size_bytes, |chunk| !is_zero(chunk))?)
 }
 
-/// True if a file of which no log can be opened has what looks like a record of one: it may be a log with a damaged first block. Otherwise it is none,
-/// or one whose making a crash has interrupted.
+/// True if a file that is not a log that can be opened has what looks like a record. It may be a
+/// log with a damaged first block. Otherwise it is none, or a crash has interrupted its making.
 pub fn shows_records<S: Storage>(storage: &S) -> Result<bool, Error> {
     let size_bytes = storage.size_bytes().map_err(failed("ask for the log's size"))?;
     let block_bytes = storage.block_bytes();
     any_chunk(storage, size_bytes, |chunk| chunk.chunks(block_bytes).any(record::is_marked))
 }
 
-/// Whether that is true of a chunk of the file, whose last bytes do not count if they are no whole block.
+/// True if `is_true` holds for a chunk of the file. Last bytes that are no whole block do not
+/// count.
 fn any_chunk<S: Storage>(storage: &S, size_bytes: u64, is_true: impl Fn(&[u8]) -> bool) -> Result<bool, Error> {
     let mut buffer = AlignedBuffer::default();
     let whole_bytes = size_bytes - size_bytes % storage.block_bytes() as u64;

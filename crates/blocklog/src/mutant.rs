@@ -1,25 +1,27 @@
-//! Broken variants of this log, one promise less each: the crash simulator must catch every one of them (`crates/crashlab/tests/mutants.rs`).
+//! Broken variants of this log, each without one promise. The crash simulator must catch every one
+//! of them (`crates/crashlab/tests/mutants.rs`).
 //!
 //! Without the feature `mutants` there is none, and [`is`] is a constant.
 
 /// What is broken, for the whole process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
-    /// V8 is not asked for: a torn record counts as a whole one.
+    /// V8 is not checked: a torn record counts as a whole one.
     UncheckedPayload,
-    /// A new epoch has the number of the one before, and with it the lane.
+    /// A new epoch has the number and the lane of the one before.
     EpochReused,
     /// The records of every epoch are counted from 1.
     LsnReused,
-    /// The last piece of a record of several is written durably, and the others are not flushed.
+    /// The last piece of a record of several is written durably. The others are not flushed.
     PieceUnflushed,
 }
 
-/// Makes the switch of an `enum Mutant`: `choose`, and `is`, a constant without the feature `mutants` of the crate that has the enum.
+/// Makes the switch of an `enum Mutant`: `choose` and `is`. Without the feature `mutants` of the
+/// enum's crate, `is` is a constant.
 #[macro_export]
 macro_rules! mutant_switch {
     () => {
-        /// 0: none; else one more than the mutant's number.
+        /// 0: none. Else the mutant's number plus one.
         #[cfg(feature = "mutants")]
         static CHOSEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
 

@@ -16,7 +16,7 @@ struct Range {
     length: u64,
 }
 
-/// Pages of a part of a file.
+/// Counts of a file's pages.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CachedPages {
@@ -28,20 +28,21 @@ pub struct CachedPages {
     recently_evicted: u64,
 }
 
-/// The pages in the page cache of `length` bytes from `offset` on; `None` where the kernel cannot say.
+/// The pages in the page cache of `length` bytes from `offset` on. `None`: the kernel cannot say.
 pub fn cached_pages(file: BorrowedFd<'_>, offset: u64, length: u64) -> Option<CachedPages> {
     let range = Range { offset, length };
     let mut pages = CachedPages::default();
-    // SAFETY: the descriptor is open during the call; the kernel reads one struct and writes the other, both are laid out as
-    // in <linux/mman.h> and live on this stack.
+    // SAFETY: the descriptor is open during the call. The kernel reads one struct and writes the
+    // other; both are laid out as in <linux/mman.h> and live on this stack.
     let result =
         unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, 0 as libc::c_uint) };
     (result == 0).then_some(pages)
 }
 
-/// Has `length` bytes from `offset` on written to the device, and waits until they are, for half a second at most. Nothing is durable by that,
-/// and no error is asked for, so that the next sync of the file still says it (`SYNC_FILE_RANGE_WAIT_AFTER` would take it away). Where the kernel
-/// cannot say when they are, the writing is only begun.
+/// Writes `length` bytes from `offset` on to the device, and waits for that for half a second at
+/// most. This makes nothing durable. It asks for no error, so the next sync of the file still
+/// reports one (`SYNC_FILE_RANGE_WAIT_AFTER` would take it away). Where the kernel cannot say when
+/// the writing is done, it is only begun.
 pub fn write_out(file: BorrowedFd<'_>, offset: u64, length: u64) {
     let (Ok(at), Ok(bytes)) = (i64::try_from(offset), i64::try_from(length)) else { return };
     // SAFETY: the descriptor is open during the call, and no memory is passed.

@@ -1,18 +1,24 @@
 //! A record's header, and when a record is valid.
 //!
 //! A record is this header, then the payload, then zeros up to a whole block. It is **valid** when
+//! all of these hold:
 //!
-//! - **V1** it begins with the magic number, and what is reserved is zero;
-//! - **V2** the header's checksum is that of the log's UUID and the header;
-//! - **V3** it stands where it says: its position is this position, this lane is that of its epoch, and epoch and LSN are at least 1;
-//! - **V4** the lane is at least as long as it was when the record was written, and the record lies inside of that;
-//! - **V5** its epoch is the one that is read;
-//! - **V6** its LSN is one more than that of the record before it (any, for the first of an epoch);
-//! - **V7** `previous` is the checksum of the record before it (for the first: of UUID and epoch);
-//! - **V8** the payload has the payload's checksum.
+//! - **V1** It begins with the magic number, and what is reserved is zero.
+//! - **V2** The header's checksum is that of the log's UUID and the header.
+//! - **V3** It stands where it says: this position, in the lane of its epoch. Epoch and LSN are at
+//!   least 1.
+//! - **V4** The lane is at least as long as it was when the record was written, and the record lies
+//!   inside of that.
+//! - **V5** Its epoch is the one that is read.
+//! - **V6** Its LSN is one more than that of the record before it. The first of an epoch may have
+//!   any.
+//! - **V7** `previous` is the checksum of the record before it. For the first of an epoch it is
+//!   that of UUID and epoch.
+//! - **V8** The payload has the payload's checksum.
 //!
-//! V1 to V3 can be told from one block: such a record is *recognised*. A recognised record that breaks V4, V6 or V7 is damage,
-//! since no loss of power makes one. V8 alone tells a torn record from a whole one. Padding is not checked: nothing is in it.
+//! V1 to V3 can be told from one block: such a record is *recognised*. A recognised record that
+//! breaks V4, V6 or V7 is damage, since no loss of power makes one. V8 alone tells a torn record
+//! from a whole one. Padding is not checked: nothing is in it.
 
 use crate::Uuid;
 use crate::bytes::{get_u16, get_u32, get_u64, put};
@@ -22,7 +28,7 @@ use crate::mutant::{self, Mutant};
 /// "1FLR", read as bytes.
 const MAGIC: u32 = u32::from_le_bytes(*b"1FLR");
 
-// The fields that are looked at first stand first; each is aligned to its size.
+// The fields that are looked at first stand first. Each is aligned to its size.
 const AT_MAGIC: usize = 0;
 const AT_KIND: usize = AT_MAGIC + 4;
 const AT_FLAGS: usize = AT_KIND + 1;
@@ -47,7 +53,8 @@ pub(crate) struct RecordHeader {
     pub(crate) lsn: u64,
     pub(crate) position: u64,
     pub(crate) payload_bytes: u32,
-    /// What the lane held when this was written, in first chunks, so that a file that was cut off later is noticed.
+    /// The lane's length when the record was written, in first chunks. It shows that a file was cut
+    /// off later.
     pub(crate) lane_chunks: u32,
     pub(crate) previous: u32,
     pub(crate) payload_crc: u32,
@@ -59,7 +66,8 @@ pub(crate) fn first_previous(uuid: Uuid, epoch: u64) -> u32 {
 }
 
 impl RecordHeader {
-    /// The header's bytes, and the record's checksum, by which the next record is bound to it.
+    /// The header's bytes, and the record's checksum. The next record names that checksum as
+    /// `previous`.
     pub(crate) fn encode(&self, uuid: Uuid) -> ([u8; HEADER_BYTES], u32) {
         let mut bytes = [0; HEADER_BYTES];
         put(&mut bytes, AT_MAGIC, &MAGIC.to_le_bytes());
@@ -76,7 +84,7 @@ impl RecordHeader {
         (bytes, crc)
     }
 
-    /// V1 to V3 for what stands at this place. Answers the record's checksum too.
+    /// The record at this place, if it is recognised (V1 to V3), and its checksum.
     pub(crate) fn recognise(block: &[u8], uuid: Uuid, lane: u64, position: u64) -> Option<(RecordHeader, u32)> {
         if get_u32(block, AT_MAGIC) != MAGIC || block[AT_FLAGS] != 0 || get_u16(block, AT_RESERVED) != 0 {
             return None;
@@ -99,19 +107,19 @@ impl RecordHeader {
         (stands_here && header.epoch > 0 && header.lsn > 0).then_some((header, crc))
     }
 
-    /// What it takes of its lane.
+    /// Bytes that the record takes of its lane.
     pub(crate) fn record_bytes(&self, layout: Layout) -> u64 {
         layout.record_bytes(u64::from(self.payload_bytes))
     }
 
-    /// V4.
+    /// V4 holds.
     pub(crate) fn fits(&self, layout: Layout, lane_bytes: u64) -> bool {
         let lane_bytes_then = u64::from(self.lane_chunks) * layout.lane_unit_bytes();
         lane_bytes_then <= lane_bytes
             && self.position.checked_add(self.record_bytes(layout)).is_some_and(|end| end <= lane_bytes_then)
     }
 
-    /// V8.
+    /// V8 holds.
     pub(crate) fn covers(&self, payload: &[u8]) -> bool {
         crc32c::crc32c(payload) == self.payload_crc || mutant::is(Mutant::UncheckedPayload)
     }

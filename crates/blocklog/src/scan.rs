@@ -1,16 +1,20 @@
-//! Reading: which epoch counts, its records in order, and whether anything stands where nothing can.
+//! Reading: which epoch counts, its records in order, and whether a record stands where none can
+//! be.
 //!
-//! The newest epoch is the one of the newer of the two records at position 0. Three ends look alike at first, and are told apart
-//! by what is behind them:
+//! The newer of the two records at position 0 names the newest epoch. Three ends look alike at
+//! first. What is behind them tells them apart:
 //!
-//! - *The end.* At the place of the next record there is nothing recognised, or a record of an older epoch, or a torn one (V8).
-//!   That is normal: it was never acknowledged.
-//! - *An epoch that did not begin.* The newest record at position 0 is torn. The epoch before it is whole, in the other lane,
-//!   and counts.
-//! - *Damage.* Behind the end stands a recognised record of this epoch or a newer one. Records are durable one after another, so
-//!   what is missing between was acknowledged: an error, never a shorter log.
+//! | end | at the place of the next record | what it means |
+//! |---|---|---|
+//! | the end | nothing recognised, an older epoch, or a torn record (V8) | never acknowledged |
+//! | an epoch not begun | the newest record at position 0 is torn | the epoch before counts |
+//! | damage | the same, and a record of this epoch or a newer one behind it | an error |
 //!
-//! Blocks that belong to a torn record's payload are not looked at: they hold pages, not headers.
+//! - *An epoch not begun*: the epoch before it is whole, in the other lane.
+//! - *Damage*: records become durable one after another. So what is missing in between was
+//!   acknowledged, and the answer is an error, never a shorter log.
+//!
+//! Blocks of a torn record's payload are not looked at: they hold pages, not headers.
 
 use crate::layout::lane_of;
 use crate::log::failed;
@@ -21,11 +25,11 @@ use crate::{AlignedBuffer, Epoch, Error, Head, Log, Lsn, Storage};
 type Recognised = (RecordHeader, u32);
 
 impl<S: Storage> Log<S> {
-    /// Reads the newest epoch's records in order and answers the head behind the last; `None` if the log has no record. It
-    /// reads both lanes, and holds one record at a time.
+    /// Reads the newest epoch's records in order and answers the head behind the last. `None`: the
+    /// log has no record. Reads both lanes, and holds one record at a time.
     ///
-    /// What was visited is durable, also where the process that wrote it died before its flush. On an error, drop what the
-    /// visits built: damage may be found behind records that were visited.
+    /// What was visited is durable, also where its process died before its flush. On an error, drop
+    /// what the visits built: damage may be found behind records that were visited.
     pub fn scan<E: From<Error>>(
         &self,
         mut visit: impl FnMut(u8, Lsn, &[u8]) -> Result<(), E>,
@@ -34,7 +38,7 @@ impl<S: Storage> Log<S> {
         self.walk(|kind, head, payload| visit(kind, head.lsn, payload))
     }
 
-    /// [`scan`](Log::scan) without its flush; `visit` gets the head behind each record.
+    /// Like [`scan`](Log::scan), without its flush. `visit` gets the head behind each record.
     fn walk<E: From<Error>>(&self, visit: impl FnMut(u8, &Head, &[u8]) -> Result<(), E>) -> Result<Option<Head>, E> {
         let mut reader = Reader::new(self)?;
         let Some(first) = reader.newest_epoch()? else { return Ok(None) };
@@ -44,8 +48,8 @@ impl<S: Storage> Log<S> {
         Ok(Some(head))
     }
 
-    /// Visits again what a [`scan`](Log::scan) has visited that answered the head `to`. Only these records are read; that there is nothing
-    /// where nothing can be, the scan has seen.
+    /// Visits again what a [`scan`](Log::scan) visited that answered the head `to`. Only these
+    /// records are read. The scan has seen that there is nothing where nothing can be.
     pub fn replay<E: From<Error>>(
         &self,
         to: &Head,
@@ -65,10 +69,11 @@ impl<S: Storage> Log<S> {
             .into())
     }
 
-    /// Writes the record `lsn` again, as it reads, if it is the last. For a record whose append failed: where reads come from a
-    /// cache, it may read as if it were there though the device lacks it, and what is appended behind would stand on a hole.
+    /// Writes the record `lsn` again, as it reads, if it is the last. This is for a record whose
+    /// append failed. Where reads come from a cache, the record may read as if it were there,
+    /// though the device lacks it. What is appended behind would then stand on a hole.
     ///
-    /// Only for a record that was never acknowledged: while it is written it can be torn.
+    /// Only for a record that was never acknowledged: it can be torn while it is written.
     pub fn write_again(&self, lsn: Lsn) -> Result<(), Error> {
         let (mut from, mut end) = (0, 0);
         let last = self.walk(|_, head, _| {
@@ -91,23 +96,23 @@ impl<S: Storage> Log<S> {
 pub struct ReadRecord {
     pub kind: u8,
     pub lsn: Lsn,
-    /// None: its payload is damaged.
+    /// `None`: the payload is damaged.
     pub payload: Option<Vec<u8>>,
 }
 
 /// What can be read of the newest epoch of a log that [`Log::scan`] takes for damaged.
 #[derive(Debug, Default)]
 pub struct Salvage {
-    /// From the epoch's first record on, without a gap.
+    /// Records from the epoch's first one on, without a gap.
     pub records: Vec<ReadRecord>,
-    /// What keeps the log from being read on; None: nothing, these are all its records.
+    /// Why no more could be read. `None`: these are all records.
     pub damage: Option<Error>,
     /// Records behind the damage, in the order of their LSNs.
     pub behind: Vec<ReadRecord>,
 }
 
 impl<S: Storage> Log<S> {
-    /// For whoever accepts the loss of what cannot be read.
+    /// Reads what can be read, for a caller that accepts the loss of the rest.
     pub fn salvage(&self) -> Result<Salvage, Error> {
         let mut found = Salvage::default();
         let scanned = self.scan(|kind, lsn, payload| {
@@ -130,16 +135,16 @@ impl<S: Storage> Log<S> {
 }
 
 enum Next {
-    /// Valid; its payload is in the reader.
+    /// A valid record. Its payload is in the reader.
     Record(RecordHeader, u32),
-    /// No valid record; from the position `behind` on there must be none of this epoch.
+    /// No valid record. From the position `behind` on there must be none of this epoch.
     End { behind: u64 },
 }
 
 struct Reader<'a, S> {
     log: &'a Log<S>,
     lane_bytes: u64,
-    /// Of lane and position.
+    /// The chunk at `loaded`, which is lane and position.
     chunk: AlignedBuffer,
     loaded: Option<(u64, u64)>,
     payload: Vec<u8>,
@@ -151,7 +156,8 @@ impl<'a, S: Storage> Reader<'a, S> {
         Ok(Reader { log, lane_bytes, chunk: AlignedBuffer::default(), loaded: None, payload: Vec::new() })
     }
 
-    /// The bytes of a lane from `position` to the end of its chunk. Whole chunks are read: one by one, blocks take ten times as long.
+    /// The bytes of a lane from `position` to the end of its chunk. Whole chunks are read, since
+    /// single blocks take ten times as long.
     fn bytes_at(&mut self, lane: u64, position: u64) -> Result<&[u8], Error> {
         let chunk = self.log.layout().chunk_at(position);
         let wanted = (lane, chunk.start);
@@ -165,7 +171,7 @@ impl<'a, S: Storage> Reader<'a, S> {
         Ok(&self.chunk[(position - chunk.start) as usize..])
     }
 
-    /// What stands at a place, if it is a record (V1 to V3).
+    /// The record at a place, if it is recognised (V1 to V3).
     fn recognise(&mut self, lane: u64, position: u64) -> Result<Option<Recognised>, Error> {
         if position >= self.lane_bytes {
             return Ok(None);
@@ -174,7 +180,8 @@ impl<'a, S: Storage> Reader<'a, S> {
         Ok(RecordHeader::recognise(self.bytes_at(lane, position)?, uuid, lane, position))
     }
 
-    /// Reads a record's payload; whether it is whole (V8). V4 must hold: it bounds what is allocated.
+    /// Reads a record's payload. True: it is whole (V8). V4 must hold, since it bounds what is
+    /// allocated.
     fn read_payload(&mut self, header: &RecordHeader) -> Result<bool, Error> {
         let lane = lane_of(header.epoch);
         let mut payload = std::mem::take(&mut self.payload);
@@ -199,7 +206,8 @@ impl<'a, S: Storage> Reader<'a, S> {
         Err(damaged(header, "the file is shorter than it was when the record was written"))
     }
 
-    /// The first record of the epoch that counts. Everything that stands in the lane of no epoch that counts is checked here.
+    /// The first record of the epoch that counts. Checks also everything outside of that epoch's
+    /// lane.
     fn newest_epoch(&mut self) -> Result<Option<RecordHeader>, Error> {
         let firsts = [self.recognise(0, 0)?, self.recognise(1, 0)?].map(|found| found.map(|(header, _)| header));
         let Some(newest) = firsts.iter().flatten().max_by_key(|header| header.epoch).copied() else {
@@ -216,7 +224,7 @@ impl<'a, S: Storage> Reader<'a, S> {
             self.refuse_other_lane(&newest)?;
             return Ok(Some(newest));
         }
-        // A torn beginning: then the epoch has no further record.
+        // A torn beginning. The epoch then has no further record.
         let behind = newest.record_bytes(self.log.layout());
         if let Some(found) = self.recognised_from(1 - other, behind, |found| found.epoch >= newest.epoch)? {
             return Err(damaged(&found, "it is valid, but its epoch's first record is not"));
@@ -237,7 +245,8 @@ impl<'a, S: Storage> Reader<'a, S> {
         }
     }
 
-    /// In the other lane nothing can be newer than the epoch that counts, and the epoch before ended where this one began.
+    /// In the other lane no record can be newer than the epoch that counts. And the epoch before
+    /// must have ended where this one began.
     fn refuse_other_lane(&mut self, first: &RecordHeader) -> Result<(), Error> {
         let other = 1 - lane_of(first.epoch);
         let mut position = 0;
@@ -252,7 +261,7 @@ impl<'a, S: Storage> Reader<'a, S> {
             if self.read_payload(&found)? {
                 return Err(damaged(&found, "its epoch went on after the next one began: two histories"));
             }
-            // Torn, then given up when the next epoch began: normal.
+            // The record was torn, and given up when the next epoch began. That is normal.
             position = found.position + found.record_bytes(self.log.layout());
         }
         Ok(())
@@ -269,7 +278,8 @@ impl<'a, S: Storage> Reader<'a, S> {
         }
     }
 
-    /// Visits records with the head behind each, to the epoch's end or up to the record `last`. Answers from where on there must be none.
+    /// Visits records with the head behind each, to the epoch's end or up to the record `last`.
+    /// Answers the position from which on there must be none.
     fn walk<E: From<Error>>(
         &mut self,
         head: &mut Head,

@@ -4,20 +4,22 @@ use std::io;
 
 /// One file, read and written in whole blocks.
 ///
-/// Memory is aligned to 4096 bytes ([`AlignedBuffer`](crate::AlignedBuffer)); offsets and lengths are multiples of
-/// [`block_bytes`](Storage::block_bytes). No method has a default: a wrong one would lose data.
+/// - Memory is aligned to 4096 bytes ([`AlignedBuffer`](crate::AlignedBuffer)).
+/// - Offsets and lengths are multiples of [`block_bytes`](Storage::block_bytes).
+/// - No method has a default: a wrong one would lose data.
 pub trait Storage: Send + Sync {
     /// A power of two from 512 to 65536.
     fn block_bytes(&self) -> usize;
     fn size_bytes(&self) -> io::Result<u64>;
-    /// Fills the buffer, or fails (`UnexpectedEof` where the file ends before).
+    /// Fills the buffer, or fails. `UnexpectedEof`: the file ends before.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
-    /// Returns when the blocks, and all that is needed to find them, survive a loss of power.
+    /// Returns when the blocks survive a loss of power, with all that is needed to find them.
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()>;
-    /// May be lost, in whole or in any part, until [`flush`](Storage::flush) returns.
+    /// Until [`flush`](Storage::flush) returns, the blocks may be lost, in whole or in any part.
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()>;
     /// Makes all earlier writes durable, also those of a process that died before it could flush.
     fn flush(&self) -> io::Result<()>;
-    /// Makes the file `size_bytes` long, with written zeros (not a hole, not unwritten extents), durable with the size.
+    /// Makes the file `size_bytes` long. The new bytes are written zeros (no hole, no unwritten
+    /// extents), durable with the size.
     fn extend(&self, size_bytes: u64) -> io::Result<()>;
 }

@@ -1,4 +1,5 @@
-//! Numbers in as few bytes as they need: seven bits a byte, lowest first, the top bit says that more follow (LEB128).
+//! Numbers in as few bytes as they need: seven bits a byte, lowest first. The top bit says that
+//! more follow (LEB128).
 
 pub(crate) fn put(out: &mut Vec<u8>, mut value: u32) {
     while value >= 0x80 {

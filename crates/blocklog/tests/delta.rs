@@ -14,7 +14,8 @@ fn round_trip(base: &[u8], page: &[u8]) -> usize {
     out.len() - 1
 }
 
-/// A page and a later version of it: bytes set, stretches moved as a B-tree moves pointers and cells.
+/// A page and a later version of it. Bytes are set, and stretches moved as a B-tree moves pointers
+/// and cells.
 fn versions() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let change = (any::<u16>(), 1..200usize, -8..8isize, any::<u8>());
     (prop::sample::select(vec![512usize, 1024, 4096, 65_536]), any::<u64>(), prop::collection::vec(change, 0..12))
@@ -102,7 +103,7 @@ proptest! {
     }
 }
 
-/// What a search finds, applied: `page` is page `own` of the row.
+/// Applies what the search found. `page` is page `own` of the row.
 fn row_round_trip(row: &[u8], page_bytes: usize, own: usize, page: &[u8], allowed: u64) -> usize {
     let mut out = vec![0xee];
     let sources = Row::new(row, page_bytes).encode(own, page, allowed, &mut out);

@@ -1,4 +1,5 @@
-//! The real file: on the file system of the build directory, and, as root, on ext4 of a loop device of its own.
+//! The real file: on the file system of the build directory and, as root, on ext4 of its own loop
+//! device.
 
 mod common;
 
@@ -74,7 +75,7 @@ fn the_first_records_are_written_either_way_and_then_one_way() {
 #[test]
 fn a_file_system_in_memory_is_used_and_said_to_be_buffered() {
     let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
-        // No tmpfs that we may write to: nothing to say about one.
+        // There is no tmpfs to write to, so nothing can be said about one.
         return;
     };
     assert!(!exercise(dir.path(), None), "tmpfs takes O_DIRECT since Linux 6.6, and does nothing of the kind");
@@ -85,7 +86,7 @@ fn ext4_on_a_loop_device_gives_direct_io_and_keeps_the_log_out_of_the_page_cache
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    // On a thread of its own: the mount is seen by this thread and its children only.
+    // A thread of its own: only this thread and its children see the mount.
     std::thread::spawn(|| {
         enter_private_namespace().unwrap();
         let place = Place::scratch(FsKind::Ext4, 64 << 20).unwrap();
@@ -97,7 +98,7 @@ fn ext4_on_a_loop_device_gives_direct_io_and_keeps_the_log_out_of_the_page_cache
     .unwrap();
 }
 
-/// The file gets its old size back, and nothing is poisoned: the records that it has room for go on.
+/// The file gets its old size back, and nothing is poisoned: the records that fit go on.
 fn full_disk(dir: &Path) {
     let file = DirectFile::open(&dir.join("full"), true).unwrap();
     let (log, head) = Log::create(file, UUID, 4096, CHUNK_BYTES).unwrap();

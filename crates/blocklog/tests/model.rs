@@ -1,4 +1,5 @@
-//! Random histories against a model: two lists, the records of the epoch and those of the epoch before.
+//! Random histories against a model. The model is two lists: the records of the epoch, and those of
+//! the epoch before.
 
 mod common;
 
@@ -18,7 +19,8 @@ enum Step {
         chunks: u64,
     },
     Reopen,
-    /// The device fails in the next append (or begin) at its n-th operation; then the power, or only the process, is gone.
+    /// The device fails at the n-th operation of the next append or begin. Then the power is gone,
+    /// or only the process.
     Fail {
         begin: bool,
         length: usize,
@@ -46,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
 struct World {
     log: Log<Memory>,
     head: Head,
-    /// Of the head's epoch; what a scan must show.
+    /// The records of the head's epoch. A scan must show them.
     records: Vec<Record>,
 }
 
@@ -59,7 +61,7 @@ impl World {
         }
     }
 
-    /// What the records are after a write that was whole.
+    /// The records after a write that was whole.
     fn records_after(&self, begin: bool, record: Record) -> Vec<Record> {
         let mut records = if begin { Vec::new() } else { self.records.clone() };
         records.push(record);
@@ -131,7 +133,7 @@ proptest! {
         world.check();
     }
 
-    /// Anything but a panic, and no more memory than the file is large.
+    /// Anything may happen but a panic, with no more memory than the file is large.
     #[test]
     fn any_damage_gives_an_error_or_records_that_were_written(
         lengths in prop::collection::vec(0..3000usize, 1..12),

@@ -5,7 +5,7 @@ mod common;
 use common::{Memory, Operation, Record, create, open_and_scan, scan};
 use oneflush_blocklog::{CHUNK_BYTES, Error, Head, Log};
 
-/// Up to so many sectors, all subsets; else samples.
+/// With up to so many sectors all subsets are tried, with more only samples.
 const EXHAUSTIVE_SECTORS_MAX: usize = 12;
 const SAMPLES: usize = 2000;
 
@@ -43,7 +43,8 @@ fn begun(block_bytes: usize) -> (Log<Memory>, Head) {
     (log, head)
 }
 
-/// Each file has the records before, or these and the one that was being written, and a log that goes on from there.
+/// Each file must have the records before, or these and the one that was being written. And its log
+/// must go on from there.
 fn expect_prefixes(before: &[Record], torn: Record, files: &mut [usize; 2]) -> impl FnMut(&Memory) {
     move |memory| {
         let log = Log::open(memory.clone()).unwrap();
@@ -65,7 +66,8 @@ fn a_torn_record_of_one_block_is_there_or_not() {
         let before = scan(&log).unwrap().0;
         let mut files = [0; 2];
         tear(&log, |log| log.append(&head, 3, payload), expect_prefixes(&before, (3, 3, payload.to_vec()), &mut files));
-        // A short record is whole when its first sector is; one that fills its block, when all eight are.
+        // A short record is whole when its first sector is. A record that fills its block is whole
+        // when all eight sectors are.
         assert_eq!(files, if payload.len() == 5 { [128, 128] } else { [255, 1] });
     }
 }
@@ -108,7 +110,7 @@ fn a_record_over_a_chunks_border_is_torn_between_its_writes_and_before_its_flush
         expect(&memory.crash(|_| true));
         drop(expect);
         assert!(files[0] > 0);
-        // Without its second write it is never whole.
+        // Without its second write the record is never whole.
         assert_eq!(files[1] > 0, failing > 0, "{files:?}");
     }
 }
@@ -180,8 +182,9 @@ fn a_torn_creation_is_unfinished_or_an_empty_log() {
     }
 }
 
-/// A forced write (FUA) does not flush what another process wrote before it, and died before its flush. If recovery took such
-/// a record without a flush of its own, the next one could be durable, and it not.
+/// A forced write (FUA) does not flush what another process wrote before it died. Recovery takes
+/// such a record only after a flush of its own. Otherwise the next record could be durable, and
+/// this one not.
 #[test]
 fn what_a_scan_showed_is_durable() {
     let (log, head) = create(4096, 2 * CHUNK_BYTES);
@@ -197,7 +200,8 @@ fn what_a_scan_showed_is_durable() {
     assert_eq!(open_and_scan(&memory.crash(|_| false)).unwrap().0.len(), 3);
 }
 
-/// Its number is given again, to the next epoch's first record. That is no second history.
+/// The number of the torn record is given again, to the next epoch's first record. That is no
+/// second history.
 #[test]
 fn a_record_that_was_torn_before_the_next_epoch_began_is_no_damage() {
     let (log, head) = begun(4096);

@@ -1,6 +1,8 @@
-//! The conditions V1 to V8 of `docs/log-format.md`, each broken alone, at the end of a log and in its middle.
+//! The conditions V1 to V8 of `docs/log-format.md`. Each is broken alone, at the end of a log and
+//! in its middle.
 //!
-//! The offsets below are written down a second time, so that a change of the format does not pass unseen.
+//! The offsets below are written down a second time. So a change of the format does not pass
+//! unseen.
 
 mod common;
 
@@ -38,7 +40,7 @@ fn three() -> Three {
 }
 
 impl Three {
-    /// The file with a change of one record's blocks; `seal` makes the header's checksum right again.
+    /// The file, with one record's blocks changed. `seal` makes the header's checksum right again.
     fn with(&self, index: usize, seal: bool, change: impl FnOnce(&mut [u8])) -> Memory {
         let mut bytes = self.memory.bytes();
         let block = &mut bytes[offset(BLOCK, 1, self.positions[index])..][..2 * BLOCK];
@@ -56,7 +58,8 @@ impl Three {
         assert_eq!(head.unwrap().lsn, Lsn(count as u64));
     }
 
-    /// A change that makes a record unrecognisable, or one that never was: the last is then not there, any other is missed.
+    /// A change after which the record is not recognised. The last record is then not there; any
+    /// other is missed.
     #[track_caller]
     fn expect_end(&self, seal: bool, change: impl Fn(&mut [u8])) {
         self.expect_prefix(&self.with(2, seal, &change), 2);
@@ -146,7 +149,8 @@ fn v3_a_record_that_stands_at_another_place_or_in_another_lane_is_none() {
     three.expect_end(true, |record| record[POSITION + 1] ^= 0x40);
     three.expect_end(true, |record| put_u64(record, EPOCH, 2));
     three.expect_end(true, |record| put_u64(record, LSN, 0));
-    // A whole record, copied behind the end, as a database may hold copies of blocks: neither a record nor damage.
+    // A whole record is copied behind the end, as a database may hold copies of blocks. It is
+    // neither a record nor damage.
     let mut bytes = three.memory.bytes();
     for (index, position) in three.positions.into_iter().enumerate() {
         let from = offset(BLOCK, 1, position);
@@ -204,7 +208,8 @@ fn v8_a_record_with_a_broken_payload_is_torn() {
     three.expect_end(true, |record| record[PAYLOAD_CRC] ^= 1);
 }
 
-/// A page may hold the copy of a record, even one for the place where the page's bytes come to stand.
+/// A page may hold the copy of a record, even of one for the place where the page's bytes come to
+/// stand.
 #[test]
 fn what_a_torn_record_holds_is_no_record_behind_it() {
     let begun = || {
@@ -258,7 +263,7 @@ fn padding_is_of_no_meaning() {
     three.expect_prefix(&three.with(2, false, |record| record[BLOCK - 1] = 1), 3);
 }
 
-/// Refused, or a prefix; and never a shorter log where something valid stands behind.
+/// The log is refused, or it is a prefix. It is never shorter where something valid stands behind.
 #[test]
 fn a_flipped_bit_anywhere_in_a_record_gives_a_prefix_or_an_error() {
     let three = three();
@@ -313,7 +318,7 @@ fn records_of_the_epoch_before_the_last_are_never_taken() {
     let (log, mut head) = create(BLOCK, CHUNK_BYTES);
     for epoch in 1..=6u8 {
         head = log.begin_epoch(&head, epoch, &[epoch; 10]).unwrap();
-        // Always fewer, so that the lane's tail holds older ones, at the places where the next would be.
+        // Each epoch has fewer records. So older ones stand at the places where the next would be.
         for _ in epoch..8 {
             head = log.append(&head, epoch, &[epoch; 10]).unwrap();
         }
@@ -324,7 +329,8 @@ fn records_of_the_epoch_before_the_last_are_never_taken() {
     }
 }
 
-/// Who goes on from an old head after a begin of which it knows nothing leaves two histories. Neither may be dropped in silence.
+/// An append from an old head, after a begin that its writer does not know of, leaves two
+/// histories. Neither may be dropped in silence.
 #[test]
 fn two_histories_are_damage() {
     let (log, head) = create(BLOCK, CHUNK_BYTES);

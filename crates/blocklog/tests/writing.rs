@@ -47,7 +47,7 @@ fn a_log_begins_with_two_lanes_of_32_kib_that_double_up_to_a_chunk() {
         head = log.grow(&head, lane_bytes).unwrap();
         assert_eq!(head.lane_bytes, lane_bytes);
         sizes.push(log.storage().bytes().len());
-        // Records of both lanes, each up to the lane's end; the last goes over every border.
+        // Records of both lanes, each up to the lane's end. The last one crosses every border.
         for _ in 0..2 {
             let payload = vec![lane_bytes as u8 | 7; lane_bytes as usize - 8192 - 52];
             head = log.begin_epoch(&head, 1, &payload).unwrap();
@@ -62,7 +62,7 @@ fn a_log_begins_with_two_lanes_of_32_kib_that_double_up_to_a_chunk() {
     assert_eq!(scan(&log).unwrap().0, records);
 }
 
-/// Who made it can read it again.
+/// The version that made the log can read it again.
 #[test]
 fn a_log_of_version_2_is_gone_on_with_in_its_own_layout() {
     let memory = of_version_2(4096);
@@ -75,7 +75,7 @@ fn a_log_of_version_2_is_gone_on_with_in_its_own_layout() {
     let next = log.append(&head, 2, b"more").unwrap();
     let place = offset_in_version_2(4096, 1, head.position) as u64;
     assert_eq!(log.storage().take_operations(), [Operation::WriteDurable { offset: place, length: 4096 }]);
-    // The header as it was, and the lane counted in its chunks.
+    // The header is as it was, and the lane is counted in its chunks.
     let bytes = memory.bytes();
     assert_eq!((bytes[264], bytes[place as usize + 36..place as usize + 40].to_vec()), (2, vec![2, 0, 0, 0]));
     let (records, end) = open_and_scan(&memory).unwrap();
@@ -120,7 +120,8 @@ fn what_does_not_fit_writes_nothing_and_growing_makes_room() {
     assert_eq!((records.len(), end), (2, Some(next)));
 }
 
-/// A file that was cut to what it was before it grew had lost what followed in silence: the records that were left knew no longer lane.
+/// A log is cut to the size that it had before it grew. It used to lose what followed in silence:
+/// no record that was left named the longer lane.
 #[test]
 fn the_last_block_of_a_lane_is_for_a_record_that_knows_of_a_longer_one() {
     let (log, head) = create(4096, 1);
@@ -155,7 +156,7 @@ fn growing_to_less_does_nothing_and_a_crash_in_growing_leaves_whole_pairs() {
     assert_eq!(log.grow(&head, CHUNK_BYTES).unwrap(), head);
     assert_eq!(log.storage().take_operations(), []);
     let head = log.begin_epoch(&head, 1, b"begin").unwrap();
-    // One chunk and a half of what was to be eight.
+    // Eight chunks were to be added. One chunk and a half was.
     log.storage().extend(4096 + 4 * CHUNK_BYTES + 3 * CHUNK_BYTES / 2).unwrap();
     assert_eq!(scan(&log).unwrap().1, Some(head));
     let grown = log.grow(&head, 4 * CHUNK_BYTES).unwrap();

@@ -1,8 +1,11 @@
-//! A failing case: what it takes to see a violation again, alone; and how it gets smaller.
+//! A failing case: what it takes to see a violation again, alone, and how the case gets smaller.
 //!
-//! The file holds the log with its data, so that also a run of threads, which no seed repeats, can be replayed. Shrinking
-//! leaves out steps of the run (where a seed repeats it), then brings back lost operations one by one and takes whole writes
-//! for torn ones, as long as the violation stays.
+//! The file holds the log with its data. So a run of threads can be replayed too, which no seed
+//! repeats. Shrinking goes on as long as the violation stays:
+//!
+//! - it leaves out steps of the run, where a seed repeats the run;
+//! - it brings back lost operations one by one;
+//! - it takes whole writes for torn ones.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +23,7 @@ use crate::script::Script;
 use crate::setting::Setting;
 use crate::state::{Fill, Tear};
 
-/// States that are looked at to see whether a shorter run still fails.
+/// States that are looked at, to see whether a shorter run still fails.
 const SHRINK_STATES: u64 = 4000;
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -30,9 +33,10 @@ pub struct Case {
     pub script: Script,
     /// The fault of the run, if operations failed in it.
     pub cell: Option<Cell>,
-    /// None where the run itself went wrong, before any crash.
+    /// `None`: the run itself went wrong, before any crash.
     recorded: Option<Recorded>,
-    /// The crash in the run, and those in the recoveries after it; none if the state was wrong without one.
+    /// The crash in the run, then those in the recoveries after it. Empty: the state was wrong
+    /// without a crash.
     pub crashes: Vec<Crash>,
 }
 
@@ -124,7 +128,8 @@ impl Case {
     pub fn describe(&self, level: usize) -> String {
         let crash = &self.crashes[level];
         let tear = crash.choice.tear.name();
-        // The log of a recovery is made anew each time; how much is in flight in it is not known here.
+        // The log of a recovery is made anew each time. How much is in flight in it is not known
+        // here.
         let Some(recorded) = self.recorded.as_ref().filter(|_| level == 0) else { return tear.to_owned() };
         let count = in_flight_after(&recorded.initial(), &recorded.log, crash);
         format!("{} of {count} operations in flight lost, {tear}", crash.choice.lost(count))
@@ -137,7 +142,8 @@ impl Case {
         }
         self.lose_less();
         if let (Some(recorded), [first, ..]) = (&mut self.recorded, &self.crashes[..]) {
-            // What came after the crash is of no use. One more operation says whether it was a sync.
+            // Operations after the crash are of no use, but for one: it says whether a sync comes
+            // next.
             recorded.log.truncate(first.after);
         }
         self
@@ -177,7 +183,7 @@ impl Case {
     }
 }
 
-/// Whether a script fails in one of some states.
+/// Looks for one of some states in which a script fails.
 fn search(script: &Script, setting: &Setting) -> Option<Case> {
     let recording = match record(script, setting) {
         Ok(recording) => recording,

@@ -1,7 +1,9 @@
-//! The bytes of one file, and of all files of a disk, cheap to copy: pages are shared until one side writes.
+//! The bytes of one file, and of all files of a disk, cheap to copy: pages are shared until one
+//! side writes.
 //!
-//! A page that holds nothing but zeros takes no memory, so a preallocated log costs nothing. Each page remembers its hash;
-//! that of a whole image is then a sum over its pages, which is how equal images are found among millions.
+//! A page of zeros takes no memory, so a preallocated log costs nothing. Each page remembers its
+//! hash. The hash of a whole image is a sum over its pages. So equal images are found among
+//! millions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::mix::{mix_bytes, mix2};
 
-/// The unit of sharing; has nothing to do with the sectors of the fault model.
+/// The unit of sharing. It has nothing to do with the sectors of the fault model.
 const PAGE_BYTES: usize = 4096;
 
 static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
@@ -42,7 +44,7 @@ impl Page {
 #[derive(Clone, Default)]
 pub struct Content {
     size: u64,
-    /// None: zeros. Bytes behind `size` are always zero.
+    /// `None`: zeros. Bytes behind `size` are always zero.
     pages: Vec<Option<Arc<Page>>>,
 }
 
@@ -63,7 +65,8 @@ impl Content {
         bytes
     }
 
-    /// Fills `buffer` from `offset`, zeros behind the end; returns how many bytes were there.
+    /// Fills `buffer` from `offset` on, with zeros behind the end. Answers how many bytes were
+    /// there.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let there = self.size.saturating_sub(offset).min(buffer.len() as u64) as usize;
         for (at, within, len) in pieces(offset, buffer.len()) {
@@ -122,7 +125,8 @@ impl Content {
     }
 }
 
-/// The parts of a range that lie in one page each: start within the range, start within the page, length.
+/// Splits a range at the borders of pages. For each part: its start in the range, its start in the
+/// page, its length.
 fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {

@@ -1,8 +1,12 @@
-//! A disk as a running process sees it: a page cache that shows every write at once, and a log of what was done.
+//! A disk as a running process sees it: a page cache that shows every write at once, and a log of
+//! what was done.
 //!
-//! Nothing here knows about SQLite: files are read, written, cut, synced, created, unlinked and renamed by name or number.
-//! What would be there after a loss of power follows from the log (`timeline.rs`); this half only keeps what a process can
-//! see, fails operations where a [`FaultPlan`] says so, and lies where a [`Sabotage`] says so.
+//! Nothing here knows about SQLite. Files are read, written, cut, synced, created, unlinked and
+//! renamed by name or number.
+//!
+//! The log gives what would be there after a loss of power (`timeline.rs`). This half only keeps
+//! what a process can see. It fails operations where a [`FaultPlan`] says so, and lies where a
+//! [`Sabotage`] says so.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +16,7 @@ use crate::fault::{Fault, FaultPlan, Operation};
 use crate::log::{Data, Ino, Mark, Op};
 use crate::sabotage::{Kind, Sabotage};
 
-/// What a sabotage takes for a block.
+/// The size of a block to a sabotage.
 const BLOCK_BYTES: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,8 +40,9 @@ pub struct Disk {
     log: Vec<Op>,
     faults: Option<FaultPlan>,
     sabotage: Sabotage,
-    /// Syncs that a sabotage owes, and whether something was acknowledged meanwhile.
+    /// Syncs that a sabotage owes.
     owed: Vec<Ino>,
+    /// A commit was acknowledged while a sync was owed.
     acknowledged_unsynced: bool,
     powered: bool,
     tells_all: bool,
@@ -49,7 +54,8 @@ struct File {
     sync_failures: SyncFailures,
 }
 
-/// How many syncs of a file have failed: an open file is told of those since it was opened, once, by its next sync.
+/// How many syncs of a file have failed. An open file is told of the failures since it was opened,
+/// once, by its next sync.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncFailures(u32);
 
@@ -81,8 +87,8 @@ impl Disk {
         self.sabotage = sabotage;
     }
 
-    /// A sync that fails is told to every open file, as Linux does since 4.13. Without, only who asked for the sync hears of it, which is
-    /// harder on a process with several.
+    /// Tells every open file of a sync that fails, as Linux does since 4.13. Otherwise only the
+    /// caller of the sync hears of it, which is harder on a process among several.
     pub fn tell_all_of_failed_syncs(&mut self) {
         self.tells_all = true;
     }
@@ -91,12 +97,12 @@ impl Disk {
         self.faults = Some(plan);
     }
 
-    /// What became of the plan; faults end with this.
+    /// Ends the faults. Answers what became of the plan.
     pub fn take_faults(&mut self) -> Option<FaultPlan> {
         self.faults.take()
     }
 
-    /// Every file as the process sees it.
+    /// Every file, as the process sees it.
     pub fn image(&self) -> Image {
         let content = |ino: &Ino| self.files.get(ino).map(|file| file.content.clone()).unwrap_or_default();
         Image { files: self.names.iter().map(|(name, ino)| (name.clone(), content(ino))).collect() }
@@ -123,7 +129,7 @@ impl Disk {
         self.log.push(Op::Mark(mark));
     }
 
-    /// From now on every operation fails and nothing is logged: whoever still uses the disk is dead already.
+    /// From now on every operation fails and nothing is logged. Users of the disk are dead already.
     pub fn power_off(&mut self) {
         self.powered = false;
     }
@@ -150,7 +156,7 @@ impl Disk {
         self.files.get(&ino).map_or(0, |file| file.content.size())
     }
 
-    /// Fills the buffer, zeros behind the end; returns how many bytes were there.
+    /// Fills the buffer, with zeros behind the end. Answers how many bytes were there.
     pub fn read(&mut self, ino: Ino, offset: u64, buffer: &mut [u8]) -> Result<usize, DiskError> {
         self.may(Operation::Read)?;
         Ok(self.files.get(&ino).map_or(0, |file| file.content.read(offset, buffer)))
@@ -194,7 +200,8 @@ impl Disk {
         }
     }
 
-    /// Where in the log the last write since the file's last sync is; the end, where there is none.
+    /// The place in the log of the file's last write since its last sync. Without such a write, the
+    /// end.
     fn before_last_write(&self, ino: Ino) -> usize {
         let of_file = self
             .log
@@ -216,7 +223,7 @@ impl Disk {
         self.files.get(&ino).map_or(SyncFailures(0), |file| file.sync_failures)
     }
 
-    /// `known` is of the open file that asks; `covers` and `forced` as in [`Op::Sync`].
+    /// `known` belongs to the open file that asks. `covers` and `forced` are as in [`Op::Sync`].
     pub fn sync(
         &mut self,
         ino: Ino,
@@ -281,7 +288,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Whether the operation may go on; pays first what a sabotage owes.
+    /// Fails if the operation must fail. Pays first what a sabotage owes.
     fn may(&mut self, operation: Operation) -> Result<(), DiskError> {
         if !self.powered {
             return Err(DiskError::Io);
@@ -299,7 +306,8 @@ impl Disk {
     }
 }
 
-/// A copy of the bytes. Those that extend a file ahead, most of what a recovery writes, are copied once for all.
+/// A copy of the bytes. Zeros that extend a file ahead are copied once for all: they are most of
+/// what a recovery writes.
 fn shared(data: &[u8]) -> Arc<[u8]> {
     static ZEROS: LazyLock<Arc<[u8]>> = LazyLock::new(|| Arc::from([0; 64 << 10]));
     if *data == **ZEROS { Arc::clone(&ZEROS) } else { Arc::from(data) }

@@ -1,8 +1,9 @@
-//! What real SQLite makes of a disk after a loss of power: opens each database through the strategy, reads all of it, lets
-//! SQLite check it, closes it, and opens it once more.
+//! What real SQLite makes of a disk after a loss of power. It opens each database through the
+//! strategy, reads all of it, checks it, closes it, and opens it once more.
 //!
-//! Some states are also shown to SQLite alone: it must find the same, or say that this is no database. Anything else would be a
-//! database that loses commits, or breaks, when a program without Oneflush opens it.
+//! Some states are also shown to SQLite alone. SQLite alone must find the same, or say that this is
+//! no database. Anything else would be a database that loses commits, or breaks, when a program
+//! without Oneflush opens it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use crate::model::{Found, find};
 use crate::setting::{SQLITE_ALONE, Setting};
 use crate::vfs::Mounted;
 
-/// SQLite's random numbers belong to the whole process: who records by seed has them for itself.
+/// SQLite's random numbers belong to the whole process. A recording by seed has them for itself.
 pub static RANDOMNESS: RwLock<()> = RwLock::new(());
 
 pub struct Recovery {
@@ -25,11 +26,12 @@ pub struct Recovery {
     pub log: Vec<Op>,
 }
 
-/// What a second process finds, by what the first has left on the disk: after many crashes that is the same.
+/// What a second process finds, by what the first has left on the disk. After many crashes that is
+/// the same.
 #[derive(Default)]
 pub struct Settled(RefCell<HashMap<u64, Vec<Found>>>);
 
-/// An error says what is wrong with the state, whatever the oracle allows.
+/// Examines a state. An error says what is wrong with it, whatever the oracle allows.
 pub fn examine(image: &Image, setting: &Setting, files: &[String], settled: &Settled) -> Result<Recovery, String> {
     let _shared = RANDOMNESS.read().unwrap_or_else(PoisonError::into_inner);
     let alone =
@@ -74,10 +76,10 @@ pub fn examine(image: &Image, setting: &Setting, files: &[String], settled: &Set
     Ok(Recovery { found, log })
 }
 
-/// One state of so many is shown to SQLite alone.
+/// One state in this many is shown to SQLite alone.
 const ALONE_ONCE_IN: u64 = 8;
 
-/// None for a file that SQLite alone refuses.
+/// `None`: SQLite alone refuses the file.
 fn look_alone(image: &Image, setting: &Setting, files: &[String]) -> Result<Vec<Option<Found>>, String> {
     let alone = Setting::new(SQLITE_ALONE, setting.journal);
     let machine = Mounted::new(image);

@@ -1,4 +1,5 @@
-//! Goes through every crash state of a recording, examines each once, and crashes in the recoveries too.
+//! Goes through every crash state of a recording, examines each once, and crashes in the recoveries
+//! too.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -17,10 +18,10 @@ use crate::state::{self, Choice, Moment};
 use crate::timeline::{Reading, Timeline};
 use crate::vfs::locked;
 
-/// Crashes in recoveries of recoveries go no deeper.
+/// How deep crashes in recoveries of recoveries go.
 pub const DEPTH_MAX: usize = 3;
 
-/// One recovery of so many is crashed in, in each reading at so many moments at most.
+/// One recovery in this many is crashed in, at this many moments at most in each reading.
 const RECOVERIES_A_CRASH: u8 = 10;
 const CRASHES_A_RECOVERY: usize = 3;
 
@@ -28,7 +29,7 @@ const CRASHES_A_RECOVERY: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
     pub reading: Reading,
-    /// So many operations of the log were done.
+    /// How many operations of the log were done.
     pub after: usize,
     pub choice: Choice,
 }
@@ -41,7 +42,7 @@ pub struct Violation {
     pub crashes: Vec<Crash>,
 }
 
-/// How many states were examined, by what they are.
+/// How many states were examined, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub states: u64,
@@ -49,7 +50,7 @@ pub struct Counts {
     pub by_reading: [u64; 2],
     pub by_tear: [u64; 4],
     pub by_depth: [u64; DEPTH_MAX],
-    /// Operations in a log after which power was lost.
+    /// Operations of a log after which power was lost.
     pub moments: u64,
     /// What the first losses of power made of the files.
     pub losses: Losses,
@@ -74,7 +75,7 @@ impl Counts {
     }
 }
 
-/// Images that any case has examined, so that none is counted twice.
+/// Images that some case has examined, so that none is counted twice.
 pub struct Seen {
     shards: [Mutex<HashSet<u64>>; 16],
 }
@@ -95,15 +96,16 @@ impl Seen {
 pub struct Explorer<'a> {
     pub(crate) setting: &'a Setting,
     seed: u64,
-    /// States that are enough; beyond it, choices are left out by seed, evenly over the log.
+    /// The number of states that is enough. Beyond it choices are left out by seed, evenly over the
+    /// log.
     enough: u64,
     seen: &'a Seen,
-    /// False stops the exploration; called after each state.
+    /// Called after each state. False stops the exploration.
     go_on: &'a dyn Fn(&Counts) -> bool,
     pub(crate) settled: Settled,
 }
 
-/// Whether power may be lost here with another result than one operation earlier.
+/// True if a loss of power here may leave something else than one operation earlier.
 fn is_a_moment(op: &Op) -> bool {
     match op {
         Op::Sync { .. } | Op::SyncDir { .. } | Op::SyncDirFailed | Op::Mark(Mark::Begun { .. }) => false,
@@ -132,7 +134,7 @@ impl<'a> Explorer<'a> {
         Explorer { setting, seed, enough, seen, go_on, settled: Settled::default() }
     }
 
-    /// Every state of the recording; stops at the first violation.
+    /// Examines every state of the recording, up to the first violation.
     pub fn explore(&self, recording: &Recording) -> Result<Counts, Box<Violation>> {
         let mut counts = Counts::default();
         let share = self.share(recording);
@@ -189,7 +191,8 @@ impl<'a> Explorer<'a> {
         Ok(counts)
     }
 
-    /// Some states of the recording, by seed: `count` in each reading at moments from operation `from` on.
+    /// Examines some states of the recording, by seed: `count` in each reading, at moments from
+    /// operation `from` on.
     pub fn sample(&self, recording: &Recording, from: usize, count: usize) -> Result<Counts, Box<Violation>> {
         let mut counts = Counts::default();
         for reading in Reading::ALL {
@@ -230,7 +233,7 @@ impl<'a> Explorer<'a> {
         }
     }
 
-    /// The part of the choices to take, so that they are about enough.
+    /// The part of the choices to take, so that about enough are taken.
     fn share(&self, recording: &Recording) -> f64 {
         let mut choices = 0;
         for reading in Reading::ALL {
@@ -242,11 +245,13 @@ impl<'a> Explorer<'a> {
                 }
             }
         }
-        // About as many choices make the same image as another as there are crashes in recoveries.
+        // Some choices make the same image as another. About as many crashes in recoveries make up
+        // for them.
         self.enough as f64 / choices.max(1) as f64
     }
 
-    /// Power is lost again while SQLite recovers: some moments by seed. What the first recovery found must stay.
+    /// Power is lost again while SQLite recovers, at some moments by seed. What the first recovery
+    /// found must stay.
     fn crash_in_recovery(
         &self,
         above: &Above<'_>,
@@ -306,7 +311,7 @@ fn timeline_at(initial: &Image, log: &[Op], crash: &Crash) -> Timeline {
     timeline
 }
 
-/// The disk after a crash, by the log up to it.
+/// The disk after a crash. The log may go on behind the crash.
 pub fn image_after(initial: &Image, log: &[Op], crash: &Crash) -> Image {
     Moment::new(&timeline_at(initial, log, crash)).image(&crash.choice)
 }

@@ -18,13 +18,13 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// EIO, of any operation.
+    /// EIO, at any operation.
     Io,
-    /// ENOSPC, of what may need space.
+    /// ENOSPC, at operations that may need space.
     NoSpace,
-    /// Half of a write is done, then there is no space.
+    /// Half of a write is done. Then there is no space.
     ShortWrite,
-    /// A sync fails, and what it covered is in an unknown state from then on.
+    /// A sync fails. What it covered is in an unknown state from then on.
     Sync,
 }
 
@@ -51,15 +51,16 @@ impl Fault {
     }
 }
 
-/// Fails the operation number `at` among those that the fault can strike, and, if `lasting`, all of them from there on.
+/// Fails operation number `at` among those that the fault can strike. With `lasting` it fails all
+/// of them from there on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FaultPlan {
     pub fault: Fault,
     pub at: u32,
     pub lasting: bool,
-    /// For what a failed sync leaves behind.
+    /// Decides what a failed sync leaves behind.
     pub seed: u64,
-    /// Operations so far that it could have struck.
+    /// How many operations it could have struck so far.
     #[serde(skip)]
     pub seen: u32,
 }
@@ -69,7 +70,7 @@ impl FaultPlan {
         FaultPlan { fault, at, lasting, seed, seen: 0 }
     }
 
-    /// Whether anything has failed yet.
+    /// True if an operation has failed.
     pub fn has_struck(&self) -> bool {
         self.seen > self.at
     }

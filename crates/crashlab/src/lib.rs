@@ -6,29 +6,43 @@
 //!  verdict ◀── model ◀── examine ◀── SQLite ◀── image ◀── state: what survives
 //! ```
 //!
-//! A script runs once, on a disk that records. From the log follow all the states that a loss of power could have left,
-//! before the first operation and after every one of them; each is mounted anew and opened by real SQLite.
+//! A script runs once, on a disk that records. The log of that disk gives all states that a loss of
+//! power could have left, before the first operation and after every one. Each state is mounted
+//! anew and opened by real SQLite.
 //!
 //! **The fault model.**
-//! - Until a sync, any subset of a file's writes may be on the medium, in any order: whole, in any of their 512-byte sectors, or
-//!   in any of their 4 KiB blocks; in the weak reading, a sector in flight may hold garbage. Bytes beside those written are
-//!   never changed (powersafe overwrite, as SQLite's "unix" VFS claims it).
-//! - Where a file grew and the data is lost, it has its old size, or zeros; in the weak reading also garbage or stale data.
-//! - Creations, unlinks and renames become durable as one of two [`Reading`]s says: ext4's ordered mode or weak POSIX.
-//! - Up to 12 operations in flight all subsets are tried, and each once more torn; with more, 1,000 samples by seed before each
-//!   sync, and 32 after every other operation.
-//! - Power is lost again during recoveries, to depth 3, at moments drawn by seed.
-//! - A sync that fails leaves each sector that it covered written or not, by seed, for good: a later sync does not
-//!   write it (Linux marks it clean). The running process still reads what it wrote. In the workloads with several processes every file that
-//!   was open is told of it once, by its next sync (Linux since 4.13); in the others only who asked for the sync. After it, bytes of a WAL
-//!   that are written again as they are on the medium do not become garbage: who mends cannot know what another's sync has saved.
-//! - Each operation of a run fails with EIO, ENOSPC, a short write or a failed sync, once or from then on, and the application
-//!   goes on, reopens or dies (`matrix.rs`).
-//! - Locks and shared memory end with the power. `PRAGMA mmap_size` has no effect here.
 //!
-//! **The oracle.** What SQLite finds must be a state of the commit order, all of it, not older than the last acknowledged commit
-//! whose setting promised durability, and not newer than the last commit that was begun; `integrity_check` must say ok; and
-//! a second recovery, or one after a crash in the first, must find the same.
+//! - *Writes.* Until a sync, any subset of a file's writes may be on the medium, in any order. A
+//!   write may be there whole, in any of its 512-byte sectors, or in any of its 4 KiB blocks. In
+//!   the weak reading a sector in flight may hold garbage. Bytes beside those written never change
+//!   (powersafe overwrite, as SQLite's "unix" VFS claims it).
+//! - *Growth.* Where a file grew and the data is lost, it has its old size, or zeros. In the weak
+//!   reading it may also have garbage or stale data.
+//! - *Names.* Creations, unlinks and renames become durable as one of two [`Reading`]s says: ext4's
+//!   ordered mode or weak POSIX.
+//! - *Choices.* Up to 12 operations in flight all subsets are tried, and each once more torn. With
+//!   more in flight 1,000 samples by seed are tried before each sync, and 32 after every other
+//!   operation.
+//! - *Again.* Power is lost again during recoveries, to depth 3, at moments drawn by seed.
+//! - *Failed syncs.* A sync that fails leaves each sector that it covered written or not, by seed,
+//!   for good. A later sync does not write such a sector (Linux marks it clean). The running
+//!   process still reads what it wrote.
+//! - *Who is told.* In the workloads with several processes every open file is told of a failed
+//!   sync once, by its next sync (Linux since 4.13). In the others only the caller of the sync
+//!   hears of it.
+//! - *Mending.* After a failed sync, bytes of a WAL may be written again as they are on the medium.
+//!   Such bytes do not become garbage: the writer cannot know what another's sync has saved.
+//! - *Errors.* Each operation of a run fails with EIO, ENOSPC, a short write or a failed sync, once
+//!   or from then on. The application goes on, reopens or dies (`matrix.rs`).
+//! - *Memory.* Locks and shared memory end with the power. `PRAGMA mmap_size` has no effect here.
+//!
+//! **The oracle.** All of these must hold for what SQLite finds:
+//!
+//! - It is a whole state of the commit order.
+//! - It is not older than the last acknowledged commit whose setting promised durability.
+//! - It is not newer than the last commit that was begun.
+//! - `integrity_check` says ok.
+//! - A second recovery, or one after a crash in the first, finds the same.
 
 mod case;
 mod changes;

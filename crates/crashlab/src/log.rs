@@ -1,7 +1,8 @@
-//! What happened on a disk, in order: the operations that change it, with their data, and the marks of those who use it.
+//! What happened on a disk, in order: the operations that change it, with their data, and the marks
+//! of its users.
 //!
-//! A log is all that is needed to make every state that a loss of power could leave (`timeline.rs`), so a failing one is
-//! written to a file and replayed alone.
+//! A log is all that is needed to make every state that a loss of power could leave
+//! (`timeline.rs`). So the log of a failing state is written to a file and replayed alone.
 
 use std::sync::Arc;
 
@@ -27,14 +28,17 @@ pub enum Op {
     },
     Sync {
         ino: Ino,
-        /// Only what stands in the log before this: the sync began there, and others went on meanwhile. None: all before it.
+        /// The sync covers what stands in the log before this place. It began there, and others
+        /// went on meanwhile. `None`: all before the sync.
         #[serde(default)]
         covers: Option<u32>,
-        /// Together with the write before it one forced write (FUA), which does not flush what else is in flight.
+        /// With the write before it this is one forced write (FUA). It does not flush what else is
+        /// in flight.
         #[serde(default)]
         forced: bool,
     },
-    /// The kernel reported an error, and marked the file's dirty sectors clean; some may have reached the medium.
+    /// The kernel reported an error, and marked the file's dirty sectors clean. Some may have
+    /// reached the medium.
     SyncFailed {
         ino: Ino,
         seed: u64,
@@ -49,22 +53,22 @@ pub enum Op {
     SyncDir {
         dir: String,
     },
-    /// Nothing is durable by it, and the application believes that nothing is.
+    /// This makes nothing durable, and the application knows that.
     SyncDirFailed,
     Mark(Mark),
 }
 
-/// What an application knows about its transactions. `file` counts the databases of the case, `order` the commits in one, and
-/// `digest` is what the database holds then.
+/// What an application knows about its transactions. `file` counts the databases of the case, and
+/// `order` the commits in one. `digest` is what the database holds then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mark {
     /// From here on the transaction may be there after a crash.
     Begun { file: usize, order: u32, digest: u64 },
-    /// COMMIT has returned; `promised`: with a setting that makes it durable.
+    /// COMMIT has returned. `promised`: the setting makes the commit durable.
     Acknowledged { file: usize, order: u32, digest: u64, promised: bool },
 }
 
-/// Bytes that many owners share; hexadecimal in a file.
+/// Bytes that many owners share. In a file they are hexadecimal.
 #[derive(Clone, Debug)]
 pub struct Data(pub Arc<[u8]>);
 

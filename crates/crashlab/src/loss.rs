@@ -1,18 +1,18 @@
-//! What a loss of power has made of the files that were there, by what the files are: so a run can show that the states which a
-//! strategy must stand were among those that it stood.
+//! What a loss of power has made of the files, by kind of file. So a run can show that it met the
+//! states that a strategy must stand.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The worst of what became of one file.
+/// The worst that became of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// It is not there.
+    /// The file is not there.
     Missing,
-    /// It ends earlier.
+    /// The file ends earlier.
     Cut,
-    /// It has its size, and lacks a write.
+    /// The file has its size, and lacks a write.
     Stale,
 }
 
@@ -28,7 +28,8 @@ impl Loss {
     }
 }
 
-/// States in which files had lost something: for each end of a name behind `.db` how often each [`Loss`] was seen.
+/// States in which files had lost something. For each end of a name behind `.db`: how often each
+/// [`Loss`] was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Losses(BTreeMap<String, [u64; Loss::ALL.len()]>);
@@ -36,7 +37,7 @@ pub struct Losses(BTreeMap<String, [u64; Loss::ALL.len()]>);
 impl Losses {
     pub fn count(&mut self, name: &str, loss: Loss) {
         let kind = name.split_once(".db").map_or(name, |(_, kind)| kind);
-        // No String for each of millions of states.
+        // Without a new String for each of millions of states.
         match self.0.get_mut(kind) {
             Some(counts) => counts[loss as usize] += 1,
             None => self.0.entry(kind.to_owned()).or_default()[loss as usize] += 1,
@@ -50,7 +51,7 @@ impl Losses {
         }
     }
 
-    /// Of the files whose name has this behind `.db`; "" is the database.
+    /// Counts of the files whose name has `kind` behind `.db`; "" is the database.
     pub fn of(&self, kind: &str) -> [u64; Loss::ALL.len()] {
         self.0.get(kind).copied().unwrap_or_default()
     }

@@ -1,7 +1,11 @@
-//! The fault matrix: every operation of a run × how it fails × for how long × what the application does then.
+//! The fault matrix: every operation of a run × how it fails × for how long × what the application
+//! does then.
 //!
-//! After each such run two things must hold: what the next process finds on the undamaged disk is allowed, and so is every
-//! state that a loss of power after the first error could leave (some, by seed).
+//! After each such run two things must hold:
+//!
+//! - what the next process finds on the undamaged disk is allowed;
+//! - every state is allowed that a loss of power after the first error could leave (some of them,
+//!   by seed).
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +18,7 @@ use crate::record::{AfterError, FaultyRun, Recording, record_with_faults};
 use crate::script::Script;
 use crate::setting::Setting;
 
-/// Crash states of each run, in each reading.
+/// How many crash states of each run are examined, in each reading.
 const SAMPLES: usize = 3;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,7 +44,7 @@ pub fn cells(script: &Script, setting: &Setting) -> Result<Vec<Cell>, String> {
     Ok(cells)
 }
 
-/// What a cell's run showed; the recording is there for the report of a violation.
+/// What the run of a cell showed. The recording is there to report a violation.
 pub struct Outcome {
     pub struck: bool,
     pub recording: Recording,

@@ -1,5 +1,5 @@
-//! The one hash function of this crate: fast, the same in every run, and good enough that two different images of one run
-//! never share a value in practice (64 bits, some ten million images).
+//! The one hash function of this crate: fast, and the same in every run. With 64 bits two of some
+//! ten million images of a run never share a value in practice.
 
 /// Spreads the bits of one number (the finaliser of splitmix64).
 pub fn mix(value: u64) -> u64 {

@@ -1,8 +1,10 @@
-//! What a database must hold: a model of the workloads' tables, and every state that it may have after a crash.
+//! What a database must hold: a model of the workloads' tables, and every state that it may have
+//! after a crash.
 //!
-//! Each database has a table `c` with one number, the *order* of its last transaction; each transaction adds one to it. So a
-//! recovered database says itself how far it is, whatever the interleaving of its writers was, and its content must be that
-//! of exactly this order: a transaction that is there in part shows as a wrong digest.
+//! Each database has a table `c` with one number, the *order* of its last transaction. Each
+//! transaction adds one to it. So a recovered database says itself how far it is, whatever the
+//! interleaving of its writers was. Its content must be that of exactly this order. A transaction
+//! that is there in part shows as a wrong digest.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,7 +21,7 @@ pub struct Found {
     pub digest: u64,
 }
 
-/// A database without any table of ours.
+/// A database without any of the workloads' tables.
 pub const NOTHING: Found = Found { order: 0, digest: 0 };
 
 pub const CREATE: &str = "CREATE TABLE {s}.c(o INTEGER); INSERT INTO {s}.c VALUES(0);\
@@ -40,7 +42,7 @@ pub enum Change {
     ToggleTable {
         n: u8,
     },
-    /// The same with an index.
+    /// Creates the index, or drops it if it is there.
     ToggleIndex {
         n: u8,
     },
@@ -144,14 +146,14 @@ pub fn find(connection: &Connection, schema: &str) -> rusqlite::Result<Found> {
 #[derive(Clone)]
 pub struct Allowed {
     files: Vec<Vec<Found>>,
-    /// The last commit of each that was acknowledged as durable.
+    /// The last commit of each database that was acknowledged as durable.
     acknowledged: Vec<u32>,
-    /// A transaction was begun on a state without a commit that had been acknowledged.
+    /// A transaction began on a state that lacks a commit acknowledged before: file and order.
     lost_while_running: Option<(usize, u32)>,
 }
 
 impl Allowed {
-    /// From the states that the databases had at the beginning.
+    /// What is allowed before the log, from the states of the databases at the beginning.
     pub fn from(beginning: &[Found]) -> Allowed {
         Allowed {
             files: beginning.iter().map(|found| vec![*found]).collect(),
@@ -160,7 +162,7 @@ impl Allowed {
         }
     }
 
-    /// The same after a log.
+    /// What is allowed after a log.
     pub fn after(beginning: &[Found], log: &[Op]) -> Allowed {
         let mut allowed = Allowed::from(beginning);
         for op in log {
@@ -182,7 +184,7 @@ impl Allowed {
                 }
                 self.files[file].push(Found { order, digest });
             }
-            // All before it is in the same log, so it is saved too.
+            // Everything before is in the same log, so it is saved too.
             Mark::Acknowledged { file, order, digest, promised: true } => {
                 self.files[file].retain(|may| may.order > order || (may.order == order && may.digest == digest));
             }
@@ -190,7 +192,7 @@ impl Allowed {
         }
     }
 
-    /// What is wrong with this, if anything.
+    /// Says what is wrong with this, if anything.
     pub fn objection(&self, found: &[Found]) -> Option<String> {
         if let Some((file, order)) = self.lost_while_running {
             return Some(format!(
@@ -216,7 +218,7 @@ impl Allowed {
     }
 }
 
-/// The models of all states that were begun, for whoever begins the next one.
+/// The models of all states that were begun. The next transaction begins on one of them.
 #[derive(Default)]
 pub struct Book {
     models: HashMap<(usize, Found), Model>,
@@ -230,7 +232,7 @@ impl Found {
 }
 
 impl Book {
-    /// Enters what the next transaction on `before` will make; the empty model is always known.
+    /// Enters what the next transaction on `before` will make. The empty model is always known.
     pub fn begin(&mut self, file: usize, before: Found, changes: &[Change]) -> Option<Found> {
         let mut model = match self.models.get(&(file, before)) {
             Some(model) => model.clone(),

@@ -1,8 +1,10 @@
 //! Runs a script with real SQLite on a recording disk.
 //!
-//! What is done through several connections at once is done by threads of this process, as fast as they come; the disk takes
-//! their operations, and those of a strategy's own threads, in the order in which they arrive. Marks are set so that they
-//! never promise too much: begun before COMMIT is called, acknowledged after it returned.
+//! Several connections at once are threads of this process, as fast as they come. The disk takes
+//! their operations, and those of a strategy's own threads, in the order in which they arrive.
+//!
+//! Marks never promise too much: *begun* is set before COMMIT is called, and *acknowledged* after
+//! COMMIT returned.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -54,13 +56,13 @@ impl AfterError {
 /// A run in which operations fail.
 pub struct FaultyRun {
     pub recording: Recording,
-    /// False where the plan's operation was never reached.
+    /// False: the plan's operation was never reached.
     pub struck: bool,
-    /// Operations in the log when the application met its first error.
+    /// How long the log was when the application met its first error.
     pub error_after: usize,
     /// How many operations the fault could have struck.
     pub could_strike: u32,
-    /// The disk at the end as the next process would see it, with no loss of power in between.
+    /// The disk at the end as the next process sees it, without a loss of power.
     pub at_end: Image,
 }
 
@@ -88,7 +90,7 @@ pub fn record_with_faults(
     Ok(FaultyRun { struck, error_after, could_strike, at_end, recording: run.recording(log) })
 }
 
-/// In messages: what an earlier life has met.
+/// Names an earlier life in messages.
 pub const BEFORE_THE_RECORDING: &str = "in a life before the recording";
 
 struct Run<'a> {
@@ -99,7 +101,8 @@ struct Run<'a> {
     beginning: Vec<Found>,
     book: Mutex<Book>,
     machine: Mounted,
-    /// Of connections that are opened now; the strategy differs from that of `setting` after a switch.
+    /// The setting of connections that are opened now. After a switch its strategy is not that of
+    /// `setting`.
     opening: Mutex<Setting>,
 }
 
@@ -108,7 +111,7 @@ struct Open {
     level: Synchronous,
 }
 
-/// Errors of SQLite are expected where faults are; what contradicts the model never is.
+/// Errors of SQLite are expected where there are faults. What contradicts the model never is.
 enum StepError {
     Sqlite(rusqlite::Error),
     Refused(String),
@@ -133,7 +136,8 @@ impl From<rusqlite::Error> for StepError {
 type Connections = BTreeMap<usize, Open>;
 
 impl<'a> Run<'a> {
-    /// Makes the database as it is before the recording, closes it, and mounts it on the machine that records.
+    /// Makes the database as it is before the recording, closes it, and mounts it on the machine
+    /// that records.
     fn prepare(script: &'a Script, setting: &'a Setting) -> Result<Run<'a>, String> {
         let files = script.workload.files();
         let mut run = Run {
@@ -153,8 +157,9 @@ impl<'a> Run<'a> {
                 let step = before(script.seed ^ u64::from(number) << 32);
                 run.step(&step, &mut connections).map_err(|error| run.text(error))?;
             }
-            // Several connections begin with a WAL that is there, as after the end of a process: SQLite syncs the directory of
-            // a new one only if the connection that made it is the first to sync it (docs/crash-simulation.md, findings).
+            // Several connections begin with an existing WAL, as after the end of a process. SQLite
+            // syncs the directory of a new WAL only if the connection that made it is the first to
+            // sync it (docs/crash-simulation.md, findings).
             let left_open = script.workload.is_threaded().then(|| run.machine.disk().image());
             drop(connections);
             run.beginning = run.read_all()?;
@@ -171,7 +176,8 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Runs the steps of a life and loses power in it: the recording begins with what is left, which nobody has recovered yet.
+    /// Runs the steps of a life and loses power in it. The recording begins with what is left,
+    /// which nobody has recovered yet.
     fn live(&mut self, life: &Life) -> Result<(), String> {
         self.steps(&life.steps, None)?;
         let log = self.machine.disk().take_log();
@@ -213,7 +219,7 @@ impl<'a> Run<'a> {
         self.files.iter().map(|file| read(file).map_err(|error| format!("{file}: {error}"))).collect()
     }
 
-    /// Without faults the databases end with the last state that was begun.
+    /// Without faults each database ends with the last state that was begun.
     fn book_is_kept(&self) -> Result<(), String> {
         let found = self.read_all().map_err(|error| format!("at the end of the run: {error}"))?;
         for (file, found) in found.into_iter().enumerate() {
@@ -225,7 +231,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Returns how long the log was at the first error, or at the end.
+    /// Runs the steps. Answers how long the log was at the first error, or at the end.
     fn steps(&self, steps: &[Step], after_error: Option<AfterError>) -> Result<usize, String> {
         let mut connections = Connections::new();
         let mut error_after = None;
@@ -283,7 +289,7 @@ impl<'a> Run<'a> {
                 let sql = format!("PRAGMA wal_checkpoint({})", kind.name());
                 Ok(self.open(connections, connection)?.connection.execute_batch(&sql)?)
             }
-            // With a rollback journal it would keep the writer out.
+            // In a rollback mode the snapshot would keep the writer out.
             Step::Snapshot { .. } if self.setting.journal != Journal::Wal => Ok(()),
             Step::Snapshot { connection, held } => {
                 let connection = &self.open(connections, connection)?.connection;
@@ -295,7 +301,8 @@ impl<'a> Run<'a> {
                 }
             }
             Step::Synchronous { connection, level } => {
-                // A rollback journal at NORMAL may corrupt the database when power is lost; SQLite says so, and promises nothing.
+                // A rollback journal at NORMAL may corrupt the database when power is lost. SQLite
+                // says so, and promises nothing.
                 let level = if self.setting.journal == Journal::Wal { level } else { level.max(Synchronous::Full) };
                 let open = self.open(connections, connection)?;
                 let is_off = level == Synchronous::Normal && self.setting.promises_all();
@@ -319,9 +326,11 @@ impl<'a> Run<'a> {
     }
 
     fn threads(&self, threads: usize, commits: usize, seed: u64) -> Result<(), StepError> {
-        // Stays open, so that the first writer to end does not take the WAL with it (see `prepare`).
+        // This connection stays open. So the first writer to end does not take the WAL with it (see
+        // `prepare`).
         let _keeper = self.connect(threads)?;
-        // Not with faults: on Linux a sync that fails is told to all that have the file open, also to those that sync it at the same time.
+        // Not with faults: Linux tells a failed sync to all that have the file open, also to those
+        // that sync it at the same time.
         let plans_faults = self.machine.disk().plans_faults();
         self.machine.syncs_take_time(!plans_faults);
         let result = std::thread::scope(|scope| {
@@ -359,7 +368,8 @@ impl<'a> Run<'a> {
         }
         let (script, level) = (self.script, self.setting.synchronous);
         for (schema, _) in self.schemas() {
-            // The journal mode only where it is not so already: asking for it takes locks that others may hold.
+            // The journal mode is set only where it differs. Asking for it takes locks that others
+            // may hold.
             connection.execute_batch(&format!(
                 "PRAGMA {schema}.page_size={}; PRAGMA {schema}.auto_vacuum={}; PRAGMA {schema}.synchronous={};
                  PRAGMA {schema}.cache_size=5",
@@ -383,7 +393,7 @@ impl<'a> Run<'a> {
         Ok(Open { connection, level })
     }
 
-    /// The databases of a connection: name in SQL and number.
+    /// The databases of a connection: each one's name in SQL, and its number.
     fn schemas(&self) -> impl Iterator<Item = (&'static str, usize)> {
         ["main", "second"].into_iter().zip(0..self.files.len())
     }
@@ -417,8 +427,9 @@ impl<'a> Run<'a> {
     ) -> Result<Vec<(usize, Found)>, StepError> {
         let mut begun = Vec::new();
         for (schema, file) in self.schemas() {
-            // After an I/O error in the switch of a new database to WAL, SQLite answers "wal" and stays with a rollback journal,
-            // where FULL promises less; within a transaction it tells the truth.
+            // An I/O error may come in the switch of a new database to WAL. SQLite then answers
+            // "wal" and stays with a rollback journal, where FULL promises less. Within a
+            // transaction it tells the truth.
             let journal: String =
                 connection.query_row(&format!("PRAGMA {schema}.journal_mode"), [], |row| row.get(0))?;
             if journal != self.setting.journal.name() {
@@ -447,7 +458,7 @@ impl<'a> Run<'a> {
         let begun = match begun {
             Ok(begun) => begun,
             Err(error) => {
-                // Some errors have rolled back already; then this fails, and that is as well.
+                // Some errors have rolled back already. Then this fails, which does no harm.
                 let _ = open.connection.execute_batch("ROLLBACK");
                 return Err(error);
             }

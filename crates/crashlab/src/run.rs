@@ -1,7 +1,9 @@
-//! A whole run: cases of every workload until enough states were examined, then the fault matrix, on several threads.
+//! A whole run: cases of every workload until enough states were examined, then the fault matrix,
+//! on several threads.
 //!
-//! Every case follows from the seed, but for what threads of a workload do between each other: a recording has SQLite's random
-//! numbers for itself, and what is examined of it depends on no other case. Several jobs may begin a few more cases than one.
+//! Every case follows from the seed, but for the interleaving of a workload's threads. A recording
+//! has SQLite's random numbers for itself. What is examined of it depends on no other case. Several
+//! jobs may begin a few more cases than one job.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -28,7 +30,8 @@ pub struct Plan {
     pub workloads: Vec<Workload>,
     /// Crash states to examine, in equal parts for the workloads.
     pub states: u64,
-    /// Runs of the fault matrix for each workload: of several histories, all cells of each or so many by seed.
+    /// Runs of the fault matrix for each workload. They come from several histories: all cells of
+    /// each, or this many by seed.
     pub fault_runs: u64,
     pub seed: u64,
     pub jobs: usize,
@@ -54,7 +57,7 @@ pub struct Faults {
 pub struct Report {
     pub workloads: BTreeMap<&'static str, WorkloadReport>,
     pub elapsed: Duration,
-    /// Who watched has ended it before its time.
+    /// The watcher has ended the run before its time.
     pub interrupted: bool,
     /// The first violation; it ends the run.
     pub violation: Option<Box<Case>>,
@@ -74,14 +77,15 @@ impl Report {
     }
 }
 
-/// No case may take more than this part of its workload's states, nor more than so many: what only some histories show needs many of them.
+/// No case may take more than this part of its workload's states, nor more than
+/// [`STATES_A_CASE_MAX`]. What only some histories show needs many of them.
 const CASES_MIN: u64 = 3;
 const STATES_A_CASE_MAX: u64 = 5000;
 
-/// Of so many histories of each workload the runs with faults are, at least.
+/// The runs with faults are of at least this many histories of each workload.
 const FAULT_HISTORIES_MIN: u64 = 8;
 
-/// Where a run is, for who watches.
+/// Where a run is, for its watcher.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Progress {
     pub states: u64,
@@ -101,13 +105,14 @@ struct Shared<'a> {
     watch: &'a (dyn Fn(Progress) -> ControlFlow<()> + Sync),
 }
 
-/// Runs the plan and shrinks what it found; `watch` is called now and then from the threads of the run, and may end it.
+/// Runs the plan and shrinks what it found. `watch` is called now and then from the threads of the
+/// run, and may end it.
 pub fn run(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + Sync)) -> Report {
     let report = run_unshrunk(plan, watch);
     Report { violation: report.violation.map(|case| Box::new(case.shrunk())), ..report }
 }
 
-/// The same where it is enough to know that something was found.
+/// Like [`run`], without shrinking, where it is enough to know that something was found.
 pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + Sync)) -> Report {
     let began = Instant::now();
     let shared = Shared {
@@ -140,7 +145,8 @@ pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + 
     }
 }
 
-/// What a case tells and asks between two states.
+/// The link of a case to its run between two states: it tells how far it is, and asks whether to go
+/// on.
 struct Budget<'a> {
     shared: &'a Shared<'a>,
     told: AtomicU64,
@@ -192,8 +198,9 @@ impl Shared<'_> {
         locked(&self.reports).values().all(|report| report.counts.states >= quota)
     }
 
-    /// In every other history SQLite checkpoints by itself, in its commits, where the strategy would do it in a thread of its own; and where
-    /// `synchronous` is switched, every commit is to be durable whatever it says.
+    /// Every second history differs in two ways. SQLite checkpoints by itself, in its commits,
+    /// where the strategy would do it in a thread. And where `synchronous` is switched, every
+    /// commit is to be durable whatever it says.
     fn setting(&self, workload: Workload, seed: u64) -> Setting {
         let mut setting = self.plan.setting.with_uri(workload.uri());
         let ours = setting.is_ours();
@@ -219,7 +226,8 @@ impl Shared<'_> {
             Ok(recording) => recording,
             Err(message) => return self.fail(Case::of_run(message, setting, &script, None)),
         };
-        // A case that was begun is finished, so that no part of its log is left out: there may be a few more states.
+        // A case that was begun is finished, so that no part of its log is left out. So there may
+        // be a few more states.
         let budget = Budget { shared: self, told: AtomicU64::new(0) };
         let go_on = |counts: &Counts| budget.go_on(counts);
         let explorer = Explorer::new(setting, seed, enough, &self.seen, &go_on);
@@ -232,7 +240,7 @@ impl Shared<'_> {
         }
     }
 
-    /// A job takes the whole matrix of one workload after the other.
+    /// Each job takes the whole matrix of one workload after the other.
     fn run_matrices(&self) {
         while let Some(&workload) = self.plan.workloads.get(self.next_matrix.fetch_add(1, Relaxed)) {
             if self.plan.fault_runs > 0 && !self.stop.load(Relaxed) {
@@ -256,7 +264,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Cells of the history of this seed, all or so many; how many were run.
+    /// Runs cells of the history of this seed: all, or `enough`. Answers how many.
     fn run_cells(&self, workload: Workload, seed: u64, enough: u64) -> Result<u64, Box<Case>> {
         let setting = &self.setting(workload, seed);
         let script = Script::draw(workload, seed);
@@ -264,7 +272,7 @@ impl Shared<'_> {
         let mut cells = cells(&script, setting).map_err(|message| failed(message, None))?;
         self.report(workload, |report| report.faults.cells += cells.len() as u64);
         fastrand::Rng::with_seed(seed).shuffle(&mut cells);
-        // A history has far more reads and writes than syncs; each kind of fault gets its turn.
+        // A history has far more reads and writes than syncs. So each kind of fault gets its turn.
         let mut runs_of = [0; Fault::ALL.len()];
         cells.sort_by_cached_key(|cell| {
             let runs = &mut runs_of[cell.plan.fault as usize];

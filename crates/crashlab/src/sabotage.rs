@@ -1,6 +1,8 @@
-//! Lies between a strategy and the disk: each makes any strategy break one promise, so each must be caught.
+//! Lies between a strategy and the disk. Each makes any strategy break one promise, so each must be
+//! caught.
 //!
-//! They are controls of the simulator, not of a strategy: a lie says "done" where nothing, or not yet anything, was done.
+//! They are controls of the simulator, not of a strategy. A lie says "done" where nothing was done,
+//! or not yet.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,19 +13,23 @@ pub enum Sabotage {
     None,
     /// No flush at commit: syncs of journals and logs do nothing.
     NoFlush,
-    /// Acknowledgement before the flush: syncs of journals and logs happen after the next acknowledgement.
+    /// Acknowledgement before the flush: journals and logs are synced after the next
+    /// acknowledgement.
     LateFlush,
     /// Syncs of directories do nothing.
     NoDirectorySync,
     /// A failed sync is reported as done.
     HiddenSyncFailure,
-    /// Syncs of the database do nothing, so a log is reused before the database is durable.
+    /// Syncs of the database do nothing. So a log is reused before the database is durable.
     NoDatabaseSync,
-    /// Syncs of the database happen after the next acknowledgement, by when the log may have been begun anew.
+    /// Syncs of the database happen after the next acknowledgement. The log may have begun anew by
+    /// then.
     LateDatabaseSync,
-    /// The flush comes before the write: a sync of a journal or log leaves out the last write before it.
+    /// The flush comes before the write: a sync of a journal or log leaves out the last write
+    /// before it.
     FlushBeforeWrite,
-    /// A write behind something in a journal or log writes the block before it again, in the same write.
+    /// A write behind something in a journal or log writes the block before it again, in the same
+    /// write.
     RewrittenTail,
 }
 
@@ -55,7 +61,8 @@ impl Sabotage {
     }
 }
 
-/// What a file is to a lie: the database, or anything beside it that makes commits durable (journal, WAL, log).
+/// What a file is to a lie: the database, or a file beside it that makes commits durable (journal,
+/// WAL, log).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Database,
@@ -63,7 +70,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The databases of the workloads end in `.db`, and side files of every strategy append to that name.
+    /// The databases of the workloads end in `.db`. The side files of every strategy append to that
+    /// name.
     pub(crate) fn of(name: &str) -> Kind {
         if name.ends_with(".db") { Kind::Database } else { Kind::Log }
     }

@@ -1,4 +1,5 @@
-//! What is done to a database while the disk records: a short script, drawn by seed around the subject of its workload.
+//! What is done to a database while the disk records: a short script, drawn by seed around the
+//! subject of its workload.
 
 use fastrand::Rng;
 use oneflush_vfs::StrategyKind;
@@ -42,7 +43,8 @@ pub enum Step {
         connection: usize,
         kind: Checkpoint,
     },
-    /// Begins a transaction that reads and keeps its snapshot, or ends it: a checkpoint meanwhile copies only a part.
+    /// Begins a transaction that reads and keeps its snapshot, or ends it. A checkpoint meanwhile
+    /// copies only a part.
     Snapshot {
         connection: usize,
         held: bool,
@@ -54,11 +56,12 @@ pub enum Step {
     Close {
         connection: usize,
     },
-    /// Closes all connections; those that are opened from then on have this strategy, or again that of the run.
+    /// Closes all connections. Those opened from then on have this strategy, or again that of the
+    /// run.
     Switch {
         strategy: Option<String>,
     },
-    /// One connection each, so many commits each, all at once.
+    /// So many threads with one connection each commit so many times each, all at once.
     Threads {
         threads: usize,
         commits: usize,
@@ -88,7 +91,7 @@ impl Checkpoint {
     }
 }
 
-/// Steps on a disk that then loses power, at a moment and in a way by seed.
+/// Steps on a disk that then loses power, at a moment and in a way drawn by seed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Life {
     pub steps: Vec<Step>,
@@ -106,7 +109,8 @@ pub struct Script {
     pub auto_vacuum: bool,
     /// Transactions before the recording begins.
     pub rows_before: u32,
-    /// What else was there before it: each begins with what the crash of the one before has left, as the recording does.
+    /// Earlier lives of the database. Each begins with what the crash of the one before has left,
+    /// as the recording does.
     #[serde(default)]
     pub lives: Vec<Life>,
     pub steps: Vec<Step>,
@@ -221,7 +225,7 @@ fn commit(connection: usize, amount: Amount, rng: &mut Rng) -> Step {
     Step::Commit { connection, amount, seed: rng.u64(..) }
 }
 
-/// From no connection to no connection.
+/// Begins without a connection, and ends without one.
 fn cycle(amount: Amount, rng: &mut Rng) -> Vec<Step> {
     let mut commit = |connection| commit(connection, amount, rng);
     let snapshot = |connection, held| Step::Snapshot { connection, held };
@@ -244,7 +248,7 @@ fn cycle(amount: Amount, rng: &mut Rng) -> Vec<Step> {
     }
 }
 
-/// What one of three processes does beside another.
+/// What one of three processes does beside the others.
 fn processes(amount: Amount, rng: &mut Rng) -> Vec<Step> {
     let (one, other) = (rng.usize(..3), rng.usize(..3));
     let (first, second) = (commit(one, amount, rng), commit(other, amount, rng));
@@ -278,7 +282,8 @@ fn crashed(amount: Amount, rng: &mut Rng) -> Vec<Step> {
     }
 }
 
-/// Every second time with the strategy of the run, so that each of the others comes before and after it.
+/// Every second time it is the strategy of the run. So each of the others comes before and after
+/// it.
 fn switched(number: usize, amount: Amount, rng: &mut Rng) -> Vec<Step> {
     let others = [SQLITE_ALONE, StrategyKind::Stock.name(), StrategyKind::Plain.name()];
     let other = others[rng.usize(..others.len())].to_owned();

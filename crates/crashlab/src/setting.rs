@@ -1,4 +1,5 @@
-//! What runs on the disk: SQLite alone or with one of Oneflush's strategies, and how it is asked to commit.
+//! What runs on the disk: SQLite alone or one of Oneflush's strategies, and how it is asked to
+//! commit.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::sabotage::Sabotage;
 use crate::vfs::{Mounted, VFS_NAME};
 
-/// SQLite alone; any other word is a strategy of Oneflush.
+/// SQLite alone. Any other word is a strategy of Oneflush.
 pub const SQLITE_ALONE: &str = "sqlite";
 
 pub const DURABILITY_FULL: &str = "durability=full";
@@ -60,7 +61,7 @@ pub struct Setting {
     /// [`SQLITE_ALONE`] or a strategy.
     pub strategy: String,
     pub journal: Journal,
-    /// Commits at this level and above must survive; below it a last part of them may be lost.
+    /// Commits at this level and above must survive. Below it the last ones may be lost.
     pub synchronous: Synchronous,
     /// More URI parameters, as in `prealloc=0&durability=full`.
     pub uri: String,
@@ -68,20 +69,20 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The least level that SQLite promises durability for in this journal mode.
+    /// A setting with the least level for which SQLite promises durability in this journal mode.
     pub fn new(strategy: &str, journal: Journal) -> Setting {
         let synchronous = if journal == Journal::Wal { Synchronous::Full } else { Synchronous::Extra };
         let (uri, sabotage) = (String::new(), Sabotage::None);
         Setting { strategy: strategy.to_owned(), journal, synchronous, uri, sabotage }
     }
 
-    /// The same with further parameters.
+    /// The same setting with further parameters.
     pub fn with_uri(&self, parameters: &str) -> Setting {
         let both = [self.uri.as_str(), parameters].into_iter().filter(|part| !part.is_empty());
         Setting { uri: both.collect::<Vec<_>>().join("&"), ..self.clone() }
     }
 
-    /// Whether its commits and checkpoints are not SQLite's.
+    /// True if commits and checkpoints are not SQLite's.
     pub fn is_ours(&self) -> bool {
         self.journal == Journal::Wal && ![SQLITE_ALONE, "stock"].contains(&self.strategy.as_str())
     }
@@ -91,7 +92,7 @@ impl Setting {
         level >= self.synchronous || self.promises_all()
     }
 
-    /// Whatever the level is, OFF too.
+    /// Commits must survive at every level, OFF too.
     pub fn promises_all(&self) -> bool {
         self.uri.split('&').any(|parameter| parameter == DURABILITY_FULL)
     }

@@ -1,9 +1,12 @@
-//! The states that a loss of power can leave at one moment: which operations in flight survive, and how.
+//! The states that a loss of power can leave at one moment: which operations in flight survive, and
+//! how.
 //!
-//! Up to [`EXHAUSTIVE_MAX`] operations in flight give all subsets, each whole and once more torn; with more, subsets are drawn
-//! by seed. A write may survive whole, or in any of its 512-byte sectors, or in any of its 4 KiB blocks; where it is lost but
-//! the file grew, the space may be missing, zero, garbage or stale; and in the weak reading a sector that was in flight may be
-//! garbage. Garbage covers only bytes that were being written (powersafe overwrite, which SQLite's "unix" VFS claims too).
+//! - Up to [`EXHAUSTIVE_MAX`] operations in flight give all subsets, each whole and once more torn.
+//!   With more, subsets are drawn by seed.
+//! - A write survives whole, or in any of its 512-byte sectors, or in any of its 4 KiB blocks.
+//! - Where a write is lost but the file grew, the space is missing, zero, garbage or stale.
+//! - In the weak reading a sector that was in flight may be garbage. Garbage covers only bytes that
+//!   were being written (powersafe overwrite, which SQLite's "unix" VFS claims too).
 
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +15,14 @@ use crate::log::Op;
 use crate::loss::Loss;
 use crate::timeline::{Change, Naming, Node, Reading, Timeline, sectors};
 
-/// So many operations in flight give all subsets.
+/// Up to so many operations in flight give all subsets.
 pub const EXHAUSTIVE_MAX: usize = 12;
-/// With so few in flight it is often one write on which all depends, and each of their subsets is torn in so many ways.
+/// With so few in flight all often depends on one write. So each subset is torn in several ways.
 const FEW_MAX: usize = 2;
 const TORN_OF_FEW: usize = 12;
-/// How the names of a WAL end, in use and kept.
+/// How the names of a WAL end: in use, and kept.
 const WAL_NAMES: [&str; 2] = ["-wal", "-oneflush-kept"];
-/// Samples where there are more, before each sync, and elsewhere.
+/// Samples for more operations in flight: before each sync, and elsewhere.
 pub const SAMPLES_AT_SYNC: usize = 1000;
 pub const SAMPLES_BETWEEN: usize = 32;
 
@@ -45,18 +48,18 @@ impl Tear {
     }
 }
 
-/// What a file that grew has where its write was lost.
+/// What a grown file has where its write was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
-    /// It did not grow.
+    /// The file did not grow.
     Missing,
     Zero,
     Garbage,
     Stale,
 }
 
-/// How many choices a moment has, at most.
+/// How many choices a moment has at most.
 pub fn choices_count(in_flight: usize, before_sync: bool) -> usize {
     match in_flight {
         few if few <= EXHAUSTIVE_MAX => (1 + torn_of(few)) << few,
@@ -65,7 +68,7 @@ pub fn choices_count(in_flight: usize, before_sync: bool) -> usize {
     }
 }
 
-/// How many choices with something torn there are for each subset of so many operations in flight.
+/// How many torn choices each subset of so many operations in flight has.
 fn torn_of(in_flight: usize) -> usize {
     match in_flight {
         0 => 0,
@@ -77,7 +80,7 @@ fn torn_of(in_flight: usize) -> usize {
 /// One way to lose power.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// One bit an operation in flight, oldest first: whether it survives.
+    /// One bit an operation in flight, oldest first: it survives.
     pub kept: Vec<u64>,
     pub tear: Tear,
     pub fill: Fill,
@@ -107,7 +110,7 @@ impl Choice {
 /// A moment of a timeline, with a number for each operation in flight.
 pub struct Moment<'a> {
     timeline: &'a Timeline,
-    /// Places in the log, in order: the number of an operation is its index here.
+    /// Places in the log, in order. The number of an operation is its index here.
     places: Vec<u32>,
 }
 
@@ -127,12 +130,13 @@ impl<'a> Moment<'a> {
         self.places.binary_search(&place).is_ok_and(|item| choice.keeps(item))
     }
 
-    /// The choices at this moment, in a fixed order. `before_sync`: the next operation is a sync, so this is where most is
-    /// in flight. Below 1, `share` is the part of them that is taken, by seed.
+    /// The choices at this moment, in a fixed order. `before_sync`: the next operation is a sync,
+    /// so most is in flight here. Below 1, `share` is the part of the choices to take, by seed.
     pub fn choices(&self, seed: u64, before_sync: bool, share: f64) -> Vec<Choice> {
         let count = self.in_flight();
         let mut rng = fastrand::Rng::with_seed(seed);
-        // Before a choice is drawn: most are left out, and of many operations each takes its time.
+        // Decided before a choice is drawn. Most are left out, and drawing takes time for each of
+        // many operations.
         let is_taken = |rng: &mut fastrand::Rng| share >= 1.0 || rng.f64() < share;
         let mut choices = Vec::new();
         if count <= EXHAUSTIVE_MAX {
@@ -164,7 +168,7 @@ impl<'a> Moment<'a> {
         choices
     }
 
-    /// One choice of any kind.
+    /// Draws one choice of any kind.
     pub fn draw(&self, rng: &mut fastrand::Rng) -> Choice {
         loop {
             let kept = draw(self.in_flight(), rng);
@@ -182,12 +186,12 @@ impl<'a> Moment<'a> {
             Reading::Weak => (&Tear::ALL, &[Fill::Missing, Fill::Zero, Fill::Garbage, Fill::Stale]),
         };
         let tear = tears[rng.usize(..tears.len())];
-        // A whole write with nothing filled is the other half of the choices.
+        // Whole writes with nothing filled are the other half of the choices.
         let fills = if tear == Tear::Whole { &fills[1..] } else { fills };
         Choice { kept, tear, fill: fills[rng.usize(..fills.len())], seed: rng.u64(..) }
     }
 
-    /// One journal: no change of a name survives without those before it.
+    /// There is one journal: no change of a name survives without those before it.
     fn names_in_order(&self, choice: &Choice) -> bool {
         let kept = self.timeline.namings.iter().map(|naming| self.keeps(choice, naming.at));
         kept.is_sorted_by(|earlier, later| earlier >= later)
@@ -230,7 +234,8 @@ impl<'a> Moment<'a> {
             let mut rng = fastrand::Rng::with_seed(choice.seed ^ u64::from(change.at) << 8);
             match &change.what {
                 Change::Truncate { size } => {
-                    // In the ordered reading the space was given back by the journal before it was used anew.
+                    // In the ordered reading the journal gives the space back before it is used
+                    // anew.
                     let later = || node.changes[number..].iter().any(|later| keeps(later.at));
                     if keeps(change.at) || (self.timeline.reading == Reading::Ordered && later()) {
                         content.set_size(*size);
@@ -305,7 +310,8 @@ impl<'a> Moment<'a> {
             }
             Fill::Stale => {
                 let mut stale = vec![0; (end - grown) as usize];
-                // Of a file that stays: space is not given to another file before its release is durable.
+                // Stale data is of a file that stays. Space is not given to another file before its
+                // release is durable.
                 let timeline = self.timeline;
                 let released = |other: &u32| {
                     timeline.namings.iter().any(|naming| match &naming.what {
@@ -313,7 +319,8 @@ impl<'a> Moment<'a> {
                         Naming::Create { .. } | Naming::Rename { .. } => false,
                     })
                 };
-                // Nor a rollback journal for a rollback journal: SQLite takes one's header for the other's (docs/crash-simulation.md, no. 4).
+                // A rollback journal never has stale data of another one. SQLite would take one's
+                // header for the other's (docs/crash-simulation.md, no. 4).
                 let both_journals = |other: &u32| self.is_named(ino, "-journal") && self.is_named(*other, "-journal");
                 let others = timeline
                     .nodes
@@ -328,7 +335,7 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// The disk after a crash at a moment and in a way that are drawn, and the moment.
+/// The disk after a crash at a moment and in a way that are drawn, and that moment.
 pub fn drawn_image(initial: &Image, log: &[Op], rng: &mut fastrand::Rng) -> (Image, usize) {
     let after = rng.usize(..=log.len());
     let mut timeline = Timeline::new(initial, Reading::ALL[rng.usize(..Reading::ALL.len())]);
@@ -337,7 +344,8 @@ pub fn drawn_image(initial: &Image, log: &[Op], rng: &mut fastrand::Rng) -> (Ima
     (moment.image(&moment.draw(rng)), after)
 }
 
-/// A subset of many: halves, nearly all, nearly nothing, or a first part with few exceptions, as devices and caches do.
+/// Draws a subset of many: half, nearly all, nearly nothing, or a first part with few exceptions,
+/// as devices and caches do.
 fn draw(count: usize, rng: &mut fastrand::Rng) -> Vec<u64> {
     let mut choice =
         Choice { kept: vec![0; count.div_ceil(64).max(1)], tear: Tear::Whole, fill: Fill::Missing, seed: 0 };

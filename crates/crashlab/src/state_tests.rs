@@ -1,4 +1,5 @@
-//! Which states a loss of power can leave: each rule of the fault model on a disk without SQLite.
+//! Which states a loss of power can leave. Each rule of the fault model is tried on a disk without
+//! SQLite.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,8 @@ use super::*;
 use crate::disk::{Disk, DiskError, SyncFailures};
 use crate::log::Op;
 
-/// All images of the last moment of what `work` does to a disk that holds `/d/old` with eight sectors of ones.
+/// All images of the last moment of `work`, on a disk that holds `/d/old` with eight sectors of
+/// ones.
 fn images(reading: Reading, work: impl FnOnce(&mut Disk)) -> Vec<Image> {
     let mut initial = Image::default();
     initial.files.insert("/d/old".to_owned(), Content::from_bytes(&[1; 4096]));
@@ -29,7 +31,7 @@ fn old(disk: &Disk) -> u32 {
     disk.lookup("/d/old").unwrap()
 }
 
-/// One letter a sector: the first byte, or `?` where it is neither of one, two, three and zero.
+/// One letter a sector: the first byte, or `?` if it is none of zero, one, two and three.
 fn sectors_of(image: &Image, name: &str) -> String {
     let letter = |sector: &[u8]| match sector {
         same if same.iter().all(|byte| *byte == sector[0]) && sector[0] < 4 => char::from(b'0' + sector[0]),
@@ -91,7 +93,7 @@ fn space_that_a_file_gained_is_missing_zero_or_written_and_in_the_weak_reading_s
         images(reading, work).iter().map(|image| sectors_of(image, "/d/new")).collect()
     };
     let ordered = found(Reading::Ordered);
-    // A second sector that survives alone makes a hole; a first one alone may leave the file short.
+    // A second sector that survives alone makes a hole. A first one alone may leave the file short.
     assert_eq!(ordered, ["", "2", "00", "20", "02", "22"].map(str::to_owned).into());
     let weak = found(Reading::Weak);
     assert!(weak.contains("11") && weak.iter().any(|sectors| sectors.contains('?')), "{weak:?}");
@@ -109,7 +111,7 @@ fn a_forced_write_saves_itself_and_no_other() {
     };
     let found = |second| lost(second).iter().map(|image| sectors_of(image, "/d/old")).collect::<BTreeSet<_>>();
     assert_eq!(found(1024), ["11211111", "21211111"].map(str::to_owned).into());
-    // Behind the end of the file its size has to be made durable too.
+    // Behind the end of the file its size has to be made durable, too.
     assert_eq!(found(4096), ["211111112"].map(str::to_owned).into());
 }
 
@@ -154,7 +156,8 @@ fn a_sync_of_the_directory_saves_names_and_no_data() {
     }
 }
 
-/// Linux marks the pages of a failed writeback clean: a second fsync succeeds and writes nothing of them.
+/// Linux marks the pages of a failed writeback clean. A second fsync succeeds and writes nothing of
+/// them.
 #[test]
 fn a_sync_after_a_failed_one_does_not_save_what_the_first_lost() {
     let lost = (0..16).any(|seed| {
@@ -174,7 +177,7 @@ fn a_sync_after_a_failed_one_does_not_save_what_the_first_lost() {
     assert!(lost);
 }
 
-/// As Linux does since 4.13: once to every open file, not to one that is opened after it.
+/// As in Linux since 4.13: once to every open file, not to one that is opened after it.
 #[test]
 fn a_failed_sync_is_told_once_to_every_file_that_was_open() {
     let mut initial = Image::default();

@@ -1,12 +1,15 @@
-//! What is durable and what is in flight at each moment of a log, in one of two readings of what a file system promises.
+//! What is durable and what is in flight at each moment of a log, in one of two readings of what a
+//! file system promises.
 //!
-//! *Ordered*: ext4's `data=ordered`. One journal carries names and sizes in the order in which they changed, so after a crash
-//! some first part of the changes of names is there; a sync of a file whose name or size changed commits the journal, and with
-//! it all changes of names so far. Space that a file gained reads as its data or as zeros.
+//! | | *ordered*: ext4's `data=ordered` | *weak*: what POSIX promises |
+//! |---|---|---|
+//! | names after a crash | some first part of their changes | any of their changes |
+//! | a name is durable by | a sync of a file that it commits with | a sync of its directory |
+//! | space that a file gained | its data, or zeros | also garbage, or stale data of any file |
 //!
-//! *Weak*: what POSIX promises. A sync of a file makes its data and size durable, and not its name; each name is durable by
-//! a sync of its directory alone, and until then independent of all others. Space that a file gained may hold garbage,
-//! or stale data of any file.
+//! - *Ordered*: one journal carries names and sizes in the order in which they changed. A sync of a
+//!   file whose name or size changed commits the journal, with all changes of names so far.
+//! - *Weak*: a sync of a file makes its data and size durable, and not its name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +75,7 @@ impl Naming {
     }
 }
 
-/// Something that a crash may take away, with its place in the log.
+/// Something that a crash may take away, and its place in the log.
 #[derive(Clone, Debug)]
 pub(crate) struct InFlight<T> {
     pub at: u32,
@@ -83,14 +86,14 @@ pub(crate) struct InFlight<T> {
 pub(crate) struct Node {
     pub durable: Content,
     pub changes: Vec<InFlight<Change>>,
-    /// The size as the process sees it.
+    /// The size, as the process sees it.
     pub size: u64,
-    /// Name or size changed since the last sync, so that a sync has to commit the journal.
+    /// Name or size changed since the last sync. So a sync has to commit the journal.
     journaled: bool,
 }
 
 impl Node {
-    /// Of changes before this place in the log.
+    /// Makes durable what changed before this place in the log.
     fn sync(&mut self, before: u32) {
         let covered = self.changes.partition_point(|change| change.at < before);
         for change in self.changes.drain(..covered) {
@@ -102,8 +105,9 @@ impl Node {
         self.journaled &= !self.changes.is_empty();
     }
 
-    /// Makes the last write before this place durable, and nothing else. False where the kernel takes a flush instead, because the file's size is
-    /// still to be made durable; and, for simplicity, where something else in flight lies below that write.
+    /// Makes the last write before this place durable, and nothing else. False: the kernel flushes
+    /// instead, because the file's size is still to be made durable. For simplicity also false
+    /// where something else in flight lies below that write.
     fn force_last_write(&mut self, before: u32) -> bool {
         let Some(last) = self.changes.partition_point(|change| change.at < before).checked_sub(1) else { return false };
         let Change::Write { offset, data } = self.changes[last].what.clone() else { return false };
@@ -120,8 +124,8 @@ impl Node {
         true
     }
 
-    /// Each sector was written or was not, and nobody will write it again: that is over, but the size is the kernel's to
-    /// keep.
+    /// Each sector was written or was not, and nobody will write it again. The size is still the
+    /// kernel's to keep.
     fn sync_failed(&mut self, seed: u64) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let size = self.size;
@@ -141,7 +145,7 @@ impl Node {
     }
 }
 
-/// The parts of a write that lie in one aligned unit each.
+/// Splits a write at the borders of aligned units.
 pub(crate) fn sectors(offset: u64, data: &[u8], unit: u64) -> impl Iterator<Item = (u64, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -162,13 +166,14 @@ pub struct Timeline {
     pub(crate) names: BTreeMap<String, Ino>,
     pub(crate) namings: Vec<InFlight<Naming>>,
     pub(crate) nodes: BTreeMap<Ino, Node>,
-    /// What a WAL has may be written again after that, in case that the medium does not have it.
+    /// A sync has failed. What a WAL has may be written again after that, in case the medium lacks
+    /// it.
     pub(crate) sync_has_failed: bool,
     at: u32,
 }
 
 impl Timeline {
-    /// Before the log of a disk that was made from `image`.
+    /// The position before the log of a disk that was made from `image`.
     pub fn new(image: &Image, reading: Reading) -> Timeline {
         let files = || (1..).zip(&image.files);
         let node = |content: &Content| Node { durable: content.clone(), size: content.size(), ..Node::default() };

@@ -1,4 +1,4 @@
-//! What a run is about: one subject of a database and its log each.
+//! What a run is about. Each workload has one subject of a database and its log.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,11 +27,12 @@ pub enum Workload {
     Reopen,
     /// Transactions that together are more than a log holds at first: it grows.
     Growing,
-    /// The same with a log that may not grow.
+    /// The same, with a log that may not grow.
     Full,
     /// Transactions larger than the log may be.
     Huge,
-    /// Opened and closed again and again: read, written, checkpointed, or with a reader that is left.
+    /// Opened and closed again and again. In between it is read, written, checkpointed, or left
+    /// with a reader.
     Cycles,
     /// Connections of three processes in turn.
     Processes,
@@ -39,7 +40,8 @@ pub enum Workload {
     ProcessWriters,
     /// Closed, and opened with another strategy or by SQLite alone.
     Switched,
-    /// From the crash of an earlier run on: connections of three processes go on with what is left, and have recovered it themselves.
+    /// Begins with the crash of an earlier run. Connections of three processes go on with what is
+    /// left, and have recovered it themselves.
     Crashed,
 }
 
@@ -92,8 +94,9 @@ impl Workload {
         }
     }
 
-    /// What the workload asks of a strategy by the URI; one that has no use for it takes no notice. Checkpoints in the background would
-    /// come whenever they like, and a run would not follow from its seed.
+    /// What the workload asks of a strategy by the URI. A strategy without a use for a parameter
+    /// ignores it. There are no background checkpoints: they come at any time, and the run would
+    /// not follow from its seed.
     pub fn uri(self) -> &'static str {
         match self {
             Workload::Growing => "log_size=4194304&checkpoints=sqlite",
@@ -126,7 +129,7 @@ impl Workload {
         }
     }
 
-    /// Threads interleave as they like, so only the log of such a run can be repeated, not the run.
+    /// Threads interleave as they like. So only the log of such a run can be repeated, not the run.
     pub fn is_threaded(self) -> bool {
         matches!(self, Workload::Writers | Workload::ProcessWriters)
     }

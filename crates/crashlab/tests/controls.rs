@@ -1,4 +1,4 @@
-//! The simulator is tested by what it must catch, and by what it must not.
+//! The simulator is tested by what it must catch, and by what it must not catch.
 
 use std::ops::ControlFlow;
 
@@ -34,7 +34,7 @@ fn acknowledged_commits_are_lost(setting: Setting) {
     assert!(case.replay().is_some_and(|message| message == case.message), "the case does not replay");
 }
 
-/// The journal's unlink is the commit, and nothing makes it durable before COMMIT returns.
+/// The unlink of the journal is the commit, and nothing makes it durable before COMMIT returns.
 #[test]
 fn sqlite_delete_full_loses_acknowledged_commits() {
     acknowledged_commits_are_lost(sqlite(Journal::Delete, Synchronous::Full));
@@ -82,7 +82,8 @@ fn a_failing_case_shrinks_and_survives_the_way_through_a_file() {
     assert_eq!(harmless.replay(), None);
 }
 
-/// The other tests of this program draw from the same random numbers, so the states are compared by their number only.
+/// The other tests of this program draw from the same random numbers. So only the number of states
+/// is compared.
 #[test]
 fn a_run_follows_from_its_seed() {
     register().unwrap();
@@ -129,8 +130,8 @@ fn acknowledgement_before_the_flush_is_caught() {
 #[test]
 fn no_directory_sync_is_caught() {
     for case in every_strategy_with(Sabotage::NoDirectorySync, &[Workload::Fresh, Workload::Reopen], 0) {
-        // A file that is new, or larger, has its name made durable by its own sync where the file
-        // system has one journal. A kept WAL that gets its name back is neither.
+        // Where the file system has one journal, the own sync of a new or larger file makes its
+        // name durable. A kept WAL that gets its name back is neither new nor larger.
         let takes_a_name_back = case.setting.to_string().starts_with("plain");
         assert!(takes_a_name_back || case.crashes[0].reading == Reading::Weak, "{}", case.message);
     }
@@ -149,7 +150,8 @@ fn a_wal_reused_before_the_database_is_synced_is_caught() {
     every_strategy_with(Sabotage::NoDatabaseSync, &[Workload::Checkpoints], 0);
 }
 
-/// The first commit after a checkpoint begins the log anew, and is acknowledged while the database is not durable yet.
+/// The first commit after a checkpoint begins the log anew, and is acknowledged while the database
+/// is not durable yet.
 #[test]
 fn a_log_begun_anew_before_the_database_is_synced_is_caught() {
     every_strategy_with(Sabotage::LateDatabaseSync, &[Workload::Checkpoints], 0);
@@ -162,7 +164,8 @@ fn a_flush_before_the_write_is_caught() {
     }
 }
 
-/// Only garbage in a torn sector can harm what was there already, so only the weak reading shows it.
+/// Only garbage in a torn sector can harm what was there already. So only the weak reading shows
+/// it.
 #[test]
 fn a_tail_block_that_is_rewritten_is_caught() {
     for case in every_strategy_with(Sabotage::RewrittenTail, &[Workload::One], 0) {

@@ -6,9 +6,10 @@ use oneflush_crashlab::{
 };
 use serde_json::json;
 
-/// A connection that only reads creates the WAL too, and never syncs it. Another one that commits syncs the directory with its own
-/// first sync, because it also asked for the WAL to be created: without that, the commit would be lost where the creation is
-/// durable by the directory's sync only.
+/// A connection that only reads creates the WAL too, and never syncs it. Another connection that
+/// commits syncs the directory with its own first sync, because it also asked for the WAL to be
+/// created. Without that the commit would be lost where only a sync of the directory makes the
+/// creation durable.
 #[test]
 fn a_wal_that_a_reader_created_is_durable_when_another_connection_commits() {
     register().unwrap();
@@ -26,15 +27,16 @@ fn a_wal_that_a_reader_created_is_durable_when_another_connection_commits() {
     assert_no_state_loses_a_commit(&script, &setting);
 }
 
-/// SQLite alone wrote while a WAL was kept, and the next open gave the kept WAL its name back. Its mark,
-/// which no sync covered, was lost. So its frames were there again, older than what the database file had
-/// by then: an acknowledged commit was gone. A long WAL has another mark, which is synced.
+/// SQLite alone wrote while a WAL was kept, and the next open gave the kept WAL its name back. The
+/// WAL's mark was lost, since no sync covered it. So its frames were there again, older than what
+/// the database file had by then: an acknowledged commit was gone. A long WAL has another mark,
+/// which is synced.
 #[test]
 fn a_kept_wal_that_the_database_has_outgrown_does_not_come_back_with_its_frames() {
     register().unwrap();
     let setting = Setting::new("plain", Journal::Wal);
-    // The database that the run begins with has left a WAL of 32 frames: one commit more makes it a long one, and
-    // whoever writes next begins a short one.
+    // The database that the run begins with has left a WAL of 32 frames. One commit more makes it a
+    // long one, and the next writer begins a short one.
     for sessions in [1, 2] {
         let commit = |connection, amount| json!({"commit": {"connection": connection, "amount": amount, "seed": 3}});
         let switch = |strategy| json!({"switch": {"strategy": strategy}});
@@ -56,20 +58,22 @@ fn a_kept_wal_that_the_database_has_outgrown_does_not_come_back_with_its_frames(
     }
 }
 
-/// A WAL that was kept over a close is taken up by a write that the first flush is to save. That flush fails, and a process that opens the
-/// database then is told nothing of it. What it commits must not stand on a WAL whose first frame only the page cache has.
+/// A write takes up a WAL that was kept over a close, and the first flush is to save that write.
+/// That flush fails. A process that opens the database then is told nothing of it. What it commits
+/// must not stand on a WAL whose first frame only the page cache has.
 #[test]
 fn a_wal_that_was_taken_up_is_whole_after_a_failed_flush_of_another_process() {
     register().unwrap();
     let setting = Setting::new("plain", Journal::Wal);
-    // Process 0 takes the WAL up and commits first, then process 1 opens the database.
+    // Process 0 takes the WAL up and commits first. Then process 1 opens the database.
     let script = Script::draw(Workload::Processes, 14_347_752_425_324_341_036);
     let strikes = |cell: &Cell| cell.plan.fault == Fault::Sync;
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// A commit fails, a checkpoint of the frames that the database file has already fails too, in the middle of a page, and the close finds
-/// nothing to copy. It must not make the WAL empty over a page that may be torn.
+/// A commit fails. A checkpoint of frames that the database file has already fails too, in the
+/// middle of a page. The close finds nothing to copy. It must not empty the WAL over a page that
+/// may be torn.
 #[test]
 fn a_wal_that_was_taken_up_is_not_closed_over_a_checkpoint_that_failed() {
     register().unwrap();
@@ -85,7 +89,8 @@ fn a_wal_that_was_taken_up_is_not_closed_over_a_checkpoint_that_failed() {
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// The same with a checkpoint of another process, of which the one that took the WAL up, and closes it, knows nothing.
+/// The same with a checkpoint of another process. The process that took the WAL up, and closes it,
+/// knows nothing of it.
 #[test]
 fn a_wal_that_was_taken_up_is_not_closed_over_another_process_s_checkpoint_that_failed() {
     register().unwrap();
@@ -101,8 +106,8 @@ fn a_wal_that_was_taken_up_is_not_closed_over_another_process_s_checkpoint_that_
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// Every sync fails from the one on that ends the last close with `eager`, and another program goes on with SQLite alone: power is lost when there is a
-/// WAL of its own, and the guard is back.
+/// Every sync fails from the one on that ends the last close with `eager`. Another program goes on
+/// with SQLite alone. Power is lost when there is a WAL of SQLite's own, and the guard is back.
 #[test]
 fn a_wal_beside_a_guard_that_came_back_does_not_keep_the_database_from_being_opened() {
     register().unwrap();
@@ -112,23 +117,26 @@ fn a_wal_beside_a_guard_that_came_back_does_not_keep_the_database_from_being_ope
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// A transaction that has written a page twice gets the checksums of its frames last: the last write is that of a header, in front of its page. The sync
-/// fails, and of what others can see that page must be written again, too.
+/// A transaction that has written a page twice gets the checksums of its frames last. So the last
+/// write is that of a header, in front of its page. The sync fails. What others can see must be
+/// written again, and that page with it.
 #[test]
 fn a_commit_whose_checksums_were_written_last_is_written_again_whole() {
     register().unwrap();
     let setting = Setting::new("plain", Journal::Wal);
     let script = Script::draw(Workload::Processes, 17_747_979_329_089_167_545);
-    // That commit's. What comes later is not at the same place in each run, where a checkpoint has a thread of its own.
+    // The sync of that commit. Later ones are not at the same place in each run, where checkpoints
+    // have a thread of their own.
     let strikes = |cell: &Cell| cell.plan.fault == Fault::Sync && cell.plan.at == 10 && cell.then == AfterError::GoOn;
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// SQLite's own, no. 2: a sync fails, the program goes on, and a checkpoint copies pages of frames that the device does not have.
+/// SQLite's own, no. 2: a sync fails, the program goes on, and a checkpoint copies pages of frames
+/// that the device does not have.
 #[test]
 fn what_sqlite_breaks_after_a_failed_sync_a_strategy_does_not() {
     register().unwrap();
-    // A checkpoint in a thread of its own would not be at the same place in each run.
+    // A checkpoint in its own thread would not be at the same place in each run.
     let setting = |strategy| Setting::new(strategy, Journal::Wal).with_uri("checkpoints=sqlite");
     let script = Script::draw(Workload::Synchronous, 9_122_618_794_908_197_078);
     let strikes = |cell: &Cell| cell.plan.fault == Fault::Sync && cell.then == AfterError::GoOn;
@@ -138,7 +146,7 @@ fn what_sqlite_breaks_after_a_failed_sync_a_strategy_does_not() {
     assert_no_violation(&script, &setting("eager"), strikes);
 }
 
-/// In all states that a loss of power leaves, after each operation.
+/// Tries all states that a loss of power leaves, after each operation.
 fn assert_no_state_loses_a_commit(script: &Script, setting: &Setting) {
     let recording = record(script, setting).unwrap();
     let (seen, go_on) = (Seen::default(), |_: &_| true);
@@ -150,13 +158,13 @@ fn assert_no_violation(script: &Script, setting: &Setting, strikes: impl Fn(&Cel
     assert_eq!(violation(script, setting, strikes), None);
 }
 
-/// The first one in the runs with these faults.
+/// The first violation in the runs with these faults.
 fn violation(script: &Script, setting: &Setting, strikes: impl Fn(&Cell) -> bool) -> Option<String> {
     let go_on = |_: &_| true;
     let cells: Vec<Cell> = cells(script, setting).unwrap().into_iter().filter(strikes).collect();
     assert!(!cells.is_empty());
     for cell in &cells {
-        // Each draws three of the crash states.
+        // Each seed draws three of the crash states.
         for seed in 0..40 {
             let seen = Seen::default();
             let explorer = Explorer::new(setting, seed, 1 << 20, &seen, &go_on);

@@ -1,6 +1,8 @@
-//! The simulator is tested by broken variants of `eager`: each must be caught, by a state that must not be and not by a panic.
+//! The simulator is tested by broken variants of `eager`. Each must be caught by a state that must
+//! not be, and not by a panic.
 //!
-//! What a lie between strategy and disk can break is in `controls.rs`. A variant breaks all of this process, so they take turns.
+//! What a lie between strategy and disk can break is in `controls.rs`. A variant breaks all of this
+//! process, so the tests take turns.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -10,7 +12,7 @@ use oneflush_blocklog::mutant::{self as of_log, Mutant as LogMutant};
 use oneflush_crashlab::{BEFORE_THE_RECORDING, Journal, Plan, Report, Setting, Workload, register, run_unshrunk};
 use oneflush_vfs::mutant::{self as of_eager, Mutant as EagerMutant};
 
-/// A variant that stands so many states is not caught.
+/// A variant that survives so many states is not caught.
 const STATES_MAX: u64 = 20_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +35,7 @@ impl Mutant {
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
-/// The right to break this process, until dropped.
+/// The right to break this process, until it is dropped.
 struct Turn {
     _turn: MutexGuard<'static, ()>,
 }
@@ -54,15 +56,15 @@ impl Turn {
         Turn { _turn }
     }
 
-    /// What a run finds with this variant, or without any; and that nothing panicked meanwhile, since a panic is stopped at SQLite's
-    /// callbacks and would look like an error.
+    /// What a run finds with this variant, or without any. Also checks that nothing panicked: a
+    /// panic is stopped at SQLite's callbacks and would look like an error.
     fn simulate(&self, mutant: Option<Mutant>, workload: Workload, states: u64) -> Report {
         let (report, panics) = self.simulate_counting(mutant, workload, states);
         assert_eq!(panics, 0, "{mutant:?} made something panic");
         report
     }
 
-    /// The same, with how often something panicked.
+    /// The same, without that check. Answers also how often something panicked.
     fn simulate_counting(&self, mutant: Option<Mutant>, workload: Workload, states: u64) -> (Report, usize) {
         let panics_before = PANICS.load(SeqCst);
         Mutant::choose(mutant);
@@ -74,7 +76,7 @@ impl Turn {
     }
 }
 
-/// The case that shows it: a loss of power, after which `wrong` is what is wrong.
+/// The case that shows the variant: a loss of power, after which one of `wrong` is what is wrong.
 fn is_caught(mutant: Mutant, workload: Workload, wrong: &[&str]) {
     let turn = Turn::take();
     let report = turn.simulate(Some(mutant), workload, STATES_MAX);
@@ -90,7 +92,7 @@ fn is_caught(mutant: Mutant, workload: Workload, wrong: &[&str]) {
 const LOST: &str = "acknowledged commits are lost";
 /// What SQLite says of a log that is refused, or of a database that is broken.
 const MALFORMED: &str = "malformed";
-/// What it finds wrong in a database that it can read.
+/// What SQLite finds wrong in a database that it can read.
 const BROKEN: &str = "integrity_check";
 const PARTLY: &str = "a part of a transaction is there";
 
@@ -104,7 +106,7 @@ fn what_catches_the_mutants_catches_nothing_where_nothing_is_broken() {
     }
 }
 
-/// A record of several blocks, or one that is torn in its only one, is taken for whole.
+/// A record of several blocks, or one that is torn in its only block, is taken for whole.
 #[test]
 fn an_unchecked_checksum_is_caught() {
     is_caught(Mutant::OfLog(LogMutant::UncheckedPayload), Workload::One, &[PARTLY, BROKEN, MALFORMED]);
@@ -120,7 +122,7 @@ fn a_reused_lsn_is_caught() {
     is_caught(Mutant::OfLog(LogMutant::LsnReused), Workload::Checkpoints, &[MALFORMED]);
 }
 
-/// As where a durable write is one forced write of the device.
+/// A durable write is one forced write of the device.
 #[test]
 fn a_piece_that_only_another_forced_write_follows_is_caught() {
     is_caught(Mutant::OfLog(LogMutant::PieceUnflushed), Workload::Growing, &[LOST]);
@@ -131,7 +133,8 @@ fn a_delta_against_the_wrong_base_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::WrongBase), Workload::One, &[PARTLY, BROKEN, MALFORMED]);
 }
 
-/// Cells of a page that only the database file has went to a new page, by copies; then a checkpoint overwrites the old page.
+/// Cells of a page that only the database file has went to a new page, by copies. Then a checkpoint
+/// overwrites the old page.
 #[test]
 fn a_copy_from_a_page_that_the_log_lacks_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::SourcesUncounted), Workload::Checkpoints, &[MALFORMED]);
@@ -153,13 +156,14 @@ fn a_guard_set_too_late_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::GuardSetLate), Workload::Reopen, &[LOST]);
 }
 
-/// Oneflush itself recovers everything; a program without it would not.
+/// Oneflush itself recovers everything. A program without it would not.
 #[test]
 fn a_guard_that_sqlite_alone_does_not_see_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::GuardUnseen), Workload::One, &["SQLite alone"]);
 }
 
-/// Only who shares the log with another process, as connections of one process do not, can meet it: so the processes of a workload are such.
+/// Only processes that share the log can meet it, and not connections of one process. So the
+/// workload has processes.
 #[test]
 fn a_process_that_does_not_follow_the_others_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::StaleHead), Workload::Processes, &[LOST, MALFORMED, BROKEN]);
@@ -173,7 +177,7 @@ fn an_epoch_begun_after_a_recovery_is_caught() {
     is_caught(Mutant::OfEager(EagerMutant::EpochAfterRecovery), Workload::Crashed, &[LOST, MALFORMED]);
 }
 
-/// In the memory of a real image it would end the process; here it panics.
+/// In the memory of a real image it would end the process. Here it panics.
 #[test]
 fn a_store_behind_the_end_of_an_image_that_was_cut_is_caught() {
     let turn = Turn::take();

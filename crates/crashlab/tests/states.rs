@@ -18,7 +18,8 @@ fn every_strategy_keeps_every_promise_in_100_000_states() {
 }
 
 fn broken(strategy: StrategyKind) -> Result<(), String> {
-    // `stock` is SQLite alone, which `controls.rs` has too, and which a program may not go on with after a failed sync (`findings.rs`).
+    // `stock` is SQLite alone. `controls.rs` has it too, and a program may not go on with it after
+    // a failed sync (`findings.rs`).
     let is_ours = strategy != StrategyKind::Stock;
     let (states, fault_runs) = if is_ours { (100_000, 150) } else { (20_000, 0) };
     let report = simulate(Setting::new(strategy.name(), Journal::Wal), states, fault_runs, 3, 2);
@@ -40,7 +41,8 @@ fn broken(strategy: StrategyKind) -> Result<(), String> {
         assert!(report.counts.states >= states / Workload::ALL.len() as u64, "{workload}: {report:?}");
     }
     if strategy == StrategyKind::Eager {
-        // Its WAL is never asked for to be durable, so it must do without any part of it.
+        // The image is never asked for to be durable. So the strategy must do without any part of
+        // it.
         let image = counts.losses.of("-oneflush-wal");
         assert!(image.iter().all(|&count| count >= 1000), "missing, cut, stale: {image:?}");
     }

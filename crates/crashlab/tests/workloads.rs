@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use oneflush_crashlab::{Journal, Op, Recording, Script, Setting, Workload, record, register};
 
-/// What was done to the files of a recording that are called so, with their numbers.
+/// What was done to the files of a recording that have this name, with their numbers.
 struct Done<'a> {
     names: BTreeMap<u32, &'a str>,
     recording: &'a Recording,
@@ -12,7 +12,7 @@ struct Done<'a> {
 
 impl<'a> Done<'a> {
     fn of(recording: &'a Recording) -> Done<'a> {
-        // As the disk numbers them: the files that were there, then those that were created.
+        // Numbered as the disk does: the files that were there, then those that were created.
         let mut names: BTreeMap<u32, &str> = (1..).zip(recording.initial.files.keys().map(String::as_str)).collect();
         for op in &recording.log {
             if let Op::Create { name, ino } = op {
@@ -26,7 +26,7 @@ impl<'a> Done<'a> {
         self.names.get(&ino) == Some(&name)
     }
 
-    /// To where the file was written.
+    /// The end of the furthest write to the file.
     fn reached(&self, name: &str) -> u64 {
         let end = |op: &Op| match op {
             Op::Write { ino, offset, data } if self.is(*ino, name) => Some(offset + data.0.len() as u64),
@@ -57,7 +57,7 @@ const LOG: &str = "/a.db-oneflush";
 const IMAGE: &str = "/a.db-oneflush-wal";
 /// Two lanes of 32 KiB behind a block.
 const LOG_BYTES_AT_FIRST: u64 = (64 << 10) + 4096;
-/// The same of 512 KiB, where the log may not become larger than 1 MiB.
+/// Two lanes of 512 KiB, where the log may not become larger than 1 MiB.
 const LOG_BYTES_AT_LAST: u64 = (1 << 20) + 4096;
 
 #[test]
@@ -87,7 +87,8 @@ fn a_transaction_larger_than_the_log_goes_through_the_image() {
     }
 }
 
-/// Each log has its guard, which is set before its first commit and cleared by the last close.
+/// Each log has its guard. The guard is set before the log's first commit and cleared by the last
+/// close.
 #[test]
 fn cycles_make_and_end_a_log_at_every_step() {
     for recording in recordings(Workload::Cycles) {

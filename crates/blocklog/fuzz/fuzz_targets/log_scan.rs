@@ -1,7 +1,8 @@
-//! A file of any content: opened, scanned, and, where that succeeded, appended to.
+//! A file of any content is opened, scanned and, where that succeeded, appended to.
 //!
-//! The input is a program: each step writes a record with the log itself, or patches bytes where records are and (half the
-//! time) makes the header's checksum right again, since no fuzzer guesses one.
+//! The input is a program. Each step writes a record with the log itself, or patches bytes where
+//! records are. Half of the patches make the header's checksum right again, since no fuzzer guesses
+//! one.
 
 #![no_main]
 
@@ -72,8 +73,8 @@ fuzz_target!(|data: &[u8]| {
         Ok::<(), Error>(())
     })
     .unwrap();
-    // What a scan accepted, goes on. Only what was in the payload of a torn record may come to light as damage: nobody but a fuzzer
-    // puts a record there.
+    // A log that a scan accepted goes on. Only bytes from the payload of a torn record may come to
+    // light as damage: nobody but a fuzzer puts a record there.
     let torn_end = {
         let bytes = memory.0.lock().unwrap();
         let start = offset(found.epoch.0 % 2, found.position);

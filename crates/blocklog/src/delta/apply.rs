@@ -1,16 +1,16 @@
-//! Making a page of its base and a delta, whatever the delta's bytes are.
+//! Makes a page of its base and a delta. Any bytes may be in the delta.
 
 use super::ROW_PAGES_MAX;
 use crate::Error;
 use crate::varint;
 
-/// `page` holds the base, and then the page. On an error it is unchanged.
+/// `page` holds the base before the call, and the page after it. On an error it is unchanged.
 pub fn apply(delta: &[u8], page: &mut [u8]) -> Result<(), Error> {
     let mut copies = false;
     for operation in Operations::new(delta, page.len(), 0, page.len()) {
         copies |= matches!(operation?, Operation::Copy { .. });
     }
-    // A copy reads the base, and an earlier operation may have written there.
+    // A copy reads the base, which an earlier operation may have overwritten in the page.
     let base = if copies { page.to_vec() } else { Vec::new() };
     for operation in Operations::new(delta, page.len(), 0, page.len()) {
         operation?.apply(&base, page);
@@ -18,8 +18,8 @@ pub fn apply(delta: &[u8], page: &mut [u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes `page` of page `own` of a row: of the bases of a record's pages, one behind the other. Its delta may copy from all of it. On
-/// an error `page` is unchanged.
+/// Makes `page` of page `own` of a row: the bases of a record's pages, one behind the other. The
+/// delta may copy from all of the row. On an error `page` is unchanged.
 pub fn apply_in_row(delta: &[u8], row: &[u8], own: usize, page: &mut [u8]) -> Result<(), Error> {
     let own_at = own * page.len();
     let operations = || Operations::new(delta, page.len(), own_at, row.len());
@@ -33,7 +33,7 @@ pub fn apply_in_row(delta: &[u8], row: &[u8], own: usize, page: &mut [u8]) -> Re
     Ok(())
 }
 
-/// From which of a row's `pages` pages (at most 64) a delta copies, a bit each.
+/// The pages that a delta copies from, a bit each. A row has `pages` pages, at most 64.
 pub fn sources(delta: &[u8], page_bytes: usize, own: usize, pages: usize) -> Result<u64, Error> {
     if pages > ROW_PAGES_MAX || own >= pages {
         return Err(Error::BadDelta { what: "its record has too many pages for copies between them" });
@@ -47,7 +47,7 @@ pub fn sources(delta: &[u8], page_bytes: usize, own: usize, pages: usize) -> Res
     Ok(sources)
 }
 
-/// The pages of a row that a stretch of it is in, a bit each.
+/// The pages of a row that a stretch of it touches, a bit each.
 pub(super) fn pages_of(from: usize, length: usize, page_bytes: usize) -> u64 {
     (from / page_bytes..=(from + length - 1) / page_bytes).fold(0, |pages, page| pages | 1 << page)
 }
@@ -57,7 +57,7 @@ enum Operation<'a> {
         at: usize,
         bytes: &'a [u8],
     },
-    /// `from` is in the row.
+    /// `from` is a place in the row.
     Copy {
         at: usize,
         from: usize,
@@ -74,7 +74,8 @@ impl Operation<'_> {
     }
 }
 
-/// The operations of a delta; all that they name is inside of a page of `page_bytes`, or of the row that it is in.
+/// The operations of a delta. Everything that they name is inside the page of `page_bytes`, or
+/// inside its row.
 struct Operations<'a> {
     rest: &'a [u8],
     at: usize,

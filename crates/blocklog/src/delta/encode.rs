@@ -3,14 +3,15 @@
 use crate::bytes::{get_u32, get_u64};
 use crate::varint;
 
-/// So many equal bytes end a run. A run's beginning costs two bytes or three, so shorter gaps are cheaper inside of it.
+/// This many equal bytes end a run. The beginning of a run costs two or three bytes, so shorter
+/// gaps are cheaper inside of it.
 pub(super) const GAP_BYTES: usize = 4;
-/// So much at least is copied; one word, so that a comparison finds it.
+/// A copy has at least this many bytes: one word, so that one comparison finds it.
 pub(super) const COPY_BYTES_MIN: usize = 8;
-/// Copies are looked for in so many first bytes of a run: the pointer array is shifted right behind the new pointer. A page that
-/// is new altogether costs no more time than that.
+/// Copies are looked for in this many first bytes of a run. The shifted pointers come right behind
+/// the new pointer. The limit bounds the time for a page that is new altogether.
 const COPY_SEARCH_BYTES: usize = 32;
-/// The pointers' width.
+/// The width of a pointer.
 const SHIFT_STEP: isize = 2;
 
 /// Appends the delta that makes `page` of `base`. Both must have the same length.
@@ -24,13 +25,13 @@ pub fn encode_from_zeros(page: &[u8], out: &mut Vec<u8>) {
     encode_against(Zeros, page, out);
 }
 
-/// The old version, as far as the search must know it.
+/// The old version, as the search sees it.
 trait Base: Copy {
     fn half_word(self, at: usize) -> u32;
     fn word(self, at: usize) -> u64;
-    /// How many bytes of the page from `at` on are as here.
+    /// How many bytes from `at` on are the same here and in the page.
     fn same_bytes(self, page: &[u8], at: usize) -> usize;
-    /// How many bytes of the page from `at` on are those from `from` on here; 0 if fewer than are worth a copy.
+    /// How many bytes of the page from `at` on are here from `from` on. 0: too few for a copy.
     fn bytes_to_copy(self, from: isize, page: &[u8], at: usize) -> usize;
 }
 
@@ -74,7 +75,8 @@ impl Base for Zeros {
     }
 }
 
-/// How many first bytes are the same: 128 and 32 at a time, since most of a page is, then the place in a word.
+/// How many first bytes are the same. Compares 128 and 32 bytes at a time, since most of a page is
+/// equal, then finds the place in a word.
 pub(super) fn common_bytes(old: &[u8], new: &[u8]) -> usize {
     let mut done = common_chunks::<128>(old, new);
     done += common_chunks::<32>(&old[done..], &new[done..]);
@@ -89,7 +91,8 @@ pub(super) fn common_bytes(old: &[u8], new: &[u8]) -> usize {
     done + old[done..].iter().zip(&new[done..]).take_while(|(old, new)| old == new).count()
 }
 
-/// How many bytes of chunks are the same. Without a way out of a chunk it is compiled for many bytes at once.
+/// How many bytes are the same in whole chunks. The comparison of a chunk has no early exit, so it
+/// is compiled for many bytes at once.
 fn common_chunks<const BYTES: usize>(old: &[u8], new: &[u8]) -> usize {
     let differs =
         |old: &[u8; BYTES], new: &[u8; BYTES]| old.iter().zip(new).fold(0, |seen, (old, new)| seen | (old ^ new));
@@ -98,9 +101,9 @@ fn common_chunks<const BYTES: usize>(old: &[u8], new: &[u8]) -> usize {
 }
 
 fn encode_against<B: Base>(base: B, page: &[u8], out: &mut Vec<u8>) {
-    // Behind the last operation.
+    // The place behind the last operation.
     let mut done = 0;
-    // Of the last copy: a second new pointer shifts what is behind it by two more.
+    // The shift of the last copy. A second new pointer shifts what is behind it by two more.
     let mut shift = 0;
     let mut at = base.same_bytes(page, 0);
     while at < page.len() {
@@ -118,31 +121,33 @@ fn encode_against<B: Base>(base: B, page: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The operation for bytes that are new, `skip` bytes behind the operation before.
+/// Puts the operation for new bytes, `skip` bytes behind the operation before.
 pub(super) fn put_bytes(out: &mut Vec<u8>, skip: usize, bytes: &[u8]) {
     varint::put(out, (skip as u32) << 1);
     varint::put(out, bytes.len() as u32);
     out.extend_from_slice(bytes);
 }
 
-/// The operation for a copy.
+/// Puts the operation for a copy.
 pub(super) fn put_copy(out: &mut Vec<u8>, skip: usize, length: usize, shift: isize) {
     varint::put(out, (skip as u32) << 1 | 1);
     varint::put(out, length as u32);
     varint::put(out, (((shift << 1) ^ (shift >> (isize::BITS - 1))) as usize) as u32);
 }
 
-/// Where the run that begins at `start` ends: before equal bytes, before something to copy (its shift and length), or with the page.
+/// The end of the run that begins at `start`: before equal bytes, before something to copy (its
+/// shift and length), or with the page.
 fn run_end<B: Base>(base: B, page: &[u8], start: usize, last_shift: isize) -> (usize, Option<(isize, usize)>) {
     let mut at = start;
     while at < page.len() {
         let search = at < start + COPY_SEARCH_BYTES;
         if !search && at + 8 <= page.len() && !has_zero_byte(get_u64(page, at) ^ base.word(at)) {
-            // No byte of eight is equal, so none of them ends the run.
+            // No byte of the eight is equal, so none ends the run.
             at += 8;
             continue;
         }
-        // Before copies: in a stretch of one value both are there, and what is equal costs nothing.
+        // Equal bytes come before copies. A stretch of one value offers both, and equal bytes cost
+        // nothing.
         let equal = if at + GAP_BYTES <= page.len() {
             get_u32(page, at) == base.half_word(at)
         } else {

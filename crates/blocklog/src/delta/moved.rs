@@ -1,27 +1,31 @@
-//! Finding what moved: where the free space of a page is in pieces, SQLite lays out the page anew, and each cell is somewhere else; and
-//! where a page is full, cells go to its neighbours or to a new page, and all of these are in one record.
+//! Finding what moved. Where the free space of a page is in pieces, SQLite lays out the page anew,
+//! and each cell is somewhere else. Where a page is full, cells go to its neighbours or to a new
+//! page. All of these pages are in one record.
 //!
-//! The table of a row takes 1.5 us for each 4096 bytes, so it is for the few records that are long without it; the rest is no slower than
-//! [`encode`](super::encode).
+//! The table of a row takes 1.5 us per 4096 bytes. So it is made only for the few records that are
+//! long without it. The search itself is no slower than [`encode()`](super::encode()).
 
 use super::ROW_PAGES_MAX;
 use super::apply::pages_of;
 use super::encode::{COPY_BYTES_MIN, GAP_BYTES, common_bytes, put_bytes, put_copy};
 use crate::bytes::get_u64;
 
-/// So many places with the same hash are looked at. There are more of them only in a stretch of one value, or nearly.
+/// At most this many places with the same hash are looked at. Only a stretch of one value, or
+/// nearly one, has more.
 const TRIES_MAX: usize = 16;
 
-/// Every so manieth place of a row is known. A stretch is found up to three bytes behind its beginning, and then followed backwards.
+/// The table has every fourth place of a row. A stretch is found up to three bytes behind its
+/// beginning, and then followed backwards.
 const STEP_BYTES: usize = 4;
 
-/// The bases of a record's pages, one behind the other, and where in it eight bytes are.
+/// The bases of a record's pages, one behind the other, and a table of where eight bytes are in
+/// them.
 pub struct Row<'a> {
     bytes: &'a [u8],
     page_bytes: usize,
-    /// By hash: the first place, counted from 1; 0: there is none.
+    /// The first place of each hash, plus one. 0: there is none.
     first: Vec<u32>,
-    /// The next place of the same hash, by place divided by the step.
+    /// The next place of the same hash, plus one, by place divided by the step.
     next: Vec<u32>,
     shift: u32,
 }
@@ -39,21 +43,21 @@ impl<'a> Row<'a> {
             let word = get_u64(bytes, at);
             let hash = row.hash(word);
             let next = std::mem::replace(&mut row.first[hash], at as u32 + 1);
-            // Of a stretch of one value only the beginning, which reaches furthest.
+            // Of a stretch of one value the table has only the beginning, which reaches furthest.
             let step = at / STEP_BYTES;
             row.next[step] = if behind.replace(word) == Some(word) { row.next[step + 1] } else { next };
         }
         row
     }
 
-    /// Appends the delta that makes `page` of page `own`, with copies from the pages that `allowed` has a bit for. Answers from which it
-    /// copies.
+    /// Appends the delta that makes `page` of page `own`. Copies come only from pages that
+    /// `allowed` has a bit for. Answers the pages from which it copies.
     pub fn encode(&self, own: usize, page: &[u8], allowed: u64, out: &mut Vec<u8>) -> u64 {
         assert_eq!(self.page_bytes, page.len(), "versions of one page have one length");
         let own_at = own * self.page_bytes;
         let base = &self.bytes[own_at..own_at + self.page_bytes];
         let mut sources = 0;
-        // Behind the last operation, and behind the last bytes that are not new.
+        // The places behind the last operation, and behind the last bytes that are not new.
         let (mut done, mut known) = (0, 0);
         let mut at = 0;
         while at < page.len() {
@@ -92,7 +96,8 @@ impl<'a> Row<'a> {
         (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// The most bytes that `new` begins with and an allowed page has somewhere: where in the row, and how many.
+    /// The longest beginning of `new` that an allowed page has: its place in the row, and its
+    /// length.
     fn longest(&self, new: &[u8], allowed: u64) -> (usize, usize) {
         let mut best = (0, 0);
         if new.len() < COPY_BYTES_MIN {

@@ -1,20 +1,23 @@
-//! Which durable write is the cheapest, on this file, now: measured, since neither the kernel nor the device says.
+//! Measures which kind of durable write costs least on this file now. Neither the kernel nor the
+//! device says.
 //!
-//! Some devices do a forced write (FUA) faster than a write and a flush, some do it slower, and some drivers make one of the
-//! other. So the first writes of one block are done in turns, either way; they are writes that somebody wants, so it costs nothing. Where nothing
-//! stands out it is `RWF_DSYNC`, which is one system call.
+//! Some devices do a forced write (FUA) faster than a write and a flush, and some slower. Some
+//! drivers make one of the other. So the first writes of one block are done in turns, either way.
+//! They are writes that the caller wants, so measuring costs nothing. Where nothing stands out, the
+//! choice is `RWF_DSYNC`, which is one system call.
 
 use std::time::Duration;
 
 use super::DurableWrite;
 
-/// Of each.
+/// Writes of each kind.
 const WRITES: usize = 8;
 
-/// What two calls must save of one call's time, in percent, to be taken for it.
+/// Two calls are chosen if they save this much of the time of one, in percent.
 const SAVING_MIN_PERCENT: u128 = 10;
 
-/// The first writes, with the least time of each: what is more is another's I/O, or cold caches.
+/// The first writes, with the least time of each kind. Longer times come from other I/O, or cold
+/// caches.
 #[derive(Debug)]
 pub(super) struct Measuring {
     took: [Duration; 2],
@@ -28,12 +31,13 @@ impl Default for Measuring {
 }
 
 impl Measuring {
-    /// How the next write is to be done.
+    /// The kind of the next write.
     pub fn next(&self) -> DurableWrite {
         if self.writes.is_multiple_of(2) { DurableWrite::Dsync } else { DurableWrite::WriteThenSync }
     }
 
-    /// The write that [`next`](Measuring::next) asked for took so long; an answer ends it.
+    /// Notes how long the write that [`next`](Measuring::next) asked for took. An answer ends the
+    /// measuring.
     pub fn took(&mut self, time: Duration) -> Option<DurableWrite> {
         let took = &mut self.took[self.writes % 2];
         *took = time.min(*took);
@@ -71,7 +75,7 @@ mod tests {
                 let choice = measuring.next();
                 tried.push(choice);
                 let least = if choice == DurableWrite::Dsync { dsync_ms } else { 2 };
-                // One of each is not disturbed.
+                // One write of each kind is not disturbed.
                 let time = Duration::from_millis(if tried.len() > 2 * WRITES - 2 { least } else { 50 });
                 if let Some(found) = measuring.took(time) {
                     break found;

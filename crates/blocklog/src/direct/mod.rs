@@ -1,16 +1,22 @@
-//! A real file behind the log: direct I/O, and one durable write at the price of the cheapest that the device has.
+//! A real file behind the log: direct I/O, and the durable write that costs least on this device.
 //!
-//! Direct I/O keeps the log out of the page cache, where no one would read it again, and out of the way of write-back. It makes
-//! nothing durable: the device's own cache has to be flushed, by `RWF_DSYNC` or `fdatasync`.
+//! Direct I/O keeps the log out of the page cache, where nobody would read it again, and out of the
+//! way of write-back. It makes nothing durable. The device's own cache has to be flushed, by
+//! `RWF_DSYNC` or `fdatasync`.
 //!
 //! A file system may refuse direct I/O when it is turned on, or by the answer to a read or a write.
-//! Or it takes it and does buffered I/O in silence. Everything holds there as well, at the price of
-//! a copy and of memory that the kernel may keep. [`DirectFile::is_direct`] tells.
+//! Or it takes the flag and does buffered I/O in silence. Every promise holds there as well. It
+//! costs a copy, and memory that the kernel may keep. [`DirectFile::is_direct`] tells.
 //!
-//! After a write or a sync that failed, the kernel may have dropped what it could not write. A
-//! second sync may succeed all the same. So the file is poisoned: it only reads, until it is opened
-//! anew. The exception is a full disk while the file is extended: no record was there yet, and the
-//! file gets its old size back.
+//! | state | left by | what works |
+//! |---|---|---|
+//! | measuring | 16 durable writes of one block | all; each kind of write is tried in turn |
+//! | chosen | a refused `RWF_DSYNC` changes the choice | all |
+//! | poisoned | opening the file anew | reads |
+//!
+//! After a failed write or sync the kernel may have dropped what it could not write, and a second
+//! sync may succeed all the same. So the file is poisoned. The exception is a full disk while the
+//! file is extended: no record was there yet, and the file gets its old size back.
 
 mod measure;
 mod open;
@@ -37,46 +43,49 @@ const ZEROS_BYTES: usize = 1 << 20;
 /// What makes a write durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurableWrite {
-    /// One call: `pwritev2` with `RWF_DSYNC`. Where the device can, the kernel makes it one forced write (FUA) without a flush.
+    /// One call: `pwritev2` with `RWF_DSYNC`. Where the device can, the kernel makes it one forced
+    /// write (FUA) without a flush.
     Dsync,
     /// `pwrite`, then `fdatasync`.
     WriteThenSync,
 }
 
-/// A file that is read and written past the page cache, where that can be.
+/// A file that is read and written past the page cache, where that is possible.
 #[derive(Debug)]
 pub struct DirectFile {
     file: File,
     block_bytes: usize,
-    /// Until the file system refuses a read or a write by it.
+    /// Direct I/O is on. The file system may still refuse a read or a write by it.
     direct: AtomicBool,
-    /// `DurableWrite::Dsync` was chosen, or is until the file system refuses it.
+    /// `DurableWrite::Dsync` is in use. The file system may still refuse it.
     dsync: AtomicBool,
-    /// Until it is chosen. Never contended where the caller keeps to one write at a time.
+    /// `None` when the kind of write is chosen. Without contention, since one write runs at a time.
     measuring: Mutex<Option<Measuring>>,
     poisoned: AtomicBool,
-    /// Who opened it. A child of a fork shares the descriptor, and knows nothing of what its parent appends.
+    /// The process that opened the file. A child of a fork shares the descriptor, and knows nothing
+    /// of what its parent appends.
     pid: u32,
 }
 
 impl DirectFile {
-    /// Opens, or (`create`) makes a file that must not exist, with mode 0644 less the umask. Its first durable writes of one block tell which kind is
-    /// the cheapest.
+    /// Opens a file. With `create` it makes the file, which must not exist, with mode 0644 less the
+    /// umask. The first durable writes of one block tell which kind costs least.
     pub fn open(path: &Path, create: bool) -> Result<DirectFile, Error> {
         if create { open::create(path, None) } else { open::existing(path, true) }
     }
 
-    /// Opens a file that is only to be read; every write fails.
+    /// Opens a file for reading only. Every write fails.
     pub fn open_to_read(path: &Path) -> Result<DirectFile, Error> {
         open::existing(path, false)
     }
 
-    /// Makes a file that must not exist, with the database's owner, group and mode ([`crate::belonging`]).
+    /// Makes a file that must not exist, with the database's owner, group and mode
+    /// ([`crate::belonging`]).
     pub fn create_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
         open::create(path, Some(database))
     }
 
-    /// Opens a file that is to have the database's owner, group and mode.
+    /// Opens a file and gives it the database's owner, group and mode.
     pub fn open_beside(path: &Path, database: &Path) -> Result<DirectFile, Error> {
         open::existing_beside(path, database)
     }
@@ -86,20 +95,20 @@ impl DirectFile {
         self.direct.load(Ordering::Relaxed)
     }
 
-    /// Goes on without direct I/O where that was the reason of an error; true: the same call is to
-    /// be made again. Some file systems (of FUSE) take the flag, and refuse each read or write with
+    /// Turns direct I/O off where it was the reason of an error. True: the caller has to make the
+    /// same call again. Some FUSE file systems take the flag, and refuse each read or write with
     /// it.
     fn goes_on_buffered(&self, errno: Option<i32>) -> bool {
         let refused = errno == Some(Errno::INVAL.raw_os_error()) && self.direct.swap(false, Ordering::Relaxed);
         refused && fcntl_getfl(&self.file).and_then(|flags| fcntl_setfl(&self.file, flags - OFlags::DIRECT)).is_ok()
     }
 
-    /// What was chosen; while that is being measured, `Dsync`.
+    /// The kind that was chosen. While it is being measured, `Dsync`.
     pub fn durable_write(&self) -> DurableWrite {
         if self.dsync.load(Ordering::Relaxed) { DurableWrite::Dsync } else { DurableWrite::WriteThenSync }
     }
 
-    /// In place of measuring.
+    /// Sets the kind of write and ends the measuring.
     pub fn set_durable_write(&self, choice: DurableWrite) {
         self.dsync.store(choice == DurableWrite::Dsync, Ordering::Relaxed);
         *self.measuring() = None;
@@ -121,7 +130,7 @@ impl DirectFile {
         }
     }
 
-    /// Whether a write or a sync failed, so that nothing more is written.
+    /// True if a write or a sync has failed. Nothing more is written.
     pub fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire)
     }
@@ -145,7 +154,7 @@ impl DirectFile {
         result
     }
 
-    /// All of it, or an error.
+    /// Writes all of it, or fails.
     fn write_all(&self, blocks: &[u8], offset: u64, flags: ReadWriteFlags) -> io::Result<()> {
         let mut done = 0;
         while done < blocks.len() {
@@ -153,7 +162,7 @@ impl DirectFile {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}
-                // Refused before anything was written.
+                // The file system refused before anything was written.
                 Err(errno) if self.goes_on_buffered(Some(errno.raw_os_error())) => {}
                 Err(errno) => return Err(errno.into()),
             }
@@ -171,13 +180,14 @@ impl DirectFile {
         }
     }
 
-    /// Writes zeros behind the end. A partly filled last block is filled up.
+    /// Writes zeros behind the end. Fills up a partly filled last block.
     fn append_zeros(&self, size_bytes: u64, new_bytes: u64) -> io::Result<()> {
         let mut offset = size_bytes - size_bytes % self.block_bytes as u64;
         let zeros = AlignedBuffer::zeroed(ZEROS_BYTES.min((new_bytes - offset) as usize));
         if offset < size_bytes {
             let mut tail = AlignedBuffer::zeroed(self.block_bytes);
-            // Asked for whole, as direct I/O wants it; what is behind the end stays zero.
+            // The whole block is asked for, as direct I/O wants it. What is behind the end stays
+            // zero.
             let read = match self.file.read_at(&mut tail, offset) {
                 Err(error) if self.goes_on_buffered(error.raw_os_error()) => self.file.read_at(&mut tail, offset)?,
                 read => read?,
@@ -220,7 +230,7 @@ impl Storage for DirectFile {
         let began = Instant::now();
         let mut result = self.write_as(choice, blocks, offset);
         if choice == DurableWrite::Dsync && result.as_ref().is_err_and(is_refusal) {
-            // Refused before anything was written.
+            // The kernel refused before anything was written.
             self.set_durable_write(DurableWrite::WriteThenSync);
             result = self.write_as(DurableWrite::WriteThenSync, blocks, offset);
         } else if measured.is_some() && result.is_ok() {
@@ -250,17 +260,18 @@ impl Storage for DirectFile {
             }
             return self.poison(Err(error));
         }
-        // Also where it was long enough: who made it so may have died before the sync.
+        // The sync is needed also where the file was long enough: its process may have died before
+        // the sync.
         self.poison(self.file.sync_data())
     }
 }
 
-/// The flag, or the call, is not known here.
+/// The kernel or the file system does not know the flag, or the call.
 fn is_refusal(error: &io::Error) -> bool {
     [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// No room, or not for this user, or not in one file: nothing is wrong with what is there.
+/// No room: on the disk, for this user, or in one file. Nothing is wrong with what is there.
 pub fn is_full(error: &io::Error) -> bool {
     [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

@@ -1,4 +1,4 @@
-//! Opening: whether direct I/O is to be had, and with which blocks.
+//! Opening: whether direct I/O is possible, and with which blocks.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -21,7 +21,8 @@ use crate::{AlignedBuffer, Error, Storage};
 /// Smaller blocks save nothing: flash and file systems rewrite 4 KiB for each.
 const BLOCK_BYTES_MIN: usize = 4096;
 
-/// Makes a file that must not exist, as one beside `database`; None: with mode 0644 less the umask.
+/// Makes a file that must not exist, as one beside `database`. `None`: with mode 0644 less the
+/// umask.
 pub(super) fn create(path: &Path, database: Option<&Path>) -> Result<DirectFile, Error> {
     let file = match database {
         Some(database) => create_beside(path, database),
@@ -32,13 +33,14 @@ pub(super) fn create(path: &Path, database: Option<&Path>) -> Result<DirectFile,
         let opened = with_direct_io(file, path)?;
         let block = AlignedBuffer::zeroed(opened.block_bytes);
         opened.write(&block, 0).map_err(failed(path, "write to it"))?;
-        // Written a moment ago: what is in the page cache now went through it.
+        // The block was written a moment ago. If the page cache has it now, the write went through
+        // the cache.
         if opened.is_direct() && is_cached(&opened, block.len() as u64) {
             opened.direct.store(false, Ordering::Relaxed);
         }
         Ok(opened)
     };
-    // What this call made and nobody has seen is not left behind.
+    // Nobody has seen the file that this call made. It is not left behind.
     made().inspect_err(|_| drop(std::fs::remove_file(path)))
 }
 
@@ -52,7 +54,8 @@ pub(super) fn existing_beside(path: &Path, database: &Path) -> Result<DirectFile
 
 fn of_file(path: &Path, file: io::Result<File>) -> Result<DirectFile, Error> {
     let file = file.map_err(failed(path, "open it"))?;
-    // What the page cache holds of it may be newer than what the device does, if a sync failed. A hint: it may stay.
+    // If a sync failed, the page cache may hold newer bytes than the device. This is a hint: they
+    // may stay in the cache.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let opened = with_direct_io(file, path)?;
     if opened.is_direct() && reads_through_the_page_cache(&opened) {
@@ -61,8 +64,8 @@ fn of_file(path: &Path, file: io::Result<File>) -> Result<DirectFile, Error> {
     Ok(opened)
 }
 
-/// Turns direct I/O on where it is to be had. Done on the open file: with `open`, a file system that refuses the flag may have
-/// created the file before it says so.
+/// Turns direct I/O on where it is possible. This is done on the open file. An `open` with the flag
+/// may create the file before the file system refuses.
 fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
     let block_bytes = block_bytes(&file).map_err(failed(path, "ask for its alignment"))?;
     let direct = block_bytes.is_some()
@@ -84,8 +87,8 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
 }
 
 /// True where `RWF_DSYNC` is known to be heeded. Some file systems take it and do nothing, which
-/// would be the cheapest durable write of all. 9p, and what uses Linux's netfs library, ignore it
-/// for direct writes; FUSE, for those of files with `FOPEN_DIRECT_IO`.
+/// would look like the cheapest durable write of all. 9p, and everything on Linux's netfs library,
+/// ignores it for direct writes. FUSE ignores it for files with `FOPEN_DIRECT_IO`.
 fn heeds_dsync(file: &File) -> io::Result<bool> {
     const EXT4: i64 = 0xef53;
     const XFS: i64 = 0x5846_5342;
@@ -97,7 +100,8 @@ fn heeds_dsync(file: &File) -> io::Result<bool> {
     Ok([EXT4, XFS, BTRFS, F2FS, TMPFS].contains(&kind))
 }
 
-/// The blocks that direct I/O needs; `None` where the kernel says that there is no direct I/O on this file, or none that we can do.
+/// The blocks that direct I/O needs. `None`: the kernel says that this file has no direct I/O, or
+/// none that is possible here.
 fn block_bytes(file: &File) -> io::Result<Option<usize>> {
     let stat = match statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => stat,
@@ -112,8 +116,9 @@ fn block_bytes(file: &File) -> io::Result<Option<usize>> {
     Ok(possible.then_some(block_bytes))
 }
 
-/// Some file systems take the flag and read and write through the page cache all the same: then a block that is read is in it.
-/// Its content does not matter, nor that it cannot be read: `false` then, and the log's own reading will say why.
+/// True if direct reads go through the page cache: then a block that was read is in it. The content
+/// of the block does not matter. If it cannot be read the answer is `false`, and the log's own
+/// reading will say why.
 fn reads_through_the_page_cache(opened: &DirectFile) -> bool {
     let mut block = AlignedBuffer::zeroed(opened.block_bytes);
     opened.read_at(&mut block, 0).is_ok() && is_cached(opened, block.len() as u64)
@@ -124,7 +129,8 @@ fn is_cached(opened: &DirectFile, length: u64) -> bool {
     cached_pages(opened.file.as_fd(), 0, length).is_some_and(|pages| pages.cached > 0)
 }
 
-/// Makes what was created, renamed or deleted in a directory durable. `path` is the directory, or a file that is or was in it.
+/// Makes durable what was created, renamed or deleted in a directory. `path` is the directory, or a
+/// file that is or was in it.
 pub fn sync_directory(path: &Path) -> Result<(), Error> {
     let directory: PathBuf = match path.parent() {
         _ if path.is_dir() => path.to_owned(),

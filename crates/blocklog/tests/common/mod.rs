@@ -1,7 +1,8 @@
 //! A file in memory with a volatile cache, so that tests can lose power.
 //!
-//! What was written is read back at once. What of it survives [`Memory::crash`] is chosen sector by sector (512 bytes) for all
-//! that was not flushed; `write_durable` flushes itself only, as a forced write (FUA) does, not what was written before it.
+//! What was written is read back at once. What was not flushed survives [`Memory::crash`] sector by
+//! sector (512 bytes), as the test chooses. `write_durable` flushes only its own bytes, as a forced
+//! write (FUA) does, and nothing that was written before.
 
 #![allow(dead_code, reason = "each test program uses a part of this")]
 
@@ -17,7 +18,7 @@ pub const UUID: Uuid = Uuid(*b"a log of a test.");
 #[derive(Debug, Default)]
 struct State {
     durable: Vec<u8>,
-    /// By sector number; newer than what is durable.
+    /// By sector number: contents newer than the durable ones.
     cached: BTreeMap<usize, Vec<u8>>,
     /// Writes, flushes and extensions until now.
     operations: Vec<Operation>,
@@ -79,7 +80,8 @@ impl Memory {
         Memory::of(self.block_bytes, durable)
     }
 
-    /// So many further writes, flushes and extensions succeed; then all fail, a write with its bytes in the cache.
+    /// After so many further writes, flushes and extensions all fail. A failed write leaves its
+    /// bytes in the cache.
     pub fn fail_after(&self, operations: usize) {
         self.state.lock().unwrap().fuel = Some(operations);
     }
@@ -221,7 +223,8 @@ pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Err
     scan(&Log::open(memory.clone())?)
 }
 
-/// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes it.
+/// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes
+/// it.
 pub fn offset(block_bytes: usize, lane: u64, position: u64) -> usize {
     let borders = [0, 32_768, 65_536, 131_072].into_iter().chain((1..).map(|chunk| chunk * 262_144));
     let chunks = borders.clone().zip(borders.skip(1));

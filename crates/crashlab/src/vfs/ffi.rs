@@ -1,4 +1,5 @@
-//! The tables of function pointers. Trampolines only convert; what they do is in the safe files beside this one.
+//! The tables of function pointers. Trampolines only convert. What they do is in the safe files
+//! beside this one.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -26,8 +27,8 @@ pub enum RegisterError {
     Oneflush(#[from] oneflush_vfs::RegisterError),
 }
 
-/// glibc gives large buffers back to the kernel when they are freed; every state needs some again, and their page faults would take more
-/// time than all the rest.
+/// glibc gives large buffers back to the kernel when they are freed. Every state needs some again,
+/// and their page faults would take more time than all the rest.
 fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (parameter, bytes) in
@@ -40,8 +41,8 @@ fn keep_freed_memory() {
     }
 }
 
-/// Makes the simulated disks the default VFS of this process, and registers `oneflush` over them. Must come before anything
-/// else registers `oneflush`, which stays over the VFS that it found first.
+/// Makes the simulated disks the default VFS of this process, and registers `oneflush` over them.
+/// Must come before `oneflush` is registered otherwise: it stays over the VFS that it found first.
 pub fn register() -> Result<(), RegisterError> {
     static DONE: Mutex<bool> = Mutex::new(false);
     let mut done = locked(&DONE);
@@ -73,8 +74,9 @@ pub fn register() -> Result<(), RegisterError> {
         xGetSystemCall: Some(x_get_system_call),
         xNextSystemCall: None,
     }));
-    // SAFETY: the VFS and its name are never freed. Memory statistics would make all threads wait for one mutex; it is no
-    // error that this must come before SQLite is initialised and is refused otherwise.
+    // SAFETY: the VFS and its name are never freed. Memory statistics would make all threads wait
+    // for one mutex. The call must come before SQLite is initialised, and it is no error if it is
+    // refused later.
     let code = unsafe {
         sqlite::sqlite3_config(sqlite::SQLITE_CONFIG_MEMSTATUS, 0 as c_int);
         sqlite::sqlite3_vfs_register(vfs, 1)
@@ -89,7 +91,8 @@ pub fn register() -> Result<(), RegisterError> {
 
 /// Starts SQLite's random numbers (salts, nonces) from a seed, for the whole process.
 pub fn seed_sqlite(seed: u64) {
-    // SAFETY: "SQLITE_TESTCTRL_PRNG_SEED, int x, sqlite3 *db": db may be NULL; zero would mean "unpredictable".
+    // SAFETY: "SQLITE_TESTCTRL_PRNG_SEED, int x, sqlite3 *db": db may be NULL; zero would mean
+    // "unpredictable".
     unsafe {
         let db: *mut sqlite::sqlite3 = std::ptr::null_mut();
         sqlite::sqlite3_test_control(sqlite::SQLITE_TESTCTRL_PRNG_SEED, (seed as c_int) | 1, db);
@@ -213,7 +216,7 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
         owner: NEXT_OWNER.fetch_add(1, Relaxed),
         target,
         level: Cell::default(),
-        // Of every one that may be created, new or not, as "unix" does.
+        // For each such file that may be created, new or not, as "unix" does.
         sync_directory: Cell::new(flags & sqlite::SQLITE_OPEN_CREATE != 0 && flags & journal != 0),
         sync_failures: Cell::new(sync_failures),
         delete_on_close: flags & sqlite::SQLITE_OPEN_DELETEONCLOSE != 0,
@@ -272,7 +275,7 @@ unsafe extern "C" fn x_get_system_call(
     })
 }
 
-/// As rename(2), with an answer of SQLite's. What has the new name already is replaced.
+/// As rename(2), with an answer of SQLite's. A file that has the new name is replaced.
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     guarded(|| {
         // SAFETY: the caller passes two paths.
@@ -319,18 +322,18 @@ unsafe extern "C" fn x_full_pathname(
 }
 
 unsafe extern "C" fn x_randomness(_vfs: *mut sqlite::sqlite3_vfs, len: c_int, out: *mut c_char) -> c_int {
-    // SAFETY: SQLite passes `len` bytes. What counts is `seed_sqlite`, so nothing here need be random.
+    // SAFETY: SQLite passes `len` bytes. `seed_sqlite` decides, so nothing here need be random.
     unsafe { std::ptr::write_bytes(out, 0x5a, len as usize) };
     len
 }
 
 unsafe extern "C" fn x_sleep(_vfs: *mut sqlite::sqlite3_vfs, microseconds: c_int) -> c_int {
-    // Threads that wait for each other's locks need no more than to be taken off the processor.
+    // Threads that wait for each other's locks only have to be taken off the processor.
     std::thread::sleep(Duration::from_micros((microseconds as u64).min(200)));
     microseconds
 }
 
-/// Noon of 1 January 2000, for ever: a run depends on nothing but its seed.
+/// Noon of 1 January 2000, always: a run depends on nothing but its seed.
 const NOW_MS: i64 = 211_813_488_000_000;
 
 unsafe extern "C" fn x_current_time(_vfs: *mut sqlite::sqlite3_vfs, out: *mut f64) -> c_int {
@@ -407,7 +410,7 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_
             let covers = volume.sync_begins();
             let mut disk = volume.disk();
             let mut known = handle.sync_failures.get();
-            // So a log asks for it (`write_durable`).
+            // A log asks for a forced write in this way (`write_durable`).
             let forced = flags & sqlite::SQLITE_SYNC_DATAONLY != 0 && name.ends_with(LOG_ENDING);
             let result = disk.sync(*ino, &mut known, covers, forced);
             handle.sync_failures.set(known);
@@ -489,8 +492,8 @@ unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, resu
 }
 
 unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, argument: *mut c_void) -> c_int {
-    // SAFETY: SQLite passes an open file, and an `int*` with the operations that are answered here; with VFSNAME a `char**`
-    // that takes a string from its allocator.
+    // SAFETY: SQLite passes an open file, and an `int*` with the operations that are answered here.
+    // With VFSNAME it passes a `char**` that takes a string from its allocator.
     unsafe {
         on(file, |handle| {
             let number = argument.cast::<c_int>();
@@ -588,7 +591,8 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, _delete: c_int
 }
 
 impl Handle {
-    /// The last one to go takes the WAL index with it, as the first to come to a real one empties it.
+    /// The last file to unmap takes the WAL index with it. A real index is emptied by the first to
+    /// open it.
     fn unmap(&self) {
         let Target::OnDisk { shared, .. } = &self.target else { return };
         if self.mapped.replace(false) {

@@ -1,6 +1,7 @@
-//! SQLite's two lock protocols, as the "unix" VFS keeps them between processes, for the connections of one simulated machine.
+//! SQLite's two lock protocols for the connections of one simulated machine. The "unix" VFS keeps
+//! the same ones between processes.
 
-/// Who holds a lock: one open file.
+/// The holder of a lock: one open file.
 pub type Owner = u64;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +28,8 @@ pub struct FileLocks {
 }
 
 impl FileLocks {
-    /// Raises `level`, which is what `owner` holds. Where EXCLUSIVE has to wait for readers, PENDING is kept.
+    /// Raises `level`, which `owner` holds. Where EXCLUSIVE has to wait for readers, PENDING is
+    /// kept.
     pub fn lock(&mut self, owner: Owner, level: &mut Level, wanted: Level) -> Result<(), Busy> {
         if *level >= wanted {
             return Ok(());
@@ -88,7 +90,7 @@ pub struct SlotLocks {
     exclusive: [Option<Owner>; SLOTS],
 }
 
-/// What one open file holds of them.
+/// The slots that one open file holds.
 #[derive(Clone, Copy, Default)]
 pub struct SlotsHeld {
     shared: [bool; SLOTS],

@@ -1,7 +1,9 @@
-//! A simulated machine: one disk, and what its processes share in memory. The registry finds it by the first part of a path.
+//! A simulated machine: one disk, and what its processes share in memory. The registry finds it by
+//! the first part of a path.
 //!
-//! All processes live in this one. `/machine7/a.db` and `/machine7.2/a.db` are the same file, as the processes 0 and 2 name it; what a
-//! strategy keeps for a database by its path, each of them has for itself.
+//! All processes live in this one. `/machine7/a.db` and `/machine7.2/a.db` are one file, as the
+//! processes 0 and 2 name it. A strategy keeps things for a database by its path. So each of these
+//! processes has its own.
 //!
 //! Locks and WAL indexes live here and not on the disk: a loss of power ends them.
 
@@ -24,7 +26,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Volume>>> = const { RefCell::new(None) };
 }
 
-/// What a sync takes where it takes time: about that of a commit up to it, so that others come meanwhile.
+/// How long a sync takes, where it takes time. It is about as long as a commit up to its sync, so
+/// that others come meanwhile.
 const SYNC_TIME: Duration = Duration::from_micros(300);
 
 pub struct Volume {
@@ -40,7 +43,7 @@ pub struct Shared {
     pub index: Mutex<Index>,
 }
 
-/// The shared memory of a WAL index; emptied when nobody has it mapped any more.
+/// The shared memory of a WAL index. It is emptied when nobody has it mapped any more.
 #[derive(Default)]
 pub struct Index {
     pub slots: SlotLocks,
@@ -58,7 +61,8 @@ impl Volume {
         locked(&self.disk)
     }
 
-    /// Waits for as long as a sync takes; what was in the log before that is what it covers, or all.
+    /// Waits for as long as a sync takes. Answers how much of the log the sync covers: what was
+    /// there before the wait. `None`: all.
     pub fn sync_begins(&self) -> Option<u32> {
         self.syncs_take_time.load(Relaxed).then(|| {
             let covers = self.disk().log_len();
@@ -73,8 +77,9 @@ impl Volume {
 
     /// The machine that a path names, and the path on its disk.
     ///
-    /// A super-journal holds the full names of its journals, so also the name of the machine that it was written on. What
-    /// names a machine that is gone is looked for on the one that this thread works with.
+    /// A super-journal holds the full names of its journals, and so the name of the machine that it
+    /// was written on. A name of a machine that is gone is looked for on the machine of this
+    /// thread.
     pub fn of_path(path: &str) -> Option<(Arc<Volume>, &str)> {
         let rest = path.strip_prefix('/')?;
         let (name, _) = rest.split_once('/')?;
@@ -88,7 +93,8 @@ fn machine_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(machine, _process)| machine)
 }
 
-/// The full path of a file: a database's says which process uses it, any other's does not.
+/// The full path of a file. A database's path says which process uses it. Any other file's path
+/// does not.
 pub fn full_path(path: &str) -> Cow<'_, str> {
     let parts = path.strip_prefix('/').and_then(|rest| rest.split_once('/'));
     match parts.filter(|_| Kind::of(path) != Kind::Database) {
@@ -97,14 +103,16 @@ pub fn full_path(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// A machine that paths can name; gone when this is dropped. A thread that still has a file open keeps the disk.
+/// A machine that paths can name. Dropping this ends it. A thread that still has a file open keeps
+/// the disk.
 pub struct Mounted {
     name: String,
     volume: Arc<Volume>,
 }
 
 impl Mounted {
-    /// Under a name that no machine had before: what a strategy remembers of a database ends with its machine.
+    /// Mounts a machine under a name that none had before. So what a strategy remembers of a
+    /// database ends with its machine.
     pub fn new(image: &Image) -> Mounted {
         let name = format!("machine{}", NEXT.fetch_add(1, Relaxed));
         let volume = Arc::new(Volume {
@@ -121,12 +129,13 @@ impl Mounted {
         self.volume.disk()
     }
 
-    /// Whether a sync takes time, in which others go on, or none.
+    /// Sets whether a sync takes time, in which others go on.
     pub fn syncs_take_time(&self, take_time: bool) {
         self.volume.syncs_take_time.store(take_time, Relaxed);
     }
 
-    /// The full path of a file on this machine's disk, as one of its processes names it; `file` begins with a slash.
+    /// The full path of a file on this machine's disk, as one of its processes names it. `file`
+    /// begins with a slash.
     pub fn path(&self, process: usize, file: &str) -> String {
         match process {
             0 => format!("/{}{file}", self.name),

@@ -1,4 +1,21 @@
-//! How a process comes to use a log, and leaves it: from the opening of the image to the log's retirement.
+//! How a process comes to use a log and leaves it: from the opening of the image to the retirement
+//! of the log.
+//!
+//! | step of making a log | what a crash after it leaves |
+//! |---|---|
+//! | 1. a foreign log is set aside, an empty WAL removed | a plain database |
+//! | 2. the log is made; its directory is synced | a plain database, and a log without records |
+//! | 3. this process joins, and makes the board anew | the same |
+//! | 4. page 1 is logged | a plain database, and a log without commits |
+//! | 5. the guard is written and synced | a guarded database, and a log without commits |
+//! | 6. the image is emptied, `Open` set, the lock released | the same, and each logged commit |
+//!
+//! | step of retiring a log | what a crash after it leaves |
+//! |---|---|
+//! | 1. the database file is synced | a guarded database, and a log that repeats its pages |
+//! | 2. an epoch without commits begins | a guarded database, and a log without commits |
+//! | 3. the guard is taken away, and that is synced | a plain database, and a log without commits |
+//! | 4. the board, then the log is deleted | a plain database |
 
 use std::time::{Duration, Instant};
 
@@ -21,12 +38,14 @@ use crate::sync::lock;
 use crate::wal_file::WalFile;
 
 impl EagerLog {
-    /// Before a connection opens the image: the log is opened, or made, and the guard set. `level` is the connection's lock on the
-    /// database. Every success wants a [`EagerLog::closed_image`].
+    /// To be called before a connection opens the image. Opens or makes the log, and sets the
+    /// guard. `level` is the connection's lock on the database. After each success
+    /// [`EagerLog::closed_image`] must follow.
     pub fn before_image(&self, main: &dyn Below, level: LockLevel, options: &Options) -> Result<(), Error> {
         let mut state = self.state();
         if state.images_open == 0 {
-            // It has not been in use since: the database may have been closed by others, and the log be another one.
+            // The log was not in use since. Others may have closed the database, and its log may be
+            // another one.
             self.forget(&mut state);
         }
         if state.open.is_none() {
@@ -39,12 +58,13 @@ impl EagerLog {
         Ok(())
     }
 
-    /// A connection is about to use the log for the first time; [`EagerLog::leave`] follows.
+    /// A connection is about to use the log for the first time. [`EagerLog::leave`] must follow.
     pub fn enter(&self) {
         self.state().users += 1;
     }
 
-    /// The board's lock is kept until the image is there, if this process is the first.
+    /// Joins, or makes the log. A process that is alone keeps the board's lock until the image is
+    /// whole.
     fn attach(
         &self,
         state: &mut State,
@@ -88,8 +108,8 @@ impl EagerLog {
         Ok(Board::new(common?))
     }
 
-    /// Joins those who use the log without the board's lock, which somebody may have who is stopped (invariant 9 of the board). False: there are none,
-    /// or they are not known to have finished their opening.
+    /// Joins without the board's lock, which a stopped process may hold (invariant 9 of the board).
+    /// False: no process uses the log, or none is known to have finished its opening.
     fn join_beside(&self, state: &mut State, main: &dyn Below, options: &Options) -> Result<bool, AttachError> {
         let header = guard::header(main)?;
         let (Some(wanted), Some(common)) = (guard::of(&header), self.files.common_in_use(&self.path)?) else {
@@ -108,8 +128,9 @@ impl EagerLog {
 
     /// Opens the log that the guard names.
     fn open_guarded(&self, header: &[u8], wanted: Uuid, options: &Options) -> Result<OpenLog, AttachError> {
-        // SQLite alone cannot have made it behind the guard, and before the guard was set there was none, durably. What a close has left that
-        // was undone is mended before ([`mend`](super::mend)); so this is the WAL or the log of another database, or of another time.
+        // A WAL here is that of another database, or of another time; or the log is. SQLite alone
+        // cannot have made it behind the guard. Before the guard was set there was none, durably.
+        // What an undone close has left was mended before ([`mend`](super::mend)).
         if self.files.exists(&wal_path(&self.path))? {
             return Err(AttachError::WalBesideLog);
         }
@@ -127,15 +148,16 @@ impl EagerLog {
         Ok(OpenLog::new(log, head, options.log_size_bytes))
     }
 
-    /// Removes a board whose lock this process has, and that nobody uses or has to know anything of. One that cannot be removed is made anew by
-    /// the next opener.
+    /// Removes the board, if no process uses it and no later one needs what it says. The caller has
+    /// the board's lock. A board that cannot be removed is made anew by the next opener.
     pub(super) fn tidy(&self, board: &Board) {
         let is_used = match board.join() {
             Ok(alone) => {
                 board.common().leave();
                 !alone
             }
-            // Who has it open without its log can only be somebody from whom the log was taken away.
+            // The log cannot be opened. If it is gone, it was taken away from all who still have
+            // the board open.
             Err(_) => self.files.is_there(&log_path(&self.path)).unwrap_or(true),
         };
         if !is_used && !board.is_guard_unsure() && !board.is_unsure() {
@@ -181,7 +203,7 @@ impl EagerLog {
             } else if board.uuid() != wanted {
                 return Err(AttachError::OtherBoard);
             } else if !board.is_open() {
-                // Invariant 10 of the board.
+                // Another process is between two steps of joining (invariant 10 of the board).
                 return Err(AttachError::Below(Code::BUSY));
             }
             state.open = Some(log);
@@ -191,11 +213,13 @@ impl EagerLog {
             let is_any = guard::is_any_database(&header);
             return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
         }
-        // An empty one that nobody has open is in nobody's way; a copy in a rollback mode may have been put beside it.
+        // An empty WAL that nobody has open is in nobody's way. A copy in a rollback mode may have
+        // been put beside it.
         if self.files.exists(&wal_path(&self.path))? {
             return Err(AttachError::OtherStrategy);
         }
-        // Alone with the database: whoever has it open without us holds a shared lock.
+        // The exclusive lock shows that nobody else has the database open: every user without
+        // `eager` holds a shared lock.
         if level < LockLevel::Exclusive {
             match main.lock(LockLevel::Exclusive) {
                 Ok(()) => {}
@@ -229,16 +253,19 @@ impl EagerLog {
         if board.is_guard_unsure() {
             write_guard(board, main, &header)?;
         }
-        // A WAL of SQLite's own that was cut to nothing counts as none, but the device may still have all of it, and would show it after the
-        // log's commits are in the database file. The making of the log syncs the directory, before the guard is set.
+        // A WAL of SQLite's own that was cut to nothing counts as none. The device may still have
+        // all of it, and show it once the log's commits are in the database file. The making of the
+        // log syncs the directory before the guard is set.
         self.files.delete(&wal_path(&self.path), false)?;
         self.set_log_aside(board, path)?;
-        // Of strategy `plain`; to everybody else it only takes room.
+        // A file that strategy `plain` keeps. To all others it only takes room.
         let _ = self.files.delete(&kept_path(&self.path), false);
         let uuid = Uuid::random()?;
-        // Of a program that opens many databases, most commit little: the log begins with the smallest lanes, and doubles.
+        // A program that opens many databases commits little to most of them. So the log begins
+        // with the smallest lanes, and doubles.
         let created = Log::create(self.files.create_log(path)?, uuid, page_bytes, 1);
-        // It holds nothing, and without a guard nobody looks for it: on a full disk it would only take room.
+        // The log holds nothing, and without a guard nobody looks for it. On a full disk it would
+        // only take room.
         let (log, head) = created.inspect_err(|_| {
             let _ = self.files.delete(path, false);
         })?;
@@ -258,9 +285,13 @@ impl EagerLog {
         Ok(())
     }
 
-    /// A log that is there although there is no guard: that of a close that was interrupted may go, its epoch says that the database file has
-    /// everything; and so may one whose making was, which has no record. Any other may be all that is left of another database's commits, and of one
-    /// that a backup was put in the place of: it gets another name, with the image that it may stand on.
+    /// Deals with a log beside a database without a guard:
+    ///
+    /// - A log without commits may be replaced or removed. An interrupted close leaves one: its
+    ///   epoch says that the database file has everything. So does an interrupted making: that log
+    ///   has no record.
+    /// - Any other log may be all that is left of commits: of another database, or of one that a
+    ///   backup has replaced. It gets another name, with the image that it may stand on.
     pub(super) fn set_log_aside(&self, board: &Board, path: &str) -> Result<(), AttachError> {
         if !self.files.exists(path)? {
             return Ok(());
@@ -269,7 +300,7 @@ impl EagerLog {
         let alone = board.join();
         board.common().leave();
         if !alone? {
-            // Their database was moved away from under them.
+            // Their database was moved away, and this one has its name.
             return Err(AttachError::OtherBoard);
         }
         let Some(why) = why else { return Ok(()) };
@@ -282,7 +313,8 @@ impl EagerLog {
         Ok(())
     }
 
-    /// SQLite is about to delete an image that nobody has open, as it does where the database file is empty. A log may stand on it.
+    /// SQLite is about to delete an image that nobody has open, as it does where the database file
+    /// is empty. A log may stand on that image, so the log is set aside.
     fn loses_image(&self) -> Result<(), AttachError> {
         let path = log_path(&self.path);
         if !self.files.is_there(&path)? {
@@ -295,13 +327,13 @@ impl EagerLog {
         result
     }
 
-    /// A connection has opened the image. The first builds it.
+    /// A connection has opened the image. The first one builds it.
     pub fn opened_image(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Error> {
         let mut state = self.state();
         let result = self.prepare_image(&mut state, main, image);
         if let Err(error) = result {
             if image.size_bytes() == Ok(0) {
-                // Made by this very open.
+                // This very open has made the file.
                 let _ = self.files.delete(&self.image_path(), false);
             }
             self.forget(&mut state);
@@ -316,7 +348,8 @@ impl EagerLog {
         if state.image == Stale::Check {
             let of = WalFile { file: image, page_bytes: log.page_bytes };
             if log.ends_as(&board) && of.continues(0, board.committed())? {
-                // What a checkpoint need not log is in other pages of the board's file: those may be older than the rest.
+                // The bits for contained pages are in other memory pages of the board's file. They
+                // may be older than the rest.
                 board.forget_contained();
                 board.set_open();
                 state.image = Stale::No;
@@ -326,7 +359,7 @@ impl EagerLog {
             board.begin(log.log.uuid(), log.page_bytes);
             state.image = Stale::Rebuild;
         }
-        // To SQLite, in a child of a fork, its WAL index says what the image had before.
+        // In a child of a fork SQLite has the WAL index of the image as it was before.
         if state.image != Stale::No && self.files.is_inherited(&self.path) {
             return Err(AttachError::Inherited);
         }
@@ -343,7 +376,7 @@ impl EagerLog {
                 board.set_sure();
                 KillPoint::Rebuilt.reached();
                 if board.is_guard_unsure() {
-                    // Where the log has page 1, it is newer than the file's.
+                    // A page 1 in the log is newer than the file's.
                     if !log.pages.contains_key(&1) {
                         log.log_page_one(main)?;
                     }
@@ -365,8 +398,8 @@ impl EagerLog {
         Ok(())
     }
 
-    /// A connection has closed the image, or failed to open it; the log stays open until the last that used it is closed or
-    /// [`EagerLog::retire`] is called.
+    /// A connection has closed the image, or failed to open it. The log stays open until the last
+    /// connection that used it is closed, or [`EagerLog::retire`] is called.
     pub fn closed_image(&self) {
         let mut state = self.state();
         state.images_open -= 1;
@@ -378,8 +411,8 @@ impl EagerLog {
         }
     }
 
-    /// A connection that has used the log is closed. After the last one the log stays for the next opener. (Who has only closed the image may be
-    /// about to retire the log.)
+    /// A connection that has used the log is closed. After the last one the log stays for the next
+    /// opener. (A connection that has only closed the image may be about to retire the log.)
     pub fn leave(&self) {
         let mut state = self.state();
         state.users -= 1;
@@ -403,13 +436,15 @@ impl EagerLog {
         lock(&self.unlogged).clear();
     }
 
-    /// SQLite deletes its WAL: everything is in the database file, which it has locked exclusively. Takes the guard and the log away.
+    /// Takes guard and log away. SQLite deletes its WAL: the database file has everything, and
+    /// SQLite has it locked exclusively.
     pub fn retire(&self, main: &dyn Below) -> Result<(), Error> {
         if self.state().open.is_none() {
             return self.loses_image().map_err(|error| self.refuse(&error));
         }
         let board = self.board();
-        // First: if a process has died with the log, an epoch begins that stands on the database file.
+        // The sync comes first. If a process has died with the log, `with_log` begins an epoch that
+        // stands on the database file.
         sync_database(&board, main).inspect_err(|&code| board.fail(code, None))?;
         self.with_log(None, |log, board| {
             let mut header = guard::header(main)?;
@@ -436,7 +471,7 @@ fn page_bytes_of(header: &[u8]) -> u32 {
     }
 }
 
-/// Writes what the guard changes of a header, and syncs it. The log must have page 1.
+/// Writes and syncs the bytes of a header that the guard changes. The log must have page 1.
 pub(super) fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Result<(), Code> {
     board.set_guard_unsure(true);
     main.write(&header[guard::FIRST..guard::END], guard::FIRST as u64)?;
@@ -447,7 +482,7 @@ pub(super) fn write_guard(board: &Board, main: &dyn Below, header: &[u8]) -> Res
     Ok(())
 }
 
-/// Joins those who use the log.
+/// Joins the users of the log. True: this process is alone.
 fn join(state: &mut State, board: &Board) -> Result<bool, AttachError> {
     match board.join() {
         Err(Code::BUSY) => Err(AttachError::InUse),

@@ -1,40 +1,72 @@
-//! The board: what the processes that use one database with `eager` tell each other, in memory that they share.
+//! The board: shared memory of all processes that use one database with `eager`.
 //!
-//! The log has one tail and many writers. Whoever appends holds the board's lock, which the kernel takes back when its holder dies; where
-//! the next record goes, up to which frame the log has everything, and what a checkpoint still has to log, stand on the board.
+//! The log has one tail and many writers. A process appends only while it holds the board's lock.
+//! The kernel takes that lock back when its holder dies. The board says where the next record goes,
+//! up to which frame the log has everything, and what a checkpoint still has to log.
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. Everything but [`Word::Committed`], [`Word::Written`], [`Word::ImageBytes`], [`Word::ImageCuts`] and [`Word::DatabaseUnsynced`] is changed only under the lock.
-//! 2. `Busy` is set before anything of the log or of the board is changed, and cleared when both agree again. Who takes the lock and finds it
-//!    set knows that a process died in between, and believes only the log itself.
-//! 3. `Logged` grows only after what it speaks of is durable, so that a reader without the lock may trust it.
+//! 1. The board is changed only under its lock. The exceptions are [`Word::Committed`],
+//!    [`Word::Written`], [`Word::ImageBytes`], [`Word::ImageCuts`] and [`Word::DatabaseUnsynced`].
+//! 2. `Busy` is set before log or board is changed, and cleared when both agree again. A process
+//!    that takes the lock and finds `Busy` set knows that another died in between. It believes only
+//!    the log itself.
+//! 3. `Logged` grows only after those frames are durable. So a reader without the lock may trust
+//!    it.
 //! 4. After a failed write or sync `Failed` stays set until no process has the database open.
-//! 5. The board is made anew by whoever finds himself alone, unless it and the image are those that the last user has left while this system runs:
-//!    then he goes on with both, as if he had been there when the last user died. (A commit that asked for no durability outlives its process.)
+//! 5. A process that finds itself alone makes the board anew. One case is excepted: board and image
+//!    are as the last user left them, and the system has not been restarted. Then the process goes
+//!    on with both, as if it had been there when the last user died. (A commit that asked for no
+//!    durability outlives its process.)
 //!
 //! # Joining
 //!
-//! A process that is stopped (`SIGSTOP`, a debugger, a frozen cgroup) keeps the board's lock for as long as it is. So no wait for the lock is
-//! without a limit, and whoever only wants to join those who use the log does not need it. On the log there are three locks, all of which the
-//! kernel takes back from the dead: *use*, shared, of whoever has joined or is about to; *alone*, the same lock exclusively; and *shown*, which
-//! only those have who have joined, and which anybody can look for without taking anything.
+//! A stopped process (`SIGSTOP`, a debugger, a frozen cgroup) may hold the board's lock for as long
+//! as it is stopped. So every wait for the lock has a limit, and a process can join the users of
+//! the log without it. For this there are three locks on the log. The kernel takes all of them back
+//! from a dead process.
 //!
-//! 6. Only who has *alone* finds himself alone. Who tries it, or shows use of the log before 9, has the board's lock.
-//! 7. `Open` says that board and image are whole. Who finds himself alone clears it before he lets go of *alone*, and sets it under the board's
-//!    lock when both are made or checked. So while anybody has *use*, `Open` is not cleared.
-//! 8. Nobody recovers, rebuilds or makes the board anew but who found himself alone and has kept the board's lock since.
-//! 9. Without the board's lock one joins in this order: *shown* is seen, so somebody lives who has joined, and the board is of this start of the
-//!    system; *use* is taken; log and board are still the files of those names, and `Open` is set. Then *shown* is taken. By 7 nobody
-//!    has been alone since `Open` was set, and none will be. Who only reads does the same, and does not take *shown*.
-//! 10. Who has the board's lock, is not alone and finds `Open` clear has met somebody who stands between two steps of 9: he answers "busy".
-//! 11. Whoever retires the log has the database locked exclusively, and whoever joins has a shared lock on it.
+//! | lock | held by | kind |
+//! |---|---|---|
+//! | *use* | each process that has joined, or is about to | shared |
+//! | *alone* | a process that found no other with *use* | *use*, exclusively |
+//! | *shown* | each process that has joined | shared; can be seen without being taken |
+//!
+//! | state of a process | holds | entered by |
+//! |---|---|---|
+//! | alone | the board's lock, *alone* | [`Common::be_alone`] |
+//! | opening | the board's lock, *use*, *shown*; `Open` is clear | [`Board::join`], alone |
+//! | joined | *use*, *shown*; `Open` is set | [`Board::set_open`] after that |
+//! | joined | the same | [`Board::join`] or [`Board::join_beside`], beside others |
+//! | gone | nothing | [`Common::leave`], or death |
+//!
+//! 6. A process is alone only if it has *alone*. A process that tries for *alone*, or takes *shown*
+//!    by another way than 9, has the board's lock.
+//! 7. `Open` says that board and image are whole. A process that is alone clears `Open` before it
+//!    releases *alone*. It sets `Open` under the board's lock, when board and image are made or
+//!    checked. So while any process has *use*, `Open` is not cleared.
+//! 8. Only a process that was alone, and has kept the board's lock since, recovers, rebuilds or
+//!    makes the board anew.
+//! 9. A process joins without the board's lock in this order:
+//!    - it sees *shown*: so a process lives that has joined, and the board is of this start of the
+//!      system;
+//!    - it takes *use*;
+//!    - it checks that log and board are still the files of those names, and that `Open` is set;
+//!    - it takes *shown*.
+//!
+//!    By 7 no process has been alone since `Open` was set, and none will be. A connection that only
+//!    reads does the same and does not take *shown*.
+//! 10. A process may have the board's lock, not be alone, and find `Open` clear. Then another
+//!     process is between two steps of 9, and the answer is "busy".
+//! 11. A process that retires the log has the database locked exclusively. A process that joins has
+//!     a shared lock on the database.
 //!
 //! # Waiting
 //!
-//! 12. Who waits for the lock gives up when nobody has released it for a while. What is not published then is told "busy" and is as it was; a
-//!     published commit fails, and its process acknowledges nothing more.
-//! 13. A panic under the lock is a failed write: 4, and then the lock is released.
+//! 12. A process that waits for the lock gives up when nobody has released it for a while. What is
+//!     not published then is answered "busy" and stays as it was. A published commit fails, and its
+//!     process acknowledges nothing more.
+//! 13. A panic under the lock is a failed write: 4 holds, and then the lock is released.
 
 use std::fs::File;
 use std::ops::Range;
@@ -55,58 +87,64 @@ use crate::kill_point::KillPoint;
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 
-/// Memory and locks that the processes share which use a database with `eager`.
+/// Memory and locks that all processes share which use a database with `eager`.
 pub trait Common: Send + Sync {
-    /// [`WORDS`] words, zero in a new board.
+    /// [`WORDS`] words, all zero in a new board.
     fn words(&self) -> &[AtomicU64];
-    /// Takes the lock, waiting for it, until `done` says that it is not needed any more, as it may when `frame` is logged; false: it did. Frame 0:
-    /// never. `SQLITE_BUSY`: nobody has released it for `patience`. One caller at a time in each process.
+    /// Waits for the lock and takes it. False: not taken, because `done` says that it is not needed
+    /// any more. `done` may change when `frame` is logged; 0: at no frame. `SQLITE_BUSY`: nobody
+    /// has released the lock for `patience`. One caller at a time in each process.
     fn lock_unless(&self, frame: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code>;
-    /// Releases the lock under which these frames were logged.
+    /// Releases the lock. These frames were logged under it.
     fn unlock(&self, logged: Range<u32>);
-    /// Who has the lock, if it is somebody of another process; he may have died since.
+    /// The holder of the lock, if it is another process. It may have died since.
     fn holder(&self) -> Option<Holder>;
-    /// True if somebody has the lock.
+    /// True if any process has the lock.
     fn is_locked(&self) -> bool;
-    /// Waits until the lock is released; may end early.
+    /// Waits until the lock is released. May end early.
     fn wait_for_unlock(&self, at_most: Duration);
     fn tickets(&self) -> &Tickets;
     fn batching(&self) -> &ProcessBatching;
-    /// Takes *alone*, if nobody has *use* (invariant 6).
+    /// Takes *alone*, if no process has *use* (invariant 6).
     fn be_alone(&self) -> Result<bool, Code>;
-    /// Takes *use*, in the place of *alone* or of nothing. `SQLITE_BUSY`: somebody is alone.
+    /// Takes *use*; gives *alone* back for it. `SQLITE_BUSY`: another process is alone.
     fn begin_use(&self) -> Result<(), Code>;
-    /// Takes *shown*, with *use* in hand.
+    /// Takes *shown*. The caller has *use*.
     fn show_use(&self);
-    /// Somebody else has *shown*.
+    /// Another process has *shown*.
     fn is_shown(&self) -> bool;
-    /// The files of the board and the log have not been replaced or removed.
+    /// The files of board and log have been neither replaced nor removed.
     fn is_there(&self) -> bool;
-    /// Gives back what it has of the log's locks.
+    /// Releases all locks on the log that this process has.
     fn leave(&self);
-    /// Names this board, the log and the image at this path, and the time for which the system runs. They are the same files with the same
-    /// contents only if this is the same. 0: that cannot be known. How it is computed is part of the board's layout.
+    /// A number for this board, the log, the image at this path, and this start of the system.
+    /// Another number means other files or another start. 0: that cannot be known. Its algorithm is
+    /// part of the board's layout.
     fn identity(&self, image: &str) -> u64;
 }
 
-/// Who has the board's lock, and since when.
+/// The process that has the board's lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// As it calls itself.
+    /// Its number, as the process sees it.
     pub pid: u32,
+    /// When it took the lock, by the monotonic clock.
     pub since_ns: u64,
 }
 
-/// The board's memory.
+/// The size of the board's memory.
 pub const WORDS: usize = FIRST_PAGE + PAGES_WORDS;
 const FIRST_BITS: usize = 64;
-/// For so many frames the board knows whether the log has the whole page; of others it is taken not to.
+/// For so many words of frames, a bit a frame, the board knows whether the log has the whole page.
+/// Of other frames it is assumed that the log has not.
 const BITS_WORDS: usize = 1024;
 const FIRST_PAGE: usize = FIRST_BITS + BITS_WORDS;
-/// Of so many frames, those that were logged last, the board knows which page they have; of others, the image.
+/// Of this many frames, those logged last, the board knows the page. Of other frames the image
+/// knows it.
 const PAGES_WORDS: usize = 1024;
 
-/// Of the board, and of what the processes share behind it: one more whenever either changes. Words before this one keep their places.
+/// The version of the board's layout, and of what the processes share behind it. It grows by one
+/// whenever either changes. The words before [`Word::Layout`] keep their places.
 const LAYOUT: u64 = 4;
 
 #[derive(Clone, Copy)]
@@ -115,9 +153,9 @@ enum Word {
     UuidLow,
     Busy,
     Failed,
-    /// The append of the record with this LSN failed, so it may be there or not.
+    /// The LSN of a record whose append failed. The log may have it or not.
     Unsure,
-    /// Counts how often frames may have changed that had been committed or logged before.
+    /// Counts how often committed or logged frames may have got other contents.
     Generation,
     Epoch,
     Position,
@@ -127,53 +165,55 @@ enum Word {
     Begun,
     OnImage,
     RecordsInEpoch,
-    /// Different pages that the log has changes of in this epoch.
+    /// How many pages the log has changes of in this epoch.
     Pages,
     Logged,
-    /// The log has whole pages of all frames up to this.
+    /// The log has the whole page of each frame up to this.
     Contained,
     PageBytes,
-    /// The last frame of the last commit, which need not be durable.
+    /// The last frame of the last commit. It need not be durable.
     Committed,
-    /// The last frame of a commit that was written and not synced. It may be published, and may have failed.
+    /// The last frame of a commit that was written and not synced. It may be published, or may have
+    /// failed.
     Written,
-    /// To where the image's file reaches at least.
+    /// The image's file has at least this many bytes.
     ImageBytes,
     /// When the image's generation began, by the monotonic clock.
     SinceNs,
-    /// The database file was written and not synced.
+    /// The database file was written since its last sync.
     DatabaseUnsynced,
-    /// The guard was written and could not be synced: the cache may have what the device lacks.
+    /// The guard was written and could not be synced. The cache may have what the device lacks.
     GuardUnsure,
-    /// [`Common::identity`], when the image was there.
+    /// [`Common::identity`], taken when the image was whole.
     Identity,
     /// The generation of the frames whose pages the board knows.
     PagesGeneration,
     /// [`LAYOUT`].
     Layout,
-    /// How often the image's file was made shorter.
+    /// Counts how often the image's file was made shorter.
     ImageCuts,
-    /// Invariant 7.
+    /// Board and image are whole (invariant 7).
     Open,
 }
 
-/// What a board says, to one who does not use the database.
+/// What a board says to a process that does not use the database.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Look {
     pub epoch: u64,
-    /// Of this epoch.
+    /// Records of this epoch.
     pub records: u64,
-    /// Different pages that the log has changes of in this epoch.
+    /// How many pages the log has changes of in this epoch.
     pub pages: u64,
     /// The image's last frame that is durable in the log.
     pub logged_frames: u64,
-    /// The last frame of the last commit, which need not be durable yet.
+    /// The last frame of the last commit. It need not be durable yet.
     pub committed_frames: u64,
-    /// A write or sync has failed, and nothing is acknowledged until all have closed the database.
+    /// A write or sync has failed. Nothing is acknowledged until all processes have closed the
+    /// database.
     pub failed: bool,
 }
 
-/// The words of a board's file as they are just now, for one who does not map it; None: it is being made.
+/// Reads the words of a board's file without mapping it. `None`: the file is being made.
 pub fn read_words(board: &File) -> Option<Vec<u64>> {
     let mut bytes = vec![0; WORDS * size_of::<u64>()];
     board.read_exact_at(&mut bytes, 0).ok()?;
@@ -181,7 +221,7 @@ pub fn read_words(board: &File) -> Option<Vec<u64>> {
     Some(words.map(u64::from_ne_bytes).collect())
 }
 
-/// What these words say; None: they are of another version.
+/// What these words say. `None`: they are of another version.
 pub fn look(words: &[u64]) -> Option<Look> {
     let word = |word: Word| words.get(word as usize).copied();
     (word(Word::Layout)? == LAYOUT).then_some(Look {
@@ -194,7 +234,7 @@ pub fn look(words: &[u64]) -> Option<Look> {
     })
 }
 
-/// By its words as they are just now: board and image are whole, and those of this log, if it is told which.
+/// These words say that board and image are whole. With `uuid` they must also be of that log.
 pub fn is_open(words: &[u64], uuid: Option<Uuid>) -> bool {
     let word = |word: Word| words.get(word as usize).copied().unwrap_or_default();
     let is_of = |uuid: Uuid| {
@@ -203,7 +243,7 @@ pub fn is_open(words: &[u64], uuid: Option<Uuid>) -> bool {
     word(Word::Layout) == LAYOUT && word(Word::Open) != 0 && uuid.is_none_or(is_of)
 }
 
-/// The board of one database; that of a process alone with itself where there is no log.
+/// The board of one database. Where there is no log, it is a [`Private`] one.
 #[derive(Clone)]
 pub struct Board(Arc<dyn Common>);
 
@@ -220,20 +260,22 @@ impl Board {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Under the lock: this process uses the log from now on. True: no other process does. `SQLITE_BUSY`: somebody keeps it to himself.
+    /// Under the board's lock: this process uses the log from now on. True: no other process does.
+    /// `SQLITE_BUSY`: another process has *alone*.
     pub fn join(&self) -> Result<bool, Code> {
         let alone = self.0.be_alone()?;
         if alone {
             self.set(Word::Open, 0);
         }
-        // Not in one step. Whoever takes *use* in between finds the board closed.
+        // This is not one step. A process that takes *use* in between finds `Open` clear.
         KillPoint::Alone.reached();
         self.0.begin_use()?;
         self.0.show_use();
         Ok(alone)
     }
 
-    /// The same without the lock, if others use this log (invariant 9); false: whoever wants to join needs the lock.
+    /// Joins without the board's lock, if others use this log (invariant 9). False: the caller
+    /// needs the lock.
     pub fn join_beside(&self, uuid: Uuid) -> Result<bool, Code> {
         if !self.0.is_shown() || !self.is_open_for(uuid) {
             return Ok(false);
@@ -262,7 +304,7 @@ impl Board {
         self.get(Word::Open) != 0
     }
 
-    /// Invariant 7.
+    /// Board and image are whole from now on (invariant 7).
     pub fn set_open(&self) {
         self.set(Word::Open, 1);
     }
@@ -280,11 +322,12 @@ impl Board {
     }
 
     fn frame(&self, word: Word) -> u32 {
-        // Only frames are written there.
+        // These words hold frame numbers only.
         self.get(word) as u32
     }
 
-    /// Invariant 5: the board, and the image at this path, can be gone on with.
+    /// True if a process that is alone may go on with this board and the image at this path
+    /// (invariant 5).
     pub fn can_go_on(&self, uuid: Uuid, page_bytes: usize, image: &str) -> bool {
         let identity = self.0.identity(image);
         identity != 0
@@ -297,17 +340,18 @@ impl Board {
             && !self.is_guard_unsure()
     }
 
-    /// It was made by a version of Oneflush that does the same with it.
+    /// The board was made by a version of Oneflush with the same layout.
     pub fn has_our_layout(&self) -> bool {
         self.get(Word::Layout) == LAYOUT
     }
 
-    /// Whoever finds board and image as they are now may go on with them.
+    /// Marks board and image so that a later process may go on with both.
     pub fn identify(&self, image: &str) {
         self.set(Word::Identity, self.0.identity(image));
     }
 
-    /// Invariant 5. Says which record of this log the last user has left unsure.
+    /// Makes the board anew (invariant 5). Answers the record of this log that the last user left
+    /// unsure.
     pub fn begin(&self, uuid: Uuid, page_bytes: usize) -> Option<Lsn> {
         let unsure = Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0 && self.uuid() == uuid).map(Lsn);
         let guard_unsure = self.is_guard_unsure();
@@ -331,12 +375,12 @@ impl Board {
         self.set(Word::GuardUnsure, u64::from(unsure));
     }
 
-    /// A record of this log may be there or not.
+    /// The log may have a certain record or not.
     pub fn is_unsure(&self) -> bool {
         self.get(Word::Unsure) != 0
     }
 
-    /// The record that was unsure is written again.
+    /// The unsure record was written again.
     pub fn set_sure(&self) {
         self.set(Word::Unsure, 0);
     }
@@ -361,17 +405,17 @@ impl Board {
     }
 
     pub fn failure(&self) -> Option<Code> {
-        // What was stored is a code.
+        // The word holds a code.
         Some(self.get(Word::Failed) as i32).filter(|&code| code != 0).map(Code)
     }
 
-    /// Invariant 4.
+    /// Ends the log for all processes (invariant 4).
     pub fn fail(&self, code: Code, unsure: Option<Lsn>) {
         self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
         self.set(Word::Failed, code.0 as u64);
     }
 
-    /// Of the record that whoever has the lock may be writing.
+    /// The number of the record that the holder of the lock may be writing.
     pub fn next_lsn(&self) -> Lsn {
         Lsn(self.get(Word::Lsn) + 1)
     }
@@ -404,7 +448,7 @@ impl Board {
         self.word(Word::Written).fetch_max(u64::from(frame), SeqCst);
     }
 
-    /// What comes behind `kept` was not committed after all.
+    /// The frames behind `kept` belong to a commit that failed.
     pub fn take_back(&self, kept: u32) {
         self.word(Word::Committed).fetch_min(u64::from(kept), SeqCst);
         self.word(Word::Written).fetch_min(u64::from(kept), SeqCst);
@@ -418,7 +462,7 @@ impl Board {
         self.word(Word::ImageBytes).fetch_max(bytes, SeqCst);
     }
 
-    /// Before the image's file is made shorter.
+    /// To be called before the image's file is made shorter.
     pub fn image_cut(&self, bytes: u64) {
         if mutant::is(Mutant::CutUntold) {
             return;
@@ -447,12 +491,12 @@ impl Board {
         self.set(Word::DatabaseUnsynced, u64::from(unsynced));
     }
 
-    /// The log stands on the synced image.
+    /// The epoch stands on the synced image.
     pub fn is_on_image(&self) -> bool {
         self.get(Word::OnImage) != 0
     }
 
-    /// Bytes of the lane in use.
+    /// Used bytes of the lane in use.
     pub fn used_bytes(&self) -> u64 {
         if self.get(Word::Begun) != 0 { self.get(Word::Position) } else { 0 }
     }
@@ -461,7 +505,7 @@ impl Board {
         self.get(Word::LaneBytes)
     }
 
-    /// Where the next record goes, as whoever had the lock last has left it.
+    /// Takes from the board where the next record goes, as the last holder of the lock left it.
     pub fn read(&self, log: &mut OpenLog) {
         let words = self.0.words();
         let get = |word: Word| words[word as usize].load(SeqCst);
@@ -477,7 +521,7 @@ impl Board {
         log.records_in_epoch = get(Word::RecordsInEpoch);
     }
 
-    /// The same for who comes next. `Logged` last: invariant 3.
+    /// Puts on the board where the next record goes. `Logged` comes last (invariant 3).
     pub fn write(&self, log: &OpenLog) {
         let words = self.0.words();
         let Head { epoch, position, lsn, previous, lane_bytes } = log.head;
@@ -513,7 +557,8 @@ impl Board {
         (at < BITS_WORDS).then(|| (&self.0.words()[FIRST_BITS + at], 1 << (frame % 64)))
     }
 
-    /// True if the log has all of the page in this frame, the last of that page that is logged.
+    /// True if the log has the whole page of this frame. The frame must be the page's last that is
+    /// logged.
     pub fn contains(&self, frame: u32) -> bool {
         frame <= self.frame(Word::Contained)
             || self.bit_of(frame).is_some_and(|(word, bit)| word.load(SeqCst) & bit != 0)
@@ -525,12 +570,12 @@ impl Board {
         }
     }
 
-    /// The log has whole pages of all frames up to this.
+    /// The log has the whole page of each frame up to this.
     pub fn set_all_contained(&self, upto: u32) {
         self.set(Word::Contained, u64::from(upto));
     }
 
-    /// Nothing is known to be contained.
+    /// Forgets for all frames that the log has their pages.
     pub fn forget_contained(&self) {
         self.set(Word::Contained, 0);
         self.0.words()[FIRST_BITS..FIRST_PAGE].iter().for_each(|word| word.store(0, SeqCst));
@@ -540,7 +585,7 @@ impl Board {
         &self.0.words()[FIRST_PAGE..]
     }
 
-    /// The frame, which is being logged, has this page.
+    /// The frame, which is being logged, is of this page.
     pub fn note_page(&self, frame: u32, page_no: u32) {
         let generation = self.generation();
         if self.get(Word::PagesGeneration) != generation {
@@ -550,7 +595,7 @@ impl Board {
         self.pages()[frame as usize % PAGES_WORDS].store(u64::from(frame) << 32 | u64::from(page_no), SeqCst);
     }
 
-    /// Which page a frame up to `Logged` has; None: the image says it.
+    /// The page of a frame up to `Logged`. `None`: the image has to be asked.
     pub fn page_of(&self, frame: u32) -> Option<u32> {
         let noted = self.pages()[frame as usize % PAGES_WORDS].load(SeqCst);
         let is_known = self.get(Word::PagesGeneration) == self.generation() && noted >> 32 == u64::from(frame);
@@ -562,7 +607,8 @@ impl Board {
     }
 }
 
-/// A board within one process: on a simulated disk, whose "processes" are connections' groups of this one, and in the place of none.
+/// A board within one process. On a simulated disk each "process" is a group of connections. It is
+/// also the board where there is no log.
 pub struct Private {
     words: Box<[AtomicU64]>,
     tickets: Tickets,
@@ -652,7 +698,7 @@ impl Common for Private {
 
     fn show_use(&self) {}
 
-    /// Here whoever joins needs the lock.
+    /// Here a process that joins always needs the lock.
     fn is_shown(&self) -> bool {
         false
     }
@@ -682,7 +728,7 @@ mod tests {
         assert_eq!(board.page_of(0), None);
         (1..=2000).for_each(|frame| board.note_page(frame, frame * 3));
         assert_eq!([976, 977, 2000, 2001].map(|frame| board.page_of(frame)), [None, Some(977 * 3), Some(6000), None]);
-        // Taken back and logged again, with other pages.
+        // The frames are taken back and logged again, with other pages.
         board.next_generation();
         assert_eq!(board.page_of(2000), None);
         board.note_page(1900, 7);

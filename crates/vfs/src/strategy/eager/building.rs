@@ -1,11 +1,16 @@
-//! Reading the newest epoch's records and making the pages of which they hold the changes.
+//! Reads the newest epoch's records and makes the pages that they change.
 //!
-//! A page that a checkpoint logged whole is not made before that: the database file, which the changes before are against, may have it in part
-//! already. Where such a page is copied from, its copier was logged whole before the same checkpoint, for the log did not contain it either;
-//! unless a crash came between their two images. Then the checkpoint has not begun to write, and both are made from where the log has them whole
-//! before that, or from the start.
+//! A *page image* is a page that a checkpoint logged whole. What comes before the last page image
+//! of a page is not built: its deltas are against the database file, which the checkpoint may have
+//! changed in part.
 //!
-//! A page may have several images: who goes on after a process has died does not know which pages the log contains, and logs them again.
+//! A page may be copied from such a page. Then the log did not contain the copy either, so the same
+//! checkpoint logged both whole. One case is left: a crash came between the two page images. Then
+//! the checkpoint has not begun to write. Both pages are made from the page images before, or from
+//! the start.
+//!
+//! A page may have several page images. After the death of a process the next one does not know
+//! which pages the log contains, and logs them again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,7 +25,7 @@ use crate::error::Code;
 use crate::port::Below;
 use crate::wal_file::Chain;
 
-/// A page that is copied from another in a record.
+/// A page that is copied from another one in a record.
 struct Copied {
     lsn: Lsn,
     to: u32,
@@ -33,14 +38,17 @@ pub struct Building<'a> {
     /// The frames of the image that the epoch stands on.
     pub on_image: Option<(u32, Chain)>,
     pub records: u64,
-    /// Where the full images of a page stand, in their order: what comes before one of them need not be built.
+    /// The page images of each page, in the order of the log. What comes before one of them need
+    /// not be built.
     images: HashMap<u32, Vec<Lsn>>,
-    /// Pages that are needed before their last image, and from where on: others are copied from them there.
+    /// Pages that are needed in spite of a later page image, because others are copied from them.
+    /// The record is the first such copy: page images behind it replace nothing before it.
     kept: HashMap<u32, Lsn>,
 }
 
-/// All pages of the newest epoch, into `pages`; None: there is none. `will_read` is told which pages of the database will be read, in their
-/// order. The records are read twice: they may be more than the memory that a recovery should take.
+/// Makes all pages of the newest epoch, in `pages`. `None`: there is no epoch. `will_read` is told
+/// which pages of the database will be read, in their order. The records are read twice, since they
+/// may be more than the memory that a recovery should take.
 pub fn build<'a>(
     log: &Log<LogFile>,
     main: &dyn Below,
@@ -58,7 +66,8 @@ pub fn build<'a>(
     Ok(Some((head, built)))
 }
 
-/// The same of the first records of an epoch, which were read already. Where one fails, the answer says how many before it there are.
+/// Makes all pages of an epoch's first records, which the caller has read. An error says how many
+/// records before it there are.
 pub fn build_of<'a>(
     records: &[(u8, Lsn, Vec<u8>)],
     main: &dyn Below,
@@ -76,10 +85,10 @@ pub fn build_of<'a>(
     Ok(built)
 }
 
-/// What is found out of the records before they are built.
+/// What is found out before anything is built.
 #[derive(Default)]
 struct Plan {
-    /// Pages of the database file that changes are against, with the last record of that kind.
+    /// Pages of the database file that deltas are against, each with its last record of that kind.
     read: BTreeMap<u32, Lsn>,
     copied: Vec<Copied>,
 }
@@ -117,21 +126,24 @@ impl<'a> Building<'a> {
         note_copied(&group, self.pages.page_bytes(), lsn, &mut plan.copied)
     }
 
-    /// Nobody needs what this record makes of the page: an image comes behind it.
+    /// Nobody needs what this record makes of the page: a page image comes behind it.
     fn is_replaced(&self, page_no: u32, lsn: Lsn) -> bool {
         let Some(images) = self.images.get(&page_no) else { return false };
         let next = images.get(images.partition_point(|&at| at <= lsn));
         next.is_some_and(|at| self.kept.get(&page_no).is_none_or(|needed| at < needed))
     }
 
-    /// Finds the pages that are to be built in spite of their image: a page that is not replaced is copied from them.
+    /// Finds the pages that must be built in spite of a page image, because a page that is needed
+    /// is copied from them.
     fn keep(&mut self, copied: &[Copied]) {
         loop {
             let mut found = false;
-            // What a page was copied from was copied before: backwards, most is found the first time.
+            // The source of a copy was itself copied in an earlier record. So the way back finds
+            // most in one pass.
             for copy in copied.iter().rev() {
                 if !self.is_replaced(copy.to, copy.lsn) && self.is_replaced(copy.from, copy.lsn) {
-                    // Never later than it was: that would not have been replaced here.
+                    // The record is never later than the one there: a source of that one is not
+                    // replaced here.
                     self.kept.insert(copy.from, copy.lsn);
                     found = true;
                 }
@@ -169,7 +181,7 @@ impl<'a> Building<'a> {
         Ok(())
     }
 
-    /// A record with copies between its pages: all bases first.
+    /// Builds a record with copies between its pages. All bases are read first.
     fn row(&mut self, main: &dyn Below, kind: u8, lsn: Lsn, group: &Group<'_>) -> Result<(), RecoverError> {
         let entries: Vec<PageEntry<'_>> = group.pages().take(ROW_PAGES_MAX + 1).collect();
         let page_nos: BTreeSet<u32> = entries.iter().map(|entry| entry.page_no).collect();
@@ -178,7 +190,7 @@ impl<'a> Building<'a> {
         }
         let page_bytes = self.pages.page_bytes();
         let mut row = vec![0; entries.len() * page_bytes];
-        // A bit for each page.
+        // One bit a page.
         let (mut contained, mut missing) = (0u64, 0u64);
         for (own, entry) in entries.iter().enumerate() {
             if self.is_replaced(entry.page_no, lsn) {
@@ -206,7 +218,7 @@ impl<'a> Building<'a> {
         Ok(())
     }
 
-    /// What a page's delta is against.
+    /// The base of a page's delta.
     fn take_base(&mut self, main: &dyn Below, lsn: Lsn, entry: &PageEntry<'_>) -> Result<Rebuilt, RecoverError> {
         let &PageEntry { page_no, base, .. } = entry;
         let page_bytes = self.pages.page_bytes();

@@ -1,4 +1,5 @@
-//! Logs written by hand: copies between the pages of a record, with and without the images before a checkpoint.
+//! Logs written by hand: copies between the pages of a record, with and without the page images
+//! before a checkpoint.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +20,7 @@ use crate::wal_file::WalFile;
 
 const PAGE: usize = 512;
 
-/// A database file of eight pages of other bytes each, and an epoch that has begun on it.
+/// A database file of eight pages with different bytes, and an epoch that has begun on it.
 struct Files {
     dir: TempDir,
     log: Log<LogFile>,
@@ -46,13 +47,14 @@ impl Files {
         self.head = self.log.append(&self.head, kind, writer.finish()).unwrap();
     }
 
-    /// A checkpoint has written to this page of the database file, and not to its end.
+    /// Tears this page of the database file, as a checkpoint that was interrupted.
     fn tear(&self, page_no: u32) {
         let file = File::options().write(true).open(self.dir.path().join("a.db")).unwrap();
         file.write_all_at(&[0xee; 99], u64::from(page_no - 1) * PAGE as u64).unwrap();
     }
 
-    /// Of pages 1 to 16 those that are made: the same however little of them fits into memory.
+    /// The pages that are made, of pages 1 to 16. They are the same however little of them fits
+    /// into memory.
     fn build(&self) -> Result<HashMap<u32, Rebuilt>, RecoverError> {
         let main = FileBelow(Some(File::open(self.dir.path().join("a.db")).unwrap()));
         let build = |memory_bytes_max| {
@@ -99,7 +101,7 @@ fn whole(page: &[u8]) -> Vec<u8> {
     delta
 }
 
-/// Page 3 is changed, page 9 is new and has what page 3 had. Answers page 3.
+/// Changes page 3, and makes a new page 9 of what page 3 had before. Answers page 3.
 fn split(files: &mut Files) -> Vec<u8> {
     let old = database_page(3);
     let mut new = old.clone();
@@ -119,7 +121,7 @@ fn a_page_is_copied_from_another_as_it_was_before_the_record_and_is_contained_no
     assert!(built[&3].content == three && built[&9].content == database_page(3));
     assert!(!built[&3].contained && !built[&9].contained);
 
-    // From a page that the log has all of.
+    // Copied from a page that the log contains.
     let mut files = Files::new();
     let six = database_page(6);
     files.append(KIND_COMMITS, &[entry(6, Base::Zeros, false, &whole(&six))]);
@@ -152,7 +154,7 @@ fn after_the_images_of_both_nothing_is_read_of_a_torn_database_file() {
     assert!(built[&3].contained && built[&9].contained);
 }
 
-/// A crash between two records of images: the checkpoint has not begun.
+/// A crash between two records of page images: the checkpoint has not begun.
 #[test]
 fn with_the_image_of_its_source_alone_a_copy_is_made_from_the_database_file() {
     let mut files = Files::new();
@@ -165,7 +167,8 @@ fn with_the_image_of_its_source_alone_a_copy_is_made_from_the_database_file() {
     let built = files.build().unwrap();
     assert!(built[&9].content == database_page(3) && built[&10].content == three);
     assert!(built[&3].contained && !built[&9].contained && !built[&10].contained);
-    // That never happens: then the log would have page 9 too. It must not pass for another content.
+    // This never happens, since the log would have page 9 too. The torn page must not pass for
+    // other content.
     files.tear(3);
     assert!(matches!(files.build(), Err(RecoverError::OtherBase(_, 3))));
 }
@@ -177,7 +180,8 @@ fn a_source_that_is_itself_a_copy_is_made_from_its_own_source() {
     let nine = database_page(3);
     let copied = copy(&[nine.clone(), vec![0; PAGE]], 1, 0);
     files.append(KIND_COMMITS, &[entry(9, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copied)]);
-    // Pages 3 and 9 have images, and page 10, which is copied from 9, which is copied from 3, has none.
+    // Pages 3 and 9 have page images. Page 10 has none: it is copied from 9, which is copied from
+    // 3.
     files.append(
         KIND_IMAGES,
         &[entry(3, Base::Zeros, false, &whole(&database_page(5))), entry(9, Base::Zeros, false, &whole(&nine))],
@@ -186,7 +190,8 @@ fn a_source_that_is_itself_a_copy_is_made_from_its_own_source() {
     assert!(built[&10].content == nine && built[&3].content == database_page(5));
 }
 
-/// Who goes on after a process has died logs again what the log contains already, and a crash comes between those images.
+/// After the death of a process, the next one logs again what the log contains already. A crash
+/// comes between those page images.
 #[test]
 fn of_two_images_the_first_is_what_a_later_copy_is_made_from() {
     let mut files = Files::new();
@@ -207,7 +212,8 @@ fn of_two_images_the_first_is_what_a_later_copy_is_made_from() {
     let built = files.build().unwrap();
     assert!(built[&3].content == new && built[&9].content == new);
 
-    // Of two copies the earlier one counts; what was copied between the two images is made from the first as well.
+    // Of two copies the earlier one counts. A copy made between the two page images is made from
+    // the first one, too.
     let row = [new.clone(), vec![0; PAGE]];
     files
         .append(KIND_COMMITS, &[entry(3, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copy(&row, 1, 0))]);

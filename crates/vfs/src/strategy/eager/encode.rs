@@ -1,8 +1,11 @@
-//! Pages into a record: what each one's delta is against.
+//! Pages into a record: what each page's delta is against.
 //!
-//! A record that is longer than one block without it is tried with a search for what moved, between its pages too: SQLite gives the cells of
-//! a full page to its neighbours and to a new page. A copy from a page that the log does not contain (invariant 3 of the log) makes its
-//! page one that the log does not contain; a page that is contained stays so, and has no such copies.
+//! SQLite gives the cells of a full page to its neighbours and to a new page. So if a record is
+//! longer than one block, it is encoded again with a search for what moved, between its pages too.
+//! The shorter record is taken.
+//!
+//! A copy from a page that is not contained (invariant 3 of the log) makes its own page not
+//! contained. A page that the log contains already stays contained: it gets no such copies.
 
 use oneflush_blocklog::delta::{self, ROW_PAGES_MAX, Row};
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
@@ -15,13 +18,15 @@ use crate::port::Below;
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::WalFile;
 
-/// A page that is no longer than this without its zeros goes into the log as it is; then no checkpoint has to log it again.
+/// A page that is no longer than this without its zeros goes into the log whole. No checkpoint then
+/// has to log it again.
 const WHOLE_BYTES_MAX: usize = 768;
 
-/// What moved is looked for in records whose pages have no more bytes: it takes up to 20 us for each 4096.
+/// Moves are searched in records whose pages have no more bytes than this. The search takes up to
+/// 20 us per 4096 bytes.
 const SEARCH_BYTES_MAX: usize = 256 << 10;
 
-/// A delta that is no longer is not searched.
+/// Moves are searched for a page whose delta is longer than this.
 const SEARCHED_BYTES_MIN: usize = 256;
 
 /// What a record is made of.
@@ -31,7 +36,7 @@ pub struct Draft<'a> {
     pub main: &'a dyn Below,
     pub image: &'a WalFile<'a>,
     pub recent: &'a Frames,
-    /// Of each page its last frame.
+    /// (page, its last frame), ordered by page.
     pub last_frames: &'a [(u32, u32)],
 }
 
@@ -46,7 +51,7 @@ impl Draft<'_> {
 }
 
 impl OpenLog {
-    /// Says for each page whether the log then has all of it.
+    /// Encodes the record. Answers for each page whether the log then has all of it.
     pub fn encode(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
         writer.reset(draft.begin, draft.database_pages);
         let contained = self.encode_each(board, writer, draft)?;
@@ -66,6 +71,7 @@ impl OpenLog {
         Ok(contained_in_row)
     }
 
+    /// Each page against one base of its own.
     fn encode_each(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
         let mut contained = Vec::with_capacity(draft.last_frames.len());
         let (mut page, mut base) = (Vec::new(), Vec::new());
@@ -96,6 +102,7 @@ impl OpenLog {
         Ok(contained)
     }
 
+    /// Like [`OpenLog::encode_each`], with copies between the pages of the record.
     fn encode_in_row(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
         let (mut page, mut base) = (Vec::new(), Vec::new());
         let (mut changes, mut moved) = (Vec::new(), Vec::new());
@@ -130,7 +137,8 @@ impl OpenLog {
             let mut sources = itself;
             if changes.len() > SEARCHED_BYTES_MIN {
                 let allowed = match base {
-                    // Page 1 is read alone, before the others; and there is nothing but its own page in the first version of the log.
+                    // Recovery reads page 1 alone, before the others. And the log's first format
+                    // has no copies between pages.
                     _ if page_no == 1 || !self.log.has_rows() => itself,
                     Base::Previous if contained => itself | contained_bases,
                     Base::Previous | Base::Database { .. } | Base::Zeros => u64::MAX,
@@ -164,8 +172,9 @@ impl OpenLog {
         Ok(buffer)
     }
 
-    /// Reads a page that the log does not have from the database file, if it is worth a delta against that. Page 1 holds the guard: the log
-    /// must be able to give it back whatever a crash has made of it.
+    /// Reads a page that the log does not have from the database file. False: it is not there, or a
+    /// delta against it is not worth it. Page 1 holds the guard. So the log must be able to restore
+    /// page 1 whatever a crash has made of the file.
     fn has_database_base(
         &self,
         draft: &Draft<'_>,

@@ -1,4 +1,4 @@
-//! The log of a database and what belongs to it, as a strategy may open them.
+//! The log of a database and the files that belong to it, as a strategy may open them.
 
 use std::fs::File;
 use std::io;
@@ -46,52 +46,63 @@ impl Storage for LogFile {
     }
 }
 
-/// A log that others use is kept in use by this.
+/// Keeps a log in use that others use.
 pub struct LogInUse {
     pub uuid: Uuid,
-    /// With a shared lock; None: on a simulated disk.
+    /// The log, with a shared lock. `None`: on a simulated disk.
     pub file: Option<File>,
 }
 
-/// So much of an image can be in memory: what it has before a checkpoint, where pages of 4 KiB are changed often. It counts as memory of the process.
+/// This much of an image can be in memory: as much as an image has before a checkpoint, where pages
+/// of 4 KiB are changed often. It counts as memory of the process.
 pub const IMAGE_MEMORY_BYTES: u64 = 8 << 20;
 
 /// The first [`IMAGE_MEMORY_BYTES`] of an image, in memory.
 pub trait ImageMemory: Send + Sync {
-    /// Makes these bytes ready to be stored to; false: they are not there. They stay ready until the image is cut, or for some seconds.
+    /// Makes these bytes ready for a store. False: they are not there. They stay ready for some
+    /// seconds, or until the image is cut.
     fn prepare(&self, range: Range<u64>) -> bool;
-    /// Stores bytes in a range that is ready; false: they, or some of them, are not stored.
+    /// Stores bytes in a range that is ready. False: some or all of them are not stored.
     fn store(&self, data: &[u8], offset: u64) -> bool;
 }
 
-/// Opens such files: real ones, or those of a simulated disk.
+/// Opens these files: real ones, or those of a simulated disk.
 pub trait LogFiles: SideFiles {
-    /// Opens, or makes, what the processes share that use the log of this database, and takes its lock; `SQLITE_BUSY`: somebody else has it for
-    /// longer than `patience`. Whoever has the lock may remove it.
+    /// Opens or makes the board of this database, and takes its lock. The holder of the lock may
+    /// remove the board. `SQLITE_BUSY`: another process has had the lock for longer than
+    /// `patience`.
     fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code>;
-    /// The same without the lock; None: there is none, or it cannot be used without.
+    /// Opens the board without its lock. `None`: there is no board, or it cannot be used without
+    /// the lock.
     fn common_in_use(&self, database: &str) -> Result<Option<Arc<dyn Common>>, Code>;
-    /// Joins those who use the log, without the board and with rights to read only. None: nobody uses it.
+    /// Joins the users of the log without the board, with rights to read only. `None`: nobody uses
+    /// the log.
     fn look_on(&self, database: &str) -> Result<Option<LogInUse>, Code>;
-    /// None: there is none.
+    /// `None`: there is no log.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
-    /// Makes a new one, in place of one that may be there. It belongs to whom the database belongs to.
+    /// Makes a new log in place of any other. The owner of the database owns it.
     fn create_log(&self, path: &str) -> Result<LogFile, Code>;
-    /// An image that a process of another user's may have left is given to whom the database belongs to; it need not be there.
+    /// Gives the image to the owner of the database. Another user's process may have left it. The
+    /// image need not be there.
     fn claim_image(&self, path: &str) -> Result<(), Code>;
-    /// The memory of the image at this path, which begins with `header`; None: it has to be written as a file.
+    /// The memory of the image at this path, which begins with `header`. `None`: the image has to
+    /// be written as a file.
     fn map_image(&self, path: &str, header: &[u8]) -> Option<Box<dyn ImageMemory>>;
-    /// These pages of a database that is open will be read soon. Advice: who cannot use it does nothing.
+    /// Advice: these pages of an open database will be read soon.
     fn will_read(&self, database: &str, pages: &[u32], page_bytes: usize);
-    /// Copies the WAL of SQLite's own that lies beside the database into it and removes it, if nobody else has the database open. False: SQLite takes
-    /// the file for no database, and the WAL has no first page that it could take instead.
+    /// Copies SQLite's own WAL into the database beside it and removes the WAL, if nobody else has
+    /// the database open. False: SQLite takes the file for no database, and the WAL has no page 1
+    /// to take instead.
     fn fold_wal(&self, database: &str) -> Result<bool, String>;
-    /// Opens the database with `eager` and closes it: what the log has is in the database file then, and the log is gone.
+    /// Opens the database with `eager` and closes it. Then the database file has what the log had,
+    /// and the log is gone.
     fn recover(&self, database: &str) -> Result<(), String>;
-    /// This process was forked from one that has the database open, and has SQLite's view of its WAL index.
+    /// This process was forked from one that has the database open, and has that one's view of
+    /// SQLite's WAL index.
     fn is_inherited(&self, _database: &str) -> bool {
         false
     }
-    /// What the file system has for the image and the log of this database; None: that cannot be known.
+    /// The room that the file system has for image and log of this database. `None`: it cannot be
+    /// known.
     fn room(&self, database: &str) -> Option<Room>;
 }

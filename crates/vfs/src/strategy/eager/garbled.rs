@@ -1,10 +1,14 @@
-//! Whether a file that begins as no database does is one whose first page a crash has garbled, or something else that was put in its
-//! place beside the log: an encrypted database for instance, which must not get the log's page 1.
+//! A file does not begin as a database does, and a log is beside it. Has a crash garbled its page
+//! 1, or is it another file in the same place? An encrypted database, for instance, must not get
+//! the log's page 1.
 //!
-//! A crash garbles only what was being written. A checkpoint writes no page that the log does not have (invariant 3 of [`log`](super::log)), and it
-//! may have been writing all of those. So the others tell: in a database of ours all of them begin as pages do. Those of an encrypted file,
-//! or of one of another kind, do so by accident only: in one of 32. Where there are too few others, the file is taken for the garbled one: a
-//! commit must not be lost.
+//! A crash garbles only what was being written. A checkpoint writes only pages that the log has
+//! (invariant 3 of [`log`](super::log)), and may have been writing any of them. So the other pages
+//! tell. In a database of ours all of them begin as pages do. In an encrypted file, or one of
+//! another kind, one in 32 does so by accident.
+//!
+//! Where there are too few other pages, the file is taken for the garbled one: no commit may be
+//! lost.
 
 use rustc_hash::FxHashSet;
 
@@ -12,11 +16,12 @@ use crate::error::Code;
 use crate::port::Below;
 use crate::strategy::guard;
 
-/// Of so many pages, at least and at most, is looked at the first byte.
+/// The first byte of so many pages is looked at: at least, and at most.
 const PAGES_MIN: u32 = 8;
 const PAGES_MAX: usize = 64;
 
-/// True if the file may be the one whose page 1 the log has. `logged`: the pages that the log has; None: it may have had any.
+/// True if the file may be the one whose page 1 the log has. `logged`: the pages that the log has.
+/// `None`: the log may have had any page.
 pub fn is_likely(main: &dyn Below, page_bytes: u64, logged: Option<&FxHashSet<u32>>) -> Result<bool, Code> {
     let mut header = [0; guard::HEADER_BYTES];
     main.read(&mut header, 0)?;
@@ -32,7 +37,8 @@ pub fn is_likely(main: &dyn Below, page_bytes: u64, logged: Option<&FxHashSet<u3
     Ok(looked_at < PAGES_MIN || plausible * 2 >= looked_at)
 }
 
-/// "Database File Format": the kind of a b-tree page or of an entry of a pointer map, or the highest byte of a page number.
+/// The kinds of a b-tree page and of an entry of a pointer map, and likely highest bytes of a page
+/// number ("Database File Format").
 fn begins_a_page(first: u8) -> bool {
     matches!(first, 0..=5 | 10 | 13)
 }

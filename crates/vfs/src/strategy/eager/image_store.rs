@@ -1,11 +1,21 @@
-//! How this process puts frames into the image: by a store to the file's memory where that is possible, else by a write.
+//! How this process puts frames into the image: by a store to the file's mapped memory where
+//! possible, else by a write.
 //!
-//! A store that the file's memory has no place for would end the process, where a write has an error. Invariants, cited by number:
+//! A store to memory that the file has no room for ends the process, where a write has an error.
+//! Invariants, cited by number:
 //!
-//! 1. Who stores, cuts the image or makes it longer has SQLite's write lock, or is alone with it.
-//! 2. A store reaches no further than the board says that the file does; the board is told of a cut before it is made, and of more
-//!    bytes after they are there.
-//! 3. A page is stored to only if the memory has been asked for it not long ago, and nobody has cut the image since.
+//! 1. A process that stores, cuts the image or makes it longer has SQLite's write lock, or is alone
+//!    with the image.
+//! 2. A store reaches no further than the board's size of the file. The board is told of a cut
+//!    before the cut, and of more bytes after they are there.
+//! 3. A page is stored to only if the memory was asked for it a short time ago, and nobody has cut
+//!    the image since.
+//!
+//! | state | left when |
+//! |---|---|
+//! | `Untried` | [`WRITES_BEFORE`] writes were made: the image is mapped, or cannot be |
+//! | `Mapped` | the memory is not there, or a store fails |
+//! | `Impossible` | the last connection closes the image |
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,21 +28,24 @@ use crate::stats::clock;
 use crate::sync::{Mutex, lock};
 use crate::wal_file::HEADER_BYTES;
 
-/// After so many writes the memory is asked for: a program that opens, commits a few times and closes has nothing of it.
+/// The memory is mapped after this many writes. A program that opens, commits a few times and
+/// closes has no use for it.
 const WRITES_BEFORE: u32 = 4;
-/// For so much the memory is asked at once. It becomes dirty by that, so with more of it the kernel would write back more that no frame was stored to.
+/// The memory is asked for this much at once. Asking makes it dirty. With larger pieces the kernel
+/// would write back more than was stored.
 const PIECE_BYTES: u64 = 16 << 10;
 const PIECES: usize = (IMAGE_MEMORY_BYTES / PIECE_BYTES) as usize;
-/// Invariant 3. The kernel takes no page from the file's memory that was stored to and not written out.
+/// A piece is asked for again after this time (invariant 3). The kernel does not take away a page
+/// that was stored to and not written out.
 const ASKED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub struct ImageStore(Mutex<State>);
 
 enum State {
-    /// So many writes were made without it.
+    /// This many writes were made without memory.
     Untried(u32),
-    /// Not to be tried again while the image is open.
+    /// Memory is not tried again while the image is open.
     Impossible,
     Mapped(Mapped),
 }
@@ -45,14 +58,14 @@ impl Default for State {
 
 struct Mapped {
     memory: Box<dyn ImageMemory>,
-    /// How often the image had been cut when what follows was true.
+    /// The board's count of cuts for which `until_ns` holds.
     cuts: u64,
     /// Until when each piece need not be asked for again, by the monotonic clock.
     until_ns: Box<[u64; PIECES]>,
 }
 
 impl ImageStore {
-    /// `map` answers the memory of the image that begins with these bytes.
+    /// Puts `data` into the image. `map` maps the image that begins with the given bytes.
     pub fn put(
         &self,
         board: &Board,
@@ -89,7 +102,7 @@ impl ImageStore {
 fn begin(board: &Board, image: &dyn Below, map: impl FnOnce(&[u8]) -> Option<Box<dyn ImageMemory>>) -> Option<Mapped> {
     let mut header = [0; HEADER_BYTES as usize];
     image.read(&mut header, 0).ok()?;
-    // The board may be that of users who have died, and the image not as long as they left it.
+    // The board may come from users who have died, and the image may be shorter than they left it.
     let size_bytes = image.size_bytes().ok()?;
     if size_bytes < board.image_bytes() {
         board.image_cut(size_bytes);
@@ -98,7 +111,8 @@ fn begin(board: &Board, image: &dyn Below, map: impl FnOnce(&[u8]) -> Option<Box
 }
 
 impl Mapped {
-    /// Invariant 3.
+    /// Asks the memory for the pieces of this range where that is due (invariant 3). False: they
+    /// are not there.
     fn is_ready(&mut self, board: &Board, range: Range<u64>, now_ns: u64) -> bool {
         let cuts = board.image_cuts();
         if cuts != self.cuts {
@@ -131,7 +145,7 @@ mod tests {
     use crate::strategy::Private;
     use crate::test_wal::Wal;
 
-    /// Takes note of what it is asked for, and stores nothing; its file has 1 MiB.
+    /// Notes what it is asked for, and stores nothing. Its file has 1 MiB.
     #[derive(Clone, Default)]
     struct Noted(Arc<Mutex<Vec<Asked>>>);
 
@@ -162,7 +176,7 @@ mod tests {
     }
 
     impl Fixture {
-        /// The image has so many bytes, and the board says so.
+        /// An image of this size, which the board knows.
         fn new(image_bytes: u64) -> Fixture {
             let board = Board::new(Arc::new(Private::default()));
             board.image_reaches(image_bytes);
@@ -171,7 +185,7 @@ mod tests {
             Fixture { store: ImageStore::default(), board, image, noted: Noted::default() }
         }
 
-        /// What the memory was asked for when so many bytes were put there.
+        /// What the memory was asked for while this many bytes were put there.
         fn put(&self, len: usize, offset: u64) -> Vec<Asked> {
             let map = |header: &[u8]| {
                 assert_eq!(header, [7; 32]);
@@ -208,7 +222,7 @@ mod tests {
         assert_eq!(fixture.put(100, 99_900), [Prepare(98_304..100_000), Store(99_900)]);
         assert_eq!(fixture.put(100, 99_901), []);
         fixture.board.image_reaches(1 << 17);
-        // The piece was not all there before.
+        // Not all of the piece was there before.
         assert_eq!(fixture.put(100, 99_901), [Prepare(98_304..114_688), Store(99_901)]);
         fixture.board.image_reaches(IMAGE_MEMORY_BYTES * 2);
         assert_eq!(fixture.put(100, IMAGE_MEMORY_BYTES - 50), []);

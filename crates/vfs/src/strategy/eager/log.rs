@@ -1,18 +1,40 @@
-//! Frames into the log: what a commit appends, what a checkpoint has to log first, when an epoch begins.
+//! Frames into the log: what a commit appends, what a checkpoint has to log first, when an epoch
+//! begins.
 //!
-//! A record holds the last version of every page among the frames of one or more commits, so it is always whole transactions. A page is
-//! a delta: against the version that this epoch's log already has, or, at its first touch, against zeros (if little of the page
-//! is used) or against the page in the database file, by its checksum.
+//! A record holds the last version of each page among the frames of one or more commits. So a
+//! record is always whole transactions. Each page is a delta against one of these bases:
+//!
+//! | base | when |
+//! |---|---|
+//! | the version that the log already has | the page was logged before in this epoch |
+//! | zeros | first touch in this epoch, and the page is mostly empty |
+//! | the page in the database file, by its checksum | first touch in this epoch, any other page |
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. Frames up to `logged` are durable: their pages can be built from the database file and the log, or the synced image.
+//! 1. Frames up to `logged` are durable: their pages can be built from the log, and from the
+//!    database file or the synced image.
 //! 2. `pages` has every page of the frames up to `logged`, with its last frame there.
-//! 3. A page is written to the database file only when it is `contained`: the log has all of it, not only a delta against the file, whose
-//!    copy a crash may tear.
-//! 4. Nothing of a record is written to the database file while it is the last: were it damaged, it would be taken for torn, and nobody
-//!    would know that the file has a part of it; or, were it the epoch's first, the epoch before would be taken, whose pages are older.
-//! 5. A new epoch begins only when the old one is needed no more: the database file has all of it and is synced, or the image is.
+//! 3. A page is written to the database file only when it is `contained`: the log has all of the
+//!    page. A delta against the file is not enough, since a crash may tear the file's copy.
+//! 4. While a record is the last, none of its pages is written to the database file. A damaged last
+//!    record is taken for torn, and nobody would know that the file has a part of it. If it were
+//!    also the epoch's first, recovery would take the epoch before, whose pages are older.
+//! 5. A new epoch begins only when the old one is needed no more: the database file has all of it
+//!    and is synced, or the image is synced.
+//!
+//! The epoch of an open log:
+//!
+//! | state | `begun`, `on_image` | entered by | recovery builds on |
+//! |---|---|---|---|
+//! | none yet | false, false | `restart` | the epoch before, whose pages the file has |
+//! | on the database | true, false | first `append`, `log_page_one` | the database file, the log |
+//! | on the image | true, true | `through_image`, `take_back_to` | the synced image, the log |
+//!
+//! - Out of "on the image", `forget_frames` begins an empty epoch on the database at once. Until
+//!   then the old epoch counts, and it needs the image as it was synced.
+//! - After the death of a process, `repair` enters "on the image". Where no frame is committed, it
+//!   enters "on the database".
 
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta, is_full};
@@ -29,34 +51,37 @@ use crate::strategy::guard;
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{self, WalFile};
 
-/// More than this in one record is not worth it: the image is synced instead, at the price of the frames themselves.
+/// A record with more bytes of pages is not worth it. The image is synced instead, which writes the
+/// frames themselves.
 const RECORD_PAGES_BYTES_MAX: usize = 4 << 20;
 
-/// By how much each lane grows at the most, if no record needs more; a smaller one is doubled. The commit that needs it waits for twice as many zeros.
+/// A lane grows by its own size, and by this much at most unless a record needs more. Both lanes
+/// grow, so the commit that needs it waits for twice as many zeros.
 const GROW_BYTES_MAX: u64 = 256 << 10;
 
-/// How much a record of page images holds at most, before a checkpoint: commits wait for it.
+/// A record of page images before a checkpoint holds this much at most, because commits wait for
+/// it.
 const IMAGES_BYTES_MAX: usize = 256 << 10;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Its last frame in the image up to `logged`.
+    /// The page's last frame in the image up to `logged`.
     pub frame: u32,
-    /// Invariant 3.
+    /// The log has all of the page (invariant 3).
     pub contained: bool,
 }
 
-/// What the log did since it was opened.
+/// Counts since the log was opened.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub struct LogCounts {
     pub records: u64,
-    /// Bytes of records, padding to whole blocks included.
+    /// Bytes of records, with the padding to whole blocks.
     pub logged_bytes: u64,
-    /// The frames that these stand for, in bytes.
+    /// Bytes of the frames that the records stand for.
     pub frame_bytes: u64,
     pub epochs: u64,
     pub grown: u64,
-    /// How often the image was synced instead: large transactions, a full log.
+    /// How often the image was synced instead: for a large transaction, or a full log.
     pub image_syncs: u64,
     /// Pages that a checkpoint had to log first.
     pub page_images: u64,
@@ -67,21 +92,21 @@ pub struct OpenLog {
     pub log: Log<LogFile>,
     pub head: Head,
     pub page_bytes: usize,
-    /// The log may grow to this.
+    /// The log may grow to this many bytes (`log_size`).
     pub size_bytes_max: u64,
-    /// The same, for what the file system has room for.
+    /// The log may grow to this many bytes, by the room in the file system.
     pub share_bytes_max: u64,
-    /// This generation of the image has an epoch.
+    /// An epoch has begun for this generation of the image.
     pub begun: bool,
     /// The epoch stands on the synced image.
     pub on_image: bool,
     pub records_in_epoch: u64,
     pub pages: FxHashMap<u32, Page>,
     pub logged: u32,
-    /// The board's, when `pages` was brought up to date.
+    /// The board's generation when `pages` was brought up to date.
     generation: u64,
     pub versions: Pages,
-    /// The append of this record failed, so it may be there or not.
+    /// The append of this record failed, so the log may have it or not.
     pub unsure: Option<Lsn>,
     pub counts: LogCounts,
     writer: GroupWriter,
@@ -110,7 +135,8 @@ impl OpenLog {
         }
     }
 
-    /// Takes over what other processes have logged meanwhile. Without the image, only where the next record goes.
+    /// Takes over what other processes have logged meanwhile. Without the image this is only where
+    /// the next record goes.
     pub fn follow(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
         board.read(self);
         let logged = board.logged();
@@ -130,7 +156,8 @@ impl OpenLog {
                 Some(page_no) => page_no,
                 None => image.header_of(frame)?.page_no,
             };
-            // Of this version: who logged it may have copied from a page that the log does not contain.
+            // Only this version counts: its process may have copied from a page that the log does
+            // not contain.
             self.pages.insert(page_no, Page { frame, contained: board.contains(frame) });
             self.versions.forget(page_no);
         }
@@ -138,8 +165,8 @@ impl OpenLog {
         Ok(())
     }
 
-    /// True if the log ends where a board says that somebody has left: by name and time it may be the right one and yet an old version of it,
-    /// where the device was away for a while.
+    /// True if the log ends where the board says that the last user left it. A log of the right
+    /// name and time may still be an old version, where the device was away for a while.
     pub fn ends_as(&mut self, board: &Board) -> bool {
         let Ok(Some(found)) = self.log.scan(|_, _, _| Ok::<(), LogError>(())) else { return false };
         board.read(self);
@@ -150,9 +177,9 @@ impl OpenLog {
         has_died_behind_a_record || Head { lane_bytes: 0, ..found } == Head { lane_bytes: 0, ..known }
     }
 
-    /// Brings log and board to agree again after a process has died between the two (invariant 2 of the board): from the log's own end on
-    /// an epoch begins that stands on the image, which has all commits, or on the database file, which has them where no frame is
-    /// committed.
+    /// Makes log and board agree again after a process died between the two (invariant 2 of the
+    /// board). A new epoch begins behind the log's own end. It stands on the image, which has all
+    /// commits. Where no frame is committed, it stands on the database file.
     pub fn repair(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
         let head = self.log.scan(|_, _, _| Ok::<(), LogError>(())).map_err(|error| code_of(&error))?;
         self.head = match head {
@@ -178,7 +205,7 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Puts what has changed on the board.
+    /// Puts the log's new state on the board.
     pub fn show(&self, board: &Board) {
         board.write(self);
     }
@@ -207,7 +234,7 @@ impl OpenLog {
             board.note_page(frame, header.page_no);
             last_frames.push((header.page_no, frame));
         }
-        // The last frame of each page, in the order of pages.
+        // Keeps the last frame of each page, ordered by page.
         last_frames.sort_unstable_by_key(|&(page_no, frame)| (page_no, std::cmp::Reverse(frame)));
         last_frames.dedup_by_key(|&mut (page_no, _)| page_no);
         if last_frames.len() * self.page_bytes > RECORD_PAGES_BYTES_MAX {
@@ -241,7 +268,7 @@ impl OpenLog {
         Ok(())
     }
 
-    /// False if the file does not reach so far.
+    /// Reads a page of the database file. False: the file ends before it.
     pub fn read_database_page(&self, main: &dyn Below, page_no: u32, page: &mut Vec<u8>) -> Result<bool, Code> {
         page.resize(self.page_bytes, 0);
         match main.read(page, u64::from(page_no - 1) * self.page_bytes as u64) {
@@ -251,8 +278,9 @@ impl OpenLog {
         }
     }
 
-    /// Logs page 1 as it is in the database file, before the guard in it is changed: no commit may have changed it since. The size of the database
-    /// is that of the last commit, or, where the log has none, the file's.
+    /// Logs page 1 as it is in the database file, before its guard is changed. No commit in the log
+    /// may have changed page 1. The record names no size of the database: that of the last commit
+    /// stays, or the file's.
     pub fn log_page_one(&mut self, main: &dyn Below) -> Result<(), Code> {
         let mut page = Vec::new();
         if !self.read_database_page(main, 1, &mut page)? {
@@ -269,8 +297,9 @@ impl OpenLog {
         Ok(())
     }
 
-    /// The database file has everything and is synced: begins an epoch that holds no commit, by which whoever finds the log later knows that
-    /// it is not needed ([`holds_commits`](super::recover::holds_commits)).
+    /// Begins an epoch that holds no commit. The database file has everything and is synced. A
+    /// later finder sees from this epoch that the log is not needed
+    /// ([`holds_commits`](super::recover::holds_commits)).
     pub fn end(&mut self, main: &dyn Below) -> Result<(), Code> {
         self.pages.clear();
         self.versions.clear();
@@ -279,7 +308,7 @@ impl OpenLog {
         self.log_page_one(main)
     }
 
-    /// False: there is no room, and the log may not grow, so nothing was written.
+    /// False: nothing was written, because there is no room and the log may not grow.
     fn write_record(&mut self, kind: u8, payload: &[u8]) -> Result<bool, Code> {
         loop {
             let appended = match kind {
@@ -311,7 +340,8 @@ impl OpenLog {
         }
     }
 
-    /// By `missing_bytes` at least.
+    /// Makes each lane longer, by `missing_bytes` at least. False: it may not grow, or the disk is
+    /// full.
     fn grow(&mut self, missing_bytes: u64) -> Result<bool, Code> {
         let lane_bytes = grown_lane(self.head.lane_bytes, missing_bytes);
         if lane_bytes * 2 > self.size_bytes_max.min(self.share_bytes_max) {
@@ -323,13 +353,14 @@ impl OpenLog {
                 self.counts.grown += 1;
                 Ok(true)
             }
-            // The image takes what the log cannot.
+            // The disk is full: the image takes what the log cannot.
             Err(LogError::Io { source, .. }) if is_full(&source) => Ok(false),
             Err(error) => Err(code_of(&error)),
         }
     }
 
-    /// Syncs the image up to `target` and begins an epoch on it: for transactions that are large, and when the log is full.
+    /// Syncs the image up to `target` and begins an epoch on it. For large transactions, and for a
+    /// full log.
     fn through_image(&mut self, board: &Board, image: &WalFile<'_>, target: u32) -> Result<(), Code> {
         image.file.sync(SyncRequest::ALL)?;
         KillPoint::ImageSynced.reached();
@@ -355,7 +386,7 @@ impl OpenLog {
         let written = self.write_record(KIND_BEGIN, writer.finish());
         self.writer = writer;
         if !written? {
-            // A lane that has not even one block.
+            // The lane has no room for even one block.
             return Err(Code::FULL);
         }
         for page in self.pages.values_mut() {
@@ -367,11 +398,15 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Before a checkpoint writes its first page to the database file: logs one record of pages whole, off the end of `missing`, which is
-    /// empty at first. False if there may be more; others may use the log in between.
+    /// Logs one record of whole pages for a checkpoint that has not written its first page yet. The
+    /// pages come off the end of `missing`, which is empty at the first call. False: call again,
+    /// since there may be more. Others may use the log in between.
     ///
-    /// When it is true, the log contains every page that it has at that moment (invariant 3), also those that were changed since the checkpoint
-    /// began: they may be copied from pages that it is going to write. And the record stands behind all of the checkpoint's commits (invariant 4).
+    /// When the answer is true, two things hold:
+    ///
+    /// - Every page that the log has is contained (invariant 3). That includes pages changed since
+    ///   the checkpoint began: they may be copies of pages that it will write.
+    /// - The last record stands behind all commits of the checkpoint (invariant 4).
     pub fn log_images(&mut self, board: &Board, image: &dyn Below, missing: &mut Vec<u32>) -> Result<bool, Code> {
         if !self.begun || self.logged == 0 {
             return Ok(true);
@@ -388,7 +423,8 @@ impl OpenLog {
         while (is_last || writer.len_bytes() < IMAGES_BYTES_MAX)
             && let Some(page_no) = missing.pop()
         {
-            // Others may have logged it since, or begun an epoch that needs it no more.
+            // Another process may have logged this page since, or begun an epoch that does not need
+            // it.
             if self.is_missing(board, page_no) {
                 image.page(self.pages[&page_no].frame, &mut page)?;
                 writer.push(page_no, Base::Zeros, |out| delta::encode_from_zeros(&page, out));
@@ -399,7 +435,7 @@ impl OpenLog {
             let logged = self.logged;
             self.through_image(board, &image, logged)?;
             missing.clear();
-            // The epoch's first record may not be its last.
+            // Invariant 4: the epoch's first record must not be its last.
             return Ok(self.records_in_epoch > 1);
         }
         self.counts.page_images += held.len() as u64;
@@ -417,13 +453,15 @@ impl OpenLog {
             && !mutant::is(Mutant::NoPageImages)
     }
 
-    /// Invariant 3, of what is known here and of what another process has said since; frames far back have no place on the board.
+    /// Invariant 3, from what this process knows and what others have put on the board. The board
+    /// has bits for the image's first frames only.
     pub fn is_contained(&self, board: &Board, page: &Page) -> bool {
         page.contained || board.contains(page.frame)
     }
 
-    /// SQLite begins the image anew: the database file has everything and is synced. The image is cut if it has been there for so long
-    /// that the kernel would soon write it back; else its memory is written again.
+    /// SQLite begins the image anew. The database file has everything and is synced. An old image
+    /// is cut, before the kernel writes it back. A young one is kept, and SQLite writes over its
+    /// memory.
     pub fn restart(&mut self, board: &Board, image: &dyn Below, is_old: bool) -> Result<(), Code> {
         self.forget_frames()?;
         KillPoint::Forgotten.reached();
@@ -439,7 +477,7 @@ impl OpenLog {
         Ok(())
     }
 
-    /// The frames are needed no more.
+    /// Forgets all frames: they are needed no more.
     fn forget_frames(&mut self) -> Result<(), Code> {
         self.pages.clear();
         self.versions.clear();
@@ -447,7 +485,8 @@ impl OpenLog {
         self.begun = false;
         self.records_in_epoch = 0;
         if self.on_image {
-            // Until the next epoch is durable this one counts, and it wants the image as it was synced.
+            // The old epoch counts until the next one is durable, and it needs the image as it was
+            // synced.
             let mut writer = GroupWriter::new(None, 0);
             writer.reset(Some(Begin::Database), 0);
             if !self.write_record(KIND_BEGIN, writer.finish())? {
@@ -458,14 +497,15 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Frames that were committed or logged are not what they were any more.
+    /// Frames that were committed or logged will have other contents.
     fn changed(&mut self, board: &Board) {
         board.next_generation();
         board.forget_contained();
         self.generation = board.generation();
     }
 
-    /// The frames behind `kept` are about to be overwritten: what the log has of them is part of a commit that failed.
+    /// The frames behind `kept` are about to be overwritten. What the log has of them belongs to a
+    /// commit that failed.
     pub fn take_back(&mut self, board: &Board, image: &dyn Below, kept: u32) -> Result<(), Code> {
         self.changed(board);
         if kept >= self.logged {
@@ -478,7 +518,7 @@ impl OpenLog {
         self.take_back_to(board, &WalFile { file: image, page_bytes: self.page_bytes }, kept)
     }
 
-    /// Begins an epoch on the image as it is up to frame `kept`.
+    /// Syncs the image and begins an epoch on its frames up to `kept`.
     fn take_back_to(&mut self, board: &Board, image: &WalFile<'_>, kept: u32) -> Result<(), Code> {
         image.file.sync(SyncRequest::ALL)?;
         KillPoint::ImageSynced.reached();
@@ -493,13 +533,13 @@ impl OpenLog {
     }
 }
 
-/// What a lane is to hold that lacks so much.
+/// The new size of a lane that lacks `missing_bytes`.
 fn grown_lane(lane_bytes: u64, missing_bytes: u64) -> u64 {
     let grown = lane_bytes + missing_bytes.next_multiple_of(lane_bytes.clamp(1, GROW_BYTES_MAX));
     if grown > GROW_BYTES_MAX { grown.next_multiple_of(GROW_BYTES_MAX) } else { grown }
 }
 
-/// What SQLite is told when the log fails.
+/// The code that SQLite gets when the log fails.
 pub fn code_of(error: &LogError) -> Code {
     match error {
         LogError::Io { source, .. } if is_full(source) => Code::FULL,

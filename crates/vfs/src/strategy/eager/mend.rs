@@ -1,12 +1,17 @@
-//! What a crash may have left of a database file that SQLite would stumble over or not see: it is mended when a connection opens the file.
+//! Mends a database file when a connection opens it. SQLite would stumble over what a crash has
+//! left, or not see it.
 //!
 //! | found | left by | mended by |
 //! |---|---|---|
-//! | page 1 garbled | a crash while it was written | SQLite, from its journal or WAL, or from the log |
-//! | the guard, and a WAL of SQLite's own | a close that was not synced; SQLite alone went on | taking the guard away again; then as the next |
-//! | no guard, and a WAL of SQLite's own | SQLite alone, `stock`, `plain` | copying it into the database file |
-//! | a rollback mode, or nothing, and a log or an image | a backup in the place of a database that has crashed | setting the log aside |
-//! | no database, and a log | the same, with an encrypted file ([`garbled`]) | nothing: it is refused, and no file is changed |
+//! | page 1 garbled | a crash while it was written | SQLite, by journal or WAL; or the log |
+//! | the guard, and SQLite's own WAL | an undone close | removing the guard; then as below |
+//! | no guard, and SQLite's own WAL | SQLite, `stock`, `plain` | copying it into the database |
+//! | no WAL mode; a log or an image | a backup over a crashed database | setting the log aside |
+//! | no database, and a log | the same, encrypted ([`garbled`]) | nothing: it is refused |
+//!
+//! - A close is *undone* when it was not synced, SQLite alone went on, and power was lost.
+//! - "No WAL mode" is a rollback mode, or an empty file.
+//! - Where the file is refused, no file is changed.
 
 use oneflush_blocklog::{Error as LogError, Log};
 
@@ -20,10 +25,11 @@ use crate::port::Below;
 use crate::strategy::guard;
 
 impl EagerLog {
-    /// A connection has opened the database. What lies beside the file decides nothing before its header is looked at.
+    /// A connection has opened the database. The header decides first, then the files beside the
+    /// database.
     pub fn opened_database(&self, main: &dyn Below) -> Result<(), Error> {
         let mended = match guard::header(main) {
-            // An empty file is a database without content: SQLite deletes its WAL.
+            // An empty file is a database without content. SQLite would delete its WAL.
             Err(Code::SHORT_READ) if main.size_bytes()? == 0 => self.fold_wal_without_use(),
             Err(Code::SHORT_READ) => return Ok(()),
             Err(code) => return Err(code.into()),
@@ -33,12 +39,14 @@ impl EagerLog {
             Ok(_) => self.fold_wal(),
         };
         mended.map_err(|error| self.refuse(&error))?;
-        // Nobody needs it to succeed: while the header says that there is no WAL, SQLite is shown none ([`EagerLog::has_wal`]).
+        // A failure here does no harm. While the header says that there is no WAL, SQLite sees none
+        // ([`EagerLog::has_wal`]).
         let _ = self.clear_the_way(main);
         Ok(())
     }
 
-    /// False if SQLite is to see no WAL of this database, though there may be an image: of what was here before.
+    /// False if SQLite is to see no WAL of this database. There may be an image nevertheless, of
+    /// the database that was here before.
     pub fn has_wal(&self, main: &dyn Below) -> Result<bool, Code> {
         match guard::header(main) {
             Err(Code::SHORT_READ) => Ok(false),
@@ -46,7 +54,8 @@ impl EagerLog {
         }
     }
 
-    /// A backup in a rollback mode, or an empty file, was put in the place of a database that has crashed: its log is set aside, and the image goes.
+    /// Sets the log aside and deletes the image, where a backup in a rollback mode or an empty file
+    /// has replaced a crashed database.
     fn clear_the_way(&self, main: &dyn Below) -> Result<(), AttachError> {
         let needs_none = || -> Result<bool, Code> {
             match guard::header(main) {
@@ -61,7 +70,8 @@ impl EagerLog {
         }
         let _state = self.state();
         let board = self.lock_board()?;
-        // Whoever sets the guard has this lock: so if there is still none, there is none until it is released.
+        // A process that sets the guard has this lock. So a guard that is not there now is not
+        // there until the unlock.
         let result = needs_none().map_err(AttachError::from).and_then(|needs_none| {
             if needs_none {
                 self.set_log_aside(&board, &log)?;
@@ -75,7 +85,7 @@ impl EagerLog {
         result
     }
 
-    /// A WAL of SQLite's own, or of strategy `plain`, goes into the database file first.
+    /// Copies a WAL of SQLite's own, or of strategy `plain`, into the database file.
     fn fold_wal(&self) -> Result<(), AttachError> {
         let wal = wal_path(&self.path);
         if !self.files.is_there(&wal)? {
@@ -87,14 +97,16 @@ impl EagerLog {
         if self.files.is_there(&wal)? { Err(AttachError::OtherStrategy) } else { Ok(()) }
     }
 
-    /// The same where the header says that there is no WAL: SQLite takes one that is there nevertheless, unless it is empty, and leaves that alone.
+    /// Like [`EagerLog::fold_wal`], where the header says that there is no WAL. SQLite takes a WAL
+    /// nevertheless if one is there, and leaves an empty one alone.
     fn fold_wal_without_use(&self) -> Result<(), AttachError> {
         if self.files.exists(&wal_path(&self.path))? { self.fold_wal() } else { Ok(()) }
     }
 
-    /// A crash has garbled the first page while it was written, and with it the guard.
+    /// A crash has garbled page 1 while it was written, and the guard with it.
     fn mend_header(&self, main: &dyn Below) -> Result<(), AttachError> {
-        // What SQLite can recover by itself is its business: from a journal it does so through us, from a WAL of its own only without us.
+        // SQLite recovers what it can: from a journal through this VFS, from its own WAL only
+        // without it.
         if self.files.exists(&format!("{}-journal", self.path))? {
             return Ok(());
         }
@@ -102,7 +114,8 @@ impl EagerLog {
             return self.restore_page_one(main);
         }
         match self.fold_wal() {
-            // Then SQLite alone has not written the page either, since the close whose write it is that was lost.
+            // The WAL has no page 1. So SQLite alone has not written page 1 since the close whose
+            // write was lost.
             Err(AttachError::FoldNoDatabase) => {}
             folded => return folded,
         }
@@ -111,8 +124,9 @@ impl EagerLog {
         if guard::of(&header).is_some() { self.end_close_again(main) } else { Err(AttachError::FoldNoDatabase) }
     }
 
-    /// A WAL of SQLite's own beside a guarded database: the last close had taken the guard away, but that did not reach the device before power was
-    /// lost, while SQLite alone had gone on. The log says that it holds no commit then, so the close can be ended again. (Any other log stays, and
+    /// Ends an undone close again, where SQLite's own WAL is beside a guarded database. The last
+    /// close took the guard away. That did not reach the device, while SQLite alone went on, and
+    /// then power was lost. The log of such a close holds no commit. (Any other log stays, and
     /// [`attach`](super::attach) refuses both.)
     fn end_close_again(&self, main: &dyn Below) -> Result<(), AttachError> {
         if !self.files.exists(&wal_path(&self.path))? {
@@ -145,11 +159,11 @@ impl EagerLog {
             };
             let log = match Log::open(file) {
                 Ok(log) => log,
-                // Its making was not finished, so the guard was not set.
+                // The log was not finished, so the guard was not set.
                 Err(LogError::Unfinished) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
-            // Whatever a crash can leave of page 1, the log has it then.
+            // The guard was set, so the log has page 1 whatever a crash has left of it.
             let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
             if !garbled::is_likely(main, page.len() as u64, recover::pages_of(&log)?.as_ref())? {
                 return Err(AttachError::NoDatabase);
@@ -160,7 +174,8 @@ impl EagerLog {
         })
     }
 
-    /// Mends the database file if there is a log and nobody uses it: one that somebody uses is one whose database has been mended.
+    /// Runs `mend` if there is a log and nobody uses it. A log in use has a database that was
+    /// mended before.
     fn if_alone(&self, mend: impl FnOnce(&Board) -> Result<(), AttachError>) -> Result<(), AttachError> {
         let _state = self.state();
         if !self.files.exists(&log_path(&self.path))? {

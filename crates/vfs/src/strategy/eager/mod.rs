@@ -1,33 +1,52 @@
-//! `eager`: eager synching for SQLite's WAL (Sung, "Fast Synchronous File Writing for Flash Storage", 2013): a sync writes only the
-//! commit's own new bytes, to one sequential log.
+//! `eager`: eager synching for SQLite's WAL. A sync writes only the commit's own new bytes, to one
+//! sequential log (Sung, "Fast Synchronous File Writing for Flash Storage", 2013).
 //!
-//! SQLite's WAL becomes a volatile image, `DB-oneflush-wal`, which is written like any WAL and not synced. What is durable is the log,
-//! `DB-oneflush`. Commit sequence (what survives a crash after each step):
+//! SQLite's WAL becomes a volatile image, `DB-oneflush-wal`. The image is written like any WAL and
+//! not synced. What is durable is the log, `DB-oneflush`.
 //!
-//! 1. SQLite writes the frames to the image                                   nothing
-//! 2. SQLite syncs the WAL: the pages of the frames, packed, go into the log
-//!    by one aligned direct write that is durable when it returns            the commit
-//! 3. SQLite publishes the frames and releases the write lock
-//! 4. `SQLITE_FCNTL_COMMIT_PHASETWO`, acknowledgement
+//! | step of a commit | what survives a crash after it |
+//! |---|---|
+//! | 1. SQLite writes the frames to the image | nothing |
+//! | 2. SQLite syncs the WAL: one aligned, durable write to the log has the pages | the commit |
+//! | 3. SQLite publishes the frames and releases the write lock | the commit |
+//! | 4. `SQLITE_FCNTL_COMMIT_PHASETWO`, acknowledgement | the commit |
 //!
-//! Group commit, turns and checkpoints are those of [the engine](crate::engine), with "append what is not logged yet" in the place of
-//! the WAL's sync: whoever leads logs the frames of all who wait, in one record.
+//! - **Group commit, turns, checkpoints** are those of [the engine](crate::engine). Where the
+//!   engine syncs a WAL, `eager` appends the frames that are not logged yet. The flush leader logs
+//!   the frames of the whole batch in one record.
+//! - **Processes** share the log by a [`board`]. The holder of the board's lock appends for every
+//!   process that has committed.
+//! - **A checkpoint** copies pages from the image to the database file, as SQLite always does.
+//!   Before the first page is copied, the log gets whole every page that a torn write could destroy
+//!   ([`log`], invariant 3).
+//! - **A new epoch** of the log begins after SQLite has begun the WAL anew. At that point the
+//!   database file has every commit and is synced.
+//! - **A large transaction, or a full log**, makes the image durable for once: the image is synced,
+//!   and an epoch begins that stands on the image. So the log never needs more than its size.
+//! - **The guard** ([`guard`]) keeps other SQLites out while the log may hold commits. The last
+//!   close, and `oneflush recover`, leave one plain database file and nothing else.
+//! - **Recovery** ([`recover`]): the first opener after a crash builds the image from the log.
 //!
-//! Processes share the log by a board ([`board`]): each append is by whoever has its lock, for all who have committed.
+//! # Which file says what
 //!
-//! A checkpoint copies from the image to the database file as always, but first the log gets what a torn page would take
-//! with it ([`log`], invariant 3). When SQLite begins the WAL anew, the database file has everything and is synced, and a new epoch of
-//! the log begins. A transaction that is large, or a log that is full, makes the image durable for once: it is synced, and an
-//! epoch begins that stands on it. So the log never needs more than its size.
-//!
-//! While the log may hold anything, the guard keeps other SQLites out ([`guard`]). The last close, and `oneflush recover`, leave one plain
-//! database file and nothing else. The first opener after a crash builds the image from the log ([`recover`]).
+//! | question | file |
+//! |---|---|
+//! | what an append, a checkpoint and a new epoch write | [`log`], [`encode`] |
+//! | how SQLite's calls reach the log | [`store`], [`writing`] |
+//! | how processes share the log, its lock and the turns | [`board`], [`waiting`], [`tickets`] |
+//! | how a process joins, and how the log is made and retired | [`attach`], [`attach_error`] |
+//! | what is done after a crash | [`recover`], [`building`], [`rebuilt`], [`mend`], [`garbled`] |
+//! | how frames reach the image, and which are kept in memory | [`image_store`], [`recent`] |
+//! | how connections that only read open the database | [`onlooker`] |
 //!
 //! # Differences to the paper
 //!
-//! The thesis puts eager synching into ext4: fsync writes the file's dirty data and metadata to the file system's journal and leaves the copy
-//! in place to write-back. Here the file is one SQLite WAL, the log is a file, and what goes into it is the difference between page versions
-//! rather than blocks. The thesis copies back lazily and bounds that by the journal; here SQLite's checkpoint is the copying.
+//! - The thesis puts eager synching into ext4. `fsync` writes the file's dirty data and metadata to
+//!   the file system's journal, and write-back copies them in place later. Here the file is one
+//!   SQLite WAL and the log is a file.
+//! - The thesis logs blocks. Here the log gets the difference between two versions of a page.
+//! - The thesis copies back lazily, bounded by the journal. Here SQLite's checkpoint does the
+//!   copying.
 
 mod attach;
 mod attach_error;
@@ -83,37 +102,48 @@ use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::wal_file::{self, WalFile};
 
-/// When a checkpoint is due, whatever SQLite's own threshold says: this many frames in the image, or so much in the log (more, if it
-/// changes more pages than that), or so many frames so long after the image was begun, so that the kernel need not write them back. For fewer
-/// a checkpoint would cost more than that.
+/// A checkpoint is due at this many frames in the image, whatever SQLite's own threshold says. The
+/// other reasons are in the constants below and in [`EagerLog::is_checkpoint_due`].
 const CHECKPOINT_FRAMES: u32 = 16_000;
-/// The same where each changed page was changed so often on average: a checkpoint writes few pages, and the image, which the kernel may write
-/// back, stays small.
+/// (frames, changes): a checkpoint is due at so many frames if each changed page was changed
+/// `changes` times on average. Such a checkpoint writes few pages, and the image stays small. The
+/// kernel may write back all of the image.
 const CHECKPOINT_DENSE_FRAMES: (u32, u64) = (2000, 16);
-/// The same where the image is synced, because the transaction was large: it changes each page once, and who reads finds its pages faster in the
-/// database file.
+/// A checkpoint is due at this many frames if the epoch stands on the image. The large transaction
+/// that caused the sync changed each page once. Readers find its pages faster in the database file.
 const CHECKPOINT_IMAGE_FRAMES: u32 = 1000;
+/// A checkpoint is due at this many used bytes of the log, or at the bytes of all changed pages if
+/// those are more. A quarter of the log's limit is always enough.
 const CHECKPOINT_LOG_BYTES: u64 = 4 << 20;
+/// (frames, age): a checkpoint is due at so many frames when the image's generation is so old. The
+/// kernel then need not write the frames back. For fewer frames a checkpoint would write more than
+/// the kernel.
 const CHECKPOINT_AFTER: [(u32, Duration); 2] = [(160, Duration::from_secs(5)), (32, Duration::from_secs(20))];
 
-/// From this age on the image is cut when it is begun anew; the kernel writes back what has been dirty for 30 s.
+/// An image of this age is cut when SQLite begins it anew. The kernel writes back what has been
+/// dirty for 30 s.
 const CUT_AFTER: Duration = Duration::from_secs(5);
 
-/// Between two records of page images before a checkpoint, so that whoever waits for the log gets it.
+/// The pause between two records of page images before a checkpoint. A waiting commit gets the log
+/// meanwhile.
 const IMAGES_PAUSE: Duration = Duration::from_micros(50);
 
 /// The log of one database in this process.
 pub struct EagerLog {
     path: String,
     files: Arc<dyn LogFiles>,
-    /// Whoever of this process wants the board's lock stands here first.
+    /// A thread passes this gate before it waits for the board's lock. So one thread of this
+    /// process at a time waits there.
     appending: Gate,
-    /// Held over an append and its flush; taken after the board's lock, so that nobody waits here for another process.
+    /// Held over an append and its flush. Taken after the board's lock, so no thread waits here for
+    /// another process.
     state: Mutex<State>,
-    /// What a writer has to know while somebody else appends; one of our own while there is no log.
+    /// The board, for writers that need it while another thread appends. Without an open log it is
+    /// a private one.
     board: Mutex<Board>,
     ticket: Ticket,
-    /// Frames that are not logged yet. Taken last, and never held over a write.
+    /// Committed frames that are not logged yet. This lock is taken last and never held over a
+    /// write.
     unlogged: Mutex<Frames>,
     image: ImageStore,
     waits: Waits,
@@ -122,14 +152,15 @@ pub struct EagerLog {
 
 #[derive(Default)]
 struct State {
-    /// How many connections have used the log and are not closed.
+    /// Connections that have used the log and are not closed.
     users: u32,
-    /// How many have the image open.
+    /// Connections that have the image open.
     images_open: u32,
     open: Option<OpenLog>,
-    /// This process has joined those who use the log.
+    /// This process has joined the users of the log.
     joined: bool,
-    /// The image has to be built, or emptied, before SQLite sees it; until then this process keeps the board's lock.
+    /// What must be done to the image before SQLite sees it. Unless it is [`Stale::No`], this
+    /// process keeps the board's lock.
     image: Stale,
     recovered: Option<Recovered>,
 }
@@ -138,27 +169,28 @@ struct State {
 enum Stale {
     #[default]
     No,
-    /// The last user's, if it is whole: invariant 5 of the board.
+    /// The image of the last user: to be checked, and rebuilt if it is not whole (invariant 5 of
+    /// the board).
     Check,
     Rebuild,
     Empty,
 }
 
-/// What SQLite writes to the image.
+/// What a write of SQLite's to the image is.
 pub struct FramePart {
-    /// It is the header of a frame that ends a commit; None: no frame's header.
+    /// `Some`: a frame's header, and whether that frame ends a commit. `None`: something else.
     pub ends_commit: Option<bool>,
-    /// Of a page.
+    /// The database's page size.
     pub page_bytes: usize,
 }
 
-/// What somebody wants of the log.
+/// Why a thread wants the log, and how long it waits.
 struct Needs {
-    /// It is not needed any more when this frame is logged; 0: it always is.
+    /// The log is needed only until this frame is logged. 0: it is always needed.
     frame: u32,
-    /// Others are waited for who are likely to come.
+    /// With the lock in hand, wait for other commits that are likely to join the batch.
     awaits_batch: bool,
-    /// For how long it waits for somebody who does not go on.
+    /// The wait ends when the holder of the lock has not gone on for so long.
     patience: Duration,
 }
 
@@ -198,7 +230,8 @@ impl EagerLog {
         lock(&self.board).clone()
     }
 
-    /// Something that the log does while no other process does anything with it. An error is the end of it, for all processes.
+    /// Runs `act` with the log while no other process uses it. An error ends the log for all
+    /// processes.
     fn with_log<T>(
         &self,
         image: Option<&dyn Below>,
@@ -209,7 +242,8 @@ impl EagerLog {
         done.ok_or(Code::IOERR_LOCK)
     }
 
-    /// The same, if it is still needed when its turn comes. `SQLITE_BUSY`: whoever has the lock does not go on.
+    /// Like [`EagerLog::with_log`], unless `is_done` when the turn comes: then `None`.
+    /// `SQLITE_BUSY`: the holder of the lock does not go on.
     fn with_log_unless<T>(
         &self,
         image: Option<&dyn Below>,
@@ -236,7 +270,7 @@ impl EagerLog {
             KillPoint::Gathered.reached();
         }
         let mut state = self.state();
-        // Closed meanwhile.
+        // `None`, or another board: the log was closed during the wait.
         let Some(log) = state.open.as_mut().filter(|_| self.board().is_of(&board)) else { return Err(Code::READONLY) };
         let result = match board.failure() {
             Some(code) => Err(code),
@@ -271,19 +305,19 @@ impl EagerLog {
         Ok(result)
     }
 
-    /// The error after which nothing is acknowledged any more.
+    /// The error of the failed write or sync. Since then nothing is acknowledged.
     pub fn log_failure(&self) -> Option<Code> {
         self.board().failure()
     }
 
-    /// Reads the database's first bytes as SQLite is to see them.
+    /// Changes the first bytes of the database, as read, to what SQLite is to see.
     pub fn hide_guard(&self, buffer: &mut [u8], offset: u64) {
         if offset == 0 {
             guard::hide(buffer);
         }
     }
 
-    /// Before a checkpoint writes its first page to the database file.
+    /// To be called before a checkpoint writes its first page to the database file.
     pub fn before_checkpoint(&self, main: &dyn Below, image: &dyn Below, published: Option<u32>) -> Result<(), Code> {
         self.settle(image, published)?;
         let mut missing = Vec::new();
@@ -292,14 +326,15 @@ impl EagerLog {
             log.log_images(board, image, &mut missing)
         })?;
         while !done {
-            // A checkpoint of many pages: who commits waits for one record of them.
+            // A checkpoint of many pages: a waiting commit waits for one record of images at most.
             std::thread::sleep(IMAGES_PAUSE);
             done = self.with_log(Some(image), |log, board| log.log_images(board, image, &mut missing))?;
         }
         Ok(())
     }
 
-    /// A checkpoint makes the database file shorter. A commit that nobody has published yet may be in the log against a page behind the new end.
+    /// Truncates the database file for a checkpoint. An unpublished commit may be in the log as a
+    /// delta against a page behind the new end. So the log first gets those pages whole.
     pub fn cut_database(&self, main: &dyn Below, image: &dyn Below, size_bytes: u64) -> Result<(), Code> {
         if main.size_bytes()? <= size_bytes {
             return main.truncate(size_bytes);
@@ -307,12 +342,14 @@ impl EagerLog {
         self.with_log(Some(image), |log, board| {
             let mut missing = Vec::new();
             while !log.log_images(board, image, &mut missing)? {}
-            // Nothing is logged against the file before it is shorter. If that fails, the log is as good as it was.
+            // The lock is held, so no delta is logged against the file before the cut. The inner
+            // result keeps a failed cut from failing the log.
             Ok(main.truncate(size_bytes))
         })?
     }
 
-    /// A page that a checkpoint writes to the database file, as it is to be written; None: unchanged.
+    /// A checkpoint writes this page to the database file. Answers the page with the guard in it,
+    /// or `None` if the page can be written as it is.
     pub fn guarded(&self, data: &[u8], offset: u64) -> Option<Vec<u8>> {
         self.board().set_database_unsynced(true);
         if offset != 0 || data.len() < guard::END || mutant::is(Mutant::GuardClearedEarly) {
@@ -329,12 +366,13 @@ impl EagerLog {
         self.board().set_database_unsynced(false);
     }
 
-    /// SQLite begins the image anew, or cuts it to nothing: the database file has everything.
+    /// SQLite begins the image anew, or cuts it to nothing. The database file has every commit.
     pub fn restart(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
         lock(&self.unlogged).clear();
         self.with_log(Some(image), |log, board| {
             sync_database(board, main)?;
-            // First: who finds this half done must know that no frame is needed any more.
+            // This comes first. A process that finds the restart half done must see that no frame
+            // is needed any more.
             board.take_back(0);
             KillPoint::RestartNoted.reached();
             let is_old = age(board) >= CUT_AFTER || self.space.is_short();
@@ -345,8 +383,9 @@ impl EagerLog {
         })
     }
 
-    /// Before this is written to the image. If it is a frame, and the log has that already or is about to get it, the commit that it was part of failed.
-    /// Nothing may be written after the log has failed.
+    /// To be called before `data` is written to the image. A frame that is committed, written or
+    /// logged already is about to be overwritten. So its commit has failed, and is taken back here.
+    /// After a failure of the log this is an error, and nothing may be written.
     pub fn before_frame(&self, image: &dyn Below, data: &[u8], offset: u64) -> Result<FramePart, Code> {
         let board = self.board();
         board.failure().map_or(Ok(()), Err)?;
@@ -359,7 +398,7 @@ impl EagerLog {
             KillPoint::TakenBack.reached();
             let taken_back = self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1));
             if taken_back == Err(Code::BUSY) {
-                // It is not overwritten, and so to be taken back the next time.
+                // Nothing was overwritten, so the next write has to take the commit back.
                 board.note_committed(committed);
                 board.note_written(written);
             }
@@ -368,7 +407,8 @@ impl EagerLog {
         Ok(FramePart { ends_commit: data.get(4..8).map(|pages| pages != [0; 4]), page_bytes })
     }
 
-    /// The commit that ends with the frame at this offset of the image is complete there; `frames` has those of its frames that are known.
+    /// The frame at this offset of the image ends a commit, and all of the commit is in the image.
+    /// `frames` has those of its frames that are known.
     pub fn note_commit(&self, offset: u64, frames: &mut Frames) {
         let board = self.board();
         if let Some(frame) = frame_at(&board, offset) {
@@ -378,8 +418,8 @@ impl EagerLog {
         }
     }
 
-    /// A writer lets the others in. The commit that ends with the frame at this offset was written and not synced: SQLite may have
-    /// published it, but has not said so yet.
+    /// The frame at this offset ends a commit that was written and not synced, and the writer lets
+    /// others in. SQLite may have published the commit, but has not said so yet.
     pub fn note_written(&self, offset: u64, frames: &mut Frames) {
         let board = self.board();
         if let Some(frame) = frame_at(&board, offset) {
@@ -388,7 +428,7 @@ impl EagerLog {
         }
     }
 
-    /// Takes the frames of one commit.
+    /// Moves the frames of one commit to those that wait for the log.
     fn keep(&self, board: &Board, frames: &mut Frames) {
         if frames.is_of(board.generation()) && !frames.is_empty() {
             lock(&self.unlogged).append(frames, board.page_bytes());
@@ -396,8 +436,9 @@ impl EagerLog {
         frames.clear();
     }
 
-    /// What was written and not synced is a commit if SQLite has published it, or would take it for one when it recovers. (A process that
-    /// wrote it and died cannot have noted it.)
+    /// Decides whether what was written and not synced is a commit. It is one if SQLite has
+    /// published it, or would accept it in a recovery of the WAL. (A process that wrote a commit
+    /// and died cannot have noted it.)
     fn settle(&self, image: &dyn Below, published: Option<u32>) -> Result<(), Code> {
         let board = self.board();
         if let Some(published) = published {
@@ -411,20 +452,20 @@ impl EagerLog {
         Ok(())
     }
 
-    /// Reads a page of a commit that this process still keeps for the log, as a writer needs it that another thread came before; false: it has to be
-    /// read from the image.
+    /// Reads a page of a commit that this process still keeps for the log. A writer needs such
+    /// pages after another thread's commit. False: the page has to be read from the image.
     pub fn read_unlogged(&self, page: &mut [u8], offset: u64) -> bool {
         let board = self.board();
         let frame = offset.checked_sub(wal_file::FRAME_HEADER_BYTES as u64).and_then(|header| frame_at(&board, header));
         let Some(frame) = frame.filter(|_| page.len() == board.page_bytes()) else { return false };
         let unlogged = lock(&self.unlogged);
-        // Whoever overwrites frames that are here begins a generation first.
+        // A process that overwrites these frames begins a new generation first.
         let known = if unlogged.is_of(board.generation()) { unlogged.get(frame, page.len()) } else { None };
         known.map(|(_, known)| page.copy_from_slice(known)).is_some()
     }
 
-    /// The commit that ends with the frame at this offset is told "busy" before anybody has heard of it. Nobody shall take it for one who recovers
-    /// the image.
+    /// The commit that ends with the frame at this offset is answered "busy" and not published.
+    /// Zeros in place of the frame's header keep SQLite's recovery from taking it for a commit.
     pub fn unwrite(&self, image: &dyn Below, offset: u64) -> Result<(), Code> {
         image.write(&[0; wal_file::FRAME_HEADER_BYTES], offset)
     }
@@ -434,18 +475,19 @@ impl EagerLog {
         self.board().committed()
     }
 
-    /// True if every commit so far is durable.
+    /// True if every commit so far is durable in the log.
     pub fn has_logged_all(&self, image: &dyn Below, published: Option<u32>) -> Result<bool, Code> {
         self.settle(image, published)?;
         let board = self.board();
         Ok(board.committed() <= board.logged())
     }
 
-    /// Makes all commits noted so far durable; false: they were. Whoever keeps others from committing meanwhile must not gather. `SQLITE_BUSY`, but not
-    /// for a commit: whoever has the log does not go on.
+    /// Makes all commits noted so far durable. False: they were durable already. A caller that
+    /// keeps others from committing must not ask for a batch. `SQLITE_BUSY`, never for a commit:
+    /// the holder of the log does not go on.
     pub fn append(&self, main: &dyn Below, image: &dyn Below, what: For) -> Result<bool, Code> {
         let board = self.board();
-        // Those that come later are not needed here.
+        // Commits that come later are not needed here.
         let frame = board.committed();
         let by_another = |board: &Board| frame <= board.logged() && board.failure().is_none();
         if !by_another(&board) {
@@ -457,7 +499,8 @@ impl EagerLog {
         let records = self.with_log_unless(Some(image), needs, by_another, |log, board| {
             let records_before = log.counts.records;
             let begun = board.common().batching().begin();
-            // Frames first: whoever commits meanwhile adds his own, which are not needed here.
+            // The frames are taken before `committed` is read. A commit in between adds frames that
+            // this append does not need: it reads them from the image.
             let mut frames = lock(&self.unlogged).hand_over(&mut log.spare_frames);
             if !frames.is_of(board.generation()) {
                 frames.clear();
@@ -470,13 +513,15 @@ impl EagerLog {
             }
             Ok(records)
         });
-        // Published, or noted for whoever has the lock: it cannot be taken back (invariant 12 of the board).
+        // The commit is published, or noted for the holder of the lock: it cannot be taken back
+        // (invariant 12 of the board).
         let records = records.map_err(|code| if code == Code::BUSY && is_commit { Code::IOERR_FSYNC } else { code })?;
         KillPoint::Durable.reached();
         Ok(records.is_some_and(|records| records > 0))
     }
 
-    /// Writes frames to the image, and takes them out of `bytes`: they join `frames`, those of their transaction.
+    /// Writes frames to the image and moves them out of `bytes` to `frames`, the frames of their
+    /// transaction.
     pub fn write_frames(
         &self,
         image: &dyn Below,
@@ -492,7 +537,7 @@ impl EagerLog {
         self.image.put(&board, image, bytes, offset, |header| self.files.map_image(&self.image_path(), header))?;
         match frame_at(&board, offset) {
             Some(first) => frames.take(board.generation(), first, bytes, board.page_bytes()),
-            // A page that is written over its first version.
+            // A page that SQLite writes over its first version, without its header.
             None => frames.clear(),
         }
         Ok(())
@@ -506,7 +551,8 @@ impl EagerLog {
     pub fn is_checkpoint_due(&self, options: &Options) -> bool {
         let board = self.board();
         let committed = board.committed();
-        // Where pages are changed all over the database, a checkpoint writes most of them for one change each: then later is cheaper.
+        // Where changes are all over the database, a checkpoint writes most pages for one change
+        // each. Later is cheaper.
         let changed_bytes = board.changed_bytes();
         let wanted_bytes = changed_bytes.max(CHECKPOINT_LOG_BYTES);
         let (dense_frames, changes) = CHECKPOINT_DENSE_FRAMES;
@@ -531,7 +577,8 @@ impl EagerLog {
     }
 }
 
-/// With `synchronous=OFF` SQLite does not sync what its checkpoint has written.
+/// Syncs the database file if it was written since its last sync. With `synchronous=OFF` SQLite
+/// does not sync what its checkpoint has written.
 fn sync_database(board: &Board, main: &dyn Below) -> Result<(), Code> {
     if board.is_database_unsynced() {
         main.sync(SyncRequest::ALL)?;
@@ -540,7 +587,8 @@ fn sync_database(board: &Board, main: &dyn Below) -> Result<(), Code> {
     Ok(())
 }
 
-/// Makes the image's file longer ahead, with a hole: a write that does so itself would change the inode every time. True: it did.
+/// Makes the image's file longer ahead, by a hole; true if it did. A write that extends the file
+/// would change the inode each time.
 fn extend_image(board: &Board, image: &dyn Below, end_bytes: u64, by_bytes: u64) -> Result<bool, Code> {
     if by_bytes == 0 || end_bytes <= board.image_bytes() {
         return Ok(false);
@@ -551,33 +599,33 @@ fn extend_image(board: &Board, image: &dyn Below, end_bytes: u64, by_bytes: u64)
     Ok(true)
 }
 
-/// So many frames have been there for so long that a checkpoint is due.
+/// Enough frames have been in the image for long enough: a checkpoint is due.
 fn is_old(board: &Board, frames: u32) -> bool {
     let is_enough = |&(least, after): &(u32, Duration)| (frames >= least).then_some(after);
     let after = CHECKPOINT_AFTER.iter().filter_map(is_enough).min();
     after.is_some_and(|after| age(board) >= after)
 }
 
-/// Of the generation of the image.
+/// The age of the image's generation.
 fn age(board: &Board) -> Duration {
     Duration::from_nanos(clock::now_ns().saturating_sub(board.since_ns()))
 }
 
-/// The frame whose header is written at this offset; None: something else is.
+/// The frame whose header begins at this offset. `None`: no frame's header does.
 fn frame_at(board: &Board, offset: u64) -> Option<u32> {
     let frame_bytes = (wal_file::FRAME_HEADER_BYTES + board.page_bytes()) as u64;
     let at = offset.checked_sub(wal_file::HEADER_BYTES)?;
     at.is_multiple_of(frame_bytes).then(|| u32::try_from(at / frame_bytes + 1).ok()).flatten()
 }
 
-/// The log in `PRAGMA oneflush_stats`, since it was opened.
+/// The log in `PRAGMA oneflush_stats`; counts begin when it was opened.
 #[derive(Serialize)]
 pub struct LogReport {
     #[serde(flatten)]
     counts: LogCounts,
-    /// Bytes of frames for one byte of the log.
+    /// Bytes of frames per byte of the log.
     packing_ratio: f64,
-    /// Of the lane that is in use; a log has two.
+    /// Of the lane in use. A log has two lanes.
     lane_used_bytes: u64,
     lane_bytes: u64,
     /// The last recovery.

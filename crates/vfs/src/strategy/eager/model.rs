@@ -1,9 +1,14 @@
-//! The model check of processes that share a log: in every order of steps that the checker tries, and with one of them dying at a place
-//! of the checker's choice, or stopped there until all others have ended, a commit that returned is found by a recovery from nothing but what was
-//! durable then. And whoever joins those who use a log, without the board's lock too, uses it with nobody who believes to be alone.
+//! The model check of processes that share a log. The checker tries orders of steps. In some runs
+//! one process dies at a place of the checker's choice, or is stopped there until all others have
+//! ended. In each order these claims hold:
 //!
-//! Log, board, records and recovery are the real ones. A process is a thread of the checker with an [`EagerLog`] of its own; disk, image and
-//! SQLite's write lock are a few lines each. A thread dies by unwinding, and the "kernel" then releases its locks.
+//! - A recovery from only what was durable when a commit returned finds that commit.
+//! - A process that joins the users of a log, with the board's lock or without, uses it with no
+//!   process that believes to be alone.
+//!
+//! Log, board, records and recovery are the real ones. A process is a thread of the checker with
+//! its own [`EagerLog`]. Disk, image and SQLite's write lock are a few lines each. A thread dies by
+//! unwinding, and the "kernel" then releases its locks.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,7 +35,8 @@ const PAGES: u32 = 6;
 /// A page that every commit changes.
 const SHARED_PAGE: u32 = 2;
 
-/// Bytes with what of them would survive. Never held over a step of the checker.
+/// The bytes of a file, and those that would survive a loss of power. The lock is never held over a
+/// step of the checker.
 #[derive(Clone, Default)]
 struct Disk(std::sync::Arc<StdMutex<(Vec<u8>, Vec<u8>)>>);
 
@@ -146,19 +152,20 @@ impl Below for Disk {
     }
 }
 
-/// The board, or SQLite's write lock, as one process sees it: the kernel knows who has the lock.
+/// The board, or SQLite's write lock, as one process sees it. The kernel knows the holder of the
+/// lock.
 struct Handle {
     shared: Arc<Private>,
     has_lock: StdMutex<bool>,
-    /// The holder of the board's lock is stopped.
+    /// The holder of the lock is stopped.
     is_stopped: std::sync::Arc<AtomicBool>,
     kernel: std::sync::Arc<StdMutex<Kernel>>,
     has: StdMutex<Has>,
-    /// As a check of the check: it joins beside nobody.
+    /// A check of the check: this process joins beside nobody.
     sees_what_is_not_there: bool,
 }
 
-/// The locks of the log.
+/// The locks on the log, as the kernel has them.
 #[derive(Default)]
 struct Kernel {
     using: u32,
@@ -166,7 +173,7 @@ struct Kernel {
     shown: u32,
 }
 
-/// What one process has of them.
+/// The locks that one process has.
 #[derive(Clone, Copy, Default, PartialEq)]
 struct Has {
     using: bool,
@@ -194,7 +201,7 @@ impl Handle {
         }
     }
 
-    /// Changes what it has of the log's locks, in one step of the checker.
+    /// Changes this process's locks on the log, in one step of the checker.
     fn change<T>(&self, act: impl FnOnce(&mut Kernel, &mut Has) -> T) -> T {
         shuttle::thread::yield_now();
         let result = {
@@ -206,7 +213,7 @@ impl Handle {
         result
     }
 
-    /// What the kernel does when the process dies.
+    /// Releases the locks of a dead process, as the kernel does.
     fn die(&self) {
         if std::mem::take(&mut *self.has_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())) {
             self.shared.unlock(0..0);
@@ -229,7 +236,8 @@ impl Common for Handle {
                 *self.has_lock.lock().unwrap() = true;
                 return Ok(true);
             }
-            // Whoever waits for one that is stopped gives up at some time; the checker's time does not pass.
+            // A process that waits for a stopped one gives up at some time. The checker's time does
+            // not pass.
             if self.is_stopped.load(SeqCst) && !patience.is_zero() {
                 return Err(Code::BUSY);
             }
@@ -269,7 +277,7 @@ impl Common for Handle {
     }
 
     fn begin_use(&self) -> Result<(), Code> {
-        // Not in one step, as `flock` says of itself.
+        // Two steps, as the manual of `flock` says.
         self.change(|kernel, has| kernel.alone &= !std::mem::take(&mut has.alone));
         self.change(|kernel, has| {
             if kernel.alone {
@@ -310,7 +318,8 @@ impl Common for Handle {
     }
 }
 
-/// What SQLite knows, under its write lock: the last frame that is published, and the chain and the shared page up to it.
+/// What SQLite knows under its write lock: the last published frame, and the chain and the shared
+/// page's number up to it.
 #[derive(Clone, Copy)]
 struct Published {
     frame: u32,
@@ -323,13 +332,14 @@ struct World {
     image: Disk,
     database: Disk,
     board: Arc<Private>,
-    /// SQLite's; a guard would be dropped by the unwinding, and the checker forgets who waits for one then.
+    /// SQLite's write lock. It is no mutex: unwinding would drop the mutex's guard, and the checker
+    /// would forget its waiters.
     write_lock: Arc<Private>,
     published: StdMutex<Published>,
-    /// Whoever is stopped has the board's lock; the write lock.
+    /// The stopped process has the board's lock; the write lock.
     stopped: [std::sync::Arc<AtomicBool>; 2],
     kernel: std::sync::Arc<StdMutex<Kernel>>,
-    /// Those that commit and have not ended.
+    /// Processes that commit and have not ended.
     running: AtomicU32,
 }
 
@@ -397,7 +407,7 @@ impl World {
         Process { eager, board, write_lock: Handle::with(&self.write_lock, write_stopped, &Default::default()) }
     }
 
-    /// What a process does that is stopped until all others have ended.
+    /// Stops this process until all others have ended.
     fn stops(&self, process: &Process) {
         let [board_stopped, write_stopped] = &self.stopped;
         board_stopped.store(*process.board.has_lock.lock().unwrap(), SeqCst);
@@ -409,7 +419,8 @@ impl World {
         write_stopped.store(false, SeqCst);
     }
 
-    /// Writes `number` to the process's page and one more to the shared page; returns when that is durable. An error: it is not acknowledged.
+    /// Writes `number` to the process's page, adds one to the shared page, and returns when both
+    /// are durable. An error: the commit is not acknowledged.
     fn commit(&self, process: &Process, own_page: u32, number: u32, early: bool) -> Result<(), Code> {
         let Process { eager, write_lock, .. } = process;
         write_lock.lock_unless(0, FOR_EVER, &|| false)?;
@@ -434,14 +445,14 @@ impl World {
         }
         eager.note_commit(on_image.offset_of(next.frame), &mut Frames::default());
         if early {
-            // The sync is inside of the write lock.
+            // The sync is inside the write lock.
             eager.append(&self.database, &self.image, For::Commit)?;
         }
         *self.published.lock().unwrap() = next;
         Ok(())
     }
 
-    /// What a recovery finds of each page after a loss of power now.
+    /// The number that a recovery finds on each page, if power is lost now.
     fn recovered(&self) -> BTreeMap<u32, u32> {
         let (log, image, database) = (self.log.after_crash(), self.image.after_crash(), self.database.after_crash());
         let log = Log::open(LogFile(Box::new(log))).unwrap();
@@ -463,13 +474,13 @@ impl World {
 enum First {
     Lives,
     Dies,
-    /// As a check of the check: and leaves the board as if it had not.
+    /// A check of the check: it dies, and leaves the board as if it had not.
     DiesHidden,
-    /// Until all others have ended.
+    /// It is stopped until all others have ended.
     IsStopped,
 }
 
-/// Processes that commit a few times.
+/// Runs three processes that commit a few times.
 fn run(first: First) {
     let world = Arc::new(World::new());
     world.running.store(3, SeqCst);
@@ -497,7 +508,7 @@ fn run(first: First) {
                         }
                         let found = world.recovered();
                         assert!(found.get(&own_page) >= Some(&number), "acknowledged and not durable: {found:?}");
-                        // Commits are whole, and in an order.
+                        // Commits are whole, and in order.
                         let commits: u32 = (3..6).filter_map(|page_no| found.get(&page_no)).sum();
                         assert_eq!(found.get(&SHARED_PAGE).copied().unwrap_or_default(), commits, "{found:?}");
                     }
@@ -545,12 +556,12 @@ fn nor_do_they_when_one_of_them_is_stopped_and_the_others_give_up() {
     shuttle::check_pct(|| run(First::IsStopped), 3_000, 3);
 }
 
-/// Who uses the log, as they believe it themselves.
+/// Who uses the log, by what each process believes.
 #[derive(Default)]
 struct Users {
     joined: AtomicU32,
     recovers: AtomicBool,
-    /// What the last start of the system has left was recovered.
+    /// Whatever the last start of the system left was recovered.
     recovered: AtomicBool,
 }
 
@@ -592,14 +603,16 @@ fn joins_and_leaves(handle: &std::sync::Arc<Handle>, users: &Users, uuid: Uuid) 
         users.joined.fetch_add(1, SeqCst);
         handle.unlock(0..0);
     }
-    // Whoever dies here is counted no more, before the kernel takes its locks back.
+    // A process that dies here is not counted from now on. After that the kernel takes its locks
+    // back.
     let dies = catch_unwind(AssertUnwindSafe(|| KillPoint::Noted.reached()));
     users.joined.fetch_sub(1, SeqCst);
     dies.unwrap_or_else(|reason| std::panic::resume_unwind(reason));
     handle.leave();
 }
 
-/// Processes that come and go, some of which die. What lies there at first is the board of an earlier start of the system, which says "open".
+/// Runs processes that come and go. One of them dies. At first there is the board of an earlier
+/// start of the system, with `Open` set.
 fn come_and_go(sees_what_is_not_there: bool) {
     let uuid = Uuid([7; 16]);
     let shared = Arc::new(Private::default());

@@ -1,15 +1,20 @@
-//! A connection with `eager` that only reads: it can neither set the guard nor take it away, and needs neither log nor board.
+//! A connection with `eager` that only reads. It can neither set the guard nor take it away, and
+//! opens neither log nor board.
 //!
-//! | the database has | it reads |
+//! | the database has | the connection reads |
 //! |---|---|
-//! | no guard | as SQLite alone does: nothing of `eager` is in force, and SQLite's error log says so once |
-//! | the guard, and others use the log | the image beside them, as any reader of a WAL; rights to read are enough |
-//! | the guard, and nobody uses the log | after a recovery by a connection of our own, if that may write; else it is refused |
+//! | no guard | as SQLite alone does; SQLite's error log says once that `eager` is not in force |
+//! | the guard, and others use the log | the image, as any reader of a WAL, with rights to read |
+//! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
-//! Which of these it is, is looked at whenever SQLite opens its WAL, under the database's shared lock. SQLite keeps that lock as long as
-//! it has the WAL open, and the guard is set and taken away under the exclusive one: so it stays what it was. Who wants to be the first with
-//! `eager` meanwhile is refused, as beside SQLite alone. Beside the image it keeps the log in use, so that nobody who finds himself alone
-//! builds the image anew under it. If it is the last to go, it recovers what the others had to leave, if it may.
+//! - **When it is decided**: whenever SQLite opens its WAL, under the database's shared lock.
+//!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
+//!   exclusive lock, so the case cannot change.
+//! - **Without the guard**, a process that wants to be the first with `eager` is refused meanwhile,
+//!   as beside SQLite alone.
+//! - **With the image** the connection keeps the log in use. So no process finds itself alone and
+//!   builds the image anew.
+//! - **The last to go** recovers what the others had to leave, if its process may write.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -30,16 +35,16 @@ use crate::strategy::guard;
 use crate::strategy::{Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
-/// Databases of which it was said that `eager` is not in force.
+/// Databases of which SQLite's error log says already that `eager` is not in force.
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 pub struct Onlooker {
     path: String,
     files: Arc<dyn LogFiles>,
     main: Mutex<Option<Box<dyn Below>>>,
-    /// While the image is open.
+    /// Keeps the log in use while the image is open.
     in_use: Mutex<Option<LogInUse>>,
-    /// It has had the image open.
+    /// This connection has had the image open.
     was_beside: AtomicBool,
 }
 
@@ -67,7 +72,7 @@ impl Onlooker {
         if in_use.uuid == wanted { Ok(Some(in_use)) } else { Err(AttachError::OtherLog { wanted, found: in_use.uuid }) }
     }
 
-    /// The database was opened: what a crash has left is mended, if that can be.
+    /// The database was opened. Recovers what a crash has left, if this process may write.
     fn prepare(&self) -> Result<(), AttachError> {
         let is_garbled = {
             let main = lock(&self.main);
@@ -89,9 +94,9 @@ impl Onlooker {
         }
         let recovered = self.files.recover(&self.path);
         match self.wanted_log()? {
-            // What is still no database is refused by SQLite.
+            // A file that is still no database is refused by SQLite.
             None => Ok(()),
-            // Somebody else has opened it meanwhile.
+            // Another process has opened it meanwhile.
             Some(wanted) if self.look_on(wanted)?.is_some() => Ok(()),
             Some(_) => {
                 Err(AttachError::NeedsRecovery(recovered.err().unwrap_or_else(|| "it may not write".to_owned())))
@@ -130,7 +135,7 @@ impl Strategy for Onlooker {
             && let Ok(Some(wanted)) = self.wanted_log()
             && let Ok(None) = self.look_on(wanted)
         {
-            // If it may not, the next who opens the database recovers it.
+            // If this process may not write, the next opener recovers the database.
             let _ = self.files.recover(&self.path);
         }
         *lock(&self.main) = None;
@@ -167,7 +172,7 @@ impl Strategy for Onlooker {
     }
 
     fn maps(&self, offset: u64) -> bool {
-        // The first page may show the guard.
+        // Page 1 may hold the guard.
         offset > 0
     }
 

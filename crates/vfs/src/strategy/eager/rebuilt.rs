@@ -1,7 +1,9 @@
-//! The pages that a recovery makes, in bounded memory: those changed last, and the others in the image, behind all that is in it.
+//! The pages that a recovery makes, in bounded memory. Those changed last are in memory. The others
+//! are *spilled*: kept in the image, behind everything in it.
 //!
-//! Not at once where their frames will be: until a recovery has succeeded, it leaves alone what the image has, which after the end of
-//! a process is still what was committed.
+//! Spilled pages do not go at once to the places of their frames. Until a recovery has succeeded,
+//! it leaves alone what the image has. After the end of a process, that is still what was
+//! committed.
 
 use rustc_hash::FxHashMap;
 
@@ -19,18 +21,19 @@ pub struct Rebuilt {
 pub struct RebuiltPages<'a> {
     image: WalFile<'a>,
     memory_bytes_max: usize,
-    /// The frames of the image that the epoch stands on; those that are made follow them.
+    /// The first frames of the image, which the epoch stands on. The frames that are made follow
+    /// them.
     standing: u32,
-    /// By page number, with the frames that they have or will have.
+    /// By page number, with the frame that each page has or will have.
     pages: FxHashMap<u32, Page>,
-    /// The page numbers of those that are made, in the order of their frames.
+    /// Numbers of the pages that are made, in the order of their frames.
     made: Vec<u32>,
     /// Contents that are newer than those in the image, by page number.
     in_memory: FxHashMap<u32, Vec<u8>>,
     spilled: Option<Spilled>,
 }
 
-/// Contents are kept in the places of the frames behind `frames`.
+/// Where spilled contents are: in the places of the frames behind `frames`.
 #[derive(Clone, Copy)]
 struct Spilled {
     size_bytes_before: u64,
@@ -38,7 +41,7 @@ struct Spilled {
 }
 
 impl<'a> RebuiltPages<'a> {
-    /// What is more than `memory_bytes_max` goes to the image.
+    /// Pages beyond `memory_bytes_max` are spilled to the image.
     pub fn new(image: WalFile<'a>, memory_bytes_max: usize) -> RebuiltPages<'a> {
         RebuiltPages {
             image,
@@ -55,12 +58,13 @@ impl<'a> RebuiltPages<'a> {
         self.image.page_bytes
     }
 
-    /// How many were made.
+    /// How many pages were made.
     pub fn count(&self) -> usize {
         self.made.len()
     }
 
-    /// The epoch stands on the first frames of the image, before any page is made. False: they are not there.
+    /// The epoch stands on the first frames of the image. To be called before any page is made.
+    /// False: those frames are not there.
     pub fn stand_on(&mut self, frames: u32, chain: Chain) -> Result<bool, Code> {
         if frames == 0 || self.standing != 0 || !self.made.is_empty() {
             return Ok(false);
@@ -72,7 +76,7 @@ impl<'a> RebuiltPages<'a> {
         })
     }
 
-    /// Takes out a page to change it: it was made, or the image has it.
+    /// Takes out a page to change it. The page was made, or the image has it.
     pub fn take(&mut self, page_no: u32) -> Result<Option<Rebuilt>, Code> {
         let Some(&page) = self.pages.get(&page_no) else { return Ok(None) };
         let content = match self.in_memory.remove(&page_no) {
@@ -96,7 +100,8 @@ impl<'a> RebuiltPages<'a> {
         Ok(())
     }
 
-    /// Writes the frames of all that were made, as one transaction that leaves `database_pages`. Answers every page with its frame.
+    /// Writes the frames of all pages that were made, as one transaction that leaves
+    /// `database_pages`. Answers every page with its frame.
     pub fn write(mut self, chain: Chain, database_pages: u32) -> Result<FxHashMap<u32, Page>, Code> {
         let made = std::mem::take(&mut self.made);
         let mut frames = FrameWriter::new(self.image, self.standing + 1, chain);
@@ -105,7 +110,8 @@ impl<'a> RebuiltPages<'a> {
             let ends = if Some(&page_no) == made.last() { database_pages } else { 0 };
             match self.in_memory.remove(&page_no) {
                 Some(content) => frames.push(page_no, ends, &content)?,
-                // No frame that is written reaches a place that is still to be read: those are as far apart, and not before it.
+                // A spilled page is as far behind its frame as every other. So no frame that is
+                // written reaches a place that is still to be read.
                 None => frames.push(page_no, ends, &spilled.frame(self.place(frame))?[FRAME_HEADER_BYTES..])?,
             }
         }
@@ -146,7 +152,7 @@ impl<'a> RebuiltPages<'a> {
 }
 
 impl Drop for RebuiltPages<'_> {
-    /// Without [`RebuiltPages::write`] the image gets its size back.
+    /// Without [`RebuiltPages::write`] the image gets its old size back.
     fn drop(&mut self) {
         if let Some(Spilled { size_bytes_before, .. }) = self.spilled {
             let _ = self.image.file.truncate(size_bytes_before);
@@ -165,7 +171,7 @@ mod tests {
         Rebuilt { content: vec![byte; PAGE], contained: byte.is_multiple_of(2) }
     }
 
-    /// An image of frames for pages 1, 2, ….
+    /// An image with one frame each for pages 1, 2, ….
     fn image(pages: &[u8]) -> (Wal, Chain) {
         let wal = Wal::default();
         let file = WalFile { file: &wal, page_bytes: PAGE };
@@ -176,7 +182,8 @@ mod tests {
         (wal, chain)
     }
 
-    /// What a reader of the image finds: frame by frame, the page, what it is filled with and the size of the database.
+    /// What a reader of the image finds. For each frame: the page, the byte that fills it, the size
+    /// of the database.
     fn frames(wal: &Wal, count: u32, expected: Chain) -> Vec<(u32, u8, u32)> {
         let file = WalFile { file: wal, page_bytes: PAGE };
         let (mut found, mut content) = (Vec::new(), Vec::new());
@@ -233,7 +240,7 @@ mod tests {
         let mut pages = RebuiltPages::new(file, 200 * PAGE);
         assert!(pages.stand_on(1, standing).unwrap());
         let writes_before = wal.writes().len();
-        // In an order that is not theirs; every third is changed again much later.
+        // In an order that is not that of the pages. Every third page is changed again much later.
         let order = (0..PAGES).map(|at| 2 + at * 37 % PAGES);
         for (page_no, byte) in order
             .clone()
@@ -243,7 +250,7 @@ mod tests {
             pages.take(page_no).unwrap();
             pages.put(page_no, rebuilt(byte)).unwrap();
         }
-        // Four times 200 pages in a row, and then 334 of which none follows another.
+        // Four times 200 pages in a row. Then 334 of which no two follow each other.
         let spills = wal.writes().len() - writes_before;
         assert!((4..=4 * 4 + 334).contains(&spills), "{spills}");
         assert!(wal.writes()[writes_before..].iter().any(|(_, len)| *len > 50 * PAGE));

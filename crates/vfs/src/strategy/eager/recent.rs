@@ -1,26 +1,25 @@
-//! Frames and pages in memory, so that an append need not read back what was just written.
-//!
-//! Both only save reads: what is not here is in the image.
+//! Frames and pages in memory, so that an append need not read back what was just written. Both
+//! only save reads: the image has what is missing here.
 
 use rustc_hash::FxHashMap;
 
 use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader};
 
-/// How many bytes of frames are kept at most; more were written by a large transaction, which is read back.
+/// This many bytes of frames are kept at most. A large transaction writes more, and is read back.
 const FRAMES_BYTES_MAX: usize = 1 << 20;
 
-/// A vector that is handed on rather than copied has room for no more.
+/// A vector with a larger capacity is copied and not handed on.
 const HANDED_ON_BYTES_MAX: usize = 256 << 10;
 
-/// How many pages are kept at most.
+/// This many pages are kept at most.
 const PAGES_MAX: usize = 1024;
 
-/// Frames that this process wrote last, without a gap.
+/// The frames that this process wrote last, without a gap.
 #[derive(Default)]
 pub struct Frames {
     first: u32,
     bytes: Vec<u8>,
-    /// Of the board: frames of another one have these numbers too.
+    /// The board's generation. Frames of another generation have the same numbers.
     generation: u64,
 }
 
@@ -33,7 +32,8 @@ impl Frames {
         self.generation == generation
     }
 
-    /// Takes frames that were written, beginning with the whole frame `first`, out of `bytes`, whose contents are of no meaning afterwards.
+    /// Takes frames that were written out of `bytes`. `first` is their first frame, and is whole.
+    /// The contents of `bytes` have no meaning afterwards.
     pub fn take(&mut self, generation: u64, first: u32, bytes: &mut Vec<u8>, page_bytes: usize) {
         let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
         let behind = self.first + (self.bytes.len() / frame_bytes) as u32;
@@ -52,18 +52,19 @@ impl Frames {
         }
     }
 
-    /// Takes those of one commit.
+    /// Takes the frames of one commit.
     pub fn append(&mut self, frames: &mut Frames, page_bytes: usize) {
         self.take(frames.generation, frames.first, &mut frames.bytes, page_bytes);
         frames.clear();
     }
 
-    /// Everything that is here, for a commit's log record; `spare` lends its memory to what comes next.
+    /// Gives away all frames, for a commit's log record. `spare` lends its memory to the frames
+    /// that come next.
     pub fn hand_over(&mut self, spare: &mut Frames) -> Frames {
         std::mem::replace(self, std::mem::take(spare))
     }
 
-    /// Gives the memory of frames that are not needed any more.
+    /// Takes over the memory of frames that are not needed any more.
     pub fn reuse(&mut self, mut frames: Frames) {
         if frames.bytes.capacity() <= HANDED_ON_BYTES_MAX {
             frames.clear();

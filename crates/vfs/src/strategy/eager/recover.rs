@@ -1,8 +1,14 @@
-//! Recovery: builds the image again from the database file and the log, so that SQLite finds every acknowledged commit in it.
+//! Recovery: builds the image again from the database file and the log. SQLite then finds every
+//! acknowledged commit in the image.
 //!
-//! Nothing durable is written: neither the database file nor the log (but for a record whose append failed in this process), so a crash during recovery leaves what was there before, and the
-//! next one does the same again. The image gets one frame for each page of the newest epoch, all in one transaction; after that the
-//! epoch goes on where it ended.
+//! 1. Reads the newest epoch of the log ([`build`]).
+//! 2. Makes the newest version of each of its pages ([`RebuiltPages`]).
+//! 3. Writes them to the image, a frame a page, as one transaction ([`write_image`]).
+//! 4. The epoch goes on where it ended.
+//!
+//! Nothing durable is written, neither to the database file nor to the log. So a crash during
+//! recovery leaves what was there before, and the next recovery does the same again. One exception:
+//! a record whose append failed in this process is written again.
 
 use oneflush_blocklog::group::{Base, Begin, Group, PageEntry};
 use oneflush_blocklog::{Error as LogError, Log, Lsn, delta, shows_records};
@@ -17,7 +23,7 @@ use crate::port::Below;
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Chain, WalFile};
 
-/// Of pages that are made, at most.
+/// The pages that are made may take this much memory.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
 
 /// Why a database cannot be recovered from its log.
@@ -66,7 +72,8 @@ pub struct Recovered {
     pub time_ns: u64,
 }
 
-/// Builds the image. `salt` is for a new one; `will_read` is told which pages of the database will be read, in their order.
+/// Builds the image. `salt` is for a new image. `will_read` is told which pages of the database
+/// will be read, in their order.
 pub fn run(
     log: &mut OpenLog,
     main: &dyn Below,
@@ -96,7 +103,8 @@ pub fn run(
     Ok(Recovered { records, pages: u64::from(count), time_ns: 0 })
 }
 
-/// Writes the frames of what was built behind those that the epoch stands on. Answers the pages, and the last frame.
+/// Writes the frames of what was built behind the frames that the epoch stands on. Answers the
+/// pages, and the last frame.
 pub fn write_image(
     built: Building<'_>,
     main: &dyn Below,
@@ -118,7 +126,7 @@ pub fn write_image(
     }
     let pages = pages.write(chain, database_pages)?;
     let frame = standing + count;
-    // What a crash has left behind the last frame might continue the chain.
+    // Old frames behind the last one might continue the chain, so they are cut off.
     if frame == 0 {
         image.empty()?;
     } else {
@@ -127,14 +135,14 @@ pub fn write_image(
     Ok((pages, frame))
 }
 
-/// Says what would keep a database from being recovered. Nothing is written.
+/// An error says what would keep a database from being recovered. Nothing is written.
 pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<(), RecoverError> {
     let image = WalFile { file: image, page_bytes: log.page_bytes() as usize };
     build(log, main, RebuiltPages::new(image, usize::MAX), &|_| {}).map(|_| ())
 }
 
-/// False if the newest epoch has nothing but page 1 as it was when a guard was set or taken away, or is about to be: then the database file has
-/// everything that the log ever held.
+/// True if the newest epoch holds commits. Setting the guard and taking it away log page 1 alone.
+/// An epoch with nothing else says that the database file has everything that the log ever held.
 pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
     let mut holds = false;
     log.scan(|kind, _, payload| {
@@ -145,7 +153,8 @@ pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
     Ok(holds)
 }
 
-/// Why a log beside a database that names none must not be removed; None: it holds no commit. `open` opens it, each time anew.
+/// Says why a log beside a database that names none must not be removed. `None`: it holds no
+/// commit. `open` opens the log, each time anew.
 pub fn why_kept<E: From<LogError>>(open: impl Fn() -> Result<LogFile, E>) -> Result<Option<String>, E> {
     match Log::open(open()?) {
         Ok(log) => Ok(match holds_commits(&log) {
@@ -157,7 +166,7 @@ pub fn why_kept<E: From<LogError>>(open: impl Fn() -> Result<LogFile, E>) -> Res
     }
 }
 
-/// The newest version of page 1 that the log holds. It is always there whole, or not at all.
+/// The newest version of page 1 that the log holds. The log has page 1 whole, or not at all.
 pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
     let mut content = None;
     log.scan(|kind, lsn, payload| {
@@ -167,8 +176,8 @@ pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
     Ok(content)
 }
 
-/// The pages that the log has: nobody has written to others in the database file since that was synced. None: it stands on the image, which may
-/// have any.
+/// The pages that the log has. No other page of the database file was written since the file was
+/// last synced. `None`: the epoch stands on the image, which may have any page.
 pub fn pages_of(log: &Log<LogFile>) -> Result<Option<FxHashSet<u32>>, LogError> {
     let (mut pages, mut is_on_image) = (FxHashSet::default(), false);
     log.scan(|kind, _, payload| {
@@ -180,7 +189,7 @@ pub fn pages_of(log: &Log<LogFile>) -> Result<Option<FxHashSet<u32>>, LogError> 
     Ok((!is_on_image).then_some(pages))
 }
 
-/// [`page_one`] of an epoch's first records, which were read already.
+/// [`page_one`] of an epoch's first records, which the caller has read.
 pub fn page_one_of<'a>(
     records: impl Iterator<Item = (u8, Lsn, &'a [u8])>,
     page_bytes: usize,

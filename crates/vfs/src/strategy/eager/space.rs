@@ -1,29 +1,34 @@
 //! How much of a small file system the image and the log may take.
 //!
-//! On a disk with room neither is bounded by it: a checkpoint comes when it is worth it, and the log grows to `log_size`. Where less is free, both would
-//! take what the database needs, and a transaction find the disk full that SQLite alone has room for. So each gets an eighth of
-//! what is free and what both have already; a checkpoint that begins when the image has that much, or half a lane is used, comes earlier, and the image
-//! is cut behind it.
+//! On a disk with room the disk bounds neither. A checkpoint comes when it is worth it, and the log
+//! grows to `log_size`.
 //!
-//! The figures are asked for when the image is opened, made longer or begun anew: not at each commit, and often enough.
+//! On a small disk both would take what the database needs. A transaction would find the disk full
+//! where SQLite alone has room. So each gets a share: an eighth of the free bytes and of what both
+//! have already. A checkpoint begins when the image has its share, or when half a lane is used.
+//! Behind it the image is cut.
+//!
+//! The file system is asked when the image is opened, made longer or begun anew. That is not at
+//! each commit, and often enough.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a share is at the least: less would be a checkpoint for every few commits.
+/// The least share. With less a checkpoint would come every few commits.
 const SHARE_BYTES_MIN: u64 = 256 << 10;
-/// With shares so large nothing is bounded: the image has no more before a checkpoint, with pages of 4 KiB, and the log seldom.
+/// Shares of this size bound nothing. With pages of 4 KiB the image has no more before a
+/// checkpoint, and the log seldom has.
 const SHARE_BYTES_AMPLE: u64 = 64 << 20;
 const SHARES: u64 = 8;
 
-/// Of the file system that the database is on.
+/// Room in the file system of the database.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
     pub free_bytes: u64,
-    /// What image and log take.
+    /// Bytes of image and log together.
     pub taken_bytes: u64,
 }
 
-/// What each of the two may take.
+/// The share of the image, and of the log.
 pub struct Space(AtomicU64);
 
 impl Default for Space {
@@ -33,7 +38,7 @@ impl Default for Space {
 }
 
 impl Space {
-    /// None: that cannot be known, so nothing is bounded.
+    /// Sets the share. `None`: the room cannot be known, so nothing is bounded.
     pub fn note(&self, room: Option<Room>) {
         let share = room.map(|room| room.free_bytes.saturating_add(room.taken_bytes) / SHARES);
         let bounds = share.filter(|&bytes| bytes < SHARE_BYTES_AMPLE);

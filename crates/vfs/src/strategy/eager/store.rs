@@ -1,4 +1,4 @@
-//! What makes commits durable with `eager`: a record of the log.
+//! The [`Store`] of `eager`: a record of the log makes commits durable.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -18,24 +18,26 @@ use crate::sync::{Mutex, lock};
 /// A connection with `eager`.
 pub type Eager = WalConnection<EagerLog>;
 
-/// What a connection keeps.
+/// What a connection keeps for the store.
 #[derive(Default)]
 pub struct Own {
-    /// Where the frame that ends the commit begins; 0: it is not written yet, or noted.
+    /// Offset of the frame that ends the commit. 0: that frame is not written yet, or is noted
+    /// already.
     pub(super) commit_frame: AtomicU64,
-    /// The same, after the write lock was released and before SQLite says that the commit succeeded.
+    /// The same offset, from the release of the write lock until SQLite says that the commit
+    /// succeeded.
     released_frame: AtomicU64,
-    /// Frames of this transaction that were written.
+    /// Frames of this transaction that were written to the image.
     pub(super) frames: Mutex<Frames>,
     pub(super) frame: Mutex<Frame>,
-    /// It has opened the image, or tried to.
+    /// The connection has opened the image, or tried to.
     used_log: AtomicBool,
 }
 
-/// `eager` in `PRAGMA oneflush_stats`, beside what the engine says.
+/// What `eager` adds to `PRAGMA oneflush_stats`.
 #[derive(Serialize)]
 pub struct EagerReport {
-    /// The image is no file that is made ahead.
+    /// Always 0: the image is not made ahead with written zeros.
     wal_extensions: u64,
     log: LogReport,
 }
@@ -66,7 +68,7 @@ impl Gate for EagerLog {
 }
 
 impl Eager {
-    /// The commit whose last frame is written is known to be complete.
+    /// Notes the commit whose last frame is written. SQLite has said that it is complete.
     fn note_commit(&self) {
         let offset = self.own.commit_frame.swap(0, Relaxed);
         if offset != 0 {
@@ -74,7 +76,7 @@ impl Eager {
         }
     }
 
-    /// The same, where SQLite has not said so yet.
+    /// Notes the frames of a commit of which SQLite has not said yet that it succeeded.
     fn note_written(&self) {
         let offset = self.own.commit_frame.swap(0, Relaxed);
         if offset != 0 {
@@ -121,7 +123,7 @@ impl Store for EagerLog {
         for (offset, header) in headers {
             image.write(header, *offset)?;
         }
-        // What is kept in memory of these frames has no checksums.
+        // The frames in memory lack the new checksums.
         lock(&connection.own.frames).clear();
         Ok(())
     }
@@ -137,7 +139,9 @@ impl Store for EagerLog {
             }
             connection.note_commit();
         } else {
-            // In exclusive locking mode there is no lock to tell a commit's sync from that of a checkpoint after one that failed.
+            // In exclusive locking mode SQLite takes no write lock. A commit's sync then looks like
+            // that of a checkpoint after a commit that failed. So the frames are only noted as
+            // written.
             connection.note_written();
         }
         Ok(self.has_logged_all(image, connection.published_frames())?)
@@ -152,7 +156,7 @@ impl Store for EagerLog {
         None
     }
 
-    /// The log is at its end, for all processes: the board says so.
+    /// Nothing to do: the board says to all processes that the log has failed.
     fn flush_failed(&self, _: &dyn Below, _: Option<u64>) {}
 
     fn releasing_write_lock(&self, connection: &Eager) {
@@ -190,13 +194,14 @@ impl Store for EagerLog {
     }
 
     fn maps(&self, offset: u64) -> bool {
-        // The first page may show the guard.
+        // Page 1 may hold the guard.
         offset > 0
     }
 
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
-        // By this bit of the database file SQLite decides whether it has to fill the sectors of its WAL. Of the image nothing has to
-        // survive a loss of power; and to the database file SQLite writes the same with and without the bit while it has a WAL.
+        // SQLite reads this bit of the database file to decide whether it fills the sectors of its
+        // WAL. The image need not survive a loss of power. While there is a WAL, SQLite writes the
+        // same to the database file with and without the bit.
         characteristics.with_powersafe_overwrite()
     }
 
@@ -245,7 +250,7 @@ impl Store for EagerLog {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Code> {
-        // Who only reads shall not meet the writers at a mutex.
+        // A connection that only reads does not wait at the mutex of the writers.
         if role == Role::Wal && connection.is_likely_to_write() && self.read_unlogged(buffer, offset) {
             return Ok(());
         }

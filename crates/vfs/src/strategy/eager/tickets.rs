@@ -1,14 +1,24 @@
-//! Turns between processes with `eager`, in the memory that they share: a ticket for each that wants to write, served in order.
+//! Turns between processes with `eager`. Each process that wants to write draws a ticket in shared
+//! memory, and tickets are served in order.
 //!
-//! Like [`plain`'s door](crate::strategy::plain) a courtesy: nothing depends on it but how long writers wait. Here nobody's thread waits in the
-//! kernel in the place of another, so from one process's commit to the next is one wake-up, and only of that process.
+//! Tickets are a courtesy, like [`plain`'s gate](crate::strategy::plain): only the waiting times of
+//! writers depend on them. No process waits in the kernel in the place of another. So from one
+//! process's commit to the next there is one wake-up, and only of the process that is next.
+//!
+//! | state of a ticket | entered by | left when |
+//! |---|---|---|
+//! | waiting | [`Ticket::take`] | `serving` reaches its number |
+//! | served | [`Tickets::pass`] | it is given back, or passed over after [`PATIENCE`] |
+//! | writing | [`Ticket::begin_writing`] | the same, after [`WRITER_PATIENCE`] |
+//! | given back | [`Ticket::give_back`] | `serving` has passed its number |
 //!
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. `serving` only goes forward, modulo 2³².
-//! 2. Whoever gives a ticket back before its turn is passed over when it comes.
-//! 3. Whoever was served and does nothing, because its process has died or its application has given up, is passed over after [`PATIENCE`] by who
-//!    waits, or comes again without waiting; who writes, after [`WRITER_PATIENCE`].
+//! 2. A ticket that is given back before its turn is passed over when its turn comes.
+//! 3. A served process may do nothing, because it has died or its application has given up. Any
+//!    other process then passes it over after [`PATIENCE`], whether that one waits or comes again
+//!    without waiting. A process that writes is passed over after [`WRITER_PATIENCE`].
 
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -16,10 +26,11 @@ use std::time::{Duration, Instant};
 use crate::futex;
 use crate::sync::{Mutex, lock};
 
-/// From its turn to the write lock.
+/// How long a served process may take to get the write lock.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// With the write lock: a transaction that takes longer may also be that of a process that has died.
+/// How long a process may keep the write lock. After that its transaction may be that of a dead
+/// process.
 const WRITER_PATIENCE: Duration = Duration::from_millis(200);
 
 /// What the processes share.
@@ -29,26 +40,26 @@ pub struct Tickets {
     next: AtomicU32,
     serving: AtomicU32,
     waiting: AtomicU32,
-    /// The ticket whose owner last got the write lock, and one more: 0 is nobody's.
+    /// The ticket whose owner last got the write lock, plus one. 0: none.
     writing: AtomicU32,
-    /// Each ticket that was given back, and one more, at its number modulo their count. (Where another has taken its place, it is only
-    /// passed over later.)
+    /// Each ticket that was given back, plus one, at its number modulo the length. A ticket that is
+    /// overwritten here is only passed over later.
     given_back: [AtomicU32; 32],
 }
 
-/// The ticket of this process, which needs one at a time.
+/// The ticket of this process. A process needs one at a time.
 #[derive(Default)]
 pub struct Ticket(Mutex<Option<Drawn>>);
 
 struct Drawn {
     number: u32,
-    /// Who was served when it was last looked at, and since when.
+    /// The ticket that was served at the last look, and since when.
     serving: u32,
     since: Instant,
 }
 
 impl Ticket {
-    /// Takes a ticket, if this process has none. True if it is its turn.
+    /// Takes a ticket, if this process has none. True if it is this process's turn.
     pub fn take(&self, tickets: &Tickets) -> bool {
         let serving = tickets.serving.load(SeqCst);
         let number = lock(&self.0).get_or_insert_with(|| tickets.take()).number;
@@ -62,7 +73,7 @@ impl Ticket {
         lock(&self.0).as_ref().map_or(0, |held| held.number)
     }
 
-    /// Waits for its turn; true if it came.
+    /// Waits for the turn. True if it came.
     pub fn wait(&self, tickets: &Tickets, at_most: Duration) -> bool {
         let deadline = Instant::now() + at_most;
         loop {
@@ -78,7 +89,7 @@ impl Ticket {
         }
     }
 
-    /// Invariant 3.
+    /// The served process does nothing (invariant 3).
     fn is_stuck(&self, tickets: &Tickets, serving: u32) -> bool {
         let now = Instant::now();
         let mut held = lock(&self.0);
@@ -97,7 +108,7 @@ impl Ticket {
         }
     }
 
-    /// Another process has drawn a ticket, so it wants to write, or does.
+    /// Another process has a ticket: it wants to write, or writes.
     pub fn is_not_alone(&self, tickets: &Tickets) -> bool {
         let own = i32::from(lock(&self.0).is_some());
         tickets.next.load(SeqCst).wrapping_sub(tickets.serving.load(SeqCst)) as i32 > own
@@ -119,7 +130,7 @@ impl Tickets {
     }
 
     fn is_served(&self, ticket: u32) -> bool {
-        // Passed over, it may try its luck as well.
+        // A process that was passed over may try its luck as well.
         (self.serving.load(SeqCst).wrapping_sub(ticket) as i32) >= 0
     }
 
@@ -128,12 +139,13 @@ impl Tickets {
     }
 
     fn give_back(&self, ticket: u32) {
-        // First: whoever passes it from now on sees it, and who has passed it before is seen by `pass`.
+        // The store comes first. A process that passes this ticket later sees it. If one has passed
+        // it before, the `pass` below sees that.
         self.given_back(ticket).store(ticket.wrapping_add(1), SeqCst);
         self.pass(ticket);
     }
 
-    /// Serves the one behind `ticket`, if that one is being served.
+    /// Serves the next ticket, if `ticket` is being served.
     fn pass(&self, mut ticket: u32) {
         loop {
             let next = ticket.wrapping_add(1);
@@ -151,7 +163,7 @@ impl Tickets {
         }
     }
 
-    /// Somebody waits for his turn.
+    /// A process waits for its turn.
     pub fn are_waited_for(&self) -> bool {
         self.waiting.load(SeqCst) > 0
     }
@@ -169,7 +181,8 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(10);
 
-    /// Whose turn does not end because the test had to wait 5 ms for a processor.
+    /// Takes a ticket and the write lock. The turn then does not end because the test waited 5 ms
+    /// for a processor.
     fn take_to_write(ticket: &Ticket, tickets: &Tickets) -> bool {
         let is_served = ticket.take(tickets);
         ticket.begin_writing(tickets);
@@ -211,12 +224,12 @@ mod tests {
         let began = Instant::now();
         assert!(waiting.wait(&tickets, LONG));
         assert!(began.elapsed() < LONG / 2);
-        // The dead one was only slow; its turn is over without harm.
+        // The dead process was only slow. Its turn is over without harm.
         dead.give_back(&tickets);
         assert!(waiting.take(&tickets));
     }
 
-    /// Whose application has no busy timeout, as it had before.
+    /// The application has no busy timeout.
     #[test]
     fn who_only_comes_again_passes_him_over_too() {
         let tickets = Tickets::default();
@@ -240,7 +253,7 @@ mod tests {
         assert!(!four.take(&tickets));
         one.give_back(&tickets);
         assert!(four.take(&tickets));
-        // And a later one in the same places is not taken for it.
+        // A later ticket in the same place of the array is not taken for the one given back.
         four.give_back(&tickets);
         for _ in 0..100 {
             assert!(take_to_write(&one, &tickets));
@@ -250,7 +263,7 @@ mod tests {
         }
     }
 
-    /// Whoever passes and who gives back at the same time never both leave it to the other.
+    /// A process that passes and one that gives back at the same time never leave it to each other.
     #[test]
     fn nobody_is_left_behind_a_ticket_that_is_given_back_while_it_is_passed() {
         let tickets = Tickets::default();

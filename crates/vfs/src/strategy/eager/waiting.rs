@@ -1,13 +1,16 @@
-//! Waits for the board's lock, none of which is without a limit, and what is said of whoever has it and does not go on. The invariants are
-//! those of the [board](super::board).
+//! Waits for the board's lock. Every wait has a limit. A holder that does not go on is named in
+//! SQLite's error log. The invariants are those of the [board](super::board).
 //!
-//! | who waits | for how long, while nobody releases the lock | then |
+//! | who waits | limit without a release of the lock | then |
 //! |---|---|---|
-//! | an opener, where the log cannot be joined without the lock | [`OPEN_PATIENCE`]; soon after that was in vain [`OPEN_AGAIN`] | `SQLITE_BUSY` |
-//! | a writer, before it has the write lock, or before its first frame | [`EagerLog::is_stuck`], in its busy handler | `SQLITE_BUSY` |
-//! | a commit that nobody waits behind, before it is noted | the same | `SQLITE_BUSY` |
-//! | a checkpoint, a WAL that is begun anew, a close | [`REFUSED_AFTER`] | `SQLITE_BUSY`: all stays as it is |
-//! | a commit that is noted, and may be published | [`failed_after`] | `SQLITE_IOERR_FSYNC`, and nothing more is acknowledged in this process |
+//! | an opener that cannot join without it | [`OPEN_PATIENCE`], then [`OPEN_AGAIN`] | "busy" |
+//! | a writer, before write lock or first frame | [`EagerLog::wait_while_stuck`] | "busy" |
+//! | a commit that keeps others out, not noted yet | [`EagerLog::wait_while_held`] | "busy" |
+//! | a checkpoint, a WAL begun anew, a close | [`REFUSED_AFTER`] | "busy": all stays as it is |
+//! | a commit that is noted | [`failed_after`] | it fails: it may be published |
+//!
+//! - "Busy" is `SQLITE_BUSY`. A writer and a commit wait as long as their busy handler says.
+//! - A commit that fails gets `SQLITE_IOERR_FSYNC`. Its process acknowledges nothing more.
 
 use std::time::{Duration, Instant};
 
@@ -18,29 +21,35 @@ use crate::port::BusyHandler;
 use crate::stats::clock;
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 
+/// How long the first opener waits.
 pub const OPEN_PATIENCE: Duration = Duration::from_millis(500);
-/// SQLite's busy handler counts how often it is called, and not how long an open has taken.
+/// How long an opener waits soon after another waited in vain. SQLite's busy handler counts its
+/// calls, and not how long an open has taken.
 const OPEN_AGAIN: Duration = Duration::from_millis(20);
+/// How long "soon after" is.
 const OPEN_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
+/// The limit of whatever can still be answered "busy".
 pub const REFUSED_AFTER: Duration = Duration::from_secs(1);
 
-/// A device may stall for long, and to fail is the end of the database in this process.
+/// The limit of a noted commit. A device may stall for long, and a failure ends the database in
+/// this process.
 const FAILED_AFTER: Duration = Duration::from_secs(30);
 
-/// An append that takes longer than this, and than so many flushes, is taken not to go on.
+/// A holder counts as stuck after this time, or after [`STUCK_FLUSHES`] flushes if that is longer.
 const STUCK_AFTER: Duration = Duration::from_millis(20);
 const STUCK_FLUSHES: u32 = 8;
 
-/// From then on it is said.
+/// After this time the holder is named in SQLite's error log.
 const SAID_AFTER: Duration = Duration::from_millis(500);
 
+/// The limit of a noted commit.
 #[cfg(not(feature = "kill-points"))]
 pub fn failed_after() -> Duration {
     FAILED_AFTER
 }
 
-/// In the test that stops processes it need not take so long.
+/// The limit of a noted commit. The test that stops processes sets a shorter one.
 #[cfg(feature = "kill-points")]
 pub fn failed_after() -> Duration {
     let told = std::env::var("ONEFLUSH_TEST_PATIENCE_MS").ok().and_then(|told| told.parse().ok());
@@ -50,13 +59,13 @@ pub fn failed_after() -> Duration {
 /// What is known of waits that were in vain.
 #[derive(Default)]
 pub struct Waits {
-    /// When an open was.
+    /// When an open last waited in vain.
     open_refused: Mutex<Option<Instant>>,
-    /// Since when the holder that was named last has the lock.
+    /// When the holder that was named last took the lock.
     said_ns: Mutex<u64>,
 }
 
-/// One thread at a time, with a limit.
+/// Lets one thread through at a time. A wait has a limit.
 #[derive(Default)]
 pub struct Gate {
     taken: Mutex<bool>,
@@ -66,7 +75,7 @@ pub struct Gate {
 pub struct Entered<'a>(&'a Gate);
 
 impl Gate {
-    /// None: it was not free within `patience`.
+    /// `None`: the gate was not free within `patience`.
     pub fn enter(&self, patience: Duration) -> Option<Entered<'_>> {
         let mut taken = lock(&self.taken);
         if *taken {
@@ -94,7 +103,7 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// The board's lock. A panic under it is a failed write, of which nobody knows how far it came.
+/// The board's lock, held. A panic under it is a failed write: nobody knows how far the write came.
 pub struct Locked<'a> {
     pub board: &'a Board,
     pub logged_before: u32,
@@ -114,13 +123,14 @@ impl Drop for Locked<'_> {
     }
 }
 
-/// The model checker lets threads die by unwinding, and a process that dies does nothing any more: the checker plays the kernel, too.
+/// In the model checker a thread dies by unwinding. A dead process does nothing more, and the
+/// checker plays the kernel.
 fn dies_in_the_model() -> bool {
     cfg!(all(test, feature = "shuttle")) && std::thread::panicking()
 }
 
 impl EagerLog {
-    /// How long an opener waits for the lock.
+    /// How long an opener waits for the lock now.
     pub(super) fn open_patience(&self) -> Duration {
         let was_refused = lock(&self.waits.open_refused).is_some_and(|at| at.elapsed() < OPEN_AGAIN_WITHIN);
         if was_refused { OPEN_AGAIN } else { OPEN_PATIENCE }
@@ -136,11 +146,13 @@ impl EagerLog {
         }
     }
 
+    /// An opener got the lock.
     pub(super) fn opened(&self) {
         *lock(&self.waits.open_refused) = None;
     }
 
-    /// Another process has the board's lock and does not go on. It costs next to nothing where nobody has it.
+    /// Another process has the board's lock and does not go on. Costs next to nothing where no
+    /// process has the lock.
     pub fn is_log_stuck(&self) -> bool {
         let board = self.board();
         let Some(holder) = board.common().holder() else { return false };
@@ -163,7 +175,8 @@ impl EagerLog {
         self.board().common().holder().is_some()
     }
 
-    /// Before anything that cannot be taken back: waits while the board's lock is with somebody who does not go on, as long as the busy handler says.
+    /// Waits while the holder of the board's lock does not go on, as long as the busy handler says.
+    /// To be called before anything that cannot be taken back.
     pub fn wait_while_stuck(&self, handler: Option<&dyn BusyHandler>) -> Result<(), Code> {
         while self.is_log_stuck() {
             if !handler.is_some_and(BusyHandler::wait) {
@@ -173,7 +186,7 @@ impl EagerLog {
         Ok(())
     }
 
-    /// The same while it is with anybody.
+    /// Waits while any other process has the lock.
     #[cold]
     pub fn wait_while_held(&self, handler: Option<&dyn BusyHandler>) -> Result<(), Code> {
         let board = self.board();
@@ -188,7 +201,7 @@ impl EagerLog {
         Ok(())
     }
 
-    /// Names whoever has the lock, once.
+    /// Names the holder of the lock in SQLite's error log, once a holder.
     #[cold]
     pub(super) fn say_who_holds(&self, board: &Board) {
         let Some(holder) = board.common().holder().filter(|_| board.common().is_locked()) else { return };

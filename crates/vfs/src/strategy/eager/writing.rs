@@ -1,7 +1,11 @@
-//! Writes: frames go to the image in one write a commit, and it is known which of them end a commit.
+//! Writes to the image. The frames of a commit go to it in one write, and this module finds out
+//! which frame ends the commit.
 //!
-//! Only what SQLite has said to be committed may be logged, and only it says so: by the sync of a commit, under the write lock, or by
-//! `SQLITE_FCNTL_COMMIT_PHASETWO`. A frame that ends a commit may be written and the commit fail after it.
+//! Only SQLite knows whether a commit succeeded. A commit can fail after its last frame was
+//! written. So a commit is logged only when SQLite has said that it is one, in either of two ways:
+//!
+//! - by the sync of a commit, under the write lock;
+//! - by `SQLITE_FCNTL_COMMIT_PHASETWO`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,18 +18,20 @@ use crate::port::Below;
 use crate::sync::lock;
 use crate::wal_file;
 
-/// When frames that are held back are written: with one more page they must stay below 128 KiB, because the "unix" VFS writes no more
-/// at once (`seekAndWriteFd` takes 17 bits of the length).
+/// Held frames are written when they reach this size. With one more page they must stay below 128
+/// KiB: the "unix" VFS writes no more at once (`seekAndWriteFd` takes 17 bits of the length).
 const HELD_BYTES_MAX: usize = 60 << 10;
 const _: () = assert!(HELD_BYTES_MAX + (64 << 10) + wal_file::FRAME_HEADER_BYTES < 128 << 10);
 
-/// The frame that is being written.
+/// The frame that SQLite is writing.
 #[derive(Debug, Default)]
 pub struct Frame {
-    /// Where its header is, the last that was written.
+    /// Offset of the last header that was written.
     header: u64,
+    /// That header says that its frame ends a commit.
     ends_commit: bool,
-    /// Where the header of a frame is that ends a commit, and whose page is not complete; 0: of none.
+    /// Offset of the header of a frame that ends a commit and whose page is not complete. 0: there
+    /// is none.
     ending: u64,
 }
 
@@ -37,16 +43,17 @@ impl Eager {
             return self.begin_image(image, data);
         }
         self.shared.flush.failure().map_or(Ok(()), Err)?;
-        // Asks for the log's own failure, too.
+        // `wait_for_log` fails with the log's own failure, too.
         if !self.unsynced_frames.load(Relaxed) {
-            // The first of a transaction: if this fails nothing has changed.
+            // The first frame of a transaction. If this fails, nothing has changed.
             self.wait_for_log()?;
         }
         let part = self.store().before_frame(image, data, offset)?;
         self.follow_frames(&part, data, offset);
         self.unsynced_frames.store(true, Relaxed);
         let mut held = lock(&self.held);
-        // Without powersafe overwrite SQLite syncs in the middle of a frame that only fills a sector.
+        // A part of a frame. Without powersafe overwrite SQLite fills the sector behind a commit
+        // with more frames, and syncs in the middle of one.
         let is_part = ![wal_file::FRAME_HEADER_BYTES, part.page_bytes].contains(&data.len());
         if held.is_written_over(offset) || is_part {
             held.reaches(offset + data.len() as u64);
@@ -99,8 +106,9 @@ impl Eager {
         Ok(self.pace_checkpoint(page, offset)?)
     }
 
-    /// Finds the frame that ends the commit, when its page is complete. Frames that fill a sector behind it say the same of themselves; and
-    /// when pages were written over, SQLite writes the headers of complete frames once more, without their pages.
+    /// Finds the frame that ends the commit, when its page is complete. Two things look alike: the
+    /// frames that fill a sector behind it also say that they end a commit. And after pages were
+    /// written over, SQLite writes the headers of complete frames again, without their pages.
     fn follow_frames(&self, part: &FramePart, data: &[u8], offset: u64) {
         let frame = &mut *lock(&self.own.frame);
         let known = self.own.commit_frame.load(Relaxed);
@@ -115,7 +123,7 @@ impl Eager {
             return;
         }
         if known != 0 && frame.header <= known && offset == frame.header + wal_file::FRAME_HEADER_BYTES as u64 {
-            // The commit that was known failed, and this is another in its place.
+            // The known commit failed. Another takes its place.
             self.own.commit_frame.store(0, Relaxed);
             frame.ending = if frame.ends_commit { frame.header } else { 0 };
         }
@@ -125,29 +133,31 @@ impl Eager {
         }
     }
 
-    /// SQLite begins the image anew. A sync that failed must not be tried again, so that is the end of it.
+    /// SQLite begins the image anew. A sync that failed must not be tried again, so a failure ends
+    /// the log for this process.
     pub(super) fn restart_image(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
         self.refuse_if_failed()?;
         self.store().restart(main, image).inspect_err(|&code| {
-            // Where the log's lock could not be had nothing was tried.
+            // "Busy": the log's lock could not be had, and nothing was tried.
             if code != Code::BUSY {
                 self.shared.flush.poison(code);
             }
         })
     }
 
-    /// SQLite deletes the image: the same.
+    /// SQLite deletes the image. A failure ends the log for this process, as in
+    /// [`Eager::restart_image`].
     pub(super) fn retire_log(&self, main: &dyn Below) -> Result<(), Error> {
         self.refuse_if_failed()?;
         self.store().retire(main).inspect_err(|error| {
-            // Else log and guard stay for the next opener.
+            // "Busy": log and guard stay for the next opener.
             if !matches!(error, Error::Below(Code::BUSY)) {
                 self.shared.flush.poison(Code::IOERR_FSYNC);
             }
         })
     }
 
-    /// Waits in the busy handler while the log is with a process that does not go on.
+    /// Waits in the busy handler while the process that has the log does not go on.
     pub(super) fn wait_for_log(&self) -> Result<(), Code> {
         if !self.store().is_log_stuck() {
             return Ok(());
@@ -156,8 +166,8 @@ impl Eager {
         self.store().wait_while_stuck(handler.as_deref())
     }
 
-    /// Before a commit that nobody waits behind is noted: another process that has the log is waited for. Whoever has noted a commit cannot
-    /// be told "busy" any more.
+    /// Waits for another process that has the log, before a commit that keeps others out is noted.
+    /// A noted commit cannot be answered "busy" any more.
     #[cold]
     pub(super) fn wait_before_commit(&self, image: &dyn Below) -> Result<(), Code> {
         let handler = lock(&self.busy_handler).clone();
@@ -169,15 +179,16 @@ impl Eager {
         })
     }
 
-    /// Writes the frames that are held back.
+    /// Writes the frames that are held.
     #[inline(never)]
     pub(super) fn write_held(&self, image: &dyn Below) -> Result<(), Error> {
         let mut held = lock(&self.held);
         let Some((bytes, offset)) = held.take() else { return Ok(()) };
         let mut frames = lock(&self.own.frames);
         if let Err(code) = self.store().write_frames(image, bytes, offset, &mut frames, self.options.prealloc_bytes) {
-            // A commit that is not in the image is none. SQLite takes the frames for written, and need not end the transaction where only a read has
-            // failed: they go with the next write, or that fails too.
+            // The commit is not in the image, so it is none. SQLite believes that these frames are
+            // written. Where only a read has failed, SQLite need not end the transaction. So the
+            // frames are kept for the next write, which writes them or fails too.
             self.own.commit_frame.store(0, Relaxed);
             held.put_back();
             return Err(code.into());
