@@ -42,7 +42,7 @@ fn message(name: &str, known: &[String]) -> String {
     let nearest = known.iter().map(|known| (differences(name, known), known)).min();
     let way_out = match nearest {
         Some((differences, nearest)) if differences <= DIFFERENCES_MAX => format!("did you mean {nearest}?"),
-        _ => "the README lists those that have one".to_owned(),
+        _ => "docs/use.md lists those that have one".to_owned(),
     };
     format!(
         "oneflush: environment variable {name} is not known to Oneflush {} and has no effect; {way_out}",
@@ -98,7 +98,7 @@ mod tests {
                 "{messages:?}"
             );
         }
-        assert!(unknown_of("ONEFLUSH_COLOUR_OF_THE_SKY")[0].contains("README"));
+        assert!(unknown_of("ONEFLUSH_COLOUR_OF_THE_SKY")[0].contains("docs/use.md"));
     }
 
     #[test]
