@@ -7,10 +7,10 @@
 //! |---|---|---|
 //! | 1 | `Checkpointer::call_off` | no checkpoint of ours runs |
 //! | 2 | `forked::end_use` | no connection begins a transaction, or the commit of one |
-//! | 3 | `Left::give_up_transactions` | what was not committed is gone; only if no other thread exists |
+//! | 3 | `Left::give_up_transactions` | if no other thread exists: what was not committed is gone |
 //! | 4 | `checkpoint::close_last` | a connection of ours has copied the whole image |
 //! | 5 | `Left::give_up_locks` | the program's connections are not in the way of a last close |
-//! | 6 | the close of our connection | the log is retired, if no other process has the database open |
+//! | 6 | the close of our connection | the log is retired if no other process uses the database |
 //!
 //! In step 2 every connection that was left open gets the methods of `inherited.rs`. A use that
 //! comes later in the end of the process is an error. Step 6 is a last close: SQLite locks the

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | options | [`options`], then [`Request::check`] | its connection's | none |
 //! | name | SQLite's | SQLite's, or its stand-in's | SQLite's |
-//! | owner | a new [`Connection`] | the connection of that name | the same, or nobody |
+//! | owner | a new [`Connection`] | its connection, or its database | its database, or nobody |
 //!
 //! A refused open has created nothing: options are read and checked before the VFS below is called.
 
