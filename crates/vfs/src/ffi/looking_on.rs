@@ -3,10 +3,12 @@
 //! The connection neither maps nor changes board and log. Rights to read both are enough, except on
 //! NFS.
 //!
-//! It takes *use* and never *shown*: where only readers are left, nobody may join without the board's
-//! lock. While it joins it holds the board's lock, which keeps away a process that would build the image.
-//! If a stopped process has that lock, the connection joins by invariant 9 of the board, as a
-//! writer does, and leaves out *shown*.
+//! It takes *use* and never *shown*. So where only readers are left, nobody joins without the
+//! board's lock.
+//!
+//! While the connection joins, it holds the board's lock. That keeps a process away that would
+//! build the image. If a stopped process has the lock, the connection joins by invariant 9 of the
+//! board. It does so as a writer does, but leaves out *shown*.
 
 use std::fs::File;
 use std::io;
