@@ -154,7 +154,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Waits for its end. True: it was killed.
+    /// Adds what a worker has said, at its end. True: it was killed.
     pub fn add(&mut self, worker: Worker) -> bool {
         let (writer, numbers, killed) = worker.end();
         self.numbers.entry(writer).or_default().extend(numbers);
