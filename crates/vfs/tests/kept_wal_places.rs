@@ -170,8 +170,8 @@ fn eager_takes_a_database_over_and_leaves_nothing_of_plain() {
     assert_goes_on(&path, 5, "plain again");
 }
 
-/// Several processes open, commit and close again and again. Closes that keep the WAL meet opens that
-/// take it back.
+/// Several processes open, commit and close again and again. Closes that keep the WAL meet opens
+/// that take it back.
 #[test]
 fn processes_that_open_and_close_at_the_same_time_lose_no_commit() {
     const PROCESSES: usize = 4;

@@ -165,8 +165,8 @@ impl Slice<'_> {
         (0..count).map(|index| workload::open_databases(workload, self.directory, self.mode, index)).collect()
     }
 
-    /// The fingerprint of the contents after a replay. Any other workload is checked to have left what
-    /// it says, after `done` of its units in all.
+    /// The fingerprint of the contents after a replay. Any other workload is checked to have left
+    /// what it says, after `done` of its units in all.
     pub(super) fn verify(
         &self,
         holders: &[Connection],

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Workload ── set_up ──▶ databases with schema and first rows      (not measured)
-//!          └─ stream ──▶ one Stream a connection; a step is a transaction, cycle or read (its unit)
+//!          └─ stream ──▶ one Stream a connection; a step is a unit: transaction, cycle or read
 //! ```
 //!
 //! A latency is the time from the begin of a transaction's first statement to the return of its
