@@ -255,8 +255,8 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
     unsafe { on(file, "xFileControl", body) }
 }
 
-/// "azArg[1] is the name of the pragma, azArg[2] its argument or NULL; azArg[0] takes the result,
-/// from sqlite3_mprintf()."
+/// Element 1 of the array is the name of the pragma, element 2 its argument or NULL. Element 0
+/// takes the result, a string from `sqlite3_mprintf()`.
 ///
 /// # Safety
 /// `arguments` is what SQLite passes with `SQLITE_FCNTL_PRAGMA`.
