@@ -1,7 +1,8 @@
 //! A process becomes another program, and nothing of it stays but its number.
 //!
-//! Before `main`, Rust's runtime ignores `SIGPIPE`, and its `exec` gives the program an empty signal mask and `SIGPIPE`'s default. A
-//! supervisor may have decided otherwise (systemd ignores `SIGPIPE` in all services unless told not to), so what this process began with is
+//! Before `main`, Rust's runtime ignores `SIGPIPE`. Its `exec` gives the program an empty signal
+//! mask and the default of `SIGPIPE`. A supervisor may have decided otherwise: systemd ignores
+//! `SIGPIPE` in all services unless told not to. So the settings that this process began with are
 //! noted before the runtime begins, and put back.
 
 use std::io;
@@ -27,7 +28,8 @@ extern "C" fn note_what_is_ignored() {
     IGNORED_PIPE.store(answer == 0 && action.sa_sigaction == libc::SIG_IGN, Relaxed);
 }
 
-/// Becomes `command`, with the signal mask of this thread and what was ignored when this process began. Returns only if that fails.
+/// Becomes `command`, with the signal mask of this thread and the ignored signals that this process
+/// began with. Returns only if that fails.
 pub fn become_program(command: &mut Command) -> io::Error {
     let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
     // SAFETY: asks for the mask and sets none; zeros are a valid one.
@@ -45,7 +47,8 @@ pub fn become_program(command: &mut Command) -> io::Error {
         }
         Ok(())
     };
-    // SAFETY: the closure runs in this very process, after the standard library's own settings, and allocates nothing.
+    // SAFETY: the closure runs in this very process, after the standard library's own settings, and
+    // allocates nothing.
     unsafe { command.pre_exec(put_back) };
     command.exec()
 }

@@ -1,10 +1,12 @@
 //! Ctrl-C: the first one asks, the second one ends.
 //!
-//! A signal handler may do next to nothing, so the first SIGINT, SIGTERM or SIGHUP only sets a flag; whoever
-//! is in a long loop polls it with [`requested`] and returns early, and every scratch place, trace and
-//! temporary file goes away in the ordinary `Drop`s. The second signal ends the process at once, as if
-//! there were no handler: what it leaves is taken away by the kernel (mount namespace, loop device) and
-//! by the guard process of [`crate::place`].
+//! A signal handler may do next to nothing. So the first SIGINT, SIGTERM or SIGHUP only sets a
+//! flag. A long loop polls the flag with [`requested`] and returns early. Every scratch place,
+//! trace and temporary file goes away in the ordinary `Drop`s.
+//!
+//! The second signal ends the process at once, as if there were no handler. What the process leaves
+//! is taken away by the kernel (mount namespace, loop device) and by the guard process of
+//! [`crate::place`].
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +24,8 @@ pub fn install() -> io::Result<()> {
     }
     let flag = Arc::clone(REQUESTED.get_or_init(Arc::default));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // Handlers run in the order they were registered: the flag is still unset for the first signal.
+        // Handlers run in the order they were registered: the flag is still unset for the first
+        // signal.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag))?;
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }

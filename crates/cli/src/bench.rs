@@ -83,42 +83,50 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Work in this directory (no root needed); default: --fs ext4 as root, else a temporary directory
+    /// Work in this directory (no root needed); default: --fs ext4 as root, else a temporary
+    /// directory
     #[arg(long, value_name = "DIR", help_heading = "Where")]
     dir: Option<PathBuf>,
     /// Work on a scratch file system on a loop device: ext4, xfs or btrfs (needs root)
     #[arg(long, value_name = "FS", conflicts_with = "dir", help_heading = "Where")]
     fs: Option<FsKind>,
-    /// Size of the scratch file system, a sparse file; default: 1G, long-reader (whose WAL grows): 8G
+    /// Size of the scratch file system, a sparse file; default: 1G, long-reader (whose WAL grows):
+    /// 8G
     #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "dir", help_heading = "Where")]
     size: Option<u64>,
 
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
     modes: Option<String>,
-    /// A transaction of one row: insert, update, delete or mixed; an insert with five random index keys: indexed; open, commit three
-    /// times, close: reopen; reads of a row by its key or of a whole table: point, scan; inserts while a reader keeps its snapshot: long-reader
+    /// A transaction of one row: insert, update, delete or mixed; an insert with five random index
+    /// keys: indexed; open, commit three times, close: reopen; reads of a row by its key or of a
+    /// whole table: point, scan; inserts while a reader keeps its snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second
     #[arg(long, value_name = "N", value_parser = rate, num_args = 0..=1, require_equals = true, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
     beside_writer: Option<Option<f64>>,
-    /// All modes, and for commits the floor, in turns of some milliseconds, so that a noisy machine hits all alike: their medians compare; one connection
+    /// All modes, and for commits the floor, in turns of some milliseconds, so that a noisy machine
+    /// hits all alike: their medians compare; one connection
     #[arg(long, conflicts_with_all = ["sql", "mobibench", "rate", "keep_trace"], help_heading = "What")]
     in_turns: bool,
-    /// With long-reader: how long it keeps its snapshot; before and after, the writers have a third of that time
+    /// With long-reader: how long it keeps its snapshot; before and after, the writers have a third
+    /// of that time
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
     hold: Option<Duration>,
     /// Replay DIR/loading.sql, then DIR/0.sql, DIR/1.sql, … at the same time, one connection each
     #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "mobibench", "txns", "connections"], help_heading = "What")]
     sql: Option<PathBuf>,
-    /// With --sql: one file after the other on one connection, so that the final contents are always the same
+    /// With --sql: one file after the other on one connection, so that the final contents are
+    /// always the same
     #[arg(long, help_heading = "What")]
     serial: bool,
-    /// Transactions of all connections together in each measurement; default: 2000, wal-growing 1000, point 300000, scan 60
+    /// Transactions of all connections together in each measurement; default: 2000, wal-growing
+    /// 1000, point 300000, scan 60
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
     txns: Option<u64>,
-    /// Rounds; every mode runs in every round, and medians are reported; default: 5, or as many as a minute has time for
+    /// Rounds; every mode runs in every round, and medians are reported; default: 5, or as many as
+    /// a minute has time for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
     rounds: Option<u32>,
     /// Connections that work at the same time, or several numbers: every mode runs with each
@@ -130,14 +138,17 @@ pub struct Options {
     /// Transactions a second of all connections together; default: as many as possible
     #[arg(long, value_name = "N", value_parser = rate, help_heading = "What")]
     rate: Option<f64>,
-    /// So many busy loops take processor time beside the writers, each a process, as on a machine with other work
+    /// So many busy loops take processor time beside the writers, each a process, as on a machine
+    /// with other work
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=256), help_heading = "What")]
     busy: u32,
-    /// Overwrites of one block before each measurement, for the floor; with as many as there are transactions, its longest compares
+    /// Overwrites of one block before each measurement, for the floor; with as many as there are
+    /// transactions, its longest compares
     #[arg(long, value_name = "N", default_value_t = FLOOR_WRITES, value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
     floor_writes: u32,
 
-    /// Mobibench's database mode: own databases for each thread, one statement a table and transaction
+    /// Mobibench's database mode: own databases for each thread, one statement a table and
+    /// transaction
     #[arg(long, conflicts_with = "workload", help_heading = "Mobibench")]
     mobibench: bool,
     /// 0 insert, 1 update, 2 delete
@@ -177,13 +188,16 @@ pub struct Options {
     /// Print Markdown
     #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
     markdown: bool,
-    /// Draw commits a second, KB a commit by class, and times of commits; the name ends in .svg or .png
+    /// Draw commits a second, KB a commit by class, and times of commits; the name ends in .svg or
+    /// .png
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot: Option<PathBuf>,
-    /// Draw every mode's latencies over time, checkpoints as spikes, on one time axis; the name ends in .svg or .png
+    /// Draw every mode's latencies over time, checkpoints as spikes, on one time axis; the name
+    /// ends in .svg or .png
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     plot_latency: Option<PathBuf>,
-    /// Keep a recording of all that reaches the device, for identify and report (needs root; commits take a few percent longer)
+    /// Keep a recording of all that reaches the device, for identify and report (needs root;
+    /// commits take a few percent longer)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     keep_trace: Option<PathBuf>,
 }

@@ -127,7 +127,8 @@ fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
     verdict.map_or(printed, |message| Err(Failure::failed(message)))
 }
 
-/// Each parameter must be one that the strategy takes. Its own reader of options asks for all that there are.
+/// Checks that the strategy takes each parameter. The strategy's own reader of options asks for all
+/// that exist.
 fn check_uri(strategy: &str, given: &str) -> Result<(), String> {
     if strategy == SQLITE_ALONE {
         return Err(format!("is for a strategy of Oneflush; --strategy {SQLITE_ALONE} has no parameters"));

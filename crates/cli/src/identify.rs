@@ -1,7 +1,9 @@
-//! `oneflush identify TRACE…`: the SQLite transactions in traces, as a table of the databases or one line a transaction.
+//! `oneflush identify TRACE…`: the SQLite transactions in traces, as a table of the databases or
+//! one line a transaction.
 //!
-//! Transactions are told as they become complete; what is kept is one line of figures a database, so a trace of any length fits.
-//! A signal ends the input, not the program: what was found until then is told whole, and the exit code is 1.
+//! A transaction is told when it is complete. Only one line of figures a database is kept, so a
+//! trace of any length fits. A signal ends the input, not the program. What was found until then is
+//! told in full, and the exit code is 1.
 
 pub mod input;
 mod parquet;
@@ -60,7 +62,8 @@ pub struct Options {
     /// Write to this file, which is replaced only when all is done
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest, highest or MAJOR,MINOR
+    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest,
+    /// highest or MAJOR,MINOR
     #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
     layer: Layer,
     /// Write the columns of the CSV to this Parquet file as well
@@ -85,7 +88,8 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let mut outputs = Outputs { lines, parquet };
     match tell(options, inputs, &mut outputs) {
         Ok(()) => outputs.finish().map_err(Failure::failed),
-        // Whoever reads has seen enough (`| head`); but half a Parquet file would look like a whole one.
+        // The reader of the lines has seen enough (`| head`). But half a Parquet file would look
+        // like a whole one.
         Err(Stop::Lines(error)) if error.kind() == io::ErrorKind::BrokenPipe && outputs.parquet.is_none() => Ok(()),
         Err(Stop::Lines(error)) => Err(Failure::failed(format!("{}: {error}", outputs.lines.name()))),
         Err(Stop::Parquet(error)) => Err(Failure::failed(error)),
@@ -150,7 +154,8 @@ fn tell(options: &Options, inputs: Vec<Input>, outputs: &mut Outputs) -> Result<
     }
 }
 
-/// One trace from its begin to its end. An error of reading ends it like its end, and is given back.
+/// Reads one trace from its begin to its end. An error of reading ends it like its end, and is
+/// given back.
 fn trace(
     options: &Options,
     form: &Form,

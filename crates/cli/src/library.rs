@@ -1,4 +1,5 @@
-//! The libraries that `make build` leaves beside this program, or that are installed in `../lib/oneflush` from there.
+//! The libraries that `make build` leaves beside this program, or that are installed in
+//! `../lib/oneflush` from there.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! The `oneflush` program: one file a command, and nothing here but the choice.
 //!
-//! Exit codes: 0 done, 1 failed, 2 wrong usage; of a command that becomes another program, that program's.
+//! Exit codes: 0 done, 1 failed, 2 wrong usage. A command that becomes another program has that
+//! program's.
 
 mod bench;
 mod crash;
@@ -41,13 +42,15 @@ struct Cli {
 enum Command {
     /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
     Bench(Box<bench::Options>),
-    /// Run SQLite on a simulated disk that loses power at every operation, and check what it recovers
+    /// Run SQLite on a simulated disk that loses power at every operation, and check what it
+    /// recovers
     Crash(Box<crash::Options>),
     /// Find the SQLite transactions in a trace of block I/O: what each cost, and why
     Identify(identify::Options),
     /// Say what a directory's file system and device can do
     Probe(probe::Options),
-    /// Leave one plain database file of a database that strategy eager was using when it was interrupted
+    /// Leave one plain database file of a database that strategy eager was using when it was
+    /// interrupted
     Recover(recover::Options),
     /// Say what the transactions of traces cost: tables, findings, a page with charts
     Report(report::Options),

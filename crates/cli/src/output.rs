@@ -1,6 +1,8 @@
-//! Where the result goes: standard output, or a file that is replaced only when everything is in it.
+//! Where the result goes: standard output, or a file that is replaced only when everything is in
+//! it.
 //!
-//! Of lines, only whole ones are handed to the kernel, so whoever reads the output, or kills the program, has no half of one.
+//! Only whole lines are handed to the kernel. So a reader of the output, or somebody who kills the
+//! program, has no half of one.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};

@@ -1,6 +1,8 @@
-//! `oneflush report TRACE…`: what the transactions of whole traces cost, in the terminal, as JSON, as a page, as a trace for Perfetto.
+//! `oneflush report TRACE…`: what the transactions of whole traces cost, in the terminal, as JSON,
+//! as a page, as a trace for Perfetto.
 //!
-//! A signal ends the input, not the program: what was read until then is told, and the exit code is 1.
+//! A signal ends the input, not the program. What was read until then is told, and the exit code is
+//! 1.
 
 mod read;
 mod text;
@@ -49,7 +51,8 @@ pub struct Options {
     /// Only transactions of databases whose path or place holds this text
     #[arg(long, value_name = "SUBSTRING")]
     database: Option<String>,
-    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest, highest or MAJOR,MINOR
+    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest,
+    /// highest or MAJOR,MINOR
     #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
     layer: Layer,
 }

@@ -1,8 +1,9 @@
 //! `oneflush run -- CMD…`: an unmodified program with Oneflush as its default VFS.
 //!
-//! This process becomes the program (`execve`), with `liboneflush_preload.so` in `LD_PRELOAD`, which lets the program's own SQLite load
-//! `liboneflush.so` when the first database is opened. So nothing stands between a supervisor and the program: signals, process number, exit
-//! status, terminal, descriptors and job control are the program's own.
+//! This process becomes the program (`execve`), with `liboneflush_preload.so` in `LD_PRELOAD`. That
+//! library lets the program's own SQLite load `liboneflush.so` when the first database is opened.
+//! So nothing stands between a supervisor and the program. Signals, process number, exit status,
+//! terminal, descriptors and job control are the program's own.
 
 mod program;
 
@@ -53,7 +54,8 @@ pub struct Options {
     command: Vec<OsString>,
 }
 
-/// The word itself: who says `auto` has not asked for `plain` by name, and is not told where that changes nothing.
+/// The word itself. A user of `auto` has not asked for `plain` by name, and is not told where it
+/// changes nothing.
 fn strategy(word: &str) -> Result<String, OptionError> {
     word.parse::<StrategyKind>().map(|_| word.to_owned())
 }
@@ -120,8 +122,9 @@ pub(crate) fn with_variables(
     Err(RunError::Start { command: name, source: handover::become_program(&mut command) })
 }
 
-/// The dynamic linker splits `LD_PRELOAD` at spaces and colons, so a path that has some is preloaded through a link. The program and what
-/// it starts need the link for as long as they run, so the link stays. Its name says whose it is and where it leads, so there is only one.
+/// The dynamic linker splits `LD_PRELOAD` at spaces and colons. A path that has some is preloaded
+/// through a link. The program and its children need the link for as long as they run, so the link
+/// stays. Its name says whose it is and where it leads, so there is only one.
 fn preloadable(library: PathBuf) -> Result<PathBuf, RunError> {
     let splits = |path: &Path| path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte));
     if !splits(&library) {

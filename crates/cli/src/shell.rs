@@ -1,9 +1,13 @@
-//! `oneflush shell DB`: the `sqlite3` shell, with the extension loaded and the database open through Oneflush.
+//! `oneflush shell DB`: the `sqlite3` shell, with the extension loaded and the database open
+//! through Oneflush.
 //!
-//! This process becomes the shell (`exec`), so the terminal, Ctrl-C and the exit code are the shell's own. The shell opens the file that its
-//! command line names before anything can be loaded; so it is given none but `:memory:`, and loads and opens by `-cmd`.
-//! A failed `.open` makes the shell go on in memory, where a user's rows would be lost: a query that fails there ends it, because of `-bail`, before
-//! it takes any input. Oneflush's messages go to stderr (`ONEFLUSH_LOG`), since they say why it has refused a database.
+//! This process becomes the shell (`exec`). So the terminal, Ctrl-C and the exit code are the
+//! shell's own. The shell opens the file of its command line before anything can be loaded. It is
+//! therefore given only `:memory:`, and loads and opens by `-cmd`.
+//!
+//! After a failed `.open` the shell would go on in memory, where a user's rows would be lost. A
+//! query that fails there ends the shell, because of `-bail`, before it takes any input. Oneflush's
+//! messages go to stderr (`ONEFLUSH_LOG`), since they say why it has refused a database.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -48,7 +52,8 @@ const TIMEOUT_MS: u32 = 5000;
 /// Reads the database, and shows nothing.
 const FIRST_LOOK: &str = "SELECT 1 FROM sqlite_schema WHERE 0";
 
-/// Options of how the shell opens the file on its command line, which here is none. Of them only `-readonly` can be kept.
+/// Options for how the shell opens the file of its command line. Here that is no file, so only
+/// `-readonly` can be kept.
 const OPENERS: [&str; 6] = ["append", "deserialize", "maxsize", "nofollow", "vfs", "zip"];
 const READ_ONLY: &str = "readonly";
 
@@ -82,7 +87,8 @@ struct Asked {
     arguments: Vec<OsString>,
 }
 
-/// Reads the arguments as the shell does: options may stand anywhere, and of the rest the first is the database.
+/// Reads the arguments as the shell does. Options may stand anywhere, and of the rest the first is
+/// the database.
 fn read(given: &[OsString]) -> Result<Asked, String> {
     let mut asked = Asked::default();
     let mut rest = given.iter();

@@ -1,6 +1,7 @@
 //! `oneflush top`: what SQLite does to a block device just now, by database.
 //!
-//! At a terminal a screen with keys, elsewhere plain tables one after the other. The figures are made in `oneflush_trace::live`.
+//! On a terminal it is a screen with keys, elsewhere plain tables one after the other. The figures
+//! are made in `oneflush_trace::live`.
 
 mod json;
 mod render;

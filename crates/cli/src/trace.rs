@@ -1,7 +1,8 @@
-//! `oneflush trace`: a recording of what reaches a block device, with the file that each write belongs to.
+//! `oneflush trace`: a recording of what reaches a block device, with the file that each write
+//! belongs to.
 //!
-//! Ends with the program that it started, after `--seconds`, or at Ctrl-C, which ends the recording and not more. What it needs
-//! in the kernel goes away however it ends.
+//! The recording ends with the program that the command started, after `--seconds`, or at Ctrl-C,
+//! which ends nothing else. What it needs in the kernel goes away however it ends.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -39,7 +40,8 @@ Examples:
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Write the recording to this file: ftrace's text, compressed with zstd; -: to standard output, as plain text
+    /// Write the recording to this file: ftrace's text, compressed with zstd; -: to standard
+    /// output, as plain text
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -56,7 +58,8 @@ pub struct Options {
     /// Record calls that read, write and synchronize files, too, of all processes
     #[arg(long)]
     syscalls: bool,
-    /// Without root: what CMD asks of its databases' files, by Oneflush's VFS (strategy stock); no device
+    /// Without root: what CMD asks of its databases' files, by Oneflush's VFS (strategy stock); no
+    /// device
     #[arg(long, requires = "command", conflicts_with_all = ["dev", "dir", "below", "pid", "seconds", "sched", "syscalls"])]
     vfs: bool,
     /// Run this program and record until it ends

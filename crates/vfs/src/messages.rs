@@ -1,19 +1,25 @@
-//! Messages for people: `ONEFLUSH_LOG=off|stderr|syslog|FILE`, beside SQLite's error log, which few drivers can read.
+//! Messages for people: `ONEFLUSH_LOG=off|stderr|syslog|FILE`. They come in addition to SQLite's
+//! error log, which few drivers can read.
 //!
-//! Each message is one line and one write, with what, which file, why, and the way out:
+//! Each message is one line and one write. It says what happened, to which file, why, and the way
+//! out:
 //!
 //! ```text
 //! oneflush[3397]: /srv/app.db: …                             stderr, syslog
 //! 2026-11-25T22:28:48.123Z oneflush[3397]: /srv/app.db: …    FILE
 //! ```
 //!
-//! We are a guest in somebody's process, so a message is said only where that can do no harm. Invariants:
+//! The VFS is a guest in its process. A message is written only where it can do no harm.
+//! Invariants:
 //!
-//! 1. No lock is taken and nothing waits: a full pipe, a stopped terminal or a slow syslog loses the message.
-//! 2. No descriptor is kept. What was opened once may be another file by now, if the program closes descriptors that it does not know.
-//!    So a file that was rotated away is made anew, and a forked child has nothing stale.
+//! 1. No lock is taken and nothing waits. A full pipe, a stopped terminal or a slow syslog loses
+//!    the message.
+//! 2. No descriptor is kept. A program may close descriptors that it does not know, and the number
+//!    may then be another file's. Without one, a file that was rotated away is made anew, and a
+//!    forked child has nothing stale.
 //! 3. Nothing is written to a descriptor 2 that has become another file ([`stderr`]).
-//! 4. The number of lines is bounded: the same message at most once a minute, and [`LINES_MAX`] lines a minute in all.
+//! 4. The number of lines is bounded: the same message at most once a minute, and [`LINES_MAX`]
+//!    lines a minute in all.
 
 mod file;
 mod limit;
@@ -34,13 +40,13 @@ pub const VARIABLE: &str = "ONEFLUSH_LOG";
 
 const ALLOWED: &str = "off, stderr, syslog, or a file with a slash or a dot in its name, such as ./oneflush.log";
 
-/// How many lines a minute has at most.
+/// The largest number of lines in a minute.
 const LINES_MAX: u64 = 100;
 
-/// A longer line is cut. A pipe that can be written at all takes as much at once (`PIPE_BUF`).
+/// A longer line is cut. A pipe that can be written at all takes this much at once (`PIPE_BUF`).
 const LINE_BYTES_MAX: usize = 2000;
 
-/// What messages of this crate begin with in SQLite's error log.
+/// The beginning of the messages of this crate in SQLite's error log.
 const PREFIX: &str = "oneflush: ";
 
 static DESTINATION: OnceLock<Destination> = OnceLock::new();
@@ -54,7 +60,8 @@ enum Destination {
     File(PathBuf),
 }
 
-/// Once, before the first message. A value that cannot be honoured is an error; what the process began with stays.
+/// Chooses the destination, before the first message. A value that cannot be honoured is an error.
+/// A later call does not change the destination.
 pub fn begin() -> Result<(), OptionError> {
     let destination = Destination::named(std::env::var_os(VARIABLE))?;
     DESTINATION.get_or_init(|| destination);
@@ -74,7 +81,7 @@ impl Destination {
                 syslog::is_there().map_err(|error| refused(error.to_string()))?;
                 Ok(Destination::Syslog)
             }
-            // A misspelt word would be a file somewhere that nobody looks at.
+            // A misspelt word would become a file somewhere that nobody looks at.
             Some(word) if !word.contains(['/', '.']) => Err(OptionError::of_variable(VARIABLE, word, ALLOWED)),
             _ => {
                 let path = std::path::absolute(&word).map_err(|error| refused(error.to_string()))?;
@@ -95,7 +102,7 @@ impl Destination {
     }
 }
 
-/// Says a message, unless it was said a short time ago.
+/// Writes a message, unless the same message was written a short time ago.
 pub fn say(message: &str) {
     let Some(destination) = DESTINATION.get().filter(|destination| !matches!(destination, Destination::Off)) else {
         return;
@@ -111,7 +118,7 @@ pub fn say(message: &str) {
     }
 }
 
-/// Without what would end or hide the line.
+/// The message without characters that would end or hide the line.
 fn one_line(message: &str) -> String {
     let mut line = String::with_capacity(message.len());
     for c in message.chars() {

@@ -1,17 +1,24 @@
-//! What can be had of a database whose log is lost or damaged, for somebody who accepts the loss of the rest.
+//! What can be recovered of a database whose log is lost or damaged. The caller accepts the loss of
+//! the rest.
 //!
-//! Everything is copied aside first, into a folder beside the database, and the copies are durable before anything else is done. From the copies a
-//! database is made in that folder, from one [`Source`] or another; its maker checks it and only then puts it in the place of the original.
-//! What survives a crash after each step:
+//! Everything is first copied into a folder beside the database. The copies are durable before
+//! anything else is done. Then a database is made from the copies, in the same folder, from one
+//! [`Source`]. The caller checks that database, and only then puts it in the place of the original.
 //!
-//! 1. the copies are made                          the original, and a folder that may be incomplete
-//! 2. a database is made beside the copies         the original
-//! 3. it is renamed to the original's name         either of the two, whole; the log, which belongs to none then, is set aside by the next opener
-//! 4. log, image and board are removed             the new one
+//! | step | function | what survives a crash after it |
+//! |---|---|---|
+//! | 1 the copies are made | [`Aside::copy`] | the original, and a folder that may be incomplete |
+//! | 2 a database is made of them | [`Aside::make`] | the original |
+//! | 3 it gets the original's name | [`Aside::put_in_place`] | one of the two, whole |
+//! | 4 log, image and board go | [`Aside::remove_beside`] | the new one |
 //!
-//! The records of a log before its damage are a consistent database only if no checkpoint behind them has written newer pages to the database file.
-//! A checkpoint logs pages first, as a record of its own kind: so where each record that was lost can still be told, and none is of that kind, the
-//! result is what the database was ([`Salvaged::is_exact`]). Otherwise a check of the structure is all that there is.
+//! After step 3 the log belongs to no database. The next opener sets it aside.
+//!
+//! The records of a log before its damage are a consistent database under one condition: no later
+//! checkpoint has written newer pages to the database file. A checkpoint first logs its pages, as a
+//! record of a kind of its own. The result is exactly an earlier state of the database
+//! ([`Salvaged::is_exact`]) if every lost record can still be identified and none is of that kind.
+//! Otherwise only a check of the structure speaks for the result.
 
 mod aside;
 mod image;
@@ -60,31 +67,31 @@ impl From<Code> for SalvageError {
     }
 }
 
-/// Where the pages come from that the database file lacks.
+/// The source of the pages that the database file lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The records of the log up to the damage.
     Log,
-    /// The WAL image, which has at least what the log's readable records have.
+    /// The WAL image. It has at least the pages of the log's readable records.
     Image,
-    /// Nowhere: the database file alone.
+    /// No source: the database file alone.
     Database,
 }
 
-/// What is known of a database that was made.
+/// What is known of the database that was made.
 #[derive(Clone, Debug, Serialize)]
 pub struct Salvaged {
     pub source: Source,
-    /// Records and pages of the log that it has.
+    /// Records and pages of the log that the database has.
     pub records: u64,
     pub pages: u64,
-    /// Records of the log that it lacks, as far as they can be counted; None: nothing of the log
-    /// tells.
+    /// Records of the log that the database lacks, as far as they can be counted. None: nothing of
+    /// the log tells.
     pub lost_records: Option<u64>,
-    /// Different pages in those of them that can be read.
+    /// Different pages in those lost records that can be read.
     pub lost_pages: u64,
-    /// No checkpoint came behind what it has: it is what the database was at that time.
+    /// No checkpoint came after what the database has. It is what the original was at that time.
     pub is_exact: bool,
 }
 
@@ -92,19 +99,19 @@ pub struct Salvaged {
 pub struct Aside {
     database: PathBuf,
     pub folder: PathBuf,
-    /// Names in the folder.
+    /// The names of the copies in the folder.
     pub files: Vec<OsString>,
-    /// By what follows the database's name.
+    /// When the originals were changed, by what follows the database's name.
     changed: Vec<(&'static str, SystemTime)>,
-    /// What the guard names, or the log where the database's header is damaged.
+    /// The log that the guard names. If the database's header is damaged: the log beside it.
     uuid: Option<Uuid>,
-    /// The database has no guard, so the log beside it is another's.
+    /// The database has no guard, so a log beside it belongs to another database.
     pub is_plain: bool,
     page_bytes: usize,
     /// Why the log cannot be read to its end.
     pub damage: String,
     found: Salvage,
-    /// Nobody opens the log while this is there.
+    /// While this lock is held, nobody opens the log.
     _alone: Option<File>,
 }
 
@@ -114,7 +121,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> SalvageError + '_ {
     move |source| SalvageError::File { path: path.to_owned(), source }
 }
 
-/// It need not be there.
+/// Removes a file that need not exist.
 fn remove(path: &Path) -> Result<(), SalvageError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path)(error)),
@@ -123,7 +130,7 @@ fn remove(path: &Path) -> Result<(), SalvageError> {
 }
 
 impl Aside {
-    /// The sources that there are, the best first.
+    /// The sources that exist, the best first.
     pub fn sources(&self) -> Result<Vec<Source>, SalvageError> {
         let mut sources = vec![Source::Database];
         if self.is_plain {
@@ -150,7 +157,8 @@ impl Aside {
         self.folder.join(RECOVERED)
     }
 
-    /// Makes the database from a source; None: that has nothing. It is one in WAL mode, and its WAL is to be copied into it.
+    /// Makes the database from a source. None: the source has nothing. The database is in WAL mode,
+    /// and the caller copies its WAL into it.
     pub fn make(&self, source: Source) -> Result<Option<Salvaged>, SalvageError> {
         let (made, wal) = (self.recovered(), with_suffix(&self.recovered(), "-wal"));
         for path in [&made, &wal, &with_suffix(&made, "-shm")] {
@@ -189,7 +197,7 @@ impl Aside {
         let mut page = vec![0; self.page_bytes.max(guard::HEADER_BYTES)];
         file.read_exact_at(&mut page, 0).map_err(failed(made))?;
         if !guard::is_database(&page) {
-            // A crash has garbled the page while it was written: the log has it.
+            // A crash has garbled the page while it was written. The log has it.
             let records = self
                 .found
                 .records

@@ -1,4 +1,5 @@
-//! `PRAGMA journal_mode=WAL` with strategy `eager`, with real SQLite on real files. A crash is a copy of the files as they are.
+//! `PRAGMA journal_mode=WAL` with strategy `eager`, with real SQLite on real files. A crash is a
+//! copy of the files at that moment.
 
 mod common;
 
@@ -124,7 +125,7 @@ fn checkpoints_come_back(locking_mode: &str) {
     assert!(images > 0, "pages with deltas against the database file were logged whole");
 }
 
-/// Records of the newest epoch, and those among them with copies between their pages.
+/// Records of the newest epoch, and how many of them have copies between their pages.
 fn records_and_rows(path: &Path) -> (usize, usize) {
     let log = Log::open(DirectFile::open(&side(path, "-oneflush"), false).unwrap()).unwrap();
     let (mut records, mut rows) = (0, 0);
@@ -162,8 +163,9 @@ fn as_an_older_oneflush_left_it(log: &Path, version: u8) {
     }
 }
 
-/// Makes a table with two indexes on random keys, in the database file; nothing is checkpointed from then on unless it is asked for.
-/// The indexes are built from the rows, so their pages are full and the next rows split them.
+/// Makes a table with two indexes on random keys, in the database file. From then on nothing is
+/// checkpointed unless the test asks for it. The indexes are built from the rows, so their pages
+/// are full, and the next rows split them.
 fn fill_u(db: &Connection, rows: u32) {
     db.execute_batch(&format!(
         "CREATE TABLE u(a INTEGER, b INTEGER);
@@ -261,7 +263,7 @@ fn a_recovery_of_many_pages_finds_them_and_leaves_the_image_alone_where_it_fails
     let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
     assert_eq!(state(&open(&crashed)), state(&db));
 
-    // The last page that it needs of the database file is another.
+    // The database file has another last page. The recovery needs that page.
     let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
     let file = File::options().write(true).open(&crashed).unwrap();
     let last_page = file.metadata().unwrap().len() - 4096;
@@ -275,7 +277,7 @@ fn a_recovery_of_many_pages_finds_them_and_leaves_the_image_alone_where_it_fails
 #[test]
 fn a_large_transaction_goes_through_the_image_and_comes_back_with_it() {
     let (_dir, path) = scratch();
-    // A checkpoint might be done before the files are copied, and then the image is not needed.
+    // A checkpoint might end before the files are copied. Then the image would not be needed.
     let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
     db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
     insert(&db, 3);
@@ -286,7 +288,8 @@ fn a_large_transaction_goes_through_the_image_and_comes_back_with_it() {
     insert(&db, 7);
     let with_image = open(&crash(&path, &["-oneflush", "-oneflush-wal"]));
     assert_eq!((count(&with_image), integrity(&with_image).as_str()), (3010, "ok"));
-    // Without the image, which the log says is synced, commits are missing: nobody may see the rest.
+    // The log says that the image is synced. Without the image commits are missing, so nobody may
+    // see the rest.
     let without = crash(&path, &["-oneflush"]);
     assert!(try_open(&without, "strategy=eager").is_err());
     std::fs::copy(side(&path, "-oneflush-wal"), side(&without, "-oneflush-wal")).unwrap();
@@ -307,15 +310,16 @@ fn a_log_that_is_full_goes_on_through_the_image() {
     assert_eq!(count(&reader), 0);
 }
 
-/// Where SQLite runs none by itself, one by `sqlite3_wal_checkpoint_v2` right after a commit was taken for its automatic one, and
-/// left for later: "busy".
+/// With `wal_autocheckpoint=0`, `sqlite3_wal_checkpoint_v2` right after a commit copied nothing. The
+/// call was taken for SQLite's automatic checkpoint, which is left for later.
 #[test]
 fn a_checkpoint_that_is_asked_for_by_the_c_interface_is_run_where_sqlite_runs_none_by_itself() {
     let (_dir, path) = scratch();
     let db = open(&path);
     db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
     insert(&db, 1);
-    // From 1,000 frames on SQLite would run its own; at 1,024 commits the log has so much that one is due.
+    // From 1,000 frames on SQLite would run its own checkpoint. From 1,024 commits on the log
+    // has so much that a checkpoint is due.
     for _ in 0..1010 {
         db.execute_batch("UPDATE t SET v = randomblob(100)").unwrap();
     }
@@ -334,7 +338,7 @@ fn a_checkpoint_that_is_asked_for_by_the_c_interface_is_run_where_sqlite_runs_no
     assert!(frames > 1000, "{frames}");
 }
 
-/// So that who reads finds the pages in the database file.
+/// Waits until a reader finds the pages in the database file.
 fn wait_for_a_checkpoint(db: &Connection) {
     wait_until("a checkpoint", || number(db, "/eager/checkpoints/count") > 0);
 }
@@ -349,9 +353,8 @@ fn a_large_transaction_is_checkpointed_at_once_and_small_ones_when_there_are_no_
     wait_for_a_checkpoint(&db);
     drop(db);
 
-    // A checkpoint would come 2 s after the last commit. For its age it may come 5 s after the
-    // first. Where the machine takes so long for the commits, this says nothing, and is tried
-    // again.
+    // A checkpoint comes 2 s after the last commit, or 5 s after the first one because of its age.
+    // If the machine takes that long for the commits, the case says nothing and is tried again.
     let was_in_time = (0..20).any(|_| {
         let db = open(&path);
         let began = Instant::now();
@@ -375,8 +378,8 @@ fn writers_that_wait_share_a_write_of_the_log() {
     let db = open(&path);
     let counts = || (number(&db, "/eager/commits"), number(&db, "/eager/log/records"));
     let mut rows = 0;
-    // On a busy machine one thread may be done before the next begins, and has nobody to share
-    // with.
+    // On a busy machine one thread may end before the next begins. Then it has nobody to share a
+    // flush with.
     wait_until("a third of the writes is saved", || {
         let before = counts();
         let all_are_there = Barrier::new(8);
@@ -473,14 +476,14 @@ fn a_log_that_is_missing_of_another_database_or_damaged_is_refused_and_the_files
     let newer = crash(&path, &["-oneflush"]);
     let cut = crash(&path, &["-oneflush"]);
     File::options().write(true).open(side(&cut, "-oneflush")).unwrap().set_len(0).unwrap();
-    // In the middle of the records: valid ones stand behind.
+    // Damage in the middle of the records: valid ones lie behind it.
     let damaged = crash(&path, &["-oneflush"]);
     let log = side(&damaged, "-oneflush");
     let bytes = std::fs::read(&log).unwrap();
     let records: Vec<usize> = (4096..bytes.len()).step_by(4096).filter(|&at| bytes[at..at + 4] == *b"1FLR").collect();
     let file = File::options().write(true).open(&log).unwrap();
     file.write_all_at(&[bytes[records[records.len() / 2] + 70] ^ 1], records[records.len() / 2] as u64 + 70).unwrap();
-    // The header's checksum does not fit any more either.
+    // The checksum of the header is wrong too.
     File::options().write(true).open(side(&newer, "-oneflush")).unwrap().write_all_at(&[0xff; 64], 256).unwrap();
 
     for (what, path) in

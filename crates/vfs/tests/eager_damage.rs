@@ -1,10 +1,14 @@
 //! Damaged logs, with real SQLite on the files that a crash of `eager` leaves.
 //!
-//! A fixture is a database whose commits are all acknowledged, as its files were at that moment. Each case damages them in one way and
-//! opens them. Either the open is refused, with a reason and every file as it was, or all acknowledged commits are there. There is one
-//! exception (docs/log-format.md, "What cannot be told apart"): a damaged *last* record looks like one that was torn while it was
-//! written, and that one was never acknowledged; so its commit, and no other, may be missing. What `oneflush recover --dry-run` says before
-//! agrees with the open.
+//! A fixture is a database whose commits are all acknowledged, as its files were at that moment.
+//! Each case damages the files in one way and opens the database.
+//!
+//! Either the open is refused, with a reason and with every file as it was, or all acknowledged
+//! commits are there. There is one exception (docs/log-format.md, "What cannot be told apart"). A
+//! damaged *last* record looks like one that was torn while it was written. A torn record was never
+//! acknowledged. So the commit of the last record, and no other, may be missing.
+//!
+//! What `oneflush recover --dry-run` says before agrees with the open.
 
 mod common;
 
@@ -39,7 +43,7 @@ fn flip_in_records(fixture: &Fixture, mut chance: Chance) {
     let (mut refused, mut shorter) = (0, 0);
     for (number, record) in records.iter().enumerate() {
         let payload = record.bytes.start + RECORD_HEADER_BYTES;
-        // All bits where damage is noticed by the last record alone; one of each byte elsewhere.
+        // All bits where only the last record notices damage; one bit of each byte elsewhere.
         let all_bits = number + 2 == records.len();
         let bits = |at: usize, bit: u8| if all_bits { (at, 0..8) } else { (at, bit..bit + 1) };
         let mut cases: Vec<(usize, Range<u8>)> =
@@ -48,7 +52,7 @@ fn flip_in_records(fixture: &Fixture, mut chance: Chance) {
             chance.sample(payload..record.bytes.end).into_iter().map(|at| (at, at as u8 % 8..at as u8 % 8 + 1)),
         );
         if record.epoch < newest.epoch {
-            // Not needed any more; each of these opens.
+            // Each of these opens, because the record is not needed any more.
             cases = cases.into_iter().step_by(12).collect();
         }
         for (at, bit) in cases.into_iter().flat_map(|(at, bits)| bits.map(move |bit| (at, bit))) {
@@ -70,7 +74,7 @@ fn a_flipped_bit_in_the_first_block_is_refused_where_anything_is_there() {
     for at in 0..512 {
         assert_eq!(fixture.flip("-oneflush", at, chance.bit(), false), None, "byte {at}");
     }
-    // Nothing is read from the rest of it: all its bytes at once.
+    // Nothing is read from the rest of it, so all its bytes are damaged at once.
     for bit in 0..8 {
         let rest: Vec<u8> = fixture.log[512..BLOCK_BYTES].iter().map(|byte| byte ^ 1 << bit).collect();
         let log = File::options().write(true).open(side(&fixture.path, "-oneflush")).unwrap();
@@ -85,7 +89,8 @@ fn a_flipped_bit_in_the_database_header_loses_nothing() {
     let mut lost = Vec::new();
     for fixture in Fixture::all() {
         for at in 0..100 {
-            // Where the guard is, all bits that make it another value that means something, and one more.
+            // Where the guard is: all bits that turn it into another meaningful value, and one
+            // more.
             let is_guard = (18..=19).contains(&at) || (72..92).contains(&at);
             let bits: &[u8] = if is_guard { &[0, 1, 7] } else { &[1] };
             for &bit in bits {
@@ -97,7 +102,8 @@ fn a_flipped_bit_in_the_database_header_loses_nothing() {
 }
 
 impl Fixture {
-    /// Not the log is damaged here: SQLite may refuse as well, and the dry run, which looks at the log, need not know. What went wrong.
+    /// The answer is what went wrong. Damage outside of the log may be refused by SQLite too, and
+    /// the dry run, which reads only the log, need not notice it.
     fn flip_in_database(&self, at: usize, bit: u8) -> Option<String> {
         let mut damaged = self.database.clone();
         damaged[at] ^= 1 << bit;
@@ -105,12 +111,14 @@ impl Fixture {
         let opened = open(&self.path);
         let mut wrong = None;
         if let Ok(found) = opened {
-            // SQLite has no checksum over its header: a wrong size of the reserved space is its own to notice.
+            // SQLite has no checksum over its header, so only SQLite itself could notice a wrong
+            // size of the reserved space.
             let is_other_damage = found == UNSOUND && !(18..=19).contains(&at) && !(72..92).contains(&at);
             wrong = (found != self.commits && !is_other_damage)
                 .then(|| format!("opens with {found} of {} commits", self.commits));
         } else {
-            // What was acknowledged is still there, in the log or in the database file, for who mends the byte.
+            // What was acknowledged is still in the log or in the database file, for somebody who
+            // repairs the byte.
             let file = File::options().read(true).write(true).open(&self.path).unwrap();
             let mut byte = [0];
             file.read_exact_at(&mut byte, at as u64).unwrap();
@@ -132,7 +140,7 @@ fn a_log_that_is_cut_off_at_any_block_or_beside_one_is_refused() {
     for (number, fixture) in Fixture::all().into_iter().enumerate() {
         let log = side(&fixture.path, "-oneflush");
         let whole = fixture.log.len();
-        // Every block of one of them.
+        // Every block of one of the fixtures.
         let blocks = (0..whole / BLOCK_BYTES).filter(|block| number == 2 || block % 16 == number);
         for block in blocks {
             for size in [block * BLOCK_BYTES, block * BLOCK_BYTES + 1, (block + 1) * BLOCK_BYTES - 1] {
@@ -171,7 +179,7 @@ fn zeros_or_noise_in_place_of_a_record_but_the_last_are_reported_as_corruption()
     }
 }
 
-/// Not only refused: said to be damage, with the place.
+/// The damage is not only refused. It is called damage, with its place.
 #[test]
 fn a_valid_record_behind_a_broken_one_is_corruption_and_is_named() {
     let fixture = Fixture::new("commits", |db| commits::make(db, 9), false);
@@ -216,14 +224,14 @@ fn an_image_that_the_log_stands_on_is_checked() {
     assert!(refused > 50, "{refused}: nearly every byte of it is under a checksum");
 }
 
-/// The log is whole in all of these, and cannot be used.
+/// The log is whole in all of these cases, and cannot be used.
 #[test]
 fn a_dry_run_agrees_where_the_image_or_a_page_that_the_log_changes_is_damaged() {
     let mut differ = Vec::new();
     let mut compare = |fixture: &Fixture, what: &str| {
         let inspected = oneflush_vfs::inspect(&fixture.path);
         let opened = open_quietly(&fixture.path);
-        // Damage that SQLite finds, and not the log's reader, is not meant.
+        // Damage that SQLite finds, and not the reader of the log, does not count here.
         if inspected.is_ok() && opened.is_err() && !take_said(&fixture.path).is_empty() {
             differ.push(format!("{}, {what}: dry run {inspected:?}, open {opened:?}", fixture.name));
         }
@@ -263,8 +271,9 @@ fn open_quietly(path: &Path) -> Result<i64, String> {
     db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(|error| error.to_string())
 }
 
-/// The last record's commit is in the database file already, with a page that no other record has. If the record is damaged, its commit
-/// may not be there by half: with that page, and without its others, which come from the records before it.
+/// The commit of the last record is in the database file already, with a page that no other record
+/// has. If the record is damaged, half of its commit must not appear: that page without the others,
+/// which come from earlier records.
 #[test]
 fn a_damaged_last_record_never_leaves_half_of_its_commit() {
     let history = |db: &rusqlite::Connection| {
@@ -299,10 +308,10 @@ fn a_refusal_leaves_no_new_file() {
     }
 }
 
-/// What it is, its bytes, and words that must be in the refusal.
+/// The case, its bytes, and words that must be in the refusal.
 type Replacement = (&'static str, Option<Vec<u8>>, &'static [&'static str]);
 
-/// Logs that are not this one, or not as it was.
+/// Logs of another database, or of another state of this one.
 fn replacements(fixture: &Fixture) -> Vec<Replacement> {
     let other = Fixture::new("another", |db| commits::make(db, 4), false);
     let mut newer = fixture.log.clone();
@@ -348,7 +357,7 @@ fn another_log_in_its_place_is_refused_by_eager_and_plain_and_named() {
     assert_eq!(open(&fixture.path), Ok(5));
 }
 
-/// A refusal that only says what is wrong leaves the user with a database that does not open.
+/// A refusal that says only what is wrong leaves the user with a database that does not open.
 #[test]
 fn every_refusal_of_a_log_says_how_to_go_on() {
     let fixture = Fixture::new("the right one", |db| commits::make(db, 5), false);
@@ -372,7 +381,7 @@ fn replace_log(fixture: &Fixture, bytes: Option<&[u8]>) {
     }
 }
 
-/// What SQLite's error log says when the open, or the first read, is refused. The files stay as they are.
+/// SQLite's error log when the open, or the first read, is refused. The files stay as they are.
 fn refusal(fixture: &Fixture, strategy: &str) -> String {
     let before = fixture.bytes();
     take_said(&fixture.path);

@@ -82,7 +82,7 @@ fn an_image_that_is_cut_and_grows_again_keeps_every_commit() {
             }
             _ => db.execute_batch("PRAGMA journal_size_limit=0; PRAGMA wal_checkpoint(RESTART)").unwrap_or_default(),
         }
-        // Frames of a transaction that is taken back are written over by the next.
+        // Frames of a rolled-back transaction are overwritten by the next one.
         db.execute_batch("BEGIN; PRAGMA cache_size=5; INSERT INTO t SELECT randomblob(3000) FROM t LIMIT 30; ROLLBACK")
             .unwrap();
         sound(&one, rows);
@@ -92,7 +92,7 @@ fn an_image_that_is_cut_and_grows_again_keeps_every_commit() {
     sound(&open(&path), rows);
 }
 
-/// Where the image is not made longer ahead there is nothing to store to.
+/// Where the image is not extended ahead, there is nothing to store to.
 #[test]
 fn an_image_that_grows_with_each_write_is_written() {
     let dir = tempfile::tempdir().unwrap();

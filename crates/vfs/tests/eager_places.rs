@@ -1,6 +1,10 @@
-//! Databases of all kinds, uses and places with `eager`: what SQLite lets an application choose or do beside its commits must come out of the
-//! log after a crash as it was, and a close must leave what stock SQLite reads. Read-only places, forks and mount points need other users and
-//! processes: `compat/run --strategy eager places`.
+//! Databases of all kinds, uses and places with `eager`.
+//!
+//! Whatever SQLite lets an application choose or do beside its commits must come out of the log
+//! after a crash as it was. A close must leave what stock SQLite reads.
+//!
+//! Read-only places, forks and mount points need other users and processes: `compat/run --strategy
+//! eager places`.
 
 mod common;
 
@@ -45,7 +49,7 @@ fn after_crash(path: &Path) -> Connection {
     open(&crash(path, &["-oneflush"]))
 }
 
-/// After the last close: plain, alone, and with all commits.
+/// After the last close: a plain file, alone, with all commits.
 fn assert_plain(path: &Path, expected: i64) {
     assert_eq!(files(path), [""]);
     assert_eq!(commits::check(&open_stock(path)), Ok(expected));
@@ -111,7 +115,7 @@ fn exclusive_locking_mode_comes_back_and_keeps_others_out() {
     assert_eq!(commits::check(&after_crash(&path)), Ok(20));
     drop(db);
     assert_eq!(commits::check(&other), Ok(20));
-    // Back to normal SQLite goes only if it has begun there.
+    // SQLite goes back to normal locking only if it began there.
     other.execute_batch("PRAGMA locking_mode=exclusive").unwrap();
     commits::make(&other, 1);
     other.execute_batch("PRAGMA locking_mode=normal; SELECT count(*) FROM t").unwrap();
@@ -136,7 +140,7 @@ fn vacuum_comes_back_from_the_log() {
     assert_plain(&path, 53);
 }
 
-/// Ends a thread that looks at it, also when a test fails.
+/// Ends a thread that looks at this flag, also when a test fails.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -145,7 +149,8 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Every copy is a snapshot: the first commits, without a gap, and none missing that was acknowledged before it began.
+/// Every copy is a snapshot. It has the first commits without a gap, and at least those that were
+/// acknowledged before it began.
 #[test]
 fn copies_under_write_load_are_sound_snapshots() {
     let (dir, path) = scratch();
@@ -169,12 +174,12 @@ fn copies_under_write_load_are_sound_snapshots() {
             db.execute("VACUUM INTO ?", [name("vacuumed").display().to_string()]).unwrap();
             let mut at_once = open_stock(&name("at-once"));
             Backup::new(&db, &mut at_once).unwrap().run_to_completion(i32::MAX, Duration::ZERO, None).unwrap();
-            // The target is a database of ours too, which is in use.
+            // The target is also a database of ours, and in use.
             let mut into_ours = create(&name("into-ours"), "");
             Backup::new(&db, &mut into_ours).unwrap().run_to_completion(i32::MAX, Duration::ZERO, None).unwrap();
             commits::make(&into_ours, 1);
             assert!(commits::check(&after_crash(&name("into-ours"))).unwrap() > before);
-            // By the connection that writes, so that the steps need not begin anew.
+            // By the connection that writes, so that the steps need not begin again.
             let mut in_steps = open_stock(&name("in-steps"));
             let steps = Backup::new(&db, &mut in_steps).unwrap();
             steps.run_to_completion(500, Duration::from_millis(1), None).unwrap();
@@ -198,7 +203,7 @@ fn the_journal_mode_changes_and_comes_back_while_the_database_is_open() {
         assert_eq!(journal_mode(&db, mode).unwrap(), mode);
         commits::make(&db, 3);
         expected += 10;
-        // Not guarded now: SQLite alone reads and writes.
+        // Without a guard now: SQLite alone reads and writes.
         let stock = open_stock(&path);
         assert_eq!(commits::check(&stock), Ok(expected), "{mode}");
         commits::make(&stock, 1);
@@ -232,7 +237,7 @@ fn the_journal_mode_stays_while_somebody_else_has_the_database_open() {
     assert_plain(&path, 8);
 }
 
-/// Each strategy commits and leaves; in the second round each leaves by a crash.
+/// Each strategy commits and leaves. In the second round each one leaves by a crash.
 #[test]
 fn strategies_follow_each_other_after_a_close_and_after_a_crash() {
     let (_dir, path) = scratch();
@@ -269,7 +274,7 @@ fn strategies_follow_each_other_after_a_close_and_after_a_crash() {
     assert_plain(&path, expected);
 }
 
-/// A backup was put in the place of a database that has crashed, or a new database.
+/// A backup, or a new database, was put in the place of a database that has crashed.
 #[test]
 fn a_log_in_the_way_that_may_hold_commits_is_set_aside() {
     for in_its_place in ["backup", "empty"] {
@@ -312,7 +317,8 @@ fn a_log_in_the_way_that_may_hold_commits_is_set_aside() {
     }
 }
 
-/// The process was killed between the write that takes the guard away and its sync, SQLite alone went on, and then power was lost.
+/// The process was killed between the write that takes the guard away and its sync. SQLite alone
+/// went on, and then power was lost.
 #[test]
 fn what_sqlite_alone_has_committed_after_a_close_that_was_undone_is_not_passed_over() {
     let (_dir, path) = scratch();
@@ -372,7 +378,7 @@ fn a_symbolic_link_leads_to_the_same_log() {
     assert_plain(&path, 6);
 }
 
-/// The log of the other name is another file, so commits could get lost between the two.
+/// The log of the other name is another file. Commits could get lost between the two.
 #[test]
 fn a_second_hard_link_is_refused_while_the_first_is_in_use_and_loses_nothing_after_a_crash() {
     let (dir, path) = scratch();
@@ -403,8 +409,8 @@ fn a_second_hard_link_is_refused_while_the_first_is_in_use_and_loses_nothing_aft
     assert_eq!((commits::check(&open_stock(&path)), commits::check(&open_stock(&link))), (Ok(7), Ok(7)));
 }
 
-/// This program again, as another process: `ONEFLUSH_TEST_OPENS` names a database and a strategy. It says how that went, and what the error
-/// log said.
+/// This program again, as another process. `ONEFLUSH_TEST_OPENS` names a database and a strategy.
+/// The process says how the open went, and what the error log said.
 #[test]
 fn opens_as_another_process() {
     let Ok(task) = std::env::var("ONEFLUSH_TEST_OPENS") else { return };
@@ -437,7 +443,7 @@ fn a_process_with_plain_or_stock_is_refused_beside_eager_and_the_strategies_are_
     assert!(in_another_process(&path, "eager").contains("opened"), "the same strategy shares");
     let said = in_another_process(&path, "plain");
     assert!(said.contains("strategy plain was asked for") && said.contains("strategy eager"), "{said}");
-    // It changes nothing, so SQLite answers.
+    // The pragma changes nothing, so SQLite answers.
     let said = in_another_process(&path, "stock");
     assert!(said.contains("refused: file is not a database"), "{said}");
     commits::make(&db, 1);
@@ -446,8 +452,8 @@ fn a_process_with_plain_or_stock_is_refused_beside_eager_and_the_strategies_are_
     assert_plain(&path, 4);
 }
 
-/// The refusal once was "database is locked" after the whole busy timeout, with no reason in the error log: SQLite's `xAccess` says of a WAL
-/// that was cut to nothing that it does not exist.
+/// The refusal was once "database is locked" after the whole busy timeout, with no reason in the
+/// error log. SQLite's `xAccess` says of a WAL that was cut to nothing that it does not exist.
 #[test]
 fn eager_is_refused_beside_a_process_with_plain_or_stock_and_the_strategies_are_named() {
     for strategy in ["plain", "stock"] {

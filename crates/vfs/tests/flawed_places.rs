@@ -1,10 +1,10 @@
 //! Places that do not keep what a database relies on, made with FUSE (`oneflush_testing::flawed`).
 //!
-//! Each strategy works there, or is refused with a reason that names the thing, or its commits
+//! Each strategy works there, or is refused with a reason that names the cause, or its commits
 //! fail. No commit is acknowledged that no sync has followed, and nothing hangs.
 //!
-//! The type `fuse.oneflush` is believed, so that it is seen there what is tried; any other type of
-//! FUSE is judged by its name.
+//! The type `fuse.oneflush` is believed, so that the tests see what is tried there. Any other type
+//! of FUSE is judged by its name.
 
 mod common;
 
@@ -19,7 +19,7 @@ use rusqlite::{Connection, ffi};
 
 const BELIEVED: &str = "oneflush";
 const OTHER: &str = "other";
-/// So many commits are made where they can be.
+/// How many commits are made where commits can be made.
 const COMMITS: i64 = 20;
 const AT_MOST: Duration = Duration::from_secs(120);
 
@@ -27,9 +27,9 @@ const AT_MOST: Duration = Duration::from_secs(120);
 #[derive(Clone, Copy, Debug)]
 enum Outcome {
     Works,
-    /// With this extended code, as with SQLite alone.
+    /// It fails with this extended code, as with SQLite alone.
     Fails(i32),
-    /// `SQLITE_CANTOPEN`, and SQLite's error log has these words.
+    /// It fails with `SQLITE_CANTOPEN`, and SQLite's error log has these words.
     Refused(&'static [&'static str]),
 }
 
@@ -56,7 +56,7 @@ fn rows() -> Vec<Row> {
     let no_flock = Refused(&["-oneflush-shm: flock fails", "use a local disk, or strategy=plain"]);
     vec![
         row("none", Flaws::default(), Works, Works, None),
-        // The kernel says "done", so nobody can tell: such places are judged by their type.
+        // The kernel answers "done", so nobody can notice. Such places are judged by their type.
         row("sync ignored", sync(Sync::Ignored), Works, Works, None),
         error("sync fails", sync(Sync::Fails), ffi::SQLITE_IOERR_FSYNC, "sync of file"),
         row("flock refused", refused(libc::ENOLCK), Works, no_flock, Some("flock")),
@@ -71,7 +71,7 @@ fn rows() -> Vec<Row> {
         // The log was locked by a descriptor for reading only, which on NFS was "disk I/O error"
         // without a reason.
         row("exclusive flock for writers only", locks(Locks::Flock(Answer::WriterOnly)), Works, Works, None),
-        // SQLite takes the first for a lock that somebody else has.
+        // SQLite takes the first answer for a lock that somebody else has.
         error("record locks refused", record_refused(libc::ENOLCK), ffi::SQLITE_BUSY, "record locks"),
         error("record locks not implemented", record_refused(libc::ENOSYS), ffi::SQLITE_IOERR_LOCK, "record locks"),
         row(
@@ -83,7 +83,7 @@ fn rows() -> Vec<Row> {
         ),
         // The log was refused with "could not write to it: Invalid argument".
         row("direct I/O refused", Flaws { refuses_direct: true, ..Flaws::default() }, Works, Works, Some("direct I/O")),
-        // `RWF_DSYNC` would be taken, and reach nobody.
+        // `RWF_DSYNC` would be accepted, and reach nobody.
         row("RWF_DSYNC ignored", Flaws { cache: Cache::No, ..Flaws::default() }, Works, Works, None),
         row(
             "shared maps refused",
@@ -95,7 +95,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// True: in a process with its own mounts, where the test is to go on.
+/// True: the test goes on here, in a process with its own mounts.
 fn goes_on(test: &str) -> bool {
     if let Some(why) = why_not() {
         oneflush_testing::skip(why);
@@ -104,7 +104,7 @@ fn goes_on(test: &str) -> bool {
     in_own_mounts(test, AT_MOST)
 }
 
-/// None: not with this kernel.
+/// None: this kernel cannot do it.
 fn mount(subtype: &str, flaws: Flaws) -> Option<(Flawed, PathBuf)> {
     match Flawed::mount(subtype, flaws) {
         Ok(place) => {
@@ -127,7 +127,7 @@ fn open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     Ok(db)
 }
 
-/// A database with no commit of ours yet.
+/// A database without a commit of ours.
 fn create(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     let db = open(path, parameters)?;
     db.execute_batch(
@@ -158,7 +158,7 @@ fn assert_outcome(what: &str, place: &Flawed, path: &Path, parameters: &str, exp
             let said = take_said(path);
             assert_eq!(code, Some(ffi::SQLITE_CANTOPEN), "{what}: {error}, {said}");
             assert!(words.iter().all(|word| said.contains(word)), "{what}: {said}");
-            // It is as if `eager` had never been asked for.
+            // The database is as if `eager` had never been asked for.
             let stock = open_stock(&lower);
             commits::create(&stock);
             commits::make(&stock, 2);
@@ -238,8 +238,8 @@ fn unsafe_ground_overrides_the_type_and_not_what_is_tried() {
     }
 }
 
-/// A device that is lost, and comes back: what is acknowledged before is there, and a strategy of
-/// ours acknowledges nothing after it.
+/// A device is lost and comes back. What was acknowledged before is there, and our strategies
+/// acknowledge nothing after it.
 #[test]
 fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
     if !goes_on("after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed") {
@@ -277,7 +277,7 @@ fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
     }
 }
 
-/// As 9p without a cache: no file can be shared memory, so SQLite has no WAL index but in its own
+/// As 9p without a cache: no file can be shared memory, so SQLite has a WAL index only in its own
 /// memory.
 #[test]
 fn without_shared_memory_a_rollback_mode_or_an_exclusive_connection_works() {

@@ -1,10 +1,11 @@
-//! The house: which folder of `crates/vfs/src` may know which (ARCHITECTURE.md). Read from the imports.
+//! The house: which folder of `crates/vfs/src` may know which (ARCHITECTURE.md), as read from the
+//! imports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What may be imported of this crate by the folders that know no strategy and no raw call.
+/// The folders that know no strategy and no raw call may import these modules of the crate.
 const ENGINE: [&str; 13] = [
     "config",
     "engine",
@@ -29,7 +30,8 @@ struct Import {
     to: String,
 }
 
-/// The folder of a file; those of the strategies are folders of their own, and a file of the crate's root is one by itself.
+/// The folder of a file. Each strategy has a folder of its own. A file of the crate's root counts
+/// as a folder.
 fn folder(file: &Path) -> String {
     let parts: Vec<_> = file.iter().map(|part| part.to_string_lossy().replace(".rs", "")).collect();
     match parts.as_slice() {
@@ -44,7 +46,7 @@ fn sources(dir: &Path) -> Vec<PathBuf> {
     entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
 }
 
-/// Every `crate::NAME` outside of comments and of what only tests have.
+/// Every `crate::NAME` outside of comments and of code for tests only.
 fn imports() -> Vec<Import> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
@@ -83,7 +85,7 @@ fn engine_and_port_know_nothing_above_them() {
         let allowed: &[&str] = match import.from.as_str() {
             "engine" => &ENGINE,
             "port" => &PORT,
-            // They know each other by the engine and the port only.
+            // They know each other only by the engine and the port.
             "strategy::plain" | "strategy::eager" => {
                 if import.to.starts_with("strategy::") && import.to != import.from {
                     wrong.push(format!("{}:{} imports {}", import.file.display(), import.line, import.to));

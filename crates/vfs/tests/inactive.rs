@@ -25,7 +25,8 @@ fn strategy(db: &Connection) -> String {
     text(db, "PRAGMA oneflush_strategy")
 }
 
-/// `PRAGMA oneflush_strategy` answered "eager" for a database in DELETE mode, in which `eager` does nothing.
+/// `PRAGMA oneflush_strategy` answered "eager" for a database in DELETE mode, where `eager` does
+/// nothing.
 #[test]
 fn in_the_rollback_modes_the_answer_is_inactive_with_the_mode() {
     for name in ["plain", "eager"] {

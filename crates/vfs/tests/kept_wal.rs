@@ -1,4 +1,5 @@
-//! The WAL that `plain` keeps over a close: what the next opener does with it, and what it means to everybody else.
+//! The WAL that `plain` keeps over a close: what the next opener does with it, and what it means to
+//! others.
 
 mod recorder;
 
@@ -46,21 +47,21 @@ fn assert_sound(db: &Connection, rows: i64) {
     assert_eq!((integrity.as_str(), count(db)), ("ok", rows));
 }
 
-/// Frames that a checkpoint finds.
+/// How many frames a checkpoint finds.
 fn frames(db: &Connection) -> i64 {
     db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1)).unwrap()
 }
 
-/// How the name of a WAL ends between a close and an open.
+/// The end of a WAL's name between a close and an open.
 const KEPT: &str = "-oneflush-kept";
 
-/// What says which generation the WAL is of, in use or kept.
+/// The salts: they identify the generation of the WAL, in use or kept.
 fn salts(path: &Path) -> Vec<u8> {
     let wal = [side(path, "-wal"), side(path, KEPT)].into_iter().find(|wal| wal.exists()).unwrap();
     std::fs::read(wal).unwrap()[16..24].to_vec()
 }
 
-/// What a copy of the whole directory would have of it.
+/// What a copy of the whole directory would have of the WAL.
 fn copy(path: &Path, name: &str) -> PathBuf {
     let copy = path.with_file_name(name);
     std::fs::copy(path, &copy).unwrap();
@@ -149,7 +150,7 @@ fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syn
         let db = open(&path);
         assert_eq!(count(&db), 3);
         if is_touched {
-            // Somebody began a checkpoint, and was killed.
+            // A process began a checkpoint, and was killed.
             File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
         }
         drop(db);
@@ -158,7 +159,7 @@ fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syn
     }
 }
 
-/// It could not make the WAL empty again.
+/// Such a connection could not make the WAL empty again.
 #[test]
 fn a_connection_that_may_only_read_leaves_the_wal_as_it_is() {
     let _guard = recorder::begin();
@@ -193,7 +194,7 @@ fn a_long_wal_is_begun_anew() {
     assert_eq!(syncs(&recorder::take()), 1, "frames of the generation before are no reason to sync the WAL");
 }
 
-/// The promise that a WAL that was closed means nothing to another database file.
+/// The promise: a WAL that was closed means nothing to another database file.
 #[test]
 fn another_database_file_in_the_place_of_the_old_one_is_what_counts() {
     let _guard = recorder::begin();
@@ -211,7 +212,7 @@ fn another_database_file_in_the_place_of_the_old_one_is_what_counts() {
     assert_sound(&open_stock(&path), 4);
 }
 
-/// Only pages that the WAL does not have are others, or only the size is.
+/// Only pages that the WAL does not have differ, or only the size does.
 #[test]
 fn a_database_file_that_was_changed_elsewhere_keeps_its_changes() {
     let _guard = recorder::begin();
@@ -244,7 +245,7 @@ fn what_stock_sqlite_wrote_into_a_wal_of_its_own_counts_and_the_kept_one_goes() 
     let (_dir, path) = closed();
     let stock = open_stock(&path);
     insert(&stock, 1);
-    // As if it had been killed.
+    // As if the process had been killed.
     let killed = copy(&path, "killed.db");
     assert_eq!(beside(&killed), [KEPT, "-wal"]);
     let db = open(&killed);

@@ -1,8 +1,9 @@
-//! What happens to a database between a close and an open is not blocked by the WAL that `plain` keeps.
+//! The WAL that `plain` keeps blocks nothing that happens to a database between a close and an
+//! open.
 //!
-//! The case: root ran the migration with `plain`, then `chown app app.db`, then the service started. The
-//! service got "attempt to write a readonly database", because the kept WAL was root's still. SQLite
-//! alone leaves no WAL at a clean close, so it works there.
+//! The case: root ran the migration with `plain`, then `chown app app.db`, then the service
+//! started. The service got "attempt to write a readonly database", because the kept WAL still
+//! belonged to root. SQLite alone leaves no WAL at a clean close, so the same works there.
 
 mod common;
 
@@ -95,8 +96,8 @@ fn whatever_has_the_kept_name_is_in_nobodys_way_and_is_not_followed() {
     }
 }
 
-/// A stock SQLite wrote meanwhile. If a crash takes the mark away, old frames must not go over its
-/// pages: `crash --seed 71` found them there.
+/// A stock SQLite wrote meanwhile. If a crash takes the mark away, old frames must not overwrite
+/// its pages: `crash --seed 71` found them there.
 #[test]
 fn a_kept_wal_that_the_database_has_outgrown_is_removed_and_never_gets_its_name_back() {
     let (_dir, path) = closed();
@@ -123,7 +124,7 @@ fn a_database_that_was_moved_or_copied_with_or_without_its_neighbours_works() {
     let moved = dir.path().join("moved.db");
     fs::rename(&path, &moved).unwrap();
     assert_goes_on(&moved, 4, "mv");
-    // A new database where the old one was, beside what that had left.
+    // A new database in the place of the old one, beside the files of the old one.
     let db = open(&path);
     db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
     commits::create(&db);
@@ -169,7 +170,8 @@ fn eager_takes_a_database_over_and_leaves_nothing_of_plain() {
     assert_goes_on(&path, 5, "plain again");
 }
 
-/// Each opens, commits and closes, over and over: closes that keep the WAL meet opens that take it back.
+/// Several processes open, commit and close again and again. Closes that keep the WAL meet opens
+/// that take it back.
 #[test]
 fn processes_that_open_and_close_at_the_same_time_lose_no_commit() {
     const PROCESSES: usize = 4;
@@ -213,7 +215,7 @@ fn root_migrates_gives_the_database_away_and_the_service_starts() {
     let output = service.current_dir("/").uid(SERVICE.0).gid(SERVICE.1).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("commits: 4"), "{said}");
-    // What the service has kept is the service's, so it is of use again.
+    // The service has kept this WAL itself, so it is of use again.
     assert_eq!(files(&path), ["", KEPT]);
     assert_goes_on(&path, 5, "root again");
 }

@@ -1,4 +1,5 @@
-//! Databases whose names are not UTF-8. Two of them once were one to Oneflush: what is no UTF-8 was replaced by the same character.
+//! Databases whose names are not UTF-8. Two of them were once one to Oneflush, because everything
+//! that is no UTF-8 was replaced by the same character.
 
 mod common;
 
@@ -9,7 +10,7 @@ use std::path::Path;
 use common::{commits, take_said};
 use rusqlite::{Connection, OpenFlags};
 
-/// By a URI, in which any byte can be written.
+/// Opens by a URI, in which any byte can be written.
 fn open(dir: &Path, name: &str, parameters: &str) -> rusqlite::Result<Connection> {
     common::setup();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
@@ -57,7 +58,7 @@ fn what_cannot_be_kept_for_such_a_name_is_refused_by_name_and_leaves_no_file() {
     }
 }
 
-/// It moved into a folder of such a name after a crash, with its log.
+/// The database moved into a folder of such a name after a crash, with its log.
 #[test]
 fn the_log_of_a_database_in_a_folder_of_such_a_name_is_found() {
     let dir = tempfile::tempdir().unwrap();

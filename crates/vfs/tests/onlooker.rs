@@ -1,7 +1,9 @@
-//! Connections with `eager` that only read: a dashboard, `sqlite3 -readonly`, `mode=ro`, a user who may only read the files.
+//! Connections with `eager` that only read: a dashboard, `sqlite3 -readonly`, `mode=ro`, a user who
+//! may only read the files.
 //!
-//! The case: Datasette was the first to open a database of a service that uses `eager`, and got "unable to open database file": a connection
-//! that may not write could not mark the database as in use.
+//! The case: Datasette was the first to open a database of a service that uses `eager`. It got
+//! "unable to open database file", because a connection that may not write could not mark the
+//! database as in use.
 
 mod common;
 
@@ -48,7 +50,7 @@ fn a_reader_may_be_the_first_and_a_writer_that_comes_is_told_who_is_in_the_way()
     assert_eq!(look(&path), Ok(3));
     assert_eq!(take_said(&path), "", "it is said once");
 
-    // SQLite alone writes beside it, and is read.
+    // SQLite alone writes beside it, and the connection reads that.
     let alone = open_stock(&path);
     commits::make(&alone, 1);
     assert_eq!(commits::check(&reader), Ok(4));
@@ -116,7 +118,7 @@ fn a_reader_that_comes_first_after_a_crash_recovers_where_it_may() {
     }
 }
 
-/// This program again, as a user who may only read: `ONEFLUSH_TEST_READS` names the database.
+/// This program again, as a user who may only read. `ONEFLUSH_TEST_READS` names the database.
 #[test]
 fn reads_as_another_user() {
     let Ok(path) = std::env::var("ONEFLUSH_TEST_READS") else { return };

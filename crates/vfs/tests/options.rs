@@ -1,4 +1,4 @@
-//! Options of an open: what is refused, how it is said, and that nothing is left behind.
+//! Options of an open: what is refused, with which message, and that nothing is left behind.
 
 mod common;
 

@@ -1,8 +1,10 @@
-//! Root works on a database of somebody else's: whoever could use the database before can use it after.
+//! Root works on somebody else's database. Everybody who could use the database before can use it
+//! afterwards.
 //!
-//! The case: a service owns its database and directory, and a job of root's opens it with `eager`. The log, the image and the board
-//! belonged to root, so the service's reads and writes answered "attempt to write a readonly database", and after the job was killed the
-//! database stayed shut to its owner. SQLite alone gives WAL, index and journal to the database's owner.
+//! The case: a service owns its database and directory, and a job of root's opens it with `eager`.
+//! The log, the image and the board belonged to root. The service's reads and writes answered
+//! "attempt to write a readonly database". After the job was killed, its owner could not open the
+//! database. SQLite alone gives WAL, index and journal to the database's owner.
 
 mod common;
 
@@ -18,7 +20,8 @@ use tempfile::TempDir;
 const SERVICE: (u32, u32) = (1001, 1002);
 const ROOT: (u32, u32) = (0, 0);
 
-/// A database of the service's in a directory of its own, and this program where the service may run it. None: not root.
+/// A database of the service in a directory of its own, and this program where the service may run
+/// it. None: the test does not run as root.
 struct Place {
     dir: TempDir,
     database: PathBuf,
@@ -59,7 +62,7 @@ impl Place {
         answer(&mut self.command(user, task, strategy))
     }
 
-    /// Each file whose name begins with the database's, its owner, group and mode.
+    /// Each file whose name begins with the database's: its name, owner, group and mode.
     fn belongings(&self) -> Vec<(String, (u32, u32, u32))> {
         let of = |suffix: String| {
             let found = fs::metadata(side(&self.database, &suffix)).unwrap();
@@ -82,7 +85,7 @@ fn answer(command: &mut Command) -> String {
     said.lines().find_map(line).unwrap_or_else(|| format!("none: {said}"))
 }
 
-/// This program again. The umask of the job is a strict one, as root's may be.
+/// This program again. The job's umask is strict, as root's may be.
 #[test]
 fn acts_as_another_user() {
     let Ok(task) = std::env::var("ONEFLUSH_TEST_ACTS") else { return };
@@ -126,7 +129,7 @@ fn the_owner_works_beside_root_and_after_root_was_killed() {
     }
 }
 
-/// An earlier version has left them so.
+/// An earlier version has left the files with this owner.
 #[test]
 fn files_of_the_wrong_owner_are_named_with_the_way_out_and_root_hands_them_over() {
     for wrong in ["-oneflush", "-oneflush-wal", "-oneflush-shm"] {

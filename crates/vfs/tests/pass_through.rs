@@ -1,4 +1,5 @@
-//! Invariants 1 and 2: with `stock` the VFS below gets SQLite's own calls, and SQLite gets its answers.
+//! Invariants 1 and 2: with `stock` the VFS below gets SQLite's own calls, and SQLite gets its
+//! answers.
 
 mod recorder;
 
@@ -12,7 +13,7 @@ fn open(path: &Path, vfs: &str) -> Connection {
     Connection::open_with_flags(uri, flags).unwrap()
 }
 
-/// What the VFS below saw while `work` used it, directly and through ours.
+/// The calls that the VFS below saw while `work` used it, once directly and once through ours.
 fn both_ways(work: impl Fn(&Path, &str)) -> (Vec<String>, Vec<String>) {
     let run = |vfs: &str| -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
@@ -134,10 +135,10 @@ fn file_controls_sector_size_and_device_characteristics_are_those_of_the_vfs_bel
     let calls = assert_same(|path, vfs| {
         let db = open(path, vfs);
         db.execute_batch("CREATE TABLE t(v)").unwrap();
-        // The two that are left out take strings, which SQLite itself passes in the other tests.
+        // The two that are left out take strings. SQLite itself passes these in the other tests.
         let takes_string = |op: &i32| matches!(*op, ffi::SQLITE_FCNTL_PRAGMA | ffi::SQLITE_FCNTL_TRACE);
         for op in (1..60).chain([9999]).filter(|op| !takes_string(op)) {
-            // Long enough for every operation that writes its answer.
+            // Long enough for the answer of every operation.
             let mut argument = [0u64; 16];
             // SAFETY: the connection is open and the argument is writable.
             unsafe {

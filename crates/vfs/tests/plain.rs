@@ -52,8 +52,8 @@ fn the_wal_is_extended_ahead_and_kept_over_a_close_and_the_database_file_is_comp
     assert_eq!(count(&open(&path)), 50);
 }
 
-/// A kept WAL was opened again as soon as WAL mode had been left: the mode came back, and `VACUUM` with a new page size, which is
-/// for rollback modes only, destroyed the database.
+/// A kept WAL was opened again as soon as WAL mode had been left, and the mode came back. `VACUUM`
+/// with a new page size, which is for rollback modes only, destroyed the database.
 #[test]
 fn leaving_wal_mode_deletes_the_wal_and_a_new_page_size_can_follow() {
     for exclusive in [false, true] {
@@ -131,8 +131,8 @@ fn writers_of_many_threads_all_commit_and_share_flushes() {
             db.busy_timeout(Duration::from_secs(60)).unwrap();
             all_are_there.wait();
             let mut rows = 0;
-            // As long as it takes: each may write for long before the next gets a processor.
-            // So it is on a busy machine, and where a flush takes no time.
+            // Not limited in time: on a busy machine, or where a flush takes no time, each thread
+            // may write for long before the next gets a processor.
             wait_until("writers share a flush", || {
                 insert(&db, ROWS);
                 rows += ROWS;
@@ -180,8 +180,8 @@ fn no_wait_is_longer_than_the_busy_timeout_and_none_is_no_wait() {
     let holder = open(&path);
     holder.execute_batch("CREATE TABLE t(v); BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").unwrap();
     // The first times that a connection meets a writer differ from the later ones. Each time the
-    // least of several connections: a busy machine makes some waits longer, what the code waits is
-    // in all.
+    // least of several connections counts. A busy machine makes some waits longer; the waits of the
+    // code are in all of them.
     let (mut without, mut with) = ([Duration::MAX; 3], [Duration::MAX; 2]);
     for _ in 0..5 {
         let db = open(&path);
@@ -202,7 +202,8 @@ fn no_wait_is_longer_than_the_busy_timeout_and_none_is_no_wait() {
     assert_eq!(count(&db), 2);
 }
 
-/// It wrote before, so it is expected to write again, and behind a writer; but it only reads, which nobody keeps it from in WAL mode.
+/// The connection wrote before, so it is expected to write again, behind a writer. But it only
+/// reads, and in WAL mode nobody keeps it from reading.
 #[test]
 fn a_read_does_not_wait_for_a_long_transaction_of_another() {
     let (_dir, path) = scratch();
@@ -216,7 +217,7 @@ fn a_read_does_not_wait_for_a_long_transaction_of_another() {
     let took = began.elapsed();
     writes.execute_batch("COMMIT").unwrap();
     assert!(number(&reads, "/plain/turns/waits") > 0, "it was expected to write");
-    // As long as its busy timeout, if it waited for the transaction.
+    // As long as the busy timeout, if the connection waited for the transaction.
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
@@ -244,7 +245,7 @@ fn a_writer_that_waits_is_woken_when_the_lock_is_released() {
             waiter.join().unwrap().saturating_duration_since(released)
         })
     };
-    // One of several, because machines are busy.
+    // One of several tries is enough, because machines are busy.
     let mut all = Vec::new();
     let is_woken = (0..20).any(|_| {
         all.push(wakes_up_in());
@@ -274,8 +275,8 @@ fn an_automatic_checkpoint_runs_in_the_background_and_the_wal_begins_anew() {
     insert(&db, 100);
     wait_until("a checkpoint", || number(&db, "/plain/checkpoints/count") > 0);
     let mut rows = 100;
-    // A frame or more each. The checkpoint has a thread of its own, which a busy machine may keep
-    // from its processor for many commits.
+    // Each commit has a frame or more. The checkpoint has a thread of its own. A busy machine may
+    // keep that thread from its processor for many commits.
     wait_until("the WAL begins anew and does not hold all that was written", || {
         insert(&db, 50);
         rows += 50;
@@ -315,7 +316,8 @@ fn a_checkpoint_that_is_asked_for_right_after_a_commit_is_run_as_asked() {
     assert_eq!(count(&db), 5);
 }
 
-/// SQLite tells only the main database of a PRAGMA, and the attached one took the checkpoint for its automatic one.
+/// SQLite tells only the main database of a PRAGMA. The attached database took this checkpoint for
+/// an automatic one.
 #[test]
 fn a_checkpoint_that_is_asked_for_covers_attached_databases_right_after_their_commit() {
     let (dir, path) = scratch();

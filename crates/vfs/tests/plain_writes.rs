@@ -40,7 +40,7 @@ fn rows_after_a_crash(path: &Path) -> u32 {
     db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
 }
 
-/// How long the writes of the calls were.
+/// The lengths of the writes among the calls.
 fn writes(calls: &[String]) -> Vec<usize> {
     let write = |call: &String| call.strip_prefix("xWrite ")?.split([' ', '@']).nth(1)?.parse().ok();
     calls.iter().filter_map(write).collect()
@@ -59,7 +59,7 @@ fn a_commit_of_one_page_is_one_write_and_one_sync() {
     assert_eq!(rows_after_a_crash(&path), 8);
 }
 
-/// SQLite writes the pages over, and then the headers of all frames behind the first of them.
+/// SQLite writes the pages again, and then the headers of all frames behind the first of them.
 #[test]
 fn a_transaction_that_writes_pages_twice_is_all_there() {
     let _guard = recorder::begin();
@@ -76,7 +76,8 @@ fn a_transaction_that_writes_pages_twice_is_all_there() {
     assert_eq!(rows_after_a_crash(&path), 600);
 }
 
-/// Without powersafe overwrite SQLite fills the sector with frames, and syncs where the sector ends, in the middle of a frame.
+/// Without powersafe overwrite SQLite fills the sector with frames. It syncs where the sector ends,
+/// in the middle of a frame.
 #[test]
 fn a_sync_in_the_middle_of_a_frame_finds_what_was_written_before_it() {
     let _guard = recorder::begin();

@@ -1,10 +1,13 @@
-//! A file was put in the place of a database, and what was beside the old one is still there: the first open after it works, or says why not.
+//! A file was put in the place of a database, and the files beside the old one are still there. The
+//! first open after that works, or says why not.
 //!
-//! The case: a program ended without closing a database of `eager`, and its operator put a copy made by `VACUUM INTO` in its place, which
-//! is in a rollback mode. The image was there, so SQLite opened it as the WAL before anybody had looked at the header; the first open
-//! failed with "unable to open database file", and the second worked.
+//! The case: a program ended without closing a database of `eager`. Its operator put a copy made by
+//! `VACUUM INTO` in its place, which is in a rollback mode. The image was there, so SQLite opened
+//! it as the WAL before anybody had looked at the header. The first open failed with "unable to
+//! open database file", and the second worked.
 //!
-//! What is right is what SQLite alone finds: with its own files as they are, and without any of ours.
+//! The right answer is what SQLite alone finds, with its own files as they are and without any of
+//! ours.
 
 mod common;
 
@@ -21,7 +24,7 @@ struct Put {
     bytes: Vec<u8>,
 }
 
-/// Files that lie beside it, by what follows the database's name.
+/// Files that lie beside the database, by what follows its name.
 struct Beside {
     name: &'static str,
     files: Vec<(&'static str, Vec<u8>)>,
@@ -136,7 +139,8 @@ fn the_first_open_after_a_file_was_put_there_is_as_the_second_and_as_with_sqlite
         for beside in besides(dir.path()) {
             let (_alone, path) = lay_out(&put, &beside, |suffix| !suffix.contains("-oneflush"));
             let expected = look(Ok(open_stock(&path)));
-            // A WAL of other pages is taken by SQLite alone, which then finds the database damaged.
+            // SQLite alone takes a WAL with pages of another size, and then finds the database
+            // damaged.
             let is_left_alone = fs::read(&path).unwrap() == put.bytes;
             let is_sound = goes_on(&path, "stock", &expected).is_ok();
             for strategy in ["stock", "plain", "eager"] {
@@ -149,7 +153,8 @@ fn the_first_open_after_a_file_was_put_there_is_as_the_second_and_as_with_sqlite
                     found.push((first, take_said(&path)));
                 }
                 for (found, said) in found {
-                    // The codes may differ where a reason is given: one is refused at the open, one at the first look.
+                    // The codes may differ where a reason is given: one is refused at the open, the
+                    // other at the first look.
                     let is_refused = (expected.parse::<i64>().is_err() || !is_sound) && found.parse::<i64>().is_err();
                     if found != expected && (said.is_empty() || !is_refused) {
                         wrong.push(format!("{about}: {found}, with SQLite alone {expected}; {said}"));
@@ -167,7 +172,7 @@ fn the_first_open_after_a_file_was_put_there_is_as_the_second_and_as_with_sqlite
     assert!(wrong.is_empty(), "{} cells\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What can be read can be written, and SQLite alone finds it.
+/// A database that can be read can be written, and SQLite alone reads what was written.
 fn goes_on(path: &Path, strategy: &str, expected: &str) -> Result<(), String> {
     let Ok(rows) = expected.parse::<i64>() else { return Ok(()) };
     let write = || {
@@ -211,7 +216,7 @@ fn the_log_of_a_database_that_a_copy_was_put_in_the_place_of_is_set_aside_at_the
     assert_eq!(commits::check(&open_with(&crashed, "strategy=eager").unwrap()), Ok(13));
 }
 
-/// The log's first page was once written over that of any file that began as no database does.
+/// The log's first page was once written over that of any file without the beginning of a database.
 #[test]
 fn an_encrypted_file_beside_a_log_is_not_written_to_and_one_whose_first_page_is_garbled_is_mended() {
     for strategy in ["eager", "plain"] {
@@ -224,7 +229,7 @@ fn an_encrypted_file_beside_a_log_is_not_written_to_and_one_whose_first_page_is_
         db.execute_batch("CREATE TABLE filler(x); INSERT INTO filler VALUES (zeroblob(200000))").unwrap();
         drop(db);
         let db = open_with(&path, "strategy=eager").unwrap();
-        // The log has the first page of those commits only that change it.
+        // The log has the first page only of commits that change it.
         commits::try_make_with(&db, "CREATE TABLE u(x)").unwrap();
         let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
         let pages = number(&db, "PRAGMA page_count") as usize;

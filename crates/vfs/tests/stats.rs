@@ -1,4 +1,4 @@
-//! `PRAGMA oneflush_stats` and `PRAGMA oneflush_strategy`: what they say is what happened.
+//! `PRAGMA oneflush_stats` and `PRAGMA oneflush_strategy` say what happened.
 
 use std::path::Path;
 
@@ -53,7 +53,8 @@ fn a_delete_commit_is_the_journal_and_the_pages() {
     let (_dir, db) = database();
     db.execute_batch("PRAGMA synchronous=full;").unwrap();
     db.execute_batch(SETUP).unwrap();
-    // Journal: header 512, 2 records of 4096 + 8, the record count 12; database: 2 pages. Syncs: journal twice, database once.
+    // Journal: header 512, 2 records of 4096 + 8, the record count 12. Database: 2 pages. Syncs:
+    // the journal twice, the database once.
     assert_eq!(commits_of(&db, "INSERT INTO t VALUES (1)"), [(512 + 2 * 4104 + 12 + 2 * 4096, 3)]);
 }
 
@@ -66,7 +67,8 @@ fn a_rollback_is_no_commit_and_costs_the_next_one_nothing() {
         INSERT INTO t SELECT printf('%.500c', 'x') FROM c; ROLLBACK; INSERT INTO t VALUES (2)";
     let commits = commits_of(&db, work);
     assert_eq!(commits.len(), 1);
-    // The frames of the rolled-back transaction went to the WAL, so the new one lies behind them or over them.
+    // The frames of the rolled-back transaction are in the WAL. The new transaction lies behind
+    // them or over them.
     assert_eq!(commits[0].0 / 4120, 1, "{commits:?}");
 }
 
@@ -99,7 +101,7 @@ fn an_explicit_transaction_is_one_commit_and_its_latency_leaves_out_the_time_bef
     std::thread::sleep(std::time::Duration::from_millis(100));
     let began = std::time::Instant::now();
     assert_eq!(commits_of(&db, "COMMIT").len(), 1);
-    // However long a busy machine takes for it.
+    // A busy machine may take long for it.
     let took_ns = began.elapsed().as_nanos() as u64;
     let recent = stats(&db)["commits"]["recent"].as_array().unwrap().last().unwrap().clone();
     let latency_ns = number(&recent, "/latency_ns");

@@ -5,7 +5,8 @@ use std::ops::{Deref, DerefMut};
 /// The strictest alignment that direct I/O asks for in practice: a page.
 const ALIGNMENT_BYTES: usize = 4096;
 
-/// A buffer whose start is aligned to [`ALIGNMENT_BYTES`]. Safe code only: a bit more is allocated than used.
+/// A buffer whose start is aligned to [`ALIGNMENT_BYTES`]. It allocates a bit more than it uses,
+/// and so needs no unsafe code.
 pub(crate) struct AlignedBuffer {
     memory: Vec<u8>,
     start: usize,

@@ -1,9 +1,9 @@
 //! The floor: what the least durable write costs here and now.
 //!
-//! One 4 KiB block of a file that was written and synced before is overwritten with direct I/O, then
-//! `fdatasync`. Nothing is allocated and no metadata changes that must be durable, so what remains is one
-//! aligned write and one flush: the design's best case for a commit. Measured in the same minutes as the
-//! modes, because the same device is slower at other times.
+//! One 4 KiB block of a file is overwritten with direct I/O, then `fdatasync` follows. The block
+//! was written and synced before, so nothing is allocated and no metadata has to become durable.
+//! What remains is one aligned write and one flush: the design's best case for a commit. The floor
+//! is measured in the same minutes as the modes, because the same device is slower at other times.
 
 mod aligned;
 
@@ -21,7 +21,8 @@ pub(crate) use aligned::AlignedBuffer;
 /// Bytes of one write of the floor.
 pub const BLOCK_BYTES: usize = 4096;
 
-/// The file is larger than one block so that writes do not queue behind each other in one flash page.
+/// The file is larger than one block so that writes do not queue behind each other in one flash
+/// page.
 const FILE_BLOCKS: u64 = 256;
 
 /// The first writes pay for cold caches.
@@ -31,7 +32,8 @@ const WARM_UP_WRITES: u32 = 8;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Floor {
     pub latencies_ns: Vec<u64>,
-    /// False if the file system refused direct I/O: then the block was written through the page cache.
+    /// False if the file system refused direct I/O. Then the block was written through the page
+    /// cache.
     pub direct_io: bool,
 }
 

@@ -1,10 +1,12 @@
-//! The counts of each class, out of whose each queued write is ([`oneflush_trace::kernel::attribute`]). Pure: events in, counts out.
+//! The counts of each class, made from the owners of the queued writes
+//! ([`oneflush_trace::kernel::attribute`]). Pure: events in, counts out.
 //!
-//! The file system's journal is `FsJournal`, its other metadata `Other`. An inode that no path is known for is a file that was made
-//! and deleted during the slice: `Journal`.
+//! The file system's journal is `FsJournal`, its other metadata `Other`. An inode without a known
+//! path is a file that was made and deleted during the slice: `Journal`.
 //!
-//! Writes, not only bytes, are counted: a queued write that was merged into one before it is not one
-//! more, a split one is. A flush without data is a write of 0 bytes in the kernel's statistics; it is `Other`.
+//! Writes are counted, and not only bytes. A queued write that was merged into an earlier one is
+//! not one more; a split one is. A flush without data is a write of 0 bytes in the kernel's
+//! statistics. It is `Other`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -61,8 +63,9 @@ pub(super) fn split(events: &[Event], attribution: &mut Attribution, owners: &Ow
 }
 
 impl Split {
-    /// Makes the classes sum to the totals: what is missing is `Other`; what is too much (a write that was
-    /// queued in the slice and completed after it) is taken from `Other` first, then from the largest.
+    /// Makes the classes sum to the totals. What is missing is `Other`. What is too much was queued
+    /// in the slice and completed after it. It is taken from `Other` first, then from the largest
+    /// class.
     pub(super) fn settle(&mut self, bytes: u64, writes: u64) {
         let missing = settle(&mut self.by_class, bytes, |counts| &mut counts.bytes);
         settle(&mut self.by_class, writes, |counts| &mut counts.writes);

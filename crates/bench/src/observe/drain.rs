@@ -1,4 +1,5 @@
-//! Takes the events out of the kernel's buffers: at the end of a slice, and before when a buffer fills.
+//! Takes the events out of the kernel's buffers at the end of a slice, and before that when a
+//! buffer fills.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,7 +47,8 @@ impl Drain {
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        // An instance cannot be removed as long as the thread has its files open. The events are not wanted.
+        // An instance cannot be removed while the thread has its files open. The events are not
+        // wanted.
         let _ = self.join();
     }
 }

@@ -1,14 +1,19 @@
-//! What reached the block device between start and stop, and whose it was.
+//! What reached the block device between start and stop, and which file it belonged to.
 //!
-//! **Totals** come from `/sys/block/DEV/stat` (completed writes, sectors, flushes). The device is our own and
-//! carries nothing else, so they are exact, background work included.
+//! **Totals** come from `/sys/block/DEV/stat` (completed writes, sectors, flushes). The device is
+//! our own and carries nothing else. So they are exact, background work included.
 //!
-//! **The split** comes from the kernel's trace events, in a tracefs instance of our own, filtered to the
-//! device. Two kinds of events are enough, because they come in the order in which a thread works:
-//! *a file's pages are about to be written* (`ext4_writepages`, `iomap_writeback_folio`, …: inode) and
-//! *a write is queued* (`block_bio_queue`: range, flags, thread). See [`oneflush_trace::kernel::attribute`] for the rules. It works
-//! for files that are gone at the end, as a rollback journal is, and for blocks that were one file's
-//! and then another's. Nothing is decoded during the slice unless a buffer is a quarter full.
+//! **The split** comes from the kernel's trace events, in a tracefs instance of our own, filtered
+//! to the device. Two kinds of events are enough, because they come in the order in which a thread
+//! works:
+//!
+//! - *a file's pages are about to be written* (`ext4_writepages`, `iomap_writeback_folio`, …:
+//!   inode);
+//! - *a write is queued* (`block_bio_queue`: range, flags, thread).
+//!
+//! [`oneflush_trace::kernel::attribute`] has the rules. They work for files that are gone at the
+//! end, such as a rollback journal. They also work for blocks that were one file's and then
+//! another's. During the slice nothing is decoded unless a buffer is a quarter full.
 //!
 //! Invariants: (1) classes sum to the totals; (2) what no rule explains is `Other`, and counted in
 //! `unattributed_bytes`; (3) between slices nothing is recorded.
@@ -85,7 +90,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Set when the split is not to be trusted: events lost, or more than 5 % of the bytes unexplained.
+    /// Why the split is not to be trusted: events were lost, or more than 5 % of the bytes are
+    /// unexplained.
     pub fn doubt(&self) -> Option<String> {
         if self.events_lost > 0 {
             return Some(format!("{} trace events lost; the split by class is incomplete", self.events_lost));
@@ -143,7 +149,8 @@ impl Observer {
         self.limit.as_deref()
     }
 
-    /// Begin of a slice. Everything before it must be on the device (`syncfs`), or it is counted here.
+    /// Begins a slice. Everything before it must be on the device (`syncfs`), or it is counted
+    /// here.
     pub fn start(&mut self) -> Result<(), ObserveError> {
         let How::Device(observer) = &mut self.how else { return Ok(()) };
         let files = observer.files();
@@ -203,10 +210,11 @@ impl DeviceObserver {
         Ok(counts)
     }
 
-    /// Names and inodes of what is in the place now. A file that vanishes meanwhile is not an error.
+    /// Names and inodes of the files that are in the place now. A file that vanishes meanwhile is
+    /// no error.
     ///
-    /// No file is opened for it (and so no FIEMAP asked): closing a descriptor of a database would drop
-    /// the POSIX locks that SQLite holds on it in this process.
+    /// No file is opened for this, and so no FIEMAP asked. Closing a descriptor of a database would
+    /// drop the POSIX locks that SQLite holds on it in this process.
     fn files(&self) -> Files {
         let mut files = Files::new();
         let mut directories = vec![self.volume.mount_point.clone()];

@@ -10,7 +10,8 @@ use super::drain::Drain;
 const BUFFER_KIB_TOTAL: usize = 64 << 10;
 const BUFFER_KIB_PER_CPU_MAX: usize = 16 << 10;
 
-/// Reading begins when a processor's buffer is so full: early enough to lose nothing, and never in a short slice.
+/// Reading begins when a processor's buffer is this full: early enough to lose nothing, and never
+/// in a short slice.
 const WAKE_PERCENT: u32 = 25;
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! A loop device over a file without a name.
 //!
-//! Rather than losetup(8), because LOOP_CONFIGURE sets file and flags in one step: there is no moment in
-//! which the device exists without autoclear, and so no moment in which a SIGKILL leaks it.
+//! LOOP_CONFIGURE sets file and flags in one step, which losetup(8) does not. The device never
+//! exists without autoclear, so a SIGKILL cannot leak it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -146,7 +146,8 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
         },
         reserved: [0; 8],
     };
-    // SAFETY: both descriptors are open during the call, and `config` is the struct that LOOP_CONFIGURE reads.
+    // SAFETY: both descriptors are open during the call. `config` is the struct that LOOP_CONFIGURE
+    // reads.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -175,7 +176,8 @@ fn is_tmpfs(dir: &Path) -> bool {
 }
 
 fn fill(file: &File, size_bytes: u64) -> io::Result<()> {
-    // A second descriptor of the same file, so that direct I/O keeps the zeros out of the page cache.
+    // A second descriptor of the same file, so that direct I/O keeps the zeros out of the page
+    // cache.
     let direct =
         OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let writer = direct.as_ref().unwrap_or(file);

@@ -9,8 +9,9 @@ use super::{FsKind, PlaceError};
 struct Recipe {
     tool: &'static str,
     package: &'static str,
-    /// ext4: tables and journal are zeroed now, not in the background later. All: no discard, which
-    /// would punch holes into the backing file. Block size 4096, whatever the tool thinks of small sizes.
+    /// ext4: tables and journal are zeroed now, and not in the background later. All: no discard,
+    /// which would punch holes into the backing file. The block size is 4096, whatever the tool
+    /// takes for small sizes.
     arguments: &'static [&'static str],
     least_bytes: u64,
     least: &'static str,
@@ -42,7 +43,7 @@ fn recipe(fs: FsKind) -> Recipe {
     }
 }
 
-/// Refuses a size that the file system cannot have and a tool that is not there, before anything is made.
+/// Refuses a size that the file system cannot have, and a missing tool, before anything is made.
 pub(super) fn check(fs: FsKind, size_bytes: u64) -> Result<(), PlaceError> {
     let Recipe { tool, package, least_bytes, least, .. } = recipe(fs);
     if size_bytes < least_bytes {

@@ -1,10 +1,11 @@
 //! Where a run happens: a scratch file system of our own, or a directory.
 //!
-//! A scratch place is a file without a name → a loop device (direct I/O, autoclear) → a file system →
-//! a mount in a private mount namespace. Each of them is held only by the next, so when the last
-//! process of the run is gone, however it ended, the kernel drops the whole chain. What the kernel does
-//! not drop, an empty directory to mount on or the subdirectory of a run with `--dir`, is removed by
-//! `Drop`, and if the process is killed, by a [`Guard`].
+//! A scratch place is a file without a name → a loop device (direct I/O, autoclear) → a file system
+//! → a mount in a private mount namespace. Each of them is held only by the next. When the last
+//! process of the run is gone, however it ended, the kernel drops the whole chain.
+//!
+//! The kernel does not drop an empty directory to mount on, or the subdirectory of a run with
+//! `--dir`. `Drop` removes these or, if the process is killed, a [`Guard`].
 //!
 //! `Place` is taken away in this order: unmount, (the loop device clears itself), directory.
 
@@ -28,7 +29,8 @@ pub use error::PlaceError;
 use loopdev::LoopDevice;
 use oneflush_trace::kernel::MountInfo;
 
-/// Moves the calling thread into a private mount namespace, once; see [`oneflush_trace::kernel::enter_private_namespace`].
+/// Moves the calling thread into a private mount namespace, once; see
+/// [`oneflush_trace::kernel::enter_private_namespace`].
 pub fn enter_private_namespace() -> Result<(), PlaceError> {
     oneflush_trace::kernel::enter_private_namespace().map_err(|reason| PlaceError::Namespace { reason })
 }
@@ -100,10 +102,11 @@ pub struct Place {
 }
 
 impl Place {
-    /// A scratch file system on a loop device, seen only by this process and its children. Root only.
+    /// A scratch file system on a loop device, seen only by this process and its children. Root
+    /// only.
     ///
-    /// Call [`enter_private_namespace`] first, while the process has one thread: threads that were
-    /// running before do not see the place.
+    /// Call [`enter_private_namespace`] first, while the process has one thread. Threads that run
+    /// before that call do not see the place.
     pub fn scratch(fs: FsKind, size_bytes: u64) -> Result<Place, PlaceError> {
         if !rustix::process::geteuid().is_root() {
             return Err(PlaceError::NotRoot { fs });
@@ -141,7 +144,8 @@ impl Place {
         Ok(place)
     }
 
-    /// A fresh subdirectory of `dir`, which must exist and be writable; removed again with its contents.
+    /// A fresh subdirectory of `dir`, which must exist and be writable. It is removed again with
+    /// its contents.
     pub fn directory(dir: &Path) -> Result<Place, PlaceError> {
         let metadata = fs::metadata(dir).map_err(|reason| PlaceError::Directory { dir: dir.to_owned(), reason })?;
         if !metadata.is_dir() {
@@ -189,12 +193,14 @@ impl Place {
         }
         let mut result = Ok(());
         if self.mounted {
-            // A thread that still has a file open keeps the file system alive; detached, it goes with that thread.
+            // A thread that has a file open keeps the file system alive. A detached one goes with
+            // that thread.
             result = unmount(&self.path, UnmountFlags::empty())
                 .or_else(|_| unmount(&self.path, UnmountFlags::DETACH))
                 .map_err(|errno| PlaceError::TakeAway { path: self.path.clone(), reason: errno.into() });
         }
-        // Never descend into a file system that is still mounted: an error there is better than surprises.
+        // A file system that is still mounted is never descended into. An error there is better
+        // than surprises.
         let removed = if self.mounted { fs::remove_dir(&self.path) } else { fs::remove_dir_all(&self.path) };
         match removed {
             Err(reason) if reason.kind() != io::ErrorKind::NotFound => {
@@ -216,7 +222,7 @@ impl Drop for Place {
     }
 }
 
-/// Makes `parent/oneflush-XXXXXX`, mode 0700, with a guard that removes it if this process is killed.
+/// Makes `parent/oneflush-XXXXXX`, mode 0700. A guard removes it if this process is killed.
 fn fresh_directory(parent: &Path) -> Result<(PathBuf, Guard), PlaceError> {
     let at = |reason| PlaceError::Directory { dir: parent.to_owned(), reason };
     let made = tempfile::Builder::new().prefix(NAME_PREFIX).tempdir_in(parent).map_err(at)?;

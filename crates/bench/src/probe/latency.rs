@@ -150,7 +150,8 @@ fn one(dir: &Path, what: RawWrite) -> Result<Option<Latency>, Failed> {
 
 fn write_dsync(file: &File, block: &[u8], offset: u64) -> io::Result<()> {
     let slices = [IoSlice::new(block)];
-    // SAFETY: an IoSlice is an iovec by contract, the block lives through the call, and its count is 1.
+    // SAFETY: an IoSlice is an iovec by contract, the block lives through the call, and its count
+    // is 1.
     let written =
         unsafe { libc::pwritev2(file.as_raw_fd(), slices.as_ptr().cast(), 1, offset as libc::off_t, libc::RWF_DSYNC) };
     match usize::try_from(written) {

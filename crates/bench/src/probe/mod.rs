@@ -58,7 +58,8 @@ pub enum DirectIo {
     },
 }
 
-/// `statx(STATX_WRITE_ATOMIC)`, Linux 6.11: a write of this size is on the device whole or not at all.
+/// `statx(STATX_WRITE_ATOMIC)`, Linux 6.11: a write of this size is on the device as a whole or not
+/// at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AtomicWrite {
     pub unit_bytes_min: u32,
@@ -78,8 +79,8 @@ pub enum ProbeError {
     Interrupted { dir: PathBuf },
 }
 
-/// Works in a fresh subdirectory of `dir` and removes it again. Takes a few seconds; says on stderr what it is
-/// doing if that is more than two.
+/// Works in a fresh subdirectory of `dir` and removes it again. Takes a few seconds. If it takes
+/// more than two, it says on stderr what it is doing.
 pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
     let place = Place::directory(dir)?;
     let failed = |step| move |reason| ProbeError::Io { dir: dir.to_owned(), step, reason };

@@ -52,7 +52,8 @@ fn statx(file: &File) -> io::Result<libc::statx> {
     let mask = libc::STATX_BASIC_STATS | libc::STATX_DIOALIGN | libc::STATX_WRITE_ATOMIC;
     // SAFETY: the struct is plain numbers, for which all zeros is a value.
     let mut stat: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is an empty C string (the descriptor itself is meant), and `stat` is ours to write.
+    // SAFETY: the path is an empty C string (the descriptor itself is meant), and `stat` is ours to
+    // write.
     let result = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut stat) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(stat) }
 }

@@ -1,7 +1,8 @@
-//! Each mode beside its control, round by round: what the two have in common (a noisy minute) is then not in the ratio.
+//! Each mode beside its control, round by round. What the two have in common, such as a noisy
+//! minute, is then not in the ratio.
 //!
-//! The control of a mode is the one with the same number of connections that runs without our VFS, or, where there is none,
-//! with the strategy that changes nothing, or, where there is none either, the first.
+//! The control of a mode has the same number of connections. It is the first of these that exists:
+//! the mode without our VFS, the mode with the strategy that changes nothing, the first mode.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -14,7 +15,8 @@ pub struct ToControl {
     pub control: String,
     pub mean: Spread,
     pub p50: Spread,
-    /// Processor time: what others on the machine did is hardly in it, nor is waiting for the device.
+    /// Processor time. It contains hardly anything of what others on the machine did, and no
+    /// waiting for the device.
     pub cpu: Spread,
     pub transactions_per_s: Spread,
 }
@@ -28,8 +30,9 @@ pub struct Spread {
     pub lowest: f64,
     #[serde(deserialize_with = "null_is_no_number")]
     pub highest: f64,
-    /// Between which the median of endlessly many rounds is, with 95 % confidence: two of the ratios, told by order alone (sign test), so whatever
-    /// the noise is like. None below six rounds.
+    /// The bounds that contain the median of endlessly many rounds with 95 % confidence. They are
+    /// two of the ratios, found by order alone (sign test), so the kind of noise does not matter.
+    /// None below six rounds.
     pub bounds: Option<[f64; 2]>,
 }
 
@@ -51,8 +54,9 @@ impl Spread {
     }
 }
 
-/// The most values that may be left out at each end of `count` so that the median is between the others with 95 % confidence: that it is beyond
-/// is as likely as so few heads in `count` tosses of a coin.
+/// How many of `count` values may be left out at each end, so that the median is between the others
+/// with 95 % confidence. That the median is beyond them is as likely as so few heads in `count`
+/// tosses of a coin.
 fn outside_bounds(count: usize) -> Option<usize> {
     let count_f = count as f64;
     let mut ln_ways = 0.0_f64;

@@ -1,4 +1,5 @@
-//! Tables of the workloads that answer one question: what reads cost, and what a reader that does not end does to writers.
+//! Tables of the workloads that answer one question: what reads cost, and what a reader that does
+//! not end does to writers.
 
 use super::format::{millis, option, significant};
 use super::table::{Table, Titled, floors, speed};
@@ -40,8 +41,8 @@ pub fn in_turns(report: &Report) -> Table {
     }
 }
 
-/// A unit's time to that of the control in the same round: of the rounds the median with its bounds, or, of few rounds, with the lowest and the
-/// highest.
+/// The time of a unit, divided by that of the control in the same round: the median of the rounds
+/// with its bounds. Of few rounds: with the lowest and the highest.
 pub fn ratios(report: &Report) -> Titled {
     let all = || report.modes.iter().filter_map(|mode| mode.to_control.as_ref());
     let bounded = all().all(|to_control| to_control.mean.bounds.is_some());

@@ -63,8 +63,8 @@ const FINEST: f64 = 1.0005;
 /// Of the longest commits. One stall of the machine makes them several times as long.
 const GROSS_LONGEST: f64 = 2.0;
 
-/// The mode of stock SQLite that `own` is compared with. None for stock SQLite itself, and where the
-/// run has none.
+/// The mode of stock SQLite that `own` is compared with. None for stock SQLite itself, and where
+/// the run has none.
 pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a ModeReport> {
     if own.mode.strategy == Strategy::Sqlite {
         return None;

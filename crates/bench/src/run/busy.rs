@@ -1,7 +1,8 @@
-//! Busy loops: programs that take all the processor time they get while a run lasts, as on a machine with other work.
+//! Busy loops: programs that take all the processor time they get while a run lasts, as on a
+//! machine with other work.
 //!
-//! Each is a process of this program (the hidden subcommand `__busy`), so none of its time is counted as the workers'. A loop
-//! dies with its parent.
+//! Each is a process of this program (the hidden subcommand `__busy`), so none of its time is
+//! counted as the workers'. A loop dies with its parent.
 
 use std::hint::spin_loop;
 use std::io;

@@ -1,6 +1,7 @@
-//! A companion: one more connection that is not measured itself, but beside which the workers are.
+//! A companion: one more connection, which runs beside the workers and is not measured itself.
 //!
-//! It is a thread of the program, also where the workers are processes, and lasts as long as they do.
+//! It is a thread of the program, even where the workers are processes. It lasts as long as they
+//! do.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,8 @@ const SLEEP: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Updates one row after the other, of rows 1 to `rows`, and commits each, `interval` after the one before or later.
+    /// Updates the rows 1 to `rows`, one after the other, and commits each. An update begins
+    /// `interval` after the one before, or later.
     Write { rows: u64, interval: Duration },
     /// Begins to read at `from`, and keeps this snapshot until `to`, both since the workers' begin.
     KeepSnapshot { from: Duration, to: Duration },

@@ -15,8 +15,9 @@ use crate::workload::ReplayError;
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 const CHECKPOINT_RETRY: Duration = Duration::from_millis(5);
 
-/// Fills the WAL beyond an automatic checkpoint (1,000 frames), and stays in the database: pages that it gave back would be
-/// used again by the workload and cost a write of the free list.
+/// A table that fills the WAL beyond an automatic checkpoint (1,000 frames), and stays in the
+/// database. If it gave its pages back, the workload would use them again, at the cost of a write
+/// of the free list.
 pub const PREGROWN_TABLE: &str = "oneflush_pregrown";
 const PREGROWN_PAGES: u32 = 1_100;
 
@@ -75,7 +76,8 @@ pub fn open(path: &Path, mode: Mode) -> Result<Connection, DatabaseError> {
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(vfs::uri(path, mode.strategy)?, flags)?;
-    // SQLite's own default, which the build that is linked here changes; recordings were made with it.
+    // SQLite's own default, which the build that is linked here changes. Recordings were made with
+    // it.
     connection.execute_batch("PRAGMA foreign_keys=OFF")?;
     configure(&connection, "main", mode)?;
     Ok(connection)
@@ -99,8 +101,9 @@ fn configure(connection: &Connection, schema: &str, mode: Mode) -> Result<(), Da
     Ok(())
 }
 
-/// Brings the WALs of all of a connection's databases to where the measurement begins: long enough, or, where it begins with a
-/// `fresh` one, empty, so that it may be removed. Nothing to do for journals.
+/// Brings the WALs of all of a connection's databases to where the measurement begins. They are
+/// then long enough or, if it begins with a `fresh` one, empty and removable. Journals need
+/// nothing.
 pub fn prepare_wal(connection: &Connection, schemas: &[String], mode: Mode, fresh: bool) -> Result<(), DatabaseError> {
     for schema in schemas {
         match mode.journal {
@@ -121,8 +124,9 @@ pub fn prepare_wal(connection: &Connection, schemas: &[String], mode: Mode, fres
     Ok(())
 }
 
-/// A passive one does what it can, which is all that it promises. Any other is repeated while somebody else, for example a
-/// strategy's own checkpointer, is at it: SQLite answers that it is busy then, without asking for the busy timeout.
+/// A passive checkpoint does what it can, which is all that it promises. Any other kind is repeated
+/// while somebody else runs one, for example a strategy's own checkpointer. SQLite then answers
+/// "busy" without waiting for the busy timeout.
 pub fn checkpoint(connection: &Connection, schema: &str, kind: &str) -> Result<(), DatabaseError> {
     let sql = format!("PRAGMA {schema}.wal_checkpoint({kind})");
     let begun = Instant::now();
@@ -159,7 +163,8 @@ mod tests {
         let mode = "wal:off:sqlite".parse().unwrap();
         let writer = open(&path, mode).unwrap();
         writer.execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES(1)").unwrap();
-        // The lock that a checkpoint holds, byte 121 of the WAL's index, taken by another process as SQLite would.
+        // Another process takes the lock of a checkpoint, byte 121 of the WAL index, as SQLite
+        // would.
         let shm = files_of(&path)[3].clone();
         let script = "import fcntl, os, struct, sys, time\n\
                       file = os.open(sys.argv[1], os.O_RDWR)\n\

@@ -5,7 +5,8 @@
 //! round 2:  floor wal  floor memory  floor delete         (each on a fresh database)
 //! ```
 //!
-//! Where several numbers of connections are asked for, every mode runs with each of them in every round.
+//! Where several numbers of connections are asked for, every mode runs with each of them in every
+//! round.
 //!
 //! The report quotes the median of the rounds for every figure, except for the maximum, which is
 //! the longest commit of all rounds.
@@ -45,7 +46,8 @@ use crate::place::{FsKind, Place, PlaceError, enter_private_namespace};
 use crate::report::Report;
 use crate::workload::Workload;
 
-/// What is usual for [`Plan::floor_writes`]: a twentieth of a second on a device that flushes in 0.2 ms.
+/// The usual number for [`Plan::floor_writes`]: a twentieth of a second on a device that flushes in
+/// 0.2 ms.
 pub const FLOOR_WRITES: u32 = 200;
 
 /// What to run.
@@ -63,7 +65,8 @@ pub struct Plan {
     pub rate: Option<f64>,
     /// What takes processor time beside the workers, from before the first floor on.
     pub busy: Option<Busy>,
-    /// Of reads and of commits to one table: all modes of a round have their databases open at the same time and work in turns ([`turns`]).
+    /// For reads, and for commits to one table: all modes of a round have their databases open at
+    /// the same time and work in turns ([`turns`]).
     pub in_turns: bool,
     /// Overwrites of one block before each slice, so that the floor is of the same minutes.
     pub floor_writes: u32,
@@ -75,7 +78,8 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug)]
 pub struct Rounds {
     pub max: u32,
-    /// No round after the first begins that would end later than this, by the time of those before it.
+    /// No round after the first begins if it would end later than this, judged by the rounds before
+    /// it.
     pub within: Option<Duration>,
 }
 
@@ -98,7 +102,8 @@ impl PlaceChoice {
         if is_root() { PlaceChoice::Scratch { fs: FsKind::Ext4, size_bytes } } else { PlaceChoice::Temporary }
     }
 
-    /// To be called while the process has one thread: later threads inherit the mount namespace that is made here.
+    /// To be called while the process has one thread. Later threads inherit the mount namespace
+    /// that is made here.
     pub fn prepare(&self) -> Result<(), PlaceError> {
         match self {
             // Who is not root hears that from `Place::scratch`, with the way out.

@@ -52,7 +52,8 @@ pub fn lengths(ends: &[Duration], elapsed: Duration) -> Vec<Duration> {
     lengths
 }
 
-/// All results, or the failure that says most: a full disk in one worker makes the others fail for other reasons.
+/// All results, or the failure that says most. A full disk in one worker makes the others fail for
+/// other reasons.
 pub fn collect(outcomes: Outcomes, mut failures: Vec<Failure>, at: &At<'_>) -> Result<Vec<WorkerResult>, RunError> {
     let mut good = Vec::new();
     for outcome in outcomes {

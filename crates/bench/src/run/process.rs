@@ -74,8 +74,8 @@ impl WorkerProcess {
         }
     }
 
-    /// Waits for a line, but not longer than for Ctrl-C: a signal to the parent alone does not reach the workers, and dropping
-    /// them ends them.
+    /// Waits for a line, or for Ctrl-C. A signal to the parent alone does not reach the workers;
+    /// dropping them ends them.
     fn receive(&mut self) -> io::Result<String> {
         let timeout = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         loop {
@@ -106,7 +106,8 @@ impl Drop for WorkerProcess {
 /// The worker's side: reads its work from stdin, writes its result to stdout.
 pub fn serve() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The terminal sends Ctrl-C to workers too; they end at their next transaction, as the parent does.
+    // The terminal sends Ctrl-C to the workers too. They end at their next transaction, as the
+    // parent does.
     interrupt::install()?;
     let mut stdin = io::stdin().lock();
     let mut line = String::new();

@@ -1,7 +1,9 @@
-//! The recording of a run that is kept: everything that reached the place's device, for `oneflush identify` and `oneflush report`.
+//! The recording of a run that is kept: everything that reached the place's device, for `oneflush
+//! identify` and `oneflush report`.
 //!
-//! A thread of its own takes the kernel's events while the slices run; notes in the recording say where each of them begins and ends.
-//! However the run ends, the file holds what was recorded until then.
+//! A thread of its own takes the kernel's events while the slices run. Notes in the recording say
+//! where each slice begins and ends. However the run ends, the file holds what was recorded until
+//! then.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

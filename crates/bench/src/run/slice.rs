@@ -1,21 +1,22 @@
 //! A slice: one mode, once, on a fresh database.
 //!
 //! ```text
-//! set up ─ workers open ─ syncfs ─▶ observe ─ go … transactions … join ─ syncfs ─▶ stop ─ verify ─ remove
+//! set up ─ workers open ─ syncfs ─▶ observe ─ go … transactions … join ─ syncfs ─▶ stop ─ verify
 //!                                   └────── bytes, writes, flushes; processor time ─────┘
 //!                                             └─ transactions/s, latencies ─┘
 //! ```
 //!
-//! The second `syncfs` is inside the counts, so that what the kernel would write back later is not
-//! missing from them, and outside the time.
+//! Then the databases are removed. The second `syncfs` is inside the counts and outside the time.
+//! So the counts do not miss what the kernel would write back later.
 //!
-//! A holder connection stays open on every database from the set-up to the end: the last close of a
-//! WAL database checkpoints and deletes the WAL, and the workers' next open would not find the steady
-//! state that the set-up made.
+//! A holder connection stays open on every database from the set-up to the end. Without it the last
+//! close of a WAL database would checkpoint and delete the WAL. The workers' next open would not
+//! find the steady state that the set-up made.
 //!
-//! Where what a new WAL costs is to be measured (`wal-growing`, and a workload that opens and closes), the set-up is closed and
-//! its side files are removed. There the observer begins before anybody opens the database again, so that what a strategy
-//! writes ahead, at opening or at the first commit, is in the counts.
+//! Some slices measure what a new WAL costs: `wal-growing`, and a workload that opens and closes.
+//! There the set-up is closed and its side files are removed. The observer begins before anybody
+//! opens the database again. What a strategy writes ahead, at opening or at the first commit, is
+//! then in the counts.
 //!
 //! A companion (one more connection that is not measured itself) begins and ends with the workers.
 
@@ -138,7 +139,8 @@ impl Slice<'_> {
         for (index, holder) in holders.iter().enumerate() {
             let schemas = workload.schemas();
             for schema in &schemas {
-                // What is set up need not be durable before the syncfs that follows; all else is as in the mode.
+                // The set-up need not be durable before the syncfs that follows. Everything else is
+                // as in the mode.
                 holder.execute_batch(&format!("PRAGMA {schema}.synchronous=OFF"))?;
             }
             let of_holder = if workload.shares_database() {
@@ -163,7 +165,8 @@ impl Slice<'_> {
         (0..count).map(|index| workload::open_databases(workload, self.directory, self.mode, index)).collect()
     }
 
-    /// A number for the contents of a replay; all else must have left what it says, `done` of its units in all.
+    /// The fingerprint of the contents after a replay. Any other workload is checked to have left
+    /// what it says, after `done` of its units in all.
     pub(super) fn verify(
         &self,
         holders: &[Connection],
@@ -181,7 +184,8 @@ impl Slice<'_> {
         Ok(None)
     }
 
-    /// From the workers' opening to the end of the counting. `begun`: the counting has begun already.
+    /// From the workers' opening to the end of the counting. `begun`: the counting has begun
+    /// already.
     fn run(
         &mut self,
         specs: &[WorkerSpec],
@@ -266,7 +270,8 @@ impl Slice<'_> {
         Ok((before, results.map_err(|error| at.io(error))?))
     }
 
-    /// At the workers' begin: the processor time counts from here, also where all else counts already.
+    /// Called at the workers' begin. The processor time counts from here, even where all else
+    /// counts already.
     fn begin_now(&mut self, begun: Option<Before>, holders: &[Connection], at: &At<'_>) -> Result<Before, RunError> {
         match begun {
             Some(before) => Ok(Before { cpu_ns: clock::other_threads_cpu_ns(), ..before }),
@@ -293,9 +298,10 @@ impl Slice<'_> {
     ) -> Result<Ran, RunError> {
         let companion_cpu_ns = companion.as_ref().map_or(0, |companion| companion.cpu_ns);
         let cpu_ns = match self.plan.workers {
-            // Not this thread, which waited, and not the companion. What is left is the workers, what their strategies run in the
-            // background, and the observer's reading thread, which wakes when a trace buffer fills: 0.1 µs a transaction, in all
-            // modes alike.
+            // This thread, which waited, and the companion do not count. What is left is the
+            // workers, the background work of their strategies, and the observer's reading thread.
+            // That thread wakes when a trace buffer fills: 0.1 µs a transaction, in all modes
+            // alike.
             Workers::Threads => clock::other_threads_cpu_ns().saturating_sub(before.cpu_ns + companion_cpu_ns),
             Workers::Processes { .. } => results.iter().map(|worker| worker.cpu_ns).sum(),
         };

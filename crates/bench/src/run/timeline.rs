@@ -1,8 +1,9 @@
-//! Latencies over time in bounded memory: for each stretch of the run how many commits ended in it, their median and the
-//! longest, so that a checkpoint is seen as the spike that it is.
+//! Latencies over time in bounded memory. For each stretch of the run it has the number of commits
+//! that ended in it, their median and the longest. So a checkpoint is seen as the spike that it is.
 //!
-//! A run's length is not known when it begins. Stretches begin with a millisecond, and whenever there would be too many, each
-//! pair becomes one. The maximum of a stretch is exact; its median comes from counts by size, within 6 %.
+//! The length of a run is not known when it begins. Stretches begin with a millisecond. Whenever
+//! there would be too many, each pair becomes one. The maximum of a stretch is exact. Its median
+//! comes from counts by size, within 6 %.
 
 use serde::{Deserialize, Serialize};
 

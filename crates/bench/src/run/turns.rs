@@ -1,10 +1,13 @@
-//! All modes in turns: their databases are open at the same time, and each mode reads or commits for some milliseconds before the next
-//! does. Where they commit, the floor has its turns, too.
+//! All modes in turns. Their databases are open at the same time, and each mode reads or commits
+//! for some milliseconds before the next does. Where they commit, the floor has its turns too.
 //!
-//! What is a second apart differs by tens of percent on a machine that others use too, and what the VFS adds to a read is a hundredth. In
-//! turns, what others do meets all modes alike, and the ratios of a round are good to about that. The order is drawn anew for every
-//! turn. A writer beside the reads, where one is wanted, commits in its mode's turns only. A checkpoint in the background of one mode may reach into
-//! the turns of another: medians are for comparing here, and not the longest commits.
+//! On a machine that others use too, results a second apart differ by tens of percent. What the VFS
+//! adds to a read is a hundredth. In turns, the work of others hits all modes alike, and the ratios
+//! of a round are good to about a hundredth.
+//!
+//! The order is drawn anew for every turn. A writer beside the reads, where one is wanted, commits
+//! only in its mode's turns. A background checkpoint of one mode may reach into the turns of
+//! another. So medians are for comparing here, and not the longest commits.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

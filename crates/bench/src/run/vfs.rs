@@ -20,7 +20,8 @@ pub enum VfsError {
     Register(String),
 }
 
-/// The URI that opens `path` with `strategy`; registers our VFS where it is needed for the first time.
+/// The URI that opens `path` with `strategy`. Registers our VFS where it is needed for the first
+/// time.
 pub fn uri(path: &Path, strategy: Strategy) -> Result<String, VfsError> {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_bytes() {
@@ -30,7 +31,8 @@ pub fn uri(path: &Path, strategy: Strategy) -> Result<String, VfsError> {
         }
     }
     match strategy {
-        // Named, so that an environment that makes ours the default does not turn the control into the experiment.
+        // The VFS is named, so that an environment that makes ours the default does not turn the
+        // control into the experiment.
         Strategy::Sqlite => uri.push_str("?vfs=unix"),
         Strategy::Oneflush(kind) => {
             register()?;
@@ -59,8 +61,8 @@ pub struct Seen {
     pub stats: Vec<RawStats>,
 }
 
-/// One database's `PRAGMA oneflush_stats`, as it was said: since the process opened the database first. What a strategy counts
-/// there is in the report without code for it here.
+/// The `PRAGMA oneflush_stats` of one database, unchanged. Its counts begin when the process first
+/// opened the database. What a strategy counts there is in the report without code for it here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RawStats {
     /// None where the database was opened only later.

@@ -1,7 +1,7 @@
 //! A worker: one connection that runs its share of the transactions, as a thread or as a process.
 //!
 //! ```text
-//! open, prepare ── arrive ──▶ (all have arrived: the measurement begins) ── go ──▶ transactions ──▶ result
+//! open, prepare ── arrive ──▶ (all are there: timing begins) ── go ──▶ transactions ──▶ result
 //! ```
 
 use std::cell::Cell;
@@ -35,7 +35,8 @@ pub struct WorkerResult {
     /// Of this worker's thread, or of its process where it has one.
     pub cpu_ns: u64,
     pub failures: BTreeMap<String, u64>,
-    /// What the VFS of the worker's own process saw meanwhile; none for threads and where SQLite works alone.
+    /// What the VFS of the worker's own process saw meanwhile. None for threads, and where SQLite
+    /// works alone.
     pub seen: Option<Seen>,
 }
 
@@ -47,7 +48,8 @@ pub trait Start {
     /// Processor time that counts as this worker's.
     fn cpu_ns(&self) -> u64;
 
-    /// Whether this process is the worker's own. If not, its parent asks the VFS, outside the measured processor time.
+    /// True if this process is the worker's own. Otherwise its parent asks the VFS, outside the
+    /// measured processor time.
     fn has_own_process(&self) -> bool;
 }
 
@@ -86,7 +88,8 @@ pub fn run_worker(spec: &WorkerSpec, start: &dyn Start) -> Result<WorkerResult, 
                 let at_ns = clock::now_ns() - begin_ns;
                 latencies.record(latency_ns);
                 timeline.record(at_ns, latency_ns);
-                // A commit belongs to the part in which it ended; the last ones end a little after the last part.
+                // A commit belongs to the part in which it ended. The last ones end a little after
+                // the last part.
                 let at = phase_ends_ns.iter().take_while(|end_ns| **end_ns <= at_ns).count();
                 if let Some(last) = phases.len().checked_sub(1) {
                     phases[at.min(last)].record(latency_ns);
@@ -156,7 +159,8 @@ impl Gate {
     }
 }
 
-/// One worker's way to the gate. A worker that panics before it gets there counts as failed, and nobody waits for it.
+/// One worker's way to the gate. A worker that panics before it gets there counts as failed, and
+/// nobody waits for it.
 pub struct Arrival<'a> {
     gate: &'a Gate,
     arrived: Cell<bool>,

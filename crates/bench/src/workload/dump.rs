@@ -7,8 +7,8 @@ use rusqlite::types::ValueRef;
 
 use crate::run::database::PREGROWN_TABLE;
 
-/// Every table with its definition and its rows, one a line, in the order of their values; not the pages, which may differ
-/// in layout.
+/// Every table with its definition and its rows, one a line, in the order of their values. The
+/// pages are not compared, because their layout may differ.
 pub fn text(connection: &Connection) -> Result<String, rusqlite::Error> {
     let mut text = String::new();
     for (name, sql) in tables(connection)? {

@@ -1,8 +1,10 @@
-//! Writers, and one reader that keeps its snapshot for a while: no checkpoint can finish meanwhile and the WAL grows. What
-//! does that do to the writers, before, while and after?
+//! Writers, and one reader that keeps its snapshot for a while. Meanwhile no checkpoint can finish
+//! and the WAL grows. What does that do to the writers, before, while and after?
+//!
+//! In thirds of the time that the reader holds its snapshot:
 //!
 //! ```text
-//! 0 ──── before ──── 1/3 ──────────── while (hold) ──────────── 4/3 ──── after ──── 5/3 of the time that the reader holds
+//! 0 ──── before ──── 1/3 ──────────── while (hold) ──────────── 4/3 ──── after ──── 5/3
 //! ```
 
 use std::collections::BTreeMap;

@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! Workload ── set_up ──▶ databases with schema and first rows      (not measured)
-//!          └─ stream ──▶ one Stream a connection; each step is one transaction (or cycle, or read: its unit)
+//!          └─ stream ──▶ one Stream a connection; a step is a unit: transaction, cycle or read
 //! ```
 //!
-//! What a latency is: the time from the begin of a transaction's first statement to the return of
-//! its commit, the waiting for other writers included. Where a replayed application keeps a
-//! transaction open over reads and computations, only its BEGIN and its COMMIT are timed: that is
-//! what the database makes it wait for.
+//! A latency is the time from the begin of a transaction's first statement to the return of its
+//! commit. The waiting for other writers is included. A replayed application may keep a transaction
+//! open over reads and computations. Then only its BEGIN and its COMMIT are timed: that is what the
+//! database makes it wait for.
 
 pub mod dump;
 mod long_reader;
@@ -39,16 +39,19 @@ use crate::run::database::{self, DatabaseError};
 
 /// Of all connections together, where nobody asked for a number.
 const TRANSACTIONS_DEFAULT: u64 = 2000;
-/// A growing WAL is measured over a database's first transactions. Two frames each and an automatic checkpoint at 1,000
-/// frames: the file grows in about the first 490 and is used again in the others, so the figures are a mean of both states.
-/// On ext4 a transaction that extends the file writes 32 to 38 KB (the WAL's allocation costs 5 or 6 blocks of the file system's
-/// journal; a file in more than 4 pieces, which needs a block for its extents, is the likely reason for the sixth), one that does not 12.4 KB.
+/// A growing WAL is measured over a database's first transactions. Each has two frames, and an
+/// automatic checkpoint comes at 1,000 frames. The file grows in about the first 490 and is used
+/// again in the others, so the figures are a mean of both states.
+///
+/// On ext4 a transaction that extends the file writes 32 to 38 KB, and one that does not 12.4 KB.
+/// The allocation of the WAL costs 5 or 6 blocks of the file system's journal. A likely reason for
+/// the sixth is a file in more than 4 pieces, which needs a block for its extents.
 const GROWING_TRANSACTIONS_DEFAULT: u64 = 1000;
 
 const VALUE_BYTES: usize = 100;
 
-/// A text that no two rows share and that does not compress: strategies that write differences must not profit from
-/// constant rows.
+/// A text that no two rows share and that does not compress. Strategies that write differences must
+/// not profit from constant rows.
 pub(crate) fn random_value(random: &mut fastrand::Rng) -> String {
     std::iter::repeat_with(|| random.alphanumeric()).take(VALUE_BYTES).collect()
 }
@@ -111,7 +114,8 @@ pub trait Stream {
     /// Statements that failed, by message: only replays go on after a failure.
     fn failures(&self) -> BTreeMap<String, u64>;
 
-    /// Any of the stream's connections, to ask the VFS for its statistics; none where it keeps none open.
+    /// Any of the stream's connections, to ask the VFS for its statistics. None where it keeps none
+    /// open.
     fn connection(&self) -> Option<&Connection>;
 }
 
@@ -167,7 +171,8 @@ impl Workload {
         }
     }
 
-    /// Where the parts of the run end whose figures are told apart, since its begin; none: it has no parts.
+    /// The ends of the parts of the run that have figures of their own, since its begin. Empty: it
+    /// has no parts.
     pub fn phase_ends(&self) -> Vec<Duration> {
         match self {
             Workload::LongReader(long_reader) => long_reader.phase_ends().to_vec(),
@@ -191,7 +196,8 @@ impl Workload {
         }
     }
 
-    /// Makes schema and first rows through `connection`, which has the databases of worker `worker_index` attached.
+    /// Makes schema and first rows through `connection`, which has the databases of worker
+    /// `worker_index` attached.
     pub fn set_up(
         &self,
         connection: &Connection,

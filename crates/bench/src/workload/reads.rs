@@ -1,8 +1,9 @@
-//! Reads: single rows by their key, or whole tables, each in a transaction of its own; alone, or beside a writer.
+//! Reads: single rows by their key, or whole tables, each in a transaction of its own, alone or
+//! beside a writer.
 //!
-//! The table is some five times as large as SQLite's page cache, so that reads also go through the VFS to the page cache of
-//! the kernel, as in an application whose data outgrew its cache. Beside a writer, every commit makes readers drop their
-//! cached pages.
+//! The table is some five times as large as SQLite's page cache. So reads also go through the VFS
+//! to the page cache of the kernel, as in an application whose data outgrew its cache. Beside a
+//! writer, every commit makes readers drop their cached pages.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +29,8 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Reads {
     pub access: Access,
-    /// One more connection updates rows, one a transaction; a new one begins so long after the last began, or after its end if that is later.
+    /// One more connection updates rows, one a transaction. A transaction begins this long after
+    /// the begin of the one before, or at its end if that is later.
     pub beside_writer: Option<Duration>,
 }
 

@@ -1,7 +1,9 @@
-//! An application that opens its database, commits a few rows, each for itself, and closes it again, over and over: what
-//! opening and closing cost, the first commit's and the last checkpoint's share included.
+//! An application that opens its database, commits a few rows, each for itself, and closes it
+//! again, over and over. It measures what opening and closing cost, with the share of the first
+//! commit and of the last checkpoint.
 //!
-//! Nobody else has the database open, so that every close is the last one: there stock SQLite checkpoints and deletes the WAL.
+//! Nobody else has the database open, so every close is the last one. There stock SQLite
+//! checkpoints and deletes the WAL.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

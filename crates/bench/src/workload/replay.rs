@@ -47,7 +47,8 @@ pub enum ReplayError {
 }
 
 impl Replay {
-    /// Reads all files once, so that a recording that cannot run is refused before anything is made.
+    /// Reads all files once, so that a recording that cannot run is refused before anything is
+    /// made.
     pub fn open(directory: &Path, serial: bool) -> Result<Replay, ReplayError> {
         let database = Connection::open_in_memory()?;
         let loading = directory.join(LOADING);
@@ -140,7 +141,8 @@ fn prepare_line(connection: &Connection, line: &str) -> Result<(), rusqlite::Err
     Batch::new(connection, line).next().map(|_| ())
 }
 
-/// Runs every statement of a line to its end and tells `after` what it took and whether it could write.
+/// Runs every statement of a line to its end and tells `after` what it took and whether it could
+/// write.
 fn run_line(connection: &Connection, line: &str, after: &mut dyn FnMut(u64, bool)) -> Result<(), rusqlite::Error> {
     let mut batch = Batch::new(connection, line);
     loop {
@@ -173,7 +175,8 @@ struct Failures {
 
 impl Failures {
     fn count(&mut self, error: &rusqlite::Error) {
-        // The message of a statement that does not parse also quotes it; one line would become a thousand.
+        // The message of a statement that does not parse also quotes the statement. One line would
+        // become a thousand.
         let message = match error {
             rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
             rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
@@ -207,7 +210,8 @@ impl ReplayStream {
 }
 
 impl Stream for ReplayStream {
-    /// One line. It has committed if no transaction is open behind it and rows or the schema changed since the last commit.
+    /// Runs one line. It has committed if no transaction is open behind it, and rows or the schema
+    /// changed since the last commit.
     fn step(&mut self) -> Result<Step, DatabaseError> {
         let Some(line) = self.lines.next() else { return Ok(Step::Finished) };
         let was_open = !self.connection.is_autocommit();

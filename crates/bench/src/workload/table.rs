@@ -1,11 +1,12 @@
-//! The plain workload: one table, one row of 100 bytes a transaction, `AUTOINCREMENT` as in most
-//! applications' schemas (its counter is a second page that every insert changes).
+//! The plain workload: one table, and one row of 100 bytes a transaction. It has `AUTOINCREMENT`,
+//! as most applications' schemas do. Its counter is a second page that every insert changes.
 //!
-//! `indexed` is the expensive neighbour: the same row with five columns of random integers, each with an index, in a table of 100,000 rows, so that a commit
-//! changes seven pages, five of them in random places.
+//! `indexed` is the expensive neighbour. It has the same row with five columns of random integers,
+//! each with an index, in a table of 100,000 rows. A commit changes seven pages, five of them in
+//! random places.
 //!
-//! All connections share the table. Each owns the rows whose id has its remainder, so that every
-//! update and delete finds its row whatever the others do, and the row count can be checked.
+//! All connections share the table. Each owns the rows whose id has its remainder. So every update
+//! and delete finds its row whatever the others do, and the row count can be checked.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +18,8 @@ use super::{Step, Stream, WorkerSpec, random_value};
 use crate::run::clock;
 use crate::run::database::DatabaseError;
 
-/// Rows before an update or mixed workload: some 300 pages, so that two in a row seldom meet in one.
+/// Rows before an update or mixed workload. They take some 300 pages, so two in a row seldom meet
+/// in one.
 const FIRST_ROWS: u64 = 10_000;
 
 /// Rows before `indexed`.

@@ -1,4 +1,5 @@
-//! The result of a run for a terminal of 80 columns, and a failing case in words. What was not done has no line.
+//! The result of a run for a terminal of 80 columns, and a failing case in words. What was not done
+//! has no line.
 
 use std::fmt::Write;
 

@@ -1,6 +1,8 @@
-//! Traces as they are read: from files or standard input, with progress on a terminal, until the end or a signal.
+//! Traces as they are read: from files or standard input, with progress on a terminal, until the
+//! end or a signal.
 //!
-//! A signal is the end of the input. A read that waits for a pipe would not notice one, so it waits in short turns.
+//! A signal is the end of the input. A read that waits for a pipe would not notice one, so it waits
+//! in short turns.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -51,8 +53,8 @@ impl Input {
     }
 }
 
-/// Opens every trace once. Before that, it looks at the two files that options name for results. What
-/// cannot be read at all is said before the first line of a result.
+/// Opens every trace once. Before that, it looks at the two files that options name for results.
+/// What cannot be read at all is said before the first line of a result.
 pub fn open_all(traces: &[PathBuf], results: [(&str, &Option<PathBuf>); 2]) -> Result<Vec<Input>, Failure> {
     let traces = distinct(traces).map_err(Failure::usage)?;
     for (option, file) in results {
@@ -83,7 +85,8 @@ pub fn layer(text: &str) -> Result<Layer, String> {
     }
 }
 
-/// Every trace once: of blktrace's files for each processor, the first stands for all. Standard input can be read only once.
+/// Every trace once. Of blktrace's files for each processor, the first stands for all. Standard
+/// input can be read only once.
 fn distinct(paths: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut distinct: Vec<PathBuf> = Vec::new();
     for path in paths {

@@ -1,4 +1,5 @@
-//! The transactions as a Parquet file: the columns of the CSV, each with its type, all of them optional.
+//! The transactions as a Parquet file: the columns of the CSV, each with its type, all of them
+//! optional.
 //!
 //! Rows are kept until there is a group of them, so memory does not grow with the trace.
 

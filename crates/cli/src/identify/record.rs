@@ -1,7 +1,7 @@
-//! One transaction as a JSON object, or as cells, of which CSV and Parquet are made. All come from the same [`Record`]; in cells the
-//! classes and phases are columns.
+//! One transaction as a JSON object, or as cells, of which CSV and Parquet are made. All come from
+//! the same [`Record`]. In cells the classes and phases are columns.
 //!
-//! Times are seconds of the trace's own clock, so two traces' times say nothing of each other.
+//! Times are seconds of the trace's own clock. The times of two traces cannot be compared.
 
 use oneflush_trace::identify::{Amount, Phases, Traffic, Transaction};
 use oneflush_trace::model::Names;

@@ -1,7 +1,9 @@
-//! The table of one trace: its databases with what a transaction of each cost, what belongs to no transaction, what was skipped.
+//! The table of one trace: its databases with what a transaction of each cost, what belongs to no
+//! transaction, what was skipped.
 //!
-//! A database is its name on a line of its own (paths are long), and below it a line of figures and one of words for each journal mode
-//! and synchronization that its transactions had, which is nearly always one. KB are 1,024 bytes. All fits 80 columns but names.
+//! A database's name has a line of its own, because paths are long. Below it are a line of figures
+//! and a line of words for each pair of journal mode and synchronization that its transactions had.
+//! That is nearly always one pair. KB are 1,024 bytes. All fits 80 columns but names.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -73,7 +75,8 @@ impl Table {
         row.traffic += transaction.traffic;
         row.flushes += transaction.flushes;
         row.syncs += transaction.syncs;
-        // Microseconds, within 1 %: a trace may hold very many databases, and another digit costs eight times the memory.
+        // Microseconds, within 1 %. A trace may hold very many databases, and another digit costs
+        // eight times the memory.
         let latency = row.latency.get_or_insert_with(|| {
             let mut latency = Histogram::new(2).expect("two digits are allowed");
             latency.auto(true);

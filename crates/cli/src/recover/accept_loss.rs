@@ -1,4 +1,5 @@
-//! `oneflush recover --accept-loss`: a database whose log is lost or damaged, without what nobody can bring back.
+//! `oneflush recover --accept-loss`: recovers a database whose log is lost or damaged, without what
+//! nobody can bring back.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -100,7 +101,8 @@ fn name_of(source: Source) -> &'static str {
     }
 }
 
-/// When what is lost was written: the last checkpoint changed the database file, the last commit the log.
+/// When the lost data was written: the last checkpoint changed the database file, the last commit
+/// the log.
 fn time_of(aside: &Aside, suffix: &str) -> Option<String> {
     let changed = aside.changed(suffix)?.max(UNIX_EPOCH);
     Some(humantime::format_rfc3339_seconds(changed).to_string())

@@ -1,4 +1,5 @@
-//! Reads traces to their ends: transactions into a [`Trace`], and both events and transactions into lines for Perfetto.
+//! Reads traces to their ends: transactions into a [`Trace`], and both events and transactions into
+//! lines for Perfetto.
 
 use oneflush_trace::identify::{Identifier, Layer, Transaction};
 use oneflush_trace::import::{ImportError, Skipped};
@@ -96,7 +97,8 @@ impl Reading<'_> {
     }
 }
 
-/// Short names for traces, all different: the file's name, with its folder or at last a number where two are the same.
+/// Short names for traces, all different: the file's name. Where two are the same, its folder or at
+/// last a number is added.
 pub fn labels(names: &[&str]) -> Vec<String> {
     let parts = |name: &str, count: usize| {
         let parts: Vec<&str> = name.rsplit('/').take(count).collect();

@@ -1,4 +1,5 @@
-//! The report for a terminal of 80 columns: traces are rows, or blocks where each has several. KB are 1,024 bytes.
+//! The report for a terminal of 80 columns. A trace is a row, or a block where each has several. KB
+//! are 1,024 bytes.
 
 use std::fmt::Write;
 

@@ -16,7 +16,8 @@ const PROGRAM_HEADER_BYTES_AT: usize = 54;
 const PROGRAM_HEADERS_COUNT_AT: usize = 56;
 const INTERPRETER: u32 = 3;
 
-/// True if no dynamic linker starts this program, so that nothing can be preloaded. False also where that cannot be known: a script, say.
+/// True if no dynamic linker starts this program, so that nothing can be preloaded. False also
+/// where that cannot be known, as for a script.
 pub fn is_static(name: &OsStr) -> bool {
     find(name).and_then(|file| names_no_interpreter(&file)).unwrap_or(false)
 }

@@ -4,7 +4,8 @@
 //!   txn/s KB/txn fl/tx p99 ms jrnl  mode            process       database
 //!  1234.5   48.7  6.00   1.23  75%  PERSIST FULL    python3 12345 app.db
 //! ```
-//! The last column takes what is left of the width; plain text has no width, so there nothing is cut.
+//! The last column takes what is left of the width. Plain text has no width, so nothing is cut
+//! there.
 
 use oneflush_trace::identify::{JournalMode, Synchronous};
 use oneflush_trace::live::{Figures, Load, Row, Snapshot};
@@ -180,7 +181,8 @@ fn mode(mode: JournalMode, synchronous: Synchronous) -> String {
     format!("{mode} {synchronous}")
 }
 
-/// Name and number of who committed last, and how many others did; the name makes room for the numbers.
+/// Name and number of the process that committed last, and how many others did. The name makes room
+/// for the numbers.
 fn process(row: &Row, width: usize) -> String {
     let mut number = row.owner.id.map_or_else(String::new, |id| format!(" {id}"));
     if row.figures.processes() > 1 {

@@ -1,7 +1,9 @@
-//! The terminal while the screen is shown: raw, on its other page, without a cursor; given back as it was however that ends.
+//! The terminal while the screen is shown: raw, on its other page, without a cursor. It is given
+//! back as it was however that ends.
 //!
-//! By `Drop` in the ordinary cases (keys and signals only end the loop), by a hook where a thread panics, so that its message is seen.
-//! Only SIGKILL leaves it as it is; `reset` helps then.
+//! In the ordinary cases `Drop` does that, since keys and signals only end the loop. Where a thread
+//! panics a hook does it, so that its message is seen. Only SIGKILL leaves the terminal as it is;
+//! `reset` helps then.
 
 use std::io::{self, Write};
 use std::panic;

@@ -1,8 +1,8 @@
 //! The functions of SQLite that the VFS calls.
 //!
-//! Linked statically they come from the linker. In the loadable extension they come from the table that SQLite
-//! hands to the entry point; only fields that SQLite 3.40 already has are read, because an older host's table ends
-//! earlier than the bindings' type.
+//! In a statically linked library they come from the linker. In the loadable extension they come
+//! from the table that SQLite hands to the entry point. The table of an older host ends earlier
+//! than the type of the bindings. So only fields are read that SQLite 3.40 already has.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -10,7 +10,7 @@ use libsqlite3_sys as sqlite;
 
 use crate::messages;
 
-// The bindings of libsqlite3-sys below 0.36 lack these where SQLite is the system's.
+// Where SQLite is the system's, libsqlite3-sys below 0.36 has no bindings for these.
 pub(super) const SQLITE_FCNTL_CKPT_DONE: c_int = 37;
 pub(super) const SQLITE_FCNTL_CKPT_START: c_int = 39;
 pub(super) const SQLITE_OPEN_SUPER_JOURNAL: c_int = 0x4000;
@@ -18,8 +18,8 @@ pub(super) const SQLITE_OPEN_SUPER_JOURNAL: c_int = 0x4000;
 /// The oldest SQLite that the VFS is tested with.
 pub const LIBVERSION_NUMBER_MIN: c_int = 3_040_000;
 
-/// One SQLite. A process may hold several (Python's own and APSW's, say), each with VFSs and an allocator of its own, so
-/// nothing here is global.
+/// One SQLite. A process may contain several, for example Python's own and APSW's. Each has its own
+/// VFSs and its own allocator, so nothing here is global.
 #[derive(Clone, Copy)]
 pub struct Api {
     libversion_number: unsafe extern "C" fn() -> c_int,
@@ -64,14 +64,16 @@ pub fn linked() -> Api {
     }
 }
 
-/// The API of the SQLite that loads the extension; None if the table lacks a function that it must have.
+/// The API of the SQLite that loads the extension. None if the table lacks a function that is
+/// needed.
 ///
 /// # Safety
 /// `routines` is the table that SQLite 3.31 or newer passed to the entry point.
 #[cfg(feature = "loadable")]
 pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<Api> {
-    // SAFETY: the caller passes SQLite's own table. Only single fields are read, through the raw pointer, and all of them
-    // lie in the part that SQLite 3.31 already had (the last, `malloc64`, came with 3.8.7).
+    // SAFETY: the caller passes SQLite's own table. Only single fields are read, through the raw
+    // pointer. All of them lie in the part that SQLite 3.31 already had; the last, `malloc64`, came
+    // with 3.8.7.
     unsafe {
         Some(Api {
             libversion_number: (*routines).libversion_number?,
@@ -101,8 +103,9 @@ impl Api {
         unsafe { (self.libversion_number)() }
     }
 
-    /// A line in SQLite's error log (`SQLITE_CONFIG_LOG`), or several: SQLite cuts a line off at 210 bytes (`SQLITE_PRINT_BUF_SIZE`).
-    /// And one where `ONEFLUSH_LOG` says.
+    /// Writes a message to SQLite's error log (`SQLITE_CONFIG_LOG`), and to where `ONEFLUSH_LOG`
+    /// says. In SQLite's log it may take several lines, because SQLite cuts a line at 210 bytes
+    /// (`SQLITE_PRINT_BUF_SIZE`).
     pub fn log(&self, code: c_int, message: &str) {
         messages::say(message);
         let mut rest = message;
@@ -110,16 +113,17 @@ impl Api {
             let line = first_line(rest);
             rest = rest[line.len()..].trim_start();
             let line = c_string(line);
-            // SAFETY: the format takes one string and gets one; SQLite copies it before it returns.
+            // SAFETY: the format takes one string and gets one, which SQLite copies before it
+            // returns.
             unsafe { (self.log)(code, c"%s".as_ptr(), line.as_ptr()) }
         }
     }
 
-    /// A copy of `text` that SQLite frees; null without memory.
+    /// A copy of `text` that SQLite frees. Null if there is no memory for it.
     pub fn string(&self, text: &str) -> *mut c_char {
         let text = c_string(text);
         let bytes = text.as_bytes_with_nul();
-        // SAFETY: the copy goes into memory of just that size.
+        // SAFETY: the copy goes into memory of exactly its size.
         unsafe {
             let copy = (self.malloc64)(bytes.len() as u64).cast::<u8>();
             if !copy.is_null() {
@@ -136,21 +140,21 @@ impl Api {
         unsafe { (self.free)(text.cast()) }
     }
 
-    /// The value of a URI parameter, None if it is not there.
+    /// The value of a URI parameter. None if the parameter is not there.
     ///
     /// # Safety
     /// `name` is what `xOpen` got together with `SQLITE_OPEN_URI`.
     pub unsafe fn uri_parameter(&self, name: *const c_char, parameter: &CStr) -> Option<String> {
-        // SAFETY: such a name is followed by its parameters; the answer lives as long as the name.
+        // SAFETY: the parameters of a URI follow such a name. The answer lives as long as the name.
         unsafe {
             let value = (self.uri_parameter)(name, parameter.as_ptr());
             (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().into_owned())
         }
     }
 
-    /// The VFS of that name, or the default; null if there is none.
+    /// The VFS of that name, or the default one. Null if there is none.
     pub fn vfs_find(&self, name: Option<&CStr>) -> *mut sqlite::sqlite3_vfs {
-        // SAFETY: null asks for the default; initialises SQLite if need be.
+        // SAFETY: null asks for the default VFS. The call initialises SQLite if need be.
         unsafe { (self.vfs_find)(name.map_or(std::ptr::null(), CStr::as_ptr)) }
     }
 
@@ -162,13 +166,14 @@ impl Api {
     }
 }
 
-/// Texts for SQLite end at the first NUL.
+/// A text for SQLite ends at its first NUL.
 fn c_string(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(&text[..end]).unwrap_or_default()
 }
 
-/// As much of a message as SQLite logs in one line, in whole words if there is more than one.
+/// As much of a message as SQLite logs in one line. It ends between two words if it has more than
+/// one.
 fn first_line(message: &str) -> &str {
     const BYTES_MAX: usize = 200;
     if message.len() <= BYTES_MAX {

@@ -1,15 +1,27 @@
-//! The end of a process by `exit()`, with connections that the program has left open: a database in use with `eager` becomes a plain file, if that can
-//! be had for sure and soon. After a kill, or `_exit()`, the next opener does that.
+//! The end of a process by `exit()` while connections are open.
 //!
-//! Where another thread is in a transaction, nothing is done.
+//! A database in use with `eager` becomes a plain file here, if that is safe and quick. After a
+//! kill or `_exit()` the next opener does it.
 //!
-//! What is left open gets the methods of a file that cannot be used any more (`inherited.rs`): whoever comes later in the process's end and uses it gets
-//! an error. From then on no transaction of such a connection begins, and none that was not begun can commit. If all of them are idle, or no other
-//! thread could be inside one, a connection of our own copies the whole image. Only then the locks of the others on the database are given up, and
-//! our own is closed, as the last one: SQLite locks the database exclusively, which fails where another process has it open, and the log is retired.
+//! | step | function | what holds afterwards |
+//! |---|---|---|
+//! | 1 | `Checkpointer::call_off` | no checkpoint of ours runs |
+//! | 2 | `forked::end_use` | no connection begins a transaction, or the commit of one |
+//! | 3 | `Left::give_up_transactions` | if no other thread exists: what was not committed is gone |
+//! | 4 | `checkpoint::close_last` | a connection of ours has copied the whole image |
+//! | 5 | `Left::give_up_locks` | the program's connections are not in the way of a last close |
+//! | 6 | the close of our connection | the log is retired if no other process uses the database |
 //!
-//! All that is done by a thread that the process waits for, for up to [`PATIENCE`]: whatever lock somebody else has, the end comes. A process that
-//! ends in the middle is one that was killed there.
+//! In step 2 every connection that was left open gets the methods of `inherited.rs`. A use that
+//! comes later in the end of the process is an error. Step 6 is a last close: SQLite locks the
+//! database exclusively, which fails where another process has it open.
+//!
+//! Nothing is done where a connection is in a transaction and another thread exists. If a step
+//! fails, `Left::go_on` gives the idle connections their methods back.
+//!
+//! A thread of its own does all this. The process waits for that thread for at most [`PATIENCE`],
+//! whatever locks others hold. A process that ends in the middle of it is like one that was killed
+//! there.
 
 use std::cell::Cell;
 use std::fs;
@@ -24,14 +36,14 @@ use crate::threads;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// For so long a call that had begun before may still take a lock.
+/// For this long a call that began before step 2 may still take a lock.
 const SETTLES: Duration = Duration::from_millis(2);
 
-/// A database was opened with a strategy that guards it, ever.
+/// A database was once opened with a strategy that guards it.
 static GUARD_WAS_USED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// This thread closes a connection as the last one, beside others that nobody uses.
+    /// This thread closes the last connection that is used, while unused ones are still open.
     static CLOSES_LAST: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -39,16 +51,18 @@ pub fn note_guarded() {
     GUARD_WAS_USED.store(true, SeqCst);
 }
 
-/// SQLite has removed its view of the WAL index and wanted to delete it, under the exclusive lock. It keeps the file while others have it mapped.
+/// SQLite has unmapped the WAL index under the exclusive lock and wanted to delete it. SQLite keeps
+/// the file while others have it mapped, so it is deleted here.
 pub fn index_unmapped(database: &str) {
     if CLOSES_LAST.get() {
         let _ = fs::remove_file(format!("{database}-shm"));
     }
 }
 
-/// The process ends.
+/// Called when the process ends.
 pub fn ends() {
-    // SQLite's own suite stands for a crash by `exit()` out of a write: nothing may be closed then.
+    // SQLite's own test suite simulates a crash by `exit()` during a write. Nothing may be closed
+    // then.
     if std::env::var_os("ONEFLUSH_TEST_EXIT_IS_CRASH").is_some() {
         return;
     }
@@ -69,7 +83,7 @@ pub fn ends() {
     }
 }
 
-/// Threads other than ours and the one that ends the process: none.
+/// True if this thread is the only one that is not ours.
 fn is_alone() -> bool {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return false };
     let is_ours = |name: String| name.starts_with("oneflush-");

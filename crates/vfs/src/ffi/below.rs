@@ -8,18 +8,20 @@ use libsqlite3_sys as sqlite;
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 
-/// "WAL-Index File Format": the first region, and where `mxFrame` of the first copy of the header stands in it, in the byte order of the machine.
+/// "WAL-Index File Format": the size of the first region, and the place of `mxFrame` in the first
+/// copy of the header. Its numbers are in the byte order of the machine.
 const WAL_INDEX_REGION_BYTES: c_int = 32 << 10;
 const MX_FRAME: usize = 16;
-/// `nBackfill`, behind the two copies of the header.
+/// The place of `nBackfill`, behind the two copies of the header.
 const N_BACKFILL: usize = 96;
 
-/// The open file that the VFS below made inside our `sqlite3_file`. It is used between `xOpen` and `xClose` only
-/// (invariant 4), and by one thread at a time, as SQLite promises for every file.
+/// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
+/// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.
 #[derive(Clone, Copy)]
 pub struct BelowFile(*mut sqlite::sqlite3_file);
 
-// SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its connection's mutex.
+// SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
+// connection's mutex.
 unsafe impl Send for BelowFile {}
 // SAFETY: as above; `&BelowFile` gives no access beyond those calls.
 unsafe impl Sync for BelowFile {}
@@ -28,7 +30,8 @@ unsafe impl Sync for BelowFile {}
 macro_rules! call {
     ($file:expr, $method:ident $(, $argument:expr)*) => {{
         let file = $file.0;
-        // SAFETY: the file is open, so its methods are there (contract of xOpen), and the arguments keep the method's contract.
+        // SAFETY: the file is open, so its methods are there (contract of xOpen), and the arguments
+        // keep the method's contract.
         unsafe {
             match (*(*file).pMethods).$method {
                 Some(method) => method(file $(, $argument)*),
@@ -42,7 +45,8 @@ fn check(code: c_int) -> Result<(), Code> {
     if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Code(code)) }
 }
 
-/// Offsets and sizes came from SQLite as `i64`, or were derived from such; a larger one would be a full disk anyway.
+/// Offsets and sizes come from SQLite as `i64`, or are derived from such. A larger one would be a
+/// full disk anyway.
 fn to_i64(bytes: u64) -> Result<i64, Code> {
     i64::try_from(bytes).map_err(|_| Code(sqlite::SQLITE_FULL))
 }
@@ -68,14 +72,15 @@ impl BelowFile {
         self.0
     }
 
-    /// A number in the first region of the WAL index, if that can be read.
+    /// A number in the first region of the WAL index. None if the region cannot be had.
     fn wal_index(&self, at: usize) -> Option<&AtomicU32> {
         let mut region = std::ptr::null_mut();
         let code = call!(self, xShmMap, 0, WAL_INDEX_REGION_BYTES, 0, &mut region);
         if code != sqlite::SQLITE_OK || region.is_null() {
             return None;
         }
-        // SAFETY: the region is mapped while the WAL index is open, longer than the place, which is aligned; others write there too.
+        // SAFETY: the region stays mapped while the WAL index is open. It is longer than the place,
+        // which is aligned. Others write there too, hence the atomic.
         Some(unsafe { AtomicU32::from_ptr(region.cast::<u8>().add(at).cast()) })
     }
 

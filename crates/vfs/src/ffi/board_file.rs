@@ -1,10 +1,17 @@
 //! The board of `eager` as a file that the processes map, and its locks.
 //!
-//! What they need of the file system is tried when a board is made (`board_place.rs`).
+//! The file system is tried when a board is made (`board_place.rs`).
 //!
-//! The locks belong to open files and end with the process. The board's own is a `flock` on the board's file. On the log, *use* and *alone* are a
-//! `flock`, shared and exclusive; *shown* is a record lock of the open file (`F_OFD_SETLK`), which can be asked for without being taken. A child of a fork
-//! would share its parent's locks, so it gets rid of the files ([`OwnFile`]) and may do nothing here: it opens a board of its own (`forked.rs`).
+//! | lock | on | kind | who has it |
+//! |---|---|---|---|
+//! | the board's | the board's file | `flock`, exclusive | who changes the board or the log |
+//! | *use* | the log | `flock`, shared | who has joined, or is about to |
+//! | *alone* | the log | `flock`, exclusive | who has found that nobody else is there |
+//! | *shown* | the log | record lock (`F_OFD_SETLK`), shared | who has joined |
+//!
+//! All four belong to open files and end with the process. Anybody can ask for *shown* without
+//! taking anything. A child of a fork would share the locks of its parent. It therefore gives up
+//! the files ([`OwnFile`]) and may do nothing here. It opens a board of its own (`forked.rs`).
 
 use std::fs::File;
 use std::io;
@@ -34,10 +41,11 @@ use crate::sync::{Mutex, lock};
 const WORDS_BYTES: usize = WORDS * size_of::<AtomicU64>();
 const BYTES: usize = WORDS_BYTES + size_of::<BehindWords>();
 
-/// How long somebody waits who was not told of an unlock, because the holder has died.
+/// The longest single wait for an unlock. A holder that has died wakes nobody, so a waiter looks
+/// again after this time.
 const PATIENCE: Duration = Duration::from_millis(5);
 
-/// How often an opener looks for the lock of a board that it need not be able to map yet.
+/// How often an opener tries the lock of a board that it cannot map yet.
 const POLL: Duration = Duration::from_millis(1);
 
 #[repr(C)]
@@ -47,8 +55,9 @@ struct BehindWords {
     gathering: ProcessBatching,
 }
 
-/// Who waits for the lock waits for a change of `count`, with the bit of the frame that is to be logged. Whoever unlocks first wakes one who is
-/// to have the lock next, so that the log is not idle, and then those whose frames are logged.
+/// A waiter for the lock waits for a change of `count`, with the bit of the frame that it wants
+/// logged. An unlock wakes one waiter that is to have the lock next, so that the log is not idle.
+/// Then it wakes the waiters whose frames are logged.
 #[derive(Default)]
 #[repr(C)]
 struct Unlocks {
@@ -56,9 +65,10 @@ struct Unlocks {
     since_ns: AtomicU64,
     count: AtomicU32,
     waiting: AtomicU32,
-    /// The process that has the lock, as it calls itself; 0: none. One that has died stays here.
+    /// The process that has the lock, by the number that it has for itself; 0: none. A process that
+    /// has died stays here.
     holder: AtomicU32,
-    /// Only to fill a word.
+    /// Fills the word.
     _unused: AtomicU32,
 }
 
@@ -80,26 +90,29 @@ unsafe impl Send for BoardFile {}
 unsafe impl Sync for BoardFile {}
 
 impl BoardFile {
-    /// Opens or makes the board of a database, and takes its lock; None: somebody else has it for longer than this.
+    /// Opens or makes the board of a database, and takes its lock. None: somebody else has kept the
+    /// lock for longer than `patience`.
     pub fn open_locked(database: &str, patience: Duration) -> io::Result<Option<BoardFile>> {
         let path = board_path(database);
         let deadline = Instant::now() + patience;
         loop {
             let file = OwnFile::open(|| open_or_create(Path::new(&path), Path::new(database)))?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // Whoever had the lock before may have removed the file.
+                // The process that had the lock before may have removed the file.
                 Ok(()) if is_at(&file, &path) => {
                     let there = file.metadata()?.len().min(BYTES as u64);
                     let mapped = || {
                         if there == 0 {
                             keeps_others_out(&file, Path::new(&path))?;
                         }
-                        // Written, not only made longer: where the disk has no room for it, a store to the mapping would end the process.
+                        // The file is written, and not only made longer. If the disk had no room
+                        // for it, a store to the mapping would end the process.
                         file.write_all_at(&vec![0; BYTES - there as usize], there)?;
                         BoardFile::map(file, database)
                     };
                     let board = mapped().inspect_err(|_| {
-                        // Nobody has mapped what has just been made; this process has its lock.
+                        // Nobody has mapped a new board: this process has its lock. So it can be
+                        // removed.
                         if there == 0 {
                             let _ = std::fs::remove_file(&path);
                         }
@@ -109,7 +122,8 @@ impl BoardFile {
                 }
                 Ok(()) | Err(Errno::INTR) => continue,
                 Err(Errno::WOULDBLOCK) => {}
-                // The file stays, if it was made by this call: who has no lock of it cannot know whether others do.
+                // A board that this call has made stays. Without a lock of it this process cannot
+                // know whether others have mapped it.
                 Err(errno) => return Err(Unfit::Flock(errno).into()),
             }
             if Instant::now() >= deadline {
@@ -119,7 +133,7 @@ impl BoardFile {
         }
     }
 
-    /// Opens the board of a database without its lock; None: there is none.
+    /// Opens the board of a database without its lock. None: there is none.
     pub fn open(database: &str) -> io::Result<Option<BoardFile>> {
         match OwnFile::open(|| open_beside(Path::new(&board_path(database)), Path::new(database))) {
             Ok(file) if file.metadata()?.len() < BYTES as u64 => Ok(None),
@@ -145,11 +159,12 @@ impl BoardFile {
 
 impl BoardFile {
     fn behind_words(&self) -> &BehindWords {
-        // SAFETY: mapped in `open` for as long as the value lives, behind the words and so aligned; consists of atomics.
+        // SAFETY: mapped in `open` for as long as the value lives. It lies behind the words and so
+        // is aligned, and it consists of atomics.
         unsafe { self.words.byte_add(WORDS_BYTES).cast().as_ref() }
     }
 
-    /// This process has the lock now.
+    /// Notes that this process has the lock.
     fn locked(&self) {
         let unlocks = &self.behind_words().unlocks;
         unlocks.since_ns.store(clock::now_ns(), SeqCst);
@@ -160,7 +175,7 @@ impl BoardFile {
 
 fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
     match open_beside(path, database) {
-        // Somebody else may have made it meanwhile.
+        // Another process may have made it meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => match create_beside(path, database) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_beside(path, database),
             created => created,
@@ -171,14 +186,14 @@ fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
 
 impl Drop for BoardFile {
     fn drop(&mut self) {
-        // SAFETY: mapped in `open`, and nobody has a reference to it any more.
+        // SAFETY: mapped in `map`, and nobody has a reference to it any more.
         let _ = unsafe { munmap(self.words.as_ptr().cast(), BYTES) };
     }
 }
 
-/// `file` is as long as a board.
+/// Maps a file that is at least as long as a board.
 fn map_shared(file: &File) -> io::Result<NonNull<AtomicU64>> {
-    // SAFETY: a new mapping of a file that is at least so long, and that nobody cuts.
+    // SAFETY: a new mapping of a file that is long enough and that nobody cuts.
     let words =
         unsafe { mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
     match words {
@@ -188,7 +203,7 @@ fn map_shared(file: &File) -> io::Result<NonNull<AtomicU64>> {
     }
 }
 
-/// Whether processes can share memory by this file, which is open for writing.
+/// Checks whether processes can share memory by this file, which is open for writing.
 pub fn try_map(file: &File) -> io::Result<()> {
     file.write_all_at(&[0; BYTES], 0)?;
     let words = map_shared(file)?;
@@ -197,21 +212,21 @@ pub fn try_map(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// True if this open file is the one of that name.
+/// True if this open file is the one that has this name.
 pub fn is_at(file: &File, path: &str) -> bool {
     let there = rustix::fs::stat(path).map(|stat| (stat.st_dev, stat.st_ino));
     let ours = rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
     there.is_ok() && there == ours
 }
 
-/// Somebody has *shown* by another open file of this log.
+/// True if somebody has *shown* by another open file of this log.
 pub fn is_shown(log: &File) -> bool {
     record_lock(log, libc::F_OFD_GETLK, libc::F_WRLCK) == Ok(libc::F_RDLCK)
 }
 
 impl Common for BoardFile {
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: mapped in `open` for as long as the value lives, aligned to a page; the words are atomic.
+        // SAFETY: mapped for as long as the value lives, aligned to a page. The words are atomic.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
     }
 
@@ -220,7 +235,7 @@ impl Common for BoardFile {
             return Err(Code::MISUSE);
         }
         let unlocks = &self.behind_words().unlocks;
-        // The last unlock that was seen, and when.
+        // The count of unlocks that was last seen to change, and when.
         let mut seen: Option<(u32, Instant)> = None;
         loop {
             let count = unlocks.count.load(SeqCst);
@@ -256,11 +271,11 @@ impl Common for BoardFile {
         let unlocks = &self.behind_words().unlocks;
         self.has_lock.store(false, SeqCst);
         unlocks.holder.store(0, SeqCst);
-        // An open file's lock can always be released.
+        // The lock of an open file can always be released.
         let _ = flock(&self.file, FlockOperation::Unlock);
         unlocks.count.fetch_add(1, SeqCst);
         if unlocks.waiting.load(SeqCst) > 0 {
-            // Those who are woken in vain, or died meanwhile, cost no more than `PATIENCE`.
+            // A waiter that is woken in vain, or has died meanwhile, costs no more than `PATIENCE`.
             let done = logged.take(32).fold(0, |bits, frame| bits | futex::bit_of(frame).get());
             if let Some(waiting) = NonZeroU32::new(!done) {
                 futex::wake(&unlocks.count, 1, waiting);
@@ -281,7 +296,8 @@ impl Common for BoardFile {
     }
 
     fn is_locked(&self) -> bool {
-        // By an open file of its own: of this one another thread may just have got the lock.
+        // By another open file. With the board's own, the call would convert a lock that another
+        // thread has just taken.
         let Ok(file) = File::open(&self.path) else { return false };
         flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
     }
@@ -332,7 +348,7 @@ impl Common for BoardFile {
 
     fn show_use(&self) {
         if let Some(log) = lock(&self.log).as_ref() {
-            // Where there are no such locks, whoever joins needs the board's.
+            // On a system without such locks a process can join only with the board's lock.
             let _ = record_lock(log, libc::F_OFD_SETLK, libc::F_RDLCK);
         }
     }
@@ -350,7 +366,7 @@ impl Common for BoardFile {
     }
 
     fn identity(&self, image: &str) -> u64 {
-        // Changes with every start of the system.
+        // This name changes with every start of the system.
         let Ok(boot) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else { return 0 };
         let number = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
         let of = |path: &str| rustix::fs::stat(path).map(number);
@@ -363,8 +379,11 @@ impl Common for BoardFile {
     }
 }
 
-/// FNV-1a of 64 bits (draft-eastlake-fnv). It goes over the name of the system's start, as the kernel writes it and without a line's end.
-/// Device and inode number of each file follow, each as 8 bytes, the lowest first. Never 0. Processes of several versions compare it.
+/// The identity of a board, its log and its image: FNV-1a of 64 bits (draft-eastlake-fnv).
+///
+/// The hash goes over the name of the system's start, as the kernel writes it, without the end of
+/// the line. Device and inode number of each file follow, each as 8 bytes, the lowest first. The
+/// result is never 0. Processes of several versions compare it, so it may not change.
 fn identity_of(boot: &str, files: [(u64, u64); 3]) -> u64 {
     let numbers = files.into_iter().flat_map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()]);
     let bytes = boot.bytes().chain(numbers.flatten());
@@ -377,10 +396,11 @@ fn identity_of(boot: &str, files: [(u64, u64); 3]) -> u64 {
 mod tests {
     use super::*;
 
-    // It was `DefaultHasher`'s, whose algorithm may change with the toolchain: two builds that share a board would not have agreed.
+    // It was once the hash of `DefaultHasher`, whose algorithm may change with the toolchain. Two
+    // builds that share a board would then not have agreed.
     #[test]
     fn the_identity_of_board_log_and_image_is_the_same_in_every_build() {
-        // By another program: FNV-1a of the 36 characters and six little-endian numbers.
+        // Computed by another program: FNV-1a of the 36 characters and six little-endian numbers.
         const EXPECTED: u64 = 0xa4ff_0bec_ae7d_edc5;
         let boot = "6f1b5c0e-0d0a-4b5e-9c53-2b6a3a1d7e11";
         assert_eq!(identity_of(boot, [(1, 2), (3, 4), (5, 6)]), EXPECTED);

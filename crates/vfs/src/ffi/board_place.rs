@@ -1,14 +1,17 @@
-//! What a file system must do for a board: keep others out by a `flock` and by a record lock, and let processes share memory by a file.
+//! What a file system must do for a board: exclude others by a `flock` and by a record lock, and
+//! let processes share memory by a file.
 //!
-//! It is tried and not believed: each board that is made is the first user of all three, by calls that it makes in any case or that cost some
-//! microseconds. A lock that is granted to two at once is worse than none, and no type of file system says that it does so.
+//! This is tried, because no type of file system can be believed. Each board that is made is the
+//! first user of all three. The tries are calls that are made anyway, or that cost some
+//! microseconds. A lock that two get at once is worse than none, and no file system says that it
+//! grants such locks.
 //!
 //! | answer | seen with |
 //! |---|---|
-//! | `ENOLCK`, `ENOSYS`, `EOPNOTSUPP` | NFS and 9p without a lock manager, FUSE programs that refuse locks |
+//! | `ENOLCK`, `ENOSYS`, `EOPNOTSUPP` | NFS, 9p without a lock manager; FUSE that refuses locks |
 //! | a lock that two have | FUSE programs that grant every lock |
-//! | `EBADF` | NFS: an exclusive `flock` wants a descriptor that may write, so there is one (`own_file.rs`) |
-//! | `ENODEV`, `EINVAL` | files of 9p without a cache and of FUSE with `FOPEN_DIRECT_IO`: `mmap` with `MAP_SHARED` |
+//! | `EBADF` | NFS: an exclusive `flock` wants a writable descriptor (`own_file.rs` has one) |
+//! | `ENODEV`, `EINVAL` | shared `mmap`: 9p without a cache, FUSE with `FOPEN_DIRECT_IO` |
 
 use std::fs::File;
 use std::io;
@@ -20,7 +23,8 @@ use rustix::io::Errno;
 
 use crate::own_file::open_to_lock;
 
-/// Why there can be no board. Short: SQLite's error log cuts a line at 210 bytes, of which the file's name takes some.
+/// Why there can be no board. The messages are short: SQLite's error log cuts a line at 210 bytes,
+/// and the file's name takes some of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     #[error("flock fails here ({}); use a local disk, or strategy=plain", io::Error::from(*.0))]
@@ -41,7 +45,8 @@ impl From<Unfit> for io::Error {
     }
 }
 
-/// `board` has just been made and is open for writing; this process has its exclusive `flock`.
+/// Tries both kinds of locks. `board` has just been made and is open for writing. This process has
+/// its exclusive `flock`.
 pub fn keeps_others_out(board: &File, path: &Path) -> io::Result<()> {
     let other = open_to_lock(path)?;
     flock_excludes(&other)?;
@@ -49,21 +54,22 @@ pub fn keeps_others_out(board: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// By another open file than the one that has the lock.
+/// `other` is another open file of the board than the one that has the lock.
 pub fn flock_excludes(other: &File) -> Result<(), Unfit> {
     match flock(other, FlockOperation::NonBlockingLockShared) {
         Err(Errno::WOULDBLOCK) => Ok(()),
         Err(errno) => Err(Unfit::Flock(errno)),
-        // It goes when the file is closed.
+        // The lock ends when the file is closed.
         Ok(()) => Err(Unfit::FlockOfTwo),
     }
 }
 
-/// Record locks of open files, which are asked of a file system as those of a process are, but need no other process to be tried. Both files are
-/// the same; the first is open for writing.
+/// Tries record locks of open files. A file system is asked for them as for record locks of a
+/// process, but one process is enough to try them. Both files are the same one; the first is open
+/// for writing.
 pub fn record_locks_exclude(file: &File, other: &File) -> Result<(), Unfit> {
     match record_lock(file, libc::F_OFD_SETLK, libc::F_WRLCK) {
-        // Linux before 3.15 does not know them, so they cannot be tried.
+        // Linux before 3.15 does not know these locks, so they cannot be tried.
         Err(Errno::INVAL) => return Ok(()),
         Err(errno) => return Err(Unfit::RecordLock(errno)),
         Ok(_) => {}
@@ -77,14 +83,15 @@ pub fn record_locks_exclude(file: &File, other: &File) -> Result<(), Unfit> {
     }
 }
 
-/// A record lock of the open file, on its first byte: `command` takes one or asks who is in its way. The answer is the kind of the lock.
+/// A record lock of the open file, on its first byte. `command` takes the lock or asks what is in
+/// its way. The answer is the kind of that lock.
 pub fn record_lock(file: &File, command: libc::c_int, kind: libc::c_int) -> Result<libc::c_int, Errno> {
     // SAFETY: all zeros is a value of this structure; `l_pid` has to be 0.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     lock.l_len = 1;
-    // SAFETY: an open file, and a structure that lives for the call.
+    // SAFETY: an open file, and a structure that lives during the call.
     match unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) } {
         0 => Ok(libc::c_int::from(lock.l_type)),
         _ => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
@@ -109,7 +116,7 @@ mod tests {
         flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
         assert_eq!(flock_excludes(&other), Ok(()));
         assert_eq!(record_locks_exclude(&file, &other), Ok(()));
-        // Nothing is left locked.
+        // No lock is left.
         assert_eq!(record_lock(&other, libc::F_OFD_GETLK, libc::F_WRLCK), Ok(libc::F_UNLCK));
     }
 
@@ -117,7 +124,7 @@ mod tests {
     fn a_lock_that_two_have_is_seen() {
         let (_dir, file, other) = twice();
         assert_eq!(flock_excludes(&other), Err(Unfit::FlockOfTwo), "nobody has locked it");
-        // One open file is one owner, so it is not in its own way.
+        // One open file is one owner, and an owner is not in its own way.
         assert_eq!(record_locks_exclude(&file, &file), Err(Unfit::RecordLockOfTwo));
     }
 }

@@ -1,4 +1,4 @@
-//! A checkpoint by a connection of our own.
+//! A checkpoint by a connection of our own, and other work that needs such a connection.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_char, c_int};
@@ -13,31 +13,34 @@ use super::page_cache;
 use crate::config::{Options, StrategyKind};
 use crate::engine::{Progress, RunCheckpoint};
 
-/// What the first passes may leave to the last, which keeps the writers waiting.
+/// How many frames the first passes may leave to the last pass, which keeps writers waiting.
 const LEFT_FRAMES_MAX: u64 = 256;
 
-/// A pass that had no more than this to copy is followed by the last one, which then has about as much.
+/// After a pass with no more frames than this to copy comes the last pass. It then has about as
+/// many.
 const FEW_FRAMES: u64 = 64;
 
-/// So many passes before the last at most. Each has what was written while the one before ran, which becomes less, the latest when the pieces
-/// become larger.
+/// The largest number of passes before the last one. Each pass copies what was written during the
+/// pass before. That becomes less, at the latest when the pieces become larger.
 const PASSES_MAX: usize = 16;
 
 thread_local! {
     /// This thread is opening the checkpointer's connection, with these options.
     static OPENING: Cell<Option<Options>> = const { Cell::new(None) };
 
-    /// The descriptor of the database whose checkpoint this thread runs, once it was looked for; it may have none.
+    /// The descriptor of the database whose checkpoint this thread runs, after it was looked for.
+    /// The inner None: it was not found.
     static DESCRIPTOR: Cell<Option<Option<RawFd>>> = const { Cell::new(None) };
 }
 
-/// The options of the checkpointer's connection, if this thread is opening it. The answer is given once.
+/// The options of the checkpointer's connection, if this thread is opening it. They are given out
+/// once.
 pub fn take_options() -> Option<Options> {
     OPENING.try_with(Cell::take).ok().flatten()
 }
 
-/// True for the versions whose checkpoints may lose frames if a writer begins the WAL anew meanwhile ("The WAL-Reset Bug"):
-/// 3.7.0 to 3.51.2, without the fixed 3.44.6 and 3.50.7.
+/// True for the versions whose checkpoints may lose frames if a writer begins the WAL anew
+/// meanwhile ("The WAL-Reset Bug"): 3.7.0 to 3.51.2, without the fixed 3.44.6 and 3.50.7.
 pub fn has_wal_reset_bug(libversion_number: c_int) -> bool {
     !matches!(libversion_number, 3_044_006..=3_044_999 | 3_050_007..=3_050_999 | 3_051_003..)
 }
@@ -49,10 +52,10 @@ pub struct Checkpoints {
 impl RunCheckpoint for Checkpoints {
     fn run(&self, path: &str, options: &Options) -> Result<Progress, String> {
         let Some(db) = Db::open(&self.api, path, options)? else {
-            // Locked exclusively.
+            // Another connection has the database locked exclusively.
             return Ok(Progress { held_up: true, wal_frames: 0, copied_frames: 0 });
         };
-        // The last one's may be another file's by now.
+        // The descriptor of the checkpoint before may be another file's by now.
         DESCRIPTOR.set(None);
         if !has_wal_reset_bug(self.api.libversion_number())
             && let Some(held_up) = copy_most(&db)?
@@ -75,18 +78,20 @@ impl RunCheckpoint for Checkpoints {
     }
 }
 
-/// Copies the WAL while writers go on, pass by pass, until little is left; answers how far it came if it is held up.
+/// Copies the WAL pass by pass while writers go on, until little is left. The answer is how far it
+/// came, if it is held up.
 fn copy_most(db: &Db<'_>) -> Result<Option<Progress>, String> {
     let mut frames_before = 0;
     for _ in 0..PASSES_MAX {
         let passive = db.checkpoint(sqlite::SQLITE_CHECKPOINT_PASSIVE)?;
-        // Commits that wait for their flush hold the last frames back, which does not matter. A reader with an old snapshot holds
-        // back more, and is in the way of beginning anew too: then the writers are not stopped for nothing.
+        // Commits that wait for their flush hold back the last frames, which does no harm. A reader
+        // with an old snapshot holds back more. It would keep the WAL from beginning anew too, so
+        // the writers are not stopped for nothing.
         let left_frames = passive.wal_frames.saturating_sub(passive.copied_frames);
         if passive.held_up || left_frames > LEFT_FRAMES_MAX {
             return Ok(Some(Progress { held_up: true, ..passive }));
         }
-        // What is written during a pass is not in its count.
+        // The count does not include frames that were written during the pass.
         if passive.wal_frames.saturating_sub(frames_before) <= FEW_FRAMES {
             break;
         }
@@ -95,7 +100,7 @@ fn copy_most(db: &Db<'_>) -> Result<Option<Progress>, String> {
     Ok(None)
 }
 
-/// Copies the WAL of a database into it with SQLite's own means. False: to SQLite it is none.
+/// Copies the WAL of a database into it, by SQLite alone. False: to SQLite the file is no database.
 pub fn fold(api: &Api, path: &str) -> Result<bool, String> {
     let options = Options { strategy: StrategyKind::Stock, ..Options::default() };
     let db = match Db::open(api, path, &options) {
@@ -108,11 +113,13 @@ pub fn fold(api: &Api, path: &str) -> Result<bool, String> {
     Ok(true)
 }
 
-/// At the end of a process: copies the whole WAL, calls `copied`, and closes the connection, as the last one if no other keeps it from that.
-/// False: not everything could be copied, and `copied` was not called.
+/// At the end of a process: copies the whole WAL, calls `copied`, and closes the connection. If no
+/// other connection is in the way, that is the last close. False: not everything could be copied,
+/// and `copied` was not called.
 pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce()) -> bool {
     let Ok(Some(db)) = Db::open(api, path, options) else { return false };
-    // It has copied everything, and the WAL is empty: no reader was in the way, and no writer of another process wrote meanwhile.
+    // This mode succeeds only if all is copied and the WAL is empty. Then no reader was in the way,
+    // and no writer of another process wrote meanwhile.
     let is_copied = matches!(db.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE), Ok(Progress { held_up: false, .. }));
     if is_copied {
         copied();
@@ -120,7 +127,7 @@ pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce(
     is_copied
 }
 
-/// Opens a database, reads from it, and closes it.
+/// Opens a database, reads from it and closes it.
 pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<(), String> {
     let options = Options { strategy, ..Options::default() };
     match Db::open(api, path, &options)? {
@@ -149,7 +156,7 @@ struct Db<'a> {
 }
 
 impl<'a> Db<'a> {
-    /// None if another connection keeps the database to itself.
+    /// None if another connection has locked the database exclusively.
     fn open(api: &'a Api, path: &str, options: &Options) -> Result<Option<Db<'a>>, SqliteError> {
         let of_name =
             |_| SqliteError { code: sqlite::SQLITE_CANTOPEN, message: "its name contains a NUL byte".to_owned() };
@@ -157,18 +164,18 @@ impl<'a> Db<'a> {
         let c_vfs = CString::new(crate::VFS_NAME).unwrap_or_default();
         let mut db = ptr::null_mut();
         OPENING.with(|opening| opening.set(Some(options.clone())));
-        // No NOMUTEX: SQLite may have been configured without threads' safety for that.
+        // Without NOMUTEX: SQLite may have been configured without support for threads.
         // SAFETY: two strings that end with NUL and a place for the handle.
         let code = unsafe { (api.open_v2)(c_path.as_ptr(), &mut db, sqlite::SQLITE_OPEN_READWRITE, c_vfs.as_ptr()) };
         OPENING.with(Cell::take);
-        // SQLite makes a handle even where the open fails; drop closes it.
+        // SQLite makes a handle even where the open fails. The drop closes it.
         let db = Db { api, db };
         db.check(code)?;
-        // The first read takes the shared lock and opens the WAL; without it there is no checkpoint.
+        // The first read takes the shared lock and opens the WAL. A checkpoint needs both.
         // SAFETY: the handle is open, the statement ends with NUL, and no row is wanted.
         let code =
             unsafe { (api.exec)(db.db, c"PRAGMA schema_version".as_ptr(), None, ptr::null_mut(), ptr::null_mut()) };
-        // Locked: a writer outside the queue stays, and the WAL has to be recovered first.
+        // Locked: the WAL has to be recovered first, and a writer outside the queue keeps its lock.
         if matches!(code, sqlite::SQLITE_BUSY | sqlite::SQLITE_LOCKED) {
             return Ok(None);
         }
@@ -196,7 +203,8 @@ impl<'a> Db<'a> {
         if code == sqlite::SQLITE_OK {
             return Ok(());
         }
-        // SAFETY: errmsg takes an open handle, or null without memory for one, and its answer lives until the next call on the handle.
+        // SAFETY: errmsg takes an open handle, or null if there was no memory for one. Its answer
+        // lives until the next call on the handle.
         let message: *const c_char = unsafe { (self.api.errmsg)(self.db) };
         // SAFETY: never null.
         let message = unsafe { std::ffi::CStr::from_ptr(message) }.to_string_lossy().into_owned();

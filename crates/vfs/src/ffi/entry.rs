@@ -25,8 +25,10 @@ pub enum RegisterError {
     Refused(c_int),
 }
 
-/// Registers the VFS `oneflush` over the default VFS of the SQLite that this program links, with the options of the
-/// environment. It becomes the default only if `ONEFLUSH_DEFAULT=1`. Calling it again takes the environment's options anew.
+/// Registers the VFS `oneflush` over the default VFS of the SQLite that this program links.
+///
+/// The options are those of the environment. Another call reads the environment anew. The VFS
+/// becomes the default only if `ONEFLUSH_DEFAULT=1`.
 #[cfg(not(feature = "loadable"))]
 pub fn register() -> Result<(), RegisterError> {
     register_with(api::linked(), false)
@@ -57,7 +59,7 @@ fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     Ok(())
 }
 
-/// Once in a process: more registrations have the same environment.
+/// Warns of unknown variables once in a process: later registrations have the same environment.
 fn say_what_is_unknown(api: &Api) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -68,8 +70,8 @@ fn say_what_is_unknown(api: &Api) {
     });
 }
 
-/// For `-DSQLITE_EXTRA_INIT=oneflush_vfs_extra_init`: SQLite calls it at the end of every `sqlite3_initialize()`, and the VFS
-/// becomes the default.
+/// For `-DSQLITE_EXTRA_INIT=oneflush_vfs_extra_init`. SQLite calls it at the end of every
+/// `sqlite3_initialize()`, and the VFS becomes the default.
 #[cfg(not(feature = "loadable"))]
 #[unsafe(no_mangle)]
 pub extern "C" fn oneflush_vfs_extra_init(_unused: *const c_char) -> c_int {

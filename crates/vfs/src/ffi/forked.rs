@@ -1,25 +1,41 @@
-//! A fork: what it must not copy, and what a child does with the connections that came with it.
+//! A fork: what it must not copy, and what a child does with the connections that it inherits.
 //!
-//! The memory of a child is a copy. It has the locks in memory that any thread had at that moment, and what SQLite notes of its POSIX locks.
-//! Those locks themselves stay with the parent, and so do the `flock`s of files that both have open. Therefore:
+//! The memory of a child is a copy. It contains every lock in memory as it was at that moment,
+//! taken or free. It also contains SQLite's notes of the POSIX locks of the process. The POSIX
+//! locks themselves stay with the parent. A `flock` belongs to the open file, which parent and
+//! child share.
 //!
-//! | when | what |
-//! |---|---|
-//! | before ([`prepare`]) | our checkpoints are called off and their threads ended; tables of the process are held; it is noted which files are in use |
-//! | in the parent | all goes on |
-//! | in the child | our files with `flock`s are replaced by nothing; databases are forgotten; open files of ours get the methods of `inherited.rs` |
-//! | at a child's first use of such a file, or open of its database ([`settle`]) | the process takes the POSIX locks that SQLite believes it has, if the files are still those; locks of transactions that the parent was in are given up |
-//! | at the use of one that was idle ([`attach`]) | its connection is made anew, with a database, a log and a board of the child's own |
+//! | when | function | what is done |
+//! |---|---|---|
+//! | before the fork | [`prepare`] | our checkpoints end; tables are held; file ids are noted |
+//! | in the parent | [`in_parent`] | tables are let go; checkpoints go on |
+//! | in the child | [`in_child`] | files with `flock`s become nothing; databases are forgotten |
 //!
-//! So an idle connection goes on as one of another process. One that was in a transaction answers every call with an error, and SQLite's error log
-//! says why. A close of either does nothing that is the last connection's business, unless it is the last connection.
+//! The life of an open file, by `Opened::inherited`:
+//!
+//! | state | methods | begins with | what follows |
+//! |---|---|---|---|
+//! | none | `io.rs` | [`opened`], [`attach`], [`Left::go_on`] | a fork, or the end of the process |
+//! | unsettled | `inherited.rs` | [`in_child`] | a use, or an open of its database: [`settle`] |
+//! | idle | `inherited.rs` | [`settle`] | a use: [`attach`] makes the connection anew |
+//! | lost | `inherited.rs` | [`settle`], [`end_use`] | every use is an error; see `Left::go_on` |
+//!
+//! [`settle`] takes the POSIX locks that SQLite believes the process to have. It then checks that
+//! the names still belong to the same files. Connections that were in a transaction are lost, and
+//! their locks are given up. [`attach`] makes the connection anew, with a database, a log and a
+//! board of the child's own. From then on it is like a connection of any other process.
+//!
+//! A use of a lost connection is an error, and SQLite's error log says why. A close by the methods
+//! of `inherited.rs` never does the work of a last close.
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. Nothing of the parent's objects is used in the child but what describes them: any of their locks may be held by a thread that the child has
-//!    not. They are leaked.
-//! 2. Of files that a child inherits none is used before the process has SQLite's locks on the database and its WAL index, and has seen afterwards that
-//!    the names are still those files'. Who closed the database meanwhile may have copied and removed the WAL.
+//! 1. The child uses nothing of the parent's objects but what describes them. A thread that the
+//!    child does not have may hold any of their locks. The child leaks these objects.
+//! 2. The child uses no inherited file before two things are done. The process has SQLite's locks
+//!    on the database and on its WAL index. After that, the names were seen to be still those of
+//!    the same files. Another process may have closed the database meanwhile, and copied and
+//!    removed the WAL.
 //! 3. A file that is used by its ordinary methods costs nothing for all this.
 
 use std::fs;
@@ -51,15 +67,15 @@ use crate::role::Role;
 use crate::strategy::{Chosen, is_marked};
 use crate::sync::{StaticMutex, StaticMutexGuard};
 
-/// So long a fork waits for our checkpoints to end.
+/// How long a fork waits for our checkpoints to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// "unix.c": what a reader of a database locks (`SHARED_FIRST`, `SHARED_SIZE`), and the byte of the WAL index that says that somebody uses
-/// it (`UNIX_SHM_DMS`).
+/// "unix.c": the bytes of a database that a reader locks (`SHARED_FIRST`, `SHARED_SIZE`), and the
+/// byte of the WAL index that says that it is in use (`UNIX_SHM_DMS`).
 const SHARED: (i64, i64) = (0x4000_0002, 510);
 const INDEX_IN_USE: (i64, i64) = (128, 1);
 
-/// Of a file: device and inode.
+/// Device and inode of a file. None: there is no such file.
 type FileId = Option<(u64, u64)>;
 
 /// The files of a database in WAL mode.
@@ -74,25 +90,26 @@ struct Ids {
 struct Opened {
     file: *mut OpenFile,
     role: Role,
-    /// Of a database file: at the last fork.
+    /// Of a database file: its files at the last fork.
     ids: Option<Ids>,
-    /// Of a WAL: at the last fork it had the mark of a close, which a reader leaves as it is.
+    /// Of a WAL: at the last fork it had the mark of a close. A reader leaves that mark as it is.
     was_marked: bool,
     inherited: Option<Inherited>,
 }
 
-// SAFETY: the file is used only while it is open, by whoever SQLite lets use it, and by `settle` under the mutex, in a child, where nobody can use
-// it without coming there.
+// SAFETY: the file is used only while it is open. Its user is the thread that SQLite lets use it,
+// or `settle` in a child, under the mutex. In a child every other use passes through `settle`
+// first.
 unsafe impl Send for Opened {}
 
-/// What has become of it in a child.
+/// What has become of an inherited file in a child.
 #[derive(Clone, PartialEq)]
 enum Inherited {
-    /// Nothing yet.
+    /// Nothing was decided yet.
     Unsettled,
-    /// It may be used, once its connection is made anew.
+    /// It may be used once its connection is made anew.
     Idle,
-    /// It must not be used any more.
+    /// It must not be used any more, for this reason.
     Lost(&'static str),
 }
 
@@ -105,7 +122,7 @@ const NO_DESCRIPTOR: &str = "its files cannot be found among those of this proce
 static OPEN: LazyLock<StaticMutex<Vec<Opened>>> = LazyLock::new(StaticMutex::default);
 static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 
-/// A file was opened, and has its state.
+/// Notes a file that was opened and has its state.
 pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
     if matches!(role, Role::Db | Role::Wal)
         && let Some(connection) = chosen.and_then(Chosen::in_wal_mode)
@@ -117,15 +134,19 @@ pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
     }
 }
 
-/// The connections to a database that the program has left open at its end. They have the methods of files that cannot be used.
+/// The connections to a database that the program has left open at its end. Their files have the
+/// methods of `inherited.rs`, and cannot be used.
 pub struct Left {
     connections: Vec<Arc<Connection>>,
     mains: Vec<*mut OpenFile>,
     api: Api,
 }
 
-/// From now on every use of this database's connections is an error. None, and nothing has changed: there are none with a WAL, some came with a fork
-/// and were never used, or somebody may be inside one.
+/// From now on every use of this database's connections is an error.
+///
+/// None: nothing has changed, for one of three reasons. No connection has a WAL; some connections
+/// came with a fork and were never used; or a connection is in a transaction and other threads
+/// exist.
 pub fn end_use(database: &str, is_alone: bool) -> Option<Left> {
     let mut open = OPEN.lock();
     let mut of_database: Vec<_> =
@@ -140,7 +161,7 @@ pub fn end_use(database: &str, is_alone: bool) -> Option<Left> {
         connections.push(Arc::clone(connection_of(opened)?));
         mains.push(opened.file);
     }
-    // SAFETY: it is open.
+    // SAFETY: the file is open.
     let api = *unsafe { state(*mains.first()?) }.api;
     let left = Left { connections, mains, api };
     if !is_alone && !left.is_idle() {
@@ -166,31 +187,34 @@ impl Left {
         self.connections.iter().all(|connection| in_wal_mode(connection).is_some_and(|one| one.is_idle()))
     }
 
-    /// What was not committed ends with the process.
+    /// Gives up the locks of transactions: what is not committed ends with the process.
     pub fn give_up_transactions(&self) {
         for (connection, &main) in self.connections.iter().zip(&self.mains) {
             if in_wal_mode(connection).is_some_and(|one| !one.is_idle()) {
-                // SAFETY: it is open, and no thread but this one is there.
+                // SAFETY: the file is open, and the process has no other thread that could use it.
                 give_up_locks(unsafe { state(main) });
             }
         }
     }
 
-    /// The image is copied, and nobody can write to it: the connections need not keep the database from its last close.
+    /// Gives up the locks of all connections on the database file. The image is copied and nobody
+    /// can write to it, so the connections need not keep the database from its last close.
     pub fn give_up_locks(&self) {
         for &main in &self.mains {
-            // SAFETY: it is open, and who uses it comes no further than to an error.
+            // SAFETY: the file is open, and another thread that uses it gets no further than to an
+            // error.
             let _ = unsafe { state(main) }.file.below().unlock(LockLevel::None);
         }
     }
 
-    /// The database is in use by others, or could not be closed: the connections that were idle may be used as before.
+    /// Gives the idle connections their ordinary methods back. The database is in use by others, or
+    /// it could not be closed.
     pub fn go_on(self) {
         let mut open = OPEN.lock();
         for connection in &self.connections {
             let Some(one) = in_wal_mode(connection) else { continue };
             let Some(main) = self.mains.iter().find(|&&main| {
-                // SAFETY: it is open.
+                // SAFETY: the file is open.
                 unsafe { state(main) }.file.connection().is_some_and(|one| Arc::ptr_eq(one, connection))
             }) else {
                 continue;
@@ -211,7 +235,8 @@ impl Left {
 }
 
 fn set_methods(file: *mut OpenFile, of: fn(&sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods) {
-    // SAFETY: the file is open; both tables are for the same type of file, so it does not matter which of them a call in another thread has taken.
+    // SAFETY: the file is open. Both tables are for the same type of file, so a call that another
+    // thread has begun may have either.
     unsafe { (*file).methods = of(state(file).file.below().methods()) };
 }
 
@@ -219,7 +244,7 @@ pub fn closing(file: *mut OpenFile) {
     OPEN.lock().retain(|opened| opened.file != file);
 }
 
-/// What is held over a fork.
+/// What is held during a fork.
 struct Prepared {
     databases: Vec<Arc<Database>>,
     all: AllDatabases,
@@ -246,7 +271,7 @@ pub fn prepare() {
         }
     }
     let prepared = Prepared { databases, all, open, own_files: own_file::all() };
-    // The end of a thread may fork, too: then it goes without.
+    // The end of a thread may fork too. Then the thread-local is gone, and the fork goes without.
     let _ = PREPARED.try_with(|place| *place.borrow_mut() = Some(prepared));
 }
 
@@ -266,7 +291,7 @@ pub fn in_child() {
     let Some(Prepared { databases, all, mut open, own_files }) = take_prepared() else { return };
     replace_by_nothing(&own_files);
     for opened in open.iter_mut() {
-        // What was inherited by the parent itself stays what it was.
+        // What the parent itself has inherited keeps its state.
         if opened.inherited.is_none() {
             opened.inherited = Some(Inherited::Unsettled);
             // SAFETY: the file is open, and no other thread is there.
@@ -279,12 +304,14 @@ pub fn in_child() {
     std::mem::forget(databases);
 }
 
-/// Descriptors that stand for no file stay where objects are that believe to have them.
+/// Replaces descriptors by one that stands for no file. The objects that own these descriptors
+/// stay, and so do the numbers.
 fn replace_by_nothing(descriptors: &[RawFd]) {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let Ok(nothing) = rustix::fs::open("/", flags, Mode::empty()) else { return };
     for &descriptor in descriptors {
-        // SAFETY: one of ours; whoever has it never follows what it is, but reads, writes and locks, which fail now.
+        // SAFETY: a descriptor of ours. Its owner only reads, writes and locks, and never relies on
+        // what kind of file it is. All of that fails now.
         unsafe { libc::dup3(nothing.as_raw_fd(), descriptor, libc::O_CLOEXEC) };
     }
 }
@@ -297,7 +324,7 @@ unsafe fn state<'a>(file: *mut OpenFile) -> &'a State {
 }
 
 fn connection_of(opened: &Opened) -> Option<&Arc<Connection>> {
-    // SAFETY: it is taken out of the table before it is closed.
+    // SAFETY: a file leaves the table before it is closed.
     unsafe { state(opened.file) }.file.connection()
 }
 
@@ -309,19 +336,19 @@ fn path_of(opened: &Opened) -> Option<String> {
     Some(connection_of(opened)?.database().path().to_owned())
 }
 
-/// A last close has marked this WAL.
+/// True if a last close has marked this WAL.
 fn has_mark(wal: &Opened) -> bool {
-    // SAFETY: it is open.
+    // SAFETY: the file is open.
     is_marked(unsafe { state(wal.file) }.file.below())
 }
 
 fn ids(database: &str) -> Ids {
     let of = |suffix| fs::metadata(format!("{database}{suffix}")).ok().map(|file| (file.dev(), file.ino()));
-    // There is one of both, or none.
+    // Only one of these two exists.
     Ids { database: of(""), wal: of("-oneflush-wal").or_else(|| of("-wal")), index: of("-shm") }
 }
 
-/// Why a file that was inherited cannot be used.
+/// Why an inherited file cannot be used.
 pub struct Refused {
     pub code: Code,
     pub why: Option<String>,
@@ -340,7 +367,8 @@ impl Refused {
     }
 }
 
-/// Before this process opens a database: if it has inherited connections to it, SQLite takes their locks for this one's, too.
+/// Called before this process opens a database. Without it SQLite would take the locks of inherited
+/// connections for locks that this process has.
 pub fn before_open(database: &str) -> Result<(), Refused> {
     if !HAS_INHERITED.load(SeqCst) {
         return Ok(());
@@ -348,7 +376,8 @@ pub fn before_open(database: &str) -> Result<(), Refused> {
     settle(&mut OPEN.lock(), database)
 }
 
-/// True if this process has inherited a connection to this database, and with it SQLite's view of the WAL index.
+/// True if this process has inherited a connection to this database, and with it SQLite's view of
+/// the WAL index.
 pub fn has_inherited(database: &str) -> bool {
     let is_of = |opened: &Opened| {
         opened.inherited.is_some()
@@ -357,10 +386,11 @@ pub fn has_inherited(database: &str) -> bool {
     HAS_INHERITED.load(SeqCst) && OPEN.lock().iter().any(is_of)
 }
 
-/// Invariant 2, for all that was inherited of a database.
+/// Establishes invariant 2 for everything that was inherited of a database.
 fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
     let now = ids(database);
-    // A last close since the fork may keep the WAL of `plain` and marks it: nobody may write behind what that has ended.
+    // A last close since the fork may have kept the WAL of `plain` and marked it. Nobody may write
+    // behind the mark.
     let is_closed = open.iter().any(|opened| {
         let is_wal = opened.role == Role::Wal && opened.inherited.is_some() && !opened.was_marked;
         is_wal && path_of(opened).as_deref() == Some(database) && has_mark(opened)
@@ -378,7 +408,8 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
                 _ => (!one.is_idle()).then_some(IN_TRANSACTION),
             });
             if let Some(why) = lost {
-                // SAFETY: it is open, and nobody else uses it: its transaction's thread is the parent's.
+                // SAFETY: the file is open, and nobody else uses it: the thread of its transaction
+                // is the parent's.
                 give_up_locks(unsafe { state(opened.file) });
                 opened.inherited = Some(Inherited::Lost(why));
             }
@@ -418,21 +449,23 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
     why.map_or(Ok(()), |why| Err(Refused::lost(database, why)))
 }
 
-/// SQLite notes for the whole process which locks it has; what a connection of the parent had in a transaction nobody has here.
+/// Gives up the locks that SQLite notes for a connection of the parent in a transaction. SQLite
+/// keeps these notes for the whole process, and in this process nobody has these locks.
 fn give_up_locks(state: &State) {
     let below = state.file.below();
     for first in 0..sqlite::SQLITE_SHM_NLOCK as u8 {
-        // Of locks that it has not, nothing changes.
+        // Releasing a lock that the file does not have changes nothing.
         let exclusive = first < ShmLock::READ;
         let _ = below.shm_lock(ShmLock { first, count: 1, acquire: false, exclusive });
     }
     let _ = below.unlock(LockLevel::None);
 }
 
-/// A lock of this process, by SQLite's own descriptor: the close of another one would release it. False: somebody keeps the file to himself.
+/// Takes a POSIX lock of this process on SQLite's own descriptor. The close of any other descriptor
+/// of the file would release the lock. False: another process has an exclusive lock.
 fn lock_for_reading(path: &Path, (start, length): (i64, i64)) -> Result<bool, ()> {
     let descriptor = descriptor_of(path).ok_or(())?;
-    // SAFETY: all zeros is such a structure.
+    // SAFETY: all zeros is a value of this structure.
     let mut range: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
     range.l_type = libc::F_RDLCK as i16;
     range.l_whence = libc::SEEK_SET as i16;
@@ -441,10 +474,10 @@ fn lock_for_reading(path: &Path, (start, length): (i64, i64)) -> Result<bool, ()
     Ok(unsafe { libc::fcntl(descriptor, libc::F_SETLK, &range) } == 0)
 }
 
-/// Makes the connection of this file, which was inherited, anew. It has its ordinary methods afterwards.
+/// Makes the connection of an inherited file anew. Afterwards the file has its ordinary methods.
 ///
 /// # Safety
-/// `file` is open and has the methods of `inherited.rs`; its connection is used by this thread.
+/// `file` is open and has the methods of `inherited.rs`. Its connection is used by this thread.
 pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     let refused = |error: Error| Refused { code: Code(error.code()), why: None };
     let (main, wal, connection) = {
@@ -478,7 +511,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     let before = in_wal_mode(&connection).ok_or(Refused { code: Code::MISUSE, why: None })?;
     let again = connection.again(before);
     let path = connection.database().path();
-    // SAFETY: both are open.
+    // SAFETY: both files are open.
     let (main_state, wal_state) = unsafe { (state(main), wal.map(|wal| state(wal))) };
     let calls = Calls::of(Some(path.as_bytes())).map(Box::new);
     let main_file = File::new(Role::Db, Owner::Connection(Arc::clone(&again)), calls, *main_state.file.below());
@@ -501,10 +534,11 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     main_file.note_use();
     let barrier = in_wal_mode(&again).filter(|_| main_state.barrier.is_some()).map(InWalMode::barrier);
     let mut open = OPEN.lock();
-    // Invariant 1: the states before are overwritten and not dropped; the name that the VFS below was given stays with them.
+    // Invariant 1: the old states are overwritten and not dropped. The name that the VFS below was
+    // given is leaked with them.
     for (file, new, barrier) in [(Some(main), Some(main_file), barrier), (wal, wal_file, None)] {
         let (Some(file), Some(new)) = (file, new) else { continue };
-        // SAFETY: it is open, and this thread's.
+        // SAFETY: the file is open, and used by this thread.
         unsafe {
             let api = state(file).api;
             let methods = io::methods_for(state(file).file.below().methods());

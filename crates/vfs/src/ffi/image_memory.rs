@@ -1,12 +1,18 @@
 //! The image of `eager` in the memory of the process, where a store costs less than a write.
 //!
-//! A store that the kernel cannot carry out (the file has no such byte, the disk no room) ends the process by a signal. So the kernel is asked for
-//! the pages first, writable: it answers that with an error (`MADV_POPULATE_WRITE`, Linux 5.14; before that, always). On ext4 such a
-//! page has its block, or room for it is set aside, until the file is cut; so a store that follows can fail only if the page was written out, thrown out of
-//! memory, and cannot be read again. (SQLite's own WAL index, beside it and mapped in the same way, has that too.)
+//! The kernel ends a process by a signal if it cannot carry out a store: the file has no such byte,
+//! or the disk has no room. The kernel is therefore asked for the pages first, to write to them.
+//! Its answer is an error and no signal (`MADV_POPULATE_WRITE`, Linux 5.14; an older kernel always
+//! answers with an error).
 //!
-//! Elsewhere the image is written as any file: where each version of a block gets a new place (btrfs, a reflinked file on XFS) there may be no
-//! room for it, and a write of 12 KB by the page cache, 13 µs on ext4, is 4 µs on XFS.
+//! On ext4 such a page has its block, or room for it is set aside, until the file is cut. A store
+//! that follows can then fail in one case only: the page was written out, left memory, and cannot
+//! be read again. SQLite's own WAL index, beside the image and mapped in the same way, has the same
+//! risk.
+//!
+//! On other file systems the image is written as any file. Where each version of a block gets a new
+//! place (btrfs, a reflinked file on XFS), there may be no room for it. On XFS a write also costs
+//! less: 12 KB through the page cache take 4 µs there, and 13 µs on ext4.
 
 use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
@@ -24,18 +30,20 @@ use crate::strategy::{IMAGE_MEMORY_BYTES, ImageMemory};
 
 const LEN_BYTES: usize = IMAGE_MEMORY_BYTES as usize;
 
-/// An address range of [`LEN_BYTES`]; what of it the file has changes.
+/// An address range of [`LEN_BYTES`]. How much of it the file has changes.
 pub struct MappedImage(NonNull<c_void>);
 
 // SAFETY: the mapping lives as long as the value, and there are no references into it.
 unsafe impl Send for MappedImage {}
-// SAFETY: as above; who may store where at the same time is for SQLite's write lock to say, as with writes to the file.
+// SAFETY: as above. SQLite's write lock decides who may store where at a time, as it does for
+// writes to the file.
 unsafe impl Sync for MappedImage {}
 
 impl MappedImage {
-    /// None: the image is not to be mapped, or the file at this path does not begin with `header`.
+    /// None: the image cannot be mapped here, or the file of this path does not begin with
+    /// `header`.
     pub fn open(path: &Path, header: &[u8]) -> Option<MappedImage> {
-        // SQLite has no lock on a WAL that the close of this descriptor could release.
+        // The close of this descriptor releases POSIX locks on the file. SQLite has none on a WAL.
         let flags = OFlags::NOFOLLOW.bits() as i32;
         let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()?;
         let mut found = vec![0; header.len()];
@@ -47,7 +55,7 @@ impl MappedImage {
 
     fn map(file: &File) -> Option<MappedImage> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, which nobody uses before the kernel has said of a page that it is there.
+        // SAFETY: a new mapping. A page is used only after the kernel has said that it is there.
         let start = unsafe { mmap(std::ptr::null_mut(), LEN_BYTES, access, MapFlags::SHARED, file.as_fd(), 0) };
         NonNull::new(start.ok()?).map(MappedImage)
     }
@@ -63,7 +71,8 @@ impl ImageMemory for MappedImage {
 
     fn store(&self, data: &[u8], offset: u64) -> bool {
         let Some(range) = within(&(offset..offset.saturating_add(data.len() as u64))) else { return false };
-        // SAFETY: inside of the mapping; the caller's data is elsewhere, since nothing refers to the mapping.
+        // SAFETY: inside of the mapping. The caller's data is elsewhere, since no reference into
+        // the mapping exists.
         unsafe {
             std::ptr::copy_nonoverlapping(data.as_ptr(), self.0.byte_add(range.start).cast().as_ptr(), data.len());
         }
@@ -71,18 +80,20 @@ impl ImageMemory for MappedImage {
     }
 }
 
-/// ext2's own driver answers to the same magic number as ext4, and finds out whether there is room for a page only when that is written out.
+/// ext2's own driver has the same magic number as ext4. It finds out whether there is room for a
+/// page only when it writes the page out.
 fn is_mounted_as_ext4(mountinfo: &str, device: u64) -> bool {
     let name = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
     let is_ext4 = |line: &str| {
-        // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue" (proc(5))
+        // "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue"
+        // (proc(5))
         let (mount, kind) = line.split_once(" - ")?;
         (mount.split(' ').nth(2)? == name).then_some(kind.split(' ').next()? == "ext4")
     };
     mountinfo.lines().find_map(is_ext4) == Some(true)
 }
 
-/// None: not all of it is mapped.
+/// The range in the mapping. None: not all of it is mapped.
 fn within(range: &Range<u64>) -> Option<Range<usize>> {
     let is_within = range.start <= range.end && range.end <= IMAGE_MEMORY_BYTES;
     is_within.then_some(range.start as usize..range.end as usize)

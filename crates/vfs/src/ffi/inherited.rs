@@ -1,5 +1,8 @@
-//! The methods of an open file that came with a fork, until its first use ([`forked`]). Each use makes the connection anew, if it can, and goes
-//! on by the ordinary methods; else it is an error. What gives something back goes to the VFS below, and nothing of it is the last close's.
+//! The methods of an open file that came with a fork, until its first use ([`forked`]).
+//!
+//! Each use makes the connection anew if that is possible, and goes on by the ordinary methods.
+//! Otherwise the use is an error. A call that gives something back goes to the VFS below. No call
+//! here does any work of a last close.
 
 use std::ffi::{c_int, c_void};
 
@@ -43,11 +46,12 @@ unsafe fn attach(file: SqliteFile) -> c_int {
     })
 }
 
-/// A use: by the method of that name once the connection is made anew.
+/// A use: makes the connection anew, then calls the ordinary method of that name.
 macro_rules! used {
     ($name:ident, $method:ident $(, $argument:ident: $type:ty)*) => {
         unsafe extern "C" fn $name(file: SqliteFile $(, $argument: $type)*) -> c_int {
-            // SAFETY: SQLite passes a file that is open, and its arguments go on unchanged; the methods are the ordinary ones now.
+            // SAFETY: SQLite passes an open file, and its arguments go on unchanged. The methods
+            // are the ordinary ones now.
             unsafe {
                 match attach(file) {
                     sqlite::SQLITE_OK => match (*(*file).pMethods).$method {
@@ -61,11 +65,11 @@ macro_rules! used {
     };
 }
 
-/// Goes to the VFS below.
+/// A call that goes to the VFS below.
 macro_rules! given_back {
     ($name:ident, $method:ident $(, $argument:ident: $type:ty)*) => {
         unsafe extern "C" fn $name(file: SqliteFile $(, $argument: $type)*) -> c_int {
-            // SAFETY: SQLite passes a file that is open, and its arguments go on unchanged.
+            // SAFETY: SQLite passes an open file, and its arguments go on unchanged.
             unsafe {
                 let below = below(file);
                 match below.methods().$method {
@@ -96,7 +100,8 @@ given_back!(x_unfetch, xUnfetch, offset: sqlite::sqlite3_int64, page: *mut c_voi
 given_back!(x_sector_size, xSectorSize);
 given_back!(x_device_characteristics, xDeviceCharacteristics);
 
-/// SQLite asks for the exclusive lock of a connection that was idle only at its close: it is never the last one.
+/// SQLite asks for the exclusive lock of an idle connection only when it closes it. The answer
+/// "busy" says that other connections exist, so this close is never the last one.
 unsafe extern "C" fn x_lock(file: SqliteFile, wanted: c_int) -> c_int {
     if wanted == sqlite::SQLITE_LOCK_EXCLUSIVE {
         return sqlite::SQLITE_BUSY;
@@ -117,7 +122,7 @@ unsafe extern "C" fn x_shm_lock(file: SqliteFile, offset: c_int, n: c_int, flags
 }
 
 unsafe extern "C" fn x_shm_unmap(file: SqliteFile, _delete: c_int) -> c_int {
-    // SAFETY: as SQLite called; others may use the WAL index.
+    // SAFETY: as SQLite called. The WAL index is not deleted, because others may use it.
     unsafe { unmap_index(file, 0) }
 }
 
@@ -131,7 +136,8 @@ unsafe extern "C" fn x_shm_barrier(file: SqliteFile) {
     }
 }
 
-/// What is asked for by PRAGMA is a use; the rest is the VFS's below, as what a close asks.
+/// A PRAGMA, a busy handler and a commit are uses. Every other operation goes to the VFS below, for
+/// example those of a close.
 unsafe extern "C" fn x_file_control(file: SqliteFile, op: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: as SQLite called.
     unsafe {
@@ -146,7 +152,7 @@ unsafe extern "C" fn x_file_control(file: SqliteFile, op: c_int, argument: *mut 
 }
 
 /// # Safety
-/// As for the method, which is the ordinary one.
+/// As for the ordinary method, which is called.
 unsafe fn use_file_control_of(file: SqliteFile, op: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: as the caller promises.
     unsafe { (*(*file).pMethods).xFileControl.map_or(sqlite::SQLITE_NOTFOUND, |method| method(file, op, argument)) }
@@ -154,7 +160,8 @@ unsafe fn use_file_control_of(file: SqliteFile, op: c_int, argument: *mut c_void
 
 unsafe extern "C" fn x_close(file: SqliteFile) -> c_int {
     forked::closing(file.cast());
-    // SAFETY: SQLite closes a file once. Our state is the parent's, and stays (invariant 1 of `forked.rs`).
+    // SAFETY: SQLite closes a file once. Our state is the parent's and is not dropped (invariant 1
+    // of `forked.rs`).
     unsafe {
         let below = below(file);
         (*file.cast::<OpenFile>()).methods = std::ptr::null();

@@ -1,4 +1,5 @@
-//! Our `sqlite3_io_methods`: trampolines that convert and nothing else. The quoted contracts are those of sqlite3.h.
+//! Our `sqlite3_io_methods`: trampolines that convert and do nothing else. The quoted contracts are
+//! those of sqlite3.h.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, align_of, size_of};
@@ -21,7 +22,8 @@ use crate::sync::Barrier;
 /// What SQLite allocates for us (`szOsFile`): this header, then the file of the VFS below.
 #[repr(C)]
 pub struct OpenFile {
-    /// "The pMethods member of sqlite3_file": first, because SQLite sees an `OpenFile` as a `sqlite3_file`.
+    /// "The pMethods member of sqlite3_file". It is first, because SQLite sees an `OpenFile` as a
+    /// `sqlite3_file`.
     pub methods: *const sqlite::sqlite3_io_methods,
     /// Made by `xOpen`, dropped by `xClose`; uninitialised while `methods` is null.
     pub state: MaybeUninit<State>,
@@ -30,14 +32,15 @@ pub struct OpenFile {
 pub struct State {
     pub api: &'static Api,
     pub file: File<BelowFile>,
-    /// What `xShmBarrier` passes in the place of that of the VFS below; every read does so twice. That of the "unix" VFS is a fence, and
-    /// "for redundancy" takes and releases a mutex that all connections of the process share.
+    /// The barrier that `xShmBarrier` passes instead of the one of the VFS below. Every read passes
+    /// it twice. The barrier of the "unix" VFS is a fence, and "for redundancy" a mutex, taken and
+    /// released, that all connections of the process share.
     pub barrier: Option<Arc<Barrier>>,
-    /// The name that the VFS below was given in the place of SQLite's; it may keep the pointer.
+    /// The name that was used in place of SQLite's. The VFS below may keep the pointer.
     pub _name: Option<CString>,
 }
 
-/// Bytes before the file of the VFS below; a multiple of 8, as SQLite aligns what it allocates.
+/// Bytes before the file of the VFS below. A multiple of 8, as SQLite aligns what it allocates.
 pub const HEADER_BYTES: usize = size_of::<OpenFile>();
 const _: () = assert!(HEADER_BYTES.is_multiple_of(8) && align_of::<OpenFile>() <= 8);
 
@@ -65,7 +68,8 @@ unsafe fn on(
 /// Passes a call on to the file below, where some versions of `sqlite3_io_methods` lack the method.
 macro_rules! pass_on {
     ($name:literal, $file:expr, $method:ident $(, $argument:expr)*) => {
-        // SAFETY: SQLite passes a file that we opened, and its arguments go unchanged to the method of the same contract.
+        // SAFETY: SQLite passes a file that we opened, and its arguments go unchanged to the method
+        // of the same contract.
         unsafe {
             on($file, $name, |state| {
                 let below = state.file.below();
@@ -80,7 +84,7 @@ fn check(code: c_int) -> Result<(), Error> {
     if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
 }
 
-/// A slice of no bytes needs a pointer too; SQLite may pass null there.
+/// A pointer for a slice. SQLite may pass null for no bytes, and a slice may not have it.
 fn non_null(bytes: *mut c_void) -> NonNull<u8> {
     NonNull::new(bytes.cast()).unwrap_or(NonNull::dangling())
 }
@@ -90,7 +94,7 @@ fn unsigned(call: &'static str, value: i64) -> Result<u64, Error> {
 }
 
 unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
-    // SAFETY: SQLite closes a file once, and does not use it afterwards: the state is moved out.
+    // SAFETY: SQLite closes a file once and does not use it afterwards, so the state is moved out.
     let state = unsafe {
         let open = file.cast::<OpenFile>();
         (*open).methods = std::ptr::null();
@@ -109,7 +113,8 @@ unsafe extern "C" fn x_read(
     amount: c_int,
     offset: sqlite::sqlite3_int64,
 ) -> c_int {
-    // SAFETY: SQLite passes a file that we opened and a buffer of `amount` bytes that nobody else uses meanwhile.
+    // SAFETY: SQLite passes a file that we opened and a buffer of `amount` bytes that nobody else
+    // uses meanwhile.
     unsafe {
         on(file, "xRead", |state| {
             let (len, offset) = (unsigned("xRead", amount.into())?, unsigned("xRead", offset)?);
@@ -125,7 +130,8 @@ unsafe extern "C" fn x_write(
     amount: c_int,
     offset: sqlite::sqlite3_int64,
 ) -> c_int {
-    // SAFETY: SQLite passes a file that we opened and `amount` bytes that stay as they are during the call.
+    // SAFETY: SQLite passes a file that we opened and `amount` bytes that stay as they are during
+    // the call.
     unsafe {
         on(file, "xWrite", |state| {
             let (len, offset) = (unsigned("xWrite", amount.into())?, unsigned("xWrite", offset)?);
@@ -150,7 +156,8 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_
 }
 
 unsafe extern "C" fn x_file_size(file: *mut sqlite::sqlite3_file, size: *mut sqlite::sqlite3_int64) -> c_int {
-    // SAFETY: SQLite passes a file that we opened and a place for the answer. The size came from an i64.
+    // SAFETY: SQLite passes a file that we opened and a place for the answer. The size came from an
+    // i64.
     unsafe {
         on(file, "xFileSize", |state| {
             *size = state.file.size_bytes()? as i64;
@@ -210,30 +217,34 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
                 return result;
             }
         }
-        // "This op code queries or sets the persistent WAL setting … a negative value queries". Only the query is told to the
-        // strategy: SQLite makes it at the end of a close.
+        // "This op code queries or sets the persistent WAL setting … a negative value queries". The
+        // strategy is told only of the query, which SQLite makes at the end of a close.
         // SAFETY: the argument is an `int*`.
         let persist_wal =
             |op| (op == sqlite::SQLITE_FCNTL_PERSIST_WAL).then(|| unsafe { &mut *argument.cast::<c_int>() });
         let asks_for_wal = persist_wal(op).is_some_and(|answer| *answer < 0);
-        // "SQLITE_NOTFOUND" for an operation that the VFS below does not know is its answer as any other.
+        // The VFS below answers "SQLITE_NOTFOUND" to an operation that it does not know. That is an
+        // answer as any other.
         let result = check(state.file.below().file_control(op, argument));
         match op {
             sqlite::SQLITE_FCNTL_BUSYHANDLER => {
-                // SAFETY: "an array of two (void *) values", the handler and its argument, valid as long as the file is open.
+                // SAFETY: "an array of two (void *) values", the handler and its argument, valid as
+                // long as the file is open.
                 state.file.busy_handler(unsafe { busy::Handler::new(argument.cast()) });
             }
             sqlite::SQLITE_FCNTL_PERSIST_WAL if asks_for_wal => {
-                // The VFS below has answered there.
+                // The VFS below has put its answer there.
                 if let Some(answer) = persist_wal(op) {
                     *answer = c_int::from(state.file.asked_whether_wal_stays(*answer == 1));
                 }
             }
             api::SQLITE_FCNTL_CKPT_START => state.file.checkpoint(true)?,
             api::SQLITE_FCNTL_CKPT_DONE => state.file.checkpoint(false)?,
-            // "If there are multiple VFS shims in use, then the upper-most returns their name first", slash, the next.
+            // "If there are multiple VFS shims in use, then the upper-most returns their name
+            // first", slash, the next.
             sqlite::SQLITE_FCNTL_VFSNAME if result.is_ok() => {
-                // SAFETY: the argument is a `char**` whose string the VFS below has just allocated by SQLite's allocator.
+                // SAFETY: the argument is a `char**` whose string the VFS below has just allocated
+                // by SQLite's allocator.
                 unsafe { prepend_name(state.api, argument.cast()) }
             }
             _ => {}
@@ -244,7 +255,8 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
     unsafe { on(file, "xFileControl", body) }
 }
 
-/// "azArg[1] is the name of the pragma, azArg[2] its argument or NULL; azArg[0] takes the result, from sqlite3_mprintf()."
+/// Element 1 of the array is the name of the pragma, element 2 its argument or NULL. Element 0
+/// takes the result, a string from `sqlite3_mprintf()`.
 ///
 /// # Safety
 /// `arguments` is what SQLite passes with `SQLITE_FCNTL_PRAGMA`.
@@ -292,7 +304,7 @@ unsafe extern "C" fn x_sector_size(file: *mut sqlite::sqlite3_file) -> c_int {
 unsafe extern "C" fn x_device_characteristics(file: *mut sqlite::sqlite3_file) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let state = unsafe { state(file) };
-    // After a panic nothing is claimed.
+    // After a panic nothing is promised.
     callback_or(state.api, "xDeviceCharacteristics", 0, || state.file.device_characteristics().0)
 }
 
@@ -306,7 +318,7 @@ unsafe extern "C" fn x_shm_map(
     pass_on!("xShmMap", file, xShmMap, region, size, extend, result)
 }
 
-/// The slots of the WAL index, and the first of those that readers share.
+/// The number of slots of the WAL index, and the first slot that readers share.
 const SHM_SLOTS: c_int = sqlite::SQLITE_SHM_NLOCK;
 const READ: c_int = ShmLock::READ as c_int;
 const TAKE_SHARED: c_int = sqlite::SQLITE_SHM_LOCK | sqlite::SQLITE_SHM_SHARED;
@@ -315,7 +327,8 @@ const RELEASE_SHARED: c_int = sqlite::SQLITE_SHM_UNLOCK | sqlite::SQLITE_SHM_SHA
 unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let state = unsafe { state(file) };
-    // Every read has two calls of readers; they go on to small functions of their own.
+    // Every read transaction takes and releases a slot of the readers. These two calls have small
+    // functions of their own.
     if (READ..SHM_SLOTS).contains(&offset) && n == 1 {
         if flags == TAKE_SHARED {
             return take_read_lock(state, offset);
@@ -327,7 +340,7 @@ unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, 
     change_other_lock(state, offset, n, flags)
 }
 
-// "C": a function that cannot unwind is jumped to.
+// `extern "C"`: the functions cannot unwind, so the compiler can jump to them instead of calling.
 
 #[inline(never)]
 extern "C" fn take_read_lock(state: &State, slot: c_int) -> c_int {
@@ -355,7 +368,8 @@ extern "C" fn change_other_lock(state: &State, offset: c_int, n: c_int, flags: c
 }
 
 unsafe extern "C" fn x_shm_barrier(file: *mut sqlite::sqlite3_file) {
-    // SAFETY: SQLite passes a file that we opened, so the file below is open too. Nothing of ours runs here.
+    // SAFETY: SQLite passes a file that we opened, so the file below is open too. Nothing of ours
+    // runs here.
     unsafe {
         let state = state(file);
         if let Some(barrier) = &state.barrier {
@@ -392,7 +406,8 @@ unsafe extern "C" fn x_fetch(
     amount: c_int,
     result: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: SQLite passes a file that we opened and a place for the answer; null says that the page has to be read.
+    // SAFETY: SQLite passes a file that we opened and a place for the answer; null says that the
+    // page has to be read.
     unsafe {
         if !state(file).file.maps(offset as u64) {
             *result = std::ptr::null_mut();
@@ -400,7 +415,8 @@ unsafe extern "C" fn x_fetch(
         }
     }
     let code = pass_on!("xFetch", file, xFetch, offset, amount, result);
-    // SAFETY: SQLite passes a file that we opened and a place for the answer, null if the page is not mapped.
+    // SAFETY: SQLite passes a file that we opened and a place for the answer, null if the page is
+    // not mapped.
     unsafe {
         if code == sqlite::SQLITE_OK && !(*result).is_null() {
             state(file).file.mapped_read();

@@ -1,8 +1,14 @@
-//! How a connection that only reads joins those who use a log of `eager`. It neither maps nor changes board and log; rights to read both are enough,
-//! but on NFS.
+//! How a connection that only reads joins the users of a log of `eager`.
 //!
-//! It takes *use* and never *shown*: nobody else is to join beside it alone. With the board's lock it keeps those away meanwhile who build the image.
-//! Somebody who is stopped may have that lock. Then it joins by invariant 9 of the board, as who writes does, and stops short of *shown*.
+//! The connection neither maps nor changes board and log. Rights to read both are enough, except on
+//! NFS.
+//!
+//! It takes *use* and never *shown*. So where only readers are left, nobody joins without the
+//! board's lock.
+//!
+//! While the connection joins, it holds the board's lock. That keeps a process away that would
+//! build the image. If a stopped process has the lock, the connection joins by invariant 9 of the
+//! board. It does so as a writer does, but leaves out *shown*.
 
 use std::fs::File;
 use std::io;
@@ -20,18 +26,19 @@ use crate::names::{board_path, log_path};
 use crate::own_file::open_to_lock;
 use crate::strategy::{LogInUse, board_is_open, read_board};
 
-/// How long a reader waits for whoever opens or closes the log at that moment.
+/// How long a reader waits for a process that opens or closes the log at that moment.
 const LOOKS_FOR: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(1);
 
-/// Joins those who use the log; None: nobody does. "Would block": somebody opens or closes it for too long, or has it to himself.
+/// Joins the users of the log. None: it has no users. "Would block": another process takes too long
+/// to open or close the log, or uses it alone.
 pub fn look_on(database: &str) -> io::Result<Option<LogInUse>> {
     let (board_path, log_path) = (board_path(database), log_path(database));
     let deadline = Instant::now() + LOOKS_FOR;
     loop {
         let Some(board) = open_if_there(&board_path)? else { return Ok(None) };
         match flock(&board, FlockOperation::NonBlockingLockExclusive) {
-            // Whoever had the lock before may have removed the file.
+            // The process that had the lock before may have removed the file.
             Ok(()) if is_at(&board, &board_path) => return with_lock(&log_path),
             Ok(()) | Err(Errno::INTR) => continue,
             Err(Errno::WOULDBLOCK) => {}
@@ -47,7 +54,7 @@ pub fn look_on(database: &str) -> io::Result<Option<LogInUse>> {
     }
 }
 
-/// The board's lock is taken.
+/// Joins with the board's lock, which is taken.
 fn with_lock(path: &str) -> io::Result<Option<LogInUse>> {
     let Some(log) = open_if_there(path)? else { return Ok(None) };
     match flock(&log, FlockOperation::NonBlockingLockExclusive) {
@@ -58,8 +65,8 @@ fn with_lock(path: &str) -> io::Result<Option<LogInUse>> {
     in_use(path, log).map(Some)
 }
 
-/// Without the board's lock. None: nobody uses the log, or it is not known that board and image are whole. What goes wrong here may only be that
-/// somebody removes the files.
+/// Joins without the board's lock. None: nobody uses the log, or board and image are not known to
+/// be whole. An error here is no failure, because somebody may just be removing the files.
 fn beside(board: &File, board_path: &str, log_path: &str) -> Option<LogInUse> {
     let log = File::open(log_path).ok()?;
     if !is_shown(&log) || !board_is_open(&read_board(board)?, None) {

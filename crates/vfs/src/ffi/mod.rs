@@ -2,26 +2,31 @@
 //!
 //! | file | what it converts |
 //! |---|---|
-//! | `api.rs` | the functions of SQLite that the VFS calls, from the linker or from the extension's API table |
+//! | `api.rs` | the functions of SQLite that the VFS calls, linked or from the API table |
 //! | `vfs.rs` | `sqlite3_vfs`: our methods, and those of the VFS below |
 //! | `open.rs` | `xOpen`: of a database, of a file beside one |
 //! | `io.rs` | `sqlite3_io_methods`: our methods |
 //! | `below.rs` | `sqlite3_io_methods` of the VFS below, as the trait `Below` |
 //! | `busy.rs` | the busy handler of a connection, as the trait `BusyHandler` |
 //! | `checkpoint.rs` | a checkpoint by a connection of our own, as the trait `RunCheckpoint` |
-//! | `image_memory.rs` | the image of `eager` in memory, as the trait `ImageMemory`; on a simulated disk `side_files.rs` stands for it |
-//! | `page_cache.rs` | advice to the kernel: what a recovery will read, what a checkpoint has copied |
+//! | `image_memory.rs` | the image of `eager` in mapped memory, as the trait `ImageMemory` |
+//! | `page_cache.rs` | advice to the kernel: what a recovery reads, what a checkpoint has copied |
 //! | `process.rs` | what a guest has to ask of its process: signals, forks |
-//! | `at_exit.rs` | what the end of a process leaves of a database in use with `eager` |
+//! | `at_exit.rs` | the end of a process that still uses a database with `eager` |
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
-//! | `side_files.rs` | the log of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
+//! | `side_files.rs` | the files of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
+//! | `board_file.rs`, `board_place.rs` | the board of `eager` as a mapped file, and its locks |
+//! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
+//!
+//! On a simulated disk `side_files.rs` implements `ImageMemory` too.
 
-/// The tables of a module's methods, which all have the same names, and the choice among them by what the file below offers.
+/// The tables of a module's methods, and the choice among them by what the file below offers. In
+/// every module that uses this macro the methods have the same names.
 macro_rules! method_tables {
     () => {
-        /// Our methods in the given version. Without `shm` the file below has no `xShmMap`, by which SQLite tells that it cannot
-        /// do WAL there (invariant 2).
+        /// Our methods in the given version. Without `shm` there is no `xShmMap`. SQLite tells by
+        /// it that it cannot use WAL mode there (invariant 2).
         const fn methods(version: c_int, shm: bool) -> sqlite::sqlite3_io_methods {
             sqlite::sqlite3_io_methods {
                 iVersion: version,
@@ -52,7 +57,7 @@ macro_rules! method_tables {
         static METHODS_3: sqlite::sqlite3_io_methods = methods(3, false);
         static METHODS_3_SHM: sqlite::sqlite3_io_methods = methods(3, true);
 
-        /// The table that offers what the file below offers, no more (invariant 2).
+        /// The table that offers exactly what the file below offers (invariant 2).
         pub fn methods_for(below: &sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods {
             match (below.iVersion, below.iVersion >= 2 && below.xShmMap.is_some()) {
                 (..=1, _) => &METHODS_1,
@@ -100,18 +105,19 @@ use libsqlite3_sys as sqlite;
 use crate::error::{Code, Error};
 use api::Api;
 
-/// Runs the body of a callback: its error becomes a code, a panic stops here (invariant 3).
+/// Runs the body of a callback. Its error becomes a code. A panic stops here (invariant 3).
 fn callback(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Error>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => sqlite::SQLITE_OK,
-        // No failure but an everyday answer: busy, a short read, an unknown file control.
+        // An everyday answer and no failure: busy, a short read, an unknown file control.
         Ok(Err(Error::Below(code))) => code.0,
         Ok(Err(error)) => failed(api, error),
         Err(payload) => failed(api, caught(call, payload)),
     }
 }
 
-/// The same for a body whose errors are all answers of the VFS below, or stand for one.
+/// The same for a body that fails only with answers of the VFS below, or with codes that stand for
+/// one.
 #[inline(always)]
 fn callback_code(api: &Api, call: &'static str, body: impl FnOnce() -> Result<(), Code>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -121,7 +127,8 @@ fn callback_code(api: &Api, call: &'static str, body: impl FnOnce() -> Result<()
     }
 }
 
-// What seldom runs is kept out of the callbacks, so that they stay small: after a flush, none of them is in a cache.
+// What seldom runs is kept out of the callbacks, so that the callbacks stay small. After a flush,
+// none of them is in a processor cache.
 
 #[cold]
 #[inline(never)]
@@ -138,7 +145,7 @@ fn caught(call: &'static str, payload: Box<dyn Any + Send>) -> Error {
     Error::panic(call, panic_message(payload.as_ref()))
 }
 
-/// The same for a callback that answers something other than a code; `otherwise` is the answer after a panic.
+/// The same for a callback whose answer is no code. `otherwise` is the answer after a panic.
 fn callback_or<T>(api: &Api, call: &'static str, otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         failed(api, caught(call, payload));

@@ -1,6 +1,12 @@
 //! `xOpen`: the open of a main database file, of a file beside one, and what both end with.
 //!
-//! An open that is refused has not created anything: options are read and checked before the VFS below is called.
+//! | | main database ([`Request::open_db`]) | WAL ([`Request::open_side`]) | other files |
+//! |---|---|---|---|
+//! | options | [`options`], then [`Request::check`] | its connection's | none |
+//! | name | SQLite's | SQLite's, or its stand-in's | SQLite's |
+//! | owner | a new [`Connection`] | its connection, or its database | its database, or nobody |
+//!
+//! A refused open has created nothing: options are read and checked before the VFS below is called.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -34,18 +40,18 @@ use crate::sync::lock;
 struct Request<'a> {
     shim: &'static Shim,
     name: *const c_char,
-    /// What files are known by; None: a temporary file.
+    /// The name that files are known by. None: a temporary file.
     path: Option<Cow<'a, str>>,
     file: *mut sqlite::sqlite3_file,
     flags: c_int,
     flags_out: *mut c_int,
 }
 
-/// A file of the VFS below, and whose it is.
+/// A file of the VFS below, and its owner.
 struct Opened {
     below: BelowFile,
     owner: Owner,
-    /// The name that stands for SQLite's; the VFS below may keep the pointer.
+    /// The name that was used in place of SQLite's. The VFS below may keep the pointer.
     other_name: Option<CString>,
 }
 
@@ -60,7 +66,8 @@ pub unsafe fn open(
 ) -> Result<(), Error> {
     let began = calls::begins();
     let open = file.cast::<OpenFile>();
-    // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure, even if it fails."
+    // "xOpen must set sqlite3_file.pMethods to NULL or to a valid sqlite3_io_methods structure,
+    // even if it fails."
     // SAFETY: SQLite passes `szOsFile` bytes, which begin with our header.
     unsafe { (*open).methods = std::ptr::null() };
     // SAFETY: "zFilename is NULL or a full pathname", and it stays as long as the file is open.
@@ -98,7 +105,7 @@ pub unsafe fn open(
 }
 
 impl Request<'_> {
-    /// Opens a main database file. One without a name counts for nobody.
+    /// Opens a main database file. One without a name has no owner.
     fn open_db(&self) -> Result<Opened, Error> {
         let of_checkpointer = checkpoint::take_options();
         let is_checkpointer = of_checkpointer.is_some();
@@ -117,7 +124,7 @@ impl Request<'_> {
         {
             recover_if_guarded(self.shim, path, &below).inspect_err(|_| _ = below.close())?;
         }
-        // SAFETY: null, or where the VFS below has said how it opened the file.
+        // SAFETY: null, or the place where the VFS below has said how it opened the file.
         let opened = unsafe { self.flags_out.as_ref() }.map_or(self.flags, |opened| self.flags | opened);
         let purpose = match opened & sqlite::SQLITE_OPEN_READONLY {
             _ if is_checkpointer => Purpose::Checkpoints,
@@ -137,7 +144,7 @@ impl Request<'_> {
         Ok(Opened { below, owner, other_name: None })
     }
 
-    /// Whether a database may be opened so, here and now.
+    /// Checks whether this database may be opened with these options, here and now.
     fn check(&self, path: &str, options: &mut Options, is_checkpointer: bool) -> Result<(), Error> {
         let api = &self.shim.api;
         if !path::is_name(path) {
@@ -177,18 +184,20 @@ impl Request<'_> {
         Ok(Opened { below, owner, other_name })
     }
 
-    /// Opens a file of the VFS below, by SQLite's own name pointer unless another name stands for it.
+    /// Opens a file of the VFS below, by SQLite's own name pointer unless another name is given.
     fn open_below(&self, flags: c_int, other_name: Option<&CStr>) -> Result<BelowFile, Error> {
         let below_vfs = self.shim.below;
         let name = other_name.map_or(self.name, CStr::as_ptr);
-        // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile` asked for.
+        // SAFETY: the file of the VFS below lies behind our header, in the bytes that `szOsFile`
+        // asked for.
         unsafe {
             let below = self.file.byte_add(HEADER_BYTES);
             (*below).pMethods = std::ptr::null();
             let method = (*below_vfs).xOpen.ok_or_else(|| Error::missing("xOpen"))?;
             let code = method(below_vfs, name, below, flags, self.flags_out);
             if code != sqlite::SQLITE_OK {
-                // SQLite closes a file that failed to open if its methods are set; ours are not, so that is our part.
+                // SQLite closes a file that failed to open only if its methods are set. Ours are
+                // not set, so the close of the file below falls to us.
                 if !(*below).pMethods.is_null() {
                     BelowFile::new(below).close();
                 }
@@ -199,8 +208,9 @@ impl Request<'_> {
     }
 }
 
-/// Opens a WAL that is there. The "unix" VFS syncs the directory at the first sync of every WAL that it was asked to create, new or
-/// not; one that this process has synced already does not need it, so it is opened without that flag.
+/// Opens a WAL that exists. The "unix" VFS syncs the directory at the first sync of every WAL that
+/// it was asked to create, new or not. A WAL that this process has synced already does not need
+/// that. It is opened without the flag to create it.
 fn open_known_wal(
     open: impl Fn(c_int) -> Result<BelowFile, Error>,
     flags: c_int,
@@ -217,7 +227,8 @@ fn open_known_wal(
     open(flags)
 }
 
-/// A database whose name is not UTF-8 is opened as with SQLite alone: strategies open files by name.
+/// A database whose name is not UTF-8 is opened as with SQLite alone, because strategies open files
+/// by name.
 fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Error> {
     static SAID: AtomicBool = AtomicBool::new(false);
     let promised = match (options.strategy, options.durability) {
@@ -238,7 +249,7 @@ fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Er
     Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
 }
 
-/// Two strategies for WAL mode do not go together in one process.
+/// Refuses a second strategy for WAL mode: a process uses one database with one of them at a time.
 fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Error> {
     let in_use = Database::find(path).and_then(|database| database.shared().map(SharedWal::kind));
     match (in_use, options.strategy) {
@@ -250,7 +261,8 @@ fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Erro
     }
 }
 
-/// What a log of `eager` has goes into the database file first.
+/// Recovers a database that a log of `eager` guards, before another strategy opens it. The contents
+/// of the log go into the database file.
 fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), Error> {
     let header = || {
         let mut header = [0; guard::HEADER_BYTES];
@@ -258,7 +270,7 @@ fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), 
     };
     let is_guarded = |header: &[u8]| guard::of(header).is_some();
     let Some(found) = header() else { return Ok(()) };
-    // A crash may have garbled it, and with it the guard; the log has it.
+    // A crash may have garbled the header, and the guard in it. Then the log has both.
     let is_garbled = !guard::is_database(&found) && shim.side_files.exists(&log_path(path))?;
     if !is_guarded(&found) && !is_garbled {
         return Ok(());
@@ -273,7 +285,7 @@ fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), 
 }
 
 /// # Safety
-/// `name` is a name that SQLite passes to `xOpen`, not null.
+/// `name` is a name that SQLite passes to `xOpen`, and not null.
 unsafe fn exists(shim: &Shim, name: *const c_char) -> bool {
     let mut exists = 0;
     // SAFETY: as the caller promises; the VFS below lives for ever.

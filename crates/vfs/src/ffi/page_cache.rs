@@ -1,11 +1,14 @@
-//! Tells the kernel which pages of a database to read or to write, and when.
+//! Tells the kernel which pages of a database will be read, or should be written out.
 //!
-//! Before a recovery, which pages will be read, so that it reads them all at once: after a crash of the machine nothing is in
-//! memory, and thousands of pages, one after the other, take seconds. During a checkpoint, to write what was copied, so that it does not
-//! write all of it at once when it is synced.
+//! - Before a recovery: the pages that will be read, so that the kernel reads them all at once.
+//!   After a crash of the machine nothing is in memory. Thousands of pages, one after the other,
+//!   take seconds.
+//! - During a checkpoint: the pages that were copied, so that the kernel begins to write them. The
+//!   sync then has less left to write at once.
 //!
-//! A descriptor of our own would do harm: POSIX releases a process's locks on a file when any of its descriptors is closed. So SQLite's own is
-//! looked for among those of the process. It is advice only; where anything is missing, nothing happens.
+//! A descriptor of our own would do harm: POSIX releases all locks of a process on a file when it
+//! closes any descriptor of it. So SQLite's own descriptor is searched among those of the process.
+//! All this is advice; where anything is missing, nothing happens.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -16,12 +19,13 @@ use std::path::Path;
 use oneflush_blocklog::page_cache;
 use rustix::fs::{Advice, fadvise};
 
-/// They will be read. `pages` are in their order, and counted from 1.
+/// Says that pages will be read. `pages` are sorted, and counted from 1.
 pub fn will_read(database: &Path, pages: &[u32], page_bytes: u64) {
     let Some(descriptor) = descriptor_of(database) else { return };
     for run in pages.chunk_by(|page, next| page + 1 == *next) {
         let Some(first) = run.first().and_then(|page| page.checked_sub(1)) else { continue };
-        // SAFETY: SQLite keeps it open while it recovers. Were it another file's by now, that file would be read ahead, and no more.
+        // SAFETY: SQLite keeps the descriptor open while it recovers. If it were another file's by
+        // now, that file would be read ahead, and no more.
         let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         let length = NonZeroU64::new(run.len() as u64 * page_bytes);
         if fadvise(descriptor, u64::from(first) * page_bytes, length, Advice::WillNeed).is_err() {
@@ -30,10 +34,12 @@ pub fn will_read(database: &Path, pages: &[u32], page_bytes: u64) {
     }
 }
 
-/// Has a part of a database written, and waits for that. `descriptor` is what [`descriptor_of`] answered for it.
+/// Has a part of a database written, and waits until it is. `descriptor` is the answer of
+/// [`descriptor_of`] for it.
 pub fn write_out(descriptor: RawFd, offset: u64, length: u64) {
-    // SAFETY: a connection had it open when it was found. Were it another file's by now, a part of that would be written, and no more; were it
-    // closed, the kernel says so.
+    // SAFETY: a connection had the descriptor open when it was found. If it were another file's by
+    // now, a part of that file would be written, and no more. If it were closed, the kernel would
+    // say so.
     let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
     page_cache::write_out(descriptor, offset, length);
 }

@@ -1,4 +1,4 @@
-//! What the system calls of a process are needed for: signals of our threads, and its forks.
+//! What a guest needs from its process by system calls: signals of our threads, forks, and the end.
 
 use std::mem::MaybeUninit;
 use std::panic::catch_unwind;
@@ -6,11 +6,13 @@ use std::sync::Once;
 
 use super::{at_exit, forked};
 
-/// From now on a fork finds our threads away, and `exit()` closes what is left open. Once, before the first file is opened; of a library that stays loaded.
+/// From now on our threads have ended when a fork comes, and `exit()` closes what is left open.
+/// Called before the first file is opened, by a library that stays loaded. It acts once.
 pub fn follow_process() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: three functions that are there as long as the process. Without memory for the note of them a fork is as without us.
+        // SAFETY: three functions that exist as long as the process. Without memory to note them, a
+        // fork is not prepared.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
         // SAFETY: as above.
         unsafe { libc::atexit(ends) };
@@ -29,15 +31,16 @@ extern "C" fn in_child() {
     let _ = catch_unwind(forked::in_child);
 }
 
-/// Signals that a thread's own instruction raises. Blocked, they would end the process without its handler, which may be a crash reporter's or
-/// a runtime's.
+/// Signals that an instruction of the thread itself raises. If they were blocked, they would end
+/// the process without its handler, which may be a crash reporter's or a runtime's.
 const OF_THE_THREAD: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
-/// Runs this with all signals blocked that somebody else may send. A thread that it starts has them blocked from its first instruction on, as a
-/// thread inherits its creator's mask; in this thread they come afterwards.
+/// Runs `body` with all signals blocked that somebody else may send. A thread that `body` starts
+/// inherits the mask, so it has them blocked from its first instruction on. In this thread the
+/// signals arrive afterwards.
 pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     let mut before = MaybeUninit::uninit();
-    // SAFETY: two sets of this frame; the first is filled before it is used. The numbers are signals'.
+    // SAFETY: two sets of this frame, each filled before it is used. The numbers are signals.
     let blocked = unsafe {
         let mut all = MaybeUninit::uninit();
         libc::sigfillset(all.as_mut_ptr());

@@ -1,4 +1,5 @@
-//! The log of `eager`: a real file by direct I/O over the "unix" VFS, a file of the VFS below over any other (a simulated disk).
+//! The log of `eager` and the files beside it. Over the "unix" VFS the log is a real file by direct
+//! I/O. Over any other VFS, such as a simulated disk, it is a file of the VFS below.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -38,15 +39,15 @@ unsafe impl Send for Files {}
 unsafe impl Sync for Files {}
 
 impl Files {
-    /// True if the files of the VFS below are those of the operating system under the same names.
+    /// True if the files of the VFS below are the operating system's files of the same names.
     fn are_real(&self) -> bool {
         // SAFETY: the VFS below lives for ever, and so does its name.
         unsafe { CStr::from_ptr((*self.below).zName) }.to_bytes().starts_with(b"unix")
     }
 }
 
-/// Boards of databases on simulated disks, by their full names: where such a disk has several names for a database, its users are
-/// processes to each other.
+/// Boards of databases on simulated disks, by their full names. Such a disk may have several names
+/// for one database. Then the users of different names are processes to each other.
 static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> = LazyLock::new(Mutex::default);
 
 impl SideFiles for Files {
@@ -184,7 +185,8 @@ impl LogFiles for Files {
         if !self.are_real() {
             return Ok(());
         }
-        // A new one is made by the VFS below, which takes the log for its database: so it gets the log's owner and mode.
+        // The VFS below makes a new image. It takes the log for the image's database, so the image
+        // gets the log's owner and mode.
         match open_beside(Path::new(path), Path::new(database_of(path))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 self.warn(&format!("oneflush: {path}: {error}"));
@@ -256,12 +258,14 @@ fn code_of(error: &io::Error) -> Code {
     }
 }
 
-/// A VFS cannot rename. A simulated disk can, by a system call of its own, and so in one step, as a file system does.
+/// A VFS has no rename. A simulated disk offers it as a system call of its own. It is one step
+/// there, as in a file system.
 fn rename(vfs: *mut sqlite::sqlite3_vfs, from: &str, to: &str) -> Result<(), Code> {
     type Rename = unsafe extern "C" fn(*const c_char, *const c_char) -> c_int;
     let name = |path| CString::new(path).map_err(|_| Code::CANTOPEN);
     let (from, to) = (name(from)?, name(to)?);
-    // SAFETY: the VFS below lives for ever; what it calls "rename" takes two names, as rename(2) does.
+    // SAFETY: the VFS below lives for ever. Its system call "rename" takes two names, as rename(2)
+    // does.
     let code = unsafe {
         let find = (*vfs).xGetSystemCall.filter(|_| (*vfs).iVersion >= 3).ok_or(Code::CANTOPEN)?;
         let found = find(vfs, c"rename".as_ptr()).ok_or(Code::CANTOPEN)?;
@@ -295,7 +299,8 @@ fn exists(vfs: *mut sqlite::sqlite3_vfs, name: &CStr) -> Result<bool, Code> {
 
 fn full_name(vfs: *mut sqlite::sqlite3_vfs, path: &str) -> Result<String, Code> {
     let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
-    // SAFETY: the VFS below lives for ever; the name is a C string, and the answer has room for the longest one.
+    // SAFETY: the VFS below lives for ever; the name is a C string, and the answer has room for the
+    // longest one.
     let (code, full) = unsafe {
         let mut full = vec![0_u8; (*vfs).mxPathname as usize + 1];
         let answer = full.as_mut_ptr().cast();
@@ -311,26 +316,28 @@ fn full_name(vfs: *mut sqlite::sqlite3_vfs, path: &str) -> Result<String, Code> 
     full.map(str::to_owned).ok_or(Code::CANTOPEN)
 }
 
-/// A file of the VFS below, opened by us rather than by SQLite. The log uses it from one thread at a time.
+/// A file of the VFS below that this VFS opened, and not SQLite. The log uses it from one thread at
+/// a time.
 struct VfsFile {
     below: BelowFile,
-    /// What `xOpen` was given; the VFS below may keep pointers to both.
+    /// The memory and the name that `xOpen` was given. The VFS below may keep pointers to both.
     _file: Box<[u64]>,
     _name: CString,
 }
 
-/// What the blocks of such a log are: as on the devices that the real one meets.
+/// The blocks of such a log are as large as those of the devices that real logs are on.
 const BLOCK_BYTES: usize = 4096;
 
 impl VfsFile {
     fn open(vfs: *mut sqlite::sqlite3_vfs, path: &str, flags: c_int) -> Result<Option<VfsFile>, Code> {
-        // Parameters may follow a name: none here.
+        // URI parameters may follow a name in memory. Here there are none.
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         if flags & sqlite::SQLITE_OPEN_CREATE == 0 && !exists(vfs, &name)? {
             return Ok(None);
         }
-        // SAFETY: the VFS below lives for ever; the file gets the memory that it asks for, aligned as SQLite would; the flags of a journal
-        // make it sync the directory with the file's first sync.
+        // SAFETY: the VFS below lives for ever. The file gets as much memory as the VFS asks for,
+        // aligned as SQLite aligns it. The flag of a journal makes the first sync of the file sync
+        // its directory too.
         unsafe {
             let mut file = vec![0_u64; ((*vfs).szOsFile as usize).div_ceil(8)].into_boxed_slice();
             let raw = file.as_mut_ptr().cast::<sqlite::sqlite3_file>();
@@ -385,7 +392,7 @@ impl Storage for VfsFile {
     }
 
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
-        // VFSs do not like to write 128 KiB or more at once.
+        // A VFS may not take 128 KiB or more at once.
         static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let mut end_bytes = self.size_bytes()?;
         while end_bytes < size_bytes {
@@ -397,7 +404,8 @@ impl Storage for VfsFile {
     }
 }
 
-/// As memory would be, but without signals: what would end the process is an error that the caller does not expect.
+/// Stands for mapped memory, without signals. A store that would end the process there fails here,
+/// with an error that the caller does not expect.
 impl ImageMemory for VfsFile {
     fn prepare(&self, range: Range<u64>) -> bool {
         self.below.size_bytes().is_ok_and(|size_bytes| range.end <= size_bytes)

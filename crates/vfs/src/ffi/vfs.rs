@@ -1,4 +1,5 @@
-//! Our `sqlite3_vfs`: `xOpen` and `xDelete` are ours, the rest goes to the VFS below.
+//! Our `sqlite3_vfs`: `xOpen`, `xDelete`, `xAccess` and `xSleep` are ours; the rest goes to the VFS
+//! below.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Arc, LazyLock};
@@ -26,7 +27,7 @@ use crate::sync::{Mutex, lock};
 pub struct Shim {
     pub(super) api: Api,
     pub(super) below: *mut sqlite::sqlite3_vfs,
-    /// Options of the environment, under the URI parameters of an open.
+    /// Options of the environment. The URI parameters of an open take precedence.
     pub(super) defaults: Mutex<Options>,
     pub(super) run_checkpoint: Arc<dyn RunCheckpoint>,
     pub(super) side_files: Arc<dyn LogFiles>,
@@ -45,9 +46,9 @@ unsafe impl Sync for Shim {}
 static SHIMS: LazyLock<Mutex<Vec<&'static Shim>>> = LazyLock::new(Mutex::default);
 
 impl Shim {
-    /// Our VFS in that SQLite, over its default VFS, which is looked for only once: afterwards the default may be ours.
+    /// Our VFS in that SQLite, over its default VFS. None if SQLite has no default VFS.
     ///
-    /// None if SQLite has no default VFS.
+    /// The default VFS is looked for only once: afterwards the default may be ours.
     pub fn of(api: Api, options: Options) -> Option<&'static Shim> {
         let mut shims = lock(&SHIMS);
         if let Some(shim) = shims.iter().find(|shim| shim.api.is(&api)) {
@@ -68,8 +69,8 @@ impl Shim {
             is_over_unix: unsafe { CStr::from_ptr((*below).zName) }.to_bytes().starts_with(b"unix"),
             vfs: std::ptr::null_mut(),
         }));
-        // SAFETY: SQLite never frees or changes a registered VFS other than its pNext; the shim has just been made and
-        // nobody else knows it yet.
+        // SAFETY: SQLite changes nothing of a registered VFS but its pNext, and never frees it. The
+        // shim is new and nobody else knows it yet.
         let shim: &'static Shim = unsafe {
             (*shim).vfs = Box::into_raw(Box::new(vfs_over(&*below, shim)));
             &*shim
@@ -78,7 +79,8 @@ impl Shim {
         Some(shim)
     }
 
-    /// Registers the VFS, and makes it the default if that is wanted; never takes the default away again.
+    /// Registers the VFS, and makes it the default if that is wanted. A VFS that is the default
+    /// stays the default.
     pub fn register(&self, default: bool) -> c_int {
         // SAFETY: the name of our VFS is never freed.
         let name = unsafe { CStr::from_ptr((*self.vfs).zName) };
@@ -94,8 +96,8 @@ impl Shim {
 /// `shim` lives as long as the VFS.
 unsafe fn vfs_over(below: &sqlite::sqlite3_vfs, shim: *mut Shim) -> sqlite::sqlite3_vfs {
     let name = CString::new(crate::VFS_NAME).unwrap_or_default().into_raw();
-    // Methods of later versions are ours only where the VFS below has them (invariant 2). Fields beyond its version are not
-    // read: an older structure ends before them.
+    // Methods of later versions are ours only where the VFS below has them (invariant 2). An older
+    // structure ends before the newer fields, so these are read only if its version has them.
     let (second, third) = (below.iVersion >= 2, below.iVersion >= 3);
     sqlite::sqlite3_vfs {
         iVersion: below.iVersion.min(3),
@@ -134,7 +136,7 @@ pub(super) fn c_name(path: &str) -> Result<CString, Error> {
     CString::new(path).map_err(|_| Error::Below(Code::CANTOPEN))
 }
 
-/// The name that stands for that of a WAL.
+/// The name of the file that stands for a WAL, if `name` is that of a WAL with a stand-in.
 ///
 /// # Safety
 /// `name` is null or a C string.
@@ -148,7 +150,7 @@ unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
     connection.strategy().call(|strategy| strategy.wal_path()).map(|path| c_name(&path)).transpose()
 }
 
-/// A strategy may have another use for a WAL that SQLite is about to delete.
+/// What becomes of a WAL that SQLite is about to delete: a strategy may have another use for it.
 ///
 /// # Safety
 /// `name` is null or a C string.
@@ -160,7 +162,7 @@ unsafe fn deleting(name: *const c_char) -> Result<Deletion, Error> {
     connection.map_or(Ok(Deletion::Delete), |connection| connection.strategy().call(|strategy| strategy.deleting_wal()))
 }
 
-/// True if SQLite is to see no WAL of this name, which another file stands for.
+/// True if SQLite is to see no WAL of this name because another file stands for it.
 ///
 /// # Safety
 /// `name` is a C string.
@@ -199,7 +201,7 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
                     method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir)
                 }
             };
-            // The image may have gone with its log.
+            // The image may be gone already, with its log.
             let is_gone = other_name.is_some() && code == sqlite::SQLITE_IOERR_DELETE_NOENT;
             if code != sqlite::SQLITE_OK && !is_gone {
                 return Err(Error::Below(Code(code)));
@@ -214,8 +216,8 @@ unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char
     })
 }
 
-/// A method that goes to the VFS below with SQLite's arguments. Nothing of ours runs in it, so nothing can panic. The method
-/// is there, or ours would not be (`vfs_over`).
+/// A method that passes SQLite's arguments to the VFS below. No code of ours runs in it, so it
+/// cannot panic. The VFS below has the method, or ours would not be there (`vfs_over`).
 macro_rules! pass_on {
     ($name:ident, $method:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $missing:expr) => {
         unsafe extern "C" fn $name(vfs: *mut sqlite::sqlite3_vfs $(, $argument: $type)*) -> $result {
@@ -238,7 +240,8 @@ unsafe extern "C" fn x_sleep(vfs: *mut sqlite::sqlite3_vfs, microseconds: c_int)
     if callback_or(&shim.api, "xSleep", false, asleep) {
         return microseconds;
     }
-    // SAFETY: the VFS below lives for ever; it has the method, or ours would not be there (`vfs_over`).
+    // SAFETY: the VFS below lives for ever; it has the method, or ours would not be there
+    // (`vfs_over`).
     unsafe { (*shim.below).xSleep.map_or(0, |method| method(shim.below, microseconds)) }
 }
 
@@ -251,7 +254,7 @@ unsafe extern "C" fn x_access(
     // SAFETY: `vfs` is ours.
     let shim = unsafe { shim_of(vfs) };
     callback(&shim.api, "xAccess", || {
-        // SAFETY: SQLite's arguments go on, but for the name of a WAL that another file stands for.
+        // SAFETY: SQLite's arguments go on; only the name of a WAL with a stand-in is replaced.
         let code = unsafe {
             let other_name = name_below(name)?;
             if other_name.is_some() && hides_wal(name)? {

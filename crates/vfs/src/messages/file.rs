@@ -1,4 +1,5 @@
-//! A file that gets the messages: opened for each of them, so a log that was rotated away is made anew.
+//! A file that gets the messages. It is opened for each message, so a log that was rotated away is
+//! made anew.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -8,15 +9,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
-/// How much of a file tells whether it is text.
+/// How much of a file is read to tell whether it is text.
 const LOOK_BYTES: u64 = 512;
 
-/// The file can be written, and is no database by mistake.
+/// Checks that the file can be written, and that it is no database by mistake.
 pub fn check(path: &Path) -> io::Result<()> {
     let is_regular = open(path)?.metadata()?.is_file();
     let mut begin = Vec::new();
     if is_regular {
-        // One that may only be written cannot be looked at.
+        // A file that may only be written cannot be looked at.
         let _ = File::open(path).and_then(|file| file.take(LOOK_BYTES).read_to_end(&mut begin));
     }
     if begin.contains(&0) {
@@ -26,24 +27,25 @@ pub fn check(path: &Path) -> io::Result<()> {
 }
 
 pub fn write(path: &Path, line: &str) {
-    // A clock may be set to before 1970, and the library panics then.
+    // The clock may be set to before 1970, where the library panics.
     let time = humantime::format_rfc3339_millis(SystemTime::now().max(UNIX_EPOCH));
     // Nobody is left to tell of an error.
     let _ = open(path).and_then(|mut file| file.write_all(format!("{time} {line}").as_bytes()));
 }
 
-/// Opens the file, or makes it. Made by root, it belongs to the owner of its directory, so that the program writes to it as well when it
-/// runs as that user.
+/// Opens the file, or makes it. A file made by root gets the owner of its directory. So the program
+/// can write to it too when it runs as that user.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // A pipe that nobody reads is an error and no wait; a terminal does not become the program's own.
+    // A pipe without a reader is an error and no wait. A terminal does not become the program's
+    // own.
     options.append(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32);
     match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         opened => return opened,
     }
     let made = match options.create_new(true).mode(0o644).open(path) {
-        // Somebody else was faster.
+        // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return options.create_new(false).open(path),
         made => made?,
     };

@@ -1,13 +1,14 @@
-//! How often something is said, without a lock: a message may come from any thread, and while any lock is held.
+//! Limits how often something is said, without a lock. A message may come from any thread, and
+//! while any lock is held.
 //!
-//! Two threads that say the same at the same instant may both say it; nothing is said without end.
+//! Two threads that say the same at the same instant may both say it. Nothing is said without end.
 
 use std::hash::Hasher;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::LINES_MAX;
 
-/// For so long the same message is not repeated.
+/// How long the same message is not repeated.
 const PAUSE_SECONDS: u64 = 60;
 
 const SLOTS_COUNT: usize = 64;
@@ -15,16 +16,17 @@ const SLOTS_COUNT: usize = 64;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     Say,
-    /// It was meant to be said so many times since it was said last.
+    /// The message has come this many times since it was last said.
     SayAgain {
         left_out: u64,
     },
     LeaveOut,
-    /// As [`Verdict::LeaveOut`], for the first time in this minute: there have been too many different ones.
+    /// As [`Verdict::LeaveOut`], for the first time in this minute: there were too many different
+    /// messages.
     TooMany,
 }
 
-/// The message that was said last of all those that fall into this slot.
+/// The message that was said last, of all messages that fall into this slot.
 struct Slot {
     hash: AtomicU64,
     said_at: AtomicU64,
@@ -44,7 +46,7 @@ impl Limit {
         Limit { slots, minute: AtomicU64::new(0), lines_in_minute: AtomicU64::new(0) }
     }
 
-    /// Whether a message may be said at this second of a clock that never goes back.
+    /// Decides whether a message may be said at this second of a clock that never goes back.
     pub fn ask(&self, message: &str, now: u64) -> Verdict {
         let mut hasher = rustc_hash::FxHasher::default();
         hasher.write(message.as_bytes());

@@ -1,8 +1,11 @@
-//! Standard error, as long as descriptor 2 is it.
+//! Standard error, as long as descriptor 2 is standard error.
 //!
-//! A daemon may have closed descriptor 2, and the next file that it opens gets the number: a message would be written into that file. So
-//! what descriptor 2 is when the VFS is registered is remembered, and looked at before each message. That it is not another file already by
-//! then is known under `oneflush run`, which leaves a note of what it was; elsewhere, what the file holds has to tell.
+//! A daemon may have closed descriptor 2. The next file that it opens gets the number, and a
+//! message would be written into that file. So the identity of descriptor 2 is noted when the VFS
+//! is registered, and compared before each message.
+//!
+//! By then descriptor 2 may already be another file. `oneflush run` leaves a note of what it was.
+//! Without that note, the contents of the file have to tell.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,10 +14,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, Stat, fcntl_getfl, fstat};
 use rustix::net::{SendFlags, send};
 
-/// How much of a file tells whether it is text.
+/// How much of a file is read to tell whether it is text.
 const LOOK_BYTES: usize = 512;
 
-/// Process, device and inode, as `oneflush run` has noted them.
+/// The variable with process, device and inode, as `oneflush run` has noted them.
 const NOTE: &str = "ONEFLUSH_RUN_STDERR";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ impl Identity {
 pub struct Stderr(Identity);
 
 impl Stderr {
-    /// Descriptor 2, if it is open and may be somebody's standard error.
+    /// Descriptor 2, if it is open and may be standard error.
     pub fn now() -> Option<Stderr> {
         let stderr = io::stderr();
         Stderr::of(stderr.as_fd(), std::env::var(NOTE).ok().as_deref())
@@ -58,13 +61,15 @@ impl Stderr {
         let Ok(stat) = fstat(stderr) else { return };
         let kind = FileType::from_raw_mode(stat.st_mode);
         if Identity::of(&stat) != self.0 {
-            // Redirected meanwhile, to a terminal, to `/dev/null`, or to a log that was rotated; or another file, which must stay as it is.
+            // Either descriptor 2 was redirected: to a terminal, to `/dev/null`, or to a log that
+            // was rotated. Or it is another file, which must stay as it is.
             let is_redirected = kind == FileType::CharacterDevice || kind == FileType::RegularFile && is_log(stderr);
             if !is_redirected {
                 return;
             }
         }
-        // A line is lost rather than waited for, and a pipe without readers would end the process (`SIGPIPE`).
+        // A line is lost rather than waited for. A pipe without readers would end the process
+        // (`SIGPIPE`).
         if !takes_a_line(stderr) {
             return;
         }
@@ -77,19 +82,20 @@ impl Stderr {
     }
 }
 
-/// What descriptor 2 was when this process began; None: the note is of another process, whose standard error this one need not have.
+/// What descriptor 2 was when this process began. None: the note is of another process, which may
+/// have had another standard error.
 fn noted(note: &str) -> Option<(u64, u64)> {
     let mut numbers = note.split(':').map(|number| number.parse::<u64>().ok());
     let (process, device, inode) = (numbers.next()??, numbers.next()??, numbers.next()??);
     (process == u64::from(std::process::id())).then_some((device, inode))
 }
 
-/// Opened for appending only, as logs are and databases never.
+/// True if the file was opened only for appending, as logs are and databases never are.
 fn is_log(file: BorrowedFd<'_>) -> bool {
     fcntl_getfl(file).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY && flags.contains(OFlags::APPEND))
 }
 
-/// Opened for writing, and what it begins with, if that can be read, is text.
+/// True if the file was opened for writing, and its beginning is text or cannot be read.
 fn is_text(file: BorrowedFd<'_>) -> bool {
     let mut begin = [0; LOOK_BYTES];
     match fcntl_getfl(file).map(|flags| flags & OFlags::RWMODE) {

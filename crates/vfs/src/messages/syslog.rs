@@ -1,4 +1,5 @@
-//! The system's log, by its socket: `syslog()` of the C library keeps a descriptor and takes a lock.
+//! The system's log, written through its socket. `syslog()` of the C library would keep a
+//! descriptor and take a lock.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;

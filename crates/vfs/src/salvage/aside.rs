@@ -1,4 +1,4 @@
-//! The copies of a database and of what lies beside it, and what becomes of the original.
+//! The copies of a database and of the files beside it, and what becomes of the original.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -19,7 +19,7 @@ use crate::strategy::guard;
 
 const SUFFIXES: [&str; 7] = ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-wal", "-shm", "-journal"];
 
-/// Gives a file of ours owner, group and mode of the one that it is made from.
+/// Gives a file of ours the owner, group and mode of the file that it is made from.
 fn belongs_as(path: &Path, original: &fs::Metadata) -> io::Result<()> {
     let made = fs::metadata(path)?;
     if (made.uid(), made.gid()) != (original.uid(), original.gid()) {
@@ -36,8 +36,8 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), SalvageError> {
 }
 
 impl Aside {
-    /// Copies the database and all that lies beside it, durably. `why` is what a recovery says of
-    /// them. With `into` the copies are made there, for a dry run; else beside the database.
+    /// Copies the database and all files beside it, durably. `why` is what a recovery says of them.
+    /// With `into`, for a dry run, the copies are made there, and not beside the database.
     pub fn copy(database: &Path, why: &InspectError, into: Option<&Path>) -> Result<Aside, SalvageError> {
         let alone = alone_with(database, &beside(database, log_path))?;
         refuse_if_open(database)?;
@@ -78,18 +78,18 @@ impl Aside {
         Ok(aside)
     }
 
-    /// Removes the copies: of a dry run.
+    /// Removes the copies of a dry run.
     pub fn discard(&self) -> Result<(), SalvageError> {
         fs::remove_dir_all(&self.folder).map_err(failed(&self.folder))
     }
 
-    /// When the original of a file was changed last, before anything was done to it.
+    /// When the original of a file was last changed before this recovery.
     pub fn changed(&self, suffix: &str) -> Option<SystemTime> {
         self.changed.iter().find(|(of, _)| *of == suffix).map(|&(_, at)| at)
     }
 
-    /// The database that was made, checked and closed takes the place of the original, and what lay
-    /// beside that is removed.
+    /// Puts the new database in the place of the original, and removes the files beside the
+    /// original. The new database was checked and closed.
     pub fn put_in_place(&self) -> Result<(), SalvageError> {
         refuse_if_open(&self.database)?;
         if self.is_plain {
@@ -105,7 +105,7 @@ impl Aside {
         self.remove_beside()
     }
 
-    /// The database file stays as it is, and only what lies beside it goes.
+    /// Leaves the database file as it is, and removes log, image and board.
     pub fn remove_beside(&self) -> Result<(), SalvageError> {
         for path in [image_path, board_path, log_path] {
             remove(&beside(&self.database, path))?;
@@ -139,8 +139,10 @@ fn copy_all(database: &Path, folder: &Path) -> Result<Vec<OsString>, SalvageErro
     Ok(files)
 }
 
-/// A connection in WAL mode has a shared lock on the database file as long as it is open.
-/// (It is a lock of the process: ours is gone with the file.)
+/// Takes the exclusive lock on the database file. None: a connection has the file open, which in
+/// WAL mode means a shared lock on it.
+///
+/// The lock is one of the process. It ends when the file is closed.
 pub(crate) fn lock_alone(database: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).write(true).open(database)?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {

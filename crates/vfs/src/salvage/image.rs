@@ -13,7 +13,7 @@ use crate::port::Below;
 use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
 
 impl Aside {
-    /// Each page that the log has is among the versions that the image has of it.
+    /// True if the image has, for each page of the log, the version that the log has.
     pub(super) fn image_has_what_the_log_has(&self) -> Result<bool, SalvageError> {
         let Some(versions) = image_pages(&self.copied("-oneflush-wal"), self.page_bytes)? else { return Ok(false) };
         let scratch = self.folder.join("log-wal");
@@ -24,8 +24,8 @@ impl Aside {
     }
 }
 
-/// The pages of all commits in an image, with the checksums of all their versions; None: it is no
-/// image of such pages.
+/// The pages of all commits in an image, with the checksums of all their versions. None: the file
+/// is no image of pages of this size.
 pub(super) fn image_pages(path: &Path, page_bytes: usize) -> Result<Option<HashMap<u32, HashSet<u32>>>, SalvageError> {
     let image = FileBelow(File::open(path).ok());
     let mut header = [0; HEADER_BYTES as usize];

@@ -16,12 +16,12 @@ use crate::wal_file::WalFile;
 /// A WAL made from records of the log.
 pub(super) struct Built {
     pub records: usize,
-    /// Its pages, with the checksums of what they hold.
+    /// The pages of the WAL, with the checksums of their contents.
     pub contents: HashMap<u32, u32>,
 }
 
 impl Aside {
-    /// Finds the records that can be read, of the log that the database names.
+    /// Finds the readable records of the log that the database names.
     pub(super) fn read_log(&mut self) -> Result<(), SalvageError> {
         let path = self.copied("-oneflush");
         if !path.exists() {
@@ -38,7 +38,7 @@ impl Aside {
                 Some(uuid) => Log::open_without_header(open, uuid, self.page_bytes as u32)?,
                 None => Vec::new(),
             },
-            // Of another database, empty, or of a format that nobody here knows.
+            // The log is another database's, or it is empty, or it has an unknown format.
             _ => Vec::new(),
         };
         for log in logs {
@@ -51,7 +51,7 @@ impl Aside {
         Ok(())
     }
 
-    /// Writes the pages of the log into a WAL for SQLite; None: it has none that can be used.
+    /// Writes the pages of the log into a WAL for SQLite. None: the log has no usable pages.
     pub(super) fn build(&self, wal: &Path) -> Result<Option<Built>, SalvageError> {
         let whole = |record: &oneflush_blocklog::ReadRecord| Some((record.kind, record.lsn, record.payload.clone()?));
         let mut records: Vec<(u8, Lsn, Vec<u8>)> = self.found.records.iter().map_while(whole).collect();
@@ -83,7 +83,7 @@ impl Aside {
                     return Ok(Some(Built { records: records.len(), contents }));
                 }
                 Err((_, RecoverError::Below(code))) => return Err(code.into()),
-                // What it was written against is not there any more: neither is it, then.
+                // The version that this record changes is gone. So the record is of no use either.
                 Err((before, _)) => records.truncate(before),
             }
         }
@@ -91,8 +91,8 @@ impl Aside {
         Ok(None)
     }
 
-    /// What a database lacks that has the first `built` records: how many records, and how many
-    /// pages they change. True at the end: no checkpoint can be among them.
+    /// What a database lacks that has the first `built` records: the number of records, and the
+    /// number of pages that they change. The last value is true if no checkpoint can be among them.
     pub(super) fn lost(&self, built: usize) -> (Option<u64>, u64, bool) {
         let records = &self.found.records;
         let unbuilt = records.iter().skip(built);

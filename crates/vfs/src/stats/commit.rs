@@ -1,22 +1,24 @@
 //! Which calls belong to which commit.
 //!
-//! SQLite does not say "a commit begins". What the VFS sees, and what this machine makes of it:
+//! SQLite does not say "a commit begins". This machine derives it from the calls that the VFS sees:
 //!
-//! ```text
-//!            write lock taken (RESERVED, or WAL slot WRITE)
-//!   Idle ──────────────────────────────────────────────────▶ Idle, counters cleared
-//!   Idle ── first write or sync of a durable file ─────────▶ Open       bytes and syncs are counted
-//!   Open ── WAL frame, journal sync or db write ───────────▶ Committing the clock starts
-//!   Committing ── page goes to the rollback journal ───────▶ Open       it was a cache spill, not the commit
-//!   any ── SQLITE_FCNTL_COMMIT_PHASETWO ───────────────────▶ Idle       one commit, if anything was written
-//! ```
+//! | from | call | to | effect |
+//! |---|---|---|---|
+//! | any | the write lock is taken (RESERVED, or WAL slot WRITE) | Idle | counters are cleared |
+//! | Idle | the first write or sync of a durable file | Open | bytes and syncs are counted |
+//! | Open | a write to WAL or database, or a sync | Committing | the clock starts |
+//! | Committing | a page to the rollback journal: a cache had spilled | Open | the clock is reset |
+//! | any | `SQLITE_FCNTL_COMMIT_PHASETWO` | Idle | a commit, if anything was written |
 //!
-//! The latency of a commit is therefore the time from the first journal sync or database write (rollback modes) or the
-//! first frame (WAL) to `COMMIT_PHASETWO`, which SQLite sends after the journal is gone or the WAL's write lock is
-//! released; where a sync is the last that is done to a file, to that sync's end. Work between `BEGIN` and `COMMIT` is
-//! outside, except WAL frames that spilled early. A checkpoint, known by its lock (or, where no WAL index is shared, by
-//! `SQLITE_FCNTL_CKPT_START` and `_DONE`), belongs to no commit. In exclusive locking mode no lock call separates a
-//! rolled-back transaction from the next one, which then carries its bytes.
+//! The latency of a commit begins with the first frame (WAL), or with the first journal sync or
+//! database write (rollback modes). It ends with `COMMIT_PHASETWO`. SQLite sends that after the
+//! journal is gone or the write lock of the WAL is released. If a sync is the last thing that is
+//! done to a file, the latency ends with that sync.
+//!
+//! Work between `BEGIN` and `COMMIT` is outside, except WAL frames that spilled early. A checkpoint
+//! belongs to no commit. It is known by its lock or, where no WAL index is shared, by
+//! `SQLITE_FCNTL_CKPT_START` and `_DONE`. In exclusive locking mode no lock call separates a
+//! transaction that was rolled back from the next one. The next one then carries its bytes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -26,11 +28,12 @@ use super::add_alone;
 use super::clock::now_ns;
 use crate::role::Role;
 
-/// A write to the rollback journal of at least this size is a page, not part of a header (28 bytes) or of a record's
-/// frame (4 + 4 bytes); 512 is the smallest page of SQLite.
+/// A write to the rollback journal of at least this size is a page. Smaller ones are part of a
+/// header (28 bytes) or of a record's frame (4 + 4 bytes). SQLite's smallest page has 512 bytes.
 const PAGE_BYTES_MIN: usize = 512;
 
-/// Follows the transactions of one connection, which SQLite uses from one thread at a time. On one cache line.
+/// Follows the transactions of one connection, which SQLite uses from one thread at a time. It lies
+/// on one cache line.
 #[derive(Default)]
 #[repr(align(64))]
 pub struct CommitTracker {
@@ -38,8 +41,8 @@ pub struct CommitTracker {
     syncs: AtomicU64,
     /// Nanoseconds of [`now_ns`]; 0 while the commit has not begun.
     commit_began_ns: AtomicU64,
-    /// When the last sync ended, 0 if something was done to a file since: spares a look at the clock where a sync is the
-    /// last that a commit does.
+    /// When the last sync ended; 0 if something was done to a file since. If a sync is the last
+    /// thing that a commit does, the commit need not read the clock.
     sync_ended_ns: AtomicU64,
     checkpoint_locked: AtomicBool,
     checkpoint_announced: AtomicBool,
@@ -54,7 +57,8 @@ pub struct Commit {
 }
 
 impl CommitTracker {
-    /// The connection took its write lock: what came before belongs to a transaction that was rolled back.
+    /// The connection took its write lock. What was counted before belongs to a transaction that
+    /// was rolled back.
     pub fn write_lock_taken(&self) {
         self.clear();
     }
@@ -72,7 +76,7 @@ impl CommitTracker {
         }
     }
 
-    /// A sync begins, at `now_ns` of [`super::clock`]; it is inside the commit's latency.
+    /// A sync begins, at `now_ns` of [`super::clock`]. The sync is inside the commit's latency.
     pub fn syncs(&self, role: Role, now_ns: u64) {
         if self.is_outside(role) {
             return;
@@ -81,12 +85,12 @@ impl CommitTracker {
         self.commit_begins(|| now_ns);
     }
 
-    /// That sync ended.
+    /// The sync ended.
     pub fn synced(&self, now_ns: u64) {
         self.sync_ended_ns.store(now_ns, Relaxed);
     }
 
-    /// Something else than a sync was done to a file.
+    /// Something other than a sync was done to a file.
     pub fn goes_on(&self) {
         self.sync_ended_ns.store(0, Relaxed);
     }
@@ -99,7 +103,8 @@ impl CommitTracker {
         self.checkpoint_announced.store(running, Relaxed);
     }
 
-    /// `SQLITE_FCNTL_COMMIT_PHASETWO`. None if nothing was written: SQLite also sends it for an empty transaction.
+    /// `SQLITE_FCNTL_COMMIT_PHASETWO`. None if nothing was written: SQLite sends it for an empty
+    /// transaction too.
     pub fn committed(&self) -> Option<Commit> {
         let bytes = self.bytes.load(Relaxed);
         let syncs = self.syncs.load(Relaxed);

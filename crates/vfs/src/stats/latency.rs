@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Two significant digits are enough for a quantile; the maximum and the sum are kept exactly.
+/// Two significant digits are enough for a quantile. The maximum and the sum are exact.
 const SIGNIFICANT_DIGITS: u8 = 2;
 
 /// Takes no memory before the first recording.
@@ -15,7 +15,7 @@ struct Recorded {
     sum: u64,
 }
 
-/// Quantiles in the unit of what was recorded; all 0 while `count` is 0.
+/// Quantiles in the unit of what was recorded. All are 0 while `count` is 0.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Quantiles {
     pub count: u64,
@@ -29,7 +29,8 @@ pub struct Quantiles {
 }
 
 impl Histogram {
-    /// Never fails: the histogram grows to hold the value. Without memory for it the value is left out.
+    /// Never fails. The histogram grows to hold the value. Without memory for it the value is left
+    /// out.
     pub fn record(&mut self, value: u64) {
         if self.0.is_none() {
             let Ok(histogram) = hdrhistogram::Histogram::new(SIGNIFICANT_DIGITS) else { return };

@@ -1,8 +1,9 @@
 //! What a database did to its files, and what its commits cost.
 //!
-//! Counters belong to one connection, so that connections do not share cache lines on the way of a call; they are added
-//! up when somebody asks, and folded into the database's totals when the connection closes. Only a sync and a commit
-//! read the clock, and their latencies wait in [`Samples`] before they go to a histogram.
+//! Counters belong to one connection, so that connections share no cache lines while they count.
+//! They are added up when somebody asks. When a connection closes, its counters are added to the
+//! database's totals. Only syncs and commits read the clock. Their latencies wait in [`Samples`]
+//! before they go to a histogram.
 
 pub mod clock;
 mod commit;

@@ -13,7 +13,7 @@ use crate::role::Role;
 /// How many commits are kept one by one.
 const RECENT_COUNT: usize = 16;
 
-/// What the samples of all connections to a database add up to.
+/// The sum of the samples of all connections to a database.
 #[derive(Default)]
 pub struct Measured {
     sync_latency_ns: [Histogram; Role::COUNT],
@@ -28,7 +28,7 @@ struct Commits {
     recent: VecDeque<Commit>,
 }
 
-/// Sum and extreme of a quantity.
+/// Sum and maximum of a quantity.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Summary {
     sum: u64,
@@ -76,7 +76,7 @@ impl Commits {
     }
 }
 
-/// What holds for a database just now.
+/// The present state of a database.
 pub struct State {
     pub strategy: &'static str,
     pub inactive_because: Option<String>,
@@ -89,7 +89,7 @@ pub struct Report<'a, R> {
     version: &'static str,
     database: &'a str,
     strategy: &'static str,
-    /// False where the strategy changes nothing; then the next one says why.
+    /// False where the strategy changes nothing. Then `inactive_because` says why.
     active: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     inactive_because: Option<String>,

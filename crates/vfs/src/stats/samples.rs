@@ -1,7 +1,8 @@
-//! What a connection measured and did not add to the histograms yet.
+//! What a connection measured and has not added to the histograms yet.
 //!
-//! After a flush the processor's caches hold little of ours. A sample is therefore only noted, on one cache line, and a
-//! batch of them goes to the histograms at once: when it is full, when somebody asks, and when the connection closes.
+//! After a flush the processor's caches hold little of this code and its data. A sample is
+//! therefore only noted, on one cache line. A batch of samples goes to the histograms at once: when
+//! it is full, when somebody asks, and when the connection closes.
 
 use super::commit::Commit;
 use crate::role::Role;
@@ -19,7 +20,7 @@ pub enum Sample {
 pub struct Samples(Mutex<Vec<Sample>>);
 
 impl Samples {
-    /// Notes a sample; `Some`, with all that are noted, if that filled the batch.
+    /// Notes a sample. If that fills the batch, the answer is the whole batch.
     pub fn note(&self, sample: Sample) -> Option<Vec<Sample>> {
         let mut batch = lock(&self.0);
         if batch.capacity() == 0 {

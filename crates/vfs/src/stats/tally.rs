@@ -4,17 +4,18 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::role::Role;
 
-/// Counters of one role. Only the sum over a quiet database is exact; while it is in use a reader may see one counter
-/// a call ahead of another.
+/// Counters of one role. Their sum is exact only while nobody uses the database. A concurrent
+/// reader may see one counter a call ahead of another.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Counters {
-    // What a commit or a query counts is on one cache line.
+    // The counters of a commit or a query are on one cache line.
     pub reads: AtomicU64,
     pub read_bytes: AtomicU64,
     pub writes: AtomicU64,
     pub write_bytes: AtomicU64,
-    /// Syncs that SQLite asked for. The "unix" VFS adds one of the directory when it syncs a new file first.
+    /// Syncs that SQLite asked for. The first sync of a new file by the "unix" VFS adds one of the
+    /// directory, which is not counted here.
     pub syncs: AtomicU64,
     /// Pages that SQLite took from a memory map instead of reading them.
     pub mapped_reads: AtomicU64,
@@ -39,18 +40,18 @@ impl Counters {
     }
 }
 
-/// Adds to a counter; order against other memory does not matter to a statistic.
+/// Adds to a counter. A statistic needs no order against other memory.
 pub fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Relaxed);
 }
 
-/// Adds to a counter that only one thread at a time adds to, without a locked instruction.
+/// Adds to a counter that only one thread at a time adds to. It needs no locked instruction.
 #[inline]
 pub fn add_alone(counter: &AtomicU64, n: u64) {
     counter.store(counter.load(Relaxed) + n, Relaxed);
 }
 
-/// One set of counters a role.
+/// One set of counters for each role.
 #[derive(Default)]
 pub struct Tally([Counters; Role::COUNT]);
 

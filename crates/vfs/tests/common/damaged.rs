@@ -1,4 +1,5 @@
-//! Databases as a crash of `eager` leaves them, for tests that damage their files: put back, damage, open, judge.
+//! Databases as a crash of `eager` leaves them, for tests that damage their files. A case puts the
+//! files back, damages them, opens the database and judges the result.
 
 use std::fs::{self, File};
 use std::ops::Range;
@@ -14,10 +15,10 @@ use super::{commits, crash, files, open_with, side, take_said};
 pub const BLOCK_BYTES: usize = 4096;
 /// docs/log-format.md, "Record".
 pub const RECORD_HEADER_BYTES: usize = 52;
-/// Of a longer payload so many bytes are tried, of a shorter one all.
+/// How many bytes of a longer payload are tried. Of a shorter one, all are.
 const SAMPLE: usize = 40;
 
-/// Thousands of small databases, which need no device.
+/// A place for thousands of small databases, which need no device.
 fn scratch() -> TempDir {
     let shm = Path::new("/dev/shm");
     if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap()
@@ -30,7 +31,7 @@ pub struct Fixture {
     pub path: PathBuf,
     pub database: Vec<u8>,
     pub log: Vec<u8>,
-    /// Only where the log stands on it.
+    /// Only if the log relies on the image.
     pub image: Option<Vec<u8>>,
     pub commits: i64,
 }
@@ -58,7 +59,7 @@ impl Fixture {
         Fixture { name, _dir: dir, database: read(""), log: read("-oneflush"), path, image, commits }
     }
 
-    /// All of them; the last record of each is of another kind or epoch.
+    /// All fixtures. The last record of each has another kind or epoch.
     pub fn all() -> Vec<Fixture> {
         let checkpoint = |db: &Connection, mode: &str| {
             db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(())).unwrap();
@@ -126,7 +127,7 @@ impl Fixture {
         }
     }
 
-    /// In the order of the LSNs.
+    /// The records in the order of their LSNs.
     pub fn records(&self) -> Vec<Record> {
         let number = |at: usize, len: usize| {
             self.log[at..at + len].iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
@@ -144,7 +145,7 @@ impl Fixture {
         records
     }
 
-    /// Damages a file at some places, opens, and judges. The files are as before afterwards.
+    /// Damages a file at some places, opens, and judges. Afterwards the files are as before.
     pub fn flip(&self, suffix: &str, at: usize, bit: u8, last_may_go: bool) -> Option<i64> {
         let path = side(&self.path, suffix);
         let file = File::options().read(true).write(true).open(path).unwrap();
@@ -159,7 +160,7 @@ impl Fixture {
         opened
     }
 
-    /// Opens what is there. None: refused.
+    /// Opens the database. None: it was refused.
     pub fn judge(&self, what: &str, last_may_go: bool) -> Option<i64> {
         let what = format!("{}, {what}", self.name);
         let before = self.bytes();
@@ -191,21 +192,22 @@ impl Fixture {
     }
 }
 
-/// In place of a number of commits.
+/// The answer for an unsound database, in place of a number of commits.
 pub const UNSOUND: i64 = -1;
 
-/// How many commits are there; a refusal is an error.
+/// How many commits are there. A refusal is an error.
 pub fn open(path: &Path) -> Result<i64, String> {
     let db = open_with(path, "strategy=eager&checkpoints=sqlite").map_err(|error| error.to_string())?;
     db.busy_timeout(Duration::ZERO).unwrap();
     match db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)) {
         Err(error) => Err(error.to_string()),
-        // From here on it is not refused any more: the database is sound, or this is wrong.
+        // From here on nothing is refused any more. Either the database is sound, or the result is
+        // wrong.
         Ok(_) => Ok(commits::check(&db).unwrap_or(UNSOUND)),
     }
 }
 
-/// SplitMix64: the same cases each time.
+/// SplitMix64, so that the cases are the same each time.
 pub struct Chance(pub u64);
 
 impl Chance {
@@ -221,7 +223,7 @@ impl Chance {
         self.below(8) as u8
     }
 
-    /// All of a short range, some of a long one.
+    /// All numbers of a short range, some of a long one.
     pub fn sample(&mut self, range: Range<usize>) -> Vec<usize> {
         if range.len() <= SAMPLE {
             return range.collect();

@@ -1,4 +1,5 @@
-//! What the tests of `eager` share: databases, their files as a crash leaves them, and what SQLite's error log said of them.
+//! What the tests of `eager` share: databases, their files as a crash leaves them, and SQLite's
+//! error log.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -21,7 +22,7 @@ unsafe extern "C" fn on_log(_: *mut c_void, _: c_int, message: *const c_char) {
     LOG.lock().unwrap_or_else(PoisonError::into_inner).push(text);
 }
 
-/// Before any use of SQLite.
+/// Called before any use of SQLite.
 pub fn setup() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -34,7 +35,7 @@ pub fn setup() {
     });
 }
 
-/// Takes out of SQLite's error log what Oneflush has said of this database.
+/// Takes the messages of Oneflush about this database out of SQLite's error log.
 pub fn take_said(database: &Path) -> String {
     let name = database.display().to_string();
     let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,7 +72,7 @@ pub fn side(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
 }
 
-/// What follows the database's name in those of the files that begin with it.
+/// The names of the files that begin with the database's name, without that name.
 pub fn files(path: &Path) -> Vec<String> {
     let name = path.file_name().unwrap().to_str().unwrap();
     let entries = std::fs::read_dir(path.parent().unwrap()).unwrap();
@@ -106,7 +107,7 @@ pub fn stats(db: &Connection) -> Value {
     serde_json::from_str(&json).unwrap()
 }
 
-/// A number there, by its JSON pointer.
+/// A number of `PRAGMA oneflush_stats`, by its JSON pointer.
 pub fn statistic(db: &Connection, pointer: &str) -> u64 {
     let stats = stats(db);
     stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
@@ -117,7 +118,7 @@ pub fn count(db: &Connection) -> i64 {
     number(db, "SELECT count(*) FROM t")
 }
 
-/// So many commits of one row each into table `t`.
+/// Makes this number of commits of one row each into table `t`.
 pub fn insert(db: &Connection, rows: usize) {
     let mut statement = db.prepare("INSERT INTO t VALUES (randomblob(100))").unwrap();
     for _ in 0..rows {
@@ -125,8 +126,8 @@ pub fn insert(db: &Connection, rows: usize) {
     }
 }
 
-/// What an application's commit looks like that can be checked later: row `n` is there with its content exactly if commit `n` is, and the
-/// counter says how many there are.
+/// Commits of an application that can be checked later. Row `n` has its content exactly if commit
+/// `n` is there. The counter says how many commits there are.
 pub mod commits {
     use rusqlite::Connection;
 
@@ -158,7 +159,8 @@ pub mod commits {
         )
     }
 
-    /// How many commits are there. They are the first ones, whole, and the database is sound: else what is wrong.
+    /// How many commits are there. They must be the first ones, whole, and the database must be
+    /// sound. Otherwise the answer is what is wrong.
     pub fn check(db: &Connection) -> Result<i64, String> {
         let query =
             format!("SELECT count(*), coalesce(max(n), 0), sum(v IS NOT {CONTENT}), (SELECT n FROM total) FROM t");

@@ -8,24 +8,25 @@ use oneflush_vfs::KillPoint;
 use crate::worker::{SYNCHRONOUS, Said, Worker, crash};
 use crate::{PATIENCE, TRIES, count_rows, create, open};
 
-/// Who dies where, one after the other or at once, before the rest goes on.
+/// Which process dies where. Several victims die one after the other or at once, before the others
+/// go on.
 pub struct Scenario {
     pub point: KillPoint,
     pub count: u32,
-    /// Another victim, which makes the first come to its place.
+    /// Another victim. Its death makes the first one come to its place.
     pub before: Option<(KillPoint, u32)>,
-    /// A crash comes first: the victim finds a log to recover.
+    /// A crash comes first, so the victim finds a log to recover.
     pub after_crash: bool,
     /// Others use the database when the victim dies.
     in_company: bool,
 }
 
-/// What becomes of the others.
+/// What becomes of the other processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Others {
     GoOn,
     Die,
-    /// They die, and nothing but the log tells of them, as after a loss of power.
+    /// They die, and only the log tells of them, as after a loss of power.
     DieAndTheirBoardIsLost,
 }
 
@@ -34,7 +35,7 @@ fn run(scenario: &Scenario, others: Others) {
     assert!(came, "{:?} no. {}: the place was not come to", scenario.point, scenario.count);
 }
 
-/// Whatever comes of it, nothing that was acknowledged is lost.
+/// True if the victim came to its place. In any case nothing that was acknowledged is lost.
 fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
     let Scenario { point, count, before, after_crash, in_company } = *scenario;
     let about = format!("{point:?} no. {count}, before it {before:?}, in company: {in_company}, others: {others:?}");
@@ -48,8 +49,8 @@ fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
     let deadline = Instant::now() + PATIENCE;
     let company: Vec<Worker> =
         (1..=2).filter(|_| in_company).map(|writer| Worker::start(&path, writer, 120, None)).collect();
-    // Whoever finds himself alone would recover what the first victim leaves. So somebody only
-    // reads beside him.
+    // A process that finds itself alone would recover what the first victim leaves. So this one
+    // keeps the database open and only reads.
     let reader = before.map(|_| open(&path).unwrap());
     if let Some(reader) = &reader {
         count_rows(reader);
@@ -65,7 +66,7 @@ fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
         if others != Others::GoOn {
             worker.child.kill().unwrap();
         }
-        // Whoever has no end of his own, and was not killed yet, goes on for a while.
+        // A process without an end of its own that was not killed yet goes on for a while.
         let endless = worker.writer == 3;
         if endless && !worker.is_dead_by(deadline) {
             worker.child.kill().unwrap();
@@ -77,7 +78,7 @@ fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
     if others == Others::DieAndTheirBoardIsLost && Path::new(&board).exists() {
         std::fs::remove_file(board).unwrap();
     }
-    // Somebody comes later, and works as if nothing had been.
+    // Another process comes later, and works as usual.
     assert!(!said.add(Worker::start(&path, 5, 30, None)), "{about}");
     said.check(&path, &about);
     died
@@ -90,8 +91,8 @@ pub fn scenarios() -> Vec<Scenario> {
         .iter()
         .flat_map(|&point| match point {
             LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => vec![alone(point)],
-            // Where somebody has the board's lock for long, and in a thread of the process: other
-            // tests.
+            // Other tests are for places where a process has the board's lock for long, or where a
+            // thread of the process runs.
             Seen | Using | CheckpointBegun => Vec::new(),
             Joined | Rebuilt | Opened => vec![Scenario { after_crash: true, ..alone(point) }],
             Repairing => [Recorded, HalfShown, RestartNoted, Forgotten]
@@ -119,7 +120,7 @@ fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_only_the_log_tells_o
     scenarios().iter().for_each(|scenario| run(scenario, Others::DieAndTheirBoardIsLost));
 }
 
-/// As with SQLite alone: `synchronous` is about losses of power.
+/// As with SQLite alone, a process's death loses nothing: `synchronous` is about losses of power.
 #[test]
 fn commits_that_asked_for_no_durability_outlive_their_process() {
     for synchronous in ["normal", "off"] {

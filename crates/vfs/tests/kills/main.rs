@@ -1,9 +1,10 @@
 //! Processes that share a database with `eager`, and die, are stopped or panic. They do so at each
 //! place where another process could see what they do (feature `kill-points`).
 //!
-//! A worker is this program again, told by its environment. It writes rows of its own. It says each
-//! number on its standard output when SQLite has acknowledged the commit. Whatever was said must be
-//! there at the end. Of what was not said, at most one row a death may be there.
+//! A worker is this program again, with its task in its environment. It writes rows of its own. It
+//! says each number on its standard output when SQLite has acknowledged the commit. At the end
+//! every number that was said must be in the database. Of the others, at most one row for each
+//! death may be there.
 #![cfg(feature = "kill-points")]
 
 mod deaths;
@@ -19,8 +20,9 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-/// A victim that has not come to its place by then never will. Where it must follow another's
-/// death, the two may miss each other, as when a checkpoint comes between. Then they try again.
+/// A victim that has not come to its place by then never will. Where one death must follow another,
+/// the two may miss each other, for example because a checkpoint comes between. Then the test tries
+/// again.
 const PATIENCE: Duration = Duration::from_secs(15);
 const TRIES: usize = 5;
 
@@ -65,19 +67,19 @@ fn count_rows(db: &Connection) -> i64 {
     db.query_row("SELECT count(*) FROM kept", [], |row| row.get(0)).unwrap()
 }
 
-/// This program again, which runs one test: what a process of its own does.
+/// This program again, running one test: the work of a process of its own.
 fn again(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]);
     command
 }
 
-/// The numbers of the commits that such a process was told of.
+/// The numbers of the commits that the process was told of.
 fn acknowledged(told: &str) -> Vec<i64> {
     told.lines().filter_map(|line| line.strip_prefix("acknowledged ")?.parse().ok()).collect()
 }
 
-/// Looks until it is so. False: it was not so by then.
+/// Looks again and again until the condition holds. False: it did not hold by the deadline.
 fn is_so_by(deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
     while Instant::now() < deadline {
         if is_so() {

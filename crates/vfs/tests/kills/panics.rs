@@ -13,7 +13,7 @@ use crate::{acknowledged, again, count_rows, create, open};
 
 const PANICKER: &str = "ONEFLUSH_TEST_PANICKER";
 
-/// Not a test of its own: somebody who commits until he meets a panic, then tries again, and
+/// Not a test of its own: a process that commits until it meets a panic, then tries again, and
 /// closes.
 #[test]
 fn panicker() {
@@ -46,8 +46,8 @@ fn panicker() {
     println!("closed");
 }
 
-/// A panic that was stopped at a callback left flags up, and the board's lock held. Whoever
-/// committed next hung, in any process.
+/// A panic that was stopped at a callback left flags set, and the board's lock held. The next
+/// commit of any process hung.
 #[test]
 fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
     use KillPoint::*;
@@ -81,7 +81,7 @@ fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
         });
         assert!(child.wait().unwrap().success(), "{about}: {told}");
         assert!(told.contains("closed"), "{about}: {told}");
-        // ProcessBatching is for commits in company.
+        // `ProcessBatching` needs several processes that commit.
         if !matches!(point, Gathered | Noted) || told.contains("met it") {
             assert!(told.contains("met it") || point == CheckpointBegun, "{about}: {told}");
             assert!(!under_the_lock.contains(&point) || !told.contains("went on"), "{about}: {told}");

@@ -19,8 +19,8 @@ fn word(board: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(board[at * 8..at * 8 + 8].try_into().unwrap())
 }
 
-/// As where a device is pulled out and put back. The files are the same by name and number.
-/// Some of them are older than the log.
+/// A device is pulled out and put back with an older state. The files have the same names and
+/// numbers, and some of them are older than the log.
 #[test]
 fn an_old_version_of_the_board_is_not_gone_on_with() {
     let dir = tempfile::tempdir().unwrap();
@@ -51,8 +51,8 @@ fn an_old_version_of_the_board_is_not_gone_on_with() {
     said.check(&path, "an old board");
 }
 
-/// The header that the database has while the worker uses it; None: the worker has ended, and it
-/// was not seen.
+/// The header that the database has while the worker uses it. None: the worker has ended, and the
+/// header was not seen.
 fn guarded_header(path: &Path, worker: &mut Worker) -> Option<Vec<u8>> {
     loop {
         let has_ended = worker.child.try_wait().unwrap().is_some();
@@ -70,7 +70,7 @@ fn guarded_header(path: &Path, worker: &mut Worker) -> Option<Vec<u8>> {
 /// lost. The write that took the guard away has not reached the device by then.
 #[test]
 fn what_sqlite_alone_commits_behind_a_close_that_power_undoes_is_found_by_each_strategy() {
-    // What the WAL of SQLite alone is like then.
+    // What the WAL of SQLite alone is like when power is lost.
     type Wal = fn(&Connection, &Path);
     let with_commits: Wal = |alone, _| {
         for number in 1..=5 {
@@ -81,7 +81,7 @@ fn what_sqlite_alone_commits_behind_a_close_that_power_undoes_is_found_by_each_s
         alone.execute_batch("INSERT INTO ballast VALUES (1)").unwrap();
         std::fs::File::options().write(true).open(wal).unwrap().set_len(32).unwrap();
     };
-    // The database file begins with the guard then, or with what a write under way has made of the
+    // The database file then begins with the guard, or with what a write under way has made of the
     // first sector.
     let noise: Vec<u8> = (0..512).map(|at: usize| (at * 31 + at / 7) as u8).collect();
     for (about, wal, there) in [("commits", with_commits, 5), ("a header", header_alone, 0)] {

@@ -14,10 +14,10 @@ use crate::worker::{Said, Worker, crash, go_on, start_to_stop};
 use crate::{PATIENCE, TRIES, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for, open_with};
 
 const VISITOR: &str = "ONEFLUSH_TEST_VISITOR";
-/// Whoever comes while another is stopped has answers to all he asks by then, on whatever machine.
+/// By then a process that comes while another is stopped has all its answers, on any machine.
 pub const ANSWERED: Duration = Duration::from_secs(40);
 
-/// Not a test of its own: somebody who opens, reads, commits once and closes, whatever he is told.
+/// Not a test of its own: a visitor opens, reads, commits once and closes, whatever it is told.
 #[test]
 fn visitor() {
     let Ok(told) = std::env::var(VISITOR) else { return };
@@ -52,8 +52,8 @@ fn visitor() {
                 Ok(()) => println!("acknowledged {}", last + 1),
                 Err(error) if is_busy(&error) => println!("busy"),
                 Err(error) => {
-                    // SQLITE_IOERR_FSYNC: the commit may be there or not. No other is taken after
-                    // it.
+                    // SQLITE_IOERR_FSYNC: the commit may be there or not. No later commit is
+                    // accepted.
                     assert_eq!(error.sqlite_error().map(|error| error.extended_code), Some(1034), "{error}");
                     println!("failed");
                     let _ = db.execute_batch("ROLLBACK");
@@ -66,7 +66,7 @@ fn visitor() {
     println!("closed");
 }
 
-/// Runs a visitor and says what he was told.
+/// Runs a visitor. The answer is what it was told.
 pub fn visit(path: &Path, writer: i64, said: &mut Said, about: &str) -> String {
     let mut command = again("stops::visitor");
     command
@@ -93,7 +93,7 @@ enum Then {
     IsKilled,
 }
 
-/// Somebody is stopped at a place, others come, and he goes on or is killed.
+/// A process is stopped at a place, others come, and it goes on or is killed.
 fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
     use KillPoint::*;
     let Scenario { point, before, after_crash, .. } = *scenario;
@@ -115,8 +115,8 @@ fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
         count_rows(reader);
     }
     let deadline = Instant::now() + PATIENCE;
-    // Who gathers does so for company. That is killed before anybody can be told that its commit
-    // failed.
+    // A process gathers commits only if other processes commit too. Those are killed before any of
+    // them can be told that its commit failed.
     let has_first = before.is_some() || point == Gathered;
     let mut first = has_first.then(|| Worker::start(&path, 3, 100_000, before));
     let mut victim = start_to_stop(&path, 4, point, count);
@@ -163,8 +163,8 @@ fn stop_at_each_place(then: Then) {
     }
 }
 
-/// A process was stopped while it had the board's lock. It kept everybody from opening the
-/// database, and from writing, for ever.
+/// A process was stopped while it had the board's lock. It kept everybody from opening and from
+/// writing the database, for ever.
 #[test]
 fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_goes_on() {
     stop_at_each_place(Then::GoesOn);
@@ -176,7 +176,7 @@ fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_is_kil
 }
 
 /// A dashboard opens the database for reading only. It waited two seconds for the board's lock,
-/// which the stopped process had, and was refused then.
+/// which the stopped process had, and was then refused.
 #[test]
 fn who_only_reads_opens_and_reads_beside_a_process_that_is_stopped_in_an_append_and_goes_on_when_it_is_killed() {
     use KillPoint::*;
@@ -200,8 +200,8 @@ fn who_only_reads_opens_and_reads_beside_a_process_that_is_stopped_in_an_append_
     }
 }
 
-/// Two are stopped: one that appends, and one that joins beside it without the lock. Whoever dies,
-/// nobody recovers while the other lives.
+/// Two processes are stopped: one that appends, and one that joins beside it without the lock. If
+/// one of them dies, nobody recovers while the other lives.
 #[test]
 fn who_joins_beside_a_stopped_process_may_be_stopped_itself() {
     for (point, kills) in

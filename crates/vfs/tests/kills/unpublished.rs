@@ -17,7 +17,7 @@ const SQL: &str = "ONEFLUSH_TEST_SQL";
 #[test]
 fn sql_worker() {
     let Ok(sql) = std::env::var(SQL) else { return };
-    // With group commit it would publish before it is durable.
+    // With group commit it would publish before the commit is durable.
     let parameters = "checkpoints=sqlite&group_commit=off";
     let db = open_with(Path::new(&std::env::var(WORKER).unwrap()), parameters).unwrap();
     db.execute_batch(&sql).unwrap();
@@ -44,7 +44,8 @@ impl Stopped {
     }
 }
 
-/// A checkpoint that sees all that is published cuts the file to the size of the last commit there.
+/// A checkpoint copies all that is published, and cuts the file to the size of the last commit
+/// there.
 #[test]
 fn a_commit_that_is_not_published_yet_comes_back_though_a_checkpoint_cuts_off_the_pages_that_it_was_logged_against() {
     let dir = tempfile::tempdir().unwrap();

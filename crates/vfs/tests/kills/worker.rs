@@ -56,7 +56,7 @@ fn worker() {
     }
 }
 
-/// Mostly one row; at times many pages, more than the cache holds, and than the log.
+/// Mostly one row. At times many pages: more than the cache holds, and more than the log holds.
 pub fn commit(db: &Connection, writer: i64, number: i64, at: i64) -> rusqlite::Result<()> {
     db.execute_batch("BEGIN IMMEDIATE")?;
     db.execute("INSERT INTO kept VALUES (?1, ?2, randomblob(100))", [writer, number])?;
@@ -99,7 +99,7 @@ impl Worker {
         Worker::run(writer, &mut command)
     }
 
-    /// Waits until it has said that many lines more.
+    /// Waits until the worker has said that many lines more.
     pub fn hear(&mut self, lines: usize) {
         let mut byte = [0];
         let wanted = self.heard.lines().count() + lines;
@@ -109,13 +109,13 @@ impl Worker {
         }
     }
 
-    /// Waits for its end; what it said, and whether it was killed.
+    /// Waits for the worker's end. The answer is what it said, and whether it was killed.
     pub fn end(mut self) -> (i64, Vec<i64>, bool) {
         let mut said = self.heard;
         self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
         let status = self.child.wait().unwrap();
         let killed = status.signal() == Some(SIGKILL);
-        // A name that is not the test's would run nothing, and succeed.
+        // With a name that is no test's the program would run nothing, and succeed.
         let worked = status.success() && said.contains("running 1 test");
         assert!(killed || worked, "worker {}: {status}, {said}", self.writer);
         (self.writer, acknowledged(&said), killed)
@@ -139,14 +139,14 @@ pub fn go_on(child: &Running) {
     kill_process(Pid::from_child(child), Signal::CONT).unwrap();
 }
 
-/// One that is stopped when it comes to this place.
+/// A worker that is stopped when it comes to this place.
 pub fn start_to_stop(path: &Path, writer: i64, point: KillPoint, count: u32) -> Worker {
     let mut command = Worker::command(path, writer, 100_000);
     command.env("ONEFLUSH_STOP_AT", format!("{}:{count}", point.name()));
     Worker::run(writer, &mut command)
 }
 
-/// What all workers of a database have said, and how many of them were killed, by writer.
+/// What all workers of a database have said, by writer, and how many of them were killed.
 #[derive(Default)]
 pub struct Said {
     pub numbers: BTreeMap<i64, Vec<i64>>,
@@ -154,7 +154,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// When it has ended; true: it was killed.
+    /// Adds what a worker has said, at its end. True: it was killed.
     pub fn add(&mut self, worker: Worker) -> bool {
         let (writer, numbers, killed) = worker.end();
         self.numbers.entry(writer).or_default().extend(numbers);
@@ -187,7 +187,7 @@ impl Said {
     }
 }
 
-/// A worker dies, and what it has left is as after a loss of power.
+/// A worker dies, and leaves the files as after a loss of power.
 pub fn crash(path: &Path, said: &mut Said, about: &str) {
     assert!(said.add(Worker::start(path, 9, 100, Some((KillPoint::Durable, 15)))), "{about}");
     std::fs::remove_file(format!("{}-oneflush-shm", path.display())).unwrap();

@@ -1,4 +1,4 @@
-//! A VFS over "unix" that writes down every call with its arguments and its answer, and passes it on.
+//! A VFS over "unix" that notes every call with its arguments and its answer, and passes it on.
 
 #![allow(clippy::undocumented_unsafe_blocks)] // a test instrument: every pointer below is SQLite's own, passed on as it came
 
@@ -18,7 +18,8 @@ struct Recorded {
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Registers the recorder, and our VFS over it. The recorder is global, so the tests of a program take turns.
+/// Registers the recorder, and our VFS over it. The recorder is global, so the tests of a program
+/// take turns.
 pub fn begin() -> MutexGuard<'static, ()> {
     static ONCE: Once = Once::new();
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -29,7 +30,7 @@ pub fn begin() -> MutexGuard<'static, ()> {
     guard
 }
 
-/// Takes what was written down so far.
+/// Takes what was noted so far.
 pub fn take() -> Vec<String> {
     std::mem::take(&mut LOG.lock().unwrap())
 }
@@ -54,7 +55,8 @@ unsafe fn base_name(name: *const c_char) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// A method that is written down with the arguments that compare between two runs, and its answer.
+/// A method that is noted, with its answer and with the arguments that can be compared between two
+/// runs.
 macro_rules! method {
     ($name:ident, $method:ident, ($($argument:ident: $type:ty),*) $show:expr) => {
         unsafe extern "C" fn $name(file: *mut sqlite::sqlite3_file $(, $argument: $type)*) -> c_int {
@@ -155,7 +157,8 @@ unsafe extern "C" fn access(
     }
 }
 
-/// Registers the recorder as `recorder` and as the default, so that the VFS under test is built on it.
+/// Registers the recorder as `recorder` and as the default, so that the VFS under test is built on
+/// it.
 fn register() {
     unsafe {
         let unix = sqlite::sqlite3_vfs_find(c"unix".as_ptr());

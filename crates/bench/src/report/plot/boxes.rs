@@ -1,4 +1,5 @@
-//! No text of a picture leaves it, or touches another text, a bar, a mark or a line, in any common font.
+//! No text of a picture leaves the picture, or touches another text, a bar, a mark or a line. That
+//! holds in any common font.
 
 use serde_json::{Value, json};
 

@@ -49,7 +49,8 @@ pub fn shorten(text: &str, size: f32, limit: f32) -> String {
     String::new()
 }
 
-/// Lines that have room in `limit`, broken at blanks; a word that is too long is broken where it must be.
+/// Breaks a text at blanks into lines that have room in `limit`. A word that is too long is broken
+/// where it must be.
 pub fn wrap(text: &str, size: f32, limit: f32) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace().flat_map(|word| pieces(word, size, limit)) {

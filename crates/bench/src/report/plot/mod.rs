@@ -1,8 +1,9 @@
 //! The report as pictures: what a commit costs in each mode, or every mode's latencies over time.
 //!
-//! The layout draws on a small [`Canvas`]; SVG and PNG are two of them, so that both look the same.
-//! The PNG brings its own font: the machines that measure often have none. An SVG is set in the fonts of whoever looks at it, so
-//! the layout gives each text room ([`font::room`]) and no text depends on where another one ends.
+//! The layout draws on a small `Canvas`. SVG and PNG are two of them, so both look the same. The
+//! PNG brings its own font, because the machines that measure often have none. An SVG is set in the
+//! fonts of the machine that shows it. The layout therefore gives each text room (`font::room`),
+//! and no text depends on where another one ends.
 
 #[cfg(test)]
 mod boxes;

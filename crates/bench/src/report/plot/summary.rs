@@ -1,5 +1,5 @@
-//! The picture of a run, one row a mode: commits a second, KB a commit split by whose bytes they are, and the median and the
-//! longest time of a commit.
+//! The picture of a run, one row a mode: commits a second, KB a commit split by their class, and
+//! the median and the longest time of a commit.
 //!
 //! Each column has its legend below it, an entry a line.
 

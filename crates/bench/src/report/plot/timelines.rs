@@ -1,8 +1,10 @@
-//! A picture of its own: every mode's latencies over time, one panel each, so that checkpoints are seen as spikes.
+//! A picture of its own: every mode's latencies over time, one panel each, so that checkpoints are
+//! seen as spikes.
 //!
-//! A panel shows the round with the mode's longest commit. Of each stretch of time it has the longest commit (peaks in colour)
-//! and the median (the dark line). All panels share both axes: the time since the run's begin, and the logarithmic one of
-//! latencies. A panel's ground ends where its mode was done.
+//! A panel shows the round with the mode's longest commit. For each stretch of time it has the
+//! longest commit (peaks in colour) and the median (the dark line). All panels share both axes: the
+//! time since the run's begin, and the logarithmic one of latencies. The ground of a panel ends
+//! where its mode was done.
 
 use std::ops::Range;
 
@@ -29,7 +31,8 @@ struct Axes {
 }
 
 impl Axes {
-    /// From the floor or the shortest median to the longest commit of all, and as long as the longest run.
+    /// From the floor or the shortest median to the longest commit of all, and as long as the
+    /// longest run.
     fn of(report: &Report) -> Axes {
         let timelines = || report.modes.iter().map(|mode| &mode.latency_timeline);
         let medians = timelines().flat_map(|timeline| timeline.p50_ns.iter().copied());

@@ -1,4 +1,5 @@
-//! What a picture says in one line: of the most connections, the fastest mode beside the mode that it is compared with.
+//! What a picture says in one line: the fastest mode with the most connections, beside the mode
+//! that it is compared with.
 
 use super::name;
 use crate::mode::Journal;
@@ -76,8 +77,9 @@ fn connections(report: &Report, at: usize) -> Option<String> {
     (most > 1 || report.connections.len() > 1).then(|| super::connections(report, most))
 }
 
-/// The mode with the lowest value, and the one to compare it with: the control, or, where the control is the lowest itself, the
-/// highest. Modes that a power cut may take commits from compare only among themselves.
+/// The mode with the lowest value, and the one to compare it with. That is the control or, if the
+/// control is the lowest itself, the highest. Modes that a power cut may take commits from are
+/// compared only among themselves.
 fn pair(report: &Report, value: impl Fn(usize) -> f64) -> Option<(usize, Option<usize>)> {
     let measured = |at: &usize| report.modes[*at].median.transactions > 0;
     let most = report.modes.iter().filter(|mode| mode.median.transactions > 0).map(|mode| mode.connections).max()?;
