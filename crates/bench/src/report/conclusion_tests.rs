@@ -236,7 +236,11 @@ fn commits_while_a_reader_keeps_its_snapshot_are_compared_by_themselves() {
             transactions_per_s,
             latency_ns: latency(200.0, 3.0),
         };
-        let phases = vec![phase("before".to_owned(), 5000.0), phase("while".to_owned(), during), phase("after".to_owned(), 5000.0)];
+        let phases = vec![
+            phase("before".to_owned(), 5000.0),
+            phase("while".to_owned(), during),
+            phase("after".to_owned(), 5000.0),
+        ];
         mode.rounds.iter_mut().for_each(|round| round.phases = phases.clone());
         mode.median.phases = phases;
         mode
