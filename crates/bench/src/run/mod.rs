@@ -11,10 +11,9 @@
 //! the longest commit of all rounds.
 
 pub mod busy;
-pub mod clock;
 pub mod companion;
-pub mod database;
 mod error;
+mod failure;
 pub mod latency;
 mod outcome;
 pub mod process;
