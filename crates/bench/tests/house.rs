@@ -1,4 +1,4 @@
-//! The house: no circle between the folders of `crates/bench/src`, or its files beside them (ARCHITECTURE.md).
+//! The house: no circle between the folders and files of `crates/bench/src` (ARCHITECTURE.md).
 
 use std::path::Path;
 

@@ -1,6 +1,7 @@
 //! The house of a crate: which of its modules know which. Read from the sources, token by token.
 //!
-//! What only tests have is left out: items under `#[cfg(test)]` and `#[cfg(all(test, …))]`, and the files of such modules.
+//! What only tests have is left out: items under `#[cfg(test)]` and `#[cfg(all(test, …))]`, and the
+//! files of such modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -42,8 +43,8 @@ pub fn imports(src: &Path) -> Vec<Import> {
     imports
 }
 
-/// Imports that lead from one part of the crate over others back to it, one a line, if there are any.
-/// `part` says which part a module or an item is of; none: of none that counts.
+/// Imports that lead from one part of the crate over others back to it, one a line; none: no part
+/// leads back. `part` says which part a module or an item is of; none: of none that counts.
 pub fn circle(imports: &[Import], part: impl Fn(&[String]) -> Option<String>) -> Option<String> {
     let mut known: Known<'_> = BTreeMap::new();
     for import in imports {
@@ -145,8 +146,7 @@ impl House {
     ) -> &'t [TokenTree] {
         let mut to = base.to_vec();
         let mut line = None;
-        loop {
-            let [TokenTree::Punct(one), TokenTree::Punct(two), next, after @ ..] = rest else { break };
+        while let [TokenTree::Punct(one), TokenTree::Punct(two), next, after @ ..] = rest {
             if (one.as_char(), two.as_char()) != (':', ':') {
                 break;
             }

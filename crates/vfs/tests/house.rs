@@ -5,19 +5,8 @@ use std::path::{Path, PathBuf};
 use oneflush_testing::house::{self, Import};
 
 /// What may be imported of this crate by the folders that know no strategy and no raw call.
-const ENGINE: [&str; 11] = [
-    "config",
-    "error",
-    "futex",
-    "kill_point",
-    "port",
-    "role",
-    "stats",
-    "super_journal",
-    "sync",
-    "threads",
-    "wal_file",
-];
+const ENGINE: [&str; 11] =
+    ["config", "error", "futex", "kill_point", "port", "role", "stats", "super_journal", "sync", "threads", "wal_file"];
 const PORT: [&str; 1] = ["error"];
 
 fn src() -> PathBuf {
@@ -30,7 +19,8 @@ fn imports() -> Vec<Import> {
     found
 }
 
-/// The folder that a module or an item is of, or the file of the crate's root. Those of the strategies are folders of their own.
+/// The folder that a module or an item is of, or the file of the crate's root. Those of the
+/// strategies are folders of their own.
 fn folder(path: &[String]) -> String {
     match path {
         [first, second, ..] if first == "strategy" && src().join(first).join(second).is_dir() => {
