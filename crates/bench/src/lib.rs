@@ -1,5 +1,7 @@
 //! `oneflush bench`: what a commit costs.
 
+pub mod clock;
+pub mod database;
 pub mod environment;
 pub mod floor;
 pub mod handover;

@@ -1,4 +1,4 @@
-//! `oneflush bench`: options into a plan, and the report into the form that was asked for.
+//! `oneflush bench`: options into a plan, what a run found into a report, and that into the form that was asked for.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -243,7 +243,8 @@ fn measure(plan: &Plan) -> Result<Report, Failure> {
         eprintln!("not root: measuring in a temporary directory, {}", std::env::temp_dir().display());
     }
     let mut progress = Terminal::new();
-    run::run(plan, &mut progress).map_err(Failure::failed)
+    let results = run::run(plan, &mut progress).map_err(Failure::failed)?;
+    Ok(Report::new(plan, results))
 }
 
 /// What is wrong with them is said before a run of minutes.

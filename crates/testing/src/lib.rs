@@ -2,10 +2,12 @@
 //!
 //! How a test skips itself, how it waits, and where data are that are no part of the project.
 //! Processes that die with the test. With feature `fuse`, places that do not keep what a database
-//! relies on.
+//! relies on. With feature `house`, which modules of a crate know which.
 
 #[cfg(feature = "fuse")]
 pub mod flawed;
+#[cfg(feature = "house")]
+pub mod house;
 #[cfg(feature = "fuse")]
 mod own_mounts;
 mod running;

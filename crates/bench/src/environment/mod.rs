@@ -3,7 +3,6 @@
 mod system;
 
 use std::fmt;
-use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
@@ -71,15 +70,6 @@ pub fn collect(place: &Place) -> Environment {
         cpu_count,
         memory_bytes: system::memory_bytes(),
     }
-}
-
-/// A system tool by name: the `sbin` directories are searched too, which a user's PATH often lacks.
-pub(crate) fn tool(name: &str) -> Command {
-    let mut path = std::env::var_os("PATH").unwrap_or_default();
-    path.push(":/usr/local/sbin:/usr/sbin:/sbin");
-    let mut command = Command::new(name);
-    command.env("PATH", path).env("LC_ALL", "C");
-    command
 }
 
 impl fmt::Display for DeviceInfo {

@@ -10,7 +10,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use oneflush_blocklog::AlignedBuffer;
+
 use super::PlaceError;
+use crate::interrupt;
 
 // linux/loop.h
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
@@ -181,10 +184,10 @@ fn fill(file: &File, size_bytes: u64) -> io::Result<()> {
     let direct =
         OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let writer = direct.as_ref().unwrap_or(file);
-    let zeros = crate::floor::AlignedBuffer::zeroed(FILL_CHUNK_BYTES);
+    let zeros = AlignedBuffer::zeroed(FILL_CHUNK_BYTES);
     let started = Instant::now();
     let mut offset = 0;
-    while offset < size_bytes && started.elapsed() < FILL_TIME_MAX && !crate::interrupt::requested() {
+    while offset < size_bytes && started.elapsed() < FILL_TIME_MAX && !interrupt::requested() {
         let length = (size_bytes - offset).min(FILL_CHUNK_BYTES as u64) as usize;
         match writer.write_at(&zeros[..length], offset) {
             Ok(written) => offset += written as u64,

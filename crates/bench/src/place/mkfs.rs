@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use super::{FsKind, PlaceError};
 
@@ -49,7 +49,7 @@ pub(super) fn check(fs: FsKind, size_bytes: u64) -> Result<(), PlaceError> {
     if size_bytes < least_bytes {
         return Err(PlaceError::TooSmall { fs, size_bytes, least });
     }
-    match crate::environment::tool(tool).arg("-V").stdin(Stdio::null()).output() {
+    match system_tool(tool).arg("-V").stdin(Stdio::null()).output() {
         Err(reason) if reason.kind() == io::ErrorKind::NotFound => Err(PlaceError::NoTool { tool, package }),
         _ => Ok(()),
     }
@@ -57,7 +57,7 @@ pub(super) fn check(fs: FsKind, size_bytes: u64) -> Result<(), PlaceError> {
 
 pub(super) fn run(fs: FsKind, device: &Path) -> Result<(), PlaceError> {
     let Recipe { tool, arguments, .. } = recipe(fs);
-    let output = crate::environment::tool(tool).args(arguments).arg(device).stdin(Stdio::null()).output();
+    let output = system_tool(tool).args(arguments).arg(device).stdin(Stdio::null()).output();
     match output {
         Err(reason) => Err(PlaceError::Mkfs { tool, message: reason.to_string() }),
         Ok(output) if !output.status.success() => {
@@ -65,4 +65,13 @@ pub(super) fn run(fs: FsKind, device: &Path) -> Result<(), PlaceError> {
         }
         Ok(_) => Ok(()),
     }
+}
+
+/// Searches the `sbin` directories, too, which a user's PATH often lacks.
+fn system_tool(name: &str) -> Command {
+    let mut path = std::env::var_os("PATH").unwrap_or_default();
+    path.push(":/usr/local/sbin:/usr/sbin:/sbin");
+    let mut command = Command::new(name);
+    command.env("PATH", path).env("LC_ALL", "C");
+    command
 }

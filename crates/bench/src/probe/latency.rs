@@ -7,9 +7,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use oneflush_blocklog::AlignedBuffer;
 use serde::Serialize;
 
-use crate::floor::{AlignedBuffer, BLOCK_BYTES, open_direct, quantile};
+use crate::floor::{BLOCK_BYTES, open_direct, quantile};
 use crate::interrupt;
 
 /// Enough for a p99, unless the device is slow.

@@ -25,13 +25,12 @@ pub use json::SavedError;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
-use crate::floor::Floor;
 use crate::mode::{Mode, Strategy};
 use crate::observe::Source;
 use crate::run::latency::{Buckets, Latencies};
 use crate::run::timeline::TimelineFigures;
 use crate::run::vfs::RawStats;
-use crate::run::{Kept, ModeResults, Plan, Workers};
+use crate::run::{Kept, ModeResults, Plan, RunResults, Workers};
 use crate::workload::Unit;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -97,14 +96,9 @@ pub struct ModeReport {
 }
 
 impl Report {
-    pub fn new(
-        plan: &Plan,
-        environment: Environment,
-        floor: &Floor,
-        results: Vec<ModeResults>,
-        recording: Option<Kept>,
-    ) -> Report {
-        let mut modes: Vec<ModeReport> = results.into_iter().map(ModeReport::new).collect();
+    pub fn new(plan: &Plan, results: RunResults) -> Report {
+        let RunResults { environment, floor, modes, recording } = results;
+        let mut modes: Vec<ModeReport> = modes.into_iter().map(ModeReport::new).collect();
         for (mode, to_control) in control::compare(&modes).into_iter().enumerate() {
             modes[mode].to_control = to_control;
         }

@@ -9,26 +9,18 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::clock;
-use super::database::{self, DatabaseError, Failure};
+use super::failure::Failure;
 use super::latency::Latencies;
 use super::turns::Turn;
 use super::worker::{Arrival, Start};
+use crate::clock;
+use crate::database;
 use crate::interrupt;
 use crate::mode::Mode;
-use crate::workload::random_value;
+use crate::workload::{Task, WorkloadError, random_value};
 
 /// So that the end of the workers, or Ctrl-C, is noticed.
 const SLEEP: Duration = Duration::from_millis(5);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// Updates the rows 1 to `rows`, one after the other, and commits each. An update begins
-    /// `interval` after the one before, or later.
-    Write { rows: u64, interval: Duration },
-    /// Begins to read at `from`, and keeps this snapshot until `to`, both since the workers' begin.
-    KeepSnapshot { from: Duration, to: Duration },
-}
 
 /// What a companion did.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +70,7 @@ fn write(
     ends: &dyn Fn() -> bool,
     turn: Option<Turn<'_>>,
     latencies: &mut Latencies,
-) -> Result<(), DatabaseError> {
+) -> Result<(), WorkloadError> {
     let mut random = fastrand::Rng::with_seed(u64::MAX);
     let mut update = connection.prepare("UPDATE t SET v = ?1 WHERE id = ?2")?;
     let mut due_ns = clock::now_ns();
@@ -95,7 +87,7 @@ fn write(
         let changed = update.execute((value, id))?;
         latencies.record(clock::now_ns() - begin_ns);
         if changed != 1 {
-            return Err(DatabaseError::Contents(format!("row {id} is missing beside the readers")));
+            return Err(WorkloadError::Contents(format!("row {id} is missing beside the readers")));
         }
     }
 }
@@ -111,7 +103,7 @@ fn keep_snapshot(
     from_ns: u64,
     to_ns: u64,
     ends: &dyn Fn() -> bool,
-) -> Result<(), DatabaseError> {
+) -> Result<(), WorkloadError> {
     let count = || connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
     wait_until(from_ns, ends);
     connection.execute_batch("BEGIN")?;
@@ -122,5 +114,5 @@ fn keep_snapshot(
     if rows == rows_later {
         return Ok(());
     }
-    Err(DatabaseError::Contents(format!("a snapshot had {rows} rows first and {rows_later} later")))
+    Err(WorkloadError::Contents(format!("a snapshot had {rows} rows first and {rows_later} later")))
 }

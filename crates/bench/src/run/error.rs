@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use oneflush_trace::record::RecordError;
 
-use super::database::{DatabaseError, Failure, FailureKind};
+use super::failure::{Failure, FailureKind};
 use crate::floor::FloorError;
 use crate::mode::Mode;
 use crate::observe::ObserveError;
 use crate::place::PlaceError;
+use crate::workload::WorkloadError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -43,8 +44,8 @@ pub struct At<'a> {
 }
 
 impl At<'_> {
-    pub fn database(&self, error: DatabaseError) -> RunError {
-        self.failure(error.into())
+    pub fn database(&self, error: impl Into<WorkloadError>) -> RunError {
+        self.failure(error.into().into())
     }
 
     pub fn io(&self, error: io::Error) -> RunError {

@@ -12,10 +12,9 @@
 //! the longest commit of all rounds.
 
 pub mod busy;
-pub mod clock;
 pub mod companion;
-pub mod database;
 mod error;
+mod failure;
 pub mod latency;
 mod outcome;
 pub mod process;
@@ -37,13 +36,12 @@ use recording::Recording;
 use serde::{Deserialize, Serialize};
 use slice::Slice;
 
-use crate::environment;
+use crate::environment::{self, Environment};
 use crate::floor::{self, Floor};
 use crate::interrupt;
 use crate::mode::Mode;
 use crate::observe::Observer;
 use crate::place::{FsKind, Place, PlaceError, enter_private_namespace};
-use crate::report::Report;
 use crate::workload::Workload;
 
 /// The usual number for [`Plan::floor_writes`]: a twentieth of a second on a device that flushes in
@@ -145,7 +143,19 @@ pub struct ModeResults {
     pub rounds: Vec<SliceResult>,
 }
 
-pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError> {
+/// What a run found.
+#[derive(Debug)]
+pub struct RunResults {
+    pub environment: Environment,
+    /// Of all rounds together.
+    pub floor: Floor,
+    /// One entry a mode and number of connections.
+    pub modes: Vec<ModeResults>,
+    /// Of all that reached the device, if it was to be kept.
+    pub recording: Option<Kept>,
+}
+
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunError> {
     let place = match &plan.place {
         PlaceChoice::Scratch { fs, size_bytes } => Place::scratch(*fs, *size_bytes),
         PlaceChoice::Directory(dir) => Place::directory(dir),
@@ -196,9 +206,9 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<Report, RunError>
     progress.done();
     // Unmounts: neither must hold anything of the place any more.
     drop(observer);
-    let kept = recording.map(Recording::finish).transpose()?;
+    let recording = recording.map(Recording::finish).transpose()?;
     place.close()?;
-    Ok(Report::new(plan, environment, &floor, results, kept))
+    Ok(RunResults { environment, floor, modes: results, recording })
 }
 
 #[cfg(test)]

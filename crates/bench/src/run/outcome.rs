@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::RunError;
 use super::companion::CompanionResult;
-use super::database::{Failure, FailureKind};
 use super::error::At;
+use super::failure::{Failure, FailureKind};
 use super::latency::Latencies;
 use super::timeline::Timeline;
 use super::vfs::RawStats;

@@ -16,9 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::clock;
-use super::database::{Failure, FailureKind};
+use super::failure::Failure;
 use super::worker::{Start, WorkerResult, run_worker};
+use crate::clock;
 use crate::interrupt;
 use crate::workload::WorkerSpec;
 
@@ -139,11 +139,5 @@ impl<R: BufRead> Start for Pipe<R> {
 
     fn has_own_process(&self) -> bool {
         true
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure { kind: FailureKind::Other, message: error.to_string() }
     }
 }

@@ -31,7 +31,6 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::companion::{self, CompanionResult};
-use super::database::{self, DatabaseError};
 use super::error::At;
 use super::latency::Latencies;
 use super::outcome::{Outcomes, SliceResult, collect, lengths};
@@ -40,11 +39,12 @@ use super::timeline::Timeline;
 use super::vfs::{RawStats, Seen, Snapshot};
 use super::worker::{Arrival, Gate, WorkerResult, run_worker};
 use super::{Plan, RunError, Workers};
+use crate::clock;
+use crate::database::{self, DatabaseError};
 use crate::mode::{Journal, Mode, Strategy};
 use crate::observe::{Class, Counts, Observer, Source};
 use crate::place::Place;
-use crate::run::clock;
-use crate::workload::{self, WorkerSpec, Workload, dump};
+use crate::workload::{self, WorkerSpec, Workload, WorkloadError, dump};
 
 pub struct Slice<'a> {
     pub plan: &'a Plan,
@@ -132,7 +132,7 @@ impl Slice<'_> {
         At { mode: self.mode, round: self.round, place, scratch: self.place.device().is_some() }
     }
 
-    pub(super) fn set_up(&self, transactions: u64) -> Result<(Holders, BTreeMap<String, u64>), DatabaseError> {
+    pub(super) fn set_up(&self, transactions: u64) -> Result<(Holders, BTreeMap<String, u64>), WorkloadError> {
         let workload = &self.plan.workload;
         let mut failures = BTreeMap::new();
         let holders = self.open_holders()?;
@@ -172,7 +172,7 @@ impl Slice<'_> {
         holders: &[Connection],
         specs: &[WorkerSpec],
         done: u64,
-    ) -> Result<Option<u64>, DatabaseError> {
+    ) -> Result<Option<u64>, WorkloadError> {
         let workload = &self.plan.workload;
         if matches!(workload, Workload::Replay(_)) {
             return Ok(Some(dump::fingerprint(&holders[0])?));
@@ -281,7 +281,7 @@ impl Slice<'_> {
 
     fn begin(&mut self, holders: &[Connection], at: &At<'_>) -> Result<Before, RunError> {
         self.sync().map_err(|error| at.io(error))?;
-        let vfs = self.vfs_of(holders).map_err(|error| at.database(error.into()))?;
+        let vfs = self.vfs_of(holders).map_err(|error| at.database(error))?;
         if let Some(observer) = &mut self.observer {
             observer.start()?;
         }
@@ -312,7 +312,7 @@ impl Slice<'_> {
         match self.plan.workers {
             Workers::Threads => {
                 let mut earlier = before.vfs.into_iter();
-                for snapshot in self.vfs_of(holders).map_err(|error| at.database(error.into()))? {
+                for snapshot in self.vfs_of(holders).map_err(|error| at.database(error))? {
                     seen.add(snapshot.since(earlier.next().unwrap_or_default()));
                 }
             }

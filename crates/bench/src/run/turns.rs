@@ -15,18 +15,18 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::companion::{self, CompanionResult};
-use super::database::DatabaseError;
 use super::latency::Latencies;
 use super::outcome::SliceResult;
 use super::slice::{Holders, Slice, join};
 use super::timeline::Timeline;
 use super::vfs::{Seen, Snapshot};
 use super::worker::{Arrival, Gate};
-use super::{Plan, Progress, RunError, clock};
+use super::{Plan, Progress, RunError};
+use crate::clock;
 use crate::floor::{Floor, FloorFile};
 use crate::interrupt;
 use crate::place::Place;
-use crate::workload::{self, Step, Stream, WorkerSpec, Workload};
+use crate::workload::{self, Step, Stream, WorkerSpec, Workload, WorkloadError};
 
 /// So many commits are one turn, or overwrites of the floor: about 10 ms where a flush takes 0.3.
 const COMMITS: u32 = 20;
@@ -129,7 +129,7 @@ struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    fn new(slice: Slice<'a>) -> Result<Member<'a>, DatabaseError> {
+    fn new(slice: Slice<'a>) -> Result<Member<'a>, WorkloadError> {
         let steps = slice.plan.workload.transactions(slice.mode, 1, slice.plan.transactions);
         let (holders, _) = slice.set_up(steps)?;
         let spec = slice.spec(0, steps);
@@ -148,7 +148,7 @@ impl<'a> Member<'a> {
         })
     }
 
-    fn turn(&mut self) -> Result<(), DatabaseError> {
+    fn turn(&mut self) -> Result<(), WorkloadError> {
         let steps = match &self.slice.plan.workload {
             Workload::Reads(reads) => reads.turn(),
             _ => u64::from(COMMITS),
@@ -178,7 +178,7 @@ impl<'a> Member<'a> {
     fn finish(self, companion: Option<CompanionResult>, place: &str) -> Result<SliceResult, RunError> {
         let at = self.slice.at(place);
         let mut seen = Seen::default();
-        let vfs_after = self.slice.vfs_of(&self.holders).map_err(|error| at.database(error.into()))?;
+        let vfs_after = self.slice.vfs_of(&self.holders).map_err(|error| at.database(error))?;
         vfs_after.into_iter().zip(self.vfs_before).for_each(|(after, before)| seen.add(after.since(before)));
         let wal_bytes_at_end = self.slice.mode.journal.is_wal().then(|| self.slice.wal_bytes());
         let done = self.latencies.count();

@@ -11,11 +11,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::clock;
-use super::database::{DatabaseError, Failure, FailureKind};
+use super::failure::{Failure, FailureKind};
 use super::latency::Latencies;
 use super::timeline::Timeline;
 use super::vfs::{Seen, Snapshot};
+use crate::clock;
+use crate::database::DatabaseError;
 use crate::interrupt;
 use crate::mode::Strategy;
 use crate::workload::{self, Step, Stream, WorkerSpec};

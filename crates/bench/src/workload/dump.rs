@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-use crate::run::database::PREGROWN_TABLE;
+use crate::database::PREGROWN_TABLE;
 
 /// Every table with its definition and its rows, one a line, in the order of their values. The
 /// pages are not compared, because their layout may differ.

@@ -14,10 +14,8 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
 use super::table::{Operation, TableStream};
-use super::{Step, Stream, WorkerSpec};
-use crate::run::clock;
-use crate::run::companion::Task;
-use crate::run::database::DatabaseError;
+use super::{Step, Stream, Task, WorkerSpec, WorkloadError};
+use crate::clock;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct LongReader {
@@ -67,13 +65,13 @@ impl LongReaderStream {
 }
 
 impl Stream for LongReaderStream {
-    fn step(&mut self) -> Result<Step, DatabaseError> {
+    fn step(&mut self) -> Result<Step, WorkloadError> {
         let now_ns = clock::now_ns();
         let end_ns = *self.end_ns.get_or_insert(now_ns + self.length.as_nanos() as u64);
         if now_ns >= end_ns { Ok(Step::Finished) } else { self.inserts.step() }
     }
 
-    fn finish(&mut self) -> Result<(), DatabaseError> {
+    fn finish(&mut self) -> Result<(), WorkloadError> {
         self.inserts.finish()
     }
 

@@ -14,10 +14,10 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Operation, Step, Stream, WorkerSpec};
+use super::{Operation, Step, Stream, WorkerSpec, WorkloadError};
+use crate::clock;
+use crate::database;
 use crate::mode::Mode;
-use crate::run::clock;
-use crate::run::database::{self, DatabaseError};
 
 /// As in Mobibench, the ten letters from `a` and from `f`, each ten times.
 const INSERT_LETTERS: &str = "abcdefghij";
@@ -52,7 +52,7 @@ impl Mobibench {
         }
     }
 
-    pub(super) fn set_up(&self, connection: &Connection, transactions: u64) -> Result<(), DatabaseError> {
+    pub(super) fn set_up(&self, connection: &Connection, transactions: u64) -> Result<(), WorkloadError> {
         let value = letters(INSERT_LETTERS);
         connection.execute_batch("BEGIN")?;
         for schema in self.schemas() {
@@ -71,7 +71,7 @@ impl Mobibench {
         Ok(())
     }
 
-    pub(super) fn verify(&self, connection: &Connection, transactions: u64) -> Result<(), DatabaseError> {
+    pub(super) fn verify(&self, connection: &Connection, transactions: u64) -> Result<(), WorkloadError> {
         let first = self.first_rows(transactions);
         let expected = match self.operation {
             Operation::Insert | Operation::Mixed | Operation::Indexed => transactions,
@@ -83,7 +83,7 @@ impl Mobibench {
                 let count = format!("SELECT count(*) FROM {schema}.tblMyList{table}");
                 let rows = connection.query_row(&count, [], |row| row.get::<_, i64>(0))? as u64;
                 if rows != expected {
-                    return Err(DatabaseError::Contents(format!(
+                    return Err(WorkloadError::Contents(format!(
                         "{schema}.tblMyList{table} has {rows} rows after {transactions} transactions; \
                          {expected} were expected"
                     )));
@@ -199,21 +199,21 @@ impl MobibenchStream {
 }
 
 impl Stream for MobibenchStream {
-    fn step(&mut self) -> Result<Step, DatabaseError> {
+    fn step(&mut self) -> Result<Step, WorkloadError> {
         if self.done == self.share {
             return Ok(Step::Finished);
         }
         if self.done > 0 && self.mobibench.interval_ms > 0 {
             std::thread::sleep(Duration::from_millis(self.mobibench.interval_ms));
         }
-        self.compose().map_err(|_| DatabaseError::Contents("a statement could not be composed".to_owned()))?;
+        self.compose().map_err(|_| WorkloadError::Contents("a statement could not be composed".to_owned()))?;
         self.done += 1;
         let begin_ns = clock::now_ns();
         self.connection.execute_batch(&self.text)?;
         Ok(Step::Done { latency_ns: clock::now_ns() - begin_ns })
     }
 
-    fn finish(&mut self) -> Result<(), DatabaseError> {
+    fn finish(&mut self) -> Result<(), WorkloadError> {
         if self.mode.journal.is_wal() {
             for schema in self.mobibench.schemas() {
                 database::checkpoint(&self.connection, &schema, "PASSIVE")?;

@@ -11,12 +11,14 @@
 //! database makes it wait for.
 
 pub mod dump;
+mod error;
 mod long_reader;
 mod mobibench;
 mod reads;
 mod reopen;
 pub mod replay;
 mod table;
+mod task;
 mod unit;
 
 use std::collections::BTreeMap;
@@ -24,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use error::WorkloadError;
 pub use long_reader::LongReader;
 pub use mobibench::Mobibench;
 pub use reads::{Access, Reads};
@@ -31,11 +34,11 @@ pub use replay::{Replay, ReplayError};
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 pub use table::Operation;
+pub use task::Task;
 pub use unit::Unit;
 
+use crate::database::{self, DatabaseError};
 use crate::mode::{Journal, Mode};
-use crate::run::companion::Task;
-use crate::run::database::{self, DatabaseError};
 
 /// Of all connections together, where nobody asked for a number.
 const TRANSACTIONS_DEFAULT: u64 = 2000;
@@ -106,10 +109,10 @@ pub enum Step {
 
 /// The transactions of one connection, one after the other.
 pub trait Stream {
-    fn step(&mut self) -> Result<Step, DatabaseError>;
+    fn step(&mut self) -> Result<Step, WorkloadError>;
 
     /// What belongs to the measured work but comes after the last transaction.
-    fn finish(&mut self) -> Result<(), DatabaseError>;
+    fn finish(&mut self) -> Result<(), WorkloadError>;
 
     /// Statements that failed, by message: only replays go on after a failure.
     fn failures(&self) -> BTreeMap<String, u64>;
@@ -203,7 +206,7 @@ impl Workload {
         connection: &Connection,
         connections: u32,
         transactions: u64,
-    ) -> Result<BTreeMap<String, u64>, DatabaseError> {
+    ) -> Result<BTreeMap<String, u64>, WorkloadError> {
         match self {
             Workload::Table(operation) => operation.set_up(connection, connections, transactions)?,
             Workload::Reopen | Workload::LongReader(_) => {
@@ -217,7 +220,7 @@ impl Workload {
     }
 
     /// Counts rows after a slice: a benchmark that lost transactions must not report them.
-    pub fn verify(&self, connection: &Connection, connections: u32, transactions: u64) -> Result<(), DatabaseError> {
+    pub fn verify(&self, connection: &Connection, connections: u32, transactions: u64) -> Result<(), WorkloadError> {
         match self {
             Workload::Table(operation) => operation.verify(connection, connections, transactions),
             Workload::Reopen => reopen::verify(connection, transactions),
@@ -270,7 +273,7 @@ impl FromStr for Workload {
 }
 
 /// Opens worker `spec.index`'s connection and prepares its transactions.
-pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, DatabaseError> {
+pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> {
     let open = || open_databases(&spec.workload, &spec.directory, spec.mode, spec.index);
     Ok(match &spec.workload {
         Workload::Reopen => {

@@ -11,9 +11,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Stream, VALUE_BYTES, WorkerSpec};
-use crate::run::clock;
-use crate::run::database::DatabaseError;
+use super::{Step, Stream, VALUE_BYTES, WorkerSpec, WorkloadError};
+use crate::clock;
 
 pub(super) const ROWS: u64 = 100_000;
 
@@ -51,7 +50,7 @@ impl Reads {
         }
     }
 
-    pub(super) fn set_up(connection: &Connection) -> Result<(), DatabaseError> {
+    pub(super) fn set_up(connection: &Connection) -> Result<(), WorkloadError> {
         // 50 random bytes are 100 digits.
         connection.execute_batch(&format!(
             "BEGIN;
@@ -89,7 +88,7 @@ pub struct ReadsStream {
 
 impl ReadsStream {
     /// The first read fills the caches before the measurement.
-    pub fn new(connection: Connection, reads: Reads, spec: &WorkerSpec) -> Result<ReadsStream, DatabaseError> {
+    pub fn new(connection: Connection, reads: Reads, spec: &WorkerSpec) -> Result<ReadsStream, WorkloadError> {
         let random = fastrand::Rng::with_seed(u64::from(spec.index));
         let mut stream = ReadsStream { connection, access: Access::Scan, random, left: spec.share() };
         stream.read()?;
@@ -98,7 +97,7 @@ impl ReadsStream {
     }
 
     /// Reads, checks and tells how long the reading took.
-    fn read(&mut self) -> Result<u64, DatabaseError> {
+    fn read(&mut self) -> Result<u64, WorkloadError> {
         let (sql, expected) = match self.access {
             Access::Point => ("SELECT length(v) FROM t WHERE id = ?1", VALUE_BYTES as u64),
             Access::Scan => ("SELECT sum(length(v)) FROM t WHERE id > -?1", ROWS * VALUE_BYTES as u64),
@@ -111,12 +110,12 @@ impl ReadsStream {
         if bytes as u64 == expected {
             return Ok(latency_ns);
         }
-        Err(DatabaseError::Contents(format!("a read found {bytes} bytes instead of {expected}")))
+        Err(WorkloadError::Contents(format!("a read found {bytes} bytes instead of {expected}")))
     }
 }
 
 impl Stream for ReadsStream {
-    fn step(&mut self) -> Result<Step, DatabaseError> {
+    fn step(&mut self) -> Result<Step, WorkloadError> {
         if self.left == 0 {
             return Ok(Step::Finished);
         }
@@ -124,7 +123,7 @@ impl Stream for ReadsStream {
         Ok(Step::Done { latency_ns: self.read()? })
     }
 
-    fn finish(&mut self) -> Result<(), DatabaseError> {
+    fn finish(&mut self) -> Result<(), WorkloadError> {
         Ok(())
     }
 

@@ -10,20 +10,20 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use super::{Step, Stream, WorkerSpec, random_value};
+use super::{Step, Stream, WorkerSpec, WorkloadError, random_value};
+use crate::clock;
+use crate::database;
 use crate::mode::Mode;
-use crate::run::clock;
-use crate::run::database::{self, DatabaseError};
 
 /// One row each.
 pub const COMMITS_PER_CYCLE: u64 = 3;
 
-pub(super) fn verify(connection: &Connection, cycles: u64) -> Result<(), DatabaseError> {
+pub(super) fn verify(connection: &Connection, cycles: u64) -> Result<(), WorkloadError> {
     let rows = connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))? as u64;
     if rows == cycles * COMMITS_PER_CYCLE {
         return Ok(());
     }
-    Err(DatabaseError::Contents(format!("table t has {rows} rows after {cycles} times {COMMITS_PER_CYCLE} commits")))
+    Err(WorkloadError::Contents(format!("table t has {rows} rows after {cycles} times {COMMITS_PER_CYCLE} commits")))
 }
 
 pub struct ReopenStream {
@@ -42,7 +42,7 @@ impl ReopenStream {
 
 impl Stream for ReopenStream {
     /// One cycle.
-    fn step(&mut self) -> Result<Step, DatabaseError> {
+    fn step(&mut self) -> Result<Step, WorkloadError> {
         if self.left == 0 {
             return Ok(Step::Finished);
         }
@@ -58,7 +58,7 @@ impl Stream for ReopenStream {
         Ok(Step::Done { latency_ns: clock::now_ns() - begin_ns })
     }
 
-    fn finish(&mut self) -> Result<(), DatabaseError> {
+    fn finish(&mut self) -> Result<(), WorkloadError> {
         Ok(())
     }
 

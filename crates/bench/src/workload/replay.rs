@@ -14,9 +14,8 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection};
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Stream};
-use crate::run::clock;
-use crate::run::database::DatabaseError;
+use super::{Step, Stream, WorkloadError};
+use crate::clock;
 
 const LOADING: &str = "loading.sql";
 
@@ -71,7 +70,7 @@ impl Replay {
         if self.serial { 1 } else { self.files }
     }
 
-    pub(super) fn set_up(&self, connection: &Connection) -> Result<BTreeMap<String, u64>, DatabaseError> {
+    pub(super) fn set_up(&self, connection: &Connection) -> Result<BTreeMap<String, u64>, WorkloadError> {
         let mut failures = Failures::default();
         // One transaction: the recording's tables, not its first commits, are wanted here.
         connection.execute_batch("BEGIN")?;
@@ -212,7 +211,7 @@ impl ReplayStream {
 impl Stream for ReplayStream {
     /// Runs one line. It has committed if no transaction is open behind it, and rows or the schema
     /// changed since the last commit.
-    fn step(&mut self) -> Result<Step, DatabaseError> {
+    fn step(&mut self) -> Result<Step, WorkloadError> {
         let Some(line) = self.lines.next() else { return Ok(Step::Finished) };
         let was_open = !self.connection.is_autocommit();
         let mut latency_ns = 0;
@@ -240,7 +239,7 @@ impl Stream for ReplayStream {
         Ok(if committed { Step::Done { latency_ns: latency_ns + waited_ns } } else { Step::NothingWritten })
     }
 
-    fn finish(&mut self) -> Result<(), DatabaseError> {
+    fn finish(&mut self) -> Result<(), WorkloadError> {
         // A recording may have been cut inside a transaction.
         if !self.connection.is_autocommit() {
             self.connection.execute_batch("COMMIT")?;

@@ -14,9 +14,8 @@ use std::fmt;
 use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 
-use super::{Step, Stream, WorkerSpec, random_value};
-use crate::run::clock;
-use crate::run::database::DatabaseError;
+use super::{Step, Stream, WorkerSpec, WorkloadError, random_value};
+use crate::clock;
 
 /// Rows before an update or mixed workload. They take some 300 pages, so two in a row seldom meet
 /// in one.
@@ -76,7 +75,7 @@ impl Operation {
         connection: &Connection,
         connections: u32,
         transactions: u64,
-    ) -> Result<(), DatabaseError> {
+    ) -> Result<(), WorkloadError> {
         let (table, insert) = match self {
             Operation::Indexed => (INDEXED_TABLE, INSERT_INDEXED),
             _ => ("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT)", INSERT),
@@ -106,7 +105,7 @@ impl Operation {
         connection: &Connection,
         connections: u32,
         transactions: u64,
-    ) -> Result<(), DatabaseError> {
+    ) -> Result<(), WorkloadError> {
         let count = "SELECT count(*) FROM t";
         let rows = connection.query_row(count, [], |row| row.get::<_, i64>(0))? as u64;
         let first = self.first_rows(connections, transactions);
@@ -121,7 +120,7 @@ impl Operation {
         if expected.contains(&rows) {
             return Ok(());
         }
-        Err(DatabaseError::Contents(format!(
+        Err(WorkloadError::Contents(format!(
             "table t has {rows} rows after {transactions} {self} transactions; {} were expected",
             expected.start()
         )))
@@ -183,7 +182,7 @@ impl TableStream {
 }
 
 impl Stream for TableStream {
-    fn step(&mut self) -> Result<Step, DatabaseError> {
+    fn step(&mut self) -> Result<Step, WorkloadError> {
         if self.left == 0 {
             return Ok(Step::Finished);
         }
@@ -221,12 +220,12 @@ impl Stream for TableStream {
             self.own.push(self.connection.last_insert_rowid());
         }
         if changed != 1 {
-            return Err(DatabaseError::Contents(format!("a {operation} changed {changed} rows instead of 1")));
+            return Err(WorkloadError::Contents(format!("a {operation} changed {changed} rows instead of 1")));
         }
         Ok(Step::Done { latency_ns })
     }
 
-    fn finish(&mut self) -> Result<(), DatabaseError> {
+    fn finish(&mut self) -> Result<(), WorkloadError> {
         Ok(())
     }
 

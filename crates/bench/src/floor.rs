@@ -5,18 +5,15 @@
 //! What remains is one aligned write and one flush: the design's best case for a commit. The floor
 //! is measured in the same minutes as the modes, because the same device is slower at other times.
 
-mod aligned;
-
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use oneflush_blocklog::AlignedBuffer;
 use serde::Serialize;
 use tempfile::NamedTempFile;
-
-pub(crate) use aligned::AlignedBuffer;
 
 /// Bytes of one write of the floor.
 pub const BLOCK_BYTES: usize = 4096;

@@ -1,15 +1,16 @@
 //! Opens databases in a mode, and brings a WAL into the state that a mode measures.
 
+mod uri;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use serde::{Deserialize, Serialize};
+pub use uri::VfsError;
+use uri::uri;
 
-use super::vfs::{self, VfsError};
 use crate::interrupt;
 use crate::mode::{Journal, Mode};
-use crate::workload::ReplayError;
 
 /// Longer than any wait that a healthy device causes, so that contents depend on the SQL alone.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -31,42 +32,14 @@ pub enum DatabaseError {
     JournalMode { asked: &'static str, answered: String },
     #[error("a checkpoint of the WAL did not finish; is the database open in another program?")]
     CheckpointBusy,
-    #[error("wrong contents: {0}; this is a bug of Oneflush or of the device, and the run reports nothing")]
-    Contents(String),
     #[error(transparent)]
     Vfs(#[from] VfsError),
-    #[error(transparent)]
-    Replay(#[from] ReplayError),
-}
-
-/// A failure as a worker process sends it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Failure {
-    pub kind: FailureKind,
-    pub message: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FailureKind {
-    DiskFull,
-    Interrupted,
-    Other,
-}
-
-impl From<DatabaseError> for Failure {
-    fn from(error: DatabaseError) -> Failure {
-        Failure { kind: error.kind(), message: error.to_string() }
-    }
 }
 
 impl DatabaseError {
-    pub fn kind(&self) -> FailureKind {
-        match self {
-            DatabaseError::Sqlite(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-                FailureKind::DiskFull
-            }
-            _ => FailureKind::Other,
-        }
+    pub fn is_disk_full(&self) -> bool {
+        let DatabaseError::Sqlite(error) = self else { return false };
+        error.sqlite_error_code() == Some(ErrorCode::DiskFull)
     }
 }
 
@@ -75,7 +48,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Connection, DatabaseError> {
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(vfs::uri(path, mode.strategy)?, flags)?;
+    let connection = Connection::open_with_flags(uri(path, mode.strategy)?, flags)?;
     // SQLite's own default, which the build that is linked here changes. Recordings were made with
     // it.
     connection.execute_batch("PRAGMA foreign_keys=OFF")?;
@@ -84,7 +57,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Connection, DatabaseError> {
 }
 
 pub fn attach(connection: &Connection, path: &Path, schema: &str, mode: Mode) -> Result<(), DatabaseError> {
-    connection.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [vfs::uri(path, mode.strategy)?])?;
+    connection.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [uri(path, mode.strategy)?])?;
     configure(connection, schema, mode)
 }
 

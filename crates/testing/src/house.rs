@@ -1,0 +1,321 @@
+//! The house of a crate: which of its modules know which. Read from the sources, token by token.
+//!
+//! What only tests have is left out: items under `#[cfg(test)]` and `#[cfg(all(test, …))]`, and the
+//! files of such modules.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// A path in the code that leads to a module of the same crate, by `crate::` or `super::`.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// Relative to `src`.
+    pub file: PathBuf,
+    pub line: usize,
+    /// The module with the path, from the crate's root on.
+    pub from: Vec<String>,
+    /// What it leads to, from the crate's root on: modules, then an item. A glob ends with `*`.
+    pub to: Vec<String>,
+}
+
+impl fmt::Display for Import {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} imports {}", self.file.display(), self.line, self.to.join("::"))
+    }
+}
+
+/// Those of the crate whose sources are in the folder `src`.
+pub fn imports(src: &Path) -> Vec<Import> {
+    let mut house = House::default();
+    for path in sources(src) {
+        let file = path.strip_prefix(src).unwrap().to_owned();
+        let text = fs::read_to_string(&path).unwrap();
+        let tokens = text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let module = module_of(&file);
+        house.read(tokens, &file, &module);
+    }
+    let House { mut imports, tests } = house;
+    imports.retain(|import| !tests.iter().any(|test| import.from.starts_with(test)));
+    imports
+}
+
+/// Imports that lead from one part of the crate over others back to it, one a line; none: no part
+/// leads back. `part` says which part a module or an item is of; none: of none that counts.
+pub fn circle(imports: &[Import], part: impl Fn(&[String]) -> Option<String>) -> Option<String> {
+    let mut known: Known<'_> = BTreeMap::new();
+    for import in imports {
+        if let (Some(from), Some(to)) = (part(&import.from), part(&import.to))
+            && from != to
+        {
+            known.entry(from).or_default().entry(to).or_insert(import);
+        }
+    }
+    for (from, next) in &known {
+        for (to, import) in next {
+            let mut way = vec![*import];
+            if leads(&known, to, from, &mut BTreeSet::new(), &mut way) {
+                return Some(way.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+            }
+        }
+    }
+    None
+}
+
+/// Part → the parts that it knows, each with an import that says so.
+type Known<'a> = BTreeMap<String, BTreeMap<String, &'a Import>>;
+
+/// Whether one part comes to know another; `way` becomes longer by the imports that say so.
+fn leads<'a>(known: &Known<'a>, from: &str, to: &str, seen: &mut BTreeSet<String>, way: &mut Vec<&'a Import>) -> bool {
+    for (next, import) in known.get(from).into_iter().flatten() {
+        way.push(import);
+        if next == to || (seen.insert(next.clone()) && leads(known, next, to, seen, way)) {
+            return true;
+        }
+        way.pop();
+    }
+    false
+}
+
+fn sources(dir: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+    let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
+    entries.into_iter().flat_map(below).filter(is_source).collect()
+}
+
+fn module_of(file: &Path) -> Vec<String> {
+    let mut module: Vec<String> =
+        file.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if module.last().is_some_and(|last| last == "mod") || module == ["lib"] {
+        module.pop();
+    }
+    module
+}
+
+#[derive(Default)]
+struct House {
+    imports: Vec<Import>,
+    /// Modules that only tests have.
+    tests: Vec<Vec<String>>,
+}
+
+impl House {
+    fn read(&mut self, tokens: TokenStream, file: &Path, module: &[String]) {
+        let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut rest = &tokens[..];
+        loop {
+            rest = match rest {
+                [] => return,
+                [TokenTree::Punct(hash), TokenTree::Group(attribute), after @ ..]
+                    if hash.as_char() == '#' && is_for_tests(attribute.stream()) =>
+                {
+                    self.skip_item(after, file, module)
+                }
+                [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(body), after @ ..]
+                    if word == "mod" =>
+                {
+                    let module = [module, &[name.to_string()]].concat();
+                    self.read(body.stream(), file, &module);
+                    after
+                }
+                [TokenTree::Ident(word), after @ ..] if *word == "crate" || *word == "super" => {
+                    let base = if word == "crate" { &[] } else { above(module) };
+                    self.follow(base, after, file, module)
+                }
+                [TokenTree::Group(group), after @ ..] => {
+                    self.read(group.stream(), file, module);
+                    after
+                }
+                [_, after @ ..] => after,
+            };
+        }
+    }
+
+    /// Goes along the path that `base` begins, through its groups, and returns what comes after it.
+    fn follow<'t>(
+        &mut self,
+        base: &[String],
+        mut rest: &'t [TokenTree],
+        file: &Path,
+        module: &[String],
+    ) -> &'t [TokenTree] {
+        let mut to = base.to_vec();
+        let mut line = None;
+        while let [TokenTree::Punct(one), TokenTree::Punct(two), next, after @ ..] = rest {
+            if (one.as_char(), two.as_char()) != (':', ':') {
+                break;
+            }
+            match next {
+                TokenTree::Ident(word) if word == "super" => to.truncate(to.len().saturating_sub(1)),
+                TokenTree::Ident(word) => to.push(word.to_string()),
+                TokenTree::Punct(star) if star.as_char() == '*' => to.push("*".to_owned()),
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                    let parts: Vec<TokenTree> = group.stream().into_iter().collect();
+                    for part in parts.split(is_comma) {
+                        self.follow_part(&to, part, file, module);
+                    }
+                    return after;
+                }
+                // Type arguments, for example.
+                _ => break,
+            }
+            line = Some(next.span().start().line);
+            rest = after;
+        }
+        if let Some(line) = line {
+            self.imports.push(Import { file: file.to_owned(), line, from: module.to_vec(), to });
+        }
+        rest
+    }
+
+    /// One of the paths in the braces behind `base`.
+    fn follow_part(&mut self, base: &[String], part: &[TokenTree], file: &Path, module: &[String]) {
+        let Some(first) = part.first() else { return };
+        let mut to = base.to_vec();
+        if first.to_string() != "self" {
+            to.push(first.to_string());
+        }
+        let imports = self.imports.len();
+        self.follow(&to, &part[1..], file, module);
+        if self.imports.len() == imports {
+            let line = first.span().start().line;
+            self.imports.push(Import { file: file.to_owned(), line, from: module.to_vec(), to });
+        }
+    }
+
+    /// What comes after the item, field or arm that the tokens begin with.
+    fn skip_item<'t>(&mut self, mut rest: &'t [TokenTree], file: &Path, module: &[String]) -> &'t [TokenTree] {
+        let mut open_angles = 0;
+        let mut before = ' ';
+        while let [token, after @ ..] = rest {
+            match rest {
+                [TokenTree::Ident(word), TokenTree::Ident(name), ..] if word == "mod" => {
+                    self.tests.push([module, &[name.to_string()]].concat());
+                }
+                [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] if hash.as_char() == '#' => {
+                    self.tests.extend(path_of(attribute.stream()).map(|name| module_of(&file.with_file_name(name))));
+                }
+                _ => {}
+            }
+            rest = after;
+            let now = match token {
+                TokenTree::Punct(punct) => punct.as_char(),
+                _ => ' ',
+            };
+            match now {
+                '<' => open_angles += 1,
+                '>' if before != '-' && before != '=' => open_angles -= 1,
+                ';' => break,
+                ',' if open_angles == 0 => break,
+                _ => {}
+            }
+            if matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Brace) {
+                break;
+            }
+            before = now;
+        }
+        rest
+    }
+}
+
+fn above(module: &[String]) -> &[String] {
+    module.split_last().map_or(&[], |(_, above)| above)
+}
+
+/// What `#[path = "…"]` says.
+fn path_of(attribute: TokenStream) -> Option<String> {
+    match &attribute.into_iter().collect::<Vec<_>>()[..] {
+        [TokenTree::Ident(word), _, TokenTree::Literal(path)] if word == "path" => {
+            Some(path.to_string().trim_matches('"').to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn is_comma(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',')
+}
+
+/// Whether an attribute is `cfg(test)` or `cfg(all(test, …))`.
+fn is_for_tests(attribute: TokenStream) -> bool {
+    fn needs_test(condition: &[TokenTree]) -> bool {
+        match condition {
+            [TokenTree::Ident(word)] => word == "test",
+            [TokenTree::Ident(word), TokenTree::Group(all)] if word == "all" => {
+                all.stream().into_iter().collect::<Vec<_>>().split(is_comma).any(needs_test)
+            }
+            _ => false,
+        }
+    }
+    match &attribute.into_iter().collect::<Vec<_>>()[..] {
+        [TokenTree::Ident(word), TokenTree::Group(condition)] if word == "cfg" => {
+            needs_test(&condition.stream().into_iter().collect::<Vec<_>>())
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn house(files: &[(&str, &str)]) -> Vec<Import> {
+        let src = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = src.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        imports(src.path())
+    }
+
+    fn said(files: &[(&str, &str)]) -> Vec<String> {
+        house(files).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn paths_are_found_wherever_they_are_and_comments_and_texts_are_none() {
+        let text = "//! crate::comment\nuse crate::a::{self, b::C,\n  d::{E, f::*}};\n/// crate::comment\n\
+                    fn g() -> crate::h::I<crate::j::K> { assert!(super::super::l(\"crate::text\")); }\n\
+                    pub(crate) mod inner { use super::super::m; use super::*; }\nuse crate::*;\n";
+        let found = said(&[("x/y.rs", text)]);
+        let expected = [
+            "2 imports a",
+            "2 imports a::b::C",
+            "3 imports a::d::E",
+            "3 imports a::d::f::*",
+            "5 imports h::I",
+            "5 imports j::K",
+            "5 imports l",
+            "6 imports x::m",
+            "6 imports x::y::*",
+            "7 imports *",
+        ];
+        assert_eq!(found, expected.map(|rest| format!("x/y.rs:{rest}")));
+    }
+
+    #[test]
+    fn what_only_tests_have_is_left_out_and_no_more() {
+        let root = "#[cfg(test)]\n#[path = \"only_tests.rs\"]\nmod tests;\n#[cfg(all(test, not(feature = \"x\")))]\n#[allow(unused)]\nmod inner { use crate::a; }\n\
+                    #[cfg(test)]\nuse crate::b::{C, D};\n#[cfg(test)]\nfn e<F, G>() -> crate::h::I<F, G> { crate::j() }\n\
+                    struct K { #[cfg(test)] l: crate::m::N, o: crate::p::Q }\n#[cfg(not(test))]\nuse crate::r;\n";
+        let found = said(&[("lib.rs", root), ("only_tests.rs", "use crate::s;"), ("inner/t.rs", "use crate::u;")]);
+        assert_eq!(found, ["lib.rs:11 imports p::Q", "lib.rs:13 imports r"]);
+    }
+
+    #[test]
+    fn a_circle_is_said_with_every_import_of_it() {
+        let a_and_b = [("a/mod.rs", "use crate::b::X;"), ("a/y.rs", ""), ("b.rs", "\nuse crate::c::Y;")];
+        let first = |module: &[String]| module.first().cloned();
+        let open = house(&[&a_and_b[..], &[("c.rs", "use super::d::Z;")]].concat());
+        assert!(circle(&open, first).is_none());
+        let closed = house(&[&a_and_b[..], &[("c.rs", "use super::a::y::Z;")]].concat());
+        let expected = "a/mod.rs:1 imports b::X\nb.rs:2 imports c::Y\nc.rs:1 imports a::y::Z";
+        assert_eq!(circle(&closed, first).as_deref(), Some(expected));
+    }
+}
