@@ -1,10 +1,12 @@
 //! Who caused what a transaction waited for: flushes, commits of the file system's journal,
 //! metadata.
 //!
-//! | the trace shows | sent by | the cause | |---|---|---| | sync calls | a thread inside its own
-//! call | that call | | sync calls | the thread of the file system's journal | the call that waits
-//! meanwhile | | no sync calls | a thread, a flush | that thread | | no sync calls | a kernel
-//! thread | the waiter whose writes were done last, if just before |
+//! | the trace shows | sent by | the cause |
+//! |---|---|---|
+//! | sync calls | a thread inside its own call | that call |
+//! | sync calls | the thread of the file system's journal | the call that waits meanwhile |
+//! | no sync calls | a thread, a flush | that thread |
+//! | no sync calls | a kernel thread | the waiter whose writes were done last, if just before |
 //!
 //! A writer of other files may be that waiter. The cause is then unknown here. Two databases that
 //! wait for the same commit both needed it. The database that waited last gets its bytes, so that
@@ -18,6 +20,7 @@
 //! 3. A call counts for the device of its file system. The device's number may be a partition's. It
 //!    becomes the disk's as soon as a request of that number shows it, or a write of data inside
 //!    the call.
+//! 4. A device is the one at which the file system stands, whatever lies below it
 //!    (`requests/layers.rs`).
 //!
 //! Therefore nobody here owns the journal of a file system that is on another device than its data.

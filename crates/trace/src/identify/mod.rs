@@ -3,23 +3,29 @@
 //! with what the paper leaves out.
 //!
 //! ```text
-//! events → requests   one request from the events of its life, in order           requests.rs
-//!                     and of one write at several devices that lie on each other  requests/layers.rs
-//!        → files      which file is what; without names: by sectors and pattern   files.rs, nameless.rs
-//!        → attach     who caused a flush, a journal commit, metadata              attach.rs, waiters.rs, causes.rs
-//!        → groups     writes to one file between two synchronizations             group.rs
-//!        → machine    one table of states and transitions, per database           table.rs, track.rs, draft.rs
-//!        → decision   mode and synchronization from consecutive transactions      decide.rs
-//!        → unsynced   commits that nobody synchronizes, by SQLite's lock           unsynced.rs
-//!        → committers which records of our own log are commits, by the same lock   committers.rs
-//!        → joints     transactions over several databases                         joint.rs, complete.rs
+//! events → requests   one request from the events of its life, in order    requests.rs
+//!                     and of one write at devices that lie on each other   requests/layers.rs
+//!        → files      which file is what                                   files.rs
+//!                     without names: by sectors and pattern                nameless.rs
+//!        → attach     who caused a flush, a journal commit, metadata       attach.rs, waiters.rs,
+//!                                                                          causes.rs
+//!        → groups     writes to one file between two synchronizations      group.rs
+//!        → machine    one table of states and transitions, per database    table.rs, track.rs,
+//!                                                                          draft.rs
+//!        → decision   mode and synchronization from several transactions   decide.rs
+//!        → unsynced   commits that nobody synchronizes, by SQLite's lock   unsynced.rs
+//!        → committers records of our own log that are commits, by the lock committers.rs
+//!        → joints     transactions over several databases                  joint.rs, complete.rs
 //! ```
 //!
 //! Everything is streaming. The state grows with the number of databases and threads, not with the
 //! length of the trace. Each database keeps at most three transactions:
 //!
-//! | kept | until | |---|---| | the open one | it is complete | | the last one | the next begins,
-//! because what it caused may still come | | the first one | the second decides |
+//! | kept | until |
+//! |---|---|
+//! | the open one | it is complete |
+//! | the last one | the next begins, because what it caused may still come |
+//! | the first one | the second decides |
 //!
 //! The time for an event grows with the logarithm of these numbers. Nothing here may look at all
 //! databases for one event.

@@ -1,6 +1,5 @@
 //! Traces without file names: which sectors are a rollback journal, which its database.
 //!
-//! Worked out per thread and device, from the groups of writes between its flushes. The header of a
 //! The groups of writes between flushes are worked out per thread and device. The header of a
 //! journal is the one page that is written in both of two ways:
 //! - together with other pages (header and body);
@@ -8,12 +7,15 @@
 //!
 //! In between is a group that does not hold the header (the database). Any of these rows of groups,
 //! where `s` is the first page of `A`, shows it:
+//!
 //! | mode | groups |
 //! |---|---|
 //! | PERSIST, FULL | A = {s, …} · {s} · C without s · {s} |
-//! | DELETE or TRUNCATE, FULL, the journal stays in its place | A = {s, …} · {s} · C without s · {s, …} |
-//! | the same, the journal moves: known by the database's first page p | A = {s, …} · {s} · C = {p, …} · B = {t, …} · {t} · D = {p, …} |
+//! | DELETE or TRUNCATE, FULL, the journal stays | A = {s, …} · {s} · C without s · {s, …} |
+//! | the same, the journal moves | A = {s, …} · {s} · C = {p, …} · B = {t, …} · {t} · D = {p, …} |
 //! | PERSIST, NORMAL | A = {s, …} · C without s · {s} · {s, …} |
+//!
+//! A journal that moves is known by the database's first page `p`.
 //!
 //! From then on, these groups are known:
 //! - A group that holds `s` or lies in the journal's known pages is the journal's.

@@ -12,6 +12,7 @@
 //! NORMAL          S1 ─DB→ S10 ─JH→ S11 ─DB→ S15: two of DELETE/TRUNCATE
 //!                                     └─JH→ S12 ─DB→ S13 ─JH→ S14: two of PERSIST
 //! ```
+//!
 //! Once it is clear where the second transaction begins, its groups are run again from `Idle`
 //! ([`Action::Split`]). Therefore S7 and S9 are S3 of the next transaction, and S13 and S15 are its
 //! S10.

@@ -195,9 +195,10 @@ impl Track {
         self.committers.lock(thread);
     }
 
-    /// A thread gave SQLite's lock for writing back. The trace may not show that the thread took
-    /// it: the thread did so before the trace, or the kernel joined the lock with that of a
-    /// checkpoint of the same process.
+    /// A thread gave SQLite's lock for writing back.
+    ///
+    /// The trace may not show that the thread took the lock. The thread may have taken it before
+    /// the trace began, or the kernel joined it with the lock of a checkpoint of the same process.
     pub(super) fn write_unlock(&mut self, thread: u32) {
         if !self.committers.shows_locks() {
             self.clear_up(Some(true));

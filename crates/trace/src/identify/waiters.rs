@@ -2,9 +2,11 @@
 //!
 //! `known` holds every owner that has written. An owner that waits is also in one of three sets:
 //!
-//! | set | sorted by | holds an owner | |---|---|---| | `pending` | end of its writes | until the
-//! clock comes to that end | | `waiting` | key | after that | | `resets` | key | after that, if it
-//! waits for no commit |
+//! | set | sorted by | holds an owner |
+//! |---|---|---|
+//! | `pending` | end of its writes | until the clock comes to that end |
+//! | `waiting` | key | after that |
+//! | `resets` | key | after that, if it waits for no commit |
 //!
 //! The key is until when the owner was busy. Once the trace shows sync calls, only owners inside a
 //! call wait. The key is then the later of that time and the call's beginning. Of equal keys, the

@@ -1,8 +1,10 @@
 //! Which request an event of a device belongs to.
 //!
-//! A trace may hold any of queue, insert, issue and complete. The first event of a request makes it.
-//! Later ones add what they know: the queue event has the thread that asked and the file, insert and
-//! issue show merging, complete is the end.
+//! A trace may hold any of queue, insert, issue and complete. The first event of a request makes
+//! it. Later ones add what they know:
+//! - queue: the thread that asked, and the file;
+//! - insert and issue: merging;
+//! - complete: the end.
 //!
 //! A flush is a request without data. For a write that asks for one (`F` before or after `W`), the
 //! block layer makes flushes of its own. They are counted with that write. The write ends with the

@@ -1,23 +1,25 @@
-//! One write that is seen at several devices: LVM, LUKS, md, dm over dm, a partition, a loop device over a file.
+//! One write that is seen at several devices: LVM, LUKS, md, dm over dm, a partition, a loop device
+//! over a file.
 //!
-//! What a program wrote is a request at the device of its file system. There its file and its
-//! sectors are known, so there the groups are made. What it cost is counted at one layer, by default
-//! the lowest. So a request below is no item of its own, but a part of the one above.
+//! What a program wrote is a request at the device of its file system. The file and the sectors are
+//! known there, so the groups are made there. The cost is counted at one layer, by default the
+//! lowest. A request below is therefore no item of its own, but a part of the one above.
 //!
 //! Invariants:
 //! 1. A request leaves as an item at the highest device at which it was seen, and only there.
-//! 2. Its bytes, requests and flushes are those at one layer. At the lowest they are what the devices
-//!    at the bottom were sent for it. Two mirrors are twice the bytes and two flushes.
+//! 2. Its bytes, requests and flushes are those at one layer. At the lowest layer, they are what
+//!    the devices at the bottom were sent for it. Two mirrors are twice the bytes and two flushes.
 //! 3. Parts come later than their request in the order of requests. A request leaves only when all
-//!    its parts have ended, and its parts leave with it. So its cost is whole when it is counted.
-//!    Age and number still bound the waiting (`AGE_NS_MAX`, `HELD_COUNT_MAX`).
-//! 4. A request below that cannot be tied to one above is an item of its own. It is counted, but for
-//!    no transaction of another device ([`super::super::attach`]).
+//!    its parts have ended, and its parts leave with it. Its cost is therefore whole when it is
+//!    counted. Age and number still bound the waiting (`AGE_NS_MAX`, `HELD_COUNT_MAX`).
+//! 4. A request below that cannot be tied to one above is an item of its own. It is counted, but
+//!    for no transaction of another device ([`super::super::attach`]).
 //!
 //! What says which request becomes which:
-//! - `block_bio_remap`, `block_rq_remap`: the request at the old place is now (also) here. The lower
-//!   device's queue event comes later and says nothing new. A device mapper sends the flush before a
-//!   write's data by itself. So a remapped flush may belong to a write that asked for one.
+//! - `block_bio_remap`, `block_rq_remap`: the request at the old place is now (also) here. The
+//!   lower device's queue event comes later and says nothing new. A device mapper sends the flush
+//!   before a write's data by itself. A remapped flush may therefore belong to a write that asked
+//!   for one.
 //! - md remaps no flush. A flush that is queued below belongs to a request above that waits for
 //!   one.
 //! - A partition's queue event has the partition's number (since Linux 5.12). Its later events have
@@ -90,8 +92,8 @@ impl Requests {
         device
     }
 
-    /// An event is sent that was not queued here. The same was queued at a device that has never
-    /// sent anything: a partition.
+    /// A request is sent at `disk` that was not queued there. If it was queued just so at a device
+    /// that has never sent anything, that device is a partition of the disk.
     fn look_for_partition(&mut self, disk: DeviceId, event: &Event) {
         let partitions = self.devices.partitions_of(disk);
         let end = event.sector.saturating_add(event.bytes.div_ceil(SECTOR_BYTES));

@@ -8,8 +8,9 @@
 //! - `!`: a transaction of which the trace holds only a part.
 //!
 //! ```text
-//! L log  S segment  H header  P one page of the journal  R leftover of a rollback  D database  d database, not synchronized
-//! W frames of a WAL  w header of a WAL  O record of our own log  K what keeps it  . the end of the trace
+//! L log  S segment  H header  P one page of the journal  R leftover of a rollback
+//! D database  d database, not synchronized  W frames of a WAL  w header of a WAL
+//! O record of our own log  K what keeps it  . the end of the trace
 //! ```
 
 use std::collections::BTreeSet;
