@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | `pending` | end of its writes | until the clock comes to that end |
 //! | `waiting` | key | after that |
-//! | `resets` | key | after that, if it waits for no commit |
+//! | `resets` | key | after that, if it waits for no commit and no calls are shown |
 //!
 //! The key is until when the owner was busy. Once the trace shows sync calls, only owners inside a
 //! call wait. The key is then the later of that time and the call's beginning. Of equal keys, the

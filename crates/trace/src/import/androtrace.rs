@@ -6,13 +6,14 @@
 //! ```text
 //!  0 type      u8    1 request, 4 suspend (one byte of kind follows; its size field is 0)
 //!  1 size      u8    bytes behind this head, modulo 256
-//!  2 date      u32   year-2000:4  month:4  day:5  hour:5  minute:6  second:6  -:2        Korean time (UTC+9)
+//!  2 date      u32   year-2000:4 month:4 day:5 hour:5 minute:6 second:6 -:2   Korean time (UTC+9)
 //!  6 nsec      u32
 //! 10 file_type u8    0 none, 1 database, 2 rollback journal, 3 WAL …
 //! 11 bits      u8    issue:1 (else completion)  rwbs:2 (1 write, 2 sync)  ws:1  discard:1  flush:1
 //! 12 major u8, minor u8, block_type u8 (0 metadata, 1 journal, 2 data, 3 anonymous, 4 none)
 //! 15 sector u32, length u32 (sectors), pname_len u8
-//! 24 pname[pname_len], fname_len u8, fname[fname_len], and with ws: fs_id u8, bits u8, t_id u32, journal_type u8
+//! 24 pname[pname_len], fname_len u8, fname[fname_len]
+//!    and with ws: fs_id u8, bits u8, t_id u32, journal_type u8
 //! ```
 //! There are no process ids, and a file's name is without its folder.
 

@@ -63,7 +63,7 @@ pub fn open_through<R: Read + Send + 'static>(path: &Path, wrap: impl Fn(File) -
     let mut reader: Option<Reader> = None;
     for part in parts {
         match (Reader::from_read(part.display().to_string(), open_file(&part)?), &mut reader) {
-            // A processor that did nothing wrote no record.
+            // An empty file: its processor did nothing.
             (Err(ImportError::Empty { .. }), _) => {}
             (Err(error), _) => return Err(error),
             (Ok(first), None) => reader = Some(Reader { name: name.clone(), ..first }),

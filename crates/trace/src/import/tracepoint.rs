@@ -7,7 +7,7 @@
 //!                       PRIO from Linux 6.10: `be,0,4` (perf: `0x2,0,4`)
 //! block_rq_issue:       the same
 //! block_rq_complete:    DEV RWBS (CMD) SECTOR + COUNT [PRIO] [ERROR]
-//! block_bio_complete:   DEV RWBS SECTOR + COUNT [ERROR]     only of devices without a queue: dm, md
+//! block_bio_complete:   DEV RWBS SECTOR + COUNT [ERROR]    only of devices without a queue: dm, md
 //! block_bio_remap:      DEV RWBS SECTOR + COUNT <- (DEV) SECTOR
 //! block_rq_remap:       the same, and a number
 //! ext4_sync_file_enter: dev M,N ino I parent P datasync D

@@ -1,7 +1,7 @@
 //! Records as the kernel itself would print them: a reader of ftrace's text can read a recording.
 //!
 //! ```text
-//!   sqlite3-3397    (   3390) [001] .....   263.580825: block_bio_queue: 7,0 WS 1024 + 8 [sqlite3] …
+//! sqlite3-3397 (   3390) [001] .....   263.580825: block_bio_queue: 7,0 WS 1024 + 8 [sqlite3] …
 //! ```
 //!
 //! Events that are read again ([`crate::import`]) are printed as the kernel prints them. Other

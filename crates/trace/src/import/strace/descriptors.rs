@@ -106,8 +106,8 @@ impl Descriptors {
         }
     }
 
-    /// The thread writes this to a descriptor without a name. If it looks like pages, the descriptor
-    /// is the database's from now on.
+    /// The thread writes this to a descriptor without a name. If the write looks like pages, the
+    /// descriptor is the database's from now on.
     pub fn guess(&mut self, thread: u32, descriptor: u64, offset: Option<u64>, bytes: u64) -> Option<&Open> {
         let is_page = bytes >= PAGE_BYTES_MIN && bytes.is_power_of_two() && offset? % bytes == 0;
         let database = self.databases.get(&thread).filter(|_| is_page)?.clone();
