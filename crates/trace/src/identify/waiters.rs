@@ -13,7 +13,7 @@
 //! greater [`Owner`] is the newer.
 //!
 //! The clock is the latest time asked for. A trace that goes back in time is still answered right,
-//! only more slowly: an owner in `waiting` whose writes were not done at that time is passed over.
+//! only more slowly. An owner in `waiting` whose writes were not done at that time is passed over.
 
 use std::collections::{BTreeSet, HashMap};
 
