@@ -1,10 +1,10 @@
 //! Which records of the strategy `eager` are commits, by SQLite's lock for writing. `eager` writes
 //! to its log for more than commits.
 //!
-//! `eager/two_opens.ftrace`: a database is opened, gets three inserts and is closed, then the same
-//! with two (ext4, Linux 6.18, without the events that nothing here needs). `identify` said 15
-//! transactions, one of 1 MB. Each open makes the log by three writes. Each close logs the pages of
-//! its checkpoint and page 1.
+//! The trace is `eager/two_opens.ftrace` (ext4, Linux 6.18, without the events that nothing here
+//! needs). A database is opened, gets three inserts and is closed, then the same with two.
+//! `identify` said 15 transactions, one of 1 MB. Each open makes the log by three writes. Each
+//! close logs the pages of its checkpoint and page 1.
 
 mod identify_common;
 

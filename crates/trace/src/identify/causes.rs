@@ -1,5 +1,5 @@
-//! Finds out who caused a flush, a commit, metadata or a sync call, and tells the cause of it. The
-//! rules are in `attach`.
+//! Finds out who caused a flush, a commit, metadata or a sync call, and tells the owner. The rules
+//! are in `attach`.
 
 use super::attach::Window;
 use super::files::Role;

@@ -10,8 +10,8 @@ use super::draft::{Draft, Kind};
 use super::transaction::{Confidence, JournalMode, Outcome, Reason, Synchronous};
 
 /// A journal that is made anew each time needs as much metadata as a new file. A commit of another
-/// program just before may have paid for some of it, but seldom. If one in this number is cheaper,
-/// the journal is an old file that was emptied.
+/// program just before may have paid for some of it, but seldom. If at least one in this number is
+/// cheaper, the journal is an old file that was emptied.
 const CHEAP_ONE_IN: u64 = 4;
 
 /// The number of last transactions that decide. A change of the options shows after half of them.

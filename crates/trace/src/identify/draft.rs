@@ -45,10 +45,11 @@ pub(super) struct Draft {
     pub is_one_page: bool,
     /// The journal was made for this transaction.
     pub is_new: bool,
-    /// Bytes of the last group with a body of the journal. Next: sector of the first header, then
-    /// the first and the last group with a body.
+    /// Bytes of the last group with a body of the journal.
     pub log_bytes: u64,
+    /// Sector of the journal's first header.
     pub header: u64,
+    /// The first and the last group with a body of the journal.
     pub logs: Vec<Group>,
     pub synced: bool,
     pub counted: bool,

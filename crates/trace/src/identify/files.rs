@@ -89,13 +89,13 @@ fn is_numbered(comm: &str, begin: &str, behind: &str) -> bool {
     name.len() < rest.len() && (if behind.is_empty() { name.is_empty() } else { name.starts_with(behind) })
 }
 
-/// Whose a thread is, by its name.
+/// The kind of a thread, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
     Program,
-    /// It commits the journal of ext4.
+    /// The thread commits the journal of ext4.
     FileSystemJournal,
-    /// It writes the checkpoints of F2FS: nodes, folders and other metadata.
+    /// The thread writes the checkpoints of F2FS: nodes, folders and other metadata.
     FileSystemCheckpoint,
     /// A kernel thread that writes for others. What it sends says nothing about who asked for it.
     KernelWorker,

@@ -1,8 +1,8 @@
 //! A group: the writes to one file of a database between two synchronizations. The machine takes
 //! one group as one input.
 //!
-//! In a log that is written forward, a group may hold several synchronizations. It is what a thread
-//! writes and synchronizes while it has SQLite's lock for writing.
+//! In a log that is written forward, a group may hold several synchronizations. The group is
+//! then what a thread writes and synchronizes while it has SQLite's lock for writing.
 //!
 //! The group also keeps what its writes caused: flushes, commits of the file system's journal,
 //! metadata. These may come behind the synchronization. Therefore a group is open until the next
@@ -53,10 +53,11 @@ pub(super) struct Group {
     ranges: Vec<Range>,
     pub traffic: Traffic,
     pub flushes: u64,
-    /// The block of the file system's journal, which is what a commit record takes.
+    /// The block size of the file system's journal. A commit record takes one block.
     commit_bytes: u64,
-    /// What the file system wrote to its journal, and in how many commits.
+    /// Bytes that the file system wrote to its journal, as the file system sees them.
     logged_bytes: u64,
+    /// Commits of the file system's journal.
     commits_count: u64,
     pub process: Option<Process>,
     pub is_call: bool,

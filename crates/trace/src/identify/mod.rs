@@ -452,7 +452,7 @@ impl Identifier {
         *self.writers[number].insert(files::writer(names.text(name)))
     }
 
-    /// What the file is to which database.
+    /// The role of the file, and its database.
     fn file(&mut self, file: NameId, names: &Names) -> Option<File> {
         let number = file.0 as usize;
         if let Some(Some(known)) = self.files.get(number) {

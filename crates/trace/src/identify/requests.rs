@@ -24,7 +24,7 @@ use stack::Devices;
 const AGE_NS_MAX: u64 = 10_000_000_000;
 /// Most requests that wait for an end.
 const HELD_COUNT_MAX: usize = 8192;
-/// The same while the trace has shown no end at the device, and so perhaps has none.
+/// The same limit while the trace has shown no end at the device, and so perhaps has none.
 const HELD_COUNT_WITHOUT_ENDS: usize = 256;
 /// How long after its data a write that asked for a flush may still end.
 const FLUSH_TAIL_NS: u64 = 50_000_000;
@@ -37,7 +37,7 @@ pub(super) struct Request {
     pub sector: u64,
     /// 0: a flush.
     pub bytes: u64,
-    /// What it cost at the layer that counts; of a flush, what the file system below wrote for it.
+    /// Cost at the layer that counts. Of a flush, what the file system below wrote for it.
     pub data: Amount,
     pub meta: Amount,
     pub flushes: u64,
@@ -74,7 +74,7 @@ pub(super) enum Removal {
     Deleted,
 }
 
-/// What leaves here.
+/// An item that leaves here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Item {
     Write(Request),

@@ -170,7 +170,7 @@ impl fmt::Display for Database {
     }
 }
 
-/// Who wrote the transaction. All fields are 0 if only the kernel's write-back was seen to write
+/// Who wrote the transaction. Both numbers are 0 if only the kernel's write-back was seen to write
 /// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Process {

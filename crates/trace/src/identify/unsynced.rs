@@ -104,7 +104,7 @@ impl Unsynced {
         }
         let is_first = held.first.is_none();
         held.first = Some(held.first.map_or(offset, |first| first.min(offset)));
-        // What was synchronized before did not contain this frame.
+        // The earlier synchronization did not contain this frame.
         held.synced = Synced::No;
         held.synced_by_other = false;
         let restarts = held.restarts;

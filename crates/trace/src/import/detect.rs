@@ -7,7 +7,7 @@ use super::{androtrace, blkparse, blktrace, ftrace, most, perf, strace};
 /// A line of a known format must stand in so many bytes.
 pub(super) const LOOKED_AT_BYTES: usize = 64 << 10;
 
-/// What wrote a trace.
+/// The tool that wrote a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `trace` and `trace_pipe` of tracefs, `trace-cmd report`.

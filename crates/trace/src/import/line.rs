@@ -1,4 +1,4 @@
-//! What an importer makes of one line or record, and what it keeps names in.
+//! The result of an importer for one line or record, and the store of its names.
 
 use std::collections::HashMap;
 use std::fmt::Write;

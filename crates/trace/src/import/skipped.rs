@@ -15,7 +15,7 @@ pub struct NotUnderstood {
     pub text: String,
 }
 
-/// What no event came of.
+/// The parts of a trace that gave no event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Lines or records that were not understood.

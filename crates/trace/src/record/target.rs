@@ -22,7 +22,7 @@ pub struct Target {
     pub directories: Vec<PathBuf>,
     /// Another device lies on it. Its events carry the numbers that the kernel gives them.
     pub(super) is_below: bool,
-    /// It has no requests of its own, but those of devices below.
+    /// The device has no requests of its own, but those of devices below.
     pub(super) is_mapped: bool,
 }
 
