@@ -1,7 +1,10 @@
-//! Writes an ftrace text of any length, as fast as a pipe takes it, to show that one is read in
-//! bounded memory:
-//! `cargo run --release -p oneflush-trace --example ftrace_text -- GIB [DATABASES]`, with its output
-//! piped into `oneflush identify -`.
+//! Writes an ftrace text of any length, as fast as a pipe takes it. It shows that such a text is
+//! read in bounded memory.
+//!
+//! ```text
+//! cargo run --release -p oneflush-trace --example ftrace_text -- GIB [DATABASES] \
+//!     | oneflush identify -
+//! ```
 //!
 //! Every database has a thread of its own and no name, as in ftrace. All write at the same time,
 //! again and again until the text is so long. Then the number of lines is told on standard error.
