@@ -1,8 +1,13 @@
-//! Writes an ftrace text of any length, as fast as a pipe takes it, to show that one is read in bounded memory:
-//! `cargo run --release -p oneflush-trace --example ftrace_text -- GIB [DATABASES] | oneflush identify -`.
+//! Writes an ftrace text of any length, as fast as a pipe takes it. It shows that such a text is
+//! read in bounded memory.
 //!
-//! Every database has a thread of its own and no name, as in ftrace; all write at the same time, again and again until the text is so
-//! long. Then the number of lines is told on standard error.
+//! ```text
+//! cargo run --release -p oneflush-trace --example ftrace_text -- GIB [DATABASES] \
+//!     | oneflush identify -
+//! ```
+//!
+//! Every database has a thread of its own and no name, as in ftrace. All write at the same time,
+//! again and again until the text is so long. Then the number of lines is told on standard error.
 
 #[path = "../tests/identify_common/mod.rs"]
 mod identify_common;
@@ -45,7 +50,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What stands before the time, the time, and what stands behind it.
+/// The text before the time, the time, and the text behind it.
 fn line(event: &Event, names: &Names) -> (String, u64, String) {
     let comm = event.actor.name.map_or("<...>", |name| names.text(name));
     let Flags { preflush, fua, meta, .. } = event.flags;

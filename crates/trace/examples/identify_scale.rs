@@ -1,8 +1,12 @@
-//! What identification costs with many databases: `cargo run --release -p oneflush-trace --example identify_scale -- [DATABASES…]`.
+//! What identification costs with many databases:
+//! `cargo run --release -p oneflush-trace --example identify_scale -- [DATABASES…]`.
 //!
-//! Each row is one shape of a trace (`tests/many_databases`) with so many databases, three transactions each. Time and memory are of the
-//! identification alone, on one core; the events are made before. Each row is measured in a process of its own, since memory that was
-//! freed by the row before would hide what this one takes.
+//! Each row is one shape of a trace (`tests/many_databases`) with so many databases, three
+//! transactions each. Time and memory are of the identification alone, on one core. The events are
+//! made before.
+//!
+//! Each row is measured in a process of its own. Memory that the row before had freed would hide
+//! what this row takes.
 
 #[path = "../tests/identify_common/mod.rs"]
 mod identify_common;
@@ -64,7 +68,7 @@ fn row(shape: Shape, count: u32) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What of this process is in memory.
+/// The memory of this process.
 fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("/proc/self/status has no VmRSS")?;

@@ -1,7 +1,9 @@
-//! How fast a trace is read: `cargo run --release -p oneflush-trace --example import_rate -- TRACE [ROUNDS]`.
+//! How fast a trace is read:
+//! `cargo run --release -p oneflush-trace --example import_rate -- TRACE [ROUNDS]`.
 //!
-//! The trace is unpacked into memory once and parsed ROUNDS times as one long input, so that what is measured is the parsing, on one
-//! core. "Lines" counts all; "events" those that the model has.
+//! The trace is unpacked into memory once and parsed ROUNDS times as one long input. What is
+//! measured is therefore the parsing, on one core. "Lines" counts all lines; "events" those that
+//! the model has.
 
 use std::io::{Cursor, Read};
 use std::time::Instant;

@@ -1,6 +1,7 @@
-//! Names in one line, as the kernel writes them into `/proc/mounts`: odd bytes as `\ooo`, three octal digits.
+//! Names in one line, as the kernel writes them into `/proc/mounts`. Odd bytes are `\ooo`, three
+//! octal digits.
 
-/// Control characters and backslashes are escaped; everything else stays, also spaces.
+/// Control characters and backslashes are escaped. Everything else stays, also spaces.
 pub(crate) fn escape(name: &[u8]) -> Vec<u8> {
     let mut escaped = Vec::with_capacity(name.len());
     for &byte in name {

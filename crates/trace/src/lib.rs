@@ -1,8 +1,12 @@
-//! Finds the individual SQLite transactions in a trace of what reached a block device.
+//! Finds the single SQLite transactions in a trace of what reached a block device.
 //!
-//! [`record`] makes a trace out of what the kernel tells ([`kernel`]); [`import`] reads traces of many tools into one event model
-//! ([`model`]); [`identify`] finds the transactions in the events; [`report`] says what they cost over whole traces; [`live`] does it all
-//! at once, and keeps figures of the last seconds.
+//! | module | does |
+//! |---|---|
+//! | [`record`] | makes a trace out of what the kernel tells ([`kernel`]) |
+//! | [`import`] | reads traces of many tools into one event model ([`model`]) |
+//! | [`identify`] | finds the transactions in the events |
+//! | [`report`] | says what the transactions cost over whole traces |
+//! | [`live`] | does all of this at once, and keeps figures of the last seconds |
 
 mod escape;
 pub mod identify;

@@ -1,6 +1,7 @@
 //! The one event model that all readers of traces fill and everything else works on.
 //!
-//! Times are nanoseconds since the trace's own zero. Names (files, threads) stand once in [`Names`]; events hold their numbers.
+//! Times are nanoseconds since the trace's own zero. Names (of files and threads) stand once in
+//! [`Names`]. Events hold their numbers.
 
 use std::collections::HashMap;
 
@@ -10,47 +11,58 @@ pub const SECTOR_BYTES: u64 = 512;
 /// The header of a WAL, and of a frame (SQLite's file format, section 4).
 pub(crate) const WAL_HEADER_BYTES: u64 = 32;
 pub(crate) const FRAME_HEADER_BYTES: u64 = 24;
-/// Where SQLite locks the index of a WAL to write (`WALINDEX_LOCK_OFFSET`: its file format, section 4.4).
+/// Where SQLite locks the index of a WAL to write: `WALINDEX_LOCK_OFFSET` of its file format,
+/// section 4.4.
 pub(crate) const WRITE_LOCK_AT: u64 = 120;
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// A thread hands a request to the block layer (`block_bio_queue`, blktrace `Q`). The thread is the one that asked for it.
+    /// A thread hands a request to the block layer (`block_bio_queue`, blktrace `Q`). The thread is
+    /// the one that asked for it.
     Queue,
-    /// A request of another device becomes this one here (`block_bio_remap`, `block_rq_remap`, `A`).
-    /// There it began at `from_sector`. Devices on others do so: LVM, LUKS, md, a partition. Where
-    /// both devices are the same, it is a partition whose sectors become the disk's.
+    /// A request of another device becomes this one here (`block_bio_remap`, `block_rq_remap`,
+    /// `A`). It began at `from_sector` of the other device. Devices on others remap so: LVM, LUKS,
+    /// md, a partition. If both devices are the same, a partition's sectors become the disk's.
     Remap {
         from: DeviceId,
         from_sector: u64,
     },
-    /// The device is a file of a file system on another one: a loop device. `file`: which, where the trace says it.
+    /// The device is a file of a file system on another device: a loop device. `file`: that file,
+    /// if the trace says it.
     OnFileOf {
         below: DeviceId,
     },
-    /// It enters the device's queue (`block_rq_insert`, `I`). The thread may be a worker of the kernel.
+    /// The request enters the device's queue (`block_rq_insert`, `I`). The thread may be a worker
+    /// of the kernel.
     Insert,
-    /// It goes to the device (`block_rq_issue`, `D`). The thread may be a worker of the kernel.
+    /// The request goes to the device (`block_rq_issue`, `D`). The thread may be a worker of the
+    /// kernel.
     Issue,
-    /// The device says that it is done (`block_rq_complete`, `C`). The thread means nothing.
+    /// The device says that the request is done (`block_rq_complete`, `C`). The thread means
+    /// nothing.
     Complete,
-    /// A thread enters `fsync`, `fdatasync` or what the file system makes of them; `file` is known where the trace says it.
+    /// A thread enters `fsync`, `fdatasync` or what the file system makes of them. `file` is known
+    /// if the trace says it.
     SyncEnter,
     SyncExit,
-    /// A write or read of a file by a thread, from a trace of system calls. `sector` is the offset in the file, in bytes.
+    /// A write or read of a file by a thread, from a trace of system calls. `sector` is the offset
+    /// in the file, in bytes.
     FileWrite,
     FileRead,
-    /// A thread truncates a file to nothing, or deletes it; `file` says which. A deletion may be followed by a truncation, the file
-    /// system's own.
+    /// A thread truncates a file to nothing, or deletes it. `file` says which. A deletion may be
+    /// followed by a truncation, the file system's own.
     FileTruncate,
     FileDelete,
-    /// A thread writes the header of a WAL or of one of its frames into the page cache. `file` is the WAL, `sector` the offset in bytes.
+    /// A thread writes the header of a WAL or of one of its frames into the page cache. `file` is
+    /// the WAL, `sector` the offset in bytes.
     WalWrite,
-    /// A thread takes, or gives back, the lock that lets it write a database in WAL mode. `file` is the WAL's index.
+    /// A thread takes, or gives back, the lock that lets it write a database in WAL mode. `file` is
+    /// the WAL's index.
     WriteLock,
     WriteUnlock,
-    /// Truth or a note that the recorded program left (`trace_marker`); `file` is the text's number.
+    /// A text that a program left in the trace (`trace_marker`): a note, or the truth about what it
+    /// did. `file` is the text's number.
     Marker,
 }
 
@@ -60,11 +72,11 @@ pub struct Flags {
     pub write: bool,
     pub read: bool,
     pub discard: bool,
-    /// Somebody waits for it (`S`).
+    /// A thread waits for the request (`S`).
     pub sync: bool,
-    /// The device's cache is emptied before it (`F` before `W`, or a flush without data).
+    /// The device's cache is emptied before the request (`F` before `W`, or a flush without data).
     pub preflush: bool,
-    /// It is durable when it completes (`F` behind `W`).
+    /// The request is durable when it completes (`F` behind `W`).
     pub fua: bool,
     /// File-system metadata (`M`).
     pub meta: bool,
@@ -77,7 +89,8 @@ pub struct Flags {
 pub enum Content {
     /// A file's data.
     Data,
-    /// The data of a file that was deleted before, if the trace can tell it from a newer file of that name.
+    /// The data of a file that was deleted before. Told if the trace can tell the file from a newer
+    /// file of that name.
     DeletedData,
     /// The journal of the file system.
     Journal,
@@ -96,7 +109,7 @@ pub struct DeviceId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NameId(pub u32);
 
-/// Who did it: `process` is 0 where the trace has only threads.
+/// The actor. `process` is 0 if the trace has only threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Actor {
     pub thread: u32,
@@ -115,17 +128,18 @@ pub struct Event {
     pub flags: Flags,
     pub actor: Actor,
     pub content: Option<Content>,
-    /// The file, where the trace says it.
+    /// The file, if the trace says it.
     pub file: Option<NameId>,
 }
 
 impl Event {
-    /// False for what is so all the time. Whoever adds such a line to a trace need not know when that began.
+    /// False for facts without a time. A tool that adds such a line to a trace need not know when
+    /// it began.
     pub fn has_time(&self) -> bool {
         !matches!(self.action, Action::OnFileOf { .. })
     }
 
-    /// One that moves no bytes and of which nothing else is known.
+    /// An event that moves no bytes and of which nothing else is known.
     pub(crate) fn plain(time_ns: u64, action: Action, actor: Actor) -> Event {
         Event {
             time_ns,

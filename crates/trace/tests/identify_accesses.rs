@@ -1,4 +1,5 @@
-//! The single requests of transactions: who asks for them gets every byte and flush once, who does not gets none, and nothing else differs.
+//! The single requests of transactions. A caller that asks for them gets every byte and flush once.
+//! A caller that does not ask gets none, and nothing else differs.
 
 mod identify_common;
 

@@ -1,4 +1,5 @@
-//! What is counted for a transaction and what is not: requests, flushes, the file system's journal, metadata, others' writes.
+//! What is counted for a transaction and what is not: requests, flushes, the file system's journal,
+//! metadata, others' writes.
 
 mod identify_common;
 
@@ -191,7 +192,7 @@ fn pages_that_the_kernel_wrote_back_belong_to_the_transaction_and_not_to_the_ker
     assert!(found.iter().all(|found| found.process.thread == 100 && found.traffic.journal.bytes == 11 * PAGE));
 }
 
-/// Memory does not grow with the trace: nothing waits for its end but the last transaction.
+/// Memory does not grow with the trace: only the last transaction waits for its end.
 #[test]
 fn transactions_are_handed_out_as_they_become_complete() {
     let mut names = Names::default();

@@ -1,7 +1,9 @@
-//! The strategy `eager` writes to its log for more than commits: which are which, by SQLite's lock for writing.
+//! Which records of the strategy `eager` are commits, by SQLite's lock for writing. `eager` writes
+//! to its log for more than commits.
 //!
-//! `eager/two_opens.ftrace`: a database is opened, gets three inserts and is closed, then the same with two (ext4, Linux 6.18; without
-//! the events that nothing here needs). `identify` said 15 transactions, one of 1 MB: each open makes the log by three writes, and each
+//! The trace is `eager/two_opens.ftrace` (ext4, Linux 6.18, without the events that nothing here
+//! needs). A database is opened, gets three inserts and is closed, then the same with two.
+//! `identify` said 15 transactions, one of 1 MB. Each open makes the log by three writes. Each
 //! close logs the pages of its checkpoint and page 1.
 
 mod identify_common;
@@ -35,7 +37,8 @@ fn what_makes_and_ends_a_log_is_no_transaction() {
         })
         .collect();
     assert_eq!(own, [PAGE; 5]);
-    // The last of each opening has the checkpoint of the close: its images, page 1, and both writes to the database.
+    // The last transaction of each opening has the checkpoint of the close. The checkpoint has its
+    // images, page 1, and both writes to the database.
     let whole: Vec<u64> = found.iter().map(|found| found.traffic.journal.bytes).collect();
     assert_eq!(whole, [PAGE, PAGE, 3 * PAGE, PAGE, 3 * PAGE]);
     assert!(found[2].traffic.db.bytes > 0 && found[4].traffic.db.bytes > 0);
@@ -101,13 +104,14 @@ fn a_checkpoint_of_another_thread_begins_with_records_that_are_no_commits() {
     }
 }
 
-/// The kernel shows a lock that it joins with that of a checkpoint of the same process as one of both, which is not SQLite's for writing.
+/// The kernel may join a lock with that of a checkpoint of the same process. It then shows one lock
+/// for both, which is not SQLite's for writing.
 #[test]
 fn a_record_of_who_gives_back_a_lock_that_nobody_saw_him_take_is_a_commit() {
     let found = found(|pen| {
         commit(pen);
         pen.record(LOG).lock(Action::WriteUnlock).wait(1_000_000);
-        // It let others in before it had to be durable.
+        // The thread gave the lock back before the record had to be durable.
         pen.lock(Action::WriteUnlock).record(LOG).wait(1_000_000);
         pen.record(LOG).update(4);
     });
@@ -138,7 +142,7 @@ fn an_image_that_is_synchronized_for_a_large_transaction_is_that_transactions() 
     assert_eq!(bytes, [PAGE, 2001 * PAGE, PAGE]);
 }
 
-/// `plain` makes a new WAL longer ahead, in its first commit: that was a transaction of its own.
+/// `plain` makes a new WAL longer ahead, in its first commit. That was a transaction of its own.
 #[test]
 fn what_is_synchronized_of_a_wal_under_one_lock_is_one_transaction() {
     let found = found(|pen| {
@@ -160,7 +164,7 @@ fn without_locks_each_record_is_a_transaction() {
     assert_eq!(found.len(), 20);
 }
 
-/// The first four are taken for a checkpoint's.
+/// The first four records are taken for a checkpoint's.
 #[test]
 fn a_connection_that_takes_no_more_locks_is_told_again_after_a_few_records() {
     let found = found(|pen| {
@@ -173,7 +177,8 @@ fn a_connection_that_takes_no_more_locks_is_told_again_after_a_few_records() {
     assert_eq!(checkpoint_journal_bytes(&found)[0], 4 * PAGE);
 }
 
-/// SQLite alone had the database in use before, and ended with a checkpoint, which takes the lock unseen.
+/// SQLite alone used the database before, and ended with a checkpoint. The checkpoint takes the
+/// lock unseen.
 #[test]
 fn a_log_that_is_made_after_others_have_closed_the_database_is_no_transaction() {
     let found = found(|pen| {

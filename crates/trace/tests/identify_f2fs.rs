@@ -1,4 +1,5 @@
-//! A recording on F2FS (Linux 6.1), where a folder that is synchronized costs a checkpoint of the file system.
+//! A recording on F2FS (Linux 6.1). Synchronizing a folder costs a checkpoint of the file system
+//! there.
 //!
 //! `f2fs/delete.ftrace`: a new database, `CREATE TABLE`, then two inserts with DELETE and FULL.
 

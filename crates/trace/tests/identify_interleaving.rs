@@ -1,4 +1,5 @@
-//! Whatever a machine does at the same time, a database's transactions are found as if it were alone.
+//! A database's transactions are found as if it were alone, whatever a machine does at the same
+//! time.
 
 mod identify_common;
 
@@ -175,7 +176,7 @@ proptest! {
         prop_assert_eq!(found.iter().map(|found| found.flushes).sum::<u64>() + summary.flushes, asked);
     }
 
-    /// No order of whatever events makes it panic, and what it hands out is possible.
+    /// No order of any events makes it panic, and what it hands out is possible.
     #[test]
     fn any_events_are_taken(
         raw in prop::collection::vec(

@@ -1,12 +1,13 @@
-//! One write at several devices that lie on each other: each is counted once, at the layer asked for, and its file is found.
+//! One write at several devices that lie on each other. Each write is counted once, at the layer
+//! asked for, and its file is found.
 //!
-//! The story: a whole-system trace has each write at every layer, on a phone with dm-default-key and on
-//! servers with LVM and LUKS. Every layer was a device of its own, so bytes were counted two and three
-//! times. Or only the lowest layer had ends, and threads of the device mapper had written there. Then no
-//! transaction was found at all.
+//! The story: a whole-system trace has each write at every layer, on a phone with dm-default-key
+//! and on servers with LVM and LUKS. Every layer was a device of its own, so bytes were counted two
+//! and three times. Or only the lowest layer had ends, and threads of the device mapper had written
+//! there. Then no transaction was found at all.
 //!
-//! The traces are written out here, in the order in which Linux 6 tells the events of each stack. The
-//! disks' counters are kept beside.
+//! The traces are written out here, in the order in which Linux 6 tells the events of each stack.
+//! The disks' counters are kept beside.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -35,7 +36,8 @@ enum Stack {
     RequestBased,
     /// md, two mirrors: writes are remapped, flushes are not.
     Mirror,
-    /// Stripes of the device mapper: a write becomes two halves, and the second flush follows on the end of the first.
+    /// Stripes of the device mapper. A write becomes two halves. The second flush follows on the
+    /// end of the first.
     Stripes,
     /// LUKS over LVM on a partition.
     CryptOverLinear,
@@ -96,7 +98,7 @@ impl Pen {
         writeln!(self.text, "{name:>16}-{thread:<7} [000] ..... {s:>5}.{us:06}: {event}").unwrap();
     }
 
-    /// The request queue of a disk sends it and hears its end.
+    /// The request queue of a disk sends the request and hears its end.
     fn disk(&mut self, disk: &'static str, who: Who, rwbs: &str, sector: u64, sectors: u64) {
         let Who(name, _) = who;
         let counters = self.disks.entry(disk).or_default();
@@ -107,7 +109,8 @@ impl Pen {
             return self
                 .line(WORKER, &format!("block_rq_complete: {disk} FF () 18446744073709551615 + 0 none,0,0 [0]"));
         }
-        // The disk has a cache and no FUA: the block layer empties the cache behind the data, and before, where that is asked for.
+        // The disk has a cache and no FUA. The block layer empties the cache behind the data. It
+        // also does so before the data, if that is asked for.
         counters.bytes += sectors * 512;
         let plain = rwbs.replace('F', "");
         if rwbs.starts_with('F') {
@@ -135,7 +138,8 @@ impl Pen {
         self.line(who, &format!("block_bio_remap: {to} {rwbs} {at} + {sectors} <- ({}) {}", from.0, from.1));
     }
 
-    /// What a device mapper above a disk does with a write or a flush of `top`, as `who` has queued it there.
+    /// The work of a device mapper above a disk for a write or a flush of `top`, queued there by
+    /// `who`.
     fn mapped(&mut self, top: &str, who: Who, rwbs: &str, sector: u64, sectors: u64) {
         if rwbs.starts_with('F') && sectors > 0 {
             // The device mapper sends the flush by itself, and then the write without it.
@@ -225,7 +229,7 @@ impl Pen {
         }
     }
 
-    /// Somebody asks the file system's device for a write; none of data where `sectors` is 0.
+    /// `who` asks the file system's device for a write. Without data if `sectors` is 0.
     fn ask(&mut self, who: Who, rwbs: &str, sector: u64, sectors: u64, inode: Option<u64>) {
         let top = self.stack.top();
         let whose = match inode {
@@ -266,7 +270,8 @@ impl Pen {
         }
     }
 
-    /// The program writes and synchronizes a file; `commits`: the file system commits its journal meanwhile.
+    /// The program writes and synchronizes a file. `commits`: the file system commits its journal
+    /// meanwhile.
     fn synced(&mut self, inode: u64, runs: &[(u64, u64)], commits: bool) {
         let top = self.stack.top();
         self.line(APP, &format!("ext4_sync_file_enter: dev {top} ino {inode} parent 2 datasync 1 "));
@@ -402,7 +407,7 @@ fn the_load_is_what_the_devices_of_a_layer_are_sent() {
             sent.flushes += counters.flushes;
         }
         let first = load(&pen.text, Layer::Lowest);
-        // Which device lies on which is known from the first request on.
+        // From the first request on, it is known which device lies on which.
         let is_near = |found: u64, sent: u64| found >= sent && found - sent <= 16_384;
         assert!(is_near(first.bytes, sent.bytes) && first.flushes - sent.flushes <= 2, "{stack:?} {first:?} {sent:?}");
         let highest = load(&pen.text, Layer::Highest).bytes;
@@ -432,8 +437,8 @@ fn a_partition_is_found_without_remaps() {
     assert_eq!((found.len(), counters(&found, &summary)), (COMMITS, pen.disks[SDA]));
 }
 
-/// The story: without the queue events of a LUKS device, 0 transactions were told, and no reason. Without remaps, bytes were
-/// counted at each layer, and again nobody was told.
+/// The story: without the queue events of a LUKS device, 0 transactions were told, and no reason.
+/// Without remaps, bytes were counted at each layer, and again no reason was given.
 #[test]
 fn what_is_lost_for_want_of_events_has_a_reason() {
     const KINDS: [&str; 5] = ["block_bio_queue", "_remap", "block_rq_issue", "block_rq_complete", "block_bio_complete"];
@@ -470,7 +475,7 @@ fn what_is_lost_for_want_of_events_has_a_reason() {
                 if found.len() < COMMITS - 1 && !(lacks(1) && lacks(2)) {
                     assert!(!observed.queues || observed.lacks_ends || !untied.is_empty(), "{what}");
                 }
-                // So they do without what a disk is sent.
+                // The same holds without what a disk is sent.
                 if observed.queues && !lacks(2) && counters(&found, &summary).bytes > sent {
                     assert!(observed.lacks_ends || !untied.is_empty(), "{what}");
                 }

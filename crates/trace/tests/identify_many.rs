@@ -1,4 +1,5 @@
-//! What is found does not change with how it is found: counts and hashes of all that is handed out, in its order.
+//! What is found does not depend on how it is found. Counts and hashes of all that is handed out,
+//! in its order, are compared.
 
 mod identify_common;
 mod many_databases;
@@ -28,8 +29,8 @@ impl Told {
 
     fn transaction(&mut self, transaction: &Transaction) {
         self.count += 1;
-        // Nobody asked for its requests, so it has none.
-        // Sync calls were not counted when the hashes were taken.
+        // Single requests were not asked for, so there are none. Sync calls were not counted when
+        // the hashes were taken.
         let syncs = format!(", syncs: {}", transaction.syncs);
         self.text(&format!("{transaction:?}").replace(", accesses: []", "").replace(&syncs, ""));
     }
@@ -55,7 +56,8 @@ fn told(shape: Shape) -> (u64, u64) {
     told.rest(identifier, &names)
 }
 
-/// Shape, transactions, hash. Like those below, taken from the code that compared all databases for each flush.
+/// Shape, transactions, hash. Like the rows below, taken from the code that compared all databases
+/// for each flush.
 const INTERLEAVED: [(Shape, u64, u64); 12] = [
     (Shape::Threads(Show::Calls), 1200, 0x2647_f266_ae90_7e92),
     (Shape::Threads(Show::Flushes), 1200, 0xebc5_c04f_f959_0191),

@@ -1,4 +1,5 @@
-//! Journal modes and synchronization options, told from written-out traces: the paper's Figures 8 to 14 and Table 1, and WAL.
+//! Journal modes and synchronization options, told from written-out traces: the paper's Figures 8
+//! to 14 and Table 1, and WAL.
 
 mod identify_common;
 
@@ -149,7 +150,8 @@ fn without_sync_calls_delete_and_truncate_are_uncertain() {
     }
 }
 
-/// Table 1: header and body of the journal share a page, so that only two transactions in a row tell.
+/// Table 1: header and body of the journal share a page. Therefore only two transactions in a row
+/// tell.
 #[test]
 fn one_page_journals_reach_the_final_states_of_table_1() {
     let pages = [

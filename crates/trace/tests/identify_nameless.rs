@@ -1,4 +1,5 @@
-//! Traces without file names: journal and database are told apart by their sectors and the pattern of the writes.
+//! Traces without file names. Journal and database are told apart by their sectors and the pattern
+//! of the writes.
 
 mod identify_common;
 

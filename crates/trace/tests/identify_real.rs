@@ -1,4 +1,5 @@
-//! Traces of phones, recorded by others. Skips, and says so, where the folder with the data is missing.
+//! Traces of phones, recorded by others. Skips, and says so, if the folder with the data is
+//! missing.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +70,8 @@ fn a_phone_with_file_names_has_six_transactions_of_three_databases() {
 fn the_commits_between_log_and_count_are_the_transactions() {
     let Some(path) = data("most_result.po") else { return };
     let (found, _) = identify(&path);
-    // The commit behind each transaction's log; what begins within another's wait is not theirs.
+    // The commit behind each transaction's log. What begins within the wait of another is not
+    // theirs.
     let kib: Vec<u64> = of(&found, "/rmq.db").iter().map(|found| found.traffic.fs_journal.bytes / 1024).collect();
     assert_eq!(kib, [48, 44, 52, 60]);
     let sync_data = of(&found, "/SyncData.sqlite3")[0].traffic;

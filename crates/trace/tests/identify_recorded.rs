@@ -27,14 +27,15 @@ fn plain(pen: &mut Pen) {
     pen.log(3).count().update(2).remove(Action::FileDelete).wait(2_000_000);
 }
 
-/// A cache that spills ends a segment of the journal in the middle of a page; the next segment, of few records, begins in that page.
-/// Such a page was taken for the reset of the journal, and the transaction for two: one rolled back, one of NORMAL.
+/// A cache that spills ends a segment of the journal in the middle of a page. The next segment, of
+/// few records, begins in that page. Such a page was taken for the reset of the journal. The
+/// transaction was taken for two: one rolled back, one of NORMAL.
 #[test]
 fn a_segment_that_begins_in_the_page_where_the_last_one_ended_goes_on_with_the_transaction() {
     let found = found(|pen| {
         plain(pen);
         pen.journal_sector += 800;
-        // Pages 0, 4 and 5 of the journal; the second segment is page 5 again.
+        // Pages 0, 4 and 5 of the journal. The second segment is page 5 again.
         pen.log(3).count().segment(5, 1).count_at(5).update(9).remove(Action::FileDelete).wait(2_000_000);
         plain(pen);
     });
@@ -43,8 +44,9 @@ fn a_segment_that_begins_in_the_page_where_the_last_one_ended_goes_on_with_the_t
     assert_eq!(found[1].segments, 2);
 }
 
-/// A transaction that spilled is rolled back: while the database is restored, the file system's journal thread writes what was never
-/// synchronized of the rollback journal. The next transaction was taken for a part of it.
+/// A transaction that spilled is rolled back. While the database is restored, the file system's
+/// journal thread writes the part of the rollback journal that was never synchronized. The next
+/// transaction was taken for a part of the first.
 #[test]
 fn a_journal_that_the_kernel_writes_while_the_database_is_restored_ends_with_its_deletion() {
     let found = found(|pen| {
@@ -63,8 +65,8 @@ fn a_journal_that_the_kernel_writes_while_the_database_is_restored_ends_with_its
     assert_eq!(options(&found), [(JournalMode::Delete, Synchronous::Full); 3]);
 }
 
-/// A journal's last page is only written, by the file system's journal thread, when the journal has been deleted: that was taken for the begin
-/// of the next transaction.
+/// The last page of a journal is written by the file system's journal thread only when the journal
+/// has been deleted. The page was taken for the begin of the next transaction.
 #[test]
 fn a_journal_that_the_kernel_writes_after_its_deletion_is_of_the_transaction_that_it_ended() {
     for sync in [Synchronous::Full, Synchronous::Normal] {
@@ -87,7 +89,7 @@ fn a_journal_that_the_kernel_writes_after_its_deletion_is_of_the_transaction_tha
     }
 }
 
-/// The same behind the update: it was taken for the begin of the next transaction.
+/// The same behind the update. The page was taken for the begin of the next transaction.
 #[test]
 fn a_journal_that_the_kernel_writes_between_update_and_deletion_is_no_transaction() {
     for removal in [Action::FileDelete, Action::FileTruncate] {
@@ -107,8 +109,9 @@ fn a_journal_that_the_kernel_writes_between_update_and_deletion_is_no_transactio
     }
 }
 
-/// A program that truncates its journal writes, on ext4, what it cuts off of a page that was never synchronized. That was taken for the begin
-/// of a transaction, and the one before it for DELETE, because its journal had neither been emptied nor synchronized again.
+/// A program that truncates its journal writes, on ext4, what it cuts off of a page that was never
+/// synchronized. That was taken for the begin of a transaction. The transaction before it was taken
+/// for DELETE: its journal had neither been emptied nor synchronized again.
 #[test]
 fn a_journal_of_which_its_truncation_writes_a_page_is_no_transaction() {
     let found = found(|pen| {
@@ -126,8 +129,9 @@ fn a_journal_of_which_its_truncation_writes_a_page_is_no_transaction() {
     assert_eq!(found[2].traffic.journal.requests, found[1].traffic.journal.requests + 1);
 }
 
-/// A busy machine writes back what a cache has spilled, and what the journal has got since it was synchronized. While the database is not
-/// durable, that is no other transaction's; it was taken for the log of the next, and the transaction for two.
+/// A busy machine writes back what a cache has spilled, and the part of the journal that came after
+/// its synchronization. While the database is not durable, both belong to the same transaction.
+/// They were taken for the log of the next transaction, and the transaction for two.
 #[test]
 fn what_is_written_back_of_a_spilled_transaction_is_no_transaction() {
     let found = found(|pen| {
@@ -139,11 +143,12 @@ fn what_is_written_back_of_a_spilled_transaction_is_no_transaction() {
     });
     assert_eq!(found.len(), 3);
     assert_eq!(outcomes(&found), [Outcome::Committed; 3]);
-    // Two in the place of the count.
+    // Two requests in the place of the count.
     assert_eq!(found[1].traffic.journal.requests, found[0].traffic.journal.requests + 1);
 }
 
-/// The file system's journal thread may write the log of the next transaction before that synchronizes it.
+/// The file system's journal thread may write the log of the next transaction before that
+/// transaction synchronizes it.
 #[test]
 fn a_log_whose_begin_the_kernel_has_written_is_the_next_transactions() {
     let found = found(|pen| {
@@ -157,8 +162,9 @@ fn a_log_whose_begin_the_kernel_has_written_is_the_next_transactions() {
     assert_eq!(found[1].traffic.journal.requests, 3);
 }
 
-/// A rolled back transaction that had spilled leaves a page that was never synchronized; with PERSIST it is written with the reset. That
-/// was taken for a transaction that begins, and is rolled back, behind each of them.
+/// A rolled back transaction that had spilled leaves a page that was never synchronized. With
+/// PERSIST, the page is written with the reset. That was taken for a transaction that begins, and
+/// is rolled back, behind each of them.
 #[test]
 fn a_reset_with_what_was_never_synchronized_of_the_log_begins_no_transaction() {
     let found = found(|pen| {
@@ -176,7 +182,8 @@ fn a_reset_with_what_was_never_synchronized_of_the_log_begins_no_transaction() {
     assert_eq!(options(&found), [(JournalMode::Persist, Synchronous::Full); 3]);
 }
 
-/// With NORMAL, a WAL that begins anew has its header synchronized before any frame; each checkpoint looked like a commit of FULL.
+/// With NORMAL, a WAL that begins anew has its header synchronized before any frame. Each
+/// checkpoint looked like a commit of FULL.
 #[test]
 fn a_synchronized_header_of_a_wal_is_no_synchronized_commit() {
     let found = found(|pen| {

@@ -1,4 +1,5 @@
-//! Several databases: in one transaction (super-journal), side by side, with a checkpoint in the background; and traces of system calls.
+//! Several databases: in one transaction (super-journal), side by side, with a checkpoint in the
+//! background. Also traces of system calls.
 
 mod identify_common;
 
@@ -6,7 +7,8 @@ use identify_common::{PAGE, Pen, Show, identify, interleaved};
 use oneflush_trace::identify::{Database, JournalMode, Phases, Synchronous};
 use oneflush_trace::model::{Action, Actor, DeviceId, Event, Flags, Names};
 
-/// One thread writes two databases as one transaction: super-journal, both logs and updates, then both resets.
+/// One thread writes two databases as one transaction. The order: super-journal, both logs and
+/// updates, then both resets.
 fn joint(pen: &mut Pen, others: &str, round: u64) {
     let main = pen.database.clone();
     let (db, journal) = (pen.db_sector, pen.journal_sector);
@@ -186,7 +188,8 @@ fn system_calls_show_wal_commits_and_the_header_of_the_log_is_none() {
     assert_eq!(found[3].traffic.db.bytes, 8192);
 }
 
-/// The story: 601 commits by `plain` were 602 in a strace, since the kept WAL is taken out of use at the end.
+/// The story: 601 commits by `plain` were 602 in a strace. The kept WAL is taken out of use at the
+/// end.
 #[test]
 fn headers_of_a_log_that_is_taken_out_of_use_are_no_commit() {
     let mut calls = Calls { names: Names::default(), events: Vec::new(), now_ns: 0 };

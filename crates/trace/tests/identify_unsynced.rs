@@ -1,4 +1,5 @@
-//! WAL with NORMAL: commits that nobody synchronizes, told by SQLite's lock for writing, in a trace written out as the kernel prints it.
+//! WAL with NORMAL: commits that nobody synchronizes, told by SQLite's lock for writing. The trace
+//! is written out as the kernel prints it.
 
 use oneflush_trace::identify::{Amount, Identifier, JournalMode, Phases, Reason, Synchronous, Transaction};
 use oneflush_trace::import;
@@ -81,7 +82,8 @@ fn each_lock_with_frames_is_a_commit_and_a_checkpoint_is_the_last_ones() {
         // The checkpoint behind it.
         pen.sync(12, 800, 48);
         pen.sync(11, 1600, 16);
-        // The WAL begins anew: its header is synchronized, then two frames are written over what was there.
+        // The WAL begins anew. Its header is synchronized, then two frames overwrite what was
+        // there.
         pen.lock("F_WRLCK");
         pen.cached(0, 32);
         pen.sync(12, 800, 8);
@@ -105,7 +107,7 @@ fn each_lock_with_frames_is_a_commit_and_a_checkpoint_is_the_last_ones() {
 fn frames_that_the_next_writes_over_were_rolled_back() {
     let found = identify(|pen| {
         pen.commit(&[0]);
-        // It had spilled.
+        // The transaction had spilled.
         pen.commit(&[1, 2, 3]);
         pen.commit(&[1]);
         pen.commit(&[2, 3, 2]);

@@ -1,4 +1,4 @@
-//! Whatever stands in a file, reading it ends, without a panic, and accounts for what it read.
+//! Reading any file ends, without a panic, and accounts for what it read.
 
 use std::io::Cursor;
 

@@ -1,5 +1,6 @@
-//! Real traces of phones, from `../shared/data/traces` of the project's folder; without it these tests say so and pass.
-//! The numbers are counted without this crate: each test names the commands.
+//! Real traces of phones, from `../shared/data/traces` of the project's folder. Without that folder
+//! these tests say so and pass. The numbers are counted without this crate: each test names the
+//! commands.
 
 use std::io::{Cursor, Read};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ fn count(events: &[Event], action: Action) -> usize {
     events.iter().filter(|event| event.action == action).count()
 }
 
-/// `awk -F'\t' '{n[$2 FS $8]++} END {for (k in n) print k, n[k]}'` for the counts; for the sums
+/// Counts: `awk -F'\t' '{n[$2 FS $8]++} END {for (k in n) print k, n[k]}'`. Sums:
 /// `awk -F'\t' '$2=="D" {n[$8]++; s[$8]+=$5} END {for (k in n) print k, n[k], s[k]*512}'`.
 #[test]
 fn most_result_gives_every_row_that_awk_counts() {
@@ -46,7 +47,8 @@ fn most_result_gives_every_row_that_awk_counts() {
     assert_eq!(issued(Content::Metadata), (33, 167_936));
 }
 
-/// `awk -F'\t' '$2=="D" && $9 ~ /rmq.db/ {n[$9]++; s[$9]+=$5} END {for (k in n) print k, n[k], s[k]*512}'`
+/// `awk -F'\t' '$2=="D" && $9 ~ /rmq.db/ {n[$9]++; s[$9]+=$5}
+/// END {for (k in n) print k, n[k], s[k]*512}'`
 #[test]
 fn the_rows_of_one_database_have_its_thread_without_mosts_digit() {
     let Some(path) = trace("most_result.po") else { return };
@@ -75,8 +77,9 @@ fn most_result3_has_completions_only() {
     assert!(reader.names().find("file-NONE").is_none());
 }
 
-/// `zgrep -c block_rq_insert:` and so on; `zgrep block_rq_insert: | grep -o '179,[0-9]* [A-Z]* ' | sort | uniq -c` for the flags;
-/// the sum with awk over the number behind `+` where the flags have a W.
+/// Counts: `zgrep -c block_rq_insert:` and so on. Flags: `zgrep block_rq_insert: | grep -o
+/// '179,[0-9]* [A-Z]* ' | sort | uniq -c`. Sum: awk over the number behind `+` where the flags have
+/// a W.
 #[test]
 fn the_phones_ftrace_gives_every_line_that_zgrep_counts() {
     let Some(path) = trace("phone_ycsb_a.ftrace.gz") else { return };
@@ -99,8 +102,8 @@ fn the_phones_ftrace_gives_every_line_that_zgrep_counts() {
     assert!(reader.names().find("{\"EVENT\":\"SQL_START\"}").is_some());
 }
 
-/// The same trace, cut in the middle of its packed bytes: what `head -c` of half its size, `zcat` and
-/// `head -n -1 | grep -cE 'block_rq|tracing_mark'` find in it.
+/// The same trace, cut in the middle of its packed bytes (`head -c` of half its size). The number
+/// is what `zcat` and `head -n -1 | grep -cE 'block_rq|tracing_mark'` find in it.
 #[test]
 fn a_cut_off_gzip_gives_its_first_events_and_says_so() {
     let Some(path) = trace("phone_ycsb_a.ftrace.gz") else { return };

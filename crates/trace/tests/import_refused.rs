@@ -1,4 +1,4 @@
-//! What is no trace is refused with what was looked for, and a message that says what to do.
+//! A file that is no trace is refused. The message says what was looked for and what to do.
 
 use std::io::Cursor;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Each finding on transactions that have it, its numbers worked out by hand, and its silence where they do not.
+//! Each finding on transactions that have it, with its numbers worked out by hand. Each finding is
+//! silent where the transactions do not have it.
 
 mod report_common;
 
@@ -74,7 +75,8 @@ fn a_database_that_writes_most_is_named() {
 
 #[test]
 fn wal_is_advised_with_what_it_would_write() {
-    // 8 KB: two frames with headers of 48 bytes, rounded up to 12 KB, one block more at an edge, 8 KB at a checkpoint: 24 KB.
+    // 8 KB are two frames. With headers of 48 bytes they are rounded up to 12 KB. One block more
+    // lies at an edge, and 8 KB at a checkpoint: 24 KB.
     let finding = of_kind(alike(100, 10, [8, 20, 20, 0]), "wal").unwrap();
     let expected = "In WAL mode, /a.db would write about 24.0 KB a transaction or less in place of 48.0 KB, with 1 flush in \
                     place of 4.0: 50 % less, 50 % of all bytes.";

@@ -1,4 +1,5 @@
-//! What the page is made of: one file, with its data in it, whatever the names are; and which transactions have their requests.
+//! What the page is made of: one file, with its data in it, whatever the names are. Also which
+//! transactions have their requests.
 
 mod report_common;
 

@@ -1,4 +1,5 @@
-//! The trace for ui.perfetto.dev: it is JSON of the Trace Event Format, every slice that begins ends, and nothing lies outside.
+//! The trace for ui.perfetto.dev: it is JSON of the Trace Event Format, every slice that begins
+//! ends, and nothing lies outside.
 
 mod report_common;
 

@@ -6,7 +6,8 @@ use oneflush_trace::identify::{JournalMode, Outcome};
 use oneflush_trace::report::{ByClass, Curve, Quantiles, Report, Tables};
 use report_common::{KB, trace, transaction};
 
-/// Latencies of 1 to 1,000 ms, and a volume of as many KB, half of it the database's; of two databases.
+/// Latencies of 1 to 1,000 ms, and a volume of as many KB, half of it the database's. They belong
+/// to two databases.
 fn thousand() -> Tables {
     let transactions = (1..=1000).rev().map(|n| {
         let database = if n % 4 == 0 { "/a.db" } else { "/b.db" };

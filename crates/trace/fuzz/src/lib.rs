@@ -1,6 +1,8 @@
-//! What all targets do: read bytes to their end, as a trace of a given format or of the one that is found.
+//! What all targets do: read bytes to their end, as a trace of a given format or of the one that is
+//! found.
 //!
-//! A panic is found by the fuzzer; that a reader ends, and gives no more events than its input can hold, is asserted here.
+//! The fuzzer finds a panic. Asserted here: a reader ends, and gives no more events than its input
+//! can hold.
 
 use std::io::Cursor;
 

@@ -1,11 +1,12 @@
-//! The single requests of a transaction, for whoever asks for them ([`super::Identifier::keep_accesses`]); nobody else pays for them.
+//! The single requests of a transaction, kept only on demand
+//! ([`super::Identifier::keep_accesses`]).
 
 use super::requests::Request;
 use super::transaction::{Class, Database};
 use super::{Identifier, Known};
 use crate::model::DeviceId;
 
-/// Of one transaction, so many are kept; what comes later is left out.
+/// So many requests of one transaction are kept. What comes later is left out.
 pub const ACCESSES_COUNT_MAX: usize = 4096;
 
 /// One request that a transaction sent or caused.
@@ -14,7 +15,8 @@ pub struct Access {
     pub begin_ns: u64,
     pub done_ns: u64,
     pub device: DeviceId,
-    /// Where on the device; of a system call (`is_call`), the offset in its file in bytes, or `u64::MAX`: unknown.
+    /// Sector on the device. Of a system call (`is_call`), the offset in its file in bytes.
+    /// `u64::MAX`: unknown.
     pub sector: u64,
     /// 0: a flush alone, which is of no class.
     pub bytes: u64,
@@ -38,7 +40,7 @@ impl Accesses {
         kept.push(Access { begin_ns, done_ns, device, sector, bytes, class, flushes, is_call });
     }
 
-    /// Takes those of a part.
+    /// Takes the requests of a part.
     pub(super) fn append(&mut self, part: &mut Accesses) {
         let Some(part) = part.0.take() else { return };
         let kept = self.0.get_or_insert_default();
@@ -46,7 +48,7 @@ impl Accesses {
         kept.extend(part.into_iter().take(room));
     }
 
-    /// In the order of their beginnings.
+    /// The requests in the order of their beginnings.
     pub(super) fn into_vec(self) -> Vec<Access> {
         let mut kept = self.0.unwrap_or_default();
         kept.sort_by_key(|access| access.begin_ns);
@@ -55,7 +57,8 @@ impl Accesses {
 }
 
 impl Identifier {
-    /// Lets each transaction have its single requests ([`super::Transaction::accesses`]). To be called before the first event.
+    /// Keeps the single requests of each transaction ([`super::Transaction::accesses`]). To be
+    /// called before the first event.
     pub fn keep_accesses(mut self) -> Identifier {
         self.keeps_accesses = true;
         self.joints.keeps_accesses = true;

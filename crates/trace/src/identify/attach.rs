@@ -1,22 +1,29 @@
-//! Who caused it: flushes, commits of the file system's journal and metadata that a transaction waited for.
+//! Who caused what a transaction waited for: flushes, commits of the file system's journal,
+//! metadata.
 //!
-//! Best known where the trace shows sync calls: what a thread sends inside its own call is the call's, and what the file system's
-//! journal thread sends is the call's that waits meanwhile. Without them: a flush belongs to the thread that sent it; what the
-//! kernel's threads send, to whoever has had all its writes done last and now waits, if that was just before. A writer of other files
-//! may be that one; then it is nobody's here. Two databases that wait for the same commit both needed it; the one that waited last
-//! gets its bytes, so that sums stay right.
+//! | the trace shows | sent by | the cause |
+//! |---|---|---|
+//! | sync calls | a thread inside its own call | that call |
+//! | sync calls | the thread of the file system's journal | the call that waits meanwhile |
+//! | no sync calls | a thread, a flush | that thread |
+//! | no sync calls | a kernel thread | the waiter whose writes were done last, if just before |
+//!
+//! A writer of other files may be that waiter. The cause is then unknown here. Two databases that
+//! wait for the same commit both needed it. The database that waited last gets its bytes, so that
+//! sums stay right.
 //!
 //! A trace may hold several devices, so time and thread alone say nothing. Invariants:
-//! 1. What is sent to a device is caused only by who has written to that device. What nobody there
-//!    has caused is of no transaction.
+//! 1. What is sent to a device is caused only by an owner that has written to that device. What has
+//!    no cause there is of no transaction.
 //! 2. Each device has its own answer to what shows a synchronization: sync calls, flushes, or only
 //!    waiting. One file system has events for its calls, another has not.
-//! 3. A call counts for the device of its file system. Its number may be a partition's. It becomes
-//!    the disk's as soon as a request of that number shows it, or a write of data inside the call.
+//! 3. A call counts for the device of its file system. The device's number may be a partition's. It
+//!    becomes the disk's as soon as a request of that number shows it, or a write of data inside
+//!    the call.
 //! 4. A device is the one at which the file system stands, whatever lies below it
 //!    (`requests/layers.rs`).
 //!
-//! So nobody here owns the journal of a file system that is on another device than its data.
+//! Therefore nobody here owns the journal of a file system that is on another device than its data.
 
 use std::collections::HashMap;
 
@@ -25,16 +32,16 @@ use crate::model::{DeviceId, NameId};
 use super::files::Role;
 use super::waiters::{Busy, Owner, Waiters};
 
-/// A cause comes so shortly before its effect.
+/// A cause comes at most so long before its effect.
 const PROMPT_NS: u64 = 20_000_000;
-/// Sync calls of so many threads are remembered, in case their ends were lost.
+/// The sync calls of so many threads are remembered. The ends of calls may be lost.
 const WINDOWS_COUNT_MAX: usize = 4096;
 
-/// What is synchronized by a call that has not ended.
+/// The target of a sync call that has not ended.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     pub enter_ns: u64,
-    /// Of the file system.
+    /// The device of the file system.
     pub device: DeviceId,
     pub owner: Option<Owner>,
     /// The file's role; `None`: a folder, or not SQLite's.
@@ -53,7 +60,7 @@ struct OfDevice {
     waiters: Waiters,
     shows_calls: bool,
     shows_flushes: bool,
-    /// Last end of a write to other files that somebody waits for.
+    /// Last end of a write to other files that a thread waits for.
     other_ns: Option<u64>,
 }
 
@@ -62,7 +69,7 @@ impl Attach {
         self.devices.entry(device).or_default()
     }
 
-    /// The trace shows sync calls of the file system there.
+    /// The trace shows sync calls of the file system at the device.
     pub(super) fn show_calls(&mut self, device: DeviceId) {
         let of = self.of(device);
         of.shows_calls = true;
@@ -81,7 +88,7 @@ impl Attach {
         self.devices.get(&device).is_some_and(|of| of.shows_calls || of.shows_flushes)
     }
 
-    /// The first is another name of the second.
+    /// `device` is another name of `to`.
     pub(super) fn rename(&mut self, device: DeviceId, to: DeviceId) {
         let Some(known) = self.devices.remove(&device) else { return };
         self.of(to).shows_flushes |= known.shows_flushes;
@@ -138,8 +145,9 @@ impl Attach {
         of.other_ns = of.other_ns.max(Some(done_ns));
     }
 
-    /// Whose is what `thread` sends to `device` at `time_ns`, outside of its calls. No thread: one of
-    /// the kernel's. `is_commit`: it is of the file system's journal, which no program's thread sends.
+    /// The owner of what `thread` sends to `device` at `time_ns`, outside of the thread's calls. No
+    /// thread: a kernel thread sends it. `is_commit`: it is of the file system's journal, which no
+    /// program's thread sends.
     pub(super) fn owner(
         &mut self,
         device: DeviceId,
@@ -151,7 +159,7 @@ impl Attach {
         let (since_ns, owner) = match thread {
             // Outside of its calls, a thread waits for nothing.
             Some(_) if *shows_calls => return None,
-            // Among those who wait inside a sync call, the one whose writes were done last.
+            // The waiters are inside a sync call. Of these, the newest.
             None if *shows_calls => return waiters.newest(time_ns, is_commit).map(|found| found.1),
             Some(thread) => waiters.newest_of_thread(thread)?,
             None => waiters.newest(time_ns, is_commit)?,
@@ -161,7 +169,8 @@ impl Attach {
         (is_prompt && (thread.is_some() || !other_is_newer)).then_some(owner)
     }
 
-    /// What in this folder `thread` was last busy with, and now waits for; and until when it was busy.
+    /// The owner in this folder with which `thread` was last busy, and for which it now waits. Also
+    /// until when it was busy.
     pub(super) fn in_folder(&self, device: DeviceId, thread: u32, folder: u32, time_ns: u64) -> Option<(u64, Owner)> {
         self.devices.get(&device)?.waiters.newest_in_folder(thread, folder, time_ns)
     }

@@ -1,4 +1,5 @@
-//! Finds out whose a flush, a commit, metadata or a sync call is, and tells them; the rules are in `attach`.
+//! Finds out who caused a flush, a commit, metadata or a sync call, and tells the owner. The rules
+//! are in `attach`.
 
 use super::attach::Window;
 use super::files::Role;
@@ -12,9 +13,9 @@ use crate::model::{Actor, DeviceId, NameId, Names};
 /// Why the file system writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// A commit, or a checkpoint: for this thread, if it is in a sync call, else for whoever waits.
+    /// A commit or a checkpoint. The cause is this thread if it is in a sync call, else a waiter.
     Commit(Option<u32>),
-    /// This thread asked for it; `None`: one of the kernel's, for nobody.
+    /// This thread asked for it. `None`: a kernel thread, for nobody.
     Thread(Option<u32>),
 }
 
@@ -27,8 +28,8 @@ impl Identifier {
         (of == device || !devices.is_block(of)).then_some(window)
     }
 
-    /// The thread writes data to `device` inside a call. So that is the device of the file system,
-    /// whatever number its inodes carry.
+    /// The thread writes data to `device` inside a call. `device` is therefore the device of the
+    /// file system, whatever number its inodes carry.
     pub(super) fn learn_device(&mut self, thread: u32, device: DeviceId) {
         if let Some(window) = self.window(thread, device)
             && window.device != device
@@ -38,7 +39,7 @@ impl Identifier {
         }
     }
 
-    /// Devices that have turned out to be others by another name.
+    /// Follows devices that have turned out to be others by another name.
     pub(super) fn follow_renamed(&mut self) {
         for (device, to) in self.requests.devices.take_new_aliases() {
             self.attach.rename(device, to);
@@ -48,7 +49,8 @@ impl Identifier {
         }
     }
 
-    /// The sync call in which `thread` writes is the owner's, if the trace did not say whose; returns when it began.
+    /// Gives the sync call in which `thread` writes to `owner`, if the trace did not say whose it
+    /// is. Returns when the call began.
     pub(super) fn own_window(
         &mut self,
         thread: Option<u32>,
@@ -66,7 +68,7 @@ impl Identifier {
         (window.owner == Some(owner) && window.role == Some(role)).then_some(window.enter_ns)
     }
 
-    /// Whose is what `thread` sends; `is_commit`: of the file system's journal.
+    /// The owner of what `thread` sends. `is_commit`: of the file system's journal.
     fn owner(&mut self, device: DeviceId, time_ns: u64, thread: Option<u32>, is_commit: bool) -> Option<Owner> {
         if let Some(window) = thread.and_then(|thread| self.window(thread, device)) {
             return window.owner;
@@ -88,7 +90,7 @@ impl Identifier {
         }
     }
 
-    /// The file system's journal or metadata.
+    /// A write of the file system's journal or of metadata.
     pub(super) fn caused(&mut self, class: Class, request: Request, cause: Cause) {
         let device = request.device;
         let (is_commit, thread) = match cause {
@@ -182,7 +184,7 @@ impl Identifier {
         }
     }
 
-    /// What in this folder the thread was last busy with.
+    /// The owner in this folder with which the thread was last busy.
     pub(super) fn in_folder(&self, folder: &str, device: DeviceId, thread: u32, time_ns: u64) -> Option<Owner> {
         let folder = folder.strip_suffix('/').filter(|stem| !stem.is_empty()).unwrap_or(folder);
         let track = self.folders.get(folder).and_then(|&number| self.attach.in_folder(device, thread, number, time_ns));

@@ -1,18 +1,24 @@
 //! Whose commit a record of our own log is, by SQLite's lock for writing.
 //!
-//! Not every record of the strategy `eager` is a commit: the log is made of zeros and gets a header and a first record, page images stand
-//! before a checkpoint, page 1 before a close. Whoever writes these has not taken the lock for them. Whoever commits has: a record is a
-//! commit's if, since the last one, its writer has taken the lock, or somebody else has given it back, whose commit the writer logs with
-//! what it does itself. Commits that share a record are one: those who did not write it are not waited for behind the record that
-//! follows it.
+//! Not every record of the strategy `eager` is a commit. The log is made of zeros and gets a header
+//! and a first record. Page images stand before a checkpoint, page 1 before a close. A thread that
+//! writes one of these has not taken the lock for it. A committer has.
+//!
+//! A record is a commit's if one of these has happened since the last record:
+//! 1. the record's writer has taken the lock;
+//! 2. another thread has given the lock back: the writer logs that commit together with its own
+//!    work.
+//!
+//! Commits that share a record are one transaction. A committer that did not write the record may
+//! still write the next one. After that record, the committer is not waited for.
 
-/// So many threads may have commits that are in no record yet.
+/// Limit of the threads whose commits are in no record yet.
 const THREADS_COUNT_MAX: usize = 64;
 
 #[derive(Debug)]
 struct Committer {
     thread: u32,
-    /// Records that were begun since it gave the lock back.
+    /// Records that were begun since the thread gave the lock back.
     records_count: u32,
 }
 
@@ -35,7 +41,7 @@ impl Committers {
         self.add(thread);
     }
 
-    /// False if the trace has not shown that it took the lock.
+    /// The thread gives the lock back. False if the trace has not shown that the thread took it.
     pub(super) fn unlock(&mut self, thread: u32) -> bool {
         self.shows_locks = true;
         self.has_lock.take() == Some(thread)
@@ -49,19 +55,20 @@ impl Committers {
         self.waiting.push(Committer { thread, records_count: 0 });
     }
 
-    /// Nobody has a commit that is in no record.
+    /// No thread has a commit that is in no record.
     pub(super) fn forget(&mut self) {
         self.waiting.clear();
     }
 
-    /// The thread begins to write a record; true if it is a commit's.
+    /// The thread begins to write a record. True if the record is a commit's.
     pub(super) fn record(&mut self, thread: u32) -> bool {
         let has_lock = self.has_lock;
         let is_in_it = |other: &Committer| has_lock != Some(other.thread) && other.records_count == 0;
         let is_commit = self.waiting.iter().any(|committer| committer.thread == thread || is_in_it(committer));
         self.waiting.retain_mut(|committer| {
             committer.records_count += u32::from(has_lock != Some(committer.thread));
-            // It may have given the lock back when what the first of them holds was settled.
+            // The thread may have given the lock back when the content of the first record was
+            // already settled.
             committer.thread != thread && committer.records_count < 2
         });
         is_commit

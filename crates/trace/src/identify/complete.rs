@@ -1,4 +1,5 @@
-//! From a database's complete groups to transactions that are handed out: decision, transactions over several databases, figures.
+//! The way of a database's complete groups to transactions that are handed out. It leads through
+//! the decision, the transactions over several databases, and the figures.
 
 use super::decide::Judged;
 use super::draft::Kind;
@@ -36,7 +37,8 @@ impl Identifier {
         }
     }
 
-    /// Tells the transactions over several databases of which a part is open in this one since the last time, or not any more.
+    /// Tells `joints` which transactions over several databases have gained or lost an open part
+    /// here.
     fn follow_joints(&mut self, index: usize) {
         let Known { track, history, joints, .. } = &mut self.tracks[index];
         let open = || track.open_joints().chain(history.open_joints());

@@ -1,18 +1,20 @@
 //! Journal mode and synchronization of a database, from its consecutive transactions.
 //!
-//! Options are static (the paper, section 3.4): a process uses the same ones for the same database. So what a transaction shows for
-//! certain counts for those around it that show less, and the first transaction waits for the second.
+//! Options are static (the paper, section 3.4): a process uses the same ones for the same database.
+//! What one transaction shows for certain therefore counts for its neighbours that show less. The
+//! first transaction waits for the second.
 
 use std::collections::VecDeque;
 
 use super::draft::{Draft, Kind};
 use super::transaction::{Confidence, JournalMode, Outcome, Reason, Synchronous};
 
-/// A journal that is made anew each time needs as much as a new file. A commit of another program just before may have paid for that,
-/// but seldom; so if as many as one in this number are cheaper, the journal is an old file that was emptied.
+/// A journal that is made anew each time needs as much metadata as a new file. A commit of another
+/// program just before may have paid for some of it, but seldom. If at least one in this number is
+/// cheaper, the journal is an old file that was emptied.
 const CHEAP_ONE_IN: u64 = 4;
 
-/// So many transactions decide; a change of the options shows after half of them.
+/// The number of last transactions that decide. A change of the options shows after half of them.
 const WINDOW_COUNT: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +36,8 @@ pub(super) struct History {
     recent: VecDeque<Evidence>,
     waiting: Vec<Draft>,
     has_names: bool,
-    /// Of the transactions that show what the file system logged for their journal: how many there are, and how many were cheap.
+    /// Transactions that show what the file system logged for their journal: all, and the cheap
+    /// ones.
     logged_count: u64,
     cheap_count: u64,
 }
@@ -44,7 +47,7 @@ impl History {
         History { has_names, ..History::default() }
     }
 
-    /// Takes a complete transaction; gives those that are decided now.
+    /// Takes a complete transaction. Returns those that are decided now.
     pub(super) fn push(&mut self, draft: Draft) -> Vec<Judged> {
         if draft.outcome == Outcome::Committed && draft.kind != Kind::Bare {
             if self.recent.len() == WINDOW_COUNT {
@@ -63,7 +66,7 @@ impl History {
         self.finish()
     }
 
-    /// Decides what waits, with what there is.
+    /// Decides the transactions that wait, with what is known.
     pub(super) fn finish(&mut self) -> Vec<Judged> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.into_iter().map(|draft| self.judge(draft)).collect()
@@ -126,7 +129,7 @@ fn forward(mode: JournalMode) -> bool {
     matches!(mode, JournalMode::Wal | JournalMode::Eager | JournalMode::Waldio)
 }
 
-/// What most say; a certain word counts as four others. Of equals, the one said last.
+/// The value that most say. A certain word counts as four others. Of equals, the one said last.
 fn majority<T: PartialEq + Copy>(said: impl DoubleEndedIterator<Item = (T, bool)> + Clone) -> Option<(T, bool)> {
     let weight = |value: T| -> u32 {
         said.clone().filter(|&(other, _)| other == value).map(|(_, certain)| if certain { 4 } else { 1 }).sum()

@@ -1,4 +1,5 @@
-//! A transaction while its groups come in, and what it shows about journal mode and synchronization.
+//! A transaction while its groups come in. A draft also says what the transaction shows about
+//! journal mode and synchronization.
 
 use super::access::Accesses;
 use super::files::Role;
@@ -8,8 +9,9 @@ use super::table::Input;
 use super::transaction::{JournalMode, Outcome, Process, Synchronous, Traffic};
 use super::unsynced::Held;
 
-/// What ext4 logs for an emptied file that gets data: inode, bitmap of blocks (of two groups, if it moves), group descriptor. A new
-/// file also needs its folder, the bitmap of inodes and the super block: 7 blocks, seldom 6.
+/// What ext4 logs for an emptied file that gets data: inode, bitmap of blocks, group descriptor. If
+/// the file moves, there are bitmaps of two groups. A new file also needs its folder, the bitmap of
+/// inodes and the super block: 7 blocks, seldom 6.
 const METADATA_BLOCKS_OF_EMPTIED_FILE: std::ops::RangeInclusive<u64> = 2..=4;
 
 /// How the transaction keeps what it needs to be atomic.
@@ -37,15 +39,17 @@ pub(super) struct Draft {
     pub joint: Option<u64>,
     /// Calls have written headers of a WAL, and no page.
     pub is_headers: bool,
-    /// The trace begins within it.
+    /// The trace begins within this transaction.
     pub is_partial: bool,
-    /// Header and body of its journal share a page.
+    /// Header and body of the journal share a page.
     pub is_one_page: bool,
-    /// Its journal was made for it.
+    /// The journal was made for this transaction.
     pub is_new: bool,
-    /// Bytes of the last group with a body of the journal; sector of the first header; first and last group's ranges.
+    /// Bytes of the last group with a body of the journal.
     pub log_bytes: u64,
+    /// Sector of the journal's first header.
     pub header: u64,
+    /// The first and the last group with a body of the journal.
     pub logs: Vec<Group>,
     pub synced: bool,
     pub counted: bool,
@@ -55,11 +59,11 @@ pub(super) struct Draft {
     pub zeroed: bool,
     pub emptied: bool,
     pub folder_synced: bool,
-    /// What became of its journal, where the trace says it.
+    /// What became of the journal, where the trace says it.
     removal: Option<Removal>,
     /// Blocks of metadata that the file system logged for the first synchronization of the journal.
     log_metadata_blocks: Option<u64>,
-    /// The trace shows sync calls, so it would also show those that are not there.
+    /// The trace shows sync calls: a sync call that is not in the trace was not made.
     shows_calls: bool,
     pub append_end_ns: u64,
     pub checkpoint: Traffic,
@@ -69,7 +73,8 @@ pub(super) struct Draft {
     file_syncs: u32,
     /// The trace has SQLite's locks.
     pub shows_locks: bool,
-    /// Only the lock shows it; inside: whether another thread synchronized the WAL behind it.
+    /// `Some`: only the lock shows this transaction. The value: whether another thread synchronized
+    /// the WAL behind it.
     by_lock: Option<bool>,
     pub accesses: Accesses,
 }
@@ -124,7 +129,8 @@ impl Draft {
         draft
     }
 
-    /// One that only the lock shows; `header`: of the WAL, which it synchronized.
+    /// A transaction that only the lock shows. `header`: the header of the WAL that it
+    /// synchronized.
     pub(super) fn unsynced(held: &Held, header: Option<Draft>) -> Draft {
         let mut draft = header.unwrap_or_else(|| Draft::begin(Group::empty(Role::Wal, held.begin_ns), Input::Wal));
         draft.begin_ns = held.begin_ns;
@@ -176,7 +182,8 @@ impl Draft {
                 if matches!(input, Input::Log | Input::Segment | Input::Page) {
                     self.log_bytes = group.bytes;
                 }
-                // The first holds the header, the last what a header written next may rewrite.
+                // The first log holds the header. The last log holds what a header written next may
+                // rewrite.
                 self.logs.truncate(1);
                 self.logs.push(group);
             }
@@ -190,7 +197,8 @@ impl Draft {
         self.extend(group, input);
     }
 
-    /// The group is a checkpoint; it lengthens the transaction only where the same thread makes it.
+    /// The group is a checkpoint. A checkpoint lengthens the transaction only if the transaction's
+    /// own thread makes it.
     pub(super) fn add_checkpoint(&mut self, mut group: Group) {
         self.accesses.append(&mut group.accesses);
         self.synced_for_checkpoint |= self.checkpoint == Traffic::default() && self.file_syncs <= 1;
@@ -204,18 +212,20 @@ impl Draft {
         self.checkpoint_ns += group.done_ns - group.begin_ns;
     }
 
-    /// The journal's first segment, which is where each later transaction of a kept journal begins as well.
+    /// The group overwrites the journal's first segment. In a kept journal, each later transaction
+    /// begins there as well.
     pub(super) fn overwrites_first_log(&self, group: &Group) -> bool {
         self.logs.first().is_some_and(|first| first.meets(group, self.header))
     }
 
-    /// The group holds no body at the place where that of each transaction of a kept journal begins. Offsets of calls do not say it.
+    /// The group writes no body at the place where each transaction of a kept journal begins its
+    /// body. Offsets of calls do not say it.
     pub(super) fn leaves_first_body(&self, group: &Group) -> bool {
         let body = self.logs.first().filter(|log| !log.is_call).and_then(|log| log.body_sector(self.header));
         body.is_some_and(|body| !group.holds(body))
     }
 
-    /// The journal's header is there, or that of its last segment.
+    /// The journal's header is at this sector, or the header of its last segment is.
     pub(super) fn has_header_at(&self, sector: u64) -> bool {
         self.logs.iter().any(|group| group.first_sector() == sector)
     }
@@ -229,7 +239,8 @@ impl Draft {
             Kind::Bare => (JournalMode::Unknown, false),
             Kind::Rollback if self.removal == Some(Removal::Deleted) => (JournalMode::Delete, true),
             Kind::Rollback if self.zeroed => (JournalMode::Persist, !self.is_one_page),
-            // Over several databases, PERSIST truncates its journals too, and NORMAL synchronizes them.
+            // In a transaction over several databases, PERSIST truncates its journals too. NORMAL
+            // then synchronizes the truncated journals.
             Kind::Rollback if self.emptied && self.joint.is_some() => match self.synchronous().0 {
                 Synchronous::Normal => (JournalMode::Persist, true),
                 _ => (JournalMode::Truncate, false),
@@ -243,8 +254,11 @@ impl Draft {
         }
     }
 
-    /// Whether the file system logged too little for a new journal. Only a hint: what it logs is of all programs, and a super-journal
-    /// has paid for some of it. `None`: it does not show.
+    /// Whether the file system logged too little for a new journal. `None`: the trace does not show
+    /// it.
+    ///
+    /// The answer is only a hint, because the file system logs for all programs in one commit. With
+    /// a super-journal there is no answer: its commit has paid for some of the metadata.
     pub(super) fn logged_little(&self) -> Option<bool> {
         let blocks = self.log_metadata_blocks.filter(|_| self.joint.is_none())?;
         Some(METADATA_BLOCKS_OF_EMPTIED_FILE.contains(&blocks))

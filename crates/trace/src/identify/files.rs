@@ -1,7 +1,8 @@
 //! Which file is what, by SQLite's naming and ours.
 //!
-//! A side file's name begins with its database's, so it also says which database that is. A database itself may have any name:
-//! it is known by its usual endings, or because a side file of it was seen, which in every mode is written first.
+//! The name of a side file begins with the name of its database, and so says which database it is.
+//! A database itself may have any name. It is known by its usual endings or by a side file. In
+//! every mode, a side file is written first.
 
 /// What a file is to its database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,7 +15,7 @@ pub(super) enum Role {
     EagerLog,
     /// The log of our strategy `waldio`.
     WaldioLog,
-    /// The volatile image of the WAL that `eager` keeps; only large transactions synchronize it.
+    /// The volatile image of the WAL that `eager` keeps. Only large transactions synchronize it.
     Image,
     /// The WAL index; never synchronized.
     Shm,
@@ -61,7 +62,7 @@ pub(super) fn classify(path: &str) -> Option<(&str, Role)> {
         .then_some((path, Role::Database))
 }
 
-/// The folder whose entry a journal is.
+/// The folder that holds the entry of a journal.
 pub(super) fn folder(path: &str) -> &str {
     match path.rfind('/') {
         Some(0) => "/",
@@ -88,15 +89,15 @@ fn is_numbered(comm: &str, begin: &str, behind: &str) -> bool {
     name.len() < rest.len() && (if behind.is_empty() { name.is_empty() } else { name.starts_with(behind) })
 }
 
-/// Whose a thread is, by its name.
+/// The kind of a thread, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Writer {
     Program,
-    /// It commits the journal of ext4.
+    /// The thread commits the journal of ext4.
     FileSystemJournal,
-    /// It writes the checkpoints of F2FS: nodes, folders and other metadata.
+    /// The thread writes the checkpoints of F2FS: nodes, folders and other metadata.
     FileSystemCheckpoint,
-    /// It writes for others: what it sends says nothing about who asked for it.
+    /// A kernel thread that writes for others. What it sends says nothing about who asked for it.
     KernelWorker,
 }
 

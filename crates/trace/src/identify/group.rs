@@ -1,8 +1,12 @@
-//! A group: the writes to one file of a database between two synchronizations, which is what the machine takes as one input. Of a log
-//! that is written forward, what a thread writes and synchronizes while it has SQLite's lock for writing is one group.
+//! A group: the writes to one file of a database between two synchronizations. The machine takes
+//! one group as one input.
 //!
-//! What the writes caused (flushes, commits of the file system's journal, metadata) is kept with the group, also when it comes
-//! behind the synchronization: a group is open until the next write of the same database.
+//! In a log that is written forward, a group may hold several synchronizations. The group is
+//! then what a thread writes and synchronizes while it has SQLite's lock for writing.
+//!
+//! The group also keeps what its writes caused: flushes, commits of the file system's journal,
+//! metadata. These may come behind the synchronization. Therefore a group is open until the next
+//! write of the same database.
 
 use crate::model::{FRAME_HEADER_BYTES, SECTOR_BYTES, WAL_HEADER_BYTES};
 
@@ -25,39 +29,44 @@ pub(super) struct Group {
     pub begin_ns: u64,
     /// End of the last write.
     pub data_done_ns: u64,
-    /// End of the last thing that belongs to it.
+    /// End of the last request, flush or sync that belongs to the group.
     pub done_ns: u64,
     /// End of the first synchronization.
     pub synced_ns: Option<u64>,
     /// How many synchronizations of this very file were seen.
     pub file_syncs: u32,
-    /// Of any file of the database, and of its folder.
+    /// Synchronizations of any file of the database, and of its folder.
     pub syncs: u32,
-    /// The journal was synchronized behind a group of the database, without new data: it was truncated.
+    /// The journal was synchronized behind a group of the database, without new data. The journal
+    /// was therefore truncated.
     pub emptied: bool,
-    /// The folder was synchronized behind a group of the database: the journal's deletion was made durable.
+    /// The folder was synchronized behind a group of the database. The deletion of the journal was
+    /// therefore made durable.
     pub folder_synced: bool,
-    /// The same of a journal: it was made.
+    /// The folder was synchronized behind a group of the journal. The journal was therefore made
+    /// new.
     pub is_new: bool,
-    /// What became of the journal behind it.
+    /// What became of the journal behind the group.
     pub removal: Option<Removal>,
     pub bytes: u64,
     writes_count: usize,
     ranges: Vec<Range>,
     pub traffic: Traffic,
     pub flushes: u64,
-    /// Of the file system's journal: its block, which is what a commit record takes, and the number of commits.
+    /// The block size of the file system's journal. A commit record takes one block.
     commit_bytes: u64,
-    /// What the file system wrote to it, as it sees it.
+    /// Bytes that the file system wrote to its journal, as the file system sees them.
     logged_bytes: u64,
+    /// Commits of the file system's journal.
     commits_count: u64,
     pub process: Option<Process>,
     pub is_call: bool,
     /// Number of the transaction over several databases that may begin here.
     pub joint: Option<u64>,
-    /// When its writer took the lock for writing, if it had that when it began.
+    /// When the writer took the lock for writing, if it held the lock when the group began.
     pub lock_ns: Option<u64>,
-    /// Of our own log: it is a commit, or what keeps the log and a checkpoint safe; `None`: the trace does not show it.
+    /// Of our own log. `true`: a commit. `false`: it keeps the log and a checkpoint safe. `None`:
+    /// the trace does not show it.
     pub is_commit: Option<bool>,
     pub accesses: Accesses,
 }
@@ -104,7 +113,7 @@ impl Group {
     }
 
     pub(super) fn add(&mut self, request: &Request, process: Option<Process>) {
-        // The offset of a call may be unknown, which is the largest number.
+        // The offset of a call may be unknown. It is then the largest number.
         let length = if request.is_call { request.bytes } else { request.bytes / SECTOR_BYTES };
         let end = request.sector.saturating_add(length);
         if self.ranges.len() < RANGES_COUNT_MAX {
@@ -146,13 +155,14 @@ impl Group {
         self.ranges.first().map_or(0, |range| range.0)
     }
 
-    /// Blocks of metadata that the file system logged for it in one commit: without its descriptor and its record.
+    /// Blocks of metadata that the file system logged for the group in one commit. The commit's
+    /// descriptor and record do not count.
     pub(super) fn metadata_blocks(&self) -> Option<u64> {
         let blocks = self.logged_bytes.checked_div(self.commit_bytes)?;
         (self.commits_count == 1).then(|| blocks.saturating_sub(2))
     }
 
-    /// Both hold a same sector, not counting `except`.
+    /// Both groups hold a same sector, not counting `except`.
     pub(super) fn meets(&self, other: &Group, except: u64) -> bool {
         let without = |&&(begin, end): &&Range| end - begin > 8 || begin != except;
         self.ranges
@@ -176,15 +186,16 @@ impl Group {
         ranges::holds(&self.ranges, sector)
     }
 
-    /// It may be a header and nothing else.
+    /// The group may be a header and nothing else.
     pub(super) fn is_one_page(&self) -> bool {
         self.writes_count == 1 && self.bytes <= if self.is_call { HEADER_CALL_BYTES_MAX } else { PAGE_BYTES_MAX }
     }
 
-    /// It may be the header of a WAL and nothing else.
+    /// The group may be the header of a WAL and nothing else.
     pub(super) fn is_wal_header(&self) -> bool {
         if self.is_call {
-            // `plain` takes a kept WAL out of use by its header and the first frame's: no page is written.
+            // `plain` takes a kept WAL out of use by its header and that of the first frame: it
+            // writes no page.
             return self.bytes <= HEADERS_CALL_BYTES_MAX;
         }
         self.writes_count == 1 && self.bytes <= PAGE_BYTES_MAX

@@ -1,8 +1,13 @@
 //! Transactions over several databases.
 //!
-//! SQLite first writes a super-journal that names the journals of all, then commits each database as if alone, then deletes the
-//! super-journal, which is the commit of all, then resets the journals. So the databases whose journals the same thread begins to
-//! write behind a super-journal are parts of one transaction, which is handed out when no part is open any more.
+//! SQLite's order:
+//! 1. write a super-journal that names the journals of all databases;
+//! 2. commit each database as if alone;
+//! 3. delete the super-journal, which is the commit of all;
+//! 4. reset the journals.
+//!
+//! Parts of one transaction are the databases whose journals a thread begins behind its
+//! super-journal. The transaction is handed out as soon as no part is open any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,13 +18,13 @@ use super::transaction::{Class, Database, Phases, Traffic, Transaction};
 use super::waiters::Busy;
 use crate::model::DeviceId;
 
-/// Behind the last sign of life of its parts, nothing joins any more.
+/// Nothing joins a transaction after so long a silence of its parts.
 const SILENCE_NS_MAX: u64 = 1_000_000_000;
 
 #[derive(Debug)]
 struct Joint {
     thread: u32,
-    /// Of the super-journal.
+    /// The device of the super-journal.
     device: DeviceId,
     main: Arc<str>,
     begin_ns: u64,
@@ -34,27 +39,27 @@ struct Joint {
     accesses: Accesses,
 }
 
-/// So many super-journals may wait for their parts; the oldest without any is given up.
+/// So many super-journals may wait for their first part. Beyond that, the oldest is given up.
 const JOINTS_COUNT_MAX: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Joints {
     joints: BTreeMap<u64, Joint>,
     by_thread: BTreeSet<(u32, u64)>,
-    /// Those without any part, of which there are never more than may wait.
+    /// The transactions without any part, at most [`JOINTS_COUNT_MAX`].
     empty: BTreeSet<u64>,
-    /// Those that may have become complete.
+    /// The transactions that may have become complete.
     to_check: BTreeSet<u64>,
     last_number: u64,
-    /// Traffic and flushes of those given up.
+    /// Traffic and flushes of the super-journals that were given up.
     lonely: (Traffic, u64),
     /// Somebody wants the single requests.
     pub keeps_accesses: bool,
 }
 
 impl Joints {
-    /// A super-journal of `main` is written. Returns the number of its transaction. If another is
-    /// given up for it, also that one's number and device.
+    /// A super-journal of `main` is written. Returns the number of its transaction. If another
+    /// super-journal is given up for it, also returns the other's number and device.
     pub(super) fn write(&mut self, main: &str, request: &Request) -> (u64, Option<(u64, DeviceId)>) {
         let thread = request.actor.thread;
         let is_it = |joint: &Joint| joint.thread == thread && &*joint.main == main && joint.alive_ns == joint.done_ns;
@@ -108,19 +113,20 @@ impl Joints {
         Some(joint)
     }
 
-    /// The transaction that a journal which `thread` begins to write at `time_ns` may be part of.
+    /// The transaction over several databases that may own a journal. `thread` begins to write the
+    /// journal at `time_ns`.
     pub(super) fn open(&self, thread: u32, time_ns: u64) -> Option<u64> {
         let &(_, number) = self.by_thread.range((thread, 0)..=(thread, u64::MAX)).next_back()?;
         let newest = self.joints.get(&number)?;
         (newest.parts.is_empty() && time_ns <= newest.alive_ns + SILENCE_NS_MAX).then_some(number)
     }
 
-    /// When that super-journal's own writes and syncs were done.
+    /// When the super-journal's own writes and syncs were done.
     pub(super) fn done_ns(&self, number: u64) -> u64 {
         self.joints.get(&number).map_or(0, |joint| joint.done_ns)
     }
 
-    /// Where that super-journal was written.
+    /// The device at which the super-journal was written.
     pub(super) fn device(&self, number: u64) -> DeviceId {
         self.joints.get(&number).map(|joint| joint.device).unwrap_or_default()
     }
@@ -140,21 +146,21 @@ impl Joints {
         }
     }
 
-    /// What the writer of that super-journal does, as far as others must know.
+    /// What the writer of the super-journal does, as far as others must know.
     pub(super) fn busy(&self, number: u64) -> Option<Busy> {
         let joint = self.joints.get(&number)?;
         let (since_ns, data_done_ns, thread) = (joint.done_ns, joint.data_done_ns, Some(joint.thread));
         Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
     }
 
-    /// A part of it is open in the database of this number.
+    /// A part of the transaction is open in the database of this number.
     pub(super) fn join(&mut self, number: u64, database: usize) {
         if let Some(joint) = self.joints.get_mut(&number) {
             joint.open.insert(database);
         }
     }
 
-    /// No part of it is open in that database any more.
+    /// No part of the transaction is open in that database any more.
     pub(super) fn let_go(&mut self, number: u64, database: usize) {
         if let Some(joint) = self.joints.get_mut(&number) {
             joint.open.remove(&database);
@@ -162,7 +168,7 @@ impl Joints {
         }
     }
 
-    /// Gives the part back if its super-journal was given up.
+    /// Adds a complete part. Returns the part if its super-journal was given up.
     pub(super) fn add(&mut self, number: u64, part: Transaction) -> Option<Transaction> {
         let Some(joint) = self.joints.get_mut(&number) else { return Some(part) };
         joint.parts.push(part);
@@ -184,7 +190,8 @@ impl Joints {
         complete
     }
 
-    /// All, at the end of the trace; and traffic and flushes of super-journals without a complete part.
+    /// All transactions, at the end of the trace. Also traffic and flushes of the super-journals
+    /// without a complete part.
     pub(super) fn finish(&mut self) -> (Vec<Transaction>, (Traffic, u64)) {
         let mut whole = Vec::new();
         for joint in std::mem::take(&mut self.joints).into_values() {

@@ -1,28 +1,46 @@
-//! Finds the individual SQLite transactions in a trace, without being told the journal mode: the method of "On the IO
-//! characteristics of the SQLite transactions" (MobileSoft'16, section 3), with what it leaves out.
+//! Finds the single SQLite transactions in a trace, without being told the journal mode. The method
+//! is that of "On the IO characteristics of the SQLite transactions" (MobileSoft'16, section 3),
+//! with what the paper leaves out.
 //!
 //! ```text
-//! events → requests   one request from the events of its life, in order           requests.rs
-//!                     and of one write at several devices that lie on each other  requests/layers.rs
-//!        → files      which file is what; without names: by sectors and pattern   files.rs, nameless.rs
-//!        → attach     who caused a flush, a journal commit, metadata              attach.rs, waiters.rs, causes.rs
-//!        → groups     writes to one file between two synchronizations             group.rs
-//!        → machine    one table of states and transitions, per database           table.rs, track.rs, draft.rs
-//!        → decision   mode and synchronization from consecutive transactions      decide.rs
-//!        → unsynced   commits that nobody synchronizes, by SQLite's lock           unsynced.rs
-//!        → committers which records of our own log are commits, by the same lock   committers.rs
-//!        → joints     transactions over several databases                         joint.rs, complete.rs
+//! events → requests   one request from the events of its life, in order    requests.rs
+//!                     and of one write at devices that lie on each other   requests/layers.rs
+//!        → files      which file is what                                   files.rs
+//!                     without names: by sectors and pattern                nameless.rs
+//!        → attach     who caused a flush, a journal commit, metadata       attach.rs, waiters.rs,
+//!                                                                          causes.rs
+//!        → groups     writes to one file between two synchronizations      group.rs
+//!        → machine    one table of states and transitions, per database    table.rs, track.rs,
+//!                                                                          draft.rs
+//!        → decision   mode and synchronization from several transactions   decide.rs
+//!        → unsynced   commits that nobody synchronizes, by SQLite's lock   unsynced.rs
+//!        → committers records of our own log that are commits, by the lock committers.rs
+//!        → joints     transactions over several databases                  joint.rs, complete.rs
 //! ```
 //!
-//! Everything is streaming. What is kept grows with the number of databases and threads, not with the length of the trace: per database
-//! one open transaction, the last one until the next begins (what it caused may still come), and the first until the second decides.
-//! The time for an event grows with the logarithm of their number, so nothing here may look at all databases for one event.
+//! Everything is streaming. The state grows with the number of databases and threads, not with the
+//! length of the trace. Each database keeps at most three transactions:
 //!
-//! Differences to the paper: databases are told apart by their path alone, since a lock lets only one process write at a time and
-//! the kernel's write-back writes for all; each class's requests and the flushes are counted; an open end or beginning of the trace
-//! is counted (`partial_count`) and not handed out; the single commits of WAL and NORMAL are told where the trace has SQLite's locks.
-//! What block I/O cannot show: without locks, how many commits of WAL and NORMAL a checkpoint synchronizes at once; whether a
-//! transaction whose cache had spilled was rolled back or committed; `synchronous=EXTRA` outside the mode `DELETE`.
+//! | kept | until |
+//! |---|---|
+//! | the open one | it is complete |
+//! | the last one | the next begins, because what it caused may still come |
+//! | the first one | the second decides |
+//!
+//! The time for an event grows with the logarithm of these numbers. Nothing here may look at all
+//! databases for one event.
+//!
+//! Differences to the paper:
+//! - Databases are told apart by their path alone. A lock lets only one process write at a time,
+//!   and the kernel's write-back writes for all.
+//! - The requests of each class and the flushes are counted.
+//! - A transaction with an open end or beginning is counted (`partial_count`) and not handed out.
+//! - The single commits of WAL and NORMAL are told where the trace has SQLite's locks.
+//!
+//! What block I/O cannot show:
+//! - without locks, how many commits of WAL and NORMAL a checkpoint synchronizes at once;
+//! - whether a transaction whose cache had spilled was rolled back or committed;
+//! - `synchronous=EXTRA` outside the mode `DELETE`.
 
 mod access;
 mod attach;
@@ -65,7 +83,7 @@ use track::{Context, Track};
 use unsynced::Unsynced;
 use waiters::Owner;
 
-/// So long a silence of the whole trace is a suspended or idle machine.
+/// A silence of the whole trace of at least this length: the machine was suspended or idle.
 const SILENCE_NS_MIN: u64 = 1_000_000_000;
 const SILENCES_COUNT_MAX: usize = 256;
 
@@ -74,26 +92,27 @@ const SILENCES_COUNT_MAX: usize = 256;
 pub struct Summary {
     /// Transactions of which the trace holds only the end or the beginning.
     pub partial_count: u64,
-    /// What they wrote, and what else was written to SQLite's files outside of transactions.
+    /// Traffic of the partial transactions, and other writes to SQLite's files outside of
+    /// transactions.
     pub partial: Traffic,
     /// Writes to files that are not SQLite's.
     pub other: Amount,
-    /// Of the file system, caused by no transaction.
+    /// Requests of the file system that no transaction has caused.
     pub fs_journal: Amount,
     pub metadata: Amount,
     pub flushes: u64,
 }
 
-/// What a trace can show at all: a figure that nobody observed is not 0.
+/// What a trace can show at all. A figure that nobody observed is not 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
     /// Requests of a device: flushes, the file system's journal and metadata.
     pub device: bool,
-    /// Numbers of devices. MOST's format has none, and so no layers.
+    /// Numbers of devices. MOST's format has none, and therefore no layers.
     pub numbers: bool,
     /// Events by which a thread asks a device for a request.
     pub queues: bool,
-    /// Writes were seen, and no end of one at a device that lies on no other.
+    /// Writes were seen, but no end of a write at a device that lies on no other.
     pub lacks_ends: bool,
     /// Sync calls.
     pub syncs: bool,
@@ -101,7 +120,7 @@ pub struct Observed {
     pub calls: bool,
     /// Files with their names.
     pub names: bool,
-    /// Files of SQLite's, and none of them was written at a device.
+    /// Files of SQLite's were seen, but none of them was written at a device.
     pub unwritten: bool,
 }
 
@@ -116,7 +135,8 @@ impl Observed {
 }
 
 impl Summary {
-    /// One that nobody has caused, with what a loop device made of it below.
+    /// Adds a flush that no transaction has caused, and the writes that a loop device made of it
+    /// below.
     fn add_flush(&mut self, request: &Request) {
         self.flushes += request.flushes;
         self.other += request.data;
@@ -124,8 +144,8 @@ impl Summary {
     }
 }
 
-/// Takes events in the order of time and hands out transactions as they become complete (in that order, which is not quite that of
-/// their beginnings).
+/// Takes events in the order of time and hands out transactions as they become complete. That order
+/// is not quite the order of their beginnings.
 #[derive(Default)]
 pub struct Identifier {
     requests: Requests,
@@ -159,7 +179,8 @@ struct Known {
     folder: Option<u32>,
     /// Transactions over several databases of which a part is open here.
     joints: Vec<u64>,
-    /// Where it was written last; none before, and none in a trace of calls.
+    /// The device at which the database was written last. `None`: no write yet, or a trace of
+    /// calls.
     device: Option<DeviceId>,
 }
 
@@ -220,12 +241,12 @@ impl Identifier {
         Observed { lacks_ends: self.requests.lacks_ends(), names: self.names_seen, unwritten, ..self.observed }
     }
 
-    /// Each device that lies on others, with those, as far as the trace has said so.
+    /// Each device that lies on others, with those others, as far as the trace has said so.
     pub fn stacks(&self) -> Vec<(DeviceId, Vec<DeviceId>)> {
         self.requests.devices.stacks()
     }
 
-    /// Devices that seem to lie on others or under one, and the trace does not say which.
+    /// Devices that seem to lie on others or under one, while the trace does not say on which.
     pub fn untied_devices(&self) -> Vec<DeviceId> {
         self.requests.untied_devices()
     }
@@ -235,7 +256,7 @@ impl Identifier {
         self.ready.pop_front()
     }
 
-    /// What belongs to no transaction, so far. What is still open may yet turn out to.
+    /// What belongs to no transaction so far. What is still open may yet join it.
     pub fn summary(&self) -> Summary {
         let mut summary = self.summary;
         for Known { track, .. } in &self.tracks {
@@ -246,7 +267,7 @@ impl Identifier {
         summary
     }
 
-    /// The trace has ended: the transactions that are left, and what belongs to none.
+    /// The trace has ended. Returns the transactions that are left, and what belongs to none.
     pub fn finish(mut self, names: &Names) -> (Vec<Transaction>, Summary) {
         while let Some(item) = self.requests.drain() {
             self.take(item, names);
@@ -372,7 +393,8 @@ impl Identifier {
     }
 
     fn track_write(&mut self, index: usize, role: Role, request: &Request, thread: Option<u32>, mut context: Context) {
-        // The commit of a large transaction synchronizes the image, and then writes a record that says so.
+        // The commit of a large transaction synchronizes the image, and then writes a record about
+        // it.
         let role = if role == Role::Image && context.sync_enter_ns.is_some() { Role::EagerLog } else { role };
         match role {
             Role::Temp => self.summary.other += request.amount(),
@@ -390,7 +412,7 @@ impl Identifier {
         }
     }
 
-    /// Whatever changes a database goes through here, so that `attach` knows who waits.
+    /// Every change of a database goes through here, so that `attach` knows who waits.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Track)) {
         let Known { track, folder, device, .. } = &mut self.tracks[index];
         change(track);
@@ -430,14 +452,14 @@ impl Identifier {
         *self.writers[number].insert(files::writer(names.text(name)))
     }
 
-    /// What the file is to which database.
+    /// The role of the file, and its database.
     fn file(&mut self, file: NameId, names: &Names) -> Option<File> {
         let number = file.0 as usize;
         if let Some(Some(known)) = self.files.get(number) {
             return Some(known.clone());
         }
         let path = names.text(file);
-        // What has no folder is the number of an inode that nobody knows the name of.
+        // A path without a folder is the number of an inode whose name nobody knows.
         self.names_seen |= path.contains('/');
         let known = match files::classify(path) {
             Some((main, Role::SuperJournal)) => File::SuperJournal(main.into()),
@@ -463,7 +485,7 @@ impl Identifier {
         self.tracks.len() - 1
     }
 
-    /// Groups of which `nameless` has found out that they are of no database.
+    /// Takes the groups that `nameless` has found to belong to no database.
     fn leave_out_nameless(&mut self) {
         for step in self.nameless.take_left() {
             let (class, request) = match step {
@@ -485,7 +507,7 @@ impl Identifier {
         }
     }
 
-    /// Groups of which `nameless` has found out whose they are.
+    /// Takes the groups whose database `nameless` has found.
     fn place_found(&mut self, found: Vec<Found>) {
         for Found { place, role, steps } in found {
             let count = self.tracks.len();

@@ -1,20 +1,29 @@
 //! Traces without file names: which sectors are a rollback journal, which its database.
 //!
-//! Worked out per thread and device, from the groups of writes between its flushes. The header of a
-//! journal is the one page that is written both ways: together with others (header and body), and
-//! alone (number of records, or reset). In between is a group that does not hold it (the database).
-//! Any of these rows of groups, where `s` is the first page of `A`, shows it:
+//! The groups of writes between flushes are worked out per thread and device. The header of a
+//! journal is the one page that is written in both of two ways:
+//! - together with other pages (header and body);
+//! - alone (number of records, or reset).
+//!
+//! In between is a group that does not hold the header (the database). Any of these rows of groups,
+//! where `s` is the first page of `A`, shows it:
 //!
 //! | mode | groups |
 //! |---|---|
 //! | PERSIST, FULL | A = {s, …} · {s} · C without s · {s} |
-//! | DELETE or TRUNCATE, FULL, the journal stays in its place | A = {s, …} · {s} · C without s · {s, …} |
-//! | the same, the journal moves: known by the database's first page p | A = {s, …} · {s} · C = {p, …} · B = {t, …} · {t} · D = {p, …} |
+//! | DELETE or TRUNCATE, FULL, the journal stays | A = {s, …} · {s} · C without s · {s, …} |
+//! | the same, the journal moves | A = {s, …} · {s} · C = {p, …} · B = {t, …} · {t} · D = {p, …} |
 //! | PERSIST, NORMAL | A = {s, …} · C without s · {s} · {s, …} |
 //!
-//! From then on, groups that hold `s` or lie in the journal's known pages are the journal's, and what the thread writes between a log
-//! and the reset is the database's; of a journal that moves, each row that ends with `p`. The groups that were seen before are not
-//! lost: they are handed out with the row. Not found: DELETE and TRUNCATE with NORMAL, a cache that spills in every transaction, WAL.
+//! A journal that moves is known by the database's first page `p`.
+//!
+//! From then on, these groups are known:
+//! - A group that holds `s` or lies in the journal's known pages is the journal's.
+//! - What the thread writes between a log and the reset is the database's.
+//! - Of a journal that moves, each row that ends with `p` is known.
+//!
+//! The groups that were seen before are not lost: they are handed out with the row. Not found:
+//! DELETE and TRUNCATE with NORMAL, a cache that spills in every transaction, WAL.
 
 mod databases;
 
@@ -31,7 +40,7 @@ use databases::Databases;
 
 /// The longest row, and room for one group of something else.
 const RECENT_COUNT_MAX: usize = 7;
-/// A longer group is no commit that could teach anything; what it held is dropped.
+/// A longer group is no commit that could teach anything. Its content is dropped.
 const STEPS_COUNT_MAX: usize = 65_536;
 const THREADS_COUNT_MAX: usize = 4096;
 
@@ -43,7 +52,7 @@ pub(super) enum Step {
     Flushed(u64),
 }
 
-/// What of it lies where; stands for the database.
+/// The place of a landmark, which stands for the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Place {
     pub device: DeviceId,
@@ -51,7 +60,7 @@ pub(super) struct Place {
     pub sector: u64,
 }
 
-/// A group of which it is known whose it is.
+/// A group whose owner is known.
 #[derive(Debug)]
 pub(super) struct Found {
     pub place: Place,
@@ -92,7 +101,7 @@ struct Thread {
     open: Run,
     recent: VecDeque<Run>,
     known: Databases,
-    /// Of which journal the last group was.
+    /// The journal of the last group.
     last: Option<usize>,
     left: Vec<Step>,
 }
@@ -103,13 +112,14 @@ type Number = (DeviceId, u32);
 #[derive(Debug, Default)]
 pub(super) struct Nameless {
     threads: HashMap<Number, Thread>,
-    /// Those that have shown no database yet.
+    /// The threads that have shown no database yet.
     unknown: HashSet<Number>,
     left: Vec<Step>,
 }
 
 impl Nameless {
-    /// A write of `thread`; `waits_show`: only its waiting shows where a group ends. Also gives the threads that are forgotten.
+    /// A write of `thread`. Also returns the threads that are forgotten. `waits_show`: only the
+    /// thread's waiting shows where a group ends.
     pub(super) fn write(&mut self, number: Number, request: Request, waits_show: bool) -> (Vec<Found>, Vec<Number>) {
         let mut given_up = Vec::new();
         if self.threads.len() >= THREADS_COUNT_MAX {
@@ -141,12 +151,12 @@ impl Nameless {
         (found, given_up)
     }
 
-    /// What has turned out to belong to no database.
+    /// The steps that have turned out to belong to no database.
     pub(super) fn take_left(&mut self) -> Vec<Step> {
         std::mem::take(&mut self.left)
     }
 
-    /// Something else of a thread that has written.
+    /// Another step of a thread that has written.
     pub(super) fn step(&mut self, thread: Number, step: Step) {
         match self.threads.get_mut(&thread).map(|thread| &mut thread.open).filter(|run| !run.ranges.is_empty()) {
             Some(run) => {

@@ -1,4 +1,5 @@
-//! Where writes went: ranges of sectors (of bytes, in a trace of system calls), each the first and one past the last.
+//! Where writes went: ranges of sectors, or of bytes in a trace of system calls. A range is its
+//! first sector and the one behind its last.
 
 pub(super) type Range = (u64, u64);
 

@@ -24,7 +24,7 @@ use stack::Devices;
 const AGE_NS_MAX: u64 = 10_000_000_000;
 /// Most requests that wait for an end.
 const HELD_COUNT_MAX: usize = 8192;
-/// The same while the trace has shown no end at the device, and so perhaps has none.
+/// The same limit while the trace has shown no end at the device, and so perhaps has none.
 const HELD_COUNT_WITHOUT_ENDS: usize = 256;
 /// How long after its data a write that asked for a flush may still end.
 const FLUSH_TAIL_NS: u64 = 50_000_000;
@@ -37,7 +37,7 @@ pub(super) struct Request {
     pub sector: u64,
     /// 0: a flush.
     pub bytes: u64,
-    /// What it cost at the layer that counts; of a flush, what the file system below wrote for it.
+    /// Cost at the layer that counts. Of a flush, what the file system below wrote for it.
     pub data: Amount,
     pub meta: Amount,
     pub flushes: u64,
@@ -74,7 +74,7 @@ pub(super) enum Removal {
     Deleted,
 }
 
-/// What leaves here.
+/// An item that leaves here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Item {
     Write(Request),
@@ -91,11 +91,11 @@ struct Slot {
     done: bool,
     done_bytes: u64,
     issued: bool,
-    /// No more flushes of the block layer's own are to come.
+    /// The block layer will make no more flushes for this request.
     is_final: bool,
-    /// Folded into another, or a part of one above that has left.
+    /// This request is folded into another, or is a part of one above that has left.
     gone: bool,
-    /// The request above of which it is a part, and the parts below that it has become.
+    /// The request above of which this one is a part, and the parts below that this one has become.
     upper: Option<u64>,
     lowers: Vec<u64>,
     /// Known from a remap; the event by which it is queued is still to come.
@@ -114,13 +114,13 @@ impl Slot {
 #[derive(Default)]
 pub(super) struct Requests {
     slots: VecDeque<Slot>,
-    /// Number of the front slot.
+    /// Number of the slot at the front.
     front: u64,
     /// Writes with data that wait for their end, by place.
     places: BTreeSet<(DeviceId, u64, u64)>,
-    /// Flushes that wait for their end, like all here in the order of their numbers.
+    /// Flushes that wait for their end. All queues here are in the order of their numbers.
     flushes: VecDeque<(DeviceId, u64)>,
-    /// Writes that asked for a flush and wait.
+    /// Writes that asked for a flush and wait for their end.
     flushing: VecDeque<(DeviceId, u64)>,
     longest_sectors: u64,
     /// Devices of which a request's beginning was seen.
@@ -133,7 +133,7 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// `is_kernels`: a thread of the kernel's does it, for others.
+    /// Takes an event. `is_kernels`: a thread of the kernel's makes the request, for others.
     pub(super) fn push(&mut self, event: &Event, is_kernels: bool) {
         self.now_ns = self.now_ns.max(event.time_ns);
         let (time_ns, actor, file) = (event.time_ns, event.actor, event.file);
@@ -159,7 +159,7 @@ impl Requests {
         }
     }
 
-    /// The next in order whose end is known.
+    /// The next item in order, if its end is known.
     pub(super) fn pop(&mut self) -> Option<Item> {
         loop {
             let front = self.slots.front()?;
@@ -172,7 +172,7 @@ impl Requests {
         }
     }
 
-    /// The next in order, at the end of the trace.
+    /// The next item in order, at the end of the trace.
     pub(super) fn drain(&mut self) -> Option<Item> {
         while !self.slots.is_empty() {
             if let Some(item) = self.leave() {
@@ -188,7 +188,7 @@ impl Requests {
         !self.begun.is_empty() && !self.begun.iter().filter(bottom).any(|device| self.ended.contains(device))
     }
 
-    /// Devices that seem to lie on others or under one, and the trace does not say which.
+    /// Devices that seem to lie on others or under one, while the trace does not say on which.
     pub(super) fn untied_devices(&self) -> Vec<DeviceId> {
         self.devices.untied(&self.ended)
     }

@@ -1,8 +1,10 @@
-//! The finite state machine that cuts a database's writes into transactions: one table, as in the paper (Figures 9 to 14, Table 1).
+//! The finite state machine that cuts a database's writes into transactions. It is one table, as in
+//! the paper (Figures 9 to 14, Table 1).
 //!
-//! An input is a *group*: the writes to one file between two synchronizations (the paper's "JH" and "DB"). The paper's machine takes
-//! two transactions in a row, because the reset of a `PERSIST` journal looks like the log of the next transaction. So does this
-//! one where header and body of the journal share a page (`Page`); then the states are the paper's:
+//! An input is a *group*: the writes to one file between two synchronizations (the paper's "JH" and
+//! "DB"). The paper's machine takes two transactions in a row, because the reset of a `PERSIST`
+//! journal looks like the log of the next transaction. This machine also does so where header and
+//! body of the journal share a page (`Page`). Its states are then the paper's:
 //!
 //! ```text
 //! FULL    S0 ─JH→ S1 ─JH→ S2 ─DB→ S3 ─JH→ S4 ─JH→ S5 ─DB→ S9: two of DELETE/TRUNCATE
@@ -11,25 +13,29 @@
 //!                                     └─JH→ S12 ─DB→ S13 ─JH→ S14: two of PERSIST
 //! ```
 //!
-//! Once it is clear where the second transaction begins, its groups are run again from `Idle` ([`Action::Split`]); S7 is therefore S3
-//! of the next transaction, S9 too, and S13 and S15 are its S10.
+//! Once it is clear where the second transaction begins, its groups are run again from `Idle`
+//! ([`Action::Split`]). Therefore S7 and S9 are S3 of the next transaction, and S13 and S15 are its
+//! S10.
 //!
-//! Differences to the paper: most journals have a body of their own, so a group with a body (`Log`) is told from one that only
-//! rewrites the header (`Header`) and no look-ahead is needed; spilled logs, rollbacks, WAL, our own logs, and databases without
-//! a journal have states; a group that nobody synchronized is an input of its own.
+//! Differences to the paper:
+//! - Most journals have a body of their own. A group with a body (`Log`) is told from one that only
+//!   rewrites the header (`Header`), and no look-ahead is needed.
+//! - Spilled logs, rollbacks, WAL, our own logs, and databases without a journal have states.
+//! - A group that nobody synchronized is an input of its own.
 
 /// Where a database is between two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum State {
     /// S0. No transaction is open.
     Idle,
-    /// S1. The log is durable, the number of its records is not (or is: NORMAL).
+    /// S1. The log is durable. The number of its records is durable only with NORMAL.
     Logged,
     /// S2. The number of records is durable: FULL.
     Counted,
-    /// S3. The database is durable after S2; only the reset may be missing.
+    /// S3. The database is durable after S2. Only the reset may be missing.
     UpdatedFull,
-    /// S4, S5, S6. One, two, three one-page groups of the journal since S3; whose they are is not clear yet.
+    /// S4, S5, S6. One, two, three one-page groups of the journal since S3. Their transaction is
+    /// not clear yet.
     TailFull1,
     TailFull2,
     TailFull3,
@@ -63,7 +69,8 @@ pub(super) enum Input {
     Header,
     /// Journal: one page, which may hold header and body.
     Page,
-    /// Journal: the first header, and a last segment that was never synchronized. Only a rollback after a spill leaves that.
+    /// Journal: the first header, and a last segment that was never synchronized. Only a rollback
+    /// after a spill leaves that.
     Leftover,
     /// Database, synchronized.
     Db,
@@ -74,7 +81,7 @@ pub(super) enum Input {
     WalHead,
     /// Our own log.
     Record,
-    /// Our own log, and no commit: how it is made, what a checkpoint and the close need of it.
+    /// Our own log, and no commit: how it is made, and what a checkpoint and the close need of it.
     Upkeep,
     /// Nothing more comes.
     End,
@@ -97,9 +104,10 @@ pub(super) enum Action {
     RolledBackNext,
     /// The open one has ended; the group belongs to no transaction.
     Leave,
-    /// Whose the group is shows later.
+    /// The transaction of the group shows later.
     Hold,
-    /// So many of the held groups end the open transaction; the others, and then this group, are run again from `Idle`.
+    /// So many of the held groups end the open transaction. The other held groups, and then this
+    /// group, are run again from `Idle`.
     Split(usize),
     /// The group is a checkpoint of the open one.
     Checkpoint,
@@ -111,7 +119,7 @@ pub(super) enum Action {
     Abandon,
 }
 
-/// `to` means nothing with [`Action::Split`]: the groups run again give it.
+/// With [`Action::Split`], `to` means nothing: the groups that are run again give the state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transition {
     pub from: State,
@@ -359,7 +367,8 @@ pub(super) const STATE_COUNT: usize = 16;
 pub(super) const INPUT_COUNT: usize = 12;
 const _: () = assert!(TABLE.len() == STATE_COUNT * INPUT_COUNT);
 
-/// The one transition for this state and input. The test `the_table_is_complete_and_has_each_pair_once` says that there is one.
+/// The one transition for this state and input. The test
+/// `the_table_is_complete_and_has_each_pair_once` says that there is one.
 pub(super) fn transition(from: State, on: Input) -> Transition {
     *TABLE.iter().find(|row| row.from == from && row.on == on).expect("the table is complete")
 }
@@ -391,7 +400,8 @@ mod tests {
 
     #[test]
     fn a_split_always_makes_progress() {
-        // What is run again is shorter than what was held, or goes on to another state: S4 and S5 with a database write.
+        // What is run again is shorter than what was held. Or it goes on to another state: S4 and
+        // S5 with a database write.
         for row in TABLE {
             if let Action::Split(ended) = row.action {
                 let held = match row.from {

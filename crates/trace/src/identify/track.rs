@@ -1,8 +1,13 @@
 //! One database: puts its writes into groups, gives each group its name, and runs the machine.
 //!
-//! A group ends at a synchronization, but stays open for what it caused until the next write. How a synchronization is known, best
-//! first: the sync call's end; a flush of the device; and, in traces that have shown neither, that the writer waited for its writes
-//! before it went on, as only a sync makes it do.
+//! A group ends at a synchronization. It stays open until the next write, for what it caused. A
+//! synchronization is known by one of these, best first:
+//! 1. the sync call's end;
+//! 2. a flush of the device;
+//! 3. a wait of the writer for its own writes before it goes on.
+//!
+//! Only a sync makes a writer wait so. The third sign counts where the trace has shown neither
+//! other.
 
 mod naming;
 #[cfg(test)]
@@ -19,16 +24,18 @@ use super::unsynced::Held;
 use super::waiters::Busy;
 use crate::model::Content;
 
-/// The zeros that `eager` makes its log of; before version 3 of the format it was 1 MiB.
+/// The zeros of which `eager` makes its log. Before version 3 of the format it was 1 MiB.
 const LOG_BYTES_MIN: u64 = 64 << 10;
-/// From there on, so many groups wait for the first lock of the database.
+/// So many groups wait for the first lock of the database, beginning with the log's making.
 const UNCLEAR_COUNT_MAX: usize = 8;
 
-/// So many records without a lock, and without a write of the database, are no checkpoint's, whose records are as long as they may be or few.
+/// After so many short records in a row without a lock, the connection is in exclusive locking
+/// mode. A write of the database, or a record longer than [`UNLOCKED_BYTES_MAX`], ends the row.
+/// Records of a checkpoint are as long as they may be, or few.
 const UNLOCKED_COUNT_MAX: u32 = 4;
 const UNLOCKED_BYTES_MAX: u64 = 128 << 10;
 
-/// What else a new write is told by.
+/// What a new write is judged by, beside its own fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Context {
     /// The trace shows sync calls or flushes.
@@ -36,11 +43,11 @@ pub(super) struct Context {
     pub shows_calls: bool,
     /// A transaction over several databases that this thread has begun.
     pub joint: Option<u64>,
-    /// When the sync call began that sends this write.
+    /// When the sync call began that sends this write, if one does.
     pub sync_enter_ns: Option<u64>,
-    /// The trace shows sync calls, and none sends this write.
+    /// The trace shows sync calls, and none of them sends this write.
     pub is_outside_of_syncs: bool,
-    /// When this thread took SQLite's lock for writing, if it has that.
+    /// When this thread took SQLite's lock for writing, if it holds the lock.
     pub lock_ns: Option<u64>,
 }
 
@@ -50,14 +57,17 @@ pub(super) struct Track {
     state: State,
     draft: Option<Draft>,
     current: Option<Group>,
-    /// Writes to the database beside the log of WAL or ours.
+    /// Writes to the database while the log is that of WAL or our own.
     checkpoint: Option<Group>,
     held: Vec<Group>,
-    /// Behind an update of the database, what was written of the journal though nobody synchronized it: by the kernel, or by the program
-    /// as it truncated the journal (ext4 writes what it cuts off). Either the journal goes away next: then it was what a transaction had
-    /// never synchronized. Or it is the begin of the next transaction's log.
+    /// Writes of the journal behind an update of the database that nobody synchronized. The kernel
+    /// made them, or the program as it truncated the journal (ext4 writes what it cuts off).
+    ///
+    /// - If the journal goes away next, a transaction had never synchronized them.
+    /// - Else they are the begin of the next transaction's log.
     early: Vec<(Request, Option<Process>)>,
-    /// Of our own log, which may be in the making, and the database, before the trace has shown a lock.
+    /// Groups before the trace has shown a lock: of the database, and of our own log. The log may
+    /// be in the making.
     unclear: Vec<Group>,
     committers: Committers,
     /// Records without a lock in a row.
@@ -67,16 +77,16 @@ pub(super) struct Track {
     pub finished: Vec<Draft>,
     /// Transactions of which the trace holds only a part.
     pub partial_count: u64,
-    /// What they wrote, and what belongs to none; with its flushes.
+    /// Traffic and flushes of the partial transactions, and of what belongs to no transaction.
     pub rest: (Traffic, u64),
-    /// The decided mode; options are static, so it tells a reset from a log.
+    /// The decided mode. Options are static, so the mode tells a reset from a log.
     pub mode: Option<JournalMode>,
     header: Option<u64>,
-    /// Header and body of its last journal shared a page.
+    /// Header and body of the last journal shared a page.
     shares_page: bool,
-    /// The least that was ever written to the journal: a block of the file system.
+    /// The shortest write to the journal so far: a block of the file system.
     unit_bytes: u64,
-    /// A WAL's next group may be its header alone.
+    /// The next group of the WAL may be its header alone.
     wal_restarts: bool,
     has_journal: bool,
     /// No transaction has ended yet.
@@ -121,7 +131,8 @@ impl Track {
     pub(super) fn write(&mut self, role: Role, request: &Request, process: Option<Process>, context: Context) {
         self.has_journal |= role != Role::Database;
         if role == Role::Database && self.logs_forward() {
-            // No commit writes the database under the lock under which it wrote to the log: a checkpoint does.
+            // A commit never writes the database under the lock under which it wrote to the log. A
+            // checkpoint does.
             if let Some(group) = &mut self.current
                 && group.lock_ns.is_some()
                 && group.lock_ns == context.lock_ns
@@ -134,7 +145,8 @@ impl Track {
         let update = self.current.as_ref().filter(|group| group.role == Role::Database);
         let is_unasked = process.is_none() || context.is_outside_of_syncs;
         if role == Role::Journal && is_unasked && request.content == Some(Content::DeletedData) {
-            // The file system's journal writes the data of its transaction, as ext4 does, also where the file has been deleted meanwhile.
+            // The file system's journal, for example ext4's, writes the data of its own
+            // transaction. It does so also if the file has been deleted meanwhile.
             return self.attach_untimed(request);
         }
         if let (Role::Journal, true, Some(update)) = (role, is_unasked, update) {
@@ -174,7 +186,8 @@ impl Track {
         group.add(request, process);
     }
 
-    /// A thread took SQLite's lock for writing. If our own log was made before, that was all.
+    /// A thread took SQLite's lock for writing. If records of our own log came before the first
+    /// lock, they made the log and were no commits.
     pub(super) fn write_lock(&mut self, thread: u32) {
         if !self.committers.shows_locks() && !self.unclear.is_empty() {
             self.clear_up(Some(false));
@@ -182,8 +195,10 @@ impl Track {
         self.committers.lock(thread);
     }
 
-    /// It gave the lock back. That it took it may not show: it did before the trace, or the kernel joined it with that of a checkpoint of the
-    /// same process.
+    /// A thread gave SQLite's lock for writing back.
+    ///
+    /// The trace may not show that the thread took the lock. The thread may have taken it before
+    /// the trace began, or the kernel joined it with the lock of a checkpoint of the same process.
     pub(super) fn write_unlock(&mut self, thread: u32) {
         if !self.committers.shows_locks() {
             self.clear_up(Some(true));
@@ -209,12 +224,12 @@ impl Track {
         }
     }
 
-    /// All have closed the database.
+    /// All connections have closed the database.
     pub(super) fn index_deleted(&mut self) {
         self.committers.forget();
     }
 
-    /// What comes behind the clean end of our own log is of no transaction before.
+    /// The end of our own log is clean: what comes next belongs to no transaction before it.
     pub(super) fn log_deleted(&mut self) {
         self.log_is_deleted = true;
     }
@@ -241,7 +256,7 @@ impl Track {
         }
     }
 
-    /// The journal is gone: that ends the transaction.
+    /// The journal is gone, which ends the transaction.
     pub(super) fn journal_removed(&mut self, removal: Removal, time_ns: u64) {
         for (request, _) in std::mem::take(&mut self.early) {
             self.attach_untimed(&request);
@@ -261,7 +276,7 @@ impl Track {
         }
     }
 
-    /// What was synchronized of the WAL, and the checkpoint behind it, is this transaction's.
+    /// This transaction owns what was synchronized of the WAL, and the checkpoint behind it.
     pub(super) fn checkpointed(&mut self, held: &Held) {
         let is_its = |group: &&mut Group| {
             group.role == Role::Wal && group.synced_ns.is_some_and(|synced_ns| synced_ns >= held.end_ns)
@@ -271,14 +286,15 @@ impl Track {
         }
     }
 
-    /// A transaction of a WAL that nobody synchronized. It is told when all that the device saw until then was taken.
+    /// A transaction of a WAL that nobody synchronized. It is told as soon as all that the device
+    /// saw until then has been taken.
     pub(super) fn unsynced(&mut self, held: &Held, context: Context) {
         let is_complete = |group: &Option<Group>| group.as_ref().is_none_or(is_synced);
         let mut header = None;
         if self.logs_forward() && is_complete(&self.current) && is_complete(&self.checkpoint) {
             let begin_ns = self.current.as_ref().map(|group| group.begin_ns);
             self.settle(Some(held.end_ns), context);
-            // A header that it synchronized before its frames is its own.
+            // A header that the transaction synchronized before its frames is its own.
             let is_own = begin_ns.is_some_and(|begin_ns| (held.begin_ns..=held.end_ns).contains(&begin_ns));
             if self.state == State::WalBegun && is_own {
                 header = self.draft.take();
@@ -291,7 +307,7 @@ impl Track {
         self.finished.push(Draft::unsynced(held, header));
     }
 
-    /// The device was told to make durable what `thread` (nobody: any) wrote.
+    /// The device was told to make durable what `thread` wrote. `None`: what any thread wrote.
     pub(super) fn flushed(&mut self, thread: Option<u32>, time_ns: u64) {
         let is_checkpoint = self.checkpoint.as_ref().is_some_and(|group| {
             group.synced_ns.is_none() && (group.thread() == thread || self.current.as_ref().is_none_or(is_synced))
@@ -320,7 +336,7 @@ impl Track {
         self.rest.1 += request.flushes;
     }
 
-    /// Written for the database, at no certain time: a log's volatile image, the WAL index.
+    /// A write for the database at no certain time: of a log's volatile image or of the WAL index.
     pub(super) fn attach_untimed(&mut self, request: &Request) {
         match &mut self.current {
             Some(group) => {
@@ -332,7 +348,8 @@ impl Track {
         }
     }
 
-    /// What it does, as far as others must know; `folder`: the number of its folder.
+    /// What the writer of the database does, as far as others must know. `folder`: the number of
+    /// its folder.
     pub(super) fn busy(&self, folder: Option<u32>) -> Option<Busy> {
         let newest = [&self.current, &self.checkpoint].into_iter().flatten().max_by_key(|group| group.done_ns)?;
         let (since_ns, data_done_ns, thread) = (newest.done_ns, newest.data_done_ns, newest.thread());
@@ -369,7 +386,7 @@ impl Track {
         self.run(Input::End, None);
     }
 
-    /// What was written early of the journal is the begin of a log.
+    /// The early writes of the journal are the begin of a log.
     fn begin_early(&mut self, time_ns: u64, context: Context) {
         let early = std::mem::take(&mut self.early);
         let Some((first, _)) = early.first() else { return };
@@ -390,7 +407,8 @@ impl Track {
                 && matches!(self.state, State::WalBegun | State::Appended | State::Recorded | State::LogKept)
     }
 
-    /// Gives the machine what is complete now that a write begins at `next_ns`, or the trace ends.
+    /// Gives the machine what is complete before a write that begins at `next_ns`. `None`: the
+    /// trace ends.
     fn settle(&mut self, next_ns: Option<u64>, context: Context) {
         if let Some(mut group) = self.current.take() {
             if !context.shows_syncs && next_ns.is_none_or(|next_ns| group.data_done_ns <= next_ns) {
@@ -403,7 +421,8 @@ impl Track {
             self.look_for_exclusive_mode(input, &group);
             let is_removed = group.removal.is_some();
             self.run_when_clear(input, group);
-            // The journal is gone, and the database was not durable after it: whatever comes is of another transaction.
+            // The journal is gone, and the database was not durable after it. Whatever comes next
+            // belongs to another transaction.
             if is_removed && matches!(self.state, State::Logged | State::Counted | State::Spilled) {
                 self.close(Outcome::RolledBack);
                 self.state = State::Idle;
@@ -420,7 +439,7 @@ impl Track {
         }
     }
 
-    /// A connection in exclusive locking mode takes no lock any more, so nothing tells its commits.
+    /// A connection in exclusive locking mode takes no lock any more, so no lock tells its commits.
     fn look_for_exclusive_mode(&mut self, input: Input, group: &Group) {
         let is_short = group.bytes <= UNLOCKED_BYTES_MAX && self.checkpoint.is_none();
         let is_one = input == Input::Upkeep && self.state == State::Recorded && is_short;
@@ -445,7 +464,8 @@ impl Track {
     }
 
     fn run(&mut self, input: Input, group: Option<Group>) {
-        // A trace that begins with the count or the reset of a transaction: only now does the journal turn out to have a body.
+        // The trace begins with the count or the reset of a transaction. Only now does the journal
+        // turn out to have a body.
         if let (true, Input::Log, Some(draft), Some(group)) = (self.is_first, input, &mut self.draft, &group) {
             draft.is_partial |= draft.is_one_page && !draft.is_new && group.holds(draft.header);
         }
@@ -549,7 +569,8 @@ impl Track {
         let Some(mut draft) = self.draft.take() else { return };
         self.is_first = false;
         draft.outcome = outcome;
-        // A database written behind its log of which the trace shows nothing is the end of a checkpoint or of a transaction.
+        // A database was written behind its log, and the trace shows nothing of the log. The write
+        // is the end of a checkpoint or of a transaction.
         if draft.is_partial || draft.kind == Kind::Bare && (self.has_journal || !draft.synced) {
             self.leave_out(&draft);
         } else {
@@ -568,10 +589,11 @@ fn ends_before(group: &Group, role: Role, request: &Request, context: Context) -
         return true;
     }
     if group.synced_ns.is_some() {
-        // What a thread writes to a log under one lock is of one transaction, however often it synchronizes that.
+        // A thread's writes to a log under one lock are one transaction, however often it
+        // synchronizes.
         return group.lock_ns.is_none() || group.lock_ns != context.lock_ns;
     }
-    // Nothing in the trace shows this sync: then a page that is written again was waited for.
+    // Nothing in the trace shows this sync. A page that is written again was waited for.
     let is_hidden = !context.shows_syncs || !context.shows_calls && group.traffic.fs_journal.bytes > 0;
     is_hidden && group.data_done_ns <= request.begin_ns && group.holds(request.sector) && !request.is_call
 }

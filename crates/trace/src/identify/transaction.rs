@@ -1,7 +1,8 @@
-//! What a found transaction is: when, whose, in which mode, at what cost, and how sure we are.
+//! What a found transaction is: its time, process, mode and cost, and how sure the answer is.
 //!
-//! The classes are the paper's (Table 4): the database file, SQLite's own journal, the journal of the file system; and, beyond it,
-//! other metadata of the file system. A request is counted once, whatever number of trace events tell its life.
+//! The classes of the paper (Table 4) are the database file, SQLite's own journal, and the journal
+//! of the file system. One class is added: other metadata of the file system. A request is counted
+//! once, whatever number of trace events tell its life.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -40,7 +41,7 @@ impl fmt::Display for JournalMode {
     }
 }
 
-/// `PRAGMA synchronous`, as far as it shows: `EXTRA` differs from `FULL` only in the mode `DELETE`.
+/// `PRAGMA synchronous`, as far as it shows. `EXTRA` differs from `FULL` only in the mode `DELETE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Synchronous {
     Full,
@@ -69,7 +70,8 @@ pub enum Class {
     Metadata,
 }
 
-/// `requests` are what the device was sent, after merging and splitting, as far as the trace shows that.
+/// `requests`: what the device was sent, after merging and splitting, as far as the trace shows
+/// that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     pub bytes: u64,
@@ -101,8 +103,8 @@ impl Traffic {
         }
     }
 
-    /// What a request was sent for. One without data is a flush, which is counted beside. Below a
-    /// loop device, a flush makes writes of the file system there.
+    /// Adds what a request was sent for. A request without data is a flush, which is counted
+    /// beside. Below a loop device, a flush makes writes of the file system there.
     pub(super) fn add_caused(&mut self, class: Class, request: &Request) {
         if request.bytes > 0 {
             *self.class(class) += request.amount();
@@ -120,7 +122,8 @@ impl Traffic {
         self.db.requests + self.journal.requests + self.fs_journal.requests + self.metadata.requests
     }
 
-    /// Share of the bytes that are journaling, of SQLite or of the file system; 0 where there are none.
+    /// Share of journaling in the bytes, of SQLite or of the file system; 0 where there are no
+    /// bytes.
     pub fn journaling_share(&self) -> f64 {
         let bytes = self.bytes();
         if bytes == 0 { 0.0 } else { (self.journal.bytes + self.fs_journal.bytes) as f64 / bytes as f64 }
@@ -136,12 +139,12 @@ impl AddAssign for Traffic {
     }
 }
 
-/// By what a database without a name is known.
+/// The landmark by which a database without a name is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Landmark {
-    /// The header of its journal, which stays where it is.
+    /// The header of the database's journal. The journal stays in its place.
     JournalHeader,
-    /// Its own first page; the journal lies elsewhere each time.
+    /// The database's own first page. The journal lies elsewhere each time.
     FirstPage,
 }
 
@@ -167,7 +170,8 @@ impl fmt::Display for Database {
     }
 }
 
-/// Who wrote it; of a transaction that only the kernel's write-back was seen to write, nobody (0).
+/// Who wrote the transaction. Both numbers are 0 if only the kernel's write-back was seen to write
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Process {
     pub process: u32,
@@ -178,7 +182,7 @@ pub struct Process {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     Committed,
-    /// The journal was written, the database was not, or was restored from it.
+    /// The journal was written. The database was not, or was restored from the journal.
     RolledBack,
 }
 
@@ -191,12 +195,12 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Where the time went; the parts of a rollback mode add up to the latency.
+/// Where the time went. The parts of a rollback mode add up to the latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phases {
     /// Logging, update of the database, reset of the log.
     Rollback { log_ns: u64, db_ns: u64, reset_ns: u64 },
-    /// Append to the log; and what of the transaction was a checkpoint (0 where it made none).
+    /// Append to the log, and the part of the transaction that was a checkpoint (0 without one).
     Append { append_ns: u64, checkpoint_ns: u64, checkpoint: Traffic },
 }
 
@@ -247,9 +251,9 @@ pub struct Confidence {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
-    /// Its first request, or the sync that sent it, by the trace's clock.
+    /// Begin of the first request or of the sync that sent it, by the trace's clock.
     pub begin_ns: u64,
-    /// When its last request, flush or sync was done.
+    /// End of the last request, flush or sync.
     pub end_ns: u64,
     pub process: Process,
     pub database: Database,
@@ -259,17 +263,21 @@ pub struct Transaction {
     pub synchronous: Synchronous,
     pub outcome: Outcome,
     pub traffic: Traffic,
-    /// How often it had the device empty its cache. The block layer may join what several ask for at a time; each is counted.
+    /// How often the transaction had the device empty its cache. The block layer may join what
+    /// several ask for at a time; each is counted.
     pub flushes: u64,
-    /// Sync calls on its files and their folder, as far as the trace shows such calls ([`super::Observed`]).
+    /// Sync calls on the transaction's files and their folder. Known as far as the trace shows such
+    /// calls ([`super::Observed`]).
     pub syncs: u64,
     /// Log segments; more than one where the page cache spilled.
     pub segments: u32,
     pub phases: Phases,
-    /// Time within it in which nothing at all happened in the trace for a second or more: the machine was suspended or idle.
+    /// Time within the transaction in which the whole trace was silent for a second or more. The
+    /// machine was suspended or idle.
     pub silent_ns: u64,
     pub confidence: Confidence,
-    /// Its requests in the order of their beginnings, at most [`super::ACCESSES_COUNT_MAX`]; none unless asked for.
+    /// The requests in the order of their beginnings, at most [`super::ACCESSES_COUNT_MAX`]. Empty
+    /// unless asked for.
     pub accesses: Vec<Access>,
 }
 

@@ -1,11 +1,18 @@
-//! Transactions that nobody synchronizes: those of a WAL with `synchronous=NORMAL`. The device sees them only when a checkpoint writes
-//! many at once; what shows each is the lock for writing, and the frames that its holder wrote into the page cache.
+//! Transactions that nobody synchronizes: those of a WAL with `synchronous=NORMAL`.
 //!
-//! What a thread did between lock and unlock waits for two answers. Was it committed? The frames of one that was rolled back are
-//! written over by the next. And did the thread itself synchronize the WAL before it took the lock again? With `FULL` it does, and for a
-//! checkpoint: then what the device saw is the transaction, and it is not told here.
+//! The device sees such transactions only when a checkpoint writes many at once. Two things show
+//! each transaction: the lock for writing, and the frames that the holder of the lock wrote into
+//! the page cache.
 //!
-//! Kept is who has the lock of a database, and the last of each of [`THREADS_COUNT_MAX`] threads.
+//! What a thread did between lock and unlock waits for two answers:
+//! 1. Was it committed? The frames of a transaction that was rolled back are overwritten by the
+//!    next.
+//! 2. Did the thread itself synchronize the WAL before it took the lock again? It does so with
+//!    `FULL`, and for a checkpoint. What the device saw is then the transaction, and it is not told
+//!    here.
+//!
+//! Kept are the holder of the lock of each database, and the last transaction of each of
+//! [`THREADS_COUNT_MAX`] threads.
 
 use std::collections::HashMap;
 
@@ -15,15 +22,15 @@ use super::transaction::Process;
 use super::{File, Identifier};
 use crate::model::{Actor, NameId, Names};
 
-/// So many threads are waited for to take the lock of a database again.
+/// Limit of the threads that are waited for to take the lock of a database again.
 const THREADS_COUNT_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Synced {
     No,
-    /// While it had the lock.
+    /// The thread did so while it had the lock.
     Inside,
-    /// After that: for a checkpoint.
+    /// The thread did so after it gave the lock back: for a checkpoint.
     Behind,
 }
 
@@ -36,11 +43,11 @@ pub(super) struct Held {
     /// Another thread synchronized the WAL behind its frames, perhaps for both.
     pub synced_by_other: bool,
     synced: Synced,
-    /// Where in the WAL its first frame is.
+    /// Offset of the first frame in the WAL.
     first: Option<u64>,
-    /// It wrote the header of the WAL.
+    /// The thread wrote the header of the WAL.
     restarts: bool,
-    /// As far as it shows.
+    /// Whether the transaction was committed, as far as it shows.
     is_committed: Option<bool>,
     /// The thread has taken the lock again.
     is_over: bool,
@@ -54,7 +61,8 @@ pub(super) struct Unsynced {
 }
 
 impl Unsynced {
-    /// Gives what the thread has done before, if it has synchronized it for a checkpoint.
+    /// The thread takes the lock. Returns what the thread did before, if it has synchronized that
+    /// for a checkpoint.
     pub(super) fn lock(&mut self, index: usize, process: Process, time_ns: u64) -> Option<Held> {
         let held = Held {
             process,
@@ -67,7 +75,7 @@ impl Unsynced {
             is_committed: None,
             is_over: false,
         };
-        // One that had the lock and never gave it back is dead.
+        // A holder that never gave the lock back is dead.
         self.open.insert(index, held);
         let ended = self.ended.get_mut(&index)?;
         let at = ended.iter().position(|held| held.process.thread == process.thread)?;
@@ -84,7 +92,8 @@ impl Unsynced {
         }
     }
 
-    /// A header of the WAL, or of a frame, is written at `offset`; gives those of whom everything is known now, in their order.
+    /// A header of the WAL or of a frame is written at `offset`. Returns the transactions of which
+    /// everything is known now, in their order.
     pub(super) fn wal_write(&mut self, index: usize, thread: u32, offset: u64) -> Vec<Held> {
         let Some(held) = self.open.get_mut(&index).filter(|held| held.process.thread == thread) else {
             return Vec::new();
@@ -95,7 +104,7 @@ impl Unsynced {
         }
         let is_first = held.first.is_none();
         held.first = Some(held.first.map_or(offset, |first| first.min(offset)));
-        // What was synchronized before was without this frame.
+        // The earlier synchronization did not contain this frame.
         held.synced = Synced::No;
         held.synced_by_other = false;
         let restarts = held.restarts;
@@ -104,12 +113,13 @@ impl Unsynced {
         }
         let ended = self.ended.entry(index).or_default();
         for before in ended.iter_mut().filter(|before| before.is_committed.is_none()) {
-            // A WAL begins anew behind a checkpoint, which has synchronized it; or behind a first transaction that was rolled back.
+            // A WAL begins anew behind a checkpoint, which has synchronized it. It also begins anew
+            // behind a first transaction that was rolled back.
             let is_synced = before.synced != Synced::No || before.synced_by_other;
             before.is_committed = Some(if restarts { is_synced } else { before.first < Some(offset) });
         }
         ended.retain(|before| before.is_committed != Some(false));
-        // Threads that never come again.
+        // These threads never come again.
         let forgotten = ended.len().saturating_sub(THREADS_COUNT_MAX);
         ended[..forgotten].iter_mut().for_each(|before| before.is_over = true);
         let (mut known, waiting): (Vec<Held>, _) = ended.drain(..).partition(|before| before.is_over);
@@ -118,14 +128,14 @@ impl Unsynced {
         known
     }
 
-    /// When the thread took the lock that it has.
+    /// When the thread took the lock that it holds.
     pub(super) fn lock_ns(&self, index: usize, thread: u32) -> Option<u64> {
         self.open.get(&index).filter(|held| held.process.thread == thread).map(|held| held.begin_ns)
     }
 
     pub(super) fn unlock(&mut self, index: usize, thread: u32, time_ns: u64) {
         let Some(held) = self.open.remove(&index).filter(|held| held.process.thread == thread) else { return };
-        // Without frames, it has changed nothing.
+        // A thread that wrote no frames has changed nothing.
         if held.first.is_some() {
             self.ended.entry(index).or_default().push(Held { end_ns: time_ns, ..held });
         }
@@ -144,7 +154,8 @@ impl Unsynced {
         }
     }
 
-    /// The trace has ended: what is left, with the numbers of the databases, and whether it was synchronized for a checkpoint.
+    /// The trace has ended. Returns what is left, with the numbers of the databases. The flag says
+    /// whether the transaction was synchronized for a checkpoint.
     pub(super) fn finish(&mut self) -> Vec<(usize, Held, bool)> {
         let ended = std::mem::take(&mut self.ended).into_iter();
         let ended = ended.flat_map(|(index, held)| held.into_iter().map(move |held| (index, held)));
@@ -213,7 +224,7 @@ mod tests {
         Process { process: 1, thread, name: None }
     }
 
-    /// Lock, frames and unlock; gives who is known by it.
+    /// Runs lock, frames and unlock. Returns the threads whose transactions are known by it.
     fn held(unsynced: &mut Unsynced, thread: u32, time_ns: u64, frames: &[u64]) -> Vec<u64> {
         unsynced.lock(0, process(thread), time_ns);
         let known =

@@ -1,17 +1,25 @@
 //! Who waits for one device, newest first, in a time that grows with the logarithm of their number.
 //!
-//! Who has written is in `known`, and in one of three sets: `pending` by the end of its writes until the clock comes to it, then
-//! `waiting` or `resets` by its key, which is until when it was busy. Once the trace shows sync calls, only those inside a call
-//! wait, and the key is the later of that and the call's beginning. Of equal keys the greater [`Owner`] is the newer.
+//! `known` holds every owner that has written. An owner that waits is also in one of three sets:
 //!
-//! The clock is the latest time asked for. A trace that goes back in time is still answered right, only more slowly: whoever of
-//! `waiting` had not done its writes at that time is passed over.
+//! | set | sorted by | holds an owner |
+//! |---|---|---|
+//! | `pending` | end of its writes | until the clock comes to that end |
+//! | `waiting` | key | after that |
+//! | `resets` | key | after that, if it waits for no commit and no calls are shown |
+//!
+//! The key is until when the owner was busy. Once the trace shows sync calls, only owners inside a
+//! call wait. The key is then the later of that time and the call's beginning. Of equal keys, the
+//! greater [`Owner`] is the newer.
+//!
+//! The clock is the latest time asked for. A trace that goes back in time is still answered right,
+//! only more slowly. An owner in `waiting` whose writes were not done at that time is passed over.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::DeviceId;
 
-/// Whose something is.
+/// The owner of a request or a sync call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Owner {
     /// Number of a database.
@@ -22,27 +30,27 @@ pub(super) enum Owner {
     Thread(DeviceId, u32),
 }
 
-/// None comes behind it.
+/// The greatest owner.
 const LAST: Owner = Owner::Thread(DeviceId { major: u32::MAX, minor: u32::MAX }, u32::MAX);
 
-/// Somebody who has written.
+/// An owner that has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Busy {
-    /// Until when.
+    /// Until when the owner was busy.
     pub since_ns: u64,
-    /// When its writes were done, not later than that; from then on it waits.
+    /// When the owner's writes were done, at the latest `since_ns`. From then on the owner waits.
     pub data_done_ns: u64,
     pub thread: Option<u32>,
     /// Number of the database's folder.
     pub folder: Option<u32>,
-    /// Waits for the device, but for no commit of the file system.
+    /// The owner waits for the device, but for no commit of the file system.
     pub only_flush: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     busy: Busy,
-    /// `None`: the trace shows sync calls, and it is in none.
+    /// `None`: the trace shows sync calls, and the owner is in none.
     key_ns: Option<u64>,
 }
 
@@ -51,18 +59,19 @@ pub(super) struct Waiters {
     known: HashMap<Owner, Known>,
     pending: BTreeSet<(u64, Owner)>,
     waiting: BTreeSet<(u64, Owner)>,
-    /// Those of `waiting` that wait for no commit.
+    /// The owners that wait for no commit, before calls are shown.
     resets: BTreeSet<(u64, Owner)>,
-    /// By thread, folder (from when on calls are shown; `None` before) and the time until when they were busy.
+    /// By thread, folder and the time until which they were busy. The folder is `None` until calls
+    /// are shown.
     by_thread: BTreeSet<(u32, Option<u32>, u64, Owner)>,
-    /// Calls that have not ended: whose they are, when they began, which thread's.
+    /// Calls that have not ended: owner, begin, thread.
     calls: BTreeSet<(Owner, u64, u32)>,
     clock_ns: u64,
     shows_calls: bool,
 }
 
 impl Waiters {
-    /// From now on only those inside a sync call wait.
+    /// From now on only owners inside a sync call wait.
     pub(super) fn show_calls(&mut self) {
         if self.shows_calls {
             return;
@@ -74,7 +83,7 @@ impl Waiters {
         }
     }
 
-    /// What is known of `owner` now; `None`: it has written nothing, or is gone.
+    /// Sets what is known of `owner`. `None`: the owner has written nothing, or is gone.
     pub(super) fn set(&mut self, owner: Owner, busy: Option<Busy>) {
         let new = busy.map(|busy| Known { busy, key_ns: self.key_ns(owner, busy.since_ns) });
         let old = match new {
@@ -118,7 +127,8 @@ impl Waiters {
         self.set(owner, self.known.get(&owner).map(|known| known.busy));
     }
 
-    /// Key and owner of the newest that waits at `time_ns`; `for_commit`: for a commit of the file system.
+    /// Key and owner of the newest that waits at `time_ns`. `for_commit`: only owners that wait for
+    /// a commit of the file system.
     pub(super) fn newest(&mut self, time_ns: u64, for_commit: bool) -> Option<(u64, Owner)> {
         self.clock_ns = self.clock_ns.max(time_ns);
         while let Some(&(done_ns, owner)) = self.pending.first()
@@ -136,13 +146,14 @@ impl Waiters {
         if for_commit { waiting } else { waiting.max(newest(&self.resets)) }
     }
 
-    /// Who was busy last of what `thread` has written, whether it waits or not, and until when. Only before calls are shown.
+    /// The owner written by `thread` that was busy last, whether it waits or not; and until when.
+    /// Only before calls are shown.
     pub(super) fn newest_of_thread(&self, thread: u32) -> Option<(u64, Owner)> {
         self.newest_first(thread, None).next()
     }
 
-    /// Of the databases in a folder that `thread` has written and that wait at `time_ns`, the one that was busy last, and until
-    /// when. Only once calls are shown.
+    /// Of the databases in a folder that `thread` has written, the one that was busy last, and
+    /// until when. The database waits at `time_ns`. Only once calls are shown.
     pub(super) fn newest_in_folder(&self, thread: u32, folder: u32, time_ns: u64) -> Option<(u64, Owner)> {
         self.newest_first(thread, Some(folder)).find(|&(_, owner)| self.waits(owner, time_ns))
     }
@@ -165,7 +176,7 @@ impl Waiters {
         calls.last().map(|&(_, enter_ns, _)| since_ns.max(enter_ns))
     }
 
-    /// Inside a call, whoever waits may have caused a commit.
+    /// Inside a call, every waiting owner may have caused a commit.
     fn ready(&mut self, busy: Busy) -> &mut BTreeSet<(u64, Owner)> {
         if busy.only_flush && !self.shows_calls { &mut self.resets } else { &mut self.waiting }
     }

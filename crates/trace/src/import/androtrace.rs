@@ -1,17 +1,19 @@
-//! AndroTrace's `.uio` files: what an Android kernel 3.4 with AndroTrace's patch recorded of each request (Lim, Lee, Won: "AndroTrace",
-//! INFLOW'15). The layout is that of `androtrace_define.h` and of the order of writing in `androtrace.c`, github.com/ESOS-Lab/AndroTrace;
-//! packed, little-endian, bit fields from the lowest bit up.
+//! AndroTrace's `.uio` files: the requests that an Android kernel 3.4 with AndroTrace's patch
+//! recorded (Lim, Lee, Won: "AndroTrace", INFLOW'15). The layout is that of `androtrace_define.h`
+//! and of the order of writing in `androtrace.c`, github.com/ESOS-Lab/AndroTrace. It is packed and
+//! little-endian; bit fields begin at the lowest bit.
 //!
 //! ```text
 //!  0 type      u8    1 request, 4 suspend (one byte of kind follows; its size field is 0)
 //!  1 size      u8    bytes behind this head, modulo 256
-//!  2 date      u32   year-2000:4  month:4  day:5  hour:5  minute:6  second:6  -:2        Korean time (UTC+9)
+//!  2 date      u32   year-2000:4 month:4 day:5 hour:5 minute:6 second:6 -:2   Korean time (UTC+9)
 //!  6 nsec      u32
 //! 10 file_type u8    0 none, 1 database, 2 rollback journal, 3 WAL …
 //! 11 bits      u8    issue:1 (else completion)  rwbs:2 (1 write, 2 sync)  ws:1  discard:1  flush:1
 //! 12 major u8, minor u8, block_type u8 (0 metadata, 1 journal, 2 data, 3 anonymous, 4 none)
 //! 15 sector u32, length u32 (sectors), pname_len u8
-//! 24 pname[pname_len], fname_len u8, fname[fname_len], and with ws: fs_id u8, bits u8, t_id u32, journal_type u8
+//! 24 pname[pname_len], fname_len u8, fname[fname_len]
+//!    and with ws: fs_id u8, bits u8, t_id u32, journal_type u8
 //! ```
 //! There are no process ids, and a file's name is without its folder.
 
@@ -44,9 +46,9 @@ pub(super) fn recognizes(begin: &[u8], ended: bool) -> bool {
     true
 }
 
-/// What stands at the begin of some bytes.
+/// The kind of record at the begin of some bytes.
 enum Size {
-    /// A record of so many bytes, all of them there.
+    /// A record of so many bytes, all of them present.
     Is(usize),
     /// The begin of a record, or nothing.
     CutOff,
@@ -74,14 +76,15 @@ fn size(bytes: &[u8]) -> Size {
     let Some(&file_bytes) = bytes.get(HEAD_BYTES + REQUEST_BYTES + process_bytes) else { return Size::CutOff };
     let behind_head =
         REQUEST_BYTES + process_bytes + 1 + file_bytes as usize + if sync_write { SYNC_WRITE_BYTES } else { 0 };
-    // The one field that says what the others sum up to; a linux name of a thread is of 15 bytes at most.
+    // Only this field says the sum of the others. Linux names of threads have at most 15 bytes.
     if behind_head % 256 != bytes[1] as usize || process_bytes > 16 || bytes[14] > 4 {
         return Size::None;
     }
     if bytes.len() < HEAD_BYTES + behind_head { Size::CutOff } else { Size::Is(HEAD_BYTES + behind_head) }
 }
 
-/// The next record of `source`; none at its end. Behind damage nothing can be found again, so the rest is one record not understood.
+/// The next record of `source`; `None` at its end. Behind damage nothing can be found again, so the
+/// rest is one record not understood.
 pub(super) fn record(source: &mut Source, names: &mut Interner, damaged: &mut Vec<u8>) -> io::Result<Option<Line>> {
     let bytes = source.peek(RECORD_BYTES_MAX)?;
     let (line, used) = match size(bytes) {
@@ -144,7 +147,7 @@ fn u32_at(record: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"))
 }
 
-/// Nanoseconds since 1970, UTC; none where the head's date is none.
+/// Nanoseconds since 1970, UTC; `None` if the head's date is no date.
 fn time_ns(head: &[u8]) -> Option<u64> {
     let date = u32_at(head, 2);
     let field = |at: u32, bits: u32| u64::from(date >> at & ((1 << bits) - 1));
@@ -159,7 +162,7 @@ fn time_ns(head: &[u8]) -> Option<u64> {
 
 /// Days from 1970-01-01 to a day of this century.
 fn days(year: u64, month: u64, day: u64) -> u64 {
-    // Years begin in March here, so that the day that is sometimes there is the last one.
+    // Years begin in March here. The leap day is then the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let before_1970_03_01 = 1969 * 365 + 1969 / 4 - 1969 / 100 + 1969 / 400 + 306;
     year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - before_1970_03_01

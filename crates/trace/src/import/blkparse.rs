@@ -1,20 +1,27 @@
-//! blkparse's text in its default form, `%D %2c %8s %5T.%9t %5p %2a %3d` and then, by the action (blkparse(1), `blkparse_fmt.c`):
+//! blkparse's text in its default form: `%D %2c %8s %5T.%9t %5p %2a %3d` and then, by the action
+//! (blkparse(1), `blkparse_fmt.c`):
 //!
 //! ```text
-//!   8,0    3       11     0.009507758   697  Q  WS 223490 + 8 [kjournald]       also G, I, D; with `-t` "(  12345)" before the name
-//!   8,0    3       12     0.009507758   697  Q FWS [kjournald]                  no data: a flush
-//!   8,0    1        3     0.009561214     0  C  WS 223490 + 8 [0]               [error]; a flush: `C FWS 0 [0]`
-//!   8,0    3        1     0.009538213   697  D   N 36 (12 00 00 00 24 00) [sd]  passed through: bytes and command, no sector
-//!   8,0    3       10     0.009506713   697  A  WS 223490 + 8 <- (8,1) 223427
+//! 8,0    3       11     0.009507758   697  Q  WS 223490 + 8 [kjournald]       (1)
+//! 8,0    3       12     0.009507758   697  Q FWS [kjournald]                  no data: a flush
+//! 8,0    1        3     0.009561214     0  C  WS 223490 + 8 [0]               [error] (2)
+//! 8,0    3        1     0.009538213   697  D   N 36 (12 00 00 00 24 00) [sd]  passed through (3)
+//! 8,0    3       10     0.009506713   697  A  WS 223490 + 8 <- (8,1) 223427
+//! (1) also G, I, D; with `-t` "(  12345)" before the name
+//! (2) a flush: `C FWS 0 [0]`
+//! (3) bytes and command, no sector
 //! ```
-//! Q, I, D, C and A are read; G, M, F, P, U, S, X, B and m say nothing more here. Behind the last event stand sums ("CPU0 (sda):").
+//!
+//! Q, I, D, C and A are read. G, M, F, P, U, S, X, B and m say nothing more here. Sums stand behind
+//! the last event ("CPU0 (sda):").
 
 use super::line::{Interner, Line};
 use super::rwbs;
 use super::text::{self, Cursor};
 use crate::model::{Action, Actor, DeviceId, Event, Flags, SECTOR_BYTES};
 
-/// blkparse's letters: outer none for one that it does not have, inner none for one that means nothing here.
+/// blkparse's letters. Outer `None`: no letter of blkparse's. Inner `None`: a letter that means
+/// nothing here.
 pub(super) fn action(letters: &[u8]) -> Option<Option<Action>> {
     Some(match letters {
         b"Q" => Some(Action::Queue),
@@ -79,7 +86,8 @@ fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Opti
             bytes = cursor.spaces().number()?.checked_mul(SECTOR_BYTES)?;
             sector = number;
         } else if action == Action::Complete {
-            // The end of a write's flushes: no bytes, but its sector, where the kernel gives that.
+            // The end of a write's flushes: no bytes, but the write's sector, if the kernel gives
+            // the sector.
             sector = number;
         }
         if bytes == 0 && sector == u64::MAX {

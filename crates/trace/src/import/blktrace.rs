@@ -1,4 +1,5 @@
-//! blktrace's records, version 7 (`include/uapi/linux/blktrace_api.h`), in the byte order of the machine that wrote them.
+//! blktrace's records, version 7 (`include/uapi/linux/blktrace_api.h`). They are in the byte order
+//! of the machine that wrote them.
 //!
 //! ```text
 //!  0 magic    u32  0x65617407: "eat" and the version
@@ -13,11 +14,15 @@
 //! 44 error    u16
 //! 46 pdu_len  u16  bytes that follow the record
 //! ```
-//! The category "notify" is no request: its kind 0 names a process (16 bytes follow), 1 says what time of day it is, 2 is a message.
-//! Behind a remap stand the device and sector that it was asked of: `u32` from, `u32` to, `u64`
+//! The category "notify" is no request. Its kind 0 names a process (16 bytes follow), 1 says what
+//! time of day it is, 2 is a message.
+//!
+//! A remap is followed by the device and sector that it was asked of: `u32` from, `u32` to, `u64`
 //! sector. Their high byte is always first.
-//! blktrace writes one file for each processor, `sda.blktrace.0` and so on; [`open`](super::open) reads them all and merges them by time.
-//! Bytes between records that are none are passed over up to the next magic, and counted as one record that is not understood.
+//!
+//! blktrace writes one file for each processor, `sda.blktrace.0` and so on. [`open`](super::open)
+//! reads them all and merges them by time. Bytes between records that are no record are passed over
+//! up to the next magic. They count as one record that is not understood.
 
 use std::io;
 
@@ -42,7 +47,8 @@ const FUA: u32 = 1 << 15;
 /// Marks records of a cgroup, with its number behind them.
 const CGROUP: u32 = 1 << 8;
 
-/// Threads of which the name is kept; more than a machine has, so that a damaged trace cannot fill the memory.
+/// Threads of which the name is kept. The limit is more than a machine has. It keeps a damaged
+/// trace from filling the memory.
 const PROCESSES_MAX: usize = 1 << 20;
 
 /// The names of threads, from notify records of all processors.
@@ -67,13 +73,14 @@ pub(super) fn recognizes(begin: &[u8]) -> bool {
     big_endian(begin).is_some()
 }
 
-/// The byte order by the magic; none where there is none.
+/// The byte order by the magic. `None` without a magic.
 fn big_endian(bytes: &[u8]) -> Option<bool> {
     let magic: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
     [false, true].into_iter().find(|big| u32_at(&magic, 0, *big) == MAGIC)
 }
 
-/// The next record of `source`; none at its end. Names of threads go to `processes`, events are without.
+/// The next record of `source`; `None` at its end. Names of threads go to `processes`, and events
+/// have none.
 pub(super) fn record(
     source: &mut Source,
     names: &mut Interner,
@@ -110,7 +117,7 @@ pub(super) fn record(
     Ok(Some(line))
 }
 
-/// Up to the next magic, or to the end.
+/// Passes over the bytes up to the next magic, or to the end.
 fn pass_over(source: &mut Source) -> io::Result<()> {
     source.advance(1);
     loop {
@@ -164,7 +171,7 @@ fn line(record: &[u8], big: bool, names: &mut Interner, processes: &mut Processe
     };
     let bytes = u64::from(u32_at(record, 24, big));
     let sector = u64_at(record, 16, big);
-    // What has no bytes but is a write is the end of one that asked for flushes.
+    // A write without bytes is the end of a write that asked for flushes.
     let has_place = bytes > 0 || category & WRITE != 0 && sector != u64::MAX;
     Line::Event(Event {
         time_ns: u64_at(record, 8, big),

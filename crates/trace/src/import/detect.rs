@@ -1,20 +1,21 @@
-//! Which format a trace has, by what its first bytes or lines look like; the file's name says nothing.
+//! Which format a trace has, by its first bytes or lines. The file's name says nothing.
 
 use std::fmt;
 
 use super::{androtrace, blkparse, blktrace, ftrace, most, perf, strace};
 
-/// Bytes in which a line of a known format must stand.
+/// A line of a known format must stand in so many bytes.
 pub(super) const LOOKED_AT_BYTES: usize = 64 << 10;
 
-/// What wrote a trace.
+/// The tool that wrote a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
     /// `trace` and `trace_pipe` of tracefs, `trace-cmd report`.
     Ftrace,
     /// `blkparse` in its default form.
     Blkparse,
-    /// `blkparse` in the form of MOST, the mobile storage analyzer, with columns for the block's type and the file.
+    /// `blkparse` in the form of MOST, the mobile storage analyzer. It has columns for the block's
+    /// type and the file.
     Most,
     /// `blktrace`, or `blkparse -d`.
     Blktrace,
@@ -81,7 +82,8 @@ impl fmt::Display for Format {
     }
 }
 
-/// `ended`: `begin` is the whole trace, so that its last line is whole too. None asks for more bytes, if there are any.
+/// The format of a trace. `None` asks for more bytes, if there are any. `ended`: `begin` is the
+/// whole trace, so that its last line is whole too.
 pub(super) fn format(begin: &[u8], ended: bool) -> Option<Format> {
     if blktrace::recognizes(begin) {
         return Some(Format::Blktrace);

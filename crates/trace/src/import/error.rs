@@ -1,4 +1,5 @@
-//! Why a trace cannot be read at all. What is wrong inside of a readable one is counted, see [`Skipped`](super::Skipped).
+//! Why a trace cannot be read at all. Faults inside a readable trace are counted: see
+//! [`Skipped`](super::Skipped).
 
 use std::io;
 

@@ -1,15 +1,19 @@
 //! ftrace's text: `trace` and `trace_pipe` of tracefs, and `trace-cmd report`.
 //!
 //! ```text
-//!             sh-3397  [000] ...2   263.580825: block_rq_insert: …        Linux 3.x to 5.13: 4 flags
-//!             sh-3397  [000] ...1.  263.580825: …                         since 5.14: 5 flags
-//!             sh-3397  [000]        263.580825: …                         without `irq-info`; trace-cmd: without flags
-//!             sh-3397  ( 3390) [000] ...1. 263.580825: …                  with `record-tgid`; (-----) where it is not known
-//! CPU:1 [LOST 3551 EVENTS]      # entries-in-buffer/entries-written: 425/18981      trace-cmd: CPU:1 [27 EVENTS DROPPED]
+//!             sh-3397  [000] ...2   263.580825: block_rq_insert: …   Linux 3.x to 5.13: 4 flags
+//!             sh-3397  [000] ...1.  263.580825: …                    since 5.14: 5 flags
+//!             sh-3397  [000]        263.580825: …                    without `irq-info`; trace-cmd
+//!             sh-3397  ( 3390) [000] ...1. 263.580825: …             with `record-tgid`;
+//!                                                                    (-----): not known
+//! CPU:1 [LOST 3551 EVENTS]                 # entries-in-buffer/entries-written: 425/18981
+//! CPU:1 [27 EVENTS DROPPED]                trace-cmd
 //! ```
-//! The name is set right in 16 columns, so its end is known even where it holds spaces, dashes or brackets; only where the 17th
-//! column is no dash (a longer name) the first "-PID [CPU]" is looked for. Times are the trace clock's, which must count in seconds
-//! (`local`, `global`, `mono`, `boot`; not `counter` and `x86-tsc`).
+//!
+//! The name is set right in 16 columns. Its end is therefore known even if the name holds spaces,
+//! dashes or brackets. A longer name has no dash in the 17th column. Then the first "-PID [CPU]" is
+//! looked for. Times are the trace clock's. The clock must count in seconds (`local`, `global`,
+//! `mono`, `boot`; not `counter` and `x86-tsc`).
 
 use super::line::{Interner, Line};
 use super::text::{self, Cursor};
@@ -46,7 +50,7 @@ pub(super) fn line(line: &[u8], names: &mut Interner) -> Line {
     }
 }
 
-/// Whether the line is one that only ftrace writes.
+/// Whether only ftrace writes such a line.
 pub(super) fn recognizes(line: &[u8]) -> bool {
     line.starts_with(b"# tracer:") || lost(line).is_some() || head(line).is_some()
 }
@@ -64,7 +68,7 @@ fn heading(line: &[u8]) -> Line {
     }
 }
 
-/// Outer none: no such line. Inner none: the trace does not say how many.
+/// Outer `None`: no such line. Inner `None`: the trace does not say how many.
 fn lost(line: &[u8]) -> Option<Option<u64>> {
     let mut cursor = Cursor::new(line);
     cursor.eat(b"CPU:")?;
@@ -120,7 +124,7 @@ fn head_at(line: &[u8], dash: usize) -> Option<(Head<'_>, &[u8])> {
     Some((Head { time_ns, thread, process, comm }, cursor.rest))
 }
 
-/// "263.580732:". Leaves the cursor where it was if it is something else.
+/// "263.580732:". Anything else leaves the cursor where it was.
 fn time(cursor: &mut Cursor) -> Option<u64> {
     let mut ahead = *cursor;
     let time_ns = ahead.seconds()?;

@@ -1,4 +1,4 @@
-//! What an importer makes of one line or record, and what it keeps names in.
+//! The result of an importer for one line or record, and the store of its names.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use crate::model::{DeviceId, Event, NameId, Names};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Event(Event),
-    /// A whole call, from its begin to its end.
+    /// A whole call: its begin and its end.
     Two(Event, Event),
     /// A write that is durable when its call returns: begin, write, end.
     Three(Event, Event, Event),
@@ -17,15 +17,16 @@ pub(super) enum Line {
     Ignored,
     /// A comment, a heading, an empty line.
     Nothing,
-    /// The trace says that events are missing here; none where it does not say how many.
+    /// The trace says that events are missing here. `None`: it does not say how many.
     Lost(Option<u64>),
     NotUnderstood,
 }
 
-/// Text of names that is kept at most, so that a trace that never ends (a marker with a number in it, say) cannot fill the memory.
+/// Limit of the text of names that is kept. It keeps an endless trace (a marker with a number in
+/// it, say) from filling the memory.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
-/// What a name costs beside its text: of a short one, as much again.
+/// The cost of a name beside its text. For a short name, it is as much again.
 const NAME_COST_BYTES: usize = 32;
 
 /// [`Names`] with a bound, and whatever bytes a name has.
@@ -33,7 +34,7 @@ const NAME_COST_BYTES: usize = 32;
 pub(super) struct Interner {
     pub names: Names,
     bytes: usize,
-    /// Names that are missing in events since there is no room for them.
+    /// Names that are missing in events because there is no room for them.
     pub left_out: u64,
     scratch: String,
     /// Files whose names the trace says, by device and inode.
@@ -54,10 +55,10 @@ impl Interner {
         }
     }
 
-    /// From here on this inode is a file of this name; an empty name: of one that nobody knows.
+    /// From here on this inode is a file of this name. An empty name: the name is unknown.
     pub fn name_inode(&mut self, device: DeviceId, inode: u64, name: &[u8]) {
         let key = (device, inode);
-        // What cannot be kept must not go on under its old name.
+        // A file whose new name cannot be kept must not go on under its old one.
         let is_known = self.files.remove(&key).is_some();
         if !name.is_empty()
             && (is_known || self.has_room(0))
@@ -68,15 +69,15 @@ impl Interner {
         }
     }
 
-    /// The name is gone; the inode keeps it until it has another, for what is still to come of it.
+    /// The name is gone. The inode keeps it until it has another, for what is still to come of it.
     pub fn delete_inode(&mut self, device: DeviceId, inode: u64) {
         if let Some(file) = self.files.get_mut(&(device, inode)) {
             file.is_deleted = true;
         }
     }
 
-    /// Whether a file of a name that the trace has said was deleted. Its blocks may be freed much later, when there is a new file of
-    /// that name already.
+    /// Whether a file whose name the trace has said was deleted. Its blocks may be freed much
+    /// later, when there is already a new file of that name.
     pub fn is_deleted(&self, device: DeviceId, inode: u64) -> bool {
         self.files.get(&(device, inode)).is_some_and(|file| file.is_deleted)
     }

@@ -1,12 +1,16 @@
-//! MOST's form of blkparse's text: `blkparse -f '%5T.%9t\t%a\t%d\t%8S\t%4n\t%4p\t%20C'` with two columns added by MOST, the Mobile
-//! Storage Analyzer: what the block holds (M metadata, J the file system's journal, D data), and the file, by tabs.
+//! MOST's form of blkparse's text, by tabs: `blkparse -f '%5T.%9t\t%a\t%d\t%8S\t%4n\t%4p\t%20C'`.
+//!
+//! MOST, the Mobile Storage Analyzer, adds two columns. One says what the block holds: M metadata,
+//! J the file system's journal, D data. The other is the file.
 //!
 //! ```text
-//!     0.095398178  Q  WS  23901648     8  103336             GCMReader  D  /data/com.google.android.gms/databases/rmq.db-journal
+//!     0.095398178  Q  WS  23901648     8  103336             GCMReader  D  /data/…/rmq.db-journal
 //!     0.099409948  C  WS         0     0   135             flush-179:0  M  file-NONE
 //! ```
-//! MOST writes a digit of its own before a process id that it knows more of, and fills the id up to 5 digits: 103336 is 3336. Ids of
-//! its time end at 32,768, so what has more than 5 digits has such a digit. There is no device and no processor in this form.
+//!
+//! MOST writes a digit of its own before a process id that it knows more of. It then fills the id
+//! up to 5 digits: 103336 is 3336. Ids of MOST's time end at 32,768, so an id of more than 5 digits
+//! has such a digit. This form has no device and no processor.
 
 use super::blkparse;
 use super::line::{Interner, Line};
@@ -45,7 +49,7 @@ pub(super) fn recognizes(line: &[u8]) -> bool {
 fn row(line: &[u8]) -> Option<Row<'_>> {
     let mut columns = line.split(|b| *b == b'\t');
     let time_ns = text::whole_seconds(columns.next()?.trim_ascii())?;
-    // Remaps say nothing without devices.
+    // Without devices, remaps say nothing.
     let action =
         blkparse::action(columns.next()?.trim_ascii())?.filter(|action| !matches!(action, Action::Remap { .. }));
     let rwbs = columns.next()?.trim_ascii();

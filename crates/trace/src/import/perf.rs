@@ -1,12 +1,15 @@
 //! `perf script`'s text, of tracepoints (`perf record -e 'block:*' -e 'ext4:ext4_sync_file_*'`).
 //!
 //! ```text
-//!          python3 26847 [000] 36564.359962:                     block:block_rq_issue: 7,0 WS 1024 () 18310 + 2 0x2,0,6 [python3]
-//!          python3 26847/26850 [000] 36564.359962:  …             with `-F +pid`: process and thread
-//!          python3 26847 36564.359962:          1   …             without a processor (`-F -cpu`), with a period (`-F +period`)
-//!          python3 26847 [000] 36564.359962: PERF_RECORD_LOST lost 12                with `--show-lost-events`
+//! python3 26847 [000] 36564.359962:         block:block_rq_issue: 7,0 WS 1024 () 18310 + 2 …
+//! python3 26847/26850 [000] 36564.359962: … with `-F +pid`: process and thread
+//! python3 26847 36564.359962:          1 …  without a processor (`-F -cpu`), with a period
+//!                                           (`-F +period`)
+//! python3 26847 [000] 36564.359962: PERF_RECORD_LOST lost 12      with `--show-lost-events`
 //! ```
-//! The name may hold spaces, so the head is read backwards from the first time that has a process id before it.
+//!
+//! Blanks stand before the name. The name may hold spaces, so the head is read backwards. It begins
+//! at the first time that has a process id before it.
 
 use super::line::{Interner, Line};
 use super::text::{self, Cursor};

@@ -16,7 +16,7 @@ use crate::model::{Event, Names};
 pub struct Reader {
     name: String,
     format: Format,
-    /// More than one where blktrace wrote a file for each processor.
+    /// Several parts if blktrace wrote a file for each processor.
     parts: Vec<Part>,
     shared: Shared,
     /// Time of the newest event so far.
@@ -36,19 +36,20 @@ struct Part {
     strace: Strace,
     /// Lines or records read.
     number: u64,
-    /// The second and third event of a line of which the first is handed out.
+    /// The second and third event of a line whose first event is handed out.
     more: [Option<Event>; 2],
-    /// Where parts are merged: this one's next event.
+    /// The next event of this part, where parts are merged.
     next: Option<Event>,
     damaged: Vec<u8>,
 }
 
-/// Opens a trace in any of the known formats. Of blktrace's files for each processor (`sda.blktrace.0` …) any one stands for all.
+/// Opens a trace in any of the known formats. Any one of blktrace's files for each processor
+/// (`sda.blktrace.0` …) stands for all.
 pub fn open(path: &Path) -> Result<Reader, ImportError> {
     open_through(path, |file| file)
 }
 
-/// The same, where every file is read through what `wrap` makes of it.
+/// The same. Every file is read through the reader that `wrap` makes of it.
 pub fn open_through<R: Read + Send + 'static>(path: &Path, wrap: impl Fn(File) -> R) -> Result<Reader, ImportError> {
     let name = path.display().to_string();
     let open_file = |path: &Path| match File::open(path) {
@@ -62,7 +63,7 @@ pub fn open_through<R: Read + Send + 'static>(path: &Path, wrap: impl Fn(File) -
     let mut reader: Option<Reader> = None;
     for part in parts {
         match (Reader::from_read(part.display().to_string(), open_file(&part)?), &mut reader) {
-            // A processor that did nothing.
+            // An empty file: its processor did nothing.
             (Err(ImportError::Empty { .. }), _) => {}
             (Err(error), _) => return Err(error),
             (Ok(first), None) => reader = Some(Reader { name: name.clone(), ..first }),
@@ -78,8 +79,8 @@ pub fn open_through<R: Read + Send + 'static>(path: &Path, wrap: impl Fn(File) -
     Ok(reader)
 }
 
-/// The files that are one trace with this one: all beside `x.blktrace.N` of the same form, itself among them; none where it is not
-/// of that form.
+/// The files that are one trace with this one, itself among them. They are all files of the form
+/// `x.blktrace.N` beside it. Empty if `path` is not of that form.
 pub fn parts(path: &Path) -> Vec<PathBuf> {
     let numbered = |name: &str| {
         let (base, number) = name.rsplit_once('.')?;
@@ -101,12 +102,12 @@ pub fn parts(path: &Path) -> Vec<PathBuf> {
 }
 
 impl Reader {
-    /// A trace out of anything that can be read. `name` stands in messages.
+    /// Reads a trace out of anything that can be read. `name` stands in messages.
     pub fn from_read(name: impl Into<String>, read: impl Read + Send + 'static) -> Result<Reader, ImportError> {
         Self::new(name.into(), read, None)
     }
 
-    /// The same for one who knows the format: nothing is looked for.
+    /// The same for a caller who knows the format: nothing is looked for.
     pub fn with_format(
         name: impl Into<String>,
         read: impl Read + Send + 'static,
@@ -146,7 +147,7 @@ impl Reader {
         Ok(Reader { name, format, parts: vec![part], shared: Shared::default(), newest_ns: 0 })
     }
 
-    /// The next event, in the order of the trace; none at its end.
+    /// The next event, in the order of the trace; `None` at its end.
     #[expect(clippy::should_implement_trait, reason = "an iterator of results would go on after an error")]
     pub fn next(&mut self) -> Result<Option<Event>, ImportError> {
         let event = match self.parts.len() {
@@ -166,13 +167,13 @@ impl Reader {
         if let Some(event) = event
             && event.has_time()
         {
-            // Calls are told when they end, and so not in the order of their beginnings.
+            // A call is told when it ends, and therefore not in the order of the beginnings.
             let is_behind = event.time_ns < self.newest_ns && self.format != Format::Strace;
             self.shared.skipped.disordered += u64::from(is_behind);
             self.newest_ns = self.newest_ns.max(event.time_ns);
         }
         Ok(event.map(|mut event| {
-            // Not earlier: a thread may be named in the file of a processor that is merged later.
+            // Not earlier: the file of a processor that is merged later may name a thread.
             if self.format == Format::Blktrace {
                 event.actor.name = self.shared.processes.name(event.actor.thread);
             }
@@ -188,12 +189,12 @@ impl Reader {
         self.format
     }
 
-    /// The times say how long things took, as far as was read.
+    /// The times say how long things took, as far as the trace was read.
     pub fn has_times(&self) -> bool {
         self.parts.iter().all(|part| part.strace.lacks().times.is_none())
     }
 
-    /// What no event came of, up to here.
+    /// The lines and records up to here that gave no event.
     pub fn skipped(&self) -> &Skipped {
         &self.shared.skipped
     }

@@ -1,16 +1,19 @@
-//! The letters by which the kernel says what a request is (`rwbs`): `blk_fill_rwbs` in `kernel/trace/blktrace.c`, and blkparse's own.
+//! The letters by which the kernel says what a request is (`rwbs`): `blk_fill_rwbs` in
+//! `kernel/trace/blktrace.c`, and blkparse's own.
 //!
 //! ```text
 //! [F] (W | R | D[E] | F | N | Z…) [F] [A] [S] [M] [U]
 //!  │   └ operation: write, read, discard, flush, none        └ atomic write
 //!  └ preflush                      └ FUA  └ readahead  └ sync  └ metadata
 //! ```
-//! So `F` before the operation empties the cache first and `F` behind it makes the data durable; a string of only `F` is a flush.
-//! blkparse before 1.0.2 writes the bit of the preflush as `B` (it was "barrier" until Linux 2.6.37), behind the operation.
+//!
+//! `F` before the operation empties the cache first. `F` behind it makes the data durable. A string
+//! of only `F` is a flush. blkparse before 1.0.2 writes the bit of the preflush as `B`, behind the
+//! operation. The bit was "barrier" until Linux 2.6.37.
 
 use crate::model::Flags;
 
-/// None where a letter is none of the kernel's.
+/// The flags of the letters. `None` if a letter is none of the kernel's.
 pub(super) fn flags(letters: &[u8]) -> Option<Flags> {
     if letters.is_empty() || letters.len() > 10 {
         return None;
@@ -20,7 +23,8 @@ pub(super) fn flags(letters: &[u8]) -> Option<Flags> {
     let mut zone = false;
     for &letter in letters {
         match letter {
-            // The second letter of a zone's operation means nothing here ("ZR": reset, "ZO": open …).
+            // The second letter of a zone's operation means nothing here ("ZR": reset, "ZO": open
+            // …).
             _ if zone => zone = false,
             b'F' if operation_seen => flags.fua = true,
             b'F' => flags.preflush = true,
@@ -35,7 +39,7 @@ pub(super) fn flags(letters: &[u8]) -> Option<Flags> {
                 operation_seen = true;
                 zone = true;
             }
-            // MOST's phone has it on writes, where it means nothing.
+            // MOST's phone has this letter on writes, where it means nothing.
             b'A' => flags.ahead |= flags.read,
             b'S' => flags.sync = true,
             b'M' => flags.meta = true,

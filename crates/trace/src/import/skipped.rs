@@ -1,4 +1,4 @@
-//! The account of what a trace held and no event came of.
+//! The account of the parts of a trace that gave no event.
 
 /// Lines or records that are kept with their text.
 const FIRST_MAX: usize = 10;
@@ -15,26 +15,26 @@ pub struct NotUnderstood {
     pub text: String,
 }
 
-/// What no event came of.
+/// The parts of a trace that gave no event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     /// Lines or records that were not understood.
     pub count: u64,
     /// The first ten of them.
     pub first: Vec<NotUnderstood>,
-    /// Events that are not in the trace, as it says itself (a buffer that ran over).
+    /// Events that are not in the trace because a buffer ran over. The trace itself says so.
     pub lost: u64,
-    /// Places where it says that events are lost, but not how many.
+    /// Places where the trace says that events are lost, but not how many.
     pub lost_uncounted: u64,
     /// Events of kinds that mean nothing here.
     pub ignored: u64,
-    /// Events without a name since there were more names than are kept.
+    /// Events without a name, because there were more names than are kept.
     pub names_left_out: u64,
     /// Why the trace does not say how long anything took.
     pub no_times: Option<&'static str>,
     /// Writes and syncs by descriptors of which the trace does not say the file.
     pub nameless_calls: u64,
-    /// Events that stand behind a later one: what is told of them may be wrong.
+    /// Events that stand behind a later one. What is told of them may be wrong.
     pub disordered: u64,
     /// Why the trace seems to end before its end.
     pub cut_off: Option<&'static str>,

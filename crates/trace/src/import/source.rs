@@ -1,7 +1,8 @@
 //! A trace's bytes, unpacked, as whole lines or records out of one buffer of fixed size.
 //!
-//! Compressed data that end early give all that can be unpacked, and `cut_off` says so; damaged data are an error. A line
-//! that does not fit the buffer is passed over to its end, so that no input can make the buffer grow.
+//! Compressed data that end early give all that can be unpacked, and `cut_off` says so. Damaged
+//! data are an error. A line that does not fit the buffer is passed over to its end, so that no
+//! input can make the buffer grow.
 
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
@@ -15,9 +16,9 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Where the text of a line is, to be asked with [`Source::bytes`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Text {
-    /// Without its line feed and carriage return.
+    /// Without the line feed and the carriage return.
     Line(Range<usize>),
-    /// The last one, without a line feed.
+    /// The last line, without a line feed.
     Unended(Range<usize>),
     /// The begin of a line that is longer than the buffer.
     TooLong(Range<usize>),
@@ -56,7 +57,7 @@ impl Source {
         Ok(Source { input, buffer, start: 0, end: 0, ended: false, cut_off: None })
     }
 
-    /// What is read and not used yet.
+    /// The bytes that are read and not used yet.
     pub fn held(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
@@ -69,7 +70,7 @@ impl Source {
         self.ended
     }
 
-    /// Reads once behind what is held; does nothing where the buffer is full or the input at its end.
+    /// Reads once behind what is held. Does nothing if the buffer is full or the input at its end.
     pub fn fill(&mut self) -> io::Result<()> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -97,7 +98,7 @@ impl Source {
         Ok(())
     }
 
-    /// The next line; none at the end.
+    /// The next line; `None` at the end.
     pub fn line(&mut self) -> io::Result<Option<Text>> {
         let mut searched = 0;
         loop {
@@ -119,7 +120,8 @@ impl Source {
         }
     }
 
-    /// `n` bytes from the next one on, without using them; fewer only at the end. `n` is at most [`LINE_BYTES_MAX`].
+    /// `n` bytes from the next one on, without using them; fewer only at the end. `n` is at most
+    /// [`LINE_BYTES_MAX`].
     pub fn peek(&mut self, n: usize) -> io::Result<&[u8]> {
         while self.end - self.start < n && !self.ended {
             self.fill()?;
@@ -132,7 +134,8 @@ impl Source {
         self.start = self.end.min(self.start + n);
     }
 
-    /// What is held is the begin of a record whose end is not in the input: uses it up, and says so.
+    /// Uses up the held begin of a record whose end is not in the input, and says that it is cut
+    /// off.
     pub fn cut_off_in_record(&mut self) {
         self.start = self.end;
         self.cut_off.get_or_insert("the last record is not whole");
@@ -145,7 +148,7 @@ impl Source {
         }
     }
 
-    /// Keeps the begin of the line that fills the buffer in its place, and reads on behind it up to the line's end.
+    /// Keeps the begin of the line that fills the buffer. Reads on behind it up to the line's end.
     fn pass_over_line(&mut self) -> io::Result<Text> {
         const KEPT: usize = 256;
         self.start = KEPT;
@@ -158,7 +161,7 @@ impl Source {
             if self.ended {
                 return Ok(Text::TooLong(0..KEPT));
             }
-            // Not by fill(), which would move the rest over the begin.
+            // Not by fill(): that would move the rest over the begin.
             self.end = KEPT;
             self.start = KEPT;
             match self.input.read(&mut self.buffer[KEPT..]) {

@@ -3,23 +3,25 @@
 //! ([`stamp`]), with descriptors without names ([`descriptors`]).
 //!
 //! ```text
-//! 26989 1795199476.845520 fdatasync(6</tmp/s0.db-journal>) = 0 <0.000600>                           with -o
-//! [pid 26989] 1795199476.845520 …                                                                   to the terminal
-//! 26990 1795199476.842279 pwrite64(4</tmp/s1.db>, "SQLite format 3\0"..., 4096, 0 <unfinished ...>
+//! 26989 1795199476.845520 fdatasync(6</tmp/s0.db-journal>) = 0 <0.000600>      with -o
+//! [pid 26989] 1795199476.845520 …                                              to the terminal
+//! 26990 1795199476.842279 pwrite64(4</tmp/s1.db>, "SQLite f"..., 4096, 0 <unfinished ...>
 //! 26990 1795199476.842362 <... pwrite64 resumed>) = 4096 <0.000055>
 //! ```
-//! A call in one line begins at its time and takes what `-T` says. One that another thread's line interrupts is begun by
-//! "unfinished" and ended by "resumed": a write is an event of its end, a sync is two events.
 //!
-//! Some writes are durable when they return: with `RWF_DSYNC` or `RWF_SYNC`, or of a file opened with
-//! `O_DSYNC` or `O_SYNC`. Such a write is told as a write inside of a sync. SQLite's lock for writing
-//! in WAL mode is `fcntl(…, F_SETLK, {…, l_start=120, l_len=1})`.
+//! A call in one line begins at its time and takes what `-T` says. Another thread's line may
+//! interrupt a call: "unfinished" begins the call, "resumed" ends it. An interrupted write is one
+//! event, at its end. An interrupted sync is two events.
 //!
-//! To the terminal strace writes notes of its own also into a line: `clone(…strace: Process 27013 attached`, and the rest of the line
-//! is the next one.
+//! Some writes are durable when they return: with `RWF_DSYNC` or `RWF_SYNC`, or of a file opened
+//! with `O_DSYNC` or `O_SYNC`. Such a write is told as a write inside of a sync. SQLite's lock for
+//! writing in WAL mode is `fcntl(…, F_SETLK, {…, l_start=120, l_len=1})`.
 //!
-//! `write` and `read` do not say where in the file. They do so if the same thread has placed itself by `lseek` on the same
-//! descriptor before, else their offset is [`OFFSET_UNKNOWN`].
+//! To the terminal, strace also writes notes of its own into a line: `clone(…strace: Process 27013
+//! attached`. The rest of the line is the next one.
+//!
+//! `write` and `read` do not say the offset in the file. They do so if the same thread has placed
+//! itself by `lseek` on the same descriptor before. Else their offset is [`OFFSET_UNKNOWN`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,14 +38,14 @@ use call::{Call, Control, Kind};
 use descriptors::{Descriptors, Open};
 use stamp::{Stamp, Stamps};
 
-/// The `sector` of a write or read of which the trace does not say where in the file it is.
+/// The `sector` of a write or read whose offset in the file the trace does not say.
 pub const OFFSET_UNKNOWN: u64 = u64::MAX;
 
-/// Threads that can be within a call, and bytes that are kept of such a call.
+/// Limit of the threads that can be within a call, and of the bytes that are kept of such a call.
 const UNFINISHED_MAX: usize = 4096;
 const UNFINISHED_BYTES_MAX: usize = 8 << 10;
 
-/// Threads of which the place in a file is kept.
+/// Limit of the threads whose place in a file is kept.
 const PLACES_MAX: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -55,18 +57,18 @@ pub(super) struct Strace {
     interrupted: Vec<u8>,
     stamps: Stamps,
     descriptors: Descriptors,
-    /// Calls on descriptors of which nobody knows the file.
+    /// Calls on descriptors whose file is unknown.
     nameless_count: u64,
 }
 
-/// Where a thread is in the file of a descriptor.
+/// The place of a thread in the file of a descriptor.
 #[derive(Debug)]
 struct Place {
     descriptor: u64,
     offset: u64,
 }
 
-/// What a trace does not say for want of options.
+/// What a trace does not say because options were missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lacks {
     pub times: Option<&'static str>,
@@ -74,7 +76,7 @@ pub(super) struct Lacks {
     pub nameless_count: u64,
 }
 
-/// Who, and when.
+/// The actor and the time.
 #[derive(Clone, Copy)]
 struct Head {
     thread: u32,
@@ -83,7 +85,7 @@ struct Head {
 
 pub(super) fn recognizes(line: &[u8]) -> bool {
     head(line).is_some_and(|head| match head.stamp {
-        // Much looks like a call.
+        // Many texts look like a call.
         Stamp::Missing => call::name(head.rest).is_some_and(|name| Kind::of(name).is_some()) && has_result(head.rest),
         _ => is_note(head.rest) || head.rest.starts_with(b"<... ") || call::name(head.rest).is_some(),
     })
@@ -159,7 +161,7 @@ impl Strace {
             return self.whole_line(line, names);
         }
         let mut joined = std::mem::take(&mut self.interrupted);
-        // A line of its own says that the call's rest is not in the trace.
+        // A line of its own says that the rest of the call is not in the trace.
         if head(line).is_some() {
             return self.whole_line(line, names);
         }
@@ -196,7 +198,8 @@ impl Strace {
     }
 
     fn unfinished(&mut self, head: Head, kind: Kind, begun: &[u8], names: &mut Interner) -> Line {
-        // What a thread began before and never ended must not be taken for the begin of this one's end.
+        // A call that the thread began before and never ended must not be joined with this call's
+        // end.
         self.unfinished.remove(&head.thread);
         let kept = self.unfinished.len() < UNFINISHED_MAX && begun.len() <= UNFINISHED_BYTES_MAX;
         if kept {
@@ -222,7 +225,7 @@ impl Strace {
             return Line::NotUnderstood;
         }
         let Some(kind) = Kind::of(name) else { return Line::Ignored };
-        // Its begin is not in the trace where strace was attached to a running process.
+        // If strace was attached to a running process, the begin of the call is not in the trace.
         let Some(begun) = self.unfinished.remove(&head.thread).filter(|begun| begun.starts_with(name)) else {
             return match kind {
                 Kind::Sync => Line::Event(event(head, Action::SyncExit, None, names)),
@@ -242,7 +245,7 @@ impl Strace {
         line
     }
 
-    /// `resumed`: its begin has been told already.
+    /// `resumed`: the begin of the call has been told already.
     fn call(&mut self, head: Head, call: &Call, resumed: bool, names: &mut Interner) -> Line {
         let is_on_descriptor = matches!(call.kind, Kind::Sync | Kind::Write | Kind::Truncate | Kind::Control);
         let mut file = call.file.as_deref().map(Cow::Borrowed);
@@ -258,13 +261,13 @@ impl Strace {
             }
         }
         let file = file.as_deref();
-        // Of a call that another line interrupted, only the end is known.
+        // Only the end is known of a call that another line interrupted.
         let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
         match call.kind {
             Kind::Sync => {
                 let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
                 match (resumed, call.result) {
-                    // The process was killed in it.
+                    // The process was killed in the call.
                     (true, None) => Line::Nothing,
                     (true, Some(_)) => Line::Event(exit),
                     (false, None) => Line::Event(event(head, Action::SyncEnter, file, names)),
@@ -312,7 +315,7 @@ impl Strace {
                 }
                 Line::Nothing
             }
-            // A truncation to another size than 0 leaves a file what it is.
+            // A truncation to another size than 0 does not change what a file is.
             Kind::Truncate if call.offset != Some(0) => Line::Ignored,
             Kind::Truncate | Kind::Delete => {
                 let action = if call.kind == Kind::Delete { Action::FileDelete } else { Action::FileTruncate };
@@ -327,7 +330,7 @@ impl Strace {
                     Some(offset) => offset,
                     None => self.move_on(head.thread, call.descriptor, bytes),
                 };
-                // Of all that can be written to, only files are of interest.
+                // Only files are of interest.
                 if bytes == 0 || !call.is_file {
                     return Line::Ignored;
                 }
@@ -351,7 +354,8 @@ impl Strace {
         }
     }
 
-    /// The file of a descriptor: what the call says, else what the call that opened it said.
+    /// The file of a descriptor. The call itself says it; if not, the call that opened the
+    /// descriptor did.
     fn named<'a>(&mut self, thread: u32, descriptor: u64, said: Option<Cow<'a, [u8]>>) -> Option<Cow<'a, [u8]>> {
         if said.is_some() {
             return said;
@@ -371,7 +375,7 @@ impl Strace {
         self.places.insert(thread, Place { descriptor, offset });
     }
 
-    /// Where the thread was; it is `bytes` further then.
+    /// The place of the thread. Afterwards it is `bytes` further.
     fn move_on(&mut self, thread: u32, descriptor: u64, bytes: u64) -> u64 {
         match self.places.get_mut(&thread) {
             Some(place) if place.descriptor == descriptor => {

@@ -1,9 +1,12 @@
-//! Walks over the bytes of one line. Every step that does not find what it wants gives `None`, so that an importer is a row of `?`
-//! and a line that is not of its form costs nothing but itself. Bytes, not text: names in traces are whatever a program called itself.
+//! Walks over the bytes of one line.
+//!
+//! Every step that does not find what it wants gives `None`. An importer is therefore a row of `?`,
+//! and a line that is not of its form costs nothing but itself. The text is bytes, because names in
+//! traces are whatever a program called itself.
 
 use crate::model::{Action, DeviceId, SECTOR_BYTES};
 
-/// What is left of a line.
+/// The rest of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     pub rest: &'a [u8],
@@ -25,7 +28,7 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    /// A decimal number; none where it does not fit.
+    /// A decimal number; `None` if it does not fit.
     pub fn number(&mut self) -> Option<u64> {
         let mut value = 0u64;
         let mut n = 0;
@@ -60,7 +63,7 @@ impl<'a> Cursor<'a> {
         Some((if bytes == 0 && sector == u64::MAX { 0 } else { sector }, bytes))
     }
 
-    /// "<- (8,1) 223427": where a request was before.
+    /// "<- (8,1) 223427": the former place of a request.
     pub fn remap(&mut self) -> Option<Action> {
         self.spaces().eat(b"<- (")?;
         let from = self.device()?;
@@ -68,7 +71,7 @@ impl<'a> Cursor<'a> {
         Some(Action::Remap { from, from_sector: self.spaces().number()? })
     }
 
-    /// What stands before `end`, which is passed over; none where `end` does not come.
+    /// The text before `end`, which is passed over; `None` if `end` does not come.
     pub fn until(&mut self, end: u8) -> Option<&'a [u8]> {
         let at = memchr::memchr(end, self.rest)?;
         let before = &self.rest[..at];
@@ -76,7 +79,7 @@ impl<'a> Cursor<'a> {
         Some(before)
     }
 
-    /// What stands before the next space or the end; may be empty.
+    /// The text before the next space or the end; may be empty.
     pub fn word(&mut self) -> &'a [u8] {
         let n = self.rest.iter().take_while(|b| **b != b' ').count();
         let (word, rest) = self.rest.split_at(n);
@@ -116,7 +119,7 @@ pub(super) fn whole_seconds(text: &[u8]) -> Option<u64> {
     cursor.rest.is_empty().then_some(time_ns)
 }
 
-/// What stands between the first `[` and the last `]`; none where either is missing.
+/// The text between the first `[` and the last `]`; `None` if either is missing.
 pub(super) fn in_brackets(text: &[u8]) -> Option<&[u8]> {
     let open = memchr::memchr(b'[', text)?;
     let close = memchr::memrchr(b']', text)?;

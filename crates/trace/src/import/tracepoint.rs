@@ -1,34 +1,52 @@
-//! The text that the kernel's tracepoints print, whichever tool wrote what stands before it (ftrace, trace-cmd, perf).
+//! The text that the kernel's tracepoints print. Which tool wrote the text before it does not
+//! matter (ftrace, trace-cmd, perf).
 //!
 //! ```text
 //! block_bio_queue:      DEV RWBS SECTOR + COUNT [COMM]
-//! block_rq_insert:      DEV RWBS BYTES (CMD) SECTOR + COUNT [PRIO] [COMM]      PRIO from Linux 6.10: `be,0,4` (perf: `0x2,0,4`)
+//! block_rq_insert:      DEV RWBS BYTES (CMD) SECTOR + COUNT [PRIO] [COMM]
+//!                       PRIO from Linux 6.10: `be,0,4` (perf: `0x2,0,4`)
 //! block_rq_issue:       the same
 //! block_rq_complete:    DEV RWBS (CMD) SECTOR + COUNT [PRIO] [ERROR]
-//! block_bio_complete:   DEV RWBS SECTOR + COUNT [ERROR]                        only of devices without a queue: dm, md
-//! block_bio_remap:      DEV RWBS SECTOR + COUNT <- (DEV) SECTOR                block_rq_remap: the same, and a number
-//! ext4_sync_file_enter: dev M,N ino I parent P datasync D                      …_exit: dev M,N ino I ret R
-//! f2fs_sync_file_enter: dev = (M,N), ino = I, …                                …_exit: the same
+//! block_bio_complete:   DEV RWBS SECTOR + COUNT [ERROR]    only of devices without a queue: dm, md
+//! block_bio_remap:      DEV RWBS SECTOR + COUNT <- (DEV) SECTOR
+//! block_rq_remap:       the same, and a number
+//! ext4_sync_file_enter: dev M,N ino I parent P datasync D
+//! …_exit:               dev M,N ino I ret R
+//! f2fs_sync_file_enter: dev = (M,N), ino = I, …
+//! …_exit:               the same
 //! ext4_unlink_enter:    dev M,N ino I size S parent P
-//! ext4_truncate_enter:  dev M,N ino I blocks B                                 B: what the file had; its new size is not said
-//! f2fs_unlink_exit:     dev = (M,N), ino = I, …, ret = R                       …_enter names the folder's inode, so it is not read
+//! ext4_truncate_enter:  dev M,N ino I blocks B
+//!                       B: what the file had; its new size is not said
+//! f2fs_unlink_exit:     dev = (M,N), ino = I, …, ret = R
+//!                       …_enter names the folder's inode, so it is not read
 //! f2fs_truncate:        dev = (M,N), ino = I, pino = P, …, i_size = S, …       S: the new size
-//! ext4_da_write_end:    dev M,N ino I pos P len L copied C                     f2fs_write_end: dev = (M,N), ino = I, pos = P, …
+//! ext4_da_write_end:    dev M,N ino I pos P len L copied C
+//! f2fs_write_end:       dev = (M,N), ino = I, pos = P, …
 //! posix_lock_inode:     … dev=0xM:0xN ino=0xI … fl_type=F_WRLCK fl_start=S fl_end=E ret=R
-//! tracing_mark_write:   what a program wrote into trace_marker                 trace-cmd, perf: `print: tracing_mark_write: …`
+//! tracing_mark_write:   what a program wrote into trace_marker
+//!                       trace-cmd, perf: `print: tracing_mark_write: …`
 //! ```
+//!
 //! `oneflush trace` adds to them (`docs/trace.md`):
+//!
 //! ```text
-//! block_bio_queue:      … [COMM] oneflush=data dev M,N ino I                   or oneflush=journal, oneflush=metadata
-//! oneflush_file:        dev M,N ino I name PATH                                the inode's name from here on; \ooo for odd bytes
-//! oneflush_layer:       dev M,N on a file of dev M,N ino I                     a loop device, and where its file is; I may be missing
-//! oneflush_area:        where the file system's journal is; for those who read
+//! block_bio_queue:      … [COMM] oneflush=data dev M,N ino I
+//!                       or oneflush=journal, oneflush=metadata
+//! oneflush_file:        dev M,N ino I name PATH
+//!                       the inode's name from here on; \ooo for odd bytes
+//! oneflush_layer:       dev M,N on a file of dev M,N ino I
+//!                       a loop device, and the place of its file; I may be missing
+//! oneflush_area:        where the file system's journal is; for a human reader
 //! ```
-//! COUNT is in sectors of 512 bytes. BYTES is 0 in kernels before 4.11 for all that carries data, so it is not used. A flush has the
-//! sector 0 or, from some places, 2⁶⁴-1; a write that asked for flushes ends by a completion of 0 bytes at its own sector, which is
-//! kept. Of writes into the page cache only those are read that are as long as the header of a WAL or of a frame, of locks only
-//! SQLite's for writing in WAL mode. `block_rq_error` says again what `block_rq_complete` says, and `block_io_start` what
-//! `block_rq_insert` and `block_rq_issue` say: they are not read.
+//!
+//! COUNT is in sectors of 512 bytes. BYTES is not used: in kernels before 4.11 it is 0 for all that
+//! carries data. A flush has the sector 0 or, from some places, 2⁶⁴-1. A write that asked for
+//! flushes ends by a completion of 0 bytes at its own sector, which is kept.
+//!
+//! Of writes into the page cache, only those of a header's length are read (of a WAL or of a
+//! frame). Of locks, only SQLite's for writing in WAL mode are read. `block_rq_error` repeats
+//! `block_rq_complete`. `block_io_start` repeats `block_rq_insert` and `block_rq_issue`. Neither is
+//! read.
 
 use super::line::{Interner, Line};
 use super::rwbs;
@@ -38,7 +56,7 @@ use crate::model::{
     Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, NameId, WAL_HEADER_BYTES, WRITE_LOCK_AT,
 };
 
-/// What stands before the event: who, and when.
+/// What stands before the event: the actor and the time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head<'a> {
     pub time_ns: u64,
@@ -91,7 +109,7 @@ fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Op
         cursor.spaces();
     }
     let (sector, bytes) = cursor.place()?;
-    // The bracket at the end is also the sign that the line is whole.
+    // The bracket at the end also shows that the line is whole.
     let comm = text::in_brackets(cursor.rest)?;
     let comm = if head.comm == b"<...>" && action != Action::Complete { comm } else { head.comm };
     let (content, file) = match memchr::memmem::rfind(cursor.rest, WHOSE) {
@@ -141,7 +159,7 @@ fn layer(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
     })
 }
 
-/// What stands between a queued request and whose it is.
+/// The mark between a queued request and its owner.
 const WHOSE: &[u8] = b"] oneflush=";
 
 fn whose(text: &[u8], names: &mut Interner) -> Option<(Option<Content>, Option<NameId>)> {
@@ -199,7 +217,8 @@ fn f2fs_inode(body: &[u8]) -> Option<(DeviceId, u64)> {
     Some((device, cursor.number()?))
 }
 
-/// A deletion, or a truncation, which says nothing where it only frees the blocks of a file that was deleted before.
+/// A deletion or a truncation. A truncation says nothing if it only frees the blocks of a file that
+/// was deleted before.
 fn removed(inode: Option<(DeviceId, u64)>, action: Action, head: &Head, names: &mut Interner) -> Line {
     let Some((device, inode)) = inode else { return Line::NotUnderstood };
     if action == Action::FileTruncate && names.is_deleted(device, inode) {

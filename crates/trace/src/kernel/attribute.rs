@@ -1,14 +1,25 @@
 //! Rules that say whose each queued write is. Pure: events in, answers out.
 //!
-//! The kernel marks a write of metadata (`M` in `rwbs`, REQ_META); what is not marked is file data.
-//! - **Metadata** in the file system's journal area, or written by a jbd2 thread: `Journal`; at btrfs,
-//!   which has no such area, all but what the background transaction thread writes. Else `Metadata`.
-//! - **File data** belongs to the file that the same thread last said it is about to write; if it said nothing, to the one that it
-//!   synchronizes. At btrfs, where another thread may queue the write, to the file that owns the logical address: every write
-//!   goes to a newly reserved extent, announced by `btrfs_ordered_extent_add`.
-//! - **F2FS** announces each page with its address (`f2fs_submit_page_write`, `f2fs_submit_page_bio`): a page of a file is its data, one
-//!   of a node is `Journal`, for after a crash the nodes that an fsync wrote are what F2FS rolls forward from. A request that holds
-//!   pages of several files counts for the first.
+//! The kernel marks a write of metadata (`M` in `rwbs`, REQ_META). An unmarked write is file data.
+//!
+//! | write | owner |
+//! |---|---|
+//! | metadata in the file system's journal area | `Journal` |
+//! | metadata at ext4 by a jbd2 thread, if the area is not known | `Journal` |
+//! | metadata at btrfs, except by the background transaction thread | `Journal` |
+//! | metadata at F2FS to an address announced as a node's | `Journal` |
+//! | other metadata | `Metadata` |
+//! | data to an announced address (btrfs, F2FS) | the file or journal that was announced |
+//! | other data | the file that the thread last said it will write, else the one it synchronizes |
+//! | data without either | `Unknown` |
+//!
+//! btrfs has no journal area. Another thread may queue a write there. Every write goes to a newly
+//! reserved extent, which `btrfs_ordered_extent_add` announces.
+//!
+//! F2FS announces each page with its address (`f2fs_submit_page_write`, `f2fs_submit_page_bio`). A
+//! page of a file is the file's data. A page of a node is `Journal`: after a crash, F2FS rolls
+//! forward from the nodes that an fsync wrote. A request that holds pages of several files counts
+//! for the first.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,7 +43,8 @@ pub enum What {
     File {
         inode: u64,
     },
-    /// What is written to these addresses, of btrfs's logical ones or of F2FS's device, is this file's data or the journal's.
+    /// A write to these addresses is this file's data or the journal's. The addresses are btrfs's
+    /// logical ones or those of F2FS's device.
     Extent {
         whose: Whose,
         address: u64,
@@ -41,13 +53,13 @@ pub enum What {
     Queued(Write),
     /// The write was made part of one queued before.
     Merged(Write),
-    /// The device takes no write so long; one more is sent.
+    /// The device takes no write of that length, so one more is sent.
     Split(Write),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Write {
-    /// First byte on the device, and how many.
+    /// First byte on the device, and number of bytes.
     pub start: u64,
     pub length_bytes: u64,
     pub metadata: bool,
@@ -74,7 +86,7 @@ impl Writer {
     }
 }
 
-/// What the rules need to know of the file system.
+/// The facts of the file system that the rules need.
 #[derive(Debug)]
 pub struct Geometry {
     file_system: FileSystem,
@@ -101,7 +113,7 @@ impl Geometry {
         &self.journal
     }
 
-    /// What a byte of the device is called where extents are announced; none where no extents are.
+    /// The address of a byte of the device where extents are announced. `None` where they are not.
     fn address(&self, byte: u64) -> Option<u64> {
         match self.file_system {
             FileSystem::Btrfs => btrfs::logical(&self.chunks, byte),
@@ -121,7 +133,7 @@ impl Geometry {
     }
 }
 
-/// Whose a write is.
+/// The owner of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     /// Data of the file with this inode.
@@ -158,7 +170,7 @@ impl Attribution {
         self.file_of_thread.insert(thread, inode);
     }
 
-    /// Whose is what the thread is about to write to these addresses.
+    /// The owner of the write that the thread is about to make to these addresses.
     pub fn extent(&mut self, thread: u32, whose: Whose, address: u64, length_bytes: u64) {
         if let Whose::File(inode) = whose {
             self.file_of_thread.insert(thread, inode);
@@ -166,7 +178,8 @@ impl Attribution {
         self.extents.insert(address, length_bytes, whose);
     }
 
-    /// A write is on its way, and will not be asked for again. F2FS announces every page anew, so nothing is kept of it.
+    /// A write is on its way, and will not be asked for again. F2FS announces every page anew, so
+    /// its announcement is dropped.
     pub fn is_written(&mut self, write: &Write) {
         if self.geometry.file_system == FileSystem::F2fs {
             self.extents.remove(write.start, write.start.saturating_add(write.length_bytes));
@@ -181,13 +194,13 @@ impl Attribution {
         };
     }
 
-    /// The thread is gone; its number may come again.
+    /// The thread is gone. Its number may come again.
     pub fn thread_ended(&mut self, thread: u32) {
         self.file_of_thread.remove(&thread);
         self.syncs_of_thread.remove(&thread);
     }
 
-    /// Nothing that threads said so far counts any more.
+    /// What threads have said so far does not count any more.
     pub fn forget(&mut self) {
         self.file_of_thread.clear();
         self.syncs_of_thread.clear();
@@ -205,7 +218,7 @@ impl Attribution {
     }
 }
 
-/// Addresses → whose. A later extent at the same place replaces the earlier one.
+/// Addresses → owner. A later extent at the same place replaces the earlier one.
 #[derive(Debug, Default)]
 struct Extents {
     by_start: BTreeMap<u64, (u64, Whose)>,
@@ -219,7 +232,7 @@ impl Extents {
     }
 
     fn remove(&mut self, start: u64, end: u64) {
-        // The one before may reach into the range, and even past its end.
+        // The extent before may reach into the range, and even past its end.
         if let Some((&before, &(before_end, of))) = self.by_start.range(..start).next_back()
             && before_end > start
         {

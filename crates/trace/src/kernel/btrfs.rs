@@ -1,8 +1,8 @@
 //! btrfs: which logical addresses lie where on the device.
 //!
-//! Files and trees live in a logical address space that chunks of 8 MiB to 1 GiB map to the device; the
-//! block events speak of the device, the file system's own events of logical addresses. The map is read
-//! from the chunk tree with BTRFS_IOC_TREE_SEARCH. Structures: `linux/btrfs_tree.h`.
+//! Files and trees live in a logical address space. Chunks of 8 MiB to 1 GiB map it to the device.
+//! The block events speak of the device, the file system's own events of logical addresses. The map
+//! is read from the chunk tree with BTRFS_IOC_TREE_SEARCH. Structures: `linux/btrfs_tree.h`.
 
 use std::fs::File;
 use std::io;
@@ -73,7 +73,8 @@ pub(super) fn chunks(path: &Path) -> io::Result<Vec<Chunk>> {
             },
             buffer: [0; 4096 - size_of::<SearchKey>()],
         };
-        // SAFETY: the descriptor is open, and `args` is the 4096 bytes that this call reads and fills.
+        // SAFETY: the descriptor is open, and `args` is the 4096 bytes that this call reads and
+        // fills.
         if unsafe { libc::ioctl(file.as_raw_fd(), BTRFS_IOC_TREE_SEARCH, &raw mut args) } < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -85,7 +86,8 @@ pub(super) fn chunks(path: &Path) -> io::Result<Vec<Chunk>> {
     }
 }
 
-/// Items as the call returns them: header (transid, objectid, offset, type, length), then the chunk.
+/// Items as the call returns them: header (transid, objectid, offset, type, length), then the
+/// chunk.
 fn parse(buffer: &[u8], items: usize) -> Option<Vec<Chunk>> {
     let mut chunks = Vec::new();
     let mut at = 0;

@@ -14,14 +14,14 @@ use crate::model::SECTOR_BYTES;
 enum Kind {
     File,
     Extent,
-    /// F2FS: a page, and the block that it goes to.
+    /// F2FS: a page and its block.
     Page,
     Queued,
     Merged,
     Split,
 }
 
-/// Block events: must be there. The rest: as the kernel and its file systems have them.
+/// Block events must be there. The rest: as the kernel and its file systems have them.
 const EVENTS: [(&str, Kind); 14] = [
     ("block/block_bio_queue", Kind::Queued),
     ("block/block_bio_backmerge", Kind::Merged),
@@ -30,13 +30,13 @@ const EVENTS: [(&str, Kind); 14] = [
     ("ext4/ext4_writepages", Kind::File),
     // Data that the journal thread writes before it commits (data=ordered).
     ("jbd2/jbd2_submit_inode_data", Kind::File),
-    // Write-back of xfs: the name since Linux 6.17, and the one before.
+    // Write-back of xfs: the name since Linux 6.17, and the older name.
     ("iomap/iomap_writeback_folio", Kind::File),
     ("iomap/iomap_writepage", Kind::File),
     // Direct I/O of all three.
     ("iomap/iomap_dio_rw_begin", Kind::File),
     ("btrfs/btrfs_ordered_extent_add", Kind::Extent),
-    // To a new place, or where it was: newer names, and those before.
+    // To a new place, or in place: newer names, and the older ones.
     ("f2fs/f2fs_submit_folio_write", Kind::Page),
     ("f2fs/f2fs_submit_folio_bio", Kind::Page),
     ("f2fs/f2fs_submit_page_write", Kind::Page),
@@ -48,24 +48,26 @@ const EVENTS: [(&str, Kind); 14] = [
 pub enum Scope {
     /// Writes with data, and which of them are merged and split.
     Writes,
-    /// All that is queued, also reads, discards and flushes; what becomes of it is told by the events of requests.
+    /// All that is queued, also reads, discards and flushes. The events of requests tell what
+    /// becomes of it.
     All,
 }
 
 /// Cheap to clone: one for each draining thread.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    /// The numbers of `events`, in their order: most records are of none of them, which must be seen at a glance.
+    /// The numbers of `events`, in their order. Most records are of none of them; a look at the
+    /// numbers must be enough to see that.
     ids: Arc<[u16]>,
     events: Arc<[(Kind, Fields)]>,
     volumes: Arc<[OfVolume]>,
 }
 
-/// What is asked of a volume for each record.
+/// The data of a volume that every record is compared with.
 #[derive(Clone, Debug)]
 struct OfVolume {
     disk: u64,
-    /// Of a partition its own.
+    /// The device's number. A partition has its own.
     device: u64,
     inode_dev: u64,
     fsid: Option<[u8; 16]>,
@@ -86,7 +88,7 @@ impl OfVolume {
     }
 }
 
-/// Where an event has what is read of it; none where it has no such field.
+/// The places of the fields that are read of an event. `None`: the event has no such field.
 #[derive(Clone, Copy, Debug)]
 struct Fields {
     thread: Option<Field>,
@@ -127,7 +129,7 @@ impl Fields {
     }
 }
 
-/// How F2FS counts the device.
+/// How F2FS counts the blocks of the device.
 #[derive(Clone, Debug)]
 struct Blocks {
     /// Where the partition begins on the disk.
@@ -140,7 +142,7 @@ pub(crate) fn kernel_dev((major, minor): (u32, u32)) -> u64 {
     u64::from(major) << 20 | u64::from(minor)
 }
 
-/// What a record's number is compared with, for all of them.
+/// A filter that compares a field with all of the given numbers.
 pub(crate) fn any_of(field: &str, devices: impl IntoIterator<Item = u64>) -> String {
     let mut devices: Vec<u64> = devices.into_iter().collect();
     devices.sort_unstable();
@@ -154,12 +156,13 @@ pub(crate) fn device_pair(number: u64) -> (u32, u32) {
 }
 
 impl Decoder {
-    /// Switches the events on in `instance`, filtered to the devices (block) or file systems (the others).
+    /// Switches the events on in `instance`. Block events are filtered to the devices, others to
+    /// the file systems.
     pub fn enable(instance: &Instance, volumes: &[&Volume], scope: Scope) -> Result<Decoder, KernelError> {
         let volumes: Arc<[OfVolume]> =
             volumes.iter().map(|volume| OfVolume::new(volume)).collect::<Result<_, KernelError>>()?;
         let has_extents = volumes.iter().any(|volume| volume.fsid.is_some());
-        // What is queued carries the number of the partition.
+        // A queued request carries the number of the partition.
         let of_devices = any_of("dev", volumes.iter().map(|volume| volume.device));
         let of_inodes = any_of("dev", volumes.iter().map(|volume| volume.inode_dev));
         let filter = match scope {
@@ -187,7 +190,8 @@ impl Decoder {
                 Kind::File | Kind::Page => {
                     instance.write(&format!("events/{name}/filter"), &of_inodes)?;
                 }
-                // It carries no device number, but the file system's identifier, which no filter can compare.
+                // The event carries no device number. It carries the file system's identifier,
+                // which no filter can compare.
                 Kind::Extent if !has_extents => continue,
                 Kind::Extent => {}
             }
@@ -198,7 +202,7 @@ impl Decoder {
         Ok(Decoder { ids: ids.into(), events: events.into(), volumes })
     }
 
-    /// None for what says nothing about writes.
+    /// `None` for an event that says nothing about writes.
     pub fn decode(&self, time_ns: u64, record: &[u8]) -> Option<Event> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
         let (kind, fields) = self.events.get(self.ids.iter().position(|known| *known == id)?)?;
@@ -251,7 +255,7 @@ impl Decoder {
         Some(Event { time_ns, thread, volume, what })
     }
 
-    /// Which of the volumes a record is of.
+    /// The volume of a record.
     fn volume(&self, kind: Kind, fields: &Fields, record: &[u8]) -> Option<usize> {
         if kind == Kind::Extent {
             let fsid = fields.fsid?.bytes(record)?;

@@ -1,4 +1,4 @@
-//! What can go wrong between us and the kernel's files.
+//! Faults between us and the kernel's files.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,11 +1,15 @@
-//! Which file got which name, in the order in which it happened: fanotify(7) on a whole file system.
+//! Which file got which name, in the order in which it happened: fanotify(7) on a whole file
+//! system.
 //!
-//! Each event names the folder and the new entry, and holds the file's own handle (`FAN_REPORT_TARGET_FID`, Linux 5.17), so that the inode
-//! is known without looking the name up, which would come too late for a file that is deleted again at once. Events:
+//! Each event names the folder and the new entry, and holds the file's own handle
+//! (`FAN_REPORT_TARGET_FID`, Linux 5.17). The inode is therefore known without looking the name up.
+//! For a file that is deleted again at once, looking the name up would come too late. Events:
 //!
 //! ```text
-//! 0  u32 length of all │ u8 version │ u8 │ u16 length of this head │ u64 mask │ i32 descriptor │ i32 process
-//! then records:  u8 type │ u8 │ u16 length │ 8 bytes file system │ u32 bytes of the handle │ i32 its type │ handle │ name, 0
+//! 0  u32 length of all │ u8 version │ u8 │ u16 length of this head │ u64 mask │ i32 descriptor
+//!    │ i32 process
+//! then records:  u8 type │ u8 │ u16 length │ 8 bytes file system │ u32 bytes of the handle
+//!    │ i32 its type │ handle │ name, 0
 //! ```
 
 use std::ffi::CString;
@@ -28,13 +32,13 @@ pub struct Watch {
 /// A new name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Of the folder.
+    /// The inode of the folder.
     pub directory: u64,
     pub inode: u64,
     /// Tells files apart that had the same inode one after the other.
     pub generation: u32,
     pub name: Vec<u8>,
-    /// By rename, not by creation.
+    /// The name was given by rename, not by creation.
     pub moved: bool,
 }
 
@@ -52,11 +56,12 @@ impl Watch {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is open, and nobody else has it.
+        // SAFETY: the descriptor is open, and no other code has it.
         let queue = unsafe { File::from_raw_fd(descriptor) };
         let mark = libc::FAN_MARK_ADD | libc::FAN_MARK_FILESYSTEM;
         let mask = libc::FAN_CREATE | libc::FAN_MOVED_TO | libc::FAN_ONDIR;
-        // SAFETY: `path` is a string with its end mark, which lives through the call; the rest are numbers.
+        // SAFETY: `path` is a string with its end mark, which lives through the call. The rest are
+        // numbers.
         let marked = unsafe { libc::fanotify_mark(queue.as_raw_fd(), mark, mask, libc::AT_FDCWD, path.as_ptr()) };
         if marked < 0 {
             return Err(io::Error::last_os_error());
@@ -64,7 +69,7 @@ impl Watch {
         Ok(Watch { queue, buffer: vec![0; BUFFER_BYTES] })
     }
 
-    /// All that happened since the last call.
+    /// Reads all events since the last call.
     pub fn read(&mut self, mut each: impl FnMut(Named)) -> io::Result<()> {
         loop {
             match self.queue.read(&mut self.buffer) {
@@ -111,7 +116,8 @@ fn named(event: &[u8]) -> Option<Named> {
     Some(Named { directory, inode, generation, name, moved: mask & libc::FAN_MOVED_TO != 0 })
 }
 
-/// Inode and generation in a handle: `enum fid_type` in `linux/exportfs.h`, and the own types of XFS and btrfs.
+/// Inode and generation in a handle: `enum fid_type` in `linux/exportfs.h`, and the own types of
+/// XFS and btrfs.
 fn inode(handle_type: u32, handle: &[u8]) -> Option<(u64, u32)> {
     const INO32_GEN: u32 = 1;
     const INO32_GEN_PARENT: u32 = 2;

@@ -1,6 +1,7 @@
-//! An event's `format` file: its number, and where its fields are in the record.
+//! An event's `format` file: its number, and the places of its fields in the record.
 //!
-//! Names are looked up once, when the format is read ([`Format::field`]); of each record only places are read ([`Field`]).
+//! Names are looked up once, when the format is read ([`Format::field`]). Of each record, only
+//! places are read ([`Field`]).
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +15,12 @@ pub struct Format {
     fields: Vec<(String, Field)>,
 }
 
-/// Where a field is in the event's records.
+/// The place of a field in the event's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     offset: usize,
     size: usize,
-    /// The field only says where in the record its bytes are (`__data_loc`).
+    /// The field only says where its bytes are in the record (`__data_loc`).
     is_elsewhere: bool,
 }
 
@@ -35,7 +36,7 @@ impl Format {
         Some(Format { id, fields: text.lines().filter_map(Field::parse).collect() })
     }
 
-    /// None where the event has no such field.
+    /// The field of that name. `None` if the event has no such field.
     pub fn field(&self, name: &str) -> Option<Field> {
         self.fields.iter().find(|(known, _)| known == name).map(|(_, field)| *field)
     }
@@ -47,9 +48,9 @@ impl Format {
     }
 }
 
-/// Nothing where the record is too short.
+/// A read gives nothing if the record is too short.
 impl Field {
-    /// The bytes in their place.
+    /// The bytes of the field in their place.
     pub fn bytes(self, record: &[u8]) -> Option<&[u8]> {
         if self.is_elsewhere {
             return None;
@@ -77,7 +78,7 @@ impl Field {
         }
     }
 
-    /// Text up to its end mark; of a field without a size, up to the end of the record.
+    /// Text up to its end mark. Of a field without a size, up to the end of the record.
     pub fn text(self, record: &[u8]) -> Option<&[u8]> {
         let bytes = if self.is_elsewhere {
             // Length in the high half, place in the low one.

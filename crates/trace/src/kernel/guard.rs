@@ -1,10 +1,12 @@
 //! A small process that cleans up if this one is killed.
 //!
-//! SIGKILL leaves no time for `Drop`. The guard is a shell that waits for the end of its standard input,
-//! whose other end only we hold: the kernel closes it however we end. It then does what `Drop` would
-//! have done. It ignores the signals of the terminal, so Ctrl-C does not take it down with us. If it is
-//! killed as well (a whole container, a power cut), directories stay; they hold nothing but scratch data
-//! and are named `oneflush-…`.
+//! SIGKILL leaves no time for `Drop`. The guard is a shell that waits for the end of its standard
+//! input. Only we hold the other end: the kernel closes it however we end. The guard then does what
+//! `Drop` would have done. The guard ignores the signals of the terminal, so Ctrl-C does not take
+//! it down with us.
+//!
+//! If the guard is killed as well (a whole container, a power cut), directories stay. They hold
+//! nothing but scratch data and are named `oneflush-…`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,8 +14,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Never descends into a mount: `umount` comes first, and `rm` stays in one file system. Repeated for two
-/// seconds, because the kernel closes our pipe before it is done with our other files, and what is open is busy.
+/// Never descends into a mount: `umount` comes first, and `rm` stays in one file system. Repeated
+/// for two seconds, because the kernel closes our pipe before it is done with our other files. An
+/// open file is busy.
 const REMOVE_DIRECTORY: &str = r#"
 trap '' INT TERM HUP QUIT
 read -r _
@@ -62,10 +65,11 @@ impl Guard {
         Ok(Guard { shell })
     }
 
-    /// After the clean-up was done here: lets the guard see that nothing is left, and waits for it.
+    /// Called after the clean-up was done here. Lets the guard see that nothing is left, and waits
+    /// for it.
     pub fn dismiss(mut self) {
         drop(self.shell.stdin.take());
-        // An error means that it is gone already.
+        // An error means that the guard is gone already.
         let _ = self.shell.wait();
     }
 }

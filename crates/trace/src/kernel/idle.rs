@@ -1,15 +1,22 @@
 //! A thread that gives way to all others.
 //!
-//! Under SCHED_IDLE a thread runs where nobody else wants to: who wakes up takes the processor from it at once (a lower `nice` only
-//! makes its share smaller; the other still waits for the end of a slice, up to 4 ms), and for who looks for a free processor, its is
-//! one. The price: where every processor is busy it gets less than a hundredth of one. So it is for a limited time.
+//! Under SCHED_IDLE a thread runs only if no other thread wants the processor:
+//! - A thread that wakes up takes the processor from it at once.
+//! - A thread that looks for a free processor sees the processor as free.
+//!
+//! A lower `nice` only makes the share smaller: the other thread still waits for the end of a
+//! slice, up to 4 ms.
+//!
+//! The price: if every processor is busy, the thread gets less than a hundredth of one. SCHED_IDLE
+//! is therefore only for a limited time.
 
-/// The calling thread gives way until this is dropped. Threads and processes that it starts meanwhile would do so too, for ever.
+/// The calling thread gives way until this is dropped. Threads and processes that it starts
+/// meanwhile would give way too, for ever.
 #[derive(Debug)]
 pub struct GivesWay(());
 
 impl GivesWay {
-    /// None where somebody chose another policy for the thread, which stays.
+    /// `None` if another policy was chosen for the thread. That policy stays.
     pub fn begin() -> Option<GivesWay> {
         // SAFETY: the call takes a number, 0 for the calling thread, and gives one.
         let policy = unsafe { libc::sched_getscheduler(0) };
@@ -19,14 +26,14 @@ impl GivesWay {
 
 impl Drop for GivesWay {
     fn drop(&mut self) {
-        // Cannot fail: from SCHED_IDLE back is allowed to root, and no other thread knows this one.
+        // Cannot fail: root may leave SCHED_IDLE, and no other thread knows this one.
         set(libc::SCHED_OTHER);
     }
 }
 
 fn set(policy: libc::c_int) -> bool {
     let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread; the parameters live through the call, which only reads them.
+    // SAFETY: 0 is the calling thread. The parameters live through the call, which only reads them.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }
 

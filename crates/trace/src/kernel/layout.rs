@@ -1,8 +1,9 @@
 //! Where the file system keeps its journal, read from the superblock.
 //!
-//! Own parsers of a few fields, because the tools that print them (debugfs, xfs_db) are not always
-//! installed and their output is not a format. Offsets: Linux `Documentation/filesystems/ext4/super.rst`
-//! and `ifork.rst`; XFS `xfs_dsb` in `fs/xfs/libxfs/xfs_format.h`.
+//! These are own parsers of a few fields. The tools that print the fields (debugfs, xfs_db) are not
+//! always installed, and their output is not a format. Offsets: Linux
+//! `Documentation/filesystems/ext4/super.rst` and `ifork.rst`; XFS `xfs_dsb` in
+//! `fs/xfs/libxfs/xfs_format.h`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -38,14 +39,15 @@ impl FileSystem {
 pub struct Volume {
     /// As in `/dev`: `loop0`, `sda1`.
     pub name: String,
-    /// The disk's number, in which requests are counted, and, if this is a partition, its own.
+    /// The number of the disk, in which requests are counted. `partition` is the partition's own
+    /// number.
     pub disk: (u32, u32),
     pub partition: Option<(u32, u32)>,
     /// Where the partition begins on the disk; 0 for a whole disk.
     pub start_bytes: u64,
     pub file_system: FileSystem,
     pub mount_point: PathBuf,
-    /// The device number that the file system's inodes carry, which at btrfs is not the device's.
+    /// The device number that the file system's inodes carry. At btrfs it is not the device's.
     pub inode_dev: (u32, u32),
 }
 
@@ -73,8 +75,8 @@ impl Area {
     }
 }
 
-/// Where the journal is on the disk; empty if the file system has no fixed journal, or keeps it where the
-/// superblock alone does not say.
+/// Where the journal is on the disk. Empty if the file system has no fixed journal. Also empty if
+/// it keeps the journal at a place that the superblock alone does not say.
 pub(super) fn journal(volume: &Volume) -> Result<Vec<Area>, KernelError> {
     let path = volume.path();
     let read = || {
@@ -93,7 +95,8 @@ pub(super) fn journal(volume: &Volume) -> Result<Vec<Area>, KernelError> {
     Ok(areas.into_iter().map(on_disk).collect())
 }
 
-/// The identifier that btrfs's trace events carry (`struct btrfs_super_block`, `linux/btrfs_tree.h`).
+/// The identifier that btrfs's trace events carry. See `struct btrfs_super_block` in
+/// `linux/btrfs_tree.h`.
 pub(super) fn btrfs_fsid(volume: &Volume) -> Result<[u8; 16], KernelError> {
     const SUPERBLOCK_OFFSET: u64 = 64 << 10;
     const FSID_OFFSET: u64 = 0x20;
@@ -153,7 +156,7 @@ fn ext4(head: &[u8]) -> Option<Vec<Area>> {
     }
     let (entries, depth) = (le16(map, 2)?.min(4) as usize, le16(map, 6)?);
     if depth > 0 {
-        // A journal in more than four pieces: its threads are recognized by name instead.
+        // A journal in more than four pieces. Its threads are recognized by name instead.
         return Some(Vec::new());
     }
     (0..entries)

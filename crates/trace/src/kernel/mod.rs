@@ -1,14 +1,16 @@
-//! What the kernel tells of a block device: its trace events, and where a file system keeps what.
+//! What the kernel tells of a block device: its trace events, and the places of a file system's
+//! parts.
 //!
 //! ```text
-//! tracefs   an instance of our own ─▶ ring      records out of its binary buffers, with their times
-//!           format, decode                      a record's fields; which events say whose a write is
-//! layout    journals of file systems, btrfs     chunks
-//!        ─▶ attribute                           whose a write is: rules at its head
-//! fanotify  which file got which name           mounts: which file system a path is on
+//! tracefs   an instance of our own ─▶ ring   records out of its binary buffers, with their times
+//!           format, decode                   a record's fields; which events say whose a write is
+//! layout    journals of file systems, btrfs  chunks
+//!        ─▶ attribute                        whose a write is: rules at its head
+//! fanotify  which file got which name        mounts: which file system a path is on
 //! idle      a thread gives way to all others
 //! ```
-//! The benchmark's observer and the recorder ([`crate::record`]) both stand on it.
+//!
+//! The benchmark's observer and the recorder ([`crate::record`]) both use it.
 
 pub mod attribute;
 mod btrfs;

@@ -14,9 +14,9 @@ use crate::escape::unescape;
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MountInfo {
-    /// As mount(2) names it: `ext4`.
+    /// The name in mount(2): `ext4`.
     pub fs: String,
-    /// `/dev/loop0`; for others what their driver shows.
+    /// `/dev/loop0`. Other file systems have what their driver shows.
     pub source: String,
     pub mount_point: PathBuf,
     /// Per mount, then per file system, without repetitions.
@@ -30,7 +30,8 @@ impl MountInfo {
     /// The mount that `path` is on.
     pub fn of(path: &Path) -> io::Result<MountInfo> {
         let path = fs::canonicalize(path)?;
-        // The longest mount point that contains the path wins; of several on one point the last, which covers the others.
+        // The longest mount point that contains the path wins. Of several mounts on one point, the
+        // last wins: it covers the others.
         MountInfo::all()?
             .into_iter()
             .filter(|mount| path.starts_with(&mount.mount_point))
@@ -38,7 +39,7 @@ impl MountInfo {
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no mount found in /proc/self/mountinfo"))
     }
 
-    /// All that this thread sees.
+    /// All mounts that this thread sees.
     pub fn all() -> io::Result<Vec<MountInfo>> {
         let table = fs::read("/proc/thread-self/mountinfo")?;
         Ok(table.split(|&byte| byte == b'\n').filter_map(parse).collect())
@@ -54,7 +55,8 @@ impl MountInfo {
         Some((rustix::fs::major(rdev), rustix::fs::minor(rdev)))
     }
 
-    /// The whole disk below, by its name in `/sys/block`; `None` where there is no one block device.
+    /// The whole disk below, by its name in `/sys/block`. `None` where there is no one block
+    /// device.
     pub fn disk(&self) -> Option<String> {
         let (major, minor) = self.device()?;
         let node = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;

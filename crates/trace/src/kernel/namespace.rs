@@ -1,5 +1,5 @@
-//! A mount namespace of our own: the kernel drops its mounts with the last process in it, and nobody
-//! else sees them.
+//! A mount namespace of our own. The kernel drops its mounts with the last process in it. No
+//! process outside sees them.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,13 @@ use std::sync::Mutex;
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::thread::UnshareFlags;
 
-/// Namespaces that this process made, by inode: a thread in one of them needs no other.
+/// Namespaces that this process made, by inode. A thread in one of them needs no other.
 static OURS: Mutex<Vec<u64>> = Mutex::new(Vec::new());
 
-/// Moves the calling thread into a private mount namespace, once; later calls do nothing.
+/// Moves the calling thread into a private mount namespace, once. Later calls do nothing.
 ///
-/// Call it while the process has one thread: threads started later are in the namespace too, threads
-/// that were running are not.
+/// Call it while the process has one thread. Threads that are started later are in the namespace
+/// too. Threads that were already running are not.
 pub fn enter_private_namespace() -> io::Result<()> {
     let mut ours = OURS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some(inode) = current()
@@ -23,10 +23,11 @@ pub fn enter_private_namespace() -> io::Result<()> {
     {
         return Ok(());
     }
-    // SAFETY: no file descriptor table is unshared (CLONE_FILES), which is what makes the call unsafe; a
-    // new mount namespace changes only how paths are looked up.
+    // SAFETY: the call is unsafe only if it unshares a file descriptor table (CLONE_FILES). It
+    // unshares none; a new mount namespace changes only how paths are looked up.
     unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNS) }?;
-    // Many systems share "/" between namespaces: without this our mounts would appear in all of them.
+    // Many systems share "/" between namespaces. Without this, our mounts would appear in all of
+    // them.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     ours.extend(current());
     Ok(())

@@ -1,7 +1,7 @@
 //! A sub-buffer of the kernel's trace ring buffer, as `trace_pipe_raw` gives it.
 //!
-//! Layout (Linux `include/linux/ring_buffer.h`, `events/header_page`, `events/header_event`), in the
-//! machine's byte order:
+//! Layout (Linux `include/linux/ring_buffer.h`, `events/header_page`, `events/header_event`), in
+//! the machine's byte order:
 //!
 //! ```text
 //! 0  time of the first event, u64 (ns)
@@ -19,7 +19,7 @@ const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// Calls `each(time_ns, record)` for the events of a sub-buffer; a damaged tail is left out.
+/// Calls `each(time_ns, record)` for the events of a sub-buffer. A damaged tail is left out.
 pub(super) fn records(sub_buffer: &[u8], mut each: impl FnMut(u64, &[u8])) {
     let Some(mut time_ns) = u64_at(sub_buffer, 0) else { return };
     let Some(commit) = u64_at(sub_buffer, 8) else { return };
@@ -27,7 +27,8 @@ pub(super) fn records(sub_buffer: &[u8], mut each: impl FnMut(u64, &[u8])) {
     let data = &sub_buffer[..end];
     let mut at = HEADER_BYTES;
     while let Some(head) = u32_at(data, at) {
-        // Bit fields begin at the low end on a little-endian machine, at the high end on a big-endian one.
+        // Bit fields begin at the low end on a little-endian machine and at the high end on a
+        // big-endian one.
         let (kind, delta) = if cfg!(target_endian = "little") {
             (head & 31, head >> 5)
         } else {
@@ -41,14 +42,14 @@ pub(super) fn records(sub_buffer: &[u8], mut each: impl FnMut(u64, &[u8])) {
                 if kind == TIME_EXTEND {
                     time_ns = time_ns.wrapping_add(value);
                 } else {
-                    // Only 59 bits are stored; the upper ones are those of the page.
+                    // Only 59 bits are stored. The upper bits are those of the page.
                     time_ns = time_ns & (u64::MAX << 59) | value;
                 }
                 at += 4;
                 continue;
             }
             PADDING => {
-                // A discarded event; one without a length fills the rest of the page.
+                // A discarded event. An event without a length fills the rest of the page.
                 match u32_at(data, at) {
                     Some(length) if delta > 0 => {
                         time_ns = time_ns.wrapping_add(delta.into());

@@ -1,8 +1,8 @@
-//! A tracefs instance of our own: nobody else's tracing is touched, nobody else's events are seen.
+//! A tracefs instance of our own: other tracing is not touched, and other events are not seen.
 //!
-//! An instance outlives its process. It is removed by `Drop`, by a guard process if we are killed, and by
-//! the next run if that was killed too: removing an instance that is in use fails, so every
-//! `oneflush-…` of a dead process may be tried.
+//! An instance outlives its process. `Drop` removes it, or a guard process if we are killed, or the
+//! next run if the guard was killed too. Removing an instance that is in use fails. Every
+//! `oneflush-…` of a dead process may therefore be tried.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -51,8 +51,9 @@ impl Instance {
         &self.path
     }
 
-    /// Memory for events: `kib_total` for all processors together, at least 1 and at most `kib_per_cpu_max` for each; reading wakes
-    /// when a processor's is full to `wake_percent`.
+    /// Memory for events: `kib_total` for all processors together, at least 1 and at most
+    /// `kib_per_cpu_max` for each. Reading wakes when a processor's buffer is full to
+    /// `wake_percent`.
     pub fn size(&self, kib_total: usize, kib_per_cpu_max: usize, wake_percent: u32) -> Result<(), KernelError> {
         let kib = (kib_total / self.cpus()?.len().max(1)).clamp(BUFFER_KIB_PER_CPU_MIN, kib_per_cpu_max);
         self.write("buffer_size_kb", &kib.to_string())?;
@@ -70,7 +71,7 @@ impl Instance {
 
     /// Empties all buffers and sets their counters back.
     pub fn clear(&self) -> Result<(), KernelError> {
-        // Opening for writing with O_TRUNC does it.
+        // Opening for writing with O_TRUNC empties the file.
         self.write("trace", "")
     }
 
@@ -121,7 +122,7 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // Nobody is left to tell; the guard or the next run tries again.
+        // The error has no one to report to. The guard or the next run tries again.
         let _ = fs::remove_dir(&self.path);
         if let Some(guard) = self.guard.take() {
             guard.dismiss();
@@ -137,12 +138,13 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// What becomes readable when a buffer is full enough.
+    /// The files that become readable when a buffer is full enough.
     pub fn files(&self) -> impl Iterator<Item = &File> {
         self.pipes.iter().map(|(_, file)| file)
     }
 
-    /// Calls `each(processor, time_ns, record)` for all that is there, in the order of time for each processor.
+    /// Calls `each(processor, time_ns, record)` for all that is there. The order is that of time
+    /// for each processor.
     pub fn read(&mut self, mut each: impl FnMut(u32, u64, &[u8])) -> io::Result<()> {
         for (cpu, pipe) in &mut self.pipes {
             loop {
@@ -161,7 +163,7 @@ impl Buffers {
     }
 }
 
-/// Where tracefs is, or, in a mount namespace of our own, is now.
+/// The place of tracefs. If there is none, mounts it in a mount namespace of our own.
 pub fn find_or_mount_tracefs() -> io::Result<PathBuf> {
     let usual = Path::new("/sys/kernel/tracing");
     for path in [usual, Path::new("/sys/kernel/debug/tracing")] {
@@ -183,13 +185,14 @@ fn remove_stale(instances: &Path) {
         if let Some(pid) = owner(&entry.file_name().to_string_lossy())
             && !Path::new("/proc").join(pid.to_string()).exists()
         {
-            // Busy: it belongs to a process that we do not see, in another PID namespace.
+            // Busy: the instance belongs to a process in another PID namespace, which is not
+            // visible here.
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
-/// The process that an instance's name speaks of.
+/// The process that the name of an instance names.
 fn owner(name: &str) -> Option<u32> {
     name.strip_prefix(NAME_PREFIX)?.split('-').next()?.parse().ok()
 }

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use crate::identify::{Process, Traffic, Transaction};
 
-/// Processes that are told apart at most.
+/// Limit of the processes that are told apart.
 const PROCESSES_COUNT_MAX: usize = 64;
 
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct Figures {
     pub flushes: u64,
     /// Microseconds, with two digits; none without transactions.
     latency_us: Option<Histogram<u32>>,
-    /// Numbers of those that committed.
+    /// Numbers of the processes that committed.
     processes: BTreeSet<u32>,
 }
 
@@ -68,12 +68,13 @@ impl Figures {
         (self.transactions > 0).then(|| total as f64 / self.transactions as f64)
     }
 
-    /// 99 % took at most so long.
+    /// 99 % of the transactions took at most so long.
     pub fn p99_ms(&self) -> Option<f64> {
         self.latency_us.as_ref().map(|latency| latency.value_at_quantile(0.99) as f64 / 1000.0)
     }
 
-    /// What of the bytes was not the database: SQLite's journal, that of the file system and its metadata. None without bytes.
+    /// The share of the bytes that is not the database: SQLite's journal, and the file system's
+    /// journal and metadata. `None` without bytes.
     pub fn journaling_share(&self) -> Option<f64> {
         let bytes = self.traffic.bytes();
         (bytes > 0).then(|| (bytes - self.traffic.db.bytes) as f64 / bytes as f64)
@@ -85,7 +86,8 @@ impl Figures {
     }
 }
 
-/// Of the process, or of the thread where the trace has only threads; none of the kernel's write-back.
+/// The number of the process, or of the thread if the trace has only threads. `None` for the
+/// kernel's write-back.
 pub(super) fn number(process: Process) -> Option<u32> {
     let number = if process.process != 0 { process.process } else { process.thread };
     (number != 0).then_some(number)
@@ -106,7 +108,7 @@ impl AddAssign for Load {
 }
 
 impl Load {
-    /// What has come to it since `earlier`.
+    /// What the device got since `earlier`.
     pub(super) fn since(self, earlier: Load) -> Load {
         Load { bytes: self.bytes.saturating_sub(earlier.bytes), flushes: self.flushes.saturating_sub(earlier.flushes) }
     }

@@ -1,14 +1,22 @@
 //! What SQLite does to a device just now: figures of each database over the last ten seconds.
 //!
 //! ```text
-//! thread 1   recorder ── text, through a pipe ──▶ thread 2   reader ─▶ identifier ─▶ table ◀── whoever shows it
-//! session.rs                                                 session.rs             table.rs, window.rs
+//! thread 1   recorder ── text, through a pipe ──▶ thread 2
+//! session.rs                                      session.rs
+//!            thread 2   reader ─▶ identifier ─▶ table ◀── the caller that shows it
+//!                                               table.rs, window.rs
 //! ```
-//! It is the text of a recording that is read, so what is shown is what `oneflush trace` and `oneflush identify` would say later.
 //!
-//! Invariants: (1) what is kept is bounded however long it runs: a window has slots of a fixed number, a database that is not seen for
-//! [`FORGET_NS`] goes, and names and identifier are made anew before they grow large; (2) nothing here looks at a clock: the time,
-//! that of the trace (CLOCK_MONOTONIC), is passed in; (3) a reader that is too slow loses events, which are counted, and not memory.
+//! The text of a recording is read. The figures are therefore those that `oneflush trace` and
+//! `oneflush identify` would give later.
+//!
+//! Invariants:
+//! 1. What is kept is bounded, however long the session runs. A window has a fixed number of slots.
+//!    A database that is not seen for [`FORGET_NS`] goes. Names and identifier are made anew before
+//!    they grow large.
+//! 2. Nothing here looks at a clock. The time is that of the trace (CLOCK_MONOTONIC) and is passed
+//!    in.
+//! 3. A reader that is too slow loses events, which are counted, and not memory.
 
 mod figures;
 mod session;

@@ -1,7 +1,8 @@
 //! The two threads: one records, one reads what is recorded.
 //!
-//! The recorder thread owns the trace in the kernel. When names have become too many it ends the recording and begins a new one, so that
-//! reader and identifier start empty; the table goes on. A few events are missing there, as at a begin.
+//! The recorder thread owns the trace in the kernel. When names have become too many, it ends the
+//! recording and begins a new one. Reader and identifier then start empty, and the table goes on. A
+//! few events are missing there, as at a begin.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,9 +17,9 @@ use crate::identify::{Identifier, Layer, Summary};
 use crate::import::{Format, ImportError, Reader};
 use crate::record::{Options, RecordError, Recorder, Targets, now_ns};
 
-/// How late an event is shown at most, if reading keeps up.
+/// The latest time at which an event is shown, if reading keeps up.
 const TURN: Duration = Duration::from_millis(50);
-/// Forgetting what is over takes a look at every database; so it waits for so many turns.
+/// Forgetting takes a look at every database, so it waits for so many turns.
 const EXPIRE_TURNS: u64 = 20;
 /// Files and threads that are named before all begins anew.
 const NAMES_COUNT_MAX: usize = 100_000;
@@ -50,7 +51,7 @@ struct Shared {
 struct State {
     table: Table,
     identifier: Identifier,
-    /// Of no transaction and lost, before the identifier was made.
+    /// The load of no transaction and the lost events, before the identifier was made.
     before: Load,
     lost_before: u64,
     has_many_names: bool,
@@ -59,7 +60,7 @@ struct State {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // A thread that failed has said so; its figures are still whole.
+        // A thread that failed has said so. Its figures are still whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,24 +88,25 @@ impl Session {
         let mut session = Session { shared, recorder: Some(recorder), is_watched: false };
         match begun.recv() {
             Ok(is_watched) => session.is_watched = is_watched,
-            // It ended before it began.
+            // The recorder thread ended before it began to record.
             Err(mpsc::RecvError) => return Err(session.join().err().unwrap_or(LiveError::Thread)),
         }
         Ok(session)
     }
 
-    /// Names of files that are made meanwhile are known for certain.
+    /// The names of files that are made meanwhile are certain.
     pub fn is_watched(&self) -> bool {
         self.is_watched
     }
 
     pub fn snapshot(&self) -> Snapshot {
-        // Not earlier: what is in the table then is not later than now.
+        // The clock is read after the lock is taken. What is in the table is then not later than
+        // now.
         let state = self.shared.state();
         state.table.snapshot(now_ns())
     }
 
-    /// Whether it has ended by itself; [`Session::end`] says why.
+    /// Whether the session has ended by itself. [`Session::end`] says why.
     pub fn has_failed(&self) -> bool {
         self.recorder.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -124,7 +126,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Who wants to know how it ended has asked.
+        // A caller that wants the outcome has called `end`.
         let _ = self.join();
     }
 }
@@ -141,11 +143,11 @@ fn record(targets: &Targets, shared: &Arc<Shared>, ready: &Sender<bool>) -> Resu
                 move || read_all(read, &shared)
             })
             .map_err(LiveError::Start)?;
-        // At a new begin nobody listens any more.
+        // At a new begin, no receiver listens any more.
         let _ = ready.send(recorder.is_watched());
         let recorded = turns(recorder, shared);
         let read = reading.join().unwrap_or(Err(LiveError::Thread));
-        // Where the reader has failed, the recorder cannot write: the first cause is told.
+        // If the reader has failed, the recorder cannot write. The first cause is told.
         read?;
         recorded?;
         if shared.ends.load(Ordering::Relaxed) {
@@ -154,7 +156,7 @@ fn record(targets: &Targets, shared: &Arc<Shared>, ready: &Sender<bool>) -> Resu
     }
 }
 
-/// Until the end, or until all is to begin anew; closes the pipe.
+/// Runs turns until the end, or until all is to begin anew. Closes the pipe.
 fn turns(mut recorder: Recorder<io::PipeWriter>, shared: &Shared) -> Result<(), RecordError> {
     for turn in 1.. {
         recorder.turn(TURN)?;

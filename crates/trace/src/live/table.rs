@@ -1,8 +1,9 @@
 //! The table: each database's figures over the window, and the device's.
 //!
-//! A transaction counts at its end. It is known a little later: the identifier hands it out when the next one of its database begins. So
-//! a database's last transaction is missing until then, and one that commits seldom has none in the window: its figures a transaction are
-//! those of its last one, with a rate of 0.
+//! A transaction counts at its end, but is known a little later: the identifier hands it out when
+//! the next one of its database begins. A database's last transaction is therefore missing until
+//! then. A database that commits seldom has no transaction in the window. Its figures are then
+//! those of its last transaction, with a rate of 0.
 
 use std::collections::HashMap;
 
@@ -14,10 +15,11 @@ use crate::model::{Event, Names};
 /// A database of which nothing is seen for so long is forgotten.
 pub const FORGET_NS: u64 = 600_000_000_000;
 
-/// Databases that are kept at most; the one that was not seen for longest makes room.
+/// Limit of the databases that are kept. The one that was not seen for longest makes room.
 const ROWS_COUNT_MAX: usize = 4096;
 
-/// Who committed last: a name where the kernel told one, and the number of the process, else the thread.
+/// The process that committed last. `name`: if the kernel told one. `id`: the number of the
+/// process, else of the thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     pub name: Option<String>,
@@ -27,15 +29,15 @@ pub struct Owner {
 #[derive(Clone, Debug)]
 pub struct Row {
     pub database: Database,
-    /// Of its last transaction.
+    /// The mode of the last transaction.
     pub journal_mode: JournalMode,
     pub synchronous: Synchronous,
     pub owner: Owner,
     /// Transactions a second.
     pub rate: f64,
-    /// Of the window; where that has none, of the last transaction.
+    /// Figures of the window. If the window has none, those of the last transaction.
     pub figures: Figures,
-    /// False where the figures are of a transaction before the window.
+    /// False if the figures are of a transaction before the window.
     pub is_current: bool,
 }
 
@@ -50,7 +52,7 @@ pub struct Snapshot {
     /// What the device was sent in the window, and what of that belongs to no transaction.
     pub device: Load,
     pub no_transaction: Load,
-    /// The window's length, less while it has not been watched so long.
+    /// The length of the window. It is shorter as long as the watch is younger.
     pub seconds: f64,
     /// Events that were lost since the begin.
     pub lost: u64,
@@ -69,7 +71,7 @@ pub struct Table {
     rows: HashMap<Database, Known>,
     device: Window<Load>,
     no_transaction: Window<Load>,
-    /// Of no transaction, as told last.
+    /// The load of no transaction, as told last.
     told: Load,
     lost: u64,
 }
@@ -79,7 +81,8 @@ impl Table {
         Table { begin_ns, ..Table::default() }
     }
 
-    /// Counts what the devices of a layer are sent: bytes as they are queued, flushes as they reach them.
+    /// Counts what the devices of a layer are sent: bytes as they are queued, flushes as they reach
+    /// them.
     pub fn event(&mut self, event: &Event, counted: Counted, now_ns: u64) {
         let bytes = if counted.bytes && event.flags.write { event.bytes } else { 0 };
         let is_flush = counted.flush;
@@ -107,13 +110,13 @@ impl Table {
             figures.add(&transaction);
         }
         if owner.id.is_some() {
-            // The kernel's write-back is nobody's; who committed before stays.
+            // The kernel's write-back is the work of no process. The last committer stays.
             known.owner = owner;
         }
         known.last = transaction;
     }
 
-    /// `total`: of no transaction, since the begin; to be told often.
+    /// `total`: of no transaction, since the begin. To be told often.
     pub fn no_transaction(&mut self, total: Load, now_ns: u64) {
         let new = total.since(self.told);
         self.told = total;
@@ -129,7 +132,7 @@ impl Table {
         self.lost = total;
     }
 
-    /// Forgets what is over.
+    /// Forgets the databases of which nothing was seen for too long.
     pub fn expire(&mut self, now_ns: u64) {
         self.rows.retain(|_, known| {
             known.window.expire(now_ns);

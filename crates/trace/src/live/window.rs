@@ -1,7 +1,8 @@
 //! Something for each half second of the last ten.
 //!
-//! Slots lie on the clock's own half seconds, so the window is between 9.5 and 10 s long: its first slot is whole, its last one is
-//! still being filled. What comes late is put where it belongs, or nowhere once that is over.
+//! Slots lie on the clock's own half seconds. The window is therefore between 9.5 and 10 s long:
+//! its first slot is whole, its last one is still being filled. Late data are put where they
+//! belong, or nowhere once that slot is over.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,7 @@ const SLOTS: u64 = WINDOW_NS / SLOT_NS;
 
 #[derive(Clone, Debug)]
 pub(super) struct Window<T> {
-    /// By number (time / [`SLOT_NS`]), ascending; only those in which something was.
+    /// By number (time / [`SLOT_NS`]), ascending. Empty slots are left out.
     slots: VecDeque<(u64, T)>,
 }
 
@@ -22,7 +23,7 @@ impl<T> Default for Window<T> {
 }
 
 impl<T: Default> Window<T> {
-    /// The slot of a time; none where the window has moved on.
+    /// The slot of a time. `None` if the window has moved on.
     pub(super) fn at(&mut self, time_ns: u64, now_ns: u64) -> Option<&mut T> {
         self.expire(now_ns);
         let number = time_ns / SLOT_NS;
@@ -52,7 +53,7 @@ fn first(now_ns: u64) -> u64 {
     (now_ns / SLOT_NS).saturating_sub(SLOTS - 1)
 }
 
-/// How long the window is of which something was seen, in seconds; 0 before anything was.
+/// The length of the window of which something was seen, in seconds. 0 before anything was.
 pub(super) fn seconds(begin_ns: u64, now_ns: u64) -> f64 {
     now_ns.saturating_sub(begin_ns.max(first(now_ns) * SLOT_NS)) as f64 / 1e9
 }

@@ -1,5 +1,5 @@
-//! Numbers as text. A recording is mostly numbers, and `write!` takes several times as long for each: what it would cost is taken from
-//! the programs that are recorded.
+//! Numbers as text. A recording is mostly numbers, and `write!` takes several times as long for
+//! each. That time would be taken from the programs that are recorded.
 
 /// The longest: 2^64.
 const DIGITS_MAX: usize = 20;

@@ -21,7 +21,7 @@ pub(super) enum Does {
     SyncExit,
     /// Of a file that the recording names.
     OfFile,
-    /// The same, of the index of a WAL.
+    /// The same as `OfFile`, of the index of a WAL.
     Lock,
     /// An inode becomes another file.
     Allocate,
@@ -47,7 +47,8 @@ pub(super) enum Of {
     All,
 }
 
-/// Those of all devices must be there, the others may be; without a form, they are not printed.
+/// The events of all devices must be there, the others may be. An event without a form is not
+/// printed.
 const EVENTS: [(&str, Of, Does, Option<Form>); 28] = [
     ("block/block_bio_queue", Of::Device, Does::Queue, Some(Form::Queue)),
     ("block/block_rq_insert", Of::Device, Does::Request, Some(Form::Request)),
@@ -76,7 +77,7 @@ const EVENTS: [(&str, Of, Does, Option<Form>); 28] = [
     ("sched/sched_process_fork", Of::All, Does::Fork, None),
     ("sched/sched_process_exit", Of::All, Does::End, None),
     ("sched/sched_process_exec", Of::All, Does::Exec, None),
-    // What is written to `trace_marker`: always on.
+    // The text that is written to `trace_marker` is always on.
     ("ftrace/print", Of::All, Does::Print, Some(Form::Marker)),
 ];
 
@@ -107,7 +108,7 @@ const CALLS: [&str; 22] = [
 ];
 
 pub(super) struct Event {
-    /// Without its system.
+    /// The name without its system.
     pub(super) name: String,
     pub(super) of: Of,
     pub(super) does: Does,
@@ -116,12 +117,13 @@ pub(super) struct Event {
 }
 
 pub(super) struct Events {
-    /// At the event's number: the kernel counts them from 1 on.
+    /// By the event's number. The kernel counts the numbers from 1 on.
     by_id: Vec<Option<Event>>,
 }
 
 impl Events {
-    /// Switches them on in `instance`, filtered to the devices (block) or their file systems, and without the calls of this thread.
+    /// Switches the events on in `instance`. Block events are filtered to the devices, others to
+    /// their file systems. The calls of this thread are left out.
     pub(super) fn enable(
         instance: &Instance,
         targets: &Targets,
@@ -144,7 +146,7 @@ impl Events {
             events.add(instance, "sched/sched_switch", Of::All, Does::Print, Some(Form::Fields), None)?;
         }
         if syscalls {
-            // Reading events is a call too, which would make the next event, and so on without end.
+            // Reading events is a call too. It would make the next event, and so on without end.
             let not_ours = format!("common_pid != {}", rustix::thread::gettid().as_raw_nonzero());
             for call in CALLS {
                 for way in ["enter", "exit"] {
@@ -163,12 +165,12 @@ impl Events {
             FileSystem::F2fs => "f2fs",
             FileSystem::Xfs | FileSystem::Btrfs | FileSystem::Other => return false,
         };
-        // The kernel may have those of other file systems, too.
+        // The kernel may have the events of other file systems, too.
         let is_its = |event: &Event| event.does == Does::Allocate && event.name.starts_with(system);
         self.by_id.iter().flatten().any(is_its)
     }
 
-    /// False where the kernel does not have it.
+    /// Adds an event. False if the kernel does not have it.
     fn add(
         &mut self,
         instance: &Instance,
@@ -199,14 +201,14 @@ impl Events {
         Ok(true)
     }
 
-    /// The event that a record is of.
+    /// The event of a record.
     pub(super) fn of(&self, record: &[u8]) -> Option<&Event> {
         let id = u16::from_ne_bytes(record.get(..2)?.try_into().ok()?);
         self.by_id.get(usize::from(id))?.as_ref()
     }
 }
 
-/// None: everything. Empty: nothing.
+/// `None`: everything. Empty: nothing.
 fn filter(of: Of, targets: &[Target]) -> Option<String> {
     let inodes = |field: &str| any_of(field, targets.iter().map(|target| kernel_dev(target.volume.inode_dev)));
     let devices = |is: fn(&Target) -> bool| {

@@ -1,15 +1,15 @@
-//! Where an event has what the recorder reads of it.
+//! Where an event has the fields that the recorder reads.
 
 use super::text::Form;
 use crate::kernel::{Field, Format};
 
-/// Looked up once for each event, not for each record; none where the event has no such field.
+/// Looked up once for each event, not for each record. `None` if the event has no such field.
 pub(super) struct Fields {
     pub(super) thread: Option<Field>,
     pub(super) child: Option<Field>,
     /// The device of a request, or the one that a file's inode carries.
     pub(super) device: Option<Field>,
-    /// Where a request was before it was mapped.
+    /// The place of a request before it was mapped.
     pub(super) from_device: Option<Field>,
     pub(super) from_sector: Option<Field>,
     pub(super) bios: Option<Field>,
@@ -29,7 +29,7 @@ pub(super) struct Fields {
     pub(super) lock_end: Option<Field>,
     pub(super) result: Option<Field>,
     pub(super) marker: Option<Field>,
-    /// Those that are printed with their names: what stands before the value, and the value.
+    /// The fields that are printed with their names: the text before the value, and the value.
     pub(super) named: Vec<(Vec<u8>, Field)>,
 }
 

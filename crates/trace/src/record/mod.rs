@@ -1,17 +1,25 @@
-//! The recorder: a trace of what reaches a block device, with the file, journal or metadata that each write belongs to.
+//! The recorder: a trace of what reaches a block device. For each write, it says the file, journal
+//! or metadata that the write belongs to.
 //!
 //! ```text
-//! tracefs instance ─▶ buffers of the processors ─▶ held until nothing older can come, in the order of time
-//!   ─▶ attribution (kernel/attribute.rs)  whose is a write that is queued        ┐
-//!   ─▶ names                              which file the inode is just then      ├─▶ text ─▶ zstd
-//!   ─▶ threads, own                       who does it, and is that recorded      ┘
+//! tracefs instance ─▶ buffers of the processors ─▶ held until nothing older can come, in the order
+//!                                                   of time
+//!   ─▶ attribution (kernel/attribute.rs)  whose a queued write is                 ┐
+//!   ─▶ names                              which file the inode is at that time    ├─▶ text ─▶ zstd
+//!   ─▶ threads, own                       which thread does it; is it recorded?   ┘
 //! places   what is known of each device    target, stack   the devices, and those that they lie on
 //! ```
-//! A recording is ftrace's text, compressed, with three additions (`docs/trace.md`): `oneflush_file` lines give an inode its name
-//! from then on, `oneflush_area` lines say where the file system's journal is, and what is queued ends with whose it is.
 //!
-//! Invariants: (1) lines are in the order of time; (2) a name stands before the first line that speaks of its inode;
-//! (3) what the kernel had no room for is counted and written where it is missing.
+//! A recording is ftrace's text, compressed, with three additions (`docs/trace.md`):
+//! - `oneflush_file` lines give an inode its name from then on;
+//! - `oneflush_area` lines say where the file system's journal is;
+//! - a queued request ends with whose it is.
+//!
+//! Invariants:
+//! 1. Lines are in the order of time.
+//! 2. A name stands before the first line that speaks of its inode.
+//! 3. Events that the kernel had no room for are counted. The count is written where they are
+//!    missing.
 
 mod digits;
 mod error;
@@ -55,36 +63,38 @@ const BUFFER_KIB_TOTAL: usize = 64 << 10;
 const BUFFER_KIB_PER_CPU_MAX: usize = 16 << 10;
 /// Reading begins when a processor's buffer is so full, or at the next turn.
 const WAKE_PERCENT: u32 = 25;
-/// So long an event can be on its way into the buffer, with its time already taken.
+/// So long an event can be on its way into the buffer after its time was taken.
 const ON_ITS_WAY_NS: u64 = 2_000_000;
 
 pub struct Options {
     pub targets: Targets,
-    /// Only this process, what it starts, and the threads of the file system's journal.
+    /// Only this process, the processes that it starts, and the threads of the file system's
+    /// journal.
     pub process: Option<u32>,
-    /// Which thread runs, too.
+    /// Also records which thread runs.
     pub sched: bool,
-    /// Calls that read, write and synchronize files, too, of all processes.
+    /// Also records calls that read, write and synchronize files, of all processes.
     pub syscalls: bool,
 }
 
-/// What a recording holds so far.
+/// What a recording contains so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub events: u64,
-    /// Of writes that were queued at the devices that were asked for, by whose they are.
+    /// Bytes of the writes that were queued at the asked-for devices, by what they belong to.
     pub data_bytes: u64,
     pub journal_bytes: u64,
     pub metadata_bytes: u64,
-    /// Of a file that nobody knows.
+    /// Of an unknown file.
     pub unknown_bytes: u64,
     /// Events that the kernel had no room for.
     pub lost: u64,
 }
 
-/// Records from its making until [`Recorder::finish`]; [`Recorder::turn`] must be called again and again.
+/// Records from its making until [`Recorder::finish`]. [`Recorder::turn`] must be called again and
+/// again.
 pub struct Recorder<W: Write> {
-    /// Above `instance`, so dropped before it: an instance in use cannot be removed.
+    /// Declared before `instance` and so dropped before it: an instance in use cannot be removed.
     buffers: Buffers,
     instance: Instance,
     decoder: Decoder,
@@ -92,7 +102,8 @@ pub struct Recorder<W: Write> {
     writer: Writer<W>,
     held: Vec<Held>,
     held_bytes: Vec<u8>,
-    /// Takes turns with `held_bytes`: memory that is given back each turn would have to be made anew by the kernel.
+    /// Takes turns with `held_bytes`. Memory that is given back each turn would cost the kernel new
+    /// pages.
     kept_bytes: Vec<u8>,
     turns: u64,
 }
@@ -104,7 +115,8 @@ struct Held {
     bytes: Range<usize>,
 }
 
-/// What a recording needs of whoever makes it. To be asked before anything else, so that nobody mends his command line for nothing.
+/// What a recording needs of its caller. Ask this first, so that no other mistake is mended in
+/// vain.
 pub fn check_permission() -> Result<(), RecordError> {
     if !rustix::process::geteuid().is_root() {
         return Err(RecordError::NotRoot);
@@ -116,12 +128,13 @@ pub fn check_permission() -> Result<(), RecordError> {
 }
 
 impl<W: Write> Recorder<W> {
-    /// Into a file: packed.
+    /// Records into a file: packed.
     pub fn start(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
         Recorder::begin(options, Output::packed(out).map_err(RecordError::Output)?)
     }
 
-    /// The same text, not packed, for one who reads it as it comes: what a turn has written is there when the turn ends.
+    /// The same text, not packed, for a reader who reads it as it comes. What a turn has written is
+    /// there when the turn ends.
     pub fn live(options: Options, out: W) -> Result<Recorder<W>, RecordError> {
         Recorder::begin(options, Output::plain(out))
     }
@@ -153,12 +166,12 @@ impl<W: Write> Recorder<W> {
         })
     }
 
-    /// What is written into this file stands in the recording.
+    /// Text that is written into this file stands in the recording.
     pub fn marker(&self) -> PathBuf {
         self.instance.path().join("trace_marker")
     }
 
-    /// Names of files that are made while recording are known for certain, or not asked for.
+    /// The names of files that are made while recording are certain, or nobody has asked for them.
     pub fn is_watched(&self) -> bool {
         self.writer.places.are_watched()
     }
@@ -172,7 +185,7 @@ impl<W: Write> Recorder<W> {
         self.writer.counts
     }
 
-    /// Waits at most `wait` for events and writes those that are sure to be complete.
+    /// Waits at most `wait` for events. Writes the events that are certain to be complete.
     pub fn turn(&mut self, wait: Duration) -> Result<(), RecordError> {
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let mut waits: Vec<PollFd> = self.buffers.files().map(|file| PollFd::new(file, PollFlags::IN)).collect();
@@ -204,7 +217,7 @@ impl<W: Write> Recorder<W> {
             .map_err(failed)?;
         self.writer.refresh()?;
         let mut pace = Pace::begin();
-        // Stable: what a processor did in one nanosecond stays in its order.
+        // Stable: the events of a processor in one nanosecond stay in their order.
         self.held.sort_by_key(|held| held.time_ns);
         let count = self.held.partition_point(|held| held.time_ns < until_ns);
         for Held { time_ns, cpu, bytes } in self.held.drain(..count) {

@@ -1,13 +1,19 @@
 //! Which inode had which name when.
 //!
-//! The kernel's events say inodes. What is there at the begin is found by reading the folders; what comes later is told by
-//! fanotify with the file's own inode, in the right order but without times. On ext4 the trace has the times: `ext4_allocate_inode`
-//! says when an inode became another file, and the next name that fanotify tells of this inode is that file's. So a journal
-//! that is made and deleted a hundred times a second, with an inode that now this, now another journal has, is always told by its
-//! right name. Elsewhere, and for files that are renamed, a name counts from when it is read, up to one turn late.
+//! The kernel's events say inodes. Names come from three sources:
+//! - What exists at the begin is found by reading the folders.
+//! - What comes later is told by fanotify with the file's own inode, in the right order, without
+//!   times.
+//! - On ext4, `ext4_allocate_inode` in the trace says when an inode became another file. The next
+//!   name that fanotify tells of this inode is that file's.
 //!
-//! Invariant: when an event at a time `t` is looked at, everything that fanotify told before `t` was read. A file's data cannot
-//! be written before its creation was told, so the name is there when it is needed.
+//! With these times, a journal that is made and deleted a hundred times a second has its right
+//! name. This also holds for an inode that belongs to different journals in turn. Elsewhere, and
+//! for renamed files, a name counts from the time at which it is read. That is up to one turn late.
+//!
+//! Invariant: when an event at a time `t` is looked at, everything that fanotify told before `t`
+//! was read. A file's data cannot be written before its creation was told. The name is therefore
+//! there when it is needed.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -25,7 +31,8 @@ pub(super) struct Names {
     /// Of one file system.
     directories: Vec<PathBuf>,
     device: u64,
-    /// None where the kernel cannot (before Linux 5.17): then folders are read again and again.
+    /// `None` if the kernel cannot watch (before Linux 5.17). Folders are then read again and
+    /// again.
     watch: Option<Watch>,
     /// The trace says when an inode becomes another file.
     has_allocations: bool,
@@ -38,16 +45,17 @@ pub(super) struct Names {
 #[derive(Default)]
 struct Known {
     name: Option<Name>,
-    /// Allocations in the trace that no name was taken for yet.
+    /// Allocations in the trace for which no name was taken yet.
     allocated_count: usize,
-    /// Told by fanotify, and when.
+    /// Names that fanotify told, and when.
     next: VecDeque<(u64, Name)>,
-    /// The recording says it.
+    /// The recording has said the name.
     is_told: bool,
 }
 
 impl Names {
-    /// Watches before it reads, so that nothing is missed. `has_allocations`: see the head of this file.
+    /// Watches before it reads, so that nothing is missed. `has_allocations`: see the head of this
+    /// file.
     pub(super) fn new(directories: &[PathBuf], mount_point: &Path, has_allocations: bool) -> io::Result<Names> {
         let device = directories.first().map(fs::metadata).transpose()?;
         let device = device.map(|metadata| metadata.dev()).unwrap_or_default();
@@ -66,7 +74,7 @@ impl Names {
         Ok(names)
     }
 
-    /// Names are told by the kernel, not found by reading folders again.
+    /// The kernel tells names; they are not found by reading folders again.
     pub(super) fn is_watched(&self) -> bool {
         self.watch.is_some()
     }
@@ -99,7 +107,7 @@ impl Names {
         }
     }
 
-    /// Once a turn, behind the moment up to which events will be looked at.
+    /// Called once a turn, behind the moment up to which events will be looked at.
     pub(super) fn refresh(&mut self) -> io::Result<()> {
         self.turn += 1;
         if self.watch.is_none() {
@@ -108,7 +116,7 @@ impl Names {
         self.hear(false)
     }
 
-    /// `at_once`: no allocation is in the trace for what is heard.
+    /// `at_once`: the trace has no allocation for what is heard.
     fn hear(&mut self, at_once: bool) -> io::Result<()> {
         let Some(mut watch) = self.watch.take() else { return Ok(()) };
         let at_once = at_once || !self.has_allocations;
@@ -130,18 +138,19 @@ impl Names {
         read
     }
 
-    /// What an inode is called by what was heard last.
+    /// The name of an inode by what was heard last.
     fn newest(&self, inode: u64) -> Option<Name> {
         let known = self.inodes.get(&inode)?;
         known.next.back().map(|(_, name)| name).or(known.name.as_ref()).cloned()
     }
 
-    /// The trace says that this inode is now another file.
+    /// The trace says that this inode is another file now.
     pub(super) fn allocated(&mut self, inode: u64) {
         self.inodes.entry(inode).or_default().allocated_count += 1;
     }
 
-    /// All events up to the last [`Names::refresh`] were looked at: what waited longer waits for an allocation that was not recorded.
+    /// All events up to the last [`Names::refresh`] were looked at. A name that waited longer waits
+    /// for an allocation that was not recorded.
     pub(super) fn turn_ended(&mut self) {
         let turn = self.turn;
         let inodes = &mut self.inodes;
@@ -156,7 +165,8 @@ impl Names {
         });
     }
 
-    /// The name now, if the recording does not say it yet; the inner none: a file whose name nobody knows.
+    /// The name now, if the recording has not said it yet. The inner `None`: a file of unknown
+    /// name.
     pub(super) fn news(&mut self, inode: u64) -> Option<Option<Name>> {
         let known = self.inodes.get_mut(&inode)?;
         known.settle();
@@ -169,7 +179,8 @@ impl Known {
     fn settle(&mut self) {
         let count = std::mem::take(&mut self.allocated_count);
         if count > 0 {
-            // Not every allocation gets a name (O_TMPFILE): the last that is there is the likeliest.
+            // Not every allocation gets a name (O_TMPFILE). The last name that is there is the
+            // likeliest.
             self.name = self.next.drain(..count.min(self.next.len())).next_back().map(|(_, name)| name);
             self.is_told = false;
         }

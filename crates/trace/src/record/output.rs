@@ -1,4 +1,4 @@
-//! Where a recording's text goes: packed into a file, or as it is to whoever reads it at once.
+//! The target of a recording's text: packed into a file, or plain to a reader.
 
 use std::io::{self, BufWriter, IntoInnerError, Write};
 
@@ -6,15 +6,16 @@ use zstd::stream::write::Encoder;
 
 /// Fast, and still a tenth of the text.
 const ZSTD_LEVEL: i32 = 1;
-/// Lines repeat what stands close before them, so little more is found farther back; and what is looked through should stay in the
-/// processor's cache, which the recorded programs need too.
+/// Lines repeat what stands close before them, so a larger window finds little more. What is looked
+/// through should stay in the processor's cache: the recorded programs need it too.
 const ZSTD_WINDOW_LOG: u32 = 17;
-/// Given to the encoder at once: a call for each line would cost more than the packing.
+/// Given to the encoder at once. A call for each line would cost more than the packing.
 const BATCH_BYTES: usize = 64 << 10;
-/// After so many turns what is written can be unpacked from outside.
+/// After so many turns, the written data can be unpacked from outside.
 const FLUSH_TURNS: u64 = 16;
 
-/// What is written stays in memory until the turn ends: the recorder gives way to others meanwhile ([`super::pace`]).
+/// What is written stays in memory until the turn ends. Meanwhile the recorder gives way to others
+/// ([`super::pace`]).
 pub(super) struct Output<W> {
     text: Text,
     out: W,
@@ -36,7 +37,8 @@ impl<W: Write> Output<W> {
         Output { text: Text::Plain(Vec::new()), out }
     }
 
-    /// After the turn of this number. Packing badly is the price of a flush, so a file gets few; a reader waits for each turn.
+    /// Called after the turn of this number. A flush is paid for by bad packing, so a file gets
+    /// few. A reader waits for each turn.
     pub(super) fn turn_ended(&mut self, number: u64) -> io::Result<()> {
         let done = match &mut self.text {
             Text::Packed(packed) => {

@@ -1,16 +1,17 @@
-//! Which of the device's requests are recorded, where not all are: those of chosen threads, on one partition.
+//! The requests of a device that are recorded if not all are: those of chosen threads, on one
+//! partition.
 //!
-//! Who asked is known where a request is queued; later events of its life come from workers of the kernel, so they are recognized by
-//! their sectors.
+//! The thread that asks is known where a request is queued. Later events of the request's life come
+//! from workers of the kernel. They are therefore recognized by their sectors.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 #[derive(Default)]
 pub(super) struct Own {
-    /// First sector → the one behind the last, of what was queued and has not ended.
+    /// First sector → one behind the last, of each request that was queued and has not ended.
     queued: BTreeMap<u64, u64>,
-    /// The same of flushes.
+    /// Flushes that were queued and have not ended.
     flushes: u64,
 }
 
@@ -29,7 +30,8 @@ impl Own {
         if sectors.is_empty() {
             return self.flushes > 0;
         }
-        // Those that begin before the range may reach into it; none is longer than the longest request.
+        // Requests that begin before the range may reach into it. None is longer than the longest
+        // request.
         self.queued.range(..sectors.end).rev().take(LOOKED_AT).any(|(_, end)| *end > sectors.start)
     }
 
@@ -41,7 +43,7 @@ impl Own {
     }
 }
 
-/// Requests that are on their way at once and begin close together.
+/// Limit of the requests that are on their way at once and begin close together.
 const LOOKED_AT: usize = 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is known of each device that is recorded, and which of them an event is of.
+//! What is known of each recorded device, and which device an event belongs to.
 
 use std::io;
 use std::ops::Range;
@@ -37,7 +37,7 @@ impl Places {
                 None => None,
             };
             let geometry = match Geometry::of(volume) {
-                // Nobody has asked for this device, and a container may not be allowed to read it.
+                // This device was not asked for, and a container may not be allowed to read it.
                 Err(_) if !targets.is_named(number) => Geometry::new(volume.file_system, Vec::new()),
                 geometry => geometry?,
             };
@@ -85,7 +85,7 @@ impl Places {
         self.all.iter_mut().filter(move |other| other.target.volume.disk == disk).map(|other| &mut other.own)
     }
 
-    /// Whether a request was queued by somebody who is recorded.
+    /// Whether a request was queued by a recorded thread.
     pub(super) fn has(&mut self, place: usize, sectors: &Range<u64>) -> bool {
         self.of_disk(place).any(|own| own.has(sectors))
     }
@@ -94,7 +94,7 @@ impl Places {
         self.of_disk(place).for_each(|own| own.complete(sectors.clone()));
     }
 
-    /// A request of `from` goes on at `place`; false where nobody is recorded who has asked for it.
+    /// A request of `from` goes on at `place`. False if no recorded thread has asked for it.
     pub(super) fn remap(
         &mut self,
         place: usize,
@@ -123,7 +123,7 @@ impl Places {
         self.all.iter().all(|place| place.names.is_none())
     }
 
-    /// Before the events of a turn.
+    /// Called before the events of a turn.
     pub(super) fn refresh(&mut self) -> Result<(), RecordError> {
         for Place { target, attribution, names, .. } in &mut self.all {
             let volume = &target.volume;

@@ -1,8 +1,8 @@
 //! Which devices a device lies on, as the kernel knows it now.
 //!
 //! - The device mapper, md and bcache name theirs in `/sys/block/*/slaves`.
-//! - A loop device lies on the device of the file system that its file is on. `LOOP_GET_STATUS64` says
-//!   the number, also of a file that has no name any more.
+//! - A loop device lies on the device of the file system that its file is on. `LOOP_GET_STATUS64`
+//!   says the number, also of a file that has no name any more.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
@@ -12,7 +12,7 @@ use crate::kernel::MountInfo;
 
 /// `linux/loop.h`.
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4C05;
-/// `struct loop_info64`: the first fields are the numbers of the device that the file is on, and of its inode.
+/// `struct loop_info64`. Its first fields are the numbers of the file's device and of its inode.
 const LOOP_INFO64_WORDS: usize = 29;
 
 type Number = (u32, u32);
@@ -20,12 +20,12 @@ type Number = (u32, u32);
 /// Where a loop device's file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Backing {
-    /// Of the file system that the file is on.
+    /// The device of the file system that the file is on.
     pub(super) device: Number,
     pub(super) inode: u64,
 }
 
-/// Those that a whole disk hands its requests on to.
+/// The devices to which a whole disk hands its requests on.
 pub(super) fn mapped(disk: Number) -> Vec<Number> {
     let slaves = fs::read_dir(node(disk).join("slaves")).into_iter().flatten().flatten();
     let mut mapped: Vec<Number> = slaves.filter_map(|slave| number(&slave.path().join("dev"))).collect();
@@ -33,7 +33,7 @@ pub(super) fn mapped(disk: Number) -> Vec<Number> {
     mapped
 }
 
-/// It hands its requests on to others.
+/// The disk hands its requests on to others.
 pub(super) fn is_mapped(disk: Number) -> bool {
     !mapped(disk).is_empty()
 }
@@ -48,15 +48,15 @@ fn number(file: &Path) -> Option<Number> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// None where the disk is no loop device, or its file is on no device.
+/// `None` if the disk is no loop device, or its file is on no device.
 pub(super) fn backing(disk: Number) -> Option<Backing> {
     let node = node(disk);
     let file = fs::read_to_string(node.join("loop/backing_file")).ok()?;
     let name = fs::canonicalize(node).ok()?.file_name()?.to_owned();
     let device = File::open(Path::new("/dev").join(name)).ok()?;
     let mut info = [0u64; LOOP_INFO64_WORDS];
-    // SAFETY: the descriptor is open during the call, and `info` is as long as the `struct loop_info64` that the
-    // call fills.
+    // SAFETY: the descriptor is open during the call. `info` is as long as the `struct loop_info64`
+    // that the call fills.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, info.as_mut_ptr()) };
     if result < 0 {
         return None;

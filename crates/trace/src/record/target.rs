@@ -17,18 +17,19 @@ pub struct Target {
     pub volume: Volume,
     /// As mount(2) names it; none where the device is not mounted.
     pub file_system: Option<String>,
-    /// Files below these get names; none where the device is not mounted, or nobody has asked for it.
+    /// Files below these get names. Empty if the device is not mounted, or if nobody has asked for
+    /// it.
     pub directories: Vec<PathBuf>,
-    /// Another one lies on it. Its events carry the numbers that the kernel gives them.
+    /// Another device lies on it. Its events carry the numbers that the kernel gives them.
     pub(super) is_below: bool,
-    /// It has no requests of its own, but those of devices below.
+    /// The device has no requests of its own, but those of devices below.
     pub(super) is_mapped: bool,
 }
 
-/// All that one recording holds, each device once.
+/// All devices of one recording, each once.
 #[derive(Clone, Debug)]
 pub struct Targets {
-    /// Never empty; those that were asked for come first.
+    /// Never empty. The devices that were asked for come first.
     all: Vec<Target>,
     named_count: usize,
     /// Loop devices, and where their files are.
@@ -67,8 +68,9 @@ impl Targets {
         Ok(Targets { all, named_count, on_file: Vec::new(), left_out: Vec::new() })
     }
 
-    /// And the devices that they lie on: those below the device mapper and md, which hand their requests on. The device
-    /// of a loop device's file does much else, so it is only recorded where it is asked for, or `follows_files`.
+    /// Adds the devices that the targets lie on: those below the device mapper and md, which hand
+    /// their requests on. The device of a loop device's file does much else. It is only recorded if
+    /// it is asked for, or if `follows_files`.
     pub fn with_below(mut self, follows_files: bool) -> Result<Targets, RecordError> {
         let mut open: VecDeque<Number> = self.all.iter().map(|target| target.volume.disk).collect();
         let mut seen: Vec<Number> = Vec::new();
@@ -93,7 +95,7 @@ impl Targets {
         Ok(self)
     }
 
-    /// And only those below the device mapper and md, where a request is known again.
+    /// Adds only the devices below the device mapper and md, where a request is known again.
     pub fn with_mapped(self) -> Result<Targets, RecordError> {
         let mut targets = self.with_below(false)?;
         targets.on_file.clear();
@@ -128,7 +130,7 @@ impl Targets {
         self.left_out.iter().map(said).collect()
     }
 
-    /// Those that were asked for.
+    /// The devices that were asked for.
     pub fn named(&self) -> &[Target] {
         &self.all[..self.named_count]
     }
@@ -155,7 +157,7 @@ impl Targets {
 }
 
 impl Target {
-    /// The device that a directory is on; only files below the directory get names.
+    /// The device that a directory is on. Only files below the directory get names.
     pub fn of_directory(dir: &Path) -> Result<Target, RecordError> {
         let wrong = |reason: String| RecordError::Directory { dir: dir.to_owned(), reason };
         let directory = fs::canonicalize(dir).map_err(|error| wrong(error.to_string()))?;
@@ -171,7 +173,7 @@ impl Target {
         Ok(Target::new(volume, Some(mount.fs), vec![directory]))
     }
 
-    /// By `/dev/sda1` or `sda1`; where it is mounted, all its files get names.
+    /// The device by `/dev/sda1` or `sda1`. If it is mounted, all its files get names.
     pub fn of_device(device: &Path) -> Result<Target, RecordError> {
         let wrong = |reason: String| RecordError::Device { device: device.to_owned(), reason };
         let path = if device.components().count() == 1 { Path::new("/dev").join(device) } else { device.to_owned() };

@@ -1,9 +1,11 @@
-//! Records as the kernel itself would print them, so that whatever reads ftrace's text reads a recording.
+//! Records as the kernel itself would print them: a reader of ftrace's text can read a recording.
 //!
 //! ```text
-//!          sqlite3-3397    (   3390) [001] .....   263.580825: block_bio_queue: 7,0 WS 1024 + 8 [sqlite3] oneflush=data,12
+//! sqlite3-3397 (   3390) [001] .....   263.580825: block_bio_queue: 7,0 WS 1024 + 8 [sqlite3] …
 //! ```
-//! The events that are read again ([`crate::import`]) are printed as the kernel prints them, the others as their fields with values.
+//!
+//! Events that are read again ([`crate::import`]) are printed as the kernel prints them. Other
+//! events are printed as their fields with values.
 
 use super::digits::{aligned, decimal, hexadecimal, signed};
 use super::fields::Fields;
@@ -35,7 +37,7 @@ pub(super) enum Form {
     Fields,
 }
 
-/// What the head of a line says of a thread, up to the processor. An empty `comm`: nobody knows it.
+/// The head of a line about a thread, up to the processor. An empty `comm`: unknown.
 pub(super) fn thread(thread: u32, comm: &[u8], process: Option<u32>) -> Vec<u8> {
     let comm: &[u8] = if comm.is_empty() { b"<...>" } else { comm };
     let mut out = vec![b' '; COMM_COLUMNS.saturating_sub(comm.len())];
@@ -46,7 +48,7 @@ pub(super) fn thread(thread: u32, comm: &[u8], process: Option<u32>) -> Vec<u8> 
     out
 }
 
-/// `thread`: what [`thread`] made.
+/// `thread`: the text that [`thread`] made.
 pub(super) fn head(out: &mut Vec<u8>, thread: &[u8], cpu: u32, time_ns: u64, event: &str) {
     out.extend_from_slice(thread);
     aligned(out, cpu.into(), 3, b'0');
@@ -60,7 +62,7 @@ pub(super) fn head(out: &mut Vec<u8>, thread: &[u8], cpu: u32, time_ns: u64, eve
     out.extend_from_slice(b": ");
 }
 
-/// None where the record is not of this form.
+/// `None` if the record is not of this form.
 pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8], device: (u32, u32)) -> Option<()> {
     let number = |field: Option<Field>| field?.number(record);
     let text = |field: Option<Field>| field?.text(record);
@@ -170,7 +172,7 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8]
         }
         Form::Fields => {
             for (n, (before, field)) in fields.named.iter().enumerate() {
-                // The first stands behind the head's own blank.
+                // The first field stands behind the head's own blank.
                 out.extend_from_slice(&before[usize::from(n == 0)..]);
                 match value(*field, record) {
                     Some(number) => signed(out, number),
@@ -192,7 +194,7 @@ pub(super) fn pair(out: &mut Vec<u8>, (major, minor): (u32, u32)) {
     decimal(out, minor.into());
 }
 
-/// The fields that stand with their names.
+/// The fields that are printed with their names.
 fn named(out: &mut Vec<u8>, fields: &Fields, record: &[u8]) -> Option<()> {
     for (before, field) in &fields.named {
         out.extend_from_slice(before);
@@ -201,7 +203,8 @@ fn named(out: &mut Vec<u8>, fields: &Fields, record: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Numbers of 4 and 8 bytes are printed with their sign: so are file descriptors, results and offsets right.
+/// Numbers of 4 and 8 bytes are printed with their sign. File descriptors, results and offsets are
+/// right then.
 fn value(field: Field, record: &[u8]) -> Option<i64> {
     field.signed(record).or_else(|| field.number(record).map(u64::cast_signed))
 }

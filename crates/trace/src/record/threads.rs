@@ -1,4 +1,4 @@
-//! Threads: what they are called, whose they are, and which of them are recorded.
+//! Threads: their names, their processes, and whether they are recorded.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -7,10 +7,10 @@ use super::{RecordError, text};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Thread {
-    /// Empty where nobody knows it.
+    /// Empty if unknown.
     comm: Vec<u8>,
     process: Option<u32>,
-    /// Made of them once, for the many lines that begin with it.
+    /// Made from the name and the process once, for the many lines that begin with it.
     head: Vec<u8>,
 }
 
@@ -19,7 +19,7 @@ impl Thread {
         Thread { comm: comm.to_vec(), process, head: text::thread(number, comm, process) }
     }
 
-    /// What the head of a line says of it.
+    /// What the head of a line says of the thread.
     pub(super) fn head(&self) -> &[u8] {
         &self.head
     }
@@ -28,12 +28,12 @@ impl Thread {
 #[derive(Default)]
 pub(super) struct Threads {
     known: HashMap<u32, Thread>,
-    /// None: all are recorded.
+    /// `None`: all are recorded.
     only: Option<HashSet<u32>>,
 }
 
 impl Threads {
-    /// Only this process, what it has started and what it will start.
+    /// Only this process, and the processes that it has started or will start.
     pub(super) fn of_process(pid: u32) -> Result<Threads, RecordError> {
         let mut only = HashSet::new();
         let mut processes = vec![pid];
@@ -53,7 +53,7 @@ impl Threads {
         self.only.is_none()
     }
 
-    /// Whether what this thread does is recorded; the threads of file systems' journals always are.
+    /// Whether the acts of this thread are recorded. Those of a file system's journal always are.
     pub(super) fn is_recorded(&mut self, thread: u32) -> bool {
         let Some(only) = &self.only else { return true };
         only.contains(&thread) || self.get(thread, None).comm.starts_with(b"jbd2/")
@@ -80,7 +80,7 @@ impl Threads {
         self.known.remove(&thread);
     }
 
-    /// `comm`: its name, where the event says it.
+    /// `comm`: the name of the thread, if the event says it.
     pub(super) fn get(&mut self, thread: u32, comm: Option<&[u8]>) -> &Thread {
         let known = self.known.entry(thread).or_insert_with(|| look_up(thread));
         if let Some(comm) = comm

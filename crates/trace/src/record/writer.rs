@@ -1,4 +1,4 @@
-//! From events in the order of time to lines: what each means for those that follow, and how it is written.
+//! From events in the order of time to lines: what each event means for the next, and its line.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -36,7 +36,7 @@ impl<W: Write> Writer<W> {
         Writer { places, threads, out, line: Vec::new(), counts: Counts::default() }
     }
 
-    /// `now_ns`: before the first event.
+    /// `now_ns`: a time before the first event.
     pub(super) fn begin(&mut self, now_ns: u64) -> io::Result<()> {
         let kernel = rustix::system::uname();
         let (release, machine) = (kernel.release().to_string_lossy(), kernel.machine().to_string_lossy());
@@ -48,7 +48,7 @@ impl<W: Write> Writer<W> {
         writeln!(self.out, "#")?;
         for ((major, minor), backing) in self.places.targets.on_file.clone() {
             let place = self.places.of_device(backing.device).unwrap_or_default();
-            // So that the line speaks of the file as all later ones do.
+            // The line then speaks of the file as all later lines do.
             self.tell(place, backing.inode, now_ns)?;
             let below = self.places.all()[place].target.volume.inode_dev;
             self.own_head(now_ns, "oneflush_layer");
@@ -74,7 +74,7 @@ impl<W: Write> Writer<W> {
         writeln!(self.out, "# end of the recording: {events} events, {lost} lost")
     }
 
-    /// Before the events of a turn.
+    /// Called before the events of a turn.
     pub(super) fn refresh(&mut self) -> Result<(), RecordError> {
         self.places.refresh()
     }
@@ -116,7 +116,7 @@ impl<W: Write> Writer<W> {
         let device = match said {
             _ if !is_request => target.volume.inode_dev,
             Some(number) => device_pair(number),
-            // What is queued carries the number of the partition, requests and sectors are the disk's.
+            // A queued request carries the partition's number, requests and sectors the disk's.
             None => target.volume.disk,
         };
         self.line.clear();
@@ -135,7 +135,7 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&self.line)
     }
 
-    /// Whose a write is that is queued, with its bytes.
+    /// The owner of a write that is queued, with its bytes.
     fn attribute(&mut self, decoder: &Decoder, time_ns: u64, record: &[u8]) -> Option<(Whose, u64)> {
         let event = decoder.decode(time_ns, record)?;
         let attribution = &mut self.places.at(event.volume).attribution;
@@ -196,7 +196,7 @@ impl<W: Write> Writer<W> {
         match event.does {
             Does::Queue => {
                 let is_recorded = self.threads.is_recorded(thread);
-                // Where it is a part of one above, whoever sends it is a thread of the kernel's.
+                // A part of a request above is sent by a thread of the kernel's.
                 let Some(sectors) = sectors() else { return is_recorded };
                 if !is_recorded {
                     return is_below && self.places.has(place, &sectors);

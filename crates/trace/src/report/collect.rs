@@ -13,11 +13,11 @@ pub struct Entry {
     /// By the trace's clock.
     pub begin_ns: u64,
     pub latency_ns: u64,
-    /// Of it, without anything in the whole trace for a second or more.
+    /// Time within it in which the whole trace was silent for a second or more.
     pub silent_ns: u64,
     /// By class, in the order of [`super::CLASSES`].
     pub bytes: [u64; 4],
-    /// Of them, written by its checkpoint.
+    /// Bytes of the transaction that its checkpoint wrote.
     pub checkpoint_bytes: u64,
     pub requests: u64,
     pub flushes: u64,
@@ -46,20 +46,22 @@ pub struct Trace {
     pub name: String,
     pub format: String,
     pub events: u64,
-    /// Of the first and the last event; both 0 where there was none.
+    /// Time of the first and the last event. Both are 0 without events.
     pub begin_ns: u64,
     pub end_ns: u64,
     /// In the order of their beginnings.
     pub entries: Vec<Entry>,
-    /// Each name once, and so each process.
+    /// Each name once; also each process.
     pub databases: Vec<String>,
     pub processes: Vec<String>,
     pub samples: Vec<Sample>,
-    /// Of which the trace holds only a part; they are in no table.
+    /// Transactions of which the trace holds only a part. They are in no table.
     pub partial_count: u64,
-    /// Of system calls: no device was observed, and so no flush, no journal of the file system and no metadata.
+    /// A trace of system calls: no device was observed. It has no flush, no journal of the file
+    /// system and no metadata.
     pub is_of_calls: bool,
-    /// What a reader of the figures must know: events that were lost, lines that were not understood.
+    /// What a reader of the figures must know: events that were lost, lines that were not
+    /// understood.
     pub notes: Vec<String>,
 }
 
@@ -114,7 +116,8 @@ impl Collector {
         self.entries.push(entry);
     }
 
-    /// The trace has ended. What the caller knows of it (`label`, `name`, `format`, `partial_count`, `notes`) it fills in.
+    /// The trace has ended. The caller fills in what it knows of it: `label`, `name`, `format`,
+    /// `partial_count`, `notes`.
     pub fn finish(self) -> Trace {
         let mut order: Vec<usize> = (0..self.entries.len()).collect();
         order.sort_by_key(|&number| (self.entries[number].begin_ns, number));

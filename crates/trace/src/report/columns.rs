@@ -1,7 +1,8 @@
-//! Transactions and requests as columns of numbers, which is how the page gets them: short as JSON, and typed arrays at once.
+//! Transactions and requests as columns of numbers: the page gets them as columns, because they are
+//! short as JSON and become typed arrays at once.
 //!
-//! Times are whole microseconds since the trace's first event; beginnings are differences to the one before. Words are numbers in
-//! lists beside the columns.
+//! Times are whole microseconds since the trace's first event. Beginnings are differences to the
+//! one before. Words are numbers in lists beside the columns.
 
 use std::collections::HashMap;
 
@@ -44,7 +45,7 @@ pub(super) struct Picture {
     /// Since the transaction's beginning.
     begin_us: Vec<i64>,
     length_us: Vec<u64>,
-    /// On the device, or in the file where `devices` is empty; null where unknown.
+    /// On the device, or in the file if `devices` is empty; null if unknown.
     sector: Vec<Option<u64>>,
     bytes: Vec<u64>,
     class: Vec<usize>,

@@ -20,7 +20,7 @@ pub struct DatabaseRow {
     pub bytes: ByClass<u64>,
     /// Of all bytes of the trace's transactions.
     pub share_of_bytes: f64,
-    /// None where no device was observed.
+    /// `None` if no device was observed.
     pub flushes: Option<u64>,
     pub median_ms: f64,
     pub median_kb: f64,

@@ -1,7 +1,7 @@
 //! How many requests a device has, from the events of a trace.
 //!
-//! A request is there from its issue to its end; one that ends in parts, to the first of them. One that never ends is forgotten
-//! after ten seconds.
+//! A request is there from its issue to its end. If it ends in parts, the first part is its end. A
+//! request that never ends is forgotten after ten seconds.
 
 use std::collections::BTreeMap;
 

@@ -1,18 +1,25 @@
-//! What transactions cost, over whole traces: the tables and figures of section 4 of "On the IO characteristics of the SQLite
-//! transactions" (MobileSoft'16), findings in words, and a page that shows them.
+//! What transactions cost, over whole traces.
+//!
+//! The tables and figures are those of section 4 of "On the IO characteristics of the SQLite
+//! transactions" (MobileSoft'16). There are also findings in words, and a page that shows all.
 //!
 //! ```text
-//! transactions → entries    what is kept of each, and the requests of a few   collect.rs, sample.rs
-//!              → tables     quantiles, sums, shares, curves                   tables.rs, quantiles.rs, databases.rs
-//!              → findings   sentences with their numbers                      findings/
-//!              → page       one HTML file                                     page.rs, columns.rs, ../../assets
-//! events, transactions → lines of a trace for ui.perfetto.dev                 perfetto.rs, depth.rs
+//! transactions → entries    what is kept of each; the requests of a few  collect.rs, sample.rs
+//!              → tables     quantiles, sums, shares, curves              tables.rs, quantiles.rs,
+//!                                                                        databases.rs
+//!              → findings   sentences with their numbers                 findings/
+//!              → page       one HTML file                                page.rs, columns.rs,
+//!                                                                        ../../assets
+//! events, transactions → lines of a trace for ui.perfetto.dev            perfetto.rs, depth.rs
 //! ```
 //!
-//! Events are never kept; of a transaction some 120 bytes are, and of a few of each database the single requests.
+//! Events are never kept. Of a transaction some 120 bytes are kept, and of a few of each database
+//! the single requests.
 //!
-//! Differences to the paper: metadata of the file system outside its journal is a class of its own; rolled back transactions count,
-//! since they cost as well; a transaction over several databases counts for the one whose super-journal it has.
+//! Differences to the paper:
+//! - Metadata of the file system outside its journal is a class of its own.
+//! - Rolled back transactions count, since they cost as well.
+//! - A transaction over several databases counts for the one whose super-journal it has.
 
 mod collect;
 mod columns;

@@ -1,8 +1,8 @@
-//! The report as one HTML file that needs nothing else: library, style, code and data are in it, and its security policy forbids
-//! every request.
+//! The report as one HTML file that needs nothing else. Library, style, code and data are in it.
+//! Its security policy forbids every request.
 //!
-//! The data are JSON in an element that no browser runs; `<` is escaped, so nothing in a name can end the element. Names reach the
-//! page as text, never as markup.
+//! The data are JSON in an element that no browser runs. `<` is escaped, so nothing in a name can
+//! end the element. Names reach the page as text, never as markup.
 
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ struct Data<'a> {
     pictures: Vec<Picture>,
 }
 
-/// The whole file. `program`: name and version of what made it.
+/// The whole file. `program`: name and version of the program that made it.
 pub fn page(program: &str, report: &Report, traces: &[Trace]) -> String {
     let data = Data {
         program,
@@ -49,7 +49,7 @@ pub fn page(program: &str, report: &Report, traces: &[Trace]) -> String {
     fill(TEMPLATE, &[("{{style}}", &STYLES.join("\n")), ("{{data}}", &data), ("{{script}}", &SCRIPTS.join("\n"))])
 }
 
-/// Places come once each, in this order; what is filled in is not looked through.
+/// Fills in the places, each once, in this order. Text that is filled in is not looked through.
 fn fill(template: &str, places: &[(&str, &str)]) -> String {
     let mut page = String::new();
     let mut rest = template;

@@ -1,11 +1,19 @@
-//! A trace for ui.perfetto.dev, in Chrome's JSON trace format: each trace is a process, each database a track of it with its
-//! transactions and within them their phases and flushes, each device a counter of its requests.
+//! A trace for ui.perfetto.dev, in Chrome's JSON trace format:
 //!
-//! Lines are handed out as they become known, so nothing is kept; the viewer sorts them by time. Transactions and phases are async
-//! slices (`b`, `e`) of the same id, flushes async instants (`n`): a database's transactions may overlap, which slices of a thread
-//! must not. Flushes are those of [`Transaction::accesses`].
+//! | thing | there |
+//! |---|---|
+//! | trace | a process |
+//! | database | a track of the process, with its transactions |
+//! | phase, flush | within its transaction |
+//! | device | a counter of its requests |
 //!
-//! Format: "Trace Event Format", <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+//! Lines are handed out as they become known, so nothing is kept. The viewer sorts them by time.
+//! Transactions and phases are async slices (`b`, `e`) of the same id. Flushes are async instants
+//! (`n`). A database's transactions may overlap, which slices of a thread must not. Flushes are
+//! those of [`Transaction::accesses`].
+//!
+//! Format: "Trace Event Format",
+//! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
 use serde_json::{Value, json};
 
@@ -13,7 +21,7 @@ use super::depth::Depths;
 use crate::identify::{Phases, Transaction};
 use crate::model::{Event, Names};
 
-/// What stands before the first line, and behind the last.
+/// The text before the first line, and behind the last.
 const HEAD: &str = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
 const TAIL: &str = "]}";
 
@@ -93,7 +101,7 @@ impl Perfetto {
     }
 }
 
-/// Those that took any time, within the transaction.
+/// The phases that took any time, within the transaction.
 fn phases(transaction: &Transaction) -> Vec<(&'static str, u64, u64)> {
     let begin_ns = transaction.begin_ns;
     let mut phases = match transaction.phases {

@@ -2,16 +2,17 @@
 
 use serde::Serialize;
 
-/// Points of a curve between its ends; it has a few more at its tail.
+/// Points of a curve between its ends. It has a few more at its tail.
 const POINTS_COUNT: usize = 240;
 
-/// The value that at least this share of the (sorted) values do not exceed; 0 where there are none.
+/// The value that at least this share of the (sorted) values do not exceed; 0 without values.
 pub fn quantile(sorted: &[u64], share: f64) -> u64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0)
 }
 
-/// What the paper's tables have, and the lower quartile of its Figure 23. In the unit that the values were divided to.
+/// The quantiles of the paper's tables, and the lower quartile of its Figure 23. In the unit by
+/// which the values were divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Quantiles {
     pub q25: f64,
@@ -48,7 +49,7 @@ pub struct Curve {
     pub shares: Vec<f64>,
 }
 
-/// At most some 270 points: even in shares, and denser at the tail, up to the largest value.
+/// At most some 270 points, even in shares and denser at the tail, up to the largest value.
 pub fn curve(sorted: &[u64], unit: f64) -> Curve {
     let count = sorted.len();
     let Some(last) = count.checked_sub(1) else { return Curve::default() };

@@ -1,8 +1,9 @@
-//! Keeps the single requests of a few transactions of each database, so that they can be looked at: the first, one near the median
-//! latency, the slowest, the largest.
+//! Keeps the single requests of a few transactions of each database, so that they can be looked at.
+//! The transactions are the first, one near the median latency, the slowest, and the largest.
 //!
-//! The median is not known before the end, so a bounded number of candidates is kept, spread over the whole trace: when they are too
-//! many, every second one is dropped, and from then on only every second transaction is a candidate.
+//! The median is not known before the end. A bounded number of candidates is therefore kept, spread
+//! over the whole trace. When the candidates are too many, every second one is dropped. From then
+//! on, only every second transaction is a candidate.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::identify::Access;
 const DATABASES_COUNT_MAX: usize = 64;
 const CANDIDATES_COUNT_MAX: usize = 16;
 
-/// Why just this transaction.
+/// Why this transaction is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Why {
@@ -59,7 +60,8 @@ struct Kept {
 }
 
 impl Sampler {
-    /// Transactions come as they are found; `number` counts them. Without single requests there is nothing to keep.
+    /// Transactions come as they are found. `number` counts them. A transaction without single
+    /// requests has nothing to keep.
     pub(super) fn offer(&mut self, number: usize, entry: &Entry, accesses: Vec<Access>) {
         if accesses.is_empty() {
             return;
@@ -77,7 +79,7 @@ impl Sampler {
         }
     }
 
-    /// `place`: where in the trace's order each transaction has come to stand.
+    /// `place`: the final place of each transaction in the trace's order.
     pub(super) fn finish(self, entries: &[Entry], place: &[usize]) -> Vec<Sample> {
         let mut latencies: BTreeMap<u32, Vec<u64>> =
             self.databases.keys().map(|&database| (database, Vec::new())).collect();

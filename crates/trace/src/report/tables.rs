@@ -1,4 +1,5 @@
-//! Tables 2 to 6 of the paper and what its Figures 18, 20, 22, 23 and 24 draw, of one trace. KB are 1,024 bytes.
+//! Tables 2 to 6 of the paper, and what its Figures 18, 20, 22, 23 and 24 draw, of one trace. KB
+//! are 1,024 bytes.
 
 use serde::Serialize;
 
@@ -51,10 +52,10 @@ pub struct Tables {
     pub events: u64,
     pub transactions: u64,
     pub rolled_back: u64,
-    /// Of which the trace holds only a part.
+    /// Transactions of which the trace holds only a part.
     pub cut_off: u64,
     pub notes: Vec<String>,
-    /// None where no device was observed; then there is nothing of the file system either.
+    /// `None` if no device was observed. Then there is nothing of the file system either.
     pub flushes: Option<u64>,
     /// Table 2, Figure 18.
     pub latency_ms: Quantiles,
@@ -67,7 +68,7 @@ pub struct Tables {
     pub kb_by_class_curves: ByClass<Curve>,
     /// Table 5, Figure 24.
     pub bytes: ByClass<u64>,
-    /// Table 6, all of them, those with most transactions first.
+    /// Table 6, all databases, those with most transactions first.
     pub databases: Vec<DatabaseRow>,
 }
 

@@ -1,7 +1,9 @@
-//! Writes traces as the paper's figures read: `log`, `count`, `update`, `reset` of a database, with what causes and follows them.
+//! Writes traces as the paper's figures read: `log`, `count`, `update`, `reset` of a database, with
+//! what causes and follows them.
 //!
-//! A [`Pen`] is one database and its thread. It has its own clock and sectors of its own, so that the events of several pens can be put
-//! together in the order of their times, as a machine would have interleaved them.
+//! A [`Pen`] is one database and its thread. It has its own clock and its own sectors. The events
+//! of several pens can therefore be put together in the order of their times, as a machine would
+//! have interleaved them.
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
@@ -104,7 +106,8 @@ impl<'a> Pen<'a> {
         self
     }
 
-    /// The file system commits its journal: a descriptor with `pages` blocks, and the commit record with a flush.
+    /// The file system commits its journal: a descriptor with `pages` blocks, and the commit record
+    /// with a flush.
     pub fn commit(&mut self, pages: u64) -> &mut Self {
         let (thread, comm) = (self.thread, std::mem::replace(&mut self.comm, "jbd2/sda1-8".into()));
         self.thread = 9;
@@ -125,7 +128,8 @@ impl<'a> Pen<'a> {
         self
     }
 
-    /// A page of the rollback journal that the file system's journal thread writes for nobody, so many pages from its begin.
+    /// A page of the rollback journal, so many pages from its begin. The file system's journal
+    /// thread writes it, for no program.
     pub fn written_by_kernel(&mut self, at: u64) -> &mut Self {
         let (file, sector) = (self.side_file("-journal"), self.journal_sector + at * PAGE_SECTORS);
         self.by("jbd2/sda1-8", |pen| _ = pen.write(file.as_deref(), &[(sector, 1)]))
@@ -146,7 +150,7 @@ impl<'a> Pen<'a> {
         self.by("kworker/u4:1", |pen| _ = pen.write(file.as_deref(), &[(sector, pages)]))
     }
 
-    /// What another thread does.
+    /// Runs `act` as another thread.
     fn by(&mut self, comm: &str, act: impl FnOnce(&mut Self)) -> &mut Self {
         let (thread, comm) = (self.thread, std::mem::replace(&mut self.comm, comm.into()));
         self.thread = 9;
@@ -155,13 +159,14 @@ impl<'a> Pen<'a> {
         self
     }
 
-    /// A page of the rollback journal that the program's own thread writes and does not synchronize, so many pages from its begin.
+    /// A page of the rollback journal, so many pages from its begin. The program's own thread
+    /// writes it and does not synchronize it.
     pub fn written_unsynced(&mut self, at: u64) -> &mut Self {
         let (file, sector) = (self.side_file("-journal"), self.journal_sector + at * PAGE_SECTORS);
         self.write(file.as_deref(), &[(sector, 1)])
     }
 
-    /// A sync call around `inside`, or what of it shows.
+    /// A sync call around `inside`, or the part of it that shows.
     pub fn sync(&mut self, file: Option<&str>, inside: impl FnOnce(&mut Self)) -> &mut Self {
         let actor = self.actor();
         let calls = self.show == Show::Calls;

@@ -1,7 +1,9 @@
-//! Traces of many databases at the same time, for what must hold, and stay fast, however many there are.
+//! Traces of many databases at the same time, for what must hold, and stay fast, however many there
+//! are.
 //!
-//! Every database begins 7 µs behind the one before and pauses between its transactions until all others have begun theirs, so each is
-//! open while all the others write. Nothing is random, and no two databases do anything in the same nanosecond.
+//! Every database begins 7 µs behind the one before. It pauses between its transactions until all
+//! others have begun theirs. Each database is therefore open while all the others write. Nothing is
+//! random, and no two databases do anything in the same nanosecond.
 
 #![allow(dead_code, reason = "each program uses a part of it")]
 
@@ -9,17 +11,19 @@ use oneflush_trace::model::{Action, Event, Names};
 
 use super::identify_common::{Pen, Show, interleaved};
 
-/// Between the beginnings of two databases; no multiple of what a [`Pen`] counts in.
+/// Time between the beginnings of two databases. No multiple of the unit in which a [`Pen`] counts.
 const STAGGER_NS: u64 = 7_001;
 
-/// Who writes what.
+/// Which thread writes which databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A thread for each database, in all journal modes.
     Threads(Show),
-    /// The same, but the file system's journal is committed by its own thread within every sync of a log.
+    /// The same. The file system's journal is committed by its own thread within every sync of a
+    /// log.
     Commits(Show),
-    /// One thread, one database after the other, all in one folder; deletions are made durable by a sync of the folder.
+    /// One thread, one database after the other, all in one folder. Deletions are made durable by a
+    /// sync of the folder.
     OneThread(Show),
     /// Two databases for each thread, in one transaction with a super-journal.
     Pairs,

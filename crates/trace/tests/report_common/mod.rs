@@ -12,7 +12,8 @@ use oneflush_trace::report::{Collector, Trace};
 pub const KB: u64 = 1024;
 pub const MS: u64 = 1_000_000;
 
-/// A committed PERSIST transaction of `database` that takes `ms` and writes so many KB of each class, in as many requests.
+/// A committed PERSIST transaction of `database` that takes `ms`. It writes so many KB of each
+/// class, in as many requests.
 pub fn transaction(database: &str, begin_ms: u64, ms: u64, kb: [u64; 4]) -> Transaction {
     let [db, journal, fs_journal, metadata] = kb.map(|kb| Amount { bytes: kb * KB, requests: u64::from(kb > 0) });
     let (begin_ns, latency_ns) = (begin_ms * MS, ms * MS);

@@ -1,4 +1,4 @@
-//! What a thread has learned: the databases that its groups have shown, and where their journals lie.
+//! What a thread has learned: the databases that its groups have shown, and their journals' places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,8 @@ impl Databases {
         })
     }
 
-    /// Whose journal the group is: it holds the header, or pages of the body alone.
+    /// Whose journal the group is. A group of a journal holds the header, or pages of the body
+    /// alone.
     pub(super) fn journal_of(&self, run: &Run) -> Option<usize> {
         let device = run.device;
         let header = |sector| Place { device, landmark: Landmark::JournalHeader, sector };

@@ -1,12 +1,14 @@
 //! Which request an event of a device belongs to.
 //!
-//! A trace may hold any of queue, insert, issue and complete. The first event of a request makes it.
-//! Later ones add what they know: the queue event has the thread that asked and the file, insert and
-//! issue show merging, complete is the end.
+//! A trace may hold any of queue, insert, issue and complete. The first event of a request makes
+//! it. Later ones add what they know:
+//! - queue: the thread that asked, and the file;
+//! - insert and issue: merging;
+//! - complete: the end.
 //!
 //! A flush is a request without data. For a write that asks for one (`F` before or after `W`), the
-//! block layer makes flushes of its own. They are counted with that write. Its end is then the last
-//! of theirs (an end of 0 bytes at its sector).
+//! block layer makes flushes of its own. They are counted with that write. The write ends with the
+//! last of these flushes, which is an end of 0 bytes at its sector.
 
 use super::{Item, Request, Requests, forget};
 use crate::model::{Action, DeviceId, Event, SECTOR_BYTES};
@@ -41,7 +43,7 @@ impl Requests {
                 self.slot(number).issued |= event.action == Action::Issue;
                 return;
             }
-            // The block layer's own are not inserted, but sent.
+            // The block layer's own flushes are not inserted, but sent.
             let own = self.flushing.iter().find(|&&(of, _)| of == device && event.action == Action::Issue);
             if let Some(&(_, number)) = own {
                 self.request(number).flushes += 1;
@@ -52,7 +54,8 @@ impl Requests {
         self.slots.back_mut().expect("just added").issued = event.action == Action::Issue;
     }
 
-    /// The end of a flush, or of a write that asked for one and whose data has ended; some traces give neither a place.
+    /// The end of a flush, or of a write that asked for one and whose data has ended. Some traces
+    /// give neither a place.
     fn flush_ends(&mut self, event: &Event) {
         let has_place = event.sector != 0 && event.sector <= u64::MAX / 2;
         let flush = self.flushes.iter().find(|&&(of, _)| of == event.device && !has_place).map(|found| found.1);
@@ -116,7 +119,7 @@ impl Requests {
         self.slot(first).is_announced = false;
         let whole = *self.request(first);
         if event.action == Action::Issue && new.bytes < whole.bytes {
-            // The device takes no request so long, so it is sent in parts.
+            // The device takes no request of that length, so the request is sent in parts.
             let slot = self.slot(first);
             let parts = u64::from(slot.issued);
             slot.issued = true;
@@ -163,7 +166,7 @@ impl Requests {
             }
             return;
         }
-        // The same sectors may have been queued again meanwhile: the older request ends first.
+        // The same sectors may have been queued again meanwhile. The older request ends first.
         let mut left = event.bytes;
         found.retain(|&number| {
             let more = left > 0;

@@ -1,29 +1,33 @@
-//! One write that is seen at several devices: LVM, LUKS, md, dm over dm, a partition, a loop device over a file.
+//! One write that is seen at several devices: LVM, LUKS, md, dm over dm, a partition, a loop device
+//! over a file.
 //!
-//! What a program wrote is a request at the device of its file system. There its file and its
-//! sectors are known, so there the groups are made. What it cost is counted at one layer, by default
-//! the lowest. So a request below is no item of its own, but a part of the one above.
+//! What a program wrote is a request at the device of its file system. The file and the sectors are
+//! known there, so the groups are made there. The cost is counted at one layer, by default the
+//! lowest. A request below is therefore no item of its own, but a part of the one above.
 //!
 //! Invariants:
 //! 1. A request leaves as an item at the highest device at which it was seen, and only there.
-//! 2. Its bytes, requests and flushes are those at one layer. At the lowest they are what the devices
-//!    at the bottom were sent for it. Two mirrors are twice the bytes and two flushes.
+//! 2. Its bytes, requests and flushes are those at one layer. At the lowest layer, they are what
+//!    the devices at the bottom were sent for it. Two mirrors are twice the bytes and two flushes.
 //! 3. Parts come later than their request in the order of requests. A request leaves only when all
-//!    its parts have ended, and its parts leave with it. So its cost is whole when it is counted.
-//!    Age and number still bound the waiting (`AGE_NS_MAX`, `HELD_COUNT_MAX`).
-//! 4. A request below that cannot be tied to one above is an item of its own. It is counted, but for
-//!    no transaction of another device ([`super::super::attach`]).
+//!    its parts have ended, and its parts leave with it. Its cost is therefore whole when it is
+//!    counted. Age and number still bound the waiting (`AGE_NS_MAX`, `HELD_COUNT_MAX`).
+//! 4. A request below that cannot be tied to one above is an item of its own. It is counted, but
+//!    for no transaction of another device ([`super::super::attach`]).
 //!
 //! What says which request becomes which:
-//! - `block_bio_remap`, `block_rq_remap`: the request at the old place is now (also) here. The lower
-//!   device's queue event comes later and says nothing new. A device mapper sends the flush before a
-//!   write's data by itself. So a remapped flush may belong to a write that asked for one.
-//! - md remaps no flush. One that is queued below belongs to whoever above waits for one.
+//! - `block_bio_remap`, `block_rq_remap`: the request at the old place is now (also) here. The
+//!   lower device's queue event comes later and says nothing new. A device mapper sends the flush
+//!   before a write's data by itself. A remapped flush may therefore belong to a write that asked
+//!   for one.
+//! - md remaps no flush. A flush that is queued below belongs to a request above that waits for
+//!   one.
 //! - A partition's queue event has the partition's number (since Linux 5.12). Its later events have
 //!   the disk's, at the same sectors. The partition is then another name of the disk, and no layer.
 //! - A loop device's worker asks the file system below in the order in which it got its requests.
-//!   Data are parts of the oldest write that lacks just so much, else of the oldest that lacks more. Flushes are parts of the oldest flush.
-//!   So is what the file system below writes for them. Data of another file than the device's is no part.
+//!   Data are parts of the oldest write that lacks just so much, else of the oldest that lacks
+//!   more. Flushes are parts of the oldest flush. What the file system below writes for these
+//!   requests is also a part of them. Data of another file than the device's are no part.
 
 use super::{FLUSH_TAIL_NS, Item, Request, Requests, Slot};
 use crate::identify::transaction::Amount;
@@ -37,7 +41,7 @@ pub enum Layer {
     Lowest,
     /// The devices with the file systems.
     Highest,
-    /// This one; where there is none of it, the lowest.
+    /// This device. Where the trace has none of it, the lowest.
     Device(DeviceId),
 }
 
@@ -49,8 +53,9 @@ pub struct Counted {
 }
 
 impl Requests {
-    /// Bytes come to a device as they are queued, flushes as they are sent. A device that is never told one of both
-    /// has them by the other: below dm-multipath nothing is queued, and a device mapper sends nothing.
+    /// Bytes come to a device as they are queued, flushes as they are sent. A device that is told
+    /// only one of both has them by that one. Below dm-multipath nothing is queued, and a device
+    /// mapper sends nothing.
     pub fn counts(&self, event: &Event) -> Counted {
         let device = self.devices.of(event.device);
         let is_counted = match self.layer {
@@ -87,7 +92,8 @@ impl Requests {
         device
     }
 
-    /// What is sent was not queued here, but just so at a device that has never sent anything.
+    /// A request is sent at `disk` that was not queued there. If it was queued just so at a device
+    /// that has never sent anything, that device is a partition of the disk.
     fn look_for_partition(&mut self, disk: DeviceId, event: &Event) {
         let partitions = self.devices.partitions_of(disk);
         let end = event.sector.saturating_add(event.bytes.div_ceil(SECTOR_BYTES));
@@ -125,7 +131,7 @@ impl Requests {
         self.begun.insert(disk);
     }
 
-    /// What was asked of `from` is here now.
+    /// A request that was made at `from` is here now.
     pub(super) fn remap(&mut self, event: &Event, from: DeviceId, from_sector: u64) {
         let flags = event.flags;
         if flags.read || flags.discard || !(flags.write || flags.preflush) {
@@ -206,7 +212,7 @@ impl Requests {
         if event.file.is_some_and(is_others) {
             return None;
         }
-        // The flush behind a write's data comes when those have ended.
+        // The flush behind a write's data comes when the data have ended.
         let is_open = |number: &u64| !(self.held(*number).done && self.held(*number).is_final);
         let flush = || self.waiting_for_flush(upper).filter(is_open).min();
         if event.bytes == 0 {
@@ -216,7 +222,8 @@ impl Requests {
             let places = self.places.range((upper, 0, 0)..=(upper, u64::MAX, u64::MAX));
             places.map(|place| place.2).filter(|&number| !self.held(number).done)
         };
-        // Requests that wait together may be sent in another order. One that lacks just so much comes first.
+        // Requests that wait together may be sent in another order. A request that lacks just so
+        // much comes first.
         let lacks = |number: u64| {
             let slot = self.held(number);
             let lacks = slot.write()?.bytes.checked_sub(self.lower_bytes(slot, Some(event.device)))?;
@@ -236,21 +243,21 @@ impl Requests {
         slot.lowers.iter().map(|&part| self.held(part))
     }
 
-    /// The oldest that waits for a flush of `upper` and has none of `lower`.
+    /// The oldest request that waits for a flush of `upper` and has no flush of `lower`.
     fn flush_above(&self, upper: DeviceId, lower: DeviceId) -> Option<u64> {
         let is_flush_below = |request: &Request| request.bytes == 0 && request.device == lower;
         let has_one = |number: u64| self.parts(self.held(number)).filter_map(Slot::write).any(is_flush_below);
         self.waiting_for_flush(upper).filter(|&number| !has_one(number)).min()
     }
 
-    /// So much more of it can be at `lower`.
+    /// `bytes` more of the request can be at `lower`.
     fn has_room(&self, number: u64, lower: DeviceId, bytes: u64) -> bool {
         let slot = self.held(number);
         let is_enough = |request: &Request| self.lower_bytes(slot, Some(lower)) + bytes <= request.bytes;
         slot.write().is_some_and(is_enough)
     }
 
-    /// `device`: only there.
+    /// Bytes of the parts below. `device`: only those at this device.
     fn lower_bytes(&self, slot: &Slot, device: Option<DeviceId>) -> u64 {
         let parts = self.parts(slot).filter(|part| !part.gone).filter_map(Slot::write);
         parts.filter(|part| device.is_none_or(|device| device == part.device)).map(|part| part.bytes).sum()
@@ -267,22 +274,23 @@ impl Requests {
         self.slot(upper).lowers.push(number);
     }
 
-    /// All of it has ended.
+    /// The request and all its parts have ended.
     pub(super) fn is_complete(&self, slot: &Slot) -> bool {
         let Some(request) = slot.write() else { return true };
         let has_ended = slot.done && (slot.is_final || self.now_ns > request.done_ns + FLUSH_TAIL_NS);
         if slot.lowers.is_empty() {
             return has_ended;
         }
-        // A loop device tells its ends itself. It makes several requests of a flush, one after the other.
-        // A flush may still become one of another device, as long as its own end is to come.
+        // A loop device tells its ends itself. It makes several requests of a flush, one after the
+        // other. A flush may still become one of another device, as long as its own end is to come.
         let may_grow = request.bytes == 0 && self.ended.contains(&request.device);
         let is_told = self.devices.is_on_file(request.device) || may_grow;
         let is_covered = !is_told && self.lower_bytes(slot, None) >= request.bytes;
         (has_ended || is_covered) && self.parts(slot).all(|part| part.gone || self.is_complete(part))
     }
 
-    /// The parts of a request that leaves go with it. It costs what they cost, unless it is counted itself.
+    /// The parts of a request that leaves go with it. The request costs what its parts cost, unless
+    /// it is counted itself.
     pub(super) fn count(&mut self, request: &mut Request, parts: &[u64]) {
         let is_counted_here = match self.layer {
             Layer::Lowest => false,
@@ -305,14 +313,15 @@ impl Requests {
             meta += lower.meta;
             flushes += lower.flushes;
         }
-        // What a loop device has taken into its file's cache has reached nothing below.
+        // Data that a loop device has taken into its file's cache have reached nothing below.
         let is_cached = parts.is_empty() && self.devices.is_on_file(request.device);
         if !is_counted_here && (!parts.is_empty() || is_cached) {
             (request.data, request.meta, request.flushes) = (data, meta, flushes);
         }
     }
 
-    /// Two parts become one request of the device: so do those above, if they can.
+    /// Two parts become one request of the device. Their requests above are folded as well, if
+    /// possible.
     pub(super) fn fold_uppers(&mut self, first: u64, other: u64) -> bool {
         let uppers = (self.slot(first).upper, self.slot(other).upper);
         let (Some(above_first), Some(above_other)) = uppers else { return uppers == (None, None) };

@@ -13,7 +13,7 @@ pub struct Devices {
     /// requests carry.
     aliases: HashMap<DeviceId, DeviceId>,
     new_aliases: Vec<(DeviceId, DeviceId)>,
-    /// Upper → those below it, by remaps.
+    /// Each upper device → the devices below it, by remaps.
     below: BTreeMap<DeviceId, BTreeSet<DeviceId>>,
     /// Loop devices → the device of the file system that their file is on, and that file.
     on_file: BTreeMap<DeviceId, (DeviceId, Option<NameId>)>,
@@ -49,7 +49,7 @@ impl Devices {
         self.new_aliases.push((device, of));
     }
 
-    /// Those found since the last time.
+    /// The aliases found since the last time.
     pub fn take_new_aliases(&mut self) -> Vec<(DeviceId, DeviceId)> {
         std::mem::take(&mut self.new_aliases)
     }
@@ -74,7 +74,7 @@ impl Devices {
         self.with_queue.insert(device);
     }
 
-    /// Those that may be partitions of `disk`.
+    /// The devices that may be partitions of `disk`.
     pub(super) fn partitions_of(&self, disk: DeviceId) -> Vec<DeviceId> {
         let may_be = |device: &&DeviceId| {
             **device != disk
@@ -84,7 +84,7 @@ impl Devices {
         self.queued.iter().filter(may_be).copied().collect()
     }
 
-    /// Those that lie on `device`, by remaps.
+    /// The devices that lie on `device`, by remaps.
     pub(super) fn above(&self, device: DeviceId) -> Vec<DeviceId> {
         self.below.iter().filter(|(_, below)| below.contains(&device)).map(|(upper, _)| *upper).collect()
     }
@@ -95,18 +95,18 @@ impl Devices {
         self.on_file.iter().filter(is_it).map(|(upper, _)| *upper).collect()
     }
 
-    /// It lies on no other, as far as the trace shows: no remap says so, and if some device sends
-    /// what it was asked for, it does, too.
+    /// The device lies on no other, as far as the trace shows. Two things hold: no remap says
+    /// otherwise, and the device sends what it was asked for, if any device does.
     pub(super) fn is_bottom(&self, device: DeviceId) -> bool {
         !self.below.contains_key(&device) && (self.with_queue.is_empty() || self.with_queue.contains(&device))
     }
 
-    /// It lies on others.
+    /// The device lies on others.
     pub(super) fn is_above(&self, device: DeviceId) -> bool {
         self.below.contains_key(&device) || self.on_file.contains_key(&device)
     }
 
-    /// Others lie on it.
+    /// Other devices lie on this one.
     pub(super) fn is_below(&self, device: DeviceId) -> bool {
         self.below.values().any(|below| below.contains(&device)) || !self.loops_above(device).is_empty()
     }
@@ -124,9 +124,10 @@ impl Devices {
         self.on_file.contains_key(&device)
     }
 
-    /// Devices of which only one half of a request's life was seen, and no remap. Either requests were
-    /// queued there and not sent, while another device sends some. Or they were sent or `ended` there
-    /// and not queued, while another device has queued some.
+    /// Devices of which only one half of a request's life was seen, and no remap:
+    /// - requests were queued there and not sent, while another device sends some;
+    /// - or requests were sent or `ended` there and not queued, while another device has queued
+    ///   some.
     pub(super) fn untied(&self, ended: &HashSet<DeviceId>) -> Vec<DeviceId> {
         let is_above = |device: &&DeviceId| !self.with_queue.is_empty() && !self.with_queue.contains(device);
         let is_below = |device: &&DeviceId| !self.queued.is_empty() && !self.queued.contains(device);
@@ -140,7 +141,7 @@ impl Devices {
         untied.into_iter().collect()
     }
 
-    /// Each device that lies on others, with those.
+    /// Each device that lies on others, with those others.
     pub fn stacks(&self) -> Vec<(DeviceId, Vec<DeviceId>)> {
         let mut stacks: BTreeMap<DeviceId, BTreeSet<DeviceId>> = BTreeMap::new();
         for (upper, below) in &self.below {

@@ -1,9 +1,12 @@
 //! A group's name in the machine's table.
 //!
-//! Most is plain from the file. A group of the rollback journal is told by its size and place: a header is one page, and it is
-//! written where the journal's first header is (reset) or where the segment begins that was just logged (number of records). One page at
-//! the place of the header may also be a whole log, where the pages of the database are small: that is [`Input::Page`], unless the
-//! database's mode is known.
+//! The file of a group says most. A group of the rollback journal is told by its size and place. A
+//! header is one page. It is written in one of two places:
+//! - where the journal's first header is (reset);
+//! - where the segment begins that was just logged (number of records).
+//!
+//! One page at the place of the header may also be a whole log, if the pages of the database are
+//! small. That is [`Input::Page`], unless the database's mode is known.
 
 use super::{Group, Input, JournalMode, Role, State, Track};
 
@@ -26,7 +29,8 @@ impl Track {
         let sector = group.first_sector();
         match (self.state, &self.draft) {
             (State::Logged | State::Counted | State::Spilled, Some(draft)) => {
-                // A later segment may begin in the page in which the one before ended; its own header is where it begins.
+                // A later segment may begin in the page in which the segment before ended. Its own
+                // header is where it begins.
                 if one_page && draft.has_header_at(sector) {
                     if group.bytes < draft.log_bytes { Input::Header } else { Input::Page }
                 } else if group.holds(draft.header) {

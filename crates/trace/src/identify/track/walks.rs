@@ -1,12 +1,16 @@
 //! Every state and every transition of the machine, each by a written-out trace.
 //!
-//! A letter is a group; a walk is the way to the state, a space, and the group (or the trace's end) under test. The outcome says which
-//! groups came to which transaction: `[LD]` committed, `(LH)` rolled back, `LH` open, `[W+D]` with a checkpoint; `P?` is held, a
-//! group that is in none of them belongs to no transaction, `!` is a transaction of which the trace holds only a part.
+//! A letter is a group. A walk has two parts, with a space between them: the way to the state, and
+//! the group under test or the trace's end. The outcome says which transaction each group came to:
+//!
+//! - `[LD]`: committed; `(LH)`: rolled back; `LH`: open; `[W+D]`: with a checkpoint; `P?`: held.
+//! - A group that is in none of them belongs to no transaction.
+//! - `!`: a transaction of which the trace holds only a part.
 //!
 //! ```text
-//! L log  S segment  H header  P one page of the journal  R leftover of a rollback  D database  d database, not synchronized
-//! W frames of a WAL  w header of a WAL  O record of our own log  K what keeps it  . the end of the trace
+//! L log  S segment  H header  P one page of the journal  R leftover of a rollback
+//! D database  d database, not synchronized  W frames of a WAL  w header of a WAL
+//! O record of our own log  K what keeps it  . the end of the trace
 //! ```
 
 use std::collections::BTreeSet;
@@ -43,7 +47,7 @@ fn role(letter: char) -> Role {
     }
 }
 
-/// The n-th group has `1 << n` bytes, so a sum of bytes says which groups are in it.
+/// The n-th group has `1 << n` bytes, so a sum of bytes says which groups it contains.
 fn group(letter: char, number: usize) -> Group {
     let request = Request {
         begin_ns: number as u64 * 10,
@@ -81,7 +85,7 @@ fn shown(walk: &str, draft: &Draft) -> String {
 fn walk(walk: &str) -> (State, String) {
     let mut track = Track::new(Database::Named("/d".into()));
     let groups: String = walk.chars().filter(|letter| *letter != ' ').collect();
-    // A database without a journal is one as long as none was seen.
+    // A database counts as one without a journal as long as no journal was seen.
     track.has_journal = groups.contains(|letter| !"Dd.".contains(letter));
     for (number, letter) in groups.chars().enumerate() {
         track.run(input(letter), (letter != '.').then(|| group(letter, number)));

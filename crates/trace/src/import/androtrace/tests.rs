@@ -1,4 +1,4 @@
-//! No recording is public, so records are put together here by AndroTrace's own structures and order of writing.
+//! No recording is public. Records are put together here by AndroTrace's own structures and order.
 
 use std::io::Cursor;
 

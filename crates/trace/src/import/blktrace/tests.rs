@@ -1,5 +1,6 @@
-//! Records are put together here by the kernel's structure. The same bytes, made of a real trace, were given to blkparse 1.2.0, whose
-//! text is what [`super::super::blkparse`] is tested with; both readings were equal in all 343 requests.
+//! Records are put together here by the kernel's structure. The same bytes, made of a real trace,
+//! were given to blkparse 1.2.0. Its text is the test data of [`super::super::blkparse`]. Both
+//! readings were equal in all 343 requests.
 
 use std::io::Cursor;
 

@@ -1,5 +1,5 @@
-//! Real lines: the phone's of kernel 3.x, and those of Linux 6.18 from a loop device with ext4 and SQLite on it; the others are the
-//! kernel's own format strings of their version, filled in.
+//! Real lines: the phone's of kernel 3.x, and those of Linux 6.18 from a loop device with ext4 and
+//! SQLite on it. The other lines are the kernel's own format strings of their version, filled in.
 
 use std::io::Cursor;
 
@@ -173,7 +173,7 @@ fn a_write_that_asked_for_flushes_ends_at_its_sector_without_bytes() {
     }
 }
 
-/// The lines of ext4 are Linux 6.18's under SQLite: a journal that is deleted, and one that is truncated.
+/// The lines of ext4 are Linux 6.18's under SQLite. One journal is deleted, one is truncated.
 #[test]
 fn deletions_and_truncations_name_the_file_by_its_inode() {
     let f2fs =
@@ -215,8 +215,8 @@ fn deletions_and_truncations_name_the_file_by_its_inode() {
     }
 }
 
-/// Written by Linux 6.18 while it was busy: a worker of the kernel frees the blocks of a journal that was deleted when the next
-/// journal, of the same name, is there and synchronized.
+/// Written by Linux 6.18 while it was busy. A worker of the kernel frees the blocks of a deleted
+/// journal late: the next journal, of the same name, is already there and synchronized.
 #[test]
 fn a_deleted_file_whose_blocks_are_freed_later_is_not_truncated() {
     let mut reader = reader(concat!(

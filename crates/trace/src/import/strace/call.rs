@@ -1,9 +1,17 @@
 //! One system call in strace's notation: `name(argument, …) = result <seconds>`.
 //!
-//! Arguments are split at commas that stand in no string, bracket or `<…>`. A descriptor is `4</path>`, with `-yy` also
-//! `2</dev/null<char 1:3>>` and `3<socket:[17]>`; a file that has no name any more is `4</path>(deleted)`, or before strace 5.16
-//! `4</path (deleted)>`. A path that the program gave is a string; a relative one is known where a folder stands before it
-//! (`unlinkat(AT_FDCWD</folder>, "name", 0)`). In paths strace escapes what is not printable, and `<` and `>`, as C does.
+//! Arguments are split at commas that stand in no string, bracket or `<…>`. Forms:
+//!
+//! | text | what it is |
+//! |---|---|
+//! | `4</path>` | a descriptor |
+//! | `2</dev/null<char 1:3>>`, `3<socket:[17]>` | a descriptor, with `-yy` |
+//! | `4</path>(deleted)` | a file that has no name any more |
+//! | `4</path (deleted)>` | the same before strace 5.16 |
+//! | `"name"` | a path that the program gave |
+//!
+//! A relative path is known if a folder stands before it (`unlinkat(AT_FDCWD</folder>, "name",
+//! 0)`). In paths strace escapes what is not printable, and `<` and `>`, as C does.
 
 use std::borrow::Cow;
 
@@ -27,7 +35,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// None for calls that mean nothing here.
+    /// The kind of a call. `None` for calls that mean nothing here.
     pub fn of(name: &[u8]) -> Option<Kind> {
         Some(match name {
             b"fsync" | b"fdatasync" | b"sync_file_range" => Kind::Sync,
@@ -57,19 +65,19 @@ pub(super) enum Control {
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub kind: Kind,
-    /// 0 where the file is named by its path.
+    /// 0 if the file is named by its path.
     pub descriptor: u64,
     pub file: Option<Cow<'a, [u8]>>,
-    /// Whether the descriptor can be one of a file: it is not known to be something else.
+    /// The descriptor may be one of a file: it is not known to be something else.
     pub is_file: bool,
-    /// Where in the file, as the call says; the new size of a truncation.
+    /// Offset in the file, as the call says. Of a truncation, the new size.
     pub offset: Option<u64>,
-    /// None where it failed or did not return.
+    /// `None` if the call failed or did not return.
     pub result: Option<u64>,
-    /// What it writes is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`). Of an opening: so is all
-    /// that is written to it (`O_DSYNC`, `O_SYNC`).
+    /// What the call writes is durable when it returns (`RWF_DSYNC`, `RWF_SYNC`). Of an opening:
+    /// all that is written to the descriptor is durable (`O_DSYNC`, `O_SYNC`).
     pub is_durable: bool,
-    /// Of `Control`: what it did with SQLite's lock for writing in WAL mode, or that it copied the
+    /// Of `Control`: the action on SQLite's lock for writing in WAL mode, or the copy of the
     /// descriptor.
     pub control: Option<Control>,
     /// Of `Clone`: the child has descriptors of its own.
@@ -84,7 +92,7 @@ pub(super) fn name(text: &[u8]) -> Option<&[u8]> {
     (n > 0 && text.get(n) == Some(&b'(')).then(|| &text[..n])
 }
 
-/// None where the text is not in strace's notation.
+/// `None` if the text is not in strace's notation.
 pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
     let mut cursor = Cursor::new(text);
     let name = cursor.until(b'(')?;
@@ -97,7 +105,8 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
         _ => descriptor(arguments[0])?,
     };
     let is_folder = name == b"unlinkat" && memchr::memmem::find(arguments[2], b"AT_REMOVEDIR").is_some();
-    // Position of a call that has one is the fourth argument: pwrite64(fd, data, count, AT), pwritev(fd, vectors, count, AT[, flags]).
+    // A call with a position has it as its fourth argument: pwrite64(fd, data, count, AT),
+    // pwritev(fd, vectors, count, AT[, flags]).
     let offset = match kind {
         Kind::Truncate => Some(text::whole_number(arguments[1].trim_ascii())?),
         _ if name.starts_with(b"p") && matches!(kind, Kind::Write | Kind::Read) => {
@@ -118,7 +127,7 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
     };
     let control = if kind == Kind::Control { control(arguments[1].trim_ascii(), arguments[2]) } else { None };
     let is_process = kind == Kind::Clone && memchr::memmem::find(text, b"CLONE_FILES").is_none();
-    // What a call has opened stands behind its result, with -y.
+    // With -y, a call that opens a file says after the result which file it opened.
     let opened = if kind == Kind::Open && cursor.eat(b"<").is_some() {
         angle_end(cursor.rest).map(|n| unescaped(&cursor.rest[..n])).filter(|path| path.starts_with(b"/"))
     } else {
@@ -157,7 +166,7 @@ fn control(command: &[u8], lock: &[u8]) -> Option<Control> {
     if is(b"l_type=F_WRLCK") { Some(Control::Lock) } else { is(b"l_type=F_UNLCK").then_some(Control::Unlock) }
 }
 
-/// Descriptor and file of a call of which only the begin is there. None in another notation.
+/// Descriptor and file of a call of which only the begin is known. `None` in another notation.
 pub(super) fn file_of_begun(begun: &[u8]) -> Option<(u64, Option<Cow<'_, [u8]>>)> {
     let mut cursor = Cursor::new(begun);
     cursor.until(b'(')?;
@@ -165,7 +174,8 @@ pub(super) fn file_of_begun(begun: &[u8]) -> Option<(u64, Option<Cow<'_, [u8]>>)
     Some((number, file))
 }
 
-/// A file that a call names by a string, which is relative to `folder` unless it begins with a slash.
+/// A file that a call names by a string. The string is relative to `folder` unless it begins with a
+/// slash.
 fn named<'a>(folder: Option<&'a [u8]>, argument: &'a [u8]) -> Option<Descriptor<'a>> {
     let path = argument.trim_ascii().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     let file = if path.starts_with(b"/") {
@@ -215,7 +225,7 @@ fn descriptor(argument: &[u8]) -> Option<Descriptor<'_>> {
     Some(Descriptor { number, file: is_file.then(|| unescaped(path)), is_file })
 }
 
-/// Where the `>` is that ends a `<` before this text. The arrow of sockets ("->") ends nothing.
+/// Where the `>` stands that ends a `<` before this text. The arrow of sockets ("->") ends nothing.
 fn angle_end(text: &[u8]) -> Option<usize> {
     let mut depth = 1;
     for at in memchr::memchr2_iter(b'<', b'>', text) {
@@ -237,7 +247,7 @@ fn angle_end(text: &[u8]) -> Option<usize> {
 /// Arguments that are looked at; later ones are passed over.
 const ARGUMENTS_MAX: usize = 5;
 
-/// What stands up to the parenthesis that ends the call, and what is behind it.
+/// The arguments before the parenthesis that ends the call, and the text behind it.
 fn arguments(text: &[u8]) -> Option<([&[u8]; ARGUMENTS_MAX], &[u8])> {
     let mut arguments = [&b""[..]; ARGUMENTS_MAX];
     let (mut n, mut start, mut depth) = (0, 0, 0u32);

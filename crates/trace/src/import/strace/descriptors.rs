@@ -1,12 +1,13 @@
 //! Which file a descriptor is, where the calls do not say it (strace without `-y`). Also whether
 //! writes to it are durable when they return.
 //!
-//! A descriptor is known from the call that opened it, in its process. Threads share their table, a
+//! A descriptor is known from the call that opened it, in its process. Threads share their table; a
 //! child gets a copy of its parent's.
 //!
-//! What was opened before the trace has no name. For SQLite that is mostly the database itself, so
-//! its name is taken from its journal. A thread writes a rollback journal or a WAL of a database.
-//! Then it writes whole pages to a descriptor without a name. That descriptor is the database.
+//! A descriptor that was opened before the trace has no name. For SQLite that is mostly the
+//! database itself. Its name is therefore taken from its journal. A thread writes a rollback
+//! journal or a WAL of a database. Then it writes whole pages to a descriptor without a name. That
+//! descriptor is the database.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -105,8 +106,8 @@ impl Descriptors {
         }
     }
 
-    /// The thread writes this to a descriptor without a name. If it looks like pages, the descriptor
-    /// is the database's from now on.
+    /// The thread writes this to a descriptor without a name. If the write looks like pages, the
+    /// descriptor is the database's from now on.
     pub fn guess(&mut self, thread: u32, descriptor: u64, offset: Option<u64>, bytes: u64) -> Option<&Open> {
         let is_page = bytes >= PAGE_BYTES_MIN && bytes.is_power_of_two() && offset? % bytes == 0;
         let database = self.databases.get(&thread).filter(|_| is_page)?.clone();

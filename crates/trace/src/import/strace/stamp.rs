@@ -10,12 +10,12 @@
 //!
 //! All become nanoseconds of one clock. At midnight a day is added.
 //!
-//! Lines without times are put a microsecond apart, and so are lines of the same whole second. So they
-//! stay in their order. How long anything took is then unknown ([`Stamps::lacks`]).
+//! Lines without times are put a microsecond apart, and so are lines of the same whole second. They
+//! therefore stay in their order. How long anything took is then unknown ([`Stamps::lacks`]).
 
 use super::super::text::Cursor;
 
-/// -ttt counts from 1970; a smaller number of seconds is since the last line.
+/// `-ttt` counts from 1970. A smaller number of seconds counts from the last line.
 const EPOCH_NS_MIN: u64 = 1_000_000 * 1_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;
 const DAY_NS: u64 = 86_400 * SECOND_NS;
@@ -31,7 +31,7 @@ pub(super) enum Stamp {
     Missing,
 }
 
-/// Leaves the cursor at the call.
+/// Reads a stamp and leaves the cursor at the call.
 pub(super) fn stamp(cursor: &mut Cursor) -> Option<Stamp> {
     cursor.spaces();
     let mut ahead = *cursor;
@@ -69,7 +69,7 @@ fn of_day(cursor: &mut Cursor) -> Option<Stamp> {
         .then_some(Stamp::OfDay { ns: (hours * 60 + minutes) * 60 * SECOND_NS + seconds_ns, is_whole })
 }
 
-/// Makes of stamps the trace's clock.
+/// Makes the trace's clock out of stamps.
 #[derive(Debug, Default)]
 pub(super) struct Stamps {
     days: u64,
@@ -79,7 +79,7 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// None where the line has no time, though others have.
+    /// The time of a stamp. `None` if the line has no time, though others have.
     pub fn time_ns(&mut self, stamp: Stamp) -> Option<u64> {
         match stamp {
             Stamp::Epoch(ns) => {
@@ -113,7 +113,7 @@ impl Stamps {
         self.days * DAY_NS + ns
     }
 
-    /// Why nobody knows how long a call took; none where the times say it.
+    /// Why the length of a call is unknown. `None` if the times say it.
     pub fn lacks(&self) -> Option<&'static str> {
         self.lacks
     }

@@ -187,7 +187,8 @@ fn a_sync_whose_begin_is_not_in_the_trace_ends_all_the_same() {
     assert_eq!((events[0].action, events[0].file), (Action::SyncExit, None));
 }
 
-/// The story: `-tt` is what most people record with, and it was turned away as no known format; `-t`, `-r` and no times too.
+/// The story: `-tt` is what most people record with, and it was turned away as no known format. So
+/// were `-t`, `-r` and no times.
 #[test]
 fn times_of_every_option_are_read_and_what_they_do_not_say_is_told() {
     let calls = ["pwrite64(3</a>, \"x\", 1, 0) = 1", "fsync(3</a>) = 0"];

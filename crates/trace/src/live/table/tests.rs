@@ -38,7 +38,8 @@ fn transaction(name: &str, end_ns: u64, latency_ns: u64) -> Transaction {
     }
 }
 
-/// `count` transactions a second, each of a millisecond, from `begin_ns` for so many seconds; each told 100 ms after its end.
+/// `count` transactions a second, each of a millisecond, from `begin_ns` for so many seconds. Each
+/// is told 100 ms after its end.
 fn commits(table: &mut Table, name: &str, count: u64, begin_ns: u64, seconds: u64) {
     for n in 0..count * seconds {
         let end_ns = begin_ns + (n + 1) * SECOND / count;

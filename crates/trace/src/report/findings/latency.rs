@@ -7,7 +7,8 @@ use crate::report::tables::Tables;
 
 /// The paper's bound of an extremely long transaction.
 const LONG_NS_MIN: u64 = 1_000_000_000;
-/// The tail is told where it is so many medians long, and has so many transactions that the quantile means something.
+/// The tail is told if it is so many medians long. It also needs so many transactions that the
+/// quantile means something.
 const TAIL_MEDIANS_MIN: f64 = 5.0;
 const TAIL_TRANSACTIONS_MIN: u64 = 1000;
 const ROLLED_BACK_SHARE_MIN: f64 = 0.01;

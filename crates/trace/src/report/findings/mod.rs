@@ -1,5 +1,5 @@
-//! What stands out, in sentences: each is computed, has its numbers, says what it rests on, and ends with what to do about it. Where data
-//! are thin, nothing is said.
+//! What stands out, in sentences. Each sentence is computed, has its numbers, says what it rests
+//! on, and ends with what to do about it. Where data are thin, nothing is said.
 
 mod compare;
 mod doubt;

@@ -90,7 +90,8 @@ fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
     })
 }
 
-/// The name without its directories, as `--database` finds it; in quotes where a shell would read it otherwise.
+/// The name without its directories, as `--database` finds it. Quoted if a shell would read it
+/// otherwise.
 fn tail(database: &str) -> String {
     let name = database.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(database);
     let plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter));

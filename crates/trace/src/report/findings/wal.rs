@@ -1,7 +1,11 @@
-//! What a database with a rollback journal would write in WAL mode. It is an estimate, on the high side: each page of the transaction
-//! goes once to the WAL, with the header of its frame, and once to the database, as if every checkpoint wrote each page of each
-//! transaction anew; the append begins and ends within a block. Steady state is assumed, in which the WAL keeps its size and the file
-//! system journals nothing for a commit.
+//! What a database with a rollback journal would write in WAL mode. It is an estimate on the high
+//! side:
+//! - Each page of a transaction goes once to the WAL, with the header of its frame.
+//! - Each page also goes once to the database, as if a checkpoint wrote it anew per transaction.
+//! - The append begins and ends within a block.
+//!
+//! Steady state is assumed: the WAL keeps its size, and the file system journals nothing for a
+//! commit.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +17,9 @@ use crate::report::tables::Tables;
 /// A block of the file system, and the page that SQLite has by default.
 const BLOCK_BYTES: u64 = 4096;
 const FRAME_HEADER_BYTES: u64 = 24;
-/// Less is not worth a change.
+/// A smaller saving is not worth a change.
 const SAVED_SHARE_MIN: f64 = 0.1;
-/// So many databases are named, those that save most.
+/// So many databases are named: those that save most.
 const DATABASES_COUNT_MAX: usize = 2;
 
 #[derive(Default)]
