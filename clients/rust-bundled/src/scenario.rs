@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use rusqlite::{Connection, OpenFlags, params};
 
 const ROWS: i64 = 20;
-const SUMMARY: &str = "SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item ORDER BY id)";
+const SUMMARY: &str = "SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item \
+    ORDER BY id)";
 
 static LOG: Mutex<String> = Mutex::new(String::new());
 
@@ -21,9 +22,13 @@ pub fn collect_log() -> rusqlite::Result<()> {
 /// Loads the extension into a connection that is then closed: the VFS stays.
 #[allow(dead_code)]
 pub fn load_extension() -> rusqlite::Result<()> {
-    let path = std::env::var("ONEFLUSH_EXTENSION_PATH").expect("ONEFLUSH_EXTENSION_PATH is the path of liboneflush.so");
+    let path = std::env::var("ONEFLUSH_EXTENSION_PATH").expect(
+        "ONEFLUSH_EXTENSION_PATH is the \
+        path of liboneflush.so",
+    );
     let loader = Connection::open_in_memory()?;
-    // SAFETY: the library is an extension of SQLite; no SQL from elsewhere runs while loading is allowed.
+    // SAFETY: the library is an extension of SQLite; no SQL from elsewhere runs while loading is
+    // allowed.
     unsafe {
         loader.load_extension_enable()?;
         loader.load_extension(path, None::<&str>)
@@ -40,7 +45,8 @@ pub fn run(client: &str, rusqlite_version: &str) -> rusqlite::Result<()> {
 }
 
 fn write_and_read(client: &str, mode: &str, journal: &str, other: &str) -> rusqlite::Result<()> {
-    let check = |what: &str, found: String, expected: &str| check(client, what, found, expected.to_owned());
+    let check =
+        |what: &str, found: String, expected: &str| check(client, what, found, expected.to_owned());
     let words: Vec<String> = (1..=ROWS).map(|n| format!("word {n}")).collect();
     let expected = format!("{ROWS}:{}", words.join(","));
     let file = format!("{client}-{mode}.db");
@@ -48,7 +54,10 @@ fn write_and_read(client: &str, mode: &str, journal: &str, other: &str) -> rusql
     let mut db = open(&file, "stock")?;
     check("PRAGMA oneflush_strategy", text(&db, "PRAGMA oneflush_strategy")?, "stock");
     check("PRAGMA journal_mode", text(&db, &format!("PRAGMA journal_mode={mode}"))?, mode);
-    db.execute_batch("PRAGMA synchronous=FULL; CREATE TABLE item(id INTEGER PRIMARY KEY, word TEXT)")?;
+    db.execute_batch(
+        "PRAGMA synchronous=FULL; CREATE TABLE item(id INTEGER PRIMARY KEY, word \
+        TEXT)",
+    )?;
 
     let before = text(&db, "PRAGMA oneflush_stats")?;
     for (n, word) in (1..).zip(&words) {
@@ -56,7 +65,8 @@ fn write_and_read(client: &str, mode: &str, journal: &str, other: &str) -> rusql
     }
     let transaction = db.transaction()?;
     transaction.execute("INSERT INTO item VALUES(99, 'rolled back')", [])?;
-    let rows = transaction.query_row("SELECT count(*) FROM item", [], |row| row.get::<_, i64>(0))?;
+    let rows =
+        transaction.query_row("SELECT count(*) FROM item", [], |row| row.get::<_, i64>(0))?;
     check("rows before the rollback", rows.to_string(), &(ROWS + 1).to_string());
     transaction.rollback()?;
     let after = text(&db, "PRAGMA oneflush_stats")?;
@@ -67,7 +77,14 @@ fn write_and_read(client: &str, mode: &str, journal: &str, other: &str) -> rusql
     check("commits counted", growth("$.commits.count")?.to_string(), &ROWS.to_string());
     for role in [journal, other] {
         let counted = growth(&format!("$.files.{role}.write_bytes"))? > 0;
-        check(&format!("{mode}: bytes counted for {role}"), counted.to_string(), &(role == journal).to_string());
+        check(
+            &format!(
+                "{mode}: bytes counted for \
+            {role}"
+            ),
+            counted.to_string(),
+            &(role == journal).to_string(),
+        );
     }
     check("rows", text(&db, SUMMARY)?, &expected);
     db.close().map_err(|(_, error)| error)?;
@@ -82,7 +99,10 @@ fn write_and_read(client: &str, mode: &str, journal: &str, other: &str) -> rusql
     // Another process, which never heard of Oneflush.
     let shell = std::env::var("SQLITE3").expect("SQLITE3 is the path of SQLite's shell");
     let sql = format!("PRAGMA oneflush_strategy; {SUMMARY}; PRAGMA integrity_check");
-    let plain = Command::new(shell).args(["-batch", &file, &sql]).output().expect("SQLite's shell starts");
+    let plain = Command::new(shell).args(["-batch", &file, &sql]).output().expect(
+        "SQLite's shell \
+        starts",
+    );
     let output = [plain.stdout, plain.stderr].concat();
     check("plain SQLite", String::from_utf8_lossy(&output).into(), &format!("{expected}\nok\n"));
     Ok(())
@@ -100,7 +120,9 @@ fn refuse_unknown_strategy(client: &str) {
 }
 
 fn open(file: &str, strategy: &str) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     Connection::open_with_flags(format!("file:{file}?vfs=oneflush&strategy={strategy}"), flags)
 }
 

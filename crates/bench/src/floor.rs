@@ -46,7 +46,11 @@ impl Floor {
 
     /// Adds the latencies of another round.
     pub fn merge(&mut self, other: &Floor) {
-        self.direct_io = if self.latencies_ns.is_empty() { other.direct_io } else { self.direct_io && other.direct_io };
+        self.direct_io = if self.latencies_ns.is_empty() {
+            other.direct_io
+        } else {
+            self.direct_io && other.direct_io
+        };
         self.latencies_ns.extend_from_slice(&other.latencies_ns);
         self.latencies_ns.sort_unstable();
     }
@@ -80,17 +84,30 @@ pub struct FloorFile {
 impl FloorFile {
     pub fn new(dir: &Path) -> Result<FloorFile, FloorError> {
         let failed = |step| move |reason| FloorError { dir: dir.to_owned(), step, reason };
-        let named = tempfile::Builder::new().prefix("oneflush-floor-").tempfile_in(dir).map_err(failed("create"))?;
+        let named = tempfile::Builder::new()
+            .prefix("oneflush-floor-")
+            .tempfile_in(dir)
+            .map_err(failed("create"))?;
         let block = AlignedBuffer::zeroed(BLOCK_BYTES);
         for number in 0..FILE_BLOCKS {
-            named.as_file().write_all_at(&block, number * BLOCK_BYTES as u64).map_err(failed("fill"))?;
+            named
+                .as_file()
+                .write_all_at(&block, number * BLOCK_BYTES as u64)
+                .map_err(failed("fill"))?;
         }
         named.as_file().sync_all().map_err(failed("sync"))?;
         File::open(dir).and_then(|dir| dir.sync_all()).map_err(failed("directory sync"))?;
         let (file, direct_io) = open_direct(named.path()).map_err(failed("open"))?;
         let latencies_ns = Vec::new();
-        let mut floor =
-            FloorFile { dir: dir.to_owned(), _named: named, file, direct_io, block, writes: 0, latencies_ns };
+        let mut floor = FloorFile {
+            dir: dir.to_owned(),
+            _named: named,
+            file,
+            direct_io,
+            block,
+            writes: 0,
+            latencies_ns,
+        };
         floor.overwrite(WARM_UP_WRITES)?;
         floor.latencies_ns.clear();
         Ok(floor)

@@ -18,5 +18,7 @@ fn no_folder_or_file_knows_one_that_knows_it() {
 }
 
 fn is_module(src: &Path, path: &[String]) -> bool {
-    path.first().is_some_and(|first| src.join(first).is_dir() || src.join(first).with_extension("rs").is_file())
+    path.first().is_some_and(|first| {
+        src.join(first).is_dir() || src.join(first).with_extension("rs").is_file()
+    })
 }

@@ -25,8 +25,11 @@ fn measure(place: &Place, observer: &mut Observer, mode: &str, transactions: u32
     let path = place.path().join("t.db");
     let steady = mode == "wal";
     let journal_mode = if mode == "wal-growing" { "wal" } else { mode };
-    let db =
-        Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE).unwrap();
+    let db = Connection::open_with_flags(
+        &path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+    )
+    .unwrap();
     db.execute_batch(&format!(
         "PRAGMA journal_mode={journal_mode}; PRAGMA synchronous=FULL;
          CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT);"
@@ -35,8 +38,10 @@ fn measure(place: &Place, observer: &mut Observer, mode: &str, transactions: u32
     if steady {
         db.execute_batch(
             "PRAGMA synchronous=OFF; BEGIN; CREATE TABLE w(a);
-             WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM c WHERE i<1100) INSERT INTO w SELECT zeroblob(4000) FROM c;
-             COMMIT; PRAGMA wal_checkpoint(RESTART); PRAGMA wal_checkpoint(RESTART); PRAGMA synchronous=FULL;",
+             WITH RECURSIVE c(i) AS (VALUES(1) UNION ALL SELECT i+1 FROM c WHERE i<1100) INSERT \
+             INTO w SELECT zeroblob(4000) FROM c;
+             COMMIT; PRAGMA wal_checkpoint(RESTART); PRAGMA wal_checkpoint(RESTART); PRAGMA \
+             synchronous=FULL;",
         )
         .unwrap();
     }
@@ -115,7 +120,10 @@ fn per_transaction(counts: &Counts, class: Class, transactions: u32) -> f64 {
 }
 
 fn assert_near(what: &str, value: f64, reference: f64, tolerance: f64) {
-    assert!((value - reference).abs() <= reference * tolerance, "{what}: {value:.2}, the reference is {reference}");
+    assert!(
+        (value - reference).abs() <= reference * tolerance,
+        "{what}: {value:.2}, the reference is {reference}"
+    );
 }
 
 fn assert_sums(counts: &Counts) {
@@ -129,13 +137,15 @@ fn assert_sums(counts: &Counts) {
 fn ext4_agrees_with_the_reference_and_the_split_with_the_maw_paper() {
     let Some(place) = scratch(FsKind::Ext4) else { return };
     let Some(mut observer) = observed(&place) else { return };
-    // Mode, transactions, KB and how far it may be off, writes, flushes, and KB of db + journal (the paper's "data").
+    // Mode, transactions, KB and how far it may be off, writes, flushes, and KB of db + journal
+    // (the paper's "data").
     let references = [
         ("delete", 400, 64.7, 0.10, 8.9, 4.0, Some(32.0)),
         ("truncate", 400, 76.8, 0.10, 10.9, 6.0, Some(32.0)),
         ("persist", 400, 48.7, 0.10, 12.9, 6.0, Some(36.0)),
-        // A fresh file, of which half the transactions extend the WAL: the first checkpoint comes after about 490. Runs
-        // give 22, 24 or 26 KB; a file in more than 4 extents, whose extent block is journaled as well, is the likely reason.
+        // A fresh file, of which half the transactions extend the WAL: the first checkpoint comes
+        // after about 490. Runs give 22, 24 or 26 KB; a file in more than 4 extents, whose extent
+        // block is journaled as well, is the likely reason.
         ("wal-growing", 1000, 24.0, 0.15, 2.5, 1.5, None),
         ("wal", 3000, 12.4, 0.10, 2.0, 1.0, None),
     ];
@@ -159,9 +169,13 @@ fn xfs_and_btrfs_are_split_without_doubt() {
     for fs in [FsKind::Xfs, FsKind::Btrfs] {
         let Some(place) = scratch(fs) else { continue };
         let Some(mut observer) = observed(&place) else { continue };
-        for (mode, transactions) in
-            [("delete", 200), ("truncate", 200), ("persist", 200), ("wal-growing", 400), ("wal", 2000)]
-        {
+        for (mode, transactions) in [
+            ("delete", 200),
+            ("truncate", 200),
+            ("persist", 200),
+            ("wal-growing", 400),
+            ("wal", 2000),
+        ] {
             let counts = measure(&place, &mut observer, mode, transactions);
             assert_sums(&counts);
             assert!(per_transaction(&counts, Class::Journal, transactions) > 3.0);
@@ -169,7 +183,8 @@ fn xfs_and_btrfs_are_split_without_doubt() {
     }
 }
 
-/// More events than a quarter of a buffer, so that they are taken out while the slice runs; and direct I/O.
+/// More events than a quarter of a buffer, so that they are taken out while the slice runs; and
+/// direct I/O.
 #[test]
 fn long_slice_of_direct_writes_is_drained_without_loss() {
     const WRITES: u64 = 60_000;
@@ -189,12 +204,16 @@ fn long_slice_of_direct_writes_is_drained_without_loss() {
     let counts = observer.stop(&[(path, Class::Db)]).unwrap();
     assert_sums(&counts);
     assert_eq!(counts.events_lost, 0);
-    assert_eq!((counts.by_class[&Class::Db].bytes, counts.by_class[&Class::Db].writes), (WRITES * 4096, WRITES));
+    assert_eq!(
+        (counts.by_class[&Class::Db].bytes, counts.by_class[&Class::Db].writes),
+        (WRITES * 4096, WRITES)
+    );
 }
 
 const CHILD: &str = "ONEFLUSH_TEST_CHILD";
 
-/// The process that the tests below end in all ways; where none of them started it, there is nothing to do.
+/// The process that the tests below end in all ways; where none of them started it, there is
+/// nothing to do.
 #[test]
 fn child() {
     let Ok(end) = std::env::var(CHILD) else { return };
@@ -270,7 +289,11 @@ fn start_child(end: &str) -> Option<Started> {
 impl Started {
     fn signal(&self, signal: i32) {
         let pid = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(pid, rustix::process::Signal::from_named_raw(signal).unwrap()).unwrap();
+        rustix::process::kill_process(
+            pid,
+            rustix::process::Signal::from_named_raw(signal).unwrap(),
+        )
+        .unwrap();
     }
 
     /// Whether the signal was sent to the process and not delivered yet.
@@ -280,10 +303,13 @@ impl Started {
         u64::from_str_radix(pending, 16).unwrap() & 1 << (signal - 1) != 0
     }
 
-    /// What the child must not leave: mount, loop device, trace instance, anything in its temporary directory.
+    /// What the child must not leave: mount, loop device, trace instance, anything in its temporary
+    /// directory.
     fn leftovers(&self) -> Vec<String> {
         let mut left = Vec::new();
-        if self.device != "none" && Path::new(&format!("/sys/block/{}/loop/backing_file", self.device)).exists() {
+        if self.device != "none"
+            && Path::new(&format!("/sys/block/{}/loop/backing_file", self.device)).exists()
+        {
             left.push(format!("loop device {}", self.device));
         }
         let mounts = fs::read_to_string("/proc/1/mountinfo").unwrap()
@@ -291,7 +317,11 @@ impl Started {
         if mounts.contains(self.path.to_str().unwrap()) {
             left.push("mount".to_owned());
         }
-        left.extend(fs::read_dir(self.temp.path()).unwrap().map(|entry| entry.unwrap().path().display().to_string()));
+        left.extend(
+            fs::read_dir(self.temp.path())
+                .unwrap()
+                .map(|entry| entry.unwrap().path().display().to_string()),
+        );
         let mine = format!("oneflush-{}-", self.process.id());
         let instances = self.instances.iter().map(|path| fs::read_dir(path).unwrap());
         left.extend(
@@ -308,7 +338,11 @@ impl Started {
     fn assert_gone(&self) {
         let began = Instant::now();
         while !self.leftovers().is_empty() {
-            assert!(began.elapsed() < Duration::from_secs(60), "left behind: {:?}", self.leftovers());
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "left behind: {:?}",
+                self.leftovers()
+            );
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -354,7 +388,11 @@ fn second_ctrl_c_ends_at_once_and_leaves_nothing_behind() {
 fn sigkill_leaves_nothing_behind() {
     let Some(mut child) = start_child("sleep") else { return };
     if child.traced {
-        assert!(child.leftovers().iter().any(|left| left.starts_with("oneflush-")), "{:?}", child.leftovers());
+        assert!(
+            child.leftovers().iter().any(|left| left.starts_with("oneflush-")),
+            "{:?}",
+            child.leftovers()
+        );
     }
     child.process.kill().unwrap();
     child.process.wait().unwrap();

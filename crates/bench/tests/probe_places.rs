@@ -20,7 +20,12 @@ fn what_fails_in_a_place_is_said_and_ends_no_probe() {
     }
     let none = Flaws::default();
     let cases = [
-        ("oneflush", Flaws { sync: Sync::Fails, ..none }, "sync of file", "refuses: Input/output error"),
+        (
+            "oneflush",
+            Flaws { sync: Sync::Fails, ..none },
+            "sync of file",
+            "refuses: Input/output error",
+        ),
         // The latencies ended it with "Invalid argument".
         ("oneflush", Flaws { refuses_direct: true, ..none }, "direct I/O", "eager           works"),
         (
@@ -34,7 +39,8 @@ fn what_fails_in_a_place_is_said_and_ends_no_probe() {
     for (subtype, flaws, fails, expected) in cases {
         let place = Flawed::mount(subtype, flaws).unwrap();
         let probe = probe(place.path()).unwrap();
-        let failed = probe.tried.iter().find(|tried| tried.fails.is_some()).map_or("", |tried| tried.what);
+        let failed =
+            probe.tried.iter().find(|tried| tried.fails.is_some()).map_or("", |tried| tried.what);
         assert_eq!(failed, fails, "{probe}");
         assert!(probe.to_string().contains(expected), "{expected}: {probe}");
         assert_eq!(probe.latencies.is_empty(), flaws.sync == Sync::Fails, "{probe}");

@@ -19,12 +19,15 @@ impl Storage for &Memory {
     }
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let bytes = self.0.lock().unwrap();
-        let part = bytes.get(offset as usize..offset as usize + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let part = bytes
+            .get(offset as usize..offset as usize + buffer.len())
+            .ok_or(io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(part);
         Ok(())
     }
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.0.lock().unwrap()[offset as usize..offset as usize + blocks.len()].copy_from_slice(blocks);
+        self.0.lock().unwrap()[offset as usize..offset as usize + blocks.len()]
+            .copy_from_slice(blocks);
         Ok(())
     }
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {

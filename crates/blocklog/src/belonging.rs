@@ -53,7 +53,8 @@ pub fn hand_over(file: &File, database: &Path) {
         let _ = fchmod(file, Mode::from_raw_mode(mode));
     }
     if (found.st_uid, found.st_gid) != (wanted.st_uid, wanted.st_gid) {
-        let _ = fchown(file, Some(Uid::from_raw(wanted.st_uid)), Some(Gid::from_raw(wanted.st_gid)));
+        let _ =
+            fchown(file, Some(Uid::from_raw(wanted.st_uid)), Some(Gid::from_raw(wanted.st_gid)));
     }
 }
 
@@ -62,7 +63,8 @@ pub fn hand_over(file: &File, database: &Path) {
 pub fn is_as_made_beside(path: &Path, database: &Path) -> io::Result<bool> {
     let (found, wanted) = (lstat(path)?, stat(database)?);
     let belonging = |file: &Stat| (file.st_uid, file.st_gid, file.st_mode & 0o777);
-    let is_one_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink == 1;
+    let is_one_file =
+        FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink == 1;
     Ok(is_one_file && belonging(&found) == belonging(&wanted))
 }
 
@@ -76,7 +78,8 @@ fn why_not(path: &Path, database: &Path, error: io::Error) -> io::Error {
     io::Error::new(
         error.kind(),
         format!(
-            "user {} may not: it belongs to user {} (mode {:04o}), the database to user {}; open it once as root, or chown it",
+            "user {} may not: it belongs to user {} (mode {:04o}), the database to user {}; open \
+                it once as root, or chown it",
             rustix::process::geteuid().as_raw(),
             found.st_uid,
             found.st_mode & 0o777,
@@ -125,7 +128,10 @@ mod tests {
             let path = dir.path().join(format!("log-{mode:o}"));
             create_beside(&path, &database).unwrap();
             assert_eq!(of(&path).2, mode);
-            assert_eq!(create_beside(&path, &database).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            assert_eq!(
+                create_beside(&path, &database).unwrap_err().kind(),
+                io::ErrorKind::AlreadyExists
+            );
         }
     }
 

@@ -18,12 +18,19 @@ pub enum Error {
     /// missing.)
     #[error("the log was never finished; it is empty")]
     Unfinished,
-    #[error("the log has format {found}; this Oneflush knows formats up to {known}. Use the newer Oneflush")]
+    #[error(
+        "the log has format {found}; this Oneflush knows formats up to {known}. Use the newer \
+            Oneflush"
+    )]
     NewerFormat { found: u32, known: u32 },
-    #[error("the first block of the log is damaged, so that its records cannot be checked. Restore it, or a backup")]
+    #[error(
+        "the first block of the log is damaged, so that its records cannot be checked. Restore it, \
+            or a backup"
+    )]
     HeaderDamaged,
     #[error(
-        "the log has blocks of {log_bytes} bytes; here direct I/O needs blocks of {storage_bytes} bytes. Copy the files to a device with smaller blocks"
+        "the log has blocks of {log_bytes} bytes; here direct I/O needs blocks of {storage_bytes} \
+            bytes. Copy the files to a device with smaller blocks"
     )]
     BlockSize { log_bytes: u32, storage_bytes: usize },
     /// This is no torn end, which is normal: what is lost here may have been acknowledged.

@@ -69,7 +69,12 @@ pub struct GroupWriter {
 
 impl GroupWriter {
     pub fn new(begin: Option<Begin>, database_pages: u32) -> GroupWriter {
-        let mut writer = GroupWriter { begins: false, at_database_pages: 0, payload: Vec::new(), delta: Vec::new() };
+        let mut writer = GroupWriter {
+            begins: false,
+            at_database_pages: 0,
+            payload: Vec::new(),
+            delta: Vec::new(),
+        };
         writer.reset(begin, database_pages);
         writer
     }
@@ -175,7 +180,9 @@ pub fn rebuild(base: Base, delta: &[u8], page: &mut [u8]) -> Result<(), Error> {
         Base::Zeros => page.fill(0),
         Base::Previous => {}
         Base::Database { crc } if page_crc(page) == crc => {}
-        Base::Database { .. } => return Err(bad("the database's page is not the one that its delta is against")),
+        Base::Database { .. } => {
+            return Err(bad("the database's page is not the one that its delta is against"));
+        }
     }
     delta::apply(delta, page)
 }
@@ -191,7 +198,11 @@ fn take_begin(rest: &mut &[u8]) -> Result<Begin, Error> {
         BEGIN_DATABASE => Ok(Begin::Database),
         BEGIN_IMAGE => {
             let mut next = || take_u32(rest).ok_or(bad(CUT_OFF));
-            Ok(Begin::Image { frames: next()?, salt: [next()?, next()?], checksum: [next()?, next()?] })
+            Ok(Begin::Image {
+                frames: next()?,
+                salt: [next()?, next()?],
+                checksum: [next()?, next()?],
+            })
         }
         _ => Err(bad("an epoch begins in an unknown way")),
     }

@@ -11,7 +11,8 @@ use crate::layout::{CHUNK_BYTES, Layout, is_block_size};
 use crate::{Error, Uuid};
 
 /// What a user sees who looks into the file.
-const TEXT: &[u8] = b"Oneflush log. It may hold commits of the database beside it: open that with Oneflush, or run: oneflush recover DATABASE\n";
+const TEXT: &[u8] = b"Oneflush log. It may hold commits of the database beside it: open that with \
+    Oneflush, or run: oneflush recover DATABASE\n";
 /// A shorter beginning of the text also says that a file is a log of ours.
 const TEXT_MARK_BYTES: usize = 13;
 
@@ -34,7 +35,10 @@ const AT_RESERVED: usize = AT_UUID + 16;
 const AT_CRC: usize = HEADER_BYTES - 4;
 
 const _: () = assert!(TEXT.len() < TEXT_BYTES && AT_RESERVED < AT_CRC);
-const _: () = assert!(HEADER_BYTES == crate::layout::BLOCK_BYTES_MIN, "the header is in one sector of every device");
+const _: () = assert!(
+    HEADER_BYTES == crate::layout::BLOCK_BYTES_MIN,
+    "the header is in one sector of every device"
+);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
@@ -81,7 +85,9 @@ impl FileHeader {
         let version = get_u32(bytes, AT_VERSION);
         match version {
             FORMAT_VERSION_OLDEST..=FORMAT_VERSION => {}
-            newer if newer > FORMAT_VERSION => return Err(Error::NewerFormat { found: newer, known: FORMAT_VERSION }),
+            newer if newer > FORMAT_VERSION => {
+                return Err(Error::NewerFormat { found: newer, known: FORMAT_VERSION });
+            }
             _ => return Err(Error::HeaderDamaged),
         }
         let block_bytes = get_u32(bytes, AT_BLOCK_BYTES);
@@ -106,8 +112,12 @@ pub(crate) fn is_page_size(bytes: u32) -> bool {
 mod tests {
     use super::*;
 
-    const HEADER: FileHeader =
-        FileHeader { version: FORMAT_VERSION, block_bytes: 4096, page_bytes: 1024, uuid: Uuid([7; 16]) };
+    const HEADER: FileHeader = FileHeader {
+        version: FORMAT_VERSION,
+        block_bytes: 4096,
+        page_bytes: 1024,
+        uuid: Uuid([7; 16]),
+    };
 
     /// These bytes with a right checksum.
     fn sealed(mut bytes: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
@@ -121,7 +131,8 @@ mod tests {
         let bytes = HEADER.encode();
         assert_eq!(FileHeader::decode(&bytes).unwrap(), HEADER);
         let line = std::str::from_utf8(&bytes).unwrap_or("").lines().next();
-        let line = line.or(std::str::from_utf8(&bytes[..TEXT.len()]).unwrap().lines().next()).unwrap();
+        let line =
+            line.or(std::str::from_utf8(&bytes[..TEXT.len()]).unwrap().lines().next()).unwrap();
         assert!(line.ends_with("oneflush recover DATABASE"), "{line}");
     }
 
@@ -138,7 +149,10 @@ mod tests {
     fn a_newer_format_is_named_and_other_files_are_not_ours() {
         let mut bytes = HEADER.encode();
         put(&mut bytes, AT_VERSION, &4u32.to_le_bytes());
-        assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::NewerFormat { found: 4, known: 3 })));
+        assert!(matches!(
+            FileHeader::decode(&sealed(bytes)),
+            Err(Error::NewerFormat { found: 4, known: 3 })
+        ));
         let mut sqlite = [0; HEADER_BYTES];
         put(&mut sqlite, 0, b"SQLite format 3\0");
         assert!(matches!(FileHeader::decode(&sqlite), Err(Error::NotALog)));
@@ -146,13 +160,21 @@ mod tests {
 
     #[test]
     fn sizes_that_no_log_has_are_damage_in_spite_of_a_right_checksum() {
-        for (at, value) in [(AT_BLOCK_BYTES, 0u32), (AT_BLOCK_BYTES, 256), (AT_BLOCK_BYTES, 5000), (AT_CHUNK_BYTES, 1)]
-            .into_iter()
-            .chain([(AT_PAGE_BYTES, 0), (AT_PAGE_BYTES, 131_072), (AT_VERSION, 0)])
+        for (at, value) in [
+            (AT_BLOCK_BYTES, 0u32),
+            (AT_BLOCK_BYTES, 256),
+            (AT_BLOCK_BYTES, 5000),
+            (AT_CHUNK_BYTES, 1),
+        ]
+        .into_iter()
+        .chain([(AT_PAGE_BYTES, 0), (AT_PAGE_BYTES, 131_072), (AT_VERSION, 0)])
         {
             let mut bytes = HEADER.encode();
             put(&mut bytes, at, &value.to_le_bytes());
-            assert!(matches!(FileHeader::decode(&sealed(bytes)), Err(Error::HeaderDamaged)), "{value} at {at}");
+            assert!(
+                matches!(FileHeader::decode(&sealed(bytes)), Err(Error::HeaderDamaged)),
+                "{value} at {at}"
+            );
         }
     }
 }

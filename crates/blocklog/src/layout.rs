@@ -23,9 +23,14 @@ pub const FIRST_CHUNK_BYTES: u64 = 32 * 1024;
 pub(crate) const BLOCK_BYTES_MIN: usize = 512;
 pub(crate) const BLOCK_BYTES_MAX: usize = 65_536;
 
-const _: () = assert!(CHUNK_BYTES.is_multiple_of(BLOCK_BYTES_MAX as u64), "a block never crosses a chunk's border");
-const _: () =
-    assert!(CHUNK_BYTES.is_power_of_two() && FIRST_CHUNK_BYTES.is_power_of_two(), "lanes double up to a chunk");
+const _: () = assert!(
+    CHUNK_BYTES.is_multiple_of(BLOCK_BYTES_MAX as u64),
+    "a block never crosses a chunk's border"
+);
+const _: () = assert!(
+    CHUNK_BYTES.is_power_of_two() && FIRST_CHUNK_BYTES.is_power_of_two(),
+    "lanes double up to a chunk"
+);
 
 pub(crate) fn is_block_size(bytes: usize) -> bool {
     bytes.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&bytes)
@@ -73,7 +78,10 @@ impl Layout {
 
     pub(crate) fn offset(self, lane: u64, position: u64) -> u64 {
         let chunk = self.chunk_at(position);
-        self.block_bytes + 2 * chunk.start + lane * (chunk.end - chunk.start) + (position - chunk.start)
+        self.block_bytes
+            + 2 * chunk.start
+            + lane * (chunk.end - chunk.start)
+            + (position - chunk.start)
     }
 
     /// The length of a lane in a file of this size.
@@ -99,17 +107,26 @@ impl Layout {
     /// The size of a file with lanes of so many bytes (whole chunks). `None`: no file can be so
     /// large.
     pub(crate) fn file_bytes(self, lane_bytes: u64) -> Option<u64> {
-        lane_bytes.checked_mul(2)?.checked_add(self.block_bytes).filter(|bytes| i64::try_from(*bytes).is_ok())
+        lane_bytes
+            .checked_mul(2)?
+            .checked_add(self.block_bytes)
+            .filter(|bytes| i64::try_from(*bytes).is_ok())
     }
 
     /// Bytes that a record with so long a payload takes of its lane.
     pub(crate) fn record_bytes(self, payload_bytes: u64) -> u64 {
-        (record::HEADER_BYTES as u64).saturating_add(payload_bytes).div_ceil(self.block_bytes) * self.block_bytes
+        (record::HEADER_BYTES as u64).saturating_add(payload_bytes).div_ceil(self.block_bytes)
+            * self.block_bytes
     }
 
     /// Splits a stretch of a lane at the borders of chunks. For each piece: its offset in the file,
     /// and which bytes of the stretch it has.
-    pub(crate) fn pieces(self, lane: u64, position: u64, length: u64) -> impl Iterator<Item = (u64, Range<u64>)> {
+    pub(crate) fn pieces(
+        self,
+        lane: u64,
+        position: u64,
+        length: u64,
+    ) -> impl Iterator<Item = (u64, Range<u64>)> {
         let mut done = 0;
         std::iter::from_fn(move || {
             (done < length).then(|| {
@@ -132,17 +149,22 @@ mod tests {
     fn no_two_blocks_of_the_lanes_share_a_place_and_none_is_left_out() {
         for layout in [Layout::new(65_536), Layout::new(4096), Layout::of_equal_chunks(65_536)] {
             let block = layout.block_bytes;
-            for lane_bytes in
-                [64 * KIB, 128 * KIB, CHUNK_BYTES, 3 * CHUNK_BYTES].map(|bytes| layout.lane_of_at_least(bytes))
+            for lane_bytes in [64 * KIB, 128 * KIB, CHUNK_BYTES, 3 * CHUNK_BYTES]
+                .map(|bytes| layout.lane_of_at_least(bytes))
             {
                 let lane_bytes = lane_bytes.unwrap();
                 let mut offsets: Vec<u64> = [0, 1]
                     .into_iter()
-                    .flat_map(|lane| (0..lane_bytes).step_by(block as usize).map(move |at| layout.offset(lane, at)))
+                    .flat_map(|lane| {
+                        (0..lane_bytes)
+                            .step_by(block as usize)
+                            .map(move |at| layout.offset(lane, at))
+                    })
                     .collect();
                 offsets.sort_unstable();
-                let expected: Vec<u64> =
-                    (block..layout.file_bytes(lane_bytes).unwrap()).step_by(block as usize).collect();
+                let expected: Vec<u64> = (block..layout.file_bytes(lane_bytes).unwrap())
+                    .step_by(block as usize)
+                    .collect();
                 assert_eq!(offsets, expected, "{layout:?}, {lane_bytes}");
             }
         }
@@ -151,9 +173,10 @@ mod tests {
     #[test]
     fn a_lane_begins_small_and_doubles_and_then_grows_by_chunks() {
         let layout = Layout::new(4096);
-        let sizes: Vec<u64> = [1, 32 * KIB, 32 * KIB + 1, 65 * KIB, 129 * KIB, CHUNK_BYTES + 1, 2 * CHUNK_BYTES + 1]
-            .map(|bytes| layout.lane_of_at_least(bytes).unwrap() / KIB)
-            .to_vec();
+        let sizes: Vec<u64> =
+            [1, 32 * KIB, 32 * KIB + 1, 65 * KIB, 129 * KIB, CHUNK_BYTES + 1, 2 * CHUNK_BYTES + 1]
+                .map(|bytes| layout.lane_of_at_least(bytes).unwrap() / KIB)
+                .to_vec();
         assert_eq!(sizes, [32, 32, 64, 128, 256, 512, 768]);
         assert_eq!(layout.lane_of_at_least(u64::MAX), None);
         assert_eq!(Layout::of_equal_chunks(4096).lane_of_at_least(1), Some(CHUNK_BYTES));
@@ -183,13 +206,24 @@ mod tests {
     #[test]
     fn a_stretch_over_a_border_has_a_piece_in_each_chunk() {
         for layout in [Layout::new(4096), Layout::of_equal_chunks(4096)] {
-            let pieces: Vec<_> = layout.pieces(1, 2 * CHUNK_BYTES - 4096, 4096 + CHUNK_BYTES + 8192).collect();
+            let pieces: Vec<_> =
+                layout.pieces(1, 2 * CHUNK_BYTES - 4096, 4096 + CHUNK_BYTES + 8192).collect();
             assert_eq!(pieces.len(), 3);
             assert_eq!(pieces[0], (4096 + 4 * CHUNK_BYTES - 4096, 0..4096));
             assert_eq!(pieces[1], (4096 + 5 * CHUNK_BYTES, 4096..4096 + CHUNK_BYTES));
-            assert_eq!(pieces[2], (4096 + 7 * CHUNK_BYTES, 4096 + CHUNK_BYTES..12_288 + CHUNK_BYTES));
+            assert_eq!(
+                pieces[2],
+                (4096 + 7 * CHUNK_BYTES, 4096 + CHUNK_BYTES..12_288 + CHUNK_BYTES)
+            );
         }
         let small: Vec<_> = Layout::new(4096).pieces(0, 28 * KIB, 40 * KIB).collect();
-        assert_eq!(small, [(32 * KIB, 0..4 * KIB), (68 * KIB, 4 * KIB..36 * KIB), (132 * KIB, 36 * KIB..40 * KIB)]);
+        assert_eq!(
+            small,
+            [
+                (32 * KIB, 0..4 * KIB),
+                (68 * KIB, 4 * KIB..36 * KIB),
+                (132 * KIB, 36 * KIB..40 * KIB)
+            ]
+        );
     }
 }

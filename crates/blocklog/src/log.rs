@@ -6,7 +6,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use crate::header::{
-    FORMAT_VERSION, FORMAT_VERSION_OF_EQUAL_CHUNKS, FileHeader, HEADER_BYTES as FILE_HEADER_BYTES, is_page_size,
+    FORMAT_VERSION, FORMAT_VERSION_OF_EQUAL_CHUNKS, FileHeader, HEADER_BYTES as FILE_HEADER_BYTES,
+    is_page_size,
 };
 use crate::layout::{CHUNK_BYTES, Layout, is_block_size, lane_of};
 use crate::mutant::{self, Mutant};
@@ -30,15 +31,28 @@ impl<S: Storage> Log<S> {
     /// Makes an empty log in a file that is empty, or holds zeros. The caller makes the file's name
     /// durable. The head is of epoch 0, which has no records: [`begin_epoch`](Log::begin_epoch)
     /// comes next.
-    pub fn create(storage: S, uuid: Uuid, page_bytes: u32, lane_bytes: u64) -> Result<(Log<S>, Head), Error> {
+    pub fn create(
+        storage: S,
+        uuid: Uuid,
+        page_bytes: u32,
+        lane_bytes: u64,
+    ) -> Result<(Log<S>, Head), Error> {
         let block_bytes = storage.block_bytes();
         if !is_block_size(block_bytes) {
-            return Err(Error::BlockSize { log_bytes: FILE_HEADER_BYTES as u32, storage_bytes: block_bytes });
+            return Err(Error::BlockSize {
+                log_bytes: FILE_HEADER_BYTES as u32,
+                storage_bytes: block_bytes,
+            });
         }
         if !is_page_size(page_bytes) {
             return Err(Error::BadSize { what: "SQLite has no such pages" });
         }
-        let header = FileHeader { version: FORMAT_VERSION, block_bytes: block_bytes as u32, page_bytes, uuid };
+        let header = FileHeader {
+            version: FORMAT_VERSION,
+            block_bytes: block_bytes as u32,
+            page_bytes,
+            uuid,
+        };
         let layout = header.layout();
         let (_, file_bytes) = lane_size(layout, lane_bytes)?;
         storage.extend(file_bytes).map_err(failed("create the log"))?;
@@ -46,7 +60,14 @@ impl<S: Storage> Log<S> {
         block[..FILE_HEADER_BYTES].copy_from_slice(&header.encode());
         // The first block comes last: where it is there, all the zeros are.
         storage.write_durable(&block, 0).map_err(failed("write the log's first block"))?;
-        let log = Log { storage, uuid, version: FORMAT_VERSION, page_bytes, layout, scratch: Mutex::new(block) };
+        let log = Log {
+            storage,
+            uuid,
+            version: FORMAT_VERSION,
+            page_bytes,
+            layout,
+            scratch: Mutex::new(block),
+        };
         let head = log.empty_head()?;
         Ok((log, head))
     }
@@ -56,7 +77,10 @@ impl<S: Storage> Log<S> {
         let size_bytes = storage.size_bytes().map_err(failed("ask for the log's size"))?;
         let storage_block_bytes = storage.block_bytes();
         if !is_block_size(storage_block_bytes) {
-            return Err(Error::BlockSize { log_bytes: FILE_HEADER_BYTES as u32, storage_bytes: storage_block_bytes });
+            return Err(Error::BlockSize {
+                log_bytes: FILE_HEADER_BYTES as u32,
+                storage_bytes: storage_block_bytes,
+            });
         }
         let mut block = AlignedBuffer::zeroed(storage_block_bytes);
         if size_bytes < block.len() as u64 {
@@ -76,7 +100,10 @@ impl<S: Storage> Log<S> {
             answer => answer?,
         };
         if !(header.block_bytes as usize).is_multiple_of(storage_block_bytes) {
-            return Err(Error::BlockSize { log_bytes: header.block_bytes, storage_bytes: storage_block_bytes });
+            return Err(Error::BlockSize {
+                log_bytes: header.block_bytes,
+                storage_bytes: storage_block_bytes,
+            });
         }
         let layout = header.layout();
         let FileHeader { version, page_bytes, uuid, .. } = header;
@@ -139,7 +166,13 @@ impl<S: Storage> Log<S> {
 
     /// The head of a log without records, for which [`scan`](Log::scan) answered `None`.
     pub fn empty_head(&self) -> Result<Head, Error> {
-        Ok(Head { epoch: Epoch(0), position: 0, lsn: Lsn(0), previous: 0, lane_bytes: self.lane_bytes()? })
+        Ok(Head {
+            epoch: Epoch(0),
+            position: 0,
+            lsn: Lsn(0),
+            previous: 0,
+            lane_bytes: self.lane_bytes()?,
+        })
     }
 
     /// Appends to the head's epoch; durable on return. `Error::Full`: the record does not fit, and
@@ -185,11 +218,16 @@ impl<S: Storage> Log<S> {
             && head.position <= head.lane_bytes
             && self.layout.file_bytes(head.lane_bytes).is_some();
         if !sound {
-            return Err(Error::BadHead { what: "its position or the lane's size is not one of this log" });
+            return Err(Error::BadHead {
+                what: "its position or the lane's size is not one of this log",
+            });
         }
-        let lsn = head.lsn.0.checked_add(1).ok_or(Error::BadHead { what: "there is no further LSN" })?;
-        let payload_bytes = u32::try_from(payload.len())
-            .map_err(|_| Error::TooLong { length: payload.len() as u64, limit: u64::from(u32::MAX) })?;
+        let lsn =
+            head.lsn.0.checked_add(1).ok_or(Error::BadHead { what: "there is no further LSN" })?;
+        let payload_bytes = u32::try_from(payload.len()).map_err(|_| Error::TooLong {
+            length: payload.len() as u64,
+            limit: u64::from(u32::MAX),
+        })?;
         let needed = self.record_bytes(payload.len());
         // The lane's last block is kept for the record that needs a longer lane. That record begins
         // in the old lane and names the longer one (V4). So a file that is cut to its old size
@@ -215,7 +253,14 @@ impl<S: Storage> Log<S> {
         Ok(Head { position: head.position + needed, lsn: Lsn(lsn), previous: checksum, ..*head })
     }
 
-    fn write_record(&self, lane: u64, position: u64, header: &[u8], payload: &[u8], length: u64) -> Result<(), Error> {
+    fn write_record(
+        &self,
+        lane: u64,
+        position: u64,
+        header: &[u8],
+        payload: &[u8],
+        length: u64,
+    ) -> Result<(), Error> {
         // Its contents have no meaning between appends. So a panic in an append leaves nothing half
         // done.
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
@@ -228,7 +273,10 @@ impl<S: Storage> Log<S> {
                 several = true;
                 self.storage.write(&scratch, offset).map_err(failed("write a record"))?;
             } else {
-                return self.storage.write_durable(&scratch, offset).map_err(failed("write a record"));
+                return self
+                    .storage
+                    .write_durable(&scratch, offset)
+                    .map_err(failed("write a record"));
             }
         }
         self.storage.flush().map_err(failed("flush a record"))
@@ -276,7 +324,11 @@ pub fn shows_records<S: Storage>(storage: &S) -> Result<bool, Error> {
 
 /// True if `is_true` holds for a chunk of the file. Last bytes that are no whole block do not
 /// count.
-fn any_chunk<S: Storage>(storage: &S, size_bytes: u64, is_true: impl Fn(&[u8]) -> bool) -> Result<bool, Error> {
+fn any_chunk<S: Storage>(
+    storage: &S,
+    size_bytes: u64,
+    is_true: impl Fn(&[u8]) -> bool,
+) -> Result<bool, Error> {
     let mut buffer = AlignedBuffer::default();
     let whole_bytes = size_bytes - size_bytes % storage.block_bytes() as u64;
     let mut offset = 0;

@@ -28,7 +28,10 @@ macro_rules! mutant_switch {
         /// Breaks the code, or mends it, from the next call on.
         #[cfg(feature = "mutants")]
         pub fn choose(mutant: Option<Mutant>) {
-            CHOSEN.store(mutant.map_or(0, |mutant| mutant as u8 + 1), std::sync::atomic::Ordering::SeqCst);
+            CHOSEN.store(
+                mutant.map_or(0, |mutant| mutant as u8 + 1),
+                std::sync::atomic::Ordering::SeqCst,
+            );
         }
 
         #[cfg(feature = "mutants")]

@@ -34,8 +34,15 @@ pub fn cached_pages(file: BorrowedFd<'_>, offset: u64, length: u64) -> Option<Ca
     let mut pages = CachedPages::default();
     // SAFETY: the descriptor is open during the call. The kernel reads one struct and writes the
     // other; both are laid out as in <linux/mman.h> and live on this stack.
-    let result =
-        unsafe { libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut pages, 0 as libc::c_uint) };
+    let result = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            &raw const range,
+            &raw mut pages,
+            0 as libc::c_uint,
+        )
+    };
     (result == 0).then_some(pages)
 }
 
@@ -46,7 +53,8 @@ pub fn cached_pages(file: BorrowedFd<'_>, offset: u64, length: u64) -> Option<Ca
 pub fn write_out(file: BorrowedFd<'_>, offset: u64, length: u64) {
     let (Ok(at), Ok(bytes)) = (i64::try_from(offset), i64::try_from(length)) else { return };
     // SAFETY: the descriptor is open during the call, and no memory is passed.
-    let result = unsafe { libc::sync_file_range(file.as_raw_fd(), at, bytes, libc::SYNC_FILE_RANGE_WRITE) };
+    let result =
+        unsafe { libc::sync_file_range(file.as_raw_fd(), at, bytes, libc::SYNC_FILE_RANGE_WRITE) };
     let began = Instant::now();
     while result == 0
         && began.elapsed() < LOOK_MAX

@@ -44,7 +44,9 @@ const AT_HEADER_CRC: usize = AT_PAYLOAD_CRC + 4;
 pub(crate) const HEADER_BYTES: usize = AT_HEADER_CRC + 4;
 
 const _: () = assert!(HEADER_BYTES == 52 && HEADER_BYTES <= crate::layout::BLOCK_BYTES_MIN);
-const _: () = assert!(AT_EPOCH.is_multiple_of(8) && AT_LSN.is_multiple_of(8) && AT_POSITION.is_multiple_of(8));
+const _: () = assert!(
+    AT_EPOCH.is_multiple_of(8) && AT_LSN.is_multiple_of(8) && AT_POSITION.is_multiple_of(8)
+);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
@@ -85,8 +87,16 @@ impl RecordHeader {
     }
 
     /// The record at this place, if it is recognised (V1 to V3), and its checksum.
-    pub(crate) fn recognise(block: &[u8], uuid: Uuid, lane: u64, position: u64) -> Option<(RecordHeader, u32)> {
-        if get_u32(block, AT_MAGIC) != MAGIC || block[AT_FLAGS] != 0 || get_u16(block, AT_RESERVED) != 0 {
+    pub(crate) fn recognise(
+        block: &[u8],
+        uuid: Uuid,
+        lane: u64,
+        position: u64,
+    ) -> Option<(RecordHeader, u32)> {
+        if get_u32(block, AT_MAGIC) != MAGIC
+            || block[AT_FLAGS] != 0
+            || get_u16(block, AT_RESERVED) != 0
+        {
             return None;
         }
         let crc = get_u32(block, AT_HEADER_CRC);
@@ -116,7 +126,10 @@ impl RecordHeader {
     pub(crate) fn fits(&self, layout: Layout, lane_bytes: u64) -> bool {
         let lane_bytes_then = u64::from(self.lane_chunks) * layout.lane_unit_bytes();
         lane_bytes_then <= lane_bytes
-            && self.position.checked_add(self.record_bytes(layout)).is_some_and(|end| end <= lane_bytes_then)
+            && self
+                .position
+                .checked_add(self.record_bytes(layout))
+                .is_some_and(|end| end <= lane_bytes_then)
     }
 
     /// V8 holds.

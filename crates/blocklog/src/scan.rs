@@ -39,7 +39,10 @@ impl<S: Storage> Log<S> {
     }
 
     /// Like [`scan`](Log::scan), without its flush. `visit` gets the head behind each record.
-    fn walk<E: From<Error>>(&self, visit: impl FnMut(u8, &Head, &[u8]) -> Result<(), E>) -> Result<Option<Head>, E> {
+    fn walk<E: From<Error>>(
+        &self,
+        visit: impl FnMut(u8, &Head, &[u8]) -> Result<(), E>,
+    ) -> Result<Option<Head>, E> {
         let mut reader = Reader::new(self)?;
         let Some(first) = reader.newest_epoch()? else { return Ok(None) };
         let mut head = reader.before(&first);
@@ -57,16 +60,23 @@ impl<S: Storage> Log<S> {
     ) -> Result<(), E> {
         let mut reader = Reader::new(self)?;
         let first = reader.recognise(lane_of(to.epoch.0), 0)?;
-        let mut head = first.map(|(first, _)| reader.before(&first)).filter(|head| head.epoch == to.epoch);
+        let mut head =
+            first.map(|(first, _)| reader.before(&first)).filter(|head| head.epoch == to.epoch);
         if let Some(head) = &mut head {
-            reader.walk(head, Some(to.lsn), |kind, head, payload| visit(kind, head.lsn, payload))?;
+            reader
+                .walk(head, Some(to.lsn), |kind, head, payload| visit(kind, head.lsn, payload))?;
         }
         if head == Some(*to) {
             return Ok(());
         }
         let &Head { epoch, lsn, position, .. } = to;
-        Err(Error::Damaged { epoch, lsn, position, what: "the records before it read otherwise than a moment ago" }
-            .into())
+        Err(Error::Damaged {
+            epoch,
+            lsn,
+            position,
+            what: "the records before it read otherwise than a moment ago",
+        }
+        .into())
     }
 
     /// Writes the record `lsn` again, as it reads, if it is the last. This is for a record whose
@@ -153,7 +163,13 @@ struct Reader<'a, S> {
 impl<'a, S: Storage> Reader<'a, S> {
     fn new(log: &'a Log<S>) -> Result<Reader<'a, S>, Error> {
         let lane_bytes = log.lane_bytes()?;
-        Ok(Reader { log, lane_bytes, chunk: AlignedBuffer::default(), loaded: None, payload: Vec::new() })
+        Ok(Reader {
+            log,
+            lane_bytes,
+            chunk: AlignedBuffer::default(),
+            loaded: None,
+            payload: Vec::new(),
+        })
     }
 
     /// The bytes of a lane from `position` to the end of its chunk. Whole chunks are read, since
@@ -209,8 +225,10 @@ impl<'a, S: Storage> Reader<'a, S> {
     /// The first record of the epoch that counts. Checks also everything outside of that epoch's
     /// lane.
     fn newest_epoch(&mut self) -> Result<Option<RecordHeader>, Error> {
-        let firsts = [self.recognise(0, 0)?, self.recognise(1, 0)?].map(|found| found.map(|(header, _)| header));
-        let Some(newest) = firsts.iter().flatten().max_by_key(|header| header.epoch).copied() else {
+        let firsts = [self.recognise(0, 0)?, self.recognise(1, 0)?]
+            .map(|found| found.map(|(header, _)| header));
+        let Some(newest) = firsts.iter().flatten().max_by_key(|header| header.epoch).copied()
+        else {
             for lane in [0, 1] {
                 if let Some(found) = self.recognised_from(lane, 0, |_| true)? {
                     return Err(damaged(&found, "it is valid, but no epoch's first record is"));
@@ -226,22 +244,37 @@ impl<'a, S: Storage> Reader<'a, S> {
         }
         // A torn beginning. The epoch then has no further record.
         let behind = newest.record_bytes(self.log.layout());
-        if let Some(found) = self.recognised_from(1 - other, behind, |found| found.epoch >= newest.epoch)? {
+        if let Some(found) =
+            self.recognised_from(1 - other, behind, |found| found.epoch >= newest.epoch)?
+        {
             return Err(damaged(&found, "it is valid, but its epoch's first record is not"));
         }
         match firsts[other as usize] {
             Some(before) if before.epoch + 1 == newest.epoch => {
                 self.check_fits(&before)?;
                 if !self.read_payload(&before)? {
-                    return Err(damaged(&before, "both lanes begin with a record whose payload is broken"));
+                    return Err(damaged(
+                        &before,
+                        "both lanes begin with a record whose payload is broken",
+                    ));
                 }
-                if let Some(found) = self.recognised_from(other, 0, |found| found.epoch > newest.epoch)? {
-                    return Err(damaged(&found, "it is valid, but its epoch's first record is not"));
+                if let Some(found) =
+                    self.recognised_from(other, 0, |found| found.epoch > newest.epoch)?
+                {
+                    return Err(damaged(
+                        &found,
+                        "it is valid, but its epoch's first record is not",
+                    ));
                 }
                 Ok(Some(before))
             }
-            _ if newest.epoch == 1 && self.recognised_from(other, 0, |_| true)?.is_none() => Ok(None),
-            _ => Err(damaged(&newest, "it is torn, and the epoch before it is not in the other lane")),
+            _ if newest.epoch == 1 && self.recognised_from(other, 0, |_| true)?.is_none() => {
+                Ok(None)
+            }
+            _ => Err(damaged(
+                &newest,
+                "it is torn, and the epoch before it is not in the other lane",
+            )),
         }
     }
 
@@ -259,7 +292,10 @@ impl<'a, S: Storage> Reader<'a, S> {
             }
             self.check_fits(&found)?;
             if self.read_payload(&found)? {
-                return Err(damaged(&found, "its epoch went on after the next one began: two histories"));
+                return Err(damaged(
+                    &found,
+                    "its epoch went on after the next one began: two histories",
+                ));
             }
             // The record was torn, and given up when the next epoch began. That is normal.
             position = found.position + found.record_bytes(self.log.layout());
@@ -327,7 +363,9 @@ impl<'a, S: Storage> Reader<'a, S> {
     }
 
     fn refuse_behind(&mut self, head: &Head, behind: u64) -> Result<(), Error> {
-        match self.recognised_from(lane_of(head.epoch.0), behind, |found| found.epoch >= head.epoch.0)? {
+        match self
+            .recognised_from(lane_of(head.epoch.0), behind, |found| found.epoch >= head.epoch.0)?
+        {
             None => Ok(()),
             Some(_) => Err(Error::Damaged {
                 epoch: head.epoch,
@@ -344,7 +382,8 @@ impl<'a, S: Storage> Reader<'a, S> {
         for lane in [0, 1] {
             let mut position = 0;
             while let Some(found) = self.recognised_from(lane, position, |_| true)? {
-                let is_whole = found.fits(self.log.layout(), self.lane_bytes) && self.read_payload(&found)?;
+                let is_whole =
+                    found.fits(self.log.layout(), self.lane_bytes) && self.read_payload(&found)?;
                 let payload = is_whole.then(|| self.payload.clone());
                 let (kind, lsn) = (found.kind, Lsn(found.lsn));
                 all.push((found.epoch, ReadRecord { kind, lsn, payload }));
@@ -373,5 +412,10 @@ impl<'a, S: Storage> Reader<'a, S> {
 }
 
 fn damaged(header: &RecordHeader, what: &'static str) -> Error {
-    Error::Damaged { epoch: Epoch(header.epoch), lsn: Lsn(header.lsn), position: header.position, what }
+    Error::Damaged {
+        epoch: Epoch(header.epoch),
+        lsn: Lsn(header.lsn),
+        position: header.position,
+        what,
+    }
 }

@@ -18,7 +18,11 @@ fn round_trip(base: &[u8], page: &[u8]) -> usize {
 /// and cells.
 fn versions() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
     let change = (any::<u16>(), 1..200usize, -8..8isize, any::<u8>());
-    (prop::sample::select(vec![512usize, 1024, 4096, 65_536]), any::<u64>(), prop::collection::vec(change, 0..12))
+    (
+        prop::sample::select(vec![512usize, 1024, 4096, 65_536]),
+        any::<u64>(),
+        prop::collection::vec(change, 0..12),
+    )
         .prop_map(|(length, seed, changes)| {
             let mut rng = fastrand::Rng::with_seed(seed);
             let few = rng.u8(1..);
@@ -28,7 +32,9 @@ fn versions() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
                 let start = usize::from(place) % (length - 200 - 8);
                 match shift {
                     0 => page[start..start + count].fill(value),
-                    shift => page.copy_within(start..start + count, start.saturating_add_signed(shift)),
+                    shift => {
+                        page.copy_within(start..start + count, start.saturating_add_signed(shift))
+                    }
                 }
             }
             (base, page)
@@ -118,7 +124,11 @@ fn row_round_trip(row: &[u8], page_bytes: usize, own: usize, page: &[u8], allowe
 
 /// Cells of some bytes each, in this order.
 fn cells(order: impl Iterator<Item = u64>) -> Vec<u8> {
-    order.flat_map(|cell| cell.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes().repeat(2)).collect()
+    order
+        .flat_map(|cell| {
+            cell.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes().repeat(2)
+        })
+        .collect()
 }
 
 #[test]
@@ -152,8 +162,13 @@ fn stretches_of_one_value_are_copied_at_once() {
 fn a_copy_from_beyond_the_row_and_a_row_of_too_many_pages_are_refused() {
     let row = vec![7; 20];
     let mut page = [1; 10];
-    for (own, delta) in [(0, &[1, 2, 40][..]), (1, &[1, 2, 20]), (1, &[1, 2, 21]), (2, &[]), (1, &[1, 11, 0])] {
-        assert!(matches!(delta::apply_in_row(delta, &row, own, &mut page), Err(Error::BadDelta { .. })), "{delta:?}");
+    for (own, delta) in
+        [(0, &[1, 2, 40][..]), (1, &[1, 2, 20]), (1, &[1, 2, 21]), (2, &[]), (1, &[1, 11, 0])]
+    {
+        assert!(
+            matches!(delta::apply_in_row(delta, &row, own, &mut page), Err(Error::BadDelta { .. })),
+            "{delta:?}"
+        );
         assert_eq!(page, [1; 10]);
     }
     delta::apply_in_row(&[1, 2, 19], &row, 1, &mut page).unwrap();
@@ -194,7 +209,8 @@ fn zero_gaps_cost_nothing() {
 
 #[test]
 fn pointers_that_move_by_two_bytes_are_copied_once_for_each_insertion() {
-    let base: Vec<u8> = (0..4096usize).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let base: Vec<u8> =
+        (0..4096usize).map(|index| (index.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     let mut page = base.clone();
     page.copy_within(100..398, 102);
     page[100..102].copy_from_slice(&[1, 2]);

@@ -9,7 +9,9 @@ use std::path::Path;
 
 use common::{UUID, scan};
 use oneflush_bench::place::{FsKind, Place, enter_private_namespace};
-use oneflush_blocklog::{AlignedBuffer, CHUNK_BYTES, DirectFile, DurableWrite, Error, Log, Storage, sync_directory};
+use oneflush_blocklog::{
+    AlignedBuffer, CHUNK_BYTES, DirectFile, DurableWrite, Error, Log, Storage, sync_directory,
+};
 
 fn directory() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -78,7 +80,10 @@ fn a_file_system_in_memory_is_used_and_said_to_be_buffered() {
         // There is no tmpfs to write to, so nothing can be said about one.
         return;
     };
-    assert!(!exercise(dir.path(), None), "tmpfs takes O_DIRECT since Linux 6.6, and does nothing of the kind");
+    assert!(
+        !exercise(dir.path(), None),
+        "tmpfs takes O_DIRECT since Linux 6.6, and does nothing of the kind"
+    );
 }
 
 #[test]
@@ -196,5 +201,10 @@ fn a_directory_is_synced_by_its_own_path_and_by_that_of_a_file_in_it() {
     let dir = directory();
     sync_directory(dir.path()).unwrap();
     sync_directory(&dir.path().join("was deleted")).unwrap();
-    assert!(sync_directory(&dir.path().join("missing/file")).unwrap_err().to_string().contains("missing"));
+    assert!(
+        sync_directory(&dir.path().join("missing/file"))
+            .unwrap_err()
+            .to_string()
+            .contains("missing")
+    );
 }

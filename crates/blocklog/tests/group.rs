@@ -2,7 +2,8 @@
 
 use oneflush_blocklog::Error;
 use oneflush_blocklog::group::{
-    Base, Begin, Group, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc, rebuild,
+    Base, Begin, Group, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc,
+    rebuild,
 };
 use proptest::prelude::*;
 
@@ -10,16 +11,17 @@ fn begin() -> impl Strategy<Value = Option<Begin>> {
     prop_oneof![
         Just(None),
         Just(Some(Begin::Database)),
-        any::<(u32, [u32; 2], [u32; 2])>().prop_map(|(frames, salt, checksum)| Some(Begin::Image {
-            frames,
-            salt,
-            checksum
-        })),
+        any::<(u32, [u32; 2], [u32; 2])>()
+            .prop_map(|(frames, salt, checksum)| Some(Begin::Image { frames, salt, checksum })),
     ]
 }
 
 fn base() -> impl Strategy<Value = Base> {
-    prop_oneof![Just(Base::Zeros), Just(Base::Previous), any::<u32>().prop_map(|crc| Base::Database { crc })]
+    prop_oneof![
+        Just(Base::Zeros),
+        Just(Base::Previous),
+        any::<u32>().prop_map(|crc| Base::Database { crc })
+    ]
 }
 
 type Page = (u32, Base, Vec<u8>, bool);

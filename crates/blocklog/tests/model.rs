@@ -76,21 +76,25 @@ impl World {
 
     fn step(&mut self, step: &Step, number: usize) {
         let kind = number as u8;
-        let payload =
-            |length: usize| -> Vec<u8> { (0..length).map(|index| (index ^ index >> 8) as u8 ^ kind).collect() };
+        let payload = |length: usize| -> Vec<u8> {
+            (0..length).map(|index| (index ^ index >> 8) as u8 ^ kind).collect()
+        };
         match *step {
             Step::Append { length } | Step::Begin { length } => {
                 let begin = matches!(step, Step::Begin { .. });
                 match self.write(begin, kind, &payload(length)) {
                     Ok(head) => {
-                        self.records = self.records_after(begin, (kind, head.lsn.0, payload(length)));
+                        self.records =
+                            self.records_after(begin, (kind, head.lsn.0, payload(length)));
                         self.head = head;
                     }
                     Err(Error::Full { needed, free }) => assert!(needed > free),
                     Err(other) => panic!("{other}"),
                 }
             }
-            Step::Grow { chunks } => self.head = self.log.grow(&self.head, chunks * FIRST_CHUNK_BYTES).unwrap(),
+            Step::Grow { chunks } => {
+                self.head = self.log.grow(&self.head, chunks * FIRST_CHUNK_BYTES).unwrap()
+            }
             Step::Reopen => self.log = Log::open(self.log.storage().clone()).unwrap(),
             Step::Fail { begin, length, at, power, seed } => {
                 let begin = begin || self.head.epoch.0 == 0;

@@ -10,7 +10,11 @@ const EXHAUSTIVE_SECTORS_MAX: usize = 12;
 const SAMPLES: usize = 2000;
 
 /// Starts what `write` does, loses power in it in every way, and shows each file.
-fn tear(log: &Log<Memory>, write: impl FnOnce(&Log<Memory>) -> Result<Head, Error>, mut look: impl FnMut(&Memory)) {
+fn tear(
+    log: &Log<Memory>,
+    write: impl FnOnce(&Log<Memory>) -> Result<Head, Error>,
+    mut look: impl FnMut(&Memory),
+) {
     let memory = log.storage();
     memory.take_operations();
     memory.fail_after(0);
@@ -55,7 +59,10 @@ fn expect_prefixes(before: &[Record], torn: Record, files: &mut [usize; 2]) -> i
         assert_eq!(records[before.len()..], [torn.clone()][..usize::from(whole)]);
         let next = log.append(&head.unwrap(), 9, b"further").unwrap();
         let (further, end) = open_and_scan(memory).unwrap();
-        assert_eq!((&further[..records.len()], further.len(), end), (&records[..], records.len() + 1, Some(next)));
+        assert_eq!(
+            (&further[..records.len()], further.len(), end),
+            (&records[..], records.len() + 1, Some(next))
+        );
     }
 }
 
@@ -65,7 +72,11 @@ fn a_torn_record_of_one_block_is_there_or_not() {
         let (log, head) = begun(4096);
         let before = scan(&log).unwrap().0;
         let mut files = [0; 2];
-        tear(&log, |log| log.append(&head, 3, payload), expect_prefixes(&before, (3, 3, payload.to_vec()), &mut files));
+        tear(
+            &log,
+            |log| log.append(&head, 3, payload),
+            expect_prefixes(&before, (3, 3, payload.to_vec()), &mut files),
+        );
         // A short record is whole when its first sector is. A record that fills its block is whole
         // when all eight sectors are.
         assert_eq!(files, if payload.len() == 5 { [128, 128] } else { [255, 1] });
@@ -80,7 +91,11 @@ fn a_torn_record_of_many_blocks_is_there_or_not() {
         let payload: Vec<u8> = (0..length).map(|index| (index % 251) as u8 + 1).collect();
         let mut files = [0; 2];
         let record = (3, 3, payload.clone());
-        tear(&log, |log| log.append(&head, 3, &payload), expect_prefixes(&before, record, &mut files));
+        tear(
+            &log,
+            |log| log.append(&head, 3, &payload),
+            expect_prefixes(&before, record, &mut files),
+        );
         assert!(files[0] > 0 && files[1] > 0, "{files:?}");
     }
 }
@@ -142,10 +157,16 @@ fn a_torn_beginning_leaves_the_epoch_before_whole() {
                 let next = log.append(&found.1.unwrap(), 7, b"further").unwrap();
                 assert_eq!(scan(&log).unwrap().1, Some(next));
                 let next = log.begin_epoch(&next, 8, b"anew").unwrap();
-                assert_eq!(scan(&log).unwrap(), (vec![(8, next.lsn.0, b"anew".to_vec())], Some(next)));
+                assert_eq!(
+                    scan(&log).unwrap(),
+                    (vec![(8, next.lsn.0, b"anew".to_vec())], Some(next))
+                );
             },
         );
-        assert!(files[0] > 0 && (files[1] > 0 || payload_bytes > CHUNK_BYTES as usize), "{payload_bytes}: {files:?}");
+        assert!(
+            files[0] > 0 && (files[1] > 0 || payload_bytes > CHUNK_BYTES as usize),
+            "{payload_bytes}: {files:?}"
+        );
     }
 }
 

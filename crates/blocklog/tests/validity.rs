@@ -36,7 +36,11 @@ fn three() -> Three {
     log.append(&second, 3, b"third").unwrap();
     let (records, _) = scan(&log).unwrap();
     assert_eq!(records.len(), 3);
-    Three { memory: log.storage().clone(), records, positions: [0, first.position, second.position] }
+    Three {
+        memory: log.storage().clone(),
+        records,
+        positions: [0, first.position, second.position],
+    }
 }
 
 impl Three {
@@ -84,7 +88,9 @@ fn seal(record: &mut [u8]) {
 /// CRC32C bit by bit: what every other implementation must agree with.
 fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 })
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 }
+        })
     })
 }
 
@@ -240,20 +246,23 @@ fn a_replay_ends_where_it_should_and_refuses_what_has_changed() {
     let (records, _) = scan(&log).unwrap();
     assert_eq!(replay(&log, &second).unwrap(), records[..2]);
     assert!(
-        replay(&log, &Head { previous: 0, ..third }).is_err() && replay(&log, &Head { lsn: Lsn(4), ..third }).is_err()
+        replay(&log, &Head { previous: 0, ..third }).is_err()
+            && replay(&log, &Head { lsn: Lsn(4), ..third }).is_err()
     );
     log.storage().edit(|bytes| bytes[offset(BLOCK, 1, first.position) + RECORD_HEADER_BYTES] ^= 1);
     assert!(replay(&log, &third).is_err());
     assert_eq!(replay(&log, &first).unwrap(), records[..1]);
     log.begin_epoch(&third, 1, b"next").unwrap();
-    log.begin_epoch(&Head { epoch: Epoch(2), ..third }, 1, b"the one after, in the same lane").unwrap();
+    log.begin_epoch(&Head { epoch: Epoch(2), ..third }, 1, b"the one after, in the same lane")
+        .unwrap();
     assert!(replay(&log, &first).is_err());
 }
 
 #[test]
 fn what_is_missing_is_named() {
     let three = three();
-    let (epoch, lsn, position) = expect_damage(&three.with(1, false, |record| record[RECORD_HEADER_BYTES] ^= 1));
+    let (epoch, lsn, position) =
+        expect_damage(&three.with(1, false, |record| record[RECORD_HEADER_BYTES] ^= 1));
     assert_eq!((epoch, lsn, position), (Epoch(1), Lsn(2), three.positions[1]));
 }
 
@@ -273,12 +282,16 @@ fn a_flipped_bit_anywhere_in_a_record_gives_a_prefix_or_an_error() {
         for bit in 0..length * 8 {
             let memory = three.with(index, false, |record| record[bit / 8] ^= 1 << (bit % 8));
             match open_and_scan(&memory) {
-                Ok((records, _)) if bit / 8 >= content => assert_eq!(records, three.records, "padding"),
+                Ok((records, _)) if bit / 8 >= content => {
+                    assert_eq!(records, three.records, "padding")
+                }
                 Ok((records, _)) => {
                     assert_eq!(index, 2, "bit {bit} of record {index}: silently shorter");
                     assert_eq!(records, three.records[..2]);
                 }
-                Err(Error::Damaged { .. }) => assert!(index < 2 && bit / 8 < content, "bit {bit} of record {index}"),
+                Err(Error::Damaged { .. }) => {
+                    assert!(index < 2 && bit / 8 < content, "bit {bit} of record {index}")
+                }
                 Err(other) => panic!("{other}"),
             }
         }
@@ -308,7 +321,8 @@ fn a_file_that_was_cut_off_is_damage_wherever_a_record_knows_better() {
     log.append(&head, 2, b"second").unwrap();
     let whole = log.storage().bytes();
     for chunks in [0, 1, 2, 5] {
-        let memory = Memory::of(BLOCK, whole[..BLOCK + chunks * CHUNK_BYTES as usize + BLOCK].to_vec());
+        let memory =
+            Memory::of(BLOCK, whole[..BLOCK + chunks * CHUNK_BYTES as usize + BLOCK].to_vec());
         expect_damage(&memory);
     }
 }
@@ -352,7 +366,8 @@ fn a_log_with_valid_checksums_and_numbers_at_their_limits_does_not_panic() {
     for at in [EPOCH, LSN, POSITION] {
         for value in [u64::MAX, u64::MAX - 1, 1 << 63] {
             for index in 0..3 {
-                let _ = open_and_scan(&three.with(index, true, |record| put_u64(record, at, value)));
+                let _ =
+                    open_and_scan(&three.with(index, true, |record| put_u64(record, at, value)));
             }
         }
     }
@@ -363,7 +378,8 @@ fn a_log_with_valid_checksums_and_numbers_at_their_limits_does_not_panic() {
         Head { position: u64::MAX - 511, ..head },
         Head { lane_bytes: u64::MAX, ..head },
     ] {
-        let started = Head { epoch: Epoch(head.epoch.0.max(1)), position: head.position.max(512), ..head };
+        let started =
+            Head { epoch: Epoch(head.epoch.0.max(1)), position: head.position.max(512), ..head };
         assert!(matches!(log.append(&started, 1, b""), Err(Error::BadHead { .. })), "{started:?}");
     }
     let last = Head { epoch: Epoch(u64::MAX), ..head };

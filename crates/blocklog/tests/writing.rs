@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Memory, Operation, UUID, create, of_version_2, offset, offset_in_version_2, open_and_scan, scan};
+use common::{
+    Memory, Operation, UUID, create, of_version_2, offset, offset_in_version_2, open_and_scan, scan,
+};
 use oneflush_blocklog::{CHUNK_BYTES, Epoch, Error, FIRST_CHUNK_BYTES, Head, Log, Lsn, Storage};
 
 #[test]
@@ -53,7 +55,10 @@ fn a_log_begins_with_two_lanes_of_32_kib_that_double_up_to_a_chunk() {
             head = log.begin_epoch(&head, 1, &payload).unwrap();
             head = log.append(&head, 2, b"in the last block but one").unwrap();
             assert_eq!(head.position, lane_bytes - 4096);
-            records = vec![(1, head.lsn.0 - 1, payload), (2, head.lsn.0, b"in the last block but one".to_vec())];
+            records = vec![
+                (1, head.lsn.0 - 1, payload),
+                (2, head.lsn.0, b"in the last block but one".to_vec()),
+            ];
         }
         assert_eq!(open_and_scan(log.storage()).unwrap(), (records.clone(), Some(head)));
     }
@@ -74,10 +79,16 @@ fn a_log_of_version_2_is_gone_on_with_in_its_own_layout() {
     log.storage().take_operations();
     let next = log.append(&head, 2, b"more").unwrap();
     let place = offset_in_version_2(4096, 1, head.position) as u64;
-    assert_eq!(log.storage().take_operations(), [Operation::WriteDurable { offset: place, length: 4096 }]);
+    assert_eq!(
+        log.storage().take_operations(),
+        [Operation::WriteDurable { offset: place, length: 4096 }]
+    );
     // The header is as it was, and the lane is counted in its chunks.
     let bytes = memory.bytes();
-    assert_eq!((bytes[264], bytes[place as usize + 36..place as usize + 40].to_vec()), (2, vec![2, 0, 0, 0]));
+    assert_eq!(
+        (bytes[264], bytes[place as usize + 36..place as usize + 40].to_vec()),
+        (2, vec![2, 0, 0, 0])
+    );
     let (records, end) = open_and_scan(&memory).unwrap();
     assert_eq!((records.len(), end), (3, Some(next)));
 }
@@ -107,7 +118,10 @@ fn what_does_not_fit_writes_nothing_and_growing_makes_room() {
         Error::Full { needed, free } => assert_eq!((needed, free), (8192, 4096)),
         other => panic!("{other}"),
     }
-    assert!(matches!(log.begin_epoch(&head, 1, &vec![1; CHUNK_BYTES as usize]), Err(Error::Full { .. })));
+    assert!(matches!(
+        log.begin_epoch(&head, 1, &vec![1; CHUNK_BYTES as usize]),
+        Err(Error::Full { .. })
+    ));
     assert_eq!(log.storage().take_operations(), []);
     assert_eq!(log.storage().bytes(), before);
 
@@ -186,7 +200,10 @@ fn what_is_no_log_is_refused_by_what_it_is() {
     log.begin_epoch(&head, 1, b"begin").unwrap();
     let mut bytes = log.storage().bytes();
     bytes[..4096].fill(0);
-    assert!(matches!(open(bytes), Error::HeaderDamaged), "a first block that was lost is no unfinished log");
+    assert!(
+        matches!(open(bytes), Error::HeaderDamaged),
+        "a first block that was lost is no unfinished log"
+    );
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! What recording costs a commit: slices of commits with and without the recorder, one after the other, on a scratch ext4.
+//! What recording costs a commit: slices of commits with and without the recorder, one after the
+//! other, on a scratch ext4.
 //!
-//! `sudo cargo run --release -p oneflush --example trace_overhead [SLICES]`. A slice lasts a second, ten turns of the recorder: in a short
-//! one most of what it recorded would be written after the slice. What it costs while the recorder begins and ends is told apart.
-//! Without the recorder, everything else is the same: its thread waits too.
+//! `sudo cargo run --release -p oneflush --example trace_overhead [SLICES]`. A slice lasts a
+//! second, ten turns of the recorder: in a short one most of what it recorded would be written
+//! after the slice. What it costs while the recorder begins and ends is told apart. Without the
+//! recorder, everything else is the same: its thread waits too.
 
 use std::error::Error;
 use std::fs::File;
@@ -38,7 +40,8 @@ fn main() -> Result<(), Failure> {
     for mode in ["PERSIST", "WAL"] {
         let db = Connection::open(place.path().join(format!("{mode}.db")))?;
         db.execute_batch(&format!(
-            "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v);"
+            "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER \
+                PRIMARY KEY AUTOINCREMENT, v);"
         ))?;
         let mut latencies_ns: [Latencies; 3] = Default::default();
         let (mut events, mut lost) = (0, 0);
@@ -63,14 +66,17 @@ fn tell(mode: &str, phase: &str, latencies_ns: &mut Latencies) {
         latencies_ns.sort_unstable();
         let count = latencies_ns.len();
         let at = |share: f64| {
-            latencies_ns.get((count as f64 * share) as usize).map_or(f64::NAN, |&latency_ns| latency_ns as f64 / 1000.0)
+            latencies_ns
+                .get((count as f64 * share) as usize)
+                .map_or(f64::NAN, |&latency_ns| latency_ns as f64 / 1000.0)
         };
         let mean = latencies_ns.iter().sum::<u64>() as f64 / count as f64 / 1000.0;
         (count, at(0.5), at(0.95), mean)
     });
     for (what, (count, p50, p95, mean)) in [("without", figures[0]), ("recorded", figures[1])] {
         println!(
-            "{mode} {what:>8} {phase:>7}: {count:>6} commits, p50 {p50:.1} us, p95 {p95:.1} us, mean {mean:.1} us"
+            "{mode} {what:>8} {phase:>7}: {count:>6} commits, p50 {p50:.1} us, p95 {p95:.1} us, \
+                mean {mean:.1} us"
         );
     }
     let [(_, p50, _, mean), (_, recorded_p50, _, recorded_mean)] = figures;
@@ -121,8 +127,10 @@ fn phases(phase: &AtomicU8, recording: Option<(Target, File)>) -> Result<Counts,
         thread::sleep(EDGE);
         return Ok(Counts::default());
     };
-    let mut recorder =
-        Recorder::start(Options { targets: target.into(), process: None, sched: false, syscalls: false }, out)?;
+    let mut recorder = Recorder::start(
+        Options { targets: target.into(), process: None, sched: false, syscalls: false },
+        out,
+    )?;
     phase.store(RECORDS, Ordering::Relaxed);
     let begun = Instant::now();
     while begun.elapsed() < SLICE {

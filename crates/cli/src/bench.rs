@@ -1,4 +1,5 @@
-//! `oneflush bench`: options into a plan, what a run found into a report, and that into the form that was asked for.
+//! `oneflush bench`: options into a plan, what a run found into a report, and that into the form
+//! that was asked for.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -92,7 +93,13 @@ pub struct Options {
     fs: Option<FsKind>,
     /// Size of the scratch file system, a sparse file; default: 1G, long-reader (whose WAL grows):
     /// 8G
-    #[arg(long, value_name = "SIZE", value_parser = size::parse, conflicts_with = "dir", help_heading = "Where")]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = size::parse,
+        conflicts_with = "dir",
+        help_heading = "Where"
+    )]
     size: Option<u64>,
 
     /// Modes to compare, separated by commas
@@ -104,18 +111,41 @@ pub struct Options {
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second
-    #[arg(long, value_name = "N", value_parser = rate, num_args = 0..=1, require_equals = true, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = rate,
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["sql", "mobibench"],
+        help_heading = "What"
+    )]
     beside_writer: Option<Option<f64>>,
     /// All modes, and for commits the floor, in turns of some milliseconds, so that a noisy machine
     /// hits all alike: their medians compare; one connection
-    #[arg(long, conflicts_with_all = ["sql", "mobibench", "rate", "keep_trace"], help_heading = "What")]
+    #[arg(
+        long,
+        conflicts_with_all = ["sql", "mobibench", "rate", "keep_trace"],
+        help_heading = "What"
+    )]
     in_turns: bool,
     /// With long-reader: how long it keeps its snapshot; before and after, the writers have a third
     /// of that time
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with_all = ["sql", "mobibench"], help_heading = "What")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        value_parser = seconds,
+        conflicts_with_all = ["sql", "mobibench"],
+        help_heading = "What"
+    )]
     hold: Option<Duration>,
     /// Replay DIR/loading.sql, then DIR/0.sql, DIR/1.sql, … at the same time, one connection each
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["workload", "mobibench", "txns", "connections"], help_heading = "What")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["workload", "mobibench", "txns", "connections"],
+        help_heading = "What"
+    )]
     sql: Option<PathBuf>,
     /// With --sql: one file after the other on one connection, so that the final contents are
     /// always the same
@@ -123,14 +153,34 @@ pub struct Options {
     serial: bool,
     /// Transactions of all connections together in each measurement; default: 2000, wal-growing
     /// 1000, point 300000, scan 60
-    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "What")]
+    #[arg(
+        short = 'n',
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        help_heading = "What"
+    )]
     txns: Option<u64>,
     /// Rounds; every mode runs in every round, and medians are reported; default: 5, or as many as
     /// a minute has time for
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "What"
+    )]
     rounds: Option<u32>,
     /// Connections that work at the same time, or several numbers: every mode runs with each
-    #[arg(short = 't', long, visible_alias = "writers", value_name = "N,…", default_value = "1", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "What")]
+    #[arg(
+        short = 't',
+        long,
+        visible_alias = "writers",
+        value_name = "N,…",
+        default_value = "1",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        help_heading = "What"
+    )]
     connections: Vec<u32>,
     /// What a connection is
     #[arg(long = "as", value_name = "KIND", default_value = "threads", help_heading = "What")]
@@ -140,11 +190,23 @@ pub struct Options {
     rate: Option<f64>,
     /// So many busy loops take processor time beside the writers, each a process, as on a machine
     /// with other work
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=256), help_heading = "What")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u32).range(0..=256),
+        help_heading = "What"
+    )]
     busy: u32,
     /// Overwrites of one block before each measurement, for the floor; with as many as there are
     /// transactions, its longest compares
-    #[arg(long, value_name = "N", default_value_t = FLOOR_WRITES, value_parser = clap::value_parser!(u32).range(1..), help_heading = "What")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = FLOOR_WRITES,
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "What"
+    )]
     floor_writes: u32,
 
     /// Mobibench's database mode: own databases for each thread, one statement a table and
@@ -152,25 +214,76 @@ pub struct Options {
     #[arg(long, conflicts_with = "workload", help_heading = "Mobibench")]
     mobibench: bool,
     /// 0 insert, 1 update, 2 delete
-    #[arg(short = 'd', value_name = "0..2", default_value_t = 0, requires = "mobibench", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Mobibench")]
+    #[arg(
+        short = 'd',
+        value_name = "0..2",
+        default_value_t = 0,
+        requires = "mobibench",
+        value_parser = clap::value_parser!(u8).range(0..=2),
+        help_heading = "Mobibench"
+    )]
     operation: u8,
     /// Journal: 0 DELETE, 1 TRUNCATE, 2 PERSIST, 3 WAL, 4 MEMORY, 5 OFF
-    #[arg(short = 'j', value_name = "0..5", default_value_t = 1, requires = "mobibench", conflicts_with = "modes", value_parser = clap::value_parser!(u8).range(0..=5), help_heading = "Mobibench")]
+    #[arg(
+        short = 'j',
+        value_name = "0..5",
+        default_value_t = 1,
+        requires = "mobibench",
+        conflicts_with = "modes",
+        value_parser = clap::value_parser!(u8).range(0..=5),
+        help_heading = "Mobibench"
+    )]
     journal: u8,
     /// Synchronous: 0 OFF, 1 NORMAL, 2 FULL
-    #[arg(short = 's', value_name = "0..2", default_value_t = 2, requires = "mobibench", conflicts_with = "modes", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Mobibench")]
+    #[arg(
+        short = 's',
+        value_name = "0..2",
+        default_value_t = 2,
+        requires = "mobibench",
+        conflicts_with = "modes",
+        value_parser = clap::value_parser!(u8).range(0..=2),
+        help_heading = "Mobibench"
+    )]
     synchronous: u8,
     /// Tables of each database
-    #[arg(short = 'T', value_name = "1..20", default_value_t = 3, requires = "mobibench", value_parser = clap::value_parser!(u32).range(1..=20), help_heading = "Mobibench")]
+    #[arg(
+        short = 'T',
+        value_name = "1..20",
+        default_value_t = 3,
+        requires = "mobibench",
+        value_parser = clap::value_parser!(u32).range(1..=20),
+        help_heading = "Mobibench"
+    )]
     tables: u32,
     /// Databases of each thread; SQLite attaches at most 10 to one connection
-    #[arg(short = 'D', value_name = "1..11", default_value_t = 1, requires = "mobibench", value_parser = clap::value_parser!(u32).range(1..=11), help_heading = "Mobibench")]
+    #[arg(
+        short = 'D',
+        value_name = "1..11",
+        default_value_t = 1,
+        requires = "mobibench",
+        value_parser = clap::value_parser!(u32).range(1..=11),
+        help_heading = "Mobibench"
+    )]
     databases: u32,
     /// Milliseconds between transactions
-    #[arg(short = 'i', value_name = "MS", default_value_t = 0, requires = "mobibench", value_parser = clap::value_parser!(u64).range(0..=10_000), help_heading = "Mobibench")]
+    #[arg(
+        short = 'i',
+        value_name = "MS",
+        default_value_t = 0,
+        requires = "mobibench",
+        value_parser = clap::value_parser!(u64).range(0..=10_000),
+        help_heading = "Mobibench"
+    )]
     interval_ms: u64,
     /// Insert in random order of ids; a value is accepted and ignored, as in Mobibench
-    #[arg(short = 'R', value_name = "ANY", requires = "mobibench", num_args = 0..=1, default_missing_value = "1", help_heading = "Mobibench")]
+    #[arg(
+        short = 'R',
+        value_name = "ANY",
+        requires = "mobibench",
+        num_args = 0..=1,
+        default_missing_value = "1",
+        help_heading = "Mobibench"
+    )]
     random_insert: Option<String>,
 
     /// Measure nothing: tell and draw what --json of an earlier run wrote
@@ -240,7 +353,10 @@ fn measure(plan: &Plan) -> Result<Report, Failure> {
     interrupt::install().map_err(Failure::failed)?;
     plan.place.prepare().map_err(Failure::failed)?;
     if matches!(plan.place, PlaceChoice::Temporary) {
-        eprintln!("not root: measuring in a temporary directory, {}", std::env::temp_dir().display());
+        eprintln!(
+            "not root: measuring in a temporary directory, {}",
+            std::env::temp_dir().display()
+        );
     }
     let mut progress = Terminal::new();
     let results = run::run(plan, &mut progress).map_err(Failure::failed)?;
@@ -278,20 +394,29 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         _ => options.connections.clone(),
     };
     let modes = modes(options)?;
-    if let (Workload::LongReader(_), Some(mode)) = (&workload, modes.iter().find(|mode| !mode.journal.is_wal())) {
-        let message =
-            format!("--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or wal-growing");
+    if let (Workload::LongReader(_), Some(mode)) =
+        (&workload, modes.iter().find(|mode| !mode.journal.is_wal()))
+    {
+        let message = format!(
+            "--workload long-reader: in mode {mode} a reader keeps all writers out; use wal or \
+                wal-growing"
+        );
         return Err(Failure::usage(message));
     }
     if options.in_turns && !matches!(workload, Workload::Reads(_) | Workload::Table(_)) {
-        let message = "--in-turns needs --workload point or scan, or one whose transactions change a row: insert, indexed and such";
+        let message = "--in-turns needs --workload point or scan, or one whose transactions change \
+            a row: insert, indexed and such";
         return Err(Failure::usage(message));
     }
     if options.in_turns && modes.iter().any(|mode| mode.journal == Journal::WalGrowing) {
-        return Err(Failure::usage("--in-turns: the database of mode wal-growing begins anew; use wal"));
+        return Err(Failure::usage(
+            "--in-turns: the database of mode wal-growing begins anew; use wal",
+        ));
     }
     if options.in_turns && (options.connections != [1] || options.workers != WorkerKind::Threads) {
-        return Err(Failure::usage("--in-turns is for one connection, a thread; leave --connections and --as out"));
+        return Err(Failure::usage(
+            "--in-turns is for one connection, a thread; leave --connections and --as out",
+        ));
     }
     let program = || std::env::current_exe().map_err(Failure::failed);
     let workers = match options.workers {
@@ -333,8 +458,14 @@ fn place_choice(options: &Options, workload: &Workload) -> PlaceChoice {
 
 fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
     if options.mobibench && options.modes.is_none() {
-        let journals =
-            [Journal::Delete, Journal::Truncate, Journal::Persist, Journal::WalGrowing, Journal::Memory, Journal::Off];
+        let journals = [
+            Journal::Delete,
+            Journal::Truncate,
+            Journal::Persist,
+            Journal::WalGrowing,
+            Journal::Memory,
+            Journal::Off,
+        ];
         let levels = [Synchronous::Off, Synchronous::Normal, Synchronous::Full];
         return Ok(vec![Mode {
             journal: journals[usize::from(options.journal)],
@@ -349,7 +480,9 @@ fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
 
 fn workload(options: &Options) -> Result<Workload, Failure> {
     if let Some(directory) = &options.sql {
-        return Replay::open(directory, options.serial).map(Workload::Replay).map_err(Failure::failed);
+        return Replay::open(directory, options.serial)
+            .map(Workload::Replay)
+            .map_err(Failure::failed);
     }
     // Not by clap, which requires nothing that another option excludes.
     if options.serial {
@@ -359,7 +492,8 @@ fn workload(options: &Options) -> Result<Workload, Failure> {
         return chosen(options);
     }
     Ok(Workload::Mobibench(Mobibench {
-        operation: [Operation::Insert, Operation::Update, Operation::Delete][usize::from(options.operation)],
+        operation: [Operation::Insert, Operation::Update, Operation::Delete]
+            [usize::from(options.operation)],
         tables: options.tables,
         databases: options.databases,
         interval_ms: options.interval_ms,
@@ -369,13 +503,17 @@ fn workload(options: &Options) -> Result<Workload, Failure> {
 
 /// The workload of `--workload`, with the options that only some have.
 fn chosen(options: &Options) -> Result<Workload, Failure> {
-    let wrong = |option: &str, fits: &str| Err(Failure::usage(format!("{option} needs --workload {fits}")));
-    let interval = |rate: Option<f64>| rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
+    let wrong =
+        |option: &str, fits: &str| Err(Failure::usage(format!("{option} needs --workload {fits}")));
+    let interval =
+        |rate: Option<f64>| rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(1.0 / rate));
     match (&options.workload, options.beside_writer.map(interval), options.hold) {
         (Workload::LongReader(_), None, hold) => {
             Ok(Workload::LongReader(LongReader { hold: hold.unwrap_or(LongReader::DEFAULT_HOLD) }))
         }
-        (Workload::Reads(reads), beside_writer, None) => Ok(Workload::Reads(Reads { beside_writer, ..*reads })),
+        (Workload::Reads(reads), beside_writer, None) => {
+            Ok(Workload::Reads(Reads { beside_writer, ..*reads }))
+        }
         (other, None, None) => Ok(other.clone()),
         (_, Some(_), _) => wrong("--beside-writer", "point or scan"),
         (_, None, Some(_)) => wrong("--hold", "long-reader"),
@@ -385,7 +523,9 @@ fn chosen(options: &Options) -> Result<Workload, Failure> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let allowed = Duration::from_millis(1)..=Duration::from_secs(3600);
-    seconds.filter(|seconds| allowed.contains(seconds)).ok_or_else(|| "give seconds, from 0.001 to 3600".to_owned())
+    seconds
+        .filter(|seconds| allowed.contains(seconds))
+        .ok_or_else(|| "give seconds, from 0.001 to 3600".to_owned())
 }
 
 fn rate(text: &str) -> Result<f64, String> {

@@ -47,7 +47,12 @@ pub struct Options {
     workload: Vec<Workload>,
 
     /// Crash states to examine, in equal parts for the workloads
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100_000,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     states: u64,
 
     /// Runs of the fault matrix for each workload [default: one for 250 states; 0: none]
@@ -59,7 +64,12 @@ pub struct Options {
     seed: u64,
 
     /// Threads
-    #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(
+        long,
+        value_name = "J",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=256)
+    )]
     jobs: u16,
 
     /// SQLite's journal mode
@@ -68,7 +78,11 @@ pub struct Options {
     journal: String,
 
     /// PRAGMA synchronous; its commits must survive [default: full for wal, extra for the others]
-    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(Synchronous::ALL.map(Synchronous::name)))]
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        value_parser = PossibleValuesParser::new(Synchronous::ALL.map(Synchronous::name))
+    )]
     synchronous: Option<String>,
 
     /// More URI parameters for the strategy, as in `group_commit=off`
@@ -85,7 +99,11 @@ pub struct Options {
     out: PathBuf,
 
     /// Run the failing case in this file alone
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["workload", "states", "seed", "strategy"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["workload", "states", "seed", "strategy"]
+    )]
     replay: Option<PathBuf>,
 
     /// The result as one JSON object
@@ -97,7 +115,9 @@ fn strategy(word: &str) -> Result<String, String> {
     if word == SQLITE_ALONE {
         return Ok(word.to_owned());
     }
-    let known = word.parse::<StrategyKind>().map_err(|error| format!("{error}; or {SQLITE_ALONE}, for SQLite alone"));
+    let known = word
+        .parse::<StrategyKind>()
+        .map_err(|error| format!("{error}; or {SQLITE_ALONE}, for SQLite alone"));
     known.map(|_| word.to_ascii_lowercase())
 }
 
@@ -110,15 +130,25 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 }
 
 fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
-    let bad = |error: &dyn std::fmt::Display| Failure::usage(format!("--replay {}: {error}", file.display()));
+    let bad = |error: &dyn std::fmt::Display| {
+        Failure::usage(format!("--replay {}: {error}", file.display()))
+    };
     let recorded = std::fs::read(file).map_err(|error| bad(&error))?;
     let case: Case = serde_json::from_slice(&recorded).map_err(|error| bad(&error))?;
     let verdict = case.replay();
     let mut text;
     if as_json {
-        text = format!("{}\n", json!({ "violation": verdict, "recorded": case.message, "crashes": case.crashes }));
+        text = format!(
+            "{}\n",
+            json!({ "violation": verdict, "recorded": case.message, "crashes": case.crashes })
+        );
     } else {
-        text = format!("{}; workload {}\n{}", case.setting, case.script.workload, text::crashes(&case));
+        text = format!(
+            "{}; workload {}\n{}",
+            case.setting,
+            case.script.workload,
+            text::crashes(&case)
+        );
         if verdict.is_none() {
             text += &format!("nothing is wrong any more (it was: {})\n", case.message);
         }
@@ -131,12 +161,16 @@ fn replay(file: &Path, as_json: bool) -> Result<(), Failure> {
 /// that exist.
 fn check_uri(strategy: &str, given: &str) -> Result<(), String> {
     if strategy == SQLITE_ALONE {
-        return Err(format!("is for a strategy of Oneflush; --strategy {SQLITE_ALONE} has no parameters"));
+        return Err(format!(
+            "is for a strategy of Oneflush; --strategy {SQLITE_ALONE} has no parameters"
+        ));
     }
     let mut parameters = Vec::new();
     for parameter in given.split('&') {
         parameters.push(
-            parameter.split_once('=').ok_or(format!("\"{parameter}\": give NAME=VALUE, as in group_commit=off"))?,
+            parameter
+                .split_once('=')
+                .ok_or(format!("\"{parameter}\": give NAME=VALUE, as in group_commit=off"))?,
         );
     }
     let known = RefCell::new(Vec::new());
@@ -150,20 +184,26 @@ fn check_uri(strategy: &str, given: &str) -> Result<(), String> {
     oneflush_vfs::Options::default().with_uri(value).map_err(|error| error.to_string())?;
     let known = known.into_inner();
     match parameters.iter().find(|(name, _)| known.iter().all(|known| known != name)) {
-        Some((name, _)) => Err(format!("\"{name}\" is no parameter of a strategy; allowed: {}", known.join(", "))),
+        Some((name, _)) => {
+            Err(format!("\"{name}\" is no parameter of a strategy; allowed: {}", known.join(", ")))
+        }
         None => Ok(()),
     }
 }
 
 /// What a run would only meet at its end.
 fn check_out(directory: &Path) -> Result<(), String> {
-    let wrong = |error| format!("--out {}: {error}; give an existing, writable directory", directory.display());
+    let wrong = |error| {
+        format!("--out {}: {error}; give an existing, writable directory", directory.display())
+    };
     tempfile::tempfile_in(directory).map(drop).map_err(wrong)
 }
 
 fn simulate(options: &Options) -> Result<(), Failure> {
     check_out(&options.out).map_err(Failure::usage)?;
-    let named = |name: &String, all: &[(&str, usize)]| all.iter().find(|(word, _)| word == name).map(|(_, at)| *at);
+    let named = |name: &String, all: &[(&str, usize)]| {
+        all.iter().find(|(word, _)| word == name).map(|(_, at)| *at)
+    };
     let index = |names: Vec<&'static str>| names.into_iter().zip(0..).collect::<Vec<_>>();
     let journal = named(&options.journal, &index(Journal::ALL.map(Journal::name).into()));
     let mut setting = Setting::new(&options.strategy, Journal::ALL[journal.unwrap_or_default()]);
@@ -173,7 +213,8 @@ fn simulate(options: &Options) -> Result<(), Failure> {
     }
     setting.uri = options.uri.join("&");
     if !options.uri.is_empty() {
-        check_uri(&options.strategy, &setting.uri).map_err(|error| Failure::usage(format!("--uri: {error}")))?;
+        check_uri(&options.strategy, &setting.uri)
+            .map_err(|error| Failure::usage(format!("--uri: {error}")))?;
     }
     let sabotage = named(&options.sabotage, &index(Sabotage::ALL.map(Sabotage::name).into()));
     setting.sabotage = Sabotage::ALL[sabotage.unwrap_or_default()];
@@ -224,8 +265,16 @@ fn simulate(options: &Options) -> Result<(), Failure> {
 /// The command line that repeats a run.
 fn command(plan: &Plan, all_workloads: bool) -> String {
     let Setting { strategy, journal, synchronous, uri, sabotage } = &plan.setting;
-    let mut line = format!("oneflush crash --strategy {strategy} --states {} --seed {}", plan.states, plan.seed);
-    line += &format!(" --faults {} --journal {} --synchronous {}", plan.fault_runs, journal.name(), synchronous.name());
+    let mut line = format!(
+        "oneflush crash --strategy {strategy} --states {} --seed {}",
+        plan.states, plan.seed
+    );
+    line += &format!(
+        " --faults {} --journal {} --synchronous {}",
+        plan.fault_runs,
+        journal.name(),
+        synchronous.name()
+    );
     if !all_workloads {
         plan.workloads.iter().for_each(|workload| line += &format!(" --workload {workload}"));
     }
@@ -239,10 +288,15 @@ fn command(plan: &Plan, all_workloads: bool) -> String {
 }
 
 fn save(case: &Case, options: &Options) -> Result<PathBuf, Failure> {
-    let path = options.out.join(format!("crash-{}-{:x}.json", case.script.workload, case.script.seed));
+    let path =
+        options.out.join(format!("crash-{}-{:x}.json", case.script.workload, case.script.seed));
     let write = || std::fs::write(&path, serde_json::to_vec(case)?);
     write().map_err(|error| {
-        Failure::failed(format!("{}\n  and it could not be saved: --out: {}: {error}", case.message, path.display()))
+        Failure::failed(format!(
+            "{}\n  and it could not be saved: --out: {}: {error}",
+            case.message,
+            path.display()
+        ))
     })?;
     Ok(path)
 }
@@ -281,13 +335,21 @@ impl Watcher {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(plan.states);
             // The template is constant; were it wrong, the default bar would do.
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed}, about {eta} left") {
+            if let Ok(style) = ProgressStyle::with_template(
+                "{bar:30} {pos}/{len} {msg}  {elapsed}, about {eta} left",
+            ) {
                 bar.set_style(style);
             }
             bar
         });
         let now = Instant::now();
-        Watcher { bar, states: plan.states, began: now, told: Mutex::new(now), most: AtomicU64::new(0) }
+        Watcher {
+            bar,
+            states: plan.states,
+            began: now,
+            told: Mutex::new(now),
+            most: AtomicU64::new(0),
+        }
     }
 
     fn tell(&self, progress: Progress) {
@@ -304,7 +366,11 @@ impl Watcher {
         let Ok(mut told) = self.told.try_lock() else { return };
         if told.elapsed() >= Duration::from_secs(10) {
             *told = Instant::now();
-            eprintln!("{states} of {} states{faults} in {} s", self.states, self.began.elapsed().as_secs());
+            eprintln!(
+                "{states} of {} states{faults} in {} s",
+                self.states,
+                self.began.elapsed().as_secs()
+            );
         }
     }
 

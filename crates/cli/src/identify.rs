@@ -78,20 +78,30 @@ enum Form {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let inputs = input::open_all(&options.traces, [("-o", &options.output), ("--parquet", &options.parquet)])?;
+    let inputs = input::open_all(
+        &options.traces,
+        [("-o", &options.output), ("--parquet", &options.parquet)],
+    )?;
     let lines = options
         .output
         .as_deref()
         .map_or_else(|| Ok(Output::stdout()), |path| Output::named("-o", path))
         .map_err(Failure::failed)?;
-    let parquet = options.parquet.as_deref().map(ParquetFile::create).transpose().map_err(Failure::failed)?;
+    let parquet =
+        options.parquet.as_deref().map(ParquetFile::create).transpose().map_err(Failure::failed)?;
     let mut outputs = Outputs { lines, parquet };
     match tell(options, inputs, &mut outputs) {
         Ok(()) => outputs.finish().map_err(Failure::failed),
         // The reader of the lines has seen enough (`| head`). But half a Parquet file would look
         // like a whole one.
-        Err(Stop::Lines(error)) if error.kind() == io::ErrorKind::BrokenPipe && outputs.parquet.is_none() => Ok(()),
-        Err(Stop::Lines(error)) => Err(Failure::failed(format!("{}: {error}", outputs.lines.name()))),
+        Err(Stop::Lines(error))
+            if error.kind() == io::ErrorKind::BrokenPipe && outputs.parquet.is_none() =>
+        {
+            Ok(())
+        }
+        Err(Stop::Lines(error)) => {
+            Err(Failure::failed(format!("{}: {error}", outputs.lines.name())))
+        }
         Err(Stop::Parquet(error)) => Err(Failure::failed(error)),
         Err(Stop::Input(error)) => {
             outputs.finish().map_err(Failure::failed)?;
@@ -144,7 +154,8 @@ fn tell(options: &Options, inputs: Vec<Input>, outputs: &mut Outputs) -> Result<
         let error = trace(options, &form, &mut input, outputs)?;
         damaged = damaged.or(error.map(|error| error.to_string()));
         if interrupt::requested() {
-            let message = format!("{}: stopped by a signal; what was read until then is told", input.name);
+            let message =
+                format!("{}: stopped by a signal; what was read until then is told", input.name);
             return Err(Stop::Input(message));
         }
     }
@@ -220,7 +231,12 @@ pub struct Known {
 }
 
 impl Seen<'_> {
-    fn take(&mut self, transaction: &Transaction, reader: &Reader, outputs: &mut Outputs) -> Result<(), Stop> {
+    fn take(
+        &mut self,
+        transaction: &Transaction,
+        reader: &Reader,
+        outputs: &mut Outputs,
+    ) -> Result<(), Stop> {
         self.count += 1;
         if let Some(wanted) = &self.options.database {
             let mut databases = std::iter::once(&transaction.database).chain(&transaction.others);
@@ -232,7 +248,9 @@ impl Seen<'_> {
         self.known.has_times = reader.has_times();
         match self.form {
             Form::Table => self.table.add(transaction),
-            Form::Lines(line) => outputs.lines.line(&line(&self.name, transaction, self.known, reader.names()))?,
+            Form::Lines(line) => {
+                outputs.lines.line(&line(&self.name, transaction, self.known, reader.names()))?
+            }
         }
         if let Some(file) = &mut outputs.parquet {
             file.add(&self.name, transaction, self.known, reader.names()).map_err(Stop::Parquet)?;
@@ -250,9 +268,17 @@ impl Seen<'_> {
     ) -> io::Result<()> {
         match self.form {
             Form::Table => {
-                let left_out = self.options.database.as_deref().map(|wanted| (wanted, self.left_out));
+                let left_out =
+                    self.options.database.as_deref().map(|wanted| (wanted, self.left_out));
                 let known = Known { has_times: reader.has_times(), ..self.known };
-                let text = self.table.render(heading, &self.name, reader, summary, left_out, (known, notes));
+                let text = self.table.render(
+                    heading,
+                    &self.name,
+                    reader,
+                    summary,
+                    left_out,
+                    (known, notes),
+                );
                 text.lines().try_for_each(|line| output.line(line))
             }
             // Lines are for programs; what a reader of them must know of the trace goes beside.

@@ -9,7 +9,10 @@ pub const EXTENSION: &str = "liboneflush.so";
 
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    #[error("{name} is neither in {beside} nor in {installed}; `make build` leaves it beside the program")]
+    #[error(
+        "{name} is neither in {beside} nor in {installed}; `make build` leaves it beside the \
+            program"
+    )]
     Missing { name: &'static str, beside: String, installed: String },
     #[error("cannot find this program's own folder: {0}")]
     Myself(io::Error),
@@ -19,7 +22,13 @@ pub fn find(name: &'static str) -> Result<PathBuf, LibraryError> {
     let program = std::env::current_exe().map_err(LibraryError::Myself)?;
     let beside = program.parent().unwrap_or(Path::new("/"));
     let installed = beside.join("../lib/oneflush");
-    [beside, &installed].into_iter().map(|folder| folder.join(name)).find(|path| path.is_file()).ok_or_else(|| {
-        LibraryError::Missing { name, beside: beside.display().to_string(), installed: installed.display().to_string() }
-    })
+    [beside, &installed]
+        .into_iter()
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+        .ok_or_else(|| LibraryError::Missing {
+            name,
+            beside: beside.display().to_string(),
+            installed: installed.display().to_string(),
+        })
 }

@@ -38,9 +38,14 @@ impl Output {
 
     /// The file that `option` names.
     pub fn named(option: &str, path: &Path) -> Result<Output, String> {
-        let unwritable =
-            |error| format!("{}: cannot be written: {error}; choose another with {option}", path.display());
-        Ok(Output { to: file(path).map_err(unwritable)?, held: Vec::new(), flushed: Instant::now() })
+        let unwritable = |error| {
+            format!("{}: cannot be written: {error}; choose another with {option}", path.display())
+        };
+        Ok(Output {
+            to: file(path).map_err(unwritable)?,
+            held: Vec::new(),
+            flushed: Instant::now(),
+        })
     }
 
     pub fn name(&self) -> String {
@@ -71,9 +76,10 @@ impl Output {
             Ok(()) => {}
         }
         match self.to {
-            To::Replaced(path, file) => {
-                file.persist(&path).map(drop).map_err(|error| format!("{}: {}", path.display(), error.error))
-            }
+            To::Replaced(path, file) => file
+                .persist(&path)
+                .map(drop)
+                .map_err(|error| format!("{}: {}", path.display(), error.error)),
             To::Stdout | To::Special(..) => Ok(()),
         }
     }
@@ -121,9 +127,13 @@ fn file(path: &Path) -> io::Result<To> {
         let file = File::options().write(true).open(&path)?;
         return Ok(To::Special(path, file));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder =
+        path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let permissions = known.map_or(Permissions::from_mode(0o666), |known| known.permissions());
-    let file = tempfile::Builder::new().prefix(".oneflush-").permissions(permissions).tempfile_in(folder)?;
+    let file = tempfile::Builder::new()
+        .prefix(".oneflush-")
+        .permissions(permissions)
+        .tempfile_in(folder)?;
     Ok(To::Replaced(path, file))
 }
 
@@ -132,7 +142,9 @@ pub fn check_is_no_input(option: &str, output: &Path, traces: &[PathBuf]) -> Res
     let Ok(output) = output.canonicalize() else { return Ok(()) };
     let is_it = |trace: &&PathBuf| trace.canonicalize().is_ok_and(|trace| trace == output);
     match traces.iter().find(is_it) {
-        Some(trace) => Err(format!("{option} {}: is one of the traces; choose another file", trace.display())),
+        Some(trace) => {
+            Err(format!("{option} {}: is one of the traces; choose another file", trace.display()))
+        }
         None => Ok(()),
     }
 }

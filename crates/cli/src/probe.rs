@@ -25,7 +25,10 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     interrupt::install().map_err(Failure::failed)?;
     let probe = probe::probe(&options.dir).map_err(Failure::failed)?;
     if options.json {
-        output::print(&format!("{}\n", serde_json::to_string_pretty(&probe).map_err(Failure::failed)?))
+        output::print(&format!(
+            "{}\n",
+            serde_json::to_string_pretty(&probe).map_err(Failure::failed)?
+        ))
     } else {
         output::print(&probe.to_string())
     }

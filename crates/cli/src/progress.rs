@@ -16,8 +16,9 @@ impl Terminal {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::no_length();
             // The template is constant; were it wrong, the default bar would do.
-            if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}  {elapsed}, about {eta} left")
-            {
+            if let Ok(style) = ProgressStyle::with_template(
+                "{bar:30} {pos}/{len}  {msg}  {elapsed}, about {eta} left",
+            ) {
                 bar.set_style(style);
             }
             bar.set_message("making a place to measure");

@@ -47,7 +47,9 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&options.database))))?;
     if !database.is_file() {
         let name = shown_name(&options.database);
-        return Err(Failure::failed(format!("{name}: not a regular file; name the database file itself")));
+        return Err(Failure::failed(format!(
+            "{name}: not a regular file; name the database file itself"
+        )));
     }
     let contents = match oneflush_vfs::inspect(&database) {
         Err(error) if accept_loss::is_for(&error) && options.accept_loss => {
@@ -55,7 +57,8 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         }
         Err(error) if accept_loss::is_for(&error) => {
             return Err(Failure::failed(format!(
-                "{error}. If there is nothing to put back, `oneflush recover --accept-loss` keeps what can be kept"
+                "{error}. If there is nothing to put back, `oneflush recover --accept-loss` keeps \
+                    what can be kept"
             )));
         }
         contents => contents.map_err(Failure::failed)?,
@@ -66,7 +69,8 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             false
         }
         Some(_) if !options.dry_run => {
-            recover(&database).map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&database))))?;
+            recover(&database)
+                .map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&database))))?;
             true
         }
         _ => false,
@@ -78,7 +82,9 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     let name = shown_name(&options.database);
     output::print(&match contents {
         None => format!("{name}: a plain database file; there is nothing to recover\n"),
-        Some(log) if recovered => format!("{name}: recovered {}; it is a plain database file now\n", said(&log)),
+        Some(log) if recovered => {
+            format!("{name}: recovered {}; it is a plain database file now\n", said(&log))
+        }
         Some(log) => format!("{name}: the log holds {}; nothing was changed\n", said(&log)),
     })
 }
@@ -93,8 +99,10 @@ fn plural(count: u64, what: &str) -> String {
 
 fn recover(database: &Path) -> Result<(), Box<dyn std::error::Error>> {
     if database.to_str().is_none() {
-        return Err("strategy eager opens no database whose path is not UTF-8, and so cannot recover it here. \
-                    Rename the database, and the files beside it alike, or move them together to another folder; then recover it"
+        return Err("strategy eager opens no database whose path is not UTF-8, and so cannot \
+            recover it here. \
+                    Rename the database, and the files beside it alike, or move them together to \
+                    another folder; then recover it"
             .into());
     }
     oneflush_vfs::register()?;
@@ -104,6 +112,8 @@ fn recover(database: &Path) -> Result<(), Box<dyn std::error::Error>> {
     db.close().map_err(|(_, error)| error)?;
     match oneflush_vfs::inspect(database)? {
         None => Ok(()),
-        Some(_) => Err("the log could not be copied into the database file; is the disk full?".into()),
+        Some(_) => {
+            Err("the log could not be copied into the database file; is the disk full?".into())
+        }
     }
 }

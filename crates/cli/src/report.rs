@@ -58,7 +58,10 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let inputs = input::open_all(&options.traces, [("-o", &options.output), ("--perfetto", &options.perfetto)])?;
+    let inputs = input::open_all(
+        &options.traces,
+        [("-o", &options.output), ("--perfetto", &options.perfetto)],
+    )?;
     let mut files = Files::open(options).map_err(Failure::failed)?;
     match tell(options, inputs, &mut files) {
         Ok(damaged) => {
@@ -66,7 +69,9 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             damaged.map_or(Ok(()), |why| Err(Failure::failed(why)))
         }
         // Whoever reads has seen enough (`| head`).
-        Err((name, error)) if error.kind() == io::ErrorKind::BrokenPipe && name == STANDARD_OUTPUT => {
+        Err((name, error))
+            if error.kind() == io::ErrorKind::BrokenPipe && name == STANDARD_OUTPUT =>
+        {
             files.finish_files().map_err(Failure::failed)
         }
         Err((name, error)) => Err(Failure::failed(format!("{name}: {error}"))),
@@ -112,7 +117,11 @@ fn write(output: &mut Output, text: &str) -> Result<(), Unwritten> {
 }
 
 /// Reads all and tells all; gives back why not all could be read.
-fn tell(options: &Options, inputs: Vec<Input>, files: &mut Files) -> Result<Option<String>, Unwritten> {
+fn tell(
+    options: &Options,
+    inputs: Vec<Input>,
+    files: &mut Files,
+) -> Result<Option<String>, Unwritten> {
     let mut reading = Reading {
         wanted: options.database.as_deref(),
         keeps_accesses: files.page.is_some() || files.perfetto.is_some(),
@@ -126,9 +135,13 @@ fn tell(options: &Options, inputs: Vec<Input>, files: &mut Files) -> Result<Opti
     for (mut input, label) in inputs.into_iter().zip(labels) {
         let (trace, error) = reading.trace(&mut input, label)?;
         traces.push(trace);
-        damaged = damaged.or(error.map(|error| format!("{error}; what was read until then is told")));
+        damaged =
+            damaged.or(error.map(|error| format!("{error}; what was read until then is told")));
         if interrupt::requested() {
-            damaged = Some(format!("{}: stopped by a signal; what was read until then is told", input.name));
+            damaged = Some(format!(
+                "{}: stopped by a signal; what was read until then is told",
+                input.name
+            ));
             break;
         }
     }

@@ -64,11 +64,13 @@ fn strategy(word: &str) -> Result<String, OptionError> {
 pub(crate) enum RunError {
     #[error("{0}")]
     Library(#[from] LibraryError),
-    #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one without", .0.display())]
+    #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one \
+        without", .0.display())]
     Unpreloadable(PathBuf),
     #[error("cannot start {command}: {source}")]
     Start { command: String, source: io::Error },
-    #[error("{}: cannot be made, so that {PRELOAD} can be preloaded: {source}; set TMPDIR to another folder", .link.display())]
+    #[error("{}: cannot be made, so that {PRELOAD} can be preloaded: {source}; set TMPDIR to \
+        another folder", .link.display())]
     Link { link: PathBuf, source: io::Error },
 }
 
@@ -85,7 +87,8 @@ impl From<RunError> for Failure {
 
 /// Returns only if there is no program to become.
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let variables = options.strategy.as_ref().map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy)));
+    let variables =
+        options.strategy.as_ref().map(|strategy| ("ONEFLUSH_STRATEGY", OsString::from(strategy)));
     Ok(with_variables(&options.command, variables)?)
 }
 
@@ -99,7 +102,8 @@ pub(crate) fn with_variables(
     let name = program[0].to_string_lossy().into_owned();
     if program::is_static(&program[0]) {
         eprintln!(
-            "oneflush run: {name} is linked statically, so nothing can be preloaded and Oneflush is not in use; \
+            "oneflush run: {name} is linked statically, so nothing can be preloaded and Oneflush \
+                is not in use; \
              a program with SQLite built in needs the extension: see oneflush run --help"
         );
     }
@@ -114,7 +118,10 @@ pub(crate) fn with_variables(
         .envs(variables);
     // The program may close descriptor 2 and open another file in its place.
     if let Ok(stderr) = rustix::fs::fstat(io::stderr()) {
-        command.env("ONEFLUSH_RUN_STDERR", format!("{}:{}:{}", std::process::id(), stderr.st_dev, stderr.st_ino));
+        command.env(
+            "ONEFLUSH_RUN_STDERR",
+            format!("{}:{}:{}", std::process::id(), stderr.st_dev, stderr.st_ino),
+        );
     }
     if std::env::var_os(oneflush_vfs::LOG_VARIABLE).is_none() {
         command.env(oneflush_vfs::LOG_VARIABLE, "stderr");
@@ -126,12 +133,14 @@ pub(crate) fn with_variables(
 /// through a link. The program and its children need the link for as long as they run, so the link
 /// stays. Its name says whose it is and where it leads, so there is only one.
 fn preloadable(library: PathBuf) -> Result<PathBuf, RunError> {
-    let splits = |path: &Path| path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte));
+    let splits =
+        |path: &Path| path.as_os_str().as_encoded_bytes().iter().any(|byte| b" :".contains(byte));
     if !splits(&library) {
         return Ok(library);
     }
     let user = rustix::process::geteuid().as_raw();
-    let metadata = library.metadata().map_err(|source| RunError::Link { link: library.clone(), source })?;
+    let metadata =
+        library.metadata().map_err(|source| RunError::Link { link: library.clone(), source })?;
     let name = format!("oneflush-preload-{user}-{:x}-{:x}.so", metadata.dev(), metadata.ino());
     let link = std::env::temp_dir().join(name);
     if splits(&link) {
@@ -143,7 +152,10 @@ fn preloadable(library: PathBuf) -> Result<PathBuf, RunError> {
             // A link of somebody else could lead to his code.
             let is_ours = fs::symlink_metadata(&link).is_ok_and(|link| link.uid() == user);
             if !is_ours {
-                return Err(made(io::Error::new(error.kind(), "it is there and belongs to somebody else")));
+                return Err(made(io::Error::new(
+                    error.kind(),
+                    "it is there and belongs to somebody else",
+                )));
             }
             if fs::read_link(&link).is_ok_and(|target| target == library) {
                 return Ok(link);

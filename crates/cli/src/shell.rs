@@ -58,23 +58,42 @@ const OPENERS: [&str; 6] = ["append", "deserialize", "maxsize", "nofollow", "vfs
 const READ_ONLY: &str = "readonly";
 
 /// Shows nothing, and fails where main has no file.
-const IS_OPEN: &str = "SELECT json_extract('{}', file || 'the database was not opened') FROM pragma_database_list WHERE name = 'main' AND file = ''";
+const IS_OPEN: &str = "SELECT json_extract('{}', file || 'the database was not opened') FROM \
+    pragma_database_list WHERE name = 'main' AND file = ''";
 
 /// Options of the shell that take the next argument as their value, or the next two.
-const WITH_A_VALUE: [&str; 10] =
-    ["cmd", "heap", "init", "maxsize", "mmap", "newline", "nullvalue", "separator", "sorterref", "vfs"];
+const WITH_A_VALUE: [&str; 10] = [
+    "cmd",
+    "heap",
+    "init",
+    "maxsize",
+    "mmap",
+    "newline",
+    "nullvalue",
+    "separator",
+    "sorterref",
+    "vfs",
+];
 const WITH_TWO_VALUES: [&str; 2] = ["lookaside", "pagecache"];
 
 const STRATEGY: &str = "--strategy";
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES, override_usage = "oneflush shell [--strategy NAME] [OPTIONS OF sqlite3] DATABASE [SQL]...")]
+#[command(
+    after_help = EXAMPLES,
+    override_usage = "oneflush shell [--strategy NAME] [OPTIONS OF sqlite3] DATABASE [SQL]..."
+)]
 pub struct Options {
     /// How to open it: auto, stock, plain or eager
     #[arg(long, value_name = "NAME")]
     strategy: Option<StrategyKind>,
     /// The database file, and what sqlite3 takes before and behind it: options, SQL, dot-commands
-    #[arg(required = true, value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        required = true,
+        value_name = "ARGS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     arguments: Vec<OsString>,
 }
 
@@ -97,10 +116,16 @@ fn read(given: &[OsString]) -> Result<Asked, String> {
         if text == "--" {
             continue;
         }
-        if let Some(name) = text.strip_prefix(STRATEGY).filter(|name| name.is_empty() || name.starts_with('=')) {
+        if let Some(name) =
+            text.strip_prefix(STRATEGY).filter(|name| name.is_empty() || name.starts_with('='))
+        {
             let name = match name.strip_prefix('=') {
                 Some(name) => name.to_owned(),
-                None => rest.next().ok_or("--strategy: a name is missing")?.to_string_lossy().into_owned(),
+                None => rest
+                    .next()
+                    .ok_or("--strategy: a name is missing")?
+                    .to_string_lossy()
+                    .into_owned(),
             };
             asked.strategy = Some(name.parse().map_err(|error| format!("{error}"))?);
             continue;
@@ -108,14 +133,17 @@ fn read(given: &[OsString]) -> Result<Asked, String> {
         let Some(option) = names(std::slice::from_ref(argument)).next() else {
             match (&asked.database, text.strip_prefix("-A").or_else(|| text.strip_prefix("--A"))) {
                 // Behind it stands what `.archive` takes.
-                (_, Some(_)) => asked.arguments.extend(std::iter::once(argument).chain(rest.by_ref()).cloned()),
+                (_, Some(_)) => {
+                    asked.arguments.extend(std::iter::once(argument).chain(rest.by_ref()).cloned())
+                }
                 (None, None) => asked.database = Some(PathBuf::from(argument)),
                 (Some(_), None) => asked.arguments.push(argument.clone()),
             }
             continue;
         };
         asked.arguments.push(argument.clone());
-        let values = usize::from(WITH_A_VALUE.contains(&option)) + 2 * usize::from(WITH_TWO_VALUES.contains(&option));
+        let values = usize::from(WITH_A_VALUE.contains(&option))
+            + 2 * usize::from(WITH_TWO_VALUES.contains(&option));
         asked.arguments.extend(rest.by_ref().take(values).cloned());
     }
     Ok(asked)
@@ -125,14 +153,16 @@ fn read(given: &[OsString]) -> Result<Asked, String> {
 enum ShellError {
     #[error("{0}")]
     Library(#[from] LibraryError),
-    #[error("there is no {SHELL} in PATH; install the SQLite shell (Debian: apt install sqlite3), {wanted}", wanted = wanted())]
+    #[error("there is no {SHELL} in PATH; install the SQLite shell (Debian: apt install sqlite3), \
+        {wanted}", wanted = wanted())]
     Missing,
     #[error(
         "{} is {found}; Oneflush needs {wanted}. Put a newer one before it in PATH",
         .shell.display(), wanted = wanted()
     )]
     TooOld { shell: PathBuf, found: String },
-    #[error("{} -version says {said:?}, which is no version of SQLite; is it the SQLite shell?", .shell.display())]
+    #[error("{} -version says {said:?}, which is no version of SQLite; is it the SQLite \
+        shell?", .shell.display())]
     NotTheShell { shell: PathBuf, said: String },
     #[error("cannot start {}: {source}", .shell.display())]
     Start { shell: PathBuf, source: io::Error },
@@ -150,13 +180,15 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     asked.strategy = asked.strategy.or(options.strategy);
     if let Some(name) = names(&asked.arguments).find(|name| OPENERS.contains(name)) {
         return Err(Failure::usage(format!(
-            "-{name}: Oneflush opens the database, so {SHELL} cannot choose how; leave the option out, \
+            "-{name}: Oneflush opens the database, so {SHELL} cannot choose how; leave the option \
+                out, \
              or use {SHELL} without Oneflush"
         )));
     }
     let Some(database) = &asked.database else {
         return Err(Failure::usage(format!(
-            "which database? Name its file, as in `oneflush shell app.db`; for one in memory use {SHELL} without Oneflush"
+            "which database? Name its file, as in `oneflush shell app.db`; for one in memory use \
+                {SHELL} without Oneflush"
         )));
     };
     become_shell(database, asked.strategy, &asked.arguments).map_err(Failure::failed)
@@ -165,10 +197,16 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 /// Of the shell's options, without their dashes, one or two. Behind `-A` stand those of `.archive`.
 fn names(arguments: &[OsString]) -> impl Iterator<Item = &str> {
     let options = arguments.iter().filter_map(|argument| argument.to_str()?.strip_prefix('-'));
-    options.map(|name| name.strip_prefix('-').unwrap_or(name)).take_while(|name| !name.starts_with('A'))
+    options
+        .map(|name| name.strip_prefix('-').unwrap_or(name))
+        .take_while(|name| !name.starts_with('A'))
 }
 
-fn become_shell(file: &Path, strategy: Option<StrategyKind>, arguments: &[OsString]) -> Result<(), ShellError> {
+fn become_shell(
+    file: &Path,
+    strategy: Option<StrategyKind>,
+    arguments: &[OsString],
+) -> Result<(), ShellError> {
     let of_database = |source| ShellError::Database { database: file.to_owned(), source };
     let database = std::path::absolute(file).map_err(of_database)?;
     let extension = library::find(EXTENSION)?;
@@ -223,7 +261,9 @@ fn is_guarded(database: &Path) -> io::Result<bool> {
     match File::open(database).and_then(|file| file.take(20).read_to_end(&mut header)) {
         Ok(_) => Ok(header.starts_with(b"SQLite format 3\0") && header.ends_with(&[3, 3])),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match database.parent() {
-            Some(directory) if !directory.is_dir() => Err(io::Error::new(error.kind(), "there is no such directory")),
+            Some(directory) if !directory.is_dir() => {
+                Err(io::Error::new(error.kind(), "there is no such directory"))
+            }
             _ => Ok(false),
         },
         Err(error) => Err(error),
@@ -233,16 +273,22 @@ fn is_guarded(database: &Path) -> io::Result<bool> {
 /// The first `sqlite3` of PATH, if it is new enough.
 fn shell() -> Result<PathBuf, ShellError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_program =
-        |file: &PathBuf| file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    let shell =
-        std::env::split_paths(&path).map(|folder| folder.join(SHELL)).find(is_program).ok_or(ShellError::Missing)?;
+    let is_program = |file: &PathBuf| {
+        file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let shell = std::env::split_paths(&path)
+        .map(|folder| folder.join(SHELL))
+        .find(is_program)
+        .ok_or(ShellError::Missing)?;
     let output = Command::new(&shell).arg("-version").output();
     let output = output.map_err(|source| ShellError::Start { shell: shell.clone(), source })?;
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match version(&said) {
         Some(found) if found >= VERSION_MIN => Ok(shell),
-        Some(_) => Err(ShellError::TooOld { shell, found: said.split(' ').next().unwrap_or_default().to_owned() }),
+        Some(_) => Err(ShellError::TooOld {
+            shell,
+            found: said.split(' ').next().unwrap_or_default().to_owned(),
+        }),
         None => Err(ShellError::NotTheShell { shell, said }),
     }
 }
@@ -260,7 +306,10 @@ mod tests {
     #[test]
     fn versions_are_compared_as_numbers() {
         assert_eq!(version("3.40.1 2022-12-28 14:03:47 df5c253c"), Some((3, 40)));
-        assert!(version("3.9.2 2015").unwrap() < VERSION_MIN && version("3.100.0").unwrap() > VERSION_MIN);
+        assert!(
+            version("3.9.2 2015").unwrap() < VERSION_MIN
+                && version("3.100.0").unwrap() > VERSION_MIN
+        );
         for said in ["", "GNU bash", "3", "3.x"] {
             assert_eq!(version(said), None, "{said}");
         }
@@ -284,16 +333,26 @@ mod tests {
         ] {
             let expected: Vec<OsString> = arguments.split(' ').map(OsString::from).collect();
             let found = asked(line);
-            assert_eq!((found.database, found.arguments), (Some("a.db".into()), expected), "{line}");
+            assert_eq!(
+                (found.database, found.arguments),
+                (Some("a.db".into()), expected),
+                "{line}"
+            );
         }
         assert_eq!(asked("-header -csv").database, None);
     }
 
     #[test]
     fn the_strategy_may_stand_before_and_behind_the_database() {
-        for line in ["a.db --strategy eager SQL", "--strategy=eager a.db SQL", "a.db SQL --strategy eager"] {
+        for line in
+            ["a.db --strategy eager SQL", "--strategy=eager a.db SQL", "a.db SQL --strategy eager"]
+        {
             let found = asked(line);
-            assert_eq!((found.strategy, found.arguments), (Some(StrategyKind::Eager), vec!["SQL".into()]), "{line}");
+            assert_eq!(
+                (found.strategy, found.arguments),
+                (Some(StrategyKind::Eager), vec!["SQL".into()]),
+                "{line}"
+            );
         }
         assert!(read(&["a.db".into(), "--strategy".into()]).is_err());
         let error = read(&["a.db".into(), "--strategy".into(), "eagre".into()]).unwrap_err();

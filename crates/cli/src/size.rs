@@ -10,7 +10,8 @@ pub fn parse(text: &str) -> Result<u64, String> {
         "t" | "tb" | "tib" => 1u64 << 40,
         other => return Err(format!("unknown unit \"{other}\"; write for example 1G or 64M")),
     };
-    let count: u64 = digits.parse().map_err(|_| "not a size; write for example 1G or 64M".to_owned())?;
+    let count: u64 =
+        digits.parse().map_err(|_| "not a size; write for example 1G or 64M".to_owned())?;
     count.checked_mul(unit).ok_or_else(|| "too large".to_owned())
 }
 

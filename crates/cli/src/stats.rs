@@ -53,7 +53,15 @@ fn table(survey: &Survey) -> String {
             _ => "rollback (delete, truncate, persist or memory; plain and eager are inactive)",
         },
     );
-    row("pages", &format!("{} of {}, {} free", survey.pages, size(survey.page_bytes.into()), survey.free_pages));
+    row(
+        "pages",
+        &format!(
+            "{} of {}, {} free",
+            survey.pages,
+            size(survey.page_bytes.into()),
+            survey.free_pages
+        ),
+    );
     row("file", &size(survey.bytes));
     for file in &survey.side_files {
         let what = match file.suffix.to_str().unwrap_or_default() {
@@ -73,7 +81,8 @@ fn table(survey: &Survey) -> String {
     }
     if survey.guarded {
         let state = if survey.users.is_empty() {
-            "set, and nobody uses the database: the next open with eager, or oneflush recover, recovers it"
+            "set, and nobody uses the database: the next open with eager, or oneflush recover, \
+                recovers it"
         } else {
             "set: the database is in use with eager"
         };
@@ -107,7 +116,8 @@ fn table(survey: &Survey) -> String {
     if let Some(why) = survey.log_unread.as_ref().filter(|_| survey.live.is_none()) {
         row("log", why);
     }
-    let users: Vec<String> = survey.users.iter().map(|user| format!("{} ({})", user.pid, user.command)).collect();
+    let users: Vec<String> =
+        survey.users.iter().map(|user| format!("{} ({})", user.pid, user.command)).collect();
     row("used by", &if users.is_empty() { "nobody".to_owned() } else { users.join(", ") });
     row("counters", "of a program's own commits: PRAGMA oneflush_stats in that program");
     text

@@ -40,7 +40,8 @@ Examples:
 pub struct Options {
     #[command(flatten)]
     devices: Devices,
-    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest, highest or MAJOR,MINOR
+    /// Where devices lie on each other, count bytes, requests and flushes at this one: lowest,
+    /// highest or MAJOR,MINOR
     #[arg(long, value_name = "LAYER", default_value = "lowest", value_parser = input::layer)]
     layer: Layer,
     /// A new table after so many seconds, 0.1 or more
@@ -76,11 +77,17 @@ pub fn main(options: &Options) -> Result<(), Failure> {
     interrupt::install().map_err(Failure::failed)?;
     let session = Session::start(targets, options.layer).map_err(Failure::failed)?;
     if !session.is_watched() {
-        eprintln!("oneflush top: no fanotify with inodes (Linux 5.17): short-lived files may stay without a name");
+        eprintln!(
+            "oneflush top: no fanotify with inodes (Linux 5.17): short-lived files may stay \
+                without a name"
+        );
     }
     let is_screen = options.batch.is_none() && !options.json && io::stdout().is_terminal();
-    let shown =
-        if is_screen { screen::show(&session, &mut view, options.interval) } else { print(&session, &view, options) };
+    let shown = if is_screen {
+        screen::show(&session, &mut view, options.interval)
+    } else {
+        print(&session, &view, options)
+    };
     // What ended the session is the first cause.
     session.end().map_err(Failure::failed)?;
     match shown {

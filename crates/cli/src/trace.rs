@@ -21,7 +21,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Failure, run};
 
-const EXAMPLES: &str = "Without --dev or --dir, the device of the current directory is recorded, and
+const EXAMPLES: &str =
+    "Without --dev or --dir, the device of the current directory is recorded, and
 only files below it get names. Below the device mapper and md, the disks are
 recorded, too. With CMD the exit code is CMD's own; it finds the
 file that keeps notes in the recording in ONEFLUSH_TRACE_MARKER.
@@ -60,7 +61,11 @@ pub struct Options {
     syscalls: bool,
     /// Without root: what CMD asks of its databases' files, by Oneflush's VFS (strategy stock); no
     /// device
-    #[arg(long, requires = "command", conflicts_with_all = ["dev", "dir", "below", "pid", "seconds", "sched", "syscalls"])]
+    #[arg(
+        long,
+        requires = "command",
+        conflicts_with_all = ["dev", "dir", "below", "pid", "seconds", "sched", "syscalls"]
+    )]
     vfs: bool,
     /// Run this program and record until it ends
     #[arg(last = true, value_name = "CMD")]
@@ -73,7 +78,8 @@ pub struct Devices {
     /// This block device; where it is mounted, all its files get names. Can be given several times
     #[arg(long, value_name = "DEV")]
     dev: Vec<PathBuf>,
-    /// The device that this directory is on; files below the directory get names. Can be given several times
+    /// The device that this directory is on; files below the directory get names. Can be given
+    /// several times
     #[arg(long, value_name = "DIR")]
     dir: Vec<PathBuf>,
     /// Of a loop device also the device that its file is on, with all that others do there
@@ -95,7 +101,8 @@ impl Devices {
             targets.push(Target::of_directory(".".as_ref()).map_err(Failure::usage)?);
         }
         let targets = Targets::new(targets).map_err(Failure::usage)?;
-        let targets = if is_of_process { targets.with_mapped() } else { targets.with_below(self.below) };
+        let targets =
+            if is_of_process { targets.with_mapped() } else { targets.with_below(self.below) };
         targets.map_err(Failure::failed)
     }
 }
@@ -131,7 +138,11 @@ pub fn main(options: &Options) -> Result<ExitCode, Failure> {
         sched: options.sched,
         syscalls: options.syscalls,
     };
-    let started = if options.is_to_stdout() { Recorder::live(recording, out) } else { Recorder::start(recording, out) };
+    let started = if options.is_to_stdout() {
+        Recorder::live(recording, out)
+    } else {
+        Recorder::start(recording, out)
+    };
     let recorder = started.map_err(|error| {
         // Nothing was recorded.
         options.remove_output();
@@ -174,18 +185,23 @@ fn open_output(path: &Path) -> Result<File, Failure> {
     } else {
         File::create(path)
     };
-    opened.map_err(|error| Failure::failed(format!("{}: cannot be written: {error}", path.display())))
+    opened
+        .map_err(|error| Failure::failed(format!("{}: cannot be written: {error}", path.display())))
 }
 
 /// The VFS writes the recording: a line for each call, in strace's notation.
 fn by_vfs(options: &Options) -> Result<ExitCode, Failure> {
     if options.is_to_stdout() {
-        return Err(Failure::usage("-o -: standard output is the program's with --vfs; name a file"));
+        return Err(Failure::usage(
+            "-o -: standard output is the program's with --vfs; name a file",
+        ));
     }
-    let unwritable = |error: io::Error| format!("{}: cannot be written: {error}", options.output.display());
+    let unwritable =
+        |error: io::Error| format!("{}: cannot be written: {error}", options.output.display());
     File::create(&options.output).map_err(|error| Failure::failed(unwritable(error)))?;
     // The program may work in another directory.
-    let output = options.output.canonicalize().map_err(|error| Failure::failed(unwritable(error)))?;
+    let output =
+        options.output.canonicalize().map_err(|error| Failure::failed(unwritable(error)))?;
     let mut variables = vec![("ONEFLUSH_TRACE", output.into_os_string())];
     if std::env::var_os("ONEFLUSH_STRATEGY").is_none() {
         variables.push(("ONEFLUSH_STRATEGY", "stock".into()));
@@ -201,15 +217,19 @@ fn record(
     begun: Instant,
 ) -> Result<Option<ExitStatus>, Failure> {
     if !recorder.is_watched() {
-        eprintln!("oneflush trace: no fanotify with inodes (Linux 5.17): short-lived files may stay without a name");
+        eprintln!(
+            "oneflush trace: no fanotify with inodes (Linux 5.17): short-lived files may stay \
+                without a name"
+        );
     }
     if !options.devices.dev.is_empty() && recorder.is_nameless() {
         eprintln!("oneflush trace: {described}; if a partition of it is mounted, name that one");
     }
-    let mut program = Program::start(&options.command, &recorder, options.is_to_stdout()).map_err(|error| {
-        options.remove_output();
-        Failure::failed(error)
-    })?;
+    let mut program =
+        Program::start(&options.command, &recorder, options.is_to_stdout()).map_err(|error| {
+            options.remove_output();
+            Failure::failed(error)
+        })?;
     if program.is_none() {
         let end = if options.seconds.is_some() { "" } else { "; Ctrl-C ends it" };
         eprintln!("oneflush trace: recording {described}{end}");
@@ -222,7 +242,10 @@ fn record(
             // Whoever reads has seen enough (`| head`); the program goes on to its end.
             Err(RecordError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 progress.done();
-                return program.map(|mut program| program.wait()).transpose().map_err(Failure::failed);
+                return program
+                    .map(|mut program| program.wait())
+                    .transpose()
+                    .map_err(Failure::failed);
             }
             turned => turned.map_err(Failure::failed)?,
         }
@@ -254,7 +277,13 @@ fn record(
 }
 
 /// What was recorded, on standard error: standard output is the program's.
-fn tell(options: &Options, left_out: &[String], counts: Counts, elapsed: Duration, status: Option<ExitStatus>) {
+fn tell(
+    options: &Options,
+    left_out: &[String],
+    counts: Counts,
+    elapsed: Duration,
+    status: Option<ExitStatus>,
+) {
     let kb = |bytes: u64| bytes / 1024;
     let events = format!("{} events in {:.1} s", counts.events, elapsed.as_secs_f64());
     let mut text = match std::fs::metadata(&options.output) {
@@ -273,7 +302,10 @@ fn tell(options: &Options, left_out: &[String], counts: Counts, elapsed: Duratio
         text += &format!("  {} KB of data belong to no known file\n", kb(counts.unknown_bytes));
     }
     if counts.lost > 0 {
-        text += &format!("  {} events were lost: the recording has gaps, and says where\n", counts.lost);
+        text += &format!(
+            "  {} events were lost: the recording has gaps, and says where\n",
+            counts.lost
+        );
     }
     for left_out in left_out {
         text += &format!("  {left_out}; --below records that, too\n");

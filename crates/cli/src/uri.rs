@@ -16,7 +16,9 @@ pub fn of(path: &Path, strategy: Option<StrategyKind>) -> String {
 /// A byte of a path in a URI.
 fn escaped(byte: u8) -> String {
     match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+            char::from(byte).to_string()
+        }
         _ => format!("%{byte:02X}"),
     }
 }

@@ -1,5 +1,5 @@
-//! What users get wrong, and what goes wrong under them: one message that says what and how to go on,
-//! exit code 1 or 2, nothing left behind.
+//! What users get wrong, and what goes wrong under them: one message that says what and how to go
+//! on, exit code 1 or 2, nothing left behind.
 
 mod common;
 
@@ -39,7 +39,8 @@ fn a_directory_without_write_permission_is_refused() {
     let mut permissions = fs::metadata(&closed).unwrap().permissions();
     permissions.set_readonly(true);
     fs::set_permissions(&closed, permissions).unwrap();
-    let output = sandbox.oneflush_as_nobody().args(["bench", "--dir"]).arg(&closed).output().unwrap();
+    let output =
+        sandbox.oneflush_as_nobody().args(["bench", "--dir"]).arg(&closed).output().unwrap();
     assert_refused(&output, 1, &[closed.to_str().unwrap(), "Permission denied", "writable"]);
     sandbox.assert_nothing_left(&[&closed]);
 }
@@ -52,8 +53,10 @@ fn a_read_only_file_system_is_refused() {
     let sandbox = Sandbox::new();
     let point = sandbox.open_directory("ro");
     let program = env!("CARGO_BIN_EXE_oneflush");
-    let script =
-        format!("mount -t tmpfs -o ro,size=1m none {0} && exec {program} bench --dir {0}", point.to_str().unwrap());
+    let script = format!(
+        "mount -t tmpfs -o ro,size=1m none {0} && exec {program} bench --dir {0}",
+        point.to_str().unwrap()
+    );
     let output = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output().unwrap();
     assert_refused(&output, 1, &[point.to_str().unwrap(), "Read-only", "--dir DIR"]);
     sandbox.assert_nothing_left(&[]);
@@ -72,11 +75,25 @@ fn a_disk_that_fills_up_ends_the_run_with_the_way_out() {
     if skip_unless_root("--fs") {
         return;
     }
-    for (workers, mode) in [("threads", "off:off"), ("processes", "wal:off"), ("threads", "persist:off")] {
+    for (workers, mode) in
+        [("threads", "off:off"), ("processes", "wal:off"), ("threads", "persist:off")]
+    {
         let sandbox = Sandbox::new();
         let mut command = sandbox.oneflush();
-        command.args(["bench", "--fs", "ext4", "--size", "64M", "--mobibench", "-T", "20", "-n", "1000000"]);
-        let output = command.args(["--modes", mode, "--rounds", "1", "--as", workers]).output().unwrap();
+        command.args([
+            "bench",
+            "--fs",
+            "ext4",
+            "--size",
+            "64M",
+            "--mobibench",
+            "-T",
+            "20",
+            "-n",
+            "1000000",
+        ]);
+        let output =
+            command.args(["--modes", mode, "--rounds", "1", "--as", workers]).output().unwrap();
         assert_refused(&output, 1, &["disk full", "mode ", "round 1", "--size", "--txns"]);
         sandbox.assert_nothing_left(&[]);
     }
@@ -91,7 +108,8 @@ fn a_full_directory_ends_the_run_with_the_way_out() {
     let point = sandbox.open_directory("small");
     let program = env!("CARGO_BIN_EXE_oneflush");
     let script = format!(
-        "mount -t tmpfs -o size=3m none {0} && {{ {program} bench --dir {0} --modes delete:off -n 400000 --rounds 1; \
+        "mount -t tmpfs -o size=3m none {0} && {{ {program} bench --dir {0} --modes delete:off -n \
+            400000 --rounds 1; \
          code=$?; ls -A {0}; exit $code; }}",
         point.to_str().unwrap()
     );
@@ -110,7 +128,12 @@ fn an_unknown_word_in_modes_is_named_with_what_is_allowed() {
         ("wal:full:maww", ["\"maww\"", "sqlite, stock"]),
         ("wal,,delete", ["--modes", "wal"]),
     ] {
-        let output = sandbox.oneflush().args(["bench", "--modes", modes, "--dir"]).arg(&dir).output().unwrap();
+        let output = sandbox
+            .oneflush()
+            .args(["bench", "--modes", modes, "--dir"])
+            .arg(&dir)
+            .output()
+            .unwrap();
         assert_refused(&output, 2, &words);
         sandbox.assert_nothing_left(&[&dir]);
     }
@@ -131,7 +154,8 @@ fn wrong_values_of_options_are_wrong_usage() {
         ("--as", "fibers"),
         ("--plot", "result.pdf"),
     ] {
-        let output = sandbox.oneflush().args(["bench", &format!("{option}={value}")]).output().unwrap();
+        let output =
+            sandbox.oneflush().args(["bench", &format!("{option}={value}")]).output().unwrap();
         assert_refused(&output, 2, &[option, value]);
     }
     let output = sandbox.oneflush().args(["bench", "-j", "3"]).output().unwrap();
@@ -148,7 +172,16 @@ fn a_file_that_is_not_sql_is_refused() {
     let sandbox = Sandbox::new();
     let dir = sandbox.open_directory("dir");
     let recording = sandbox.open_directory("recording");
-    let run = || sandbox.oneflush().args(["bench", "--sql"]).arg(&recording).arg("--dir").arg(&dir).output().unwrap();
+    let run = || {
+        sandbox
+            .oneflush()
+            .args(["bench", "--sql"])
+            .arg(&recording)
+            .arg("--dir")
+            .arg(&dir)
+            .output()
+            .unwrap()
+    };
 
     assert_refused(&run(), 1, &["loading.sql", "No such file", "0.sql"]);
     fs::write(recording.join("loading.sql"), "this is\nnot SQL\n").unwrap();
@@ -199,9 +232,13 @@ fn a_saved_run_that_is_none_is_refused_by_name() {
         1,
         &[other.to_str().unwrap(), "missing field", "oneflush bench --json > FILE.json"],
     );
-    for measuring in
-        [&["--modes", "wal"][..], &["--txns", "10"], &["--dir", "."], &["--mobibench"], &["--keep-trace", "t"]]
-    {
+    for measuring in [
+        &["--modes", "wal"][..],
+        &["--txns", "10"],
+        &["--dir", "."],
+        &["--mobibench"],
+        &["--keep-trace", "t"],
+    ] {
         assert_refused(&from(&other, measuring), 2, &["--from", measuring[0]]);
     }
 }
@@ -212,7 +249,11 @@ fn a_plot_in_a_missing_directory_is_said_before_the_run() {
     let dir = sandbox.open_directory("dir");
     let plot = sandbox.path().join("missing/plot.svg");
     let mut command = sandbox.oneflush();
-    command.args(["bench", "--modes", "wal", "-n", "100000000", "--plot"]).arg(&plot).arg("--dir").arg(&dir);
+    command
+        .args(["bench", "--modes", "wal", "-n", "100000000", "--plot"])
+        .arg(&plot)
+        .arg("--dir")
+        .arg(&dir);
     assert_refused(&command.output().unwrap(), 1, &[plot.to_str().unwrap(), "writable directory"]);
     sandbox.assert_nothing_left(&[&dir]);
 }
@@ -232,7 +273,8 @@ fn probe_refuses_a_missing_directory_and_a_file() {
 #[test]
 fn the_worker_command_is_not_for_users() {
     let sandbox = Sandbox::new();
-    let output = sandbox.oneflush().arg("__worker").stdin(std::process::Stdio::null()).output().unwrap();
+    let output =
+        sandbox.oneflush().arg("__worker").stdin(std::process::Stdio::null()).output().unwrap();
     assert_refused(&output, 1, &["oneflush bench"]);
 }
 

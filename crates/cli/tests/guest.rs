@@ -1,5 +1,7 @@
-//! A guest in somebody's process: real programs, in Python, that know nothing of Oneflush, and do with their process what they like: signals,
-//! forks, ends without a close. They run under the preload library as `make build` leaves it; without `ONEFLUSH_BUILT` these tests say that they skip.
+//! A guest in somebody's process: real programs, in Python, that know nothing of Oneflush, and do
+//! with their process what they like: signals, forks, ends without a close. They run under the
+//! preload library as `make build` leaves it; without `ONEFLUSH_BUILT` these tests say that they
+//! skip.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -43,19 +45,29 @@ impl Scene {
 
     fn says(&self, strategy: &str, script: &str, arguments: &[&str]) -> String {
         let output = self.python(strategy, script, arguments);
-        let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert!(output.status.success(), "{strategy} {script}: {:?}\n{said}{errors}", output.status);
+        let (said, errors) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{strategy} {script}: {:?}\n{said}{errors}",
+            output.status
+        );
         said.trim_end().to_owned()
     }
 }
 
-/// A program blocked SIGUSR1 in its threads around a section that its handler must not enter. The handler ran all the same, in our
-/// checkpointer's thread, which had been started with the signal open.
+/// A program blocked SIGUSR1 in its threads around a section that its handler must not enter. The
+/// handler ran all the same, in our checkpointer's thread, which had been started with the signal
+/// open.
 #[test]
 fn a_section_that_a_program_guards_against_a_signal_is_not_entered_in_our_threads() {
     for strategy in ["plain", "eager"] {
         let Some(scene) = Scene::new() else { return };
-        assert_eq!(scene.says(strategy, "signals.py", &["a.db", strategy]), "guarded", "{strategy}");
+        assert_eq!(
+            scene.says(strategy, "signals.py", &["a.db", strategy]),
+            "guarded",
+            "{strategy}"
+        );
     }
 }
 
@@ -67,15 +79,17 @@ fn forks(scenario: &str, more: &[&str]) {
     }
 }
 
-/// gunicorn with `--preload` and a pool that was filled before the fork: with SQLite alone no error, with `eager` hundreds of "bad parameter or
-/// other API misuse", because a child shares its parent's `flock`s and so could not use the board.
+/// gunicorn with `--preload` and a pool that was filled before the fork: with SQLite alone no
+/// error, with `eager` hundreds of "bad parameter or other API misuse", because a child shares its
+/// parent's `flock`s and so could not use the board.
 #[test]
 fn children_use_the_idle_connections_of_a_pool_that_was_filled_before_the_fork() {
     forks("by_inherited_connections", &[]);
 }
 
-/// gunicorn with `--preload`, from the second start on: a reader leaves the mark of the kept WAL as it is, and the children took it
-/// for that of a close since the fork. Each of their uses was refused.
+/// gunicorn with `--preload`, from the second start on: a reader leaves the mark of the kept WAL as
+/// it is, and the children took it for that of a close since the fork. Each of their uses was
+/// refused.
 #[test]
 fn children_of_a_program_that_was_started_again_and_has_only_read_write_to_the_kept_wal() {
     forks("started_again", &[]);
@@ -91,7 +105,8 @@ fn a_child_opens_the_database_again_and_leaves_or_closes_what_it_inherited() {
     forks("opened_again", &[]);
 }
 
-/// Nobody has SQLite's locks then but the child, which did not get them by the fork: another process would take the database for its own.
+/// Nobody has SQLite's locks then but the child, which did not get them by the fork: another
+/// process would take the database for its own.
 #[test]
 fn a_daemon_goes_on_with_the_connection_of_a_parent_that_has_gone() {
     forks("parent_ends", &[]);
@@ -112,7 +127,8 @@ fn a_child_does_not_write_to_a_database_that_its_parent_has_closed_meanwhile() {
     forks("closed_meanwhile", &[]);
 }
 
-/// One of 150 children of a program that checkpoints hung: `fork` had copied a mutex of SQLite's that our checkpointer's thread held.
+/// One of 150 children of a program that checkpoints hung: `fork` had copied a mutex of SQLite's
+/// that our checkpointer's thread held.
 #[test]
 fn no_child_hangs_whose_parent_checkpoints() {
     forks("while_checkpoints_run", &["300"]);
@@ -120,7 +136,8 @@ fn no_child_hangs_whose_parent_checkpoints() {
 
 /// What stock SQLite finds: rows, and whether it is sound.
 fn stock(path: &Path) -> (i64, String) {
-    let sql = "SELECT count(*) || ' ' || (SELECT integrity_check FROM pragma_integrity_check) FROM t";
+    let sql =
+        "SELECT count(*) || ' ' || (SELECT integrity_check FROM pragma_integrity_check) FROM t";
     let output = Command::new("sqlite3").arg(path).arg(sql).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -129,16 +146,19 @@ fn stock(path: &Path) -> (i64, String) {
 }
 
 fn beside(scene: &Scene) -> Vec<String> {
-    let names = std::fs::read_dir(scene.dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let names =
+        std::fs::read_dir(scene.dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
 
-/// A server ended by `exit()` with its connections open, and the `sqlite3` shell said "file is not a database".
+/// A server ended by `exit()` with its connections open, and the `sqlite3` shell said "file is not
+/// a database".
 #[test]
 fn a_process_that_ends_by_exit_leaves_a_plain_database() {
-    let scenes = ["idle", "system_exit", "reading", "writing", "in_child", "beside_another_process"];
+    let scenes =
+        ["idle", "system_exit", "reading", "writing", "in_child", "beside_another_process"];
     for name in scenes {
         let Some(scene) = Scene::new() else { return };
         scene.says("eager", "exits.py", &["a.db", name]);
@@ -155,8 +175,10 @@ fn what_threads_were_told_before_the_end_is_there_whether_the_database_was_close
         .split(' ')
         .map(|n| n.parse::<i64>().unwrap())
         .sum();
-    let recovered =
-        Command::new(scene.folder.join("oneflush")).arg("recover").arg(scene.dir.path().join("a.db")).output();
+    let recovered = Command::new(scene.folder.join("oneflush"))
+        .arg("recover")
+        .arg(scene.dir.path().join("a.db"))
+        .output();
     let (rows, sound) = stock(&scene.dir.path().join("a.db"));
     assert!(rows >= told && sound == "ok", "{rows} rows of {told}, {sound}; {recovered:?}");
 }
@@ -164,7 +186,10 @@ fn what_threads_were_told_before_the_end_is_there_whether_the_database_was_close
 #[test]
 fn a_use_after_the_database_was_closed_for_the_end_is_an_error() {
     let Some(scene) = Scene::new() else { return };
-    assert_eq!(scene.says("eager", "exits.py", &["a.db", "used_afterwards"]), "unable to open database file");
+    assert_eq!(
+        scene.says("eager", "exits.py", &["a.db", "used_afterwards"]),
+        "unable to open database file"
+    );
     assert_eq!(beside(&scene), ["a.db"]);
     assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()));
 }
@@ -176,7 +201,8 @@ fn a_use_after_the_database_was_closed_for_the_end_is_an_error() {
 #[test]
 fn an_exit_from_inside_a_call_of_sqlite_ends_in_bounded_time_and_loses_nothing_that_was_told() {
     const CLOSED: &[&str] = &["a.db"];
-    const AS_KILLED: &[&str] = &["a.db", "a.db-oneflush", "a.db-oneflush-shm", "a.db-oneflush-wal", "a.db-shm"];
+    const AS_KILLED: &[&str] =
+        &["a.db", "a.db-oneflush", "a.db-oneflush-shm", "a.db-oneflush-wal", "a.db-shm"];
     for (name, left_by_eager) in [
         ("busy_handler", CLOSED),
         ("busy_handler_of_a_checkpoint", CLOSED),
@@ -209,7 +235,8 @@ fn an_exit_from_inside_sqlites_error_log_ends_in_bounded_time_too() {
     assert!(
         beside(&scene)
             .iter()
-            .any(|name| name.starts_with("a.db-oneflush-") && name.len() == "a.db-oneflush-".len() + 8)
+            .any(|name| name.starts_with("a.db-oneflush-")
+                && name.len() == "a.db-oneflush-".len() + 8)
     );
     is_recovered(&scene, "log_callback");
 }
@@ -222,7 +249,8 @@ fn ends_inside(scene: &Scene, strategy: &str, name: &str) {
 
 fn is_recovered(scene: &Scene, about: &str) {
     let path = scene.dir.path().join("a.db");
-    let recovered = Command::new(scene.folder.join("oneflush")).arg("recover").arg(&path).output().unwrap();
+    let recovered =
+        Command::new(scene.folder.join("oneflush")).arg("recover").arg(&path).output().unwrap();
     assert!(recovered.status.success(), "{about}: {recovered:?}");
     assert_eq!(stock(&path), (50, "ok".to_owned()), "{about}");
 }

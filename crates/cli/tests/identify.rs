@@ -1,5 +1,5 @@
-//! `oneflush identify` as a user meets it: over traces of phones where the project's data are there (else a test says so and passes),
-//! and over one that stands here.
+//! `oneflush identify` as a user meets it: over traces of phones where the project's data are there
+//! (else a test says so and passes), and over one that stands here.
 
 mod common;
 
@@ -12,7 +12,8 @@ use oneflush_testing::{Running, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// One commit of PERSIST with FULL, its file system's journal, and a line that is none, by MOST's columns.
+/// One commit of PERSIST with FULL, its file system's journal, and a line that is none, by MOST's
+/// columns.
 const PERSIST: &str = concat!(
     "0.001000000\tC\tWS\t1000\t8\t1234\tapp\tD\t/data/app/a.db-journal\n",
     "0.001100000\tC\tWS\t1032\t16\t1234\tapp\tD\t/data/app/a.db-journal\n",
@@ -41,7 +42,9 @@ fn done(output: Output) -> String {
 }
 
 fn objects(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
 }
 
 fn written(sandbox: &Sandbox, name: &str, bytes: &[u8]) -> PathBuf {
@@ -71,17 +74,29 @@ fn a_phones_trace_with_names_gives_six_transactions_of_three_databases_with_thei
         all.iter().filter(|found| found["database"].as_str().unwrap().ends_with(ending)).collect()
     };
     let bytes = |found: &Value| {
-        ["db", "journal", "fs_journal", "metadata"].map(|class| found["bytes"][class].as_u64().unwrap())
+        ["db", "journal", "fs_journal", "metadata"]
+            .map(|class| found["bytes"][class].as_u64().unwrap())
     };
     for found in &all {
-        assert_eq!((&found["journal_mode"], &found["synchronous"]), (&"PERSIST".into(), &"FULL".into()));
-        let (begin_s, end_s) = (found["begin_s"].as_f64().unwrap(), found["end_s"].as_f64().unwrap());
+        assert_eq!(
+            (&found["journal_mode"], &found["synchronous"]),
+            (&"PERSIST".into(), &"FULL".into())
+        );
+        let (begin_s, end_s) =
+            (found["begin_s"].as_f64().unwrap(), found["end_s"].as_f64().unwrap());
         let latency_ms = found["latency_ms"].as_f64().unwrap();
         assert!(((end_s - begin_s) * 1e3 - latency_ms).abs() < 1e-3, "{found}");
-        let phases = ["log_ms", "db_ms", "reset_ms"].map(|phase| found["phases"][phase].as_f64().unwrap());
+        let phases =
+            ["log_ms", "db_ms", "reset_ms"].map(|phase| found["phases"][phase].as_f64().unwrap());
         assert!((phases.iter().sum::<f64>() - latency_ms).abs() < 1e-3, "{found}");
-        assert!((0.5..=1.0).contains(&found["confidence"].as_f64().unwrap()) && found["reason"].is_string());
-        assert_eq!((&found["outcome"], &found["others"]), (&"committed".into(), &Value::Array(Vec::new())));
+        assert!(
+            (0.5..=1.0).contains(&found["confidence"].as_f64().unwrap())
+                && found["reason"].is_string()
+        );
+        assert_eq!(
+            (&found["outcome"], &found["others"]),
+            (&"committed".into(), &Value::Array(Vec::new()))
+        );
         assert!(found["flushes"].as_u64().unwrap() >= 4, "{found}");
     }
     let rmq = of("/rmq.db");
@@ -89,7 +104,10 @@ fn a_phones_trace_with_names_gives_six_transactions_of_three_databases_with_thei
     for found in &rmq {
         assert_eq!((&found["process"], &found["tid"]), (&"GCMReader".into(), &3336.into()));
         assert_eq!((bytes(found)[0], bytes(found)[1]), (8192, 20_480));
-        assert_eq!((&found["requests"]["db"], &found["requests"]["journal"]), (&2.into(), &4.into()));
+        assert_eq!(
+            (&found["requests"]["db"], &found["requests"]["journal"]),
+            (&2.into(), &4.into())
+        );
     }
     let fs_journal: Vec<u64> = rmq.iter().map(|found| bytes(found)[2] / 1024).collect();
     assert_eq!(fs_journal, [48, 44, 52, 60]);
@@ -118,13 +136,17 @@ fn csv_says_what_json_says() {
         assert_eq!(fields.last().unwrap().trim_matches('"'), found["reason"].as_str().unwrap());
         for (name, field) in head.iter().zip(&fields[..fields.len() - 1]) {
             let value = match name.split_once('_') {
-                Some(("bytes" | "requests", class)) => &found[name.split('_').next().unwrap()][class],
+                Some(("bytes" | "requests", class)) => {
+                    &found[name.split('_').next().unwrap()][class]
+                }
                 _ if found["phases"].get(name).is_some() => &found["phases"][name],
                 _ => &found[*name],
             };
             match value {
                 Value::String(text) => assert_eq!(field, text, "{name}"),
-                Value::Number(number) => assert_eq!(field.parse::<f64>().ok(), number.as_f64(), "{name}"),
+                Value::Number(number) => {
+                    assert_eq!(field.parse::<f64>().ok(), number.as_f64(), "{name}")
+                }
                 Value::Null | Value::Array(_) => assert_eq!(*field, "", "{name}"),
                 other => panic!("{name}: {other}"),
             }
@@ -139,13 +161,16 @@ fn the_table_has_a_row_for_each_database_and_fits_80_columns() {
     let text = done(identify(&sandbox, &trace, &[]));
     assert!(text.contains("6 transactions of 3 databases"), "{text}");
     let is_row = |line: &&str| line.starts_with("  PERSIST FULL");
-    let rows: Vec<Vec<&str>> = text.lines().filter(is_row).map(|line| line.split_whitespace().collect()).collect();
+    let rows: Vec<Vec<&str>> =
+        text.lines().filter(is_row).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows.len(), 3, "{text}");
     // Mode, transactions, KB: db, journal, the file system's (48 + 44 + 52 + 60) / 4.
     assert_eq!(rows[0][..6], ["PERSIST", "FULL", "4", "8.0", "20.0", "51.0"], "{text}");
     let long: Vec<&str> = text
         .lines()
-        .filter(|line| line.chars().count() > 80 && !line.contains("/data/") && !line.contains("most_"))
+        .filter(|line| {
+            line.chars().count() > 80 && !line.contains("/data/") && !line.contains("most_")
+        })
         .collect();
     assert!(long.is_empty(), "{long:?}");
     for words in ["GCMReader 3336", "confidence", "of no transaction", "skipped"] {
@@ -159,11 +184,11 @@ fn a_phones_trace_without_names_gives_448_transactions_of_persist() {
     let sandbox = Sandbox::new();
     let all = objects(&done(identify(&sandbox, &trace, &["--json"])));
     assert!(all.len().abs_diff(448) <= 5, "{}", all.len());
-    assert!(
-        all.iter()
-            .all(|found| found["journal_mode"] == "PERSIST" && found["database"].as_str().unwrap().contains("sector"))
-    );
-    let sum = |class: &str| all.iter().map(|found| found["bytes"][class].as_u64().unwrap()).sum::<u64>() as f64;
+    assert!(all.iter().all(|found| found["journal_mode"] == "PERSIST"
+        && found["database"].as_str().unwrap().contains("sector")));
+    let sum = |class: &str| {
+        all.iter().map(|found| found["bytes"][class].as_u64().unwrap()).sum::<u64>() as f64
+    };
     let journaling = sum("journal") + sum("fs_journal");
     let share = journaling / (journaling + sum("db") + sum("metadata"));
     assert!((0.75..=0.85).contains(&share), "{share}");
@@ -175,7 +200,9 @@ fn a_phones_trace_without_names_gives_448_transactions_of_persist() {
 fn a_truncated_gzip_gives_what_it_holds_and_says_so() {
     let Some(trace) = data("phone_ycsb_a.ftrace.gz") else { return };
     let sandbox = Sandbox::new();
-    let begins = |found: &[Value]| found.iter().map(|found| found["begin_s"].to_string()).collect::<Vec<_>>();
+    let begins = |found: &[Value]| {
+        found.iter().map(|found| found["begin_s"].to_string()).collect::<Vec<_>>()
+    };
     let whole = begins(&objects(&done(identify(&sandbox, &trace, &["--json"]))));
     let mut packed = std::fs::read(trace).unwrap();
     packed.truncate(packed.len() * 9 / 10);
@@ -185,7 +212,10 @@ fn a_truncated_gzip_gives_what_it_holds_and_says_so() {
     let found = begins(&objects(&done(output)));
     assert!(found.len() > 100 && found.len() < whole.len(), "{} of {}", found.len(), whole.len());
     assert_eq!(found, whole[..found.len()]);
-    assert!(message.contains("cut.gz: the trace is cut off: the compressed data end early"), "{message}");
+    assert!(
+        message.contains("cut.gz: the trace is cut off: the compressed data end early"),
+        "{message}"
+    );
     let table = done(identify(&sandbox, &cut, &[]));
     assert!(table.contains("the trace is cut off: the compressed data end early"), "{table}");
 }
@@ -197,12 +227,18 @@ fn a_line_that_is_not_understood_is_shown_with_its_number() {
     let text = done(identify(&sandbox, &trace, &[]));
     assert!(text.contains("1 transaction of 1 database"), "{text}");
     assert!(text.contains("  PERSIST FULL") && text.contains("/data/app/a.db"), "{text}");
-    assert!(text.contains("1 line or record not understood:\n    5  this is no line of a trace\n"), "{text}");
+    assert!(
+        text.contains("1 line or record not understood:\n    5  this is no line of a trace\n"),
+        "{text}"
+    );
     let lines = identify(&sandbox, &trace, &["--json"]);
     assert!(stderr(&lines).contains("a.po: 1 line or record not understood"), "{}", stderr(&lines));
     let found = &objects(&done(lines))[0];
     assert_eq!(found["bytes"]["db"], 8192);
-    assert_eq!((&found["bytes"]["journal"], &found["bytes"]["fs_journal"]), (&20_480.into(), &16_384.into()));
+    assert_eq!(
+        (&found["bytes"]["journal"], &found["bytes"]["fs_journal"]),
+        (&20_480.into(), &16_384.into())
+    );
 }
 
 #[test]
@@ -220,7 +256,11 @@ fn standard_input_and_several_traces_are_read_and_named() {
     let sandbox = Sandbox::new();
     let trace = written(&sandbox, "a.po", PERSIST.as_bytes());
     let mut command = sandbox.oneflush();
-    command.args(["identify", "--json", "-"]).arg(&trace).stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+        .args(["identify", "--json", "-"])
+        .arg(&trace)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
     let mut child = Running::start(command.stderr(Stdio::piped()));
     child.stdin.take().unwrap().write_all(PERSIST.as_bytes()).unwrap();
     let all = objects(&done(child.wait_with_output().unwrap()));
@@ -239,8 +279,13 @@ fn what_is_no_trace_is_refused_with_what_was_looked_for() {
         1,
         &["letter.txt", "no known format", "ftrace text", "strace -f -ttt"],
     );
-    let database = written(&sandbox, "a.db", b"SQLite format 3\0 and so on, for more than a few bytes\n");
-    assert_refused(&identify(&sandbox, &database, &["--json"]), 1, &["a.db", "It is a database, not a trace"]);
+    let database =
+        written(&sandbox, "a.db", b"SQLite format 3\0 and so on, for more than a few bytes\n");
+    assert_refused(
+        &identify(&sandbox, &database, &["--json"]),
+        1,
+        &["a.db", "It is a database, not a trace"],
+    );
     let empty = written(&sandbox, "empty", b"");
     assert_refused(&identify(&sandbox, &empty, &[]), 1, &["empty", "is empty"]);
     let missing = sandbox.path().join("none.po");
@@ -254,7 +299,11 @@ fn wrong_usage_is_exit_code_2() {
     assert_refused(&sandbox.oneflush().arg("identify").output().unwrap(), 2, &["TRACE"]);
     assert_refused(&identify(&sandbox, &trace, &["--json", "--csv"]), 2, &["--json", "--csv"]);
     assert_refused(&identify(&sandbox, Path::new("-"), &["-"]), 2, &["standard input", "twice"]);
-    assert_refused(&identify(&sandbox, &trace, &["-o", trace.to_str().unwrap()]), 2, &["a.po", "one of the traces"]);
+    assert_refused(
+        &identify(&sandbox, &trace, &["-o", trace.to_str().unwrap()]),
+        2,
+        &["a.po", "one of the traces"],
+    );
     assert_eq!(std::fs::read(&trace).unwrap(), PERSIST.as_bytes());
 }
 
@@ -268,7 +317,8 @@ fn an_output_file_is_replaced_when_all_is_done_and_never_by_an_error() {
     assert_eq!(std::fs::read(&out).unwrap(), b"kept\n");
     assert_eq!(done(identify(&sandbox, &trace, &["--json", "-o", "out.json"])), "");
     assert_eq!(objects(&std::fs::read_to_string(&out).unwrap()).len(), 1);
-    let mut left: Vec<_> = sandbox.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut left: Vec<_> =
+        sandbox.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["a.po", "letter.txt", "out.json", "tmp"]);
     let no_folder = identify(&sandbox, &trace, &["-o", "no/such/folder.json"]);
@@ -288,14 +338,21 @@ fn what_cannot_be_replaced_is_written_to_and_a_link_stays_a_link() {
     std::os::unix::fs::symlink("real.csv", sandbox.path().join("link.csv")).unwrap();
     done(identify(&sandbox, &trace, &["--csv", "-o", "link.csv"]));
     assert!(sandbox.path().join("link.csv").is_symlink());
-    assert_eq!(std::fs::read_to_string(sandbox.path().join("real.csv")).unwrap().lines().count(), 2);
+    assert_eq!(
+        std::fs::read_to_string(sandbox.path().join("real.csv")).unwrap().lines().count(),
+        2
+    );
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.oneflush();
-    command.args(["identify", "--json", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["identify", "--json", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = Running::start(&mut command);
     // It has nothing to say before it has read something.
     drop(child.stdout.take());
@@ -311,7 +368,11 @@ fn a_reader_that_has_seen_enough_is_no_error() {
 fn a_signal_ends_the_input_and_what_was_read_is_told_whole() {
     let sandbox = Sandbox::new();
     let mut command = sandbox.oneflush();
-    command.args(["identify", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(["identify", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = Running::start(&mut command);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(PERSIST.as_bytes()).unwrap();
@@ -323,7 +384,10 @@ fn a_signal_ends_the_input_and_what_was_read_is_told_whole() {
     let message = read_until(&mut child.stderr.take().unwrap(), "told");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(message.contains("oneflush: standard input: stopped by a signal"), "{message}");
-    assert!(text.contains("1 transaction of 1 database") && text.contains("not understood"), "{text}");
+    assert!(
+        text.contains("1 transaction of 1 database") && text.contains("not understood"),
+        "{text}"
+    );
     drop(stdin);
 }
 

@@ -25,7 +25,8 @@ fn read(path: &Path) -> SerializedFileReader<File> {
 
 /// The JSON's value for a column: classes and phases are objects there.
 fn json_of<'a>(object: &'a Value, column: &str) -> &'a Value {
-    let class = |from: &'a Value, prefix: &str| column.strip_prefix(prefix).map(|class| &from[class]);
+    let class =
+        |from: &'a Value, prefix: &str| column.strip_prefix(prefix).map(|class| &from[class]);
     class(&object["phases"]["checkpoint_bytes"], "checkpoint_bytes_")
         .or_else(|| class(&object["requests"], "requests_"))
         .or_else(|| class(&object["bytes"], "bytes_"))
@@ -54,7 +55,8 @@ fn rows_are_the_json_of_each_transaction_over_groups_and_traces() {
     std::fs::write(sandbox.path().join("many.txt"), Commits::new(17_000, 6).text()).unwrap();
     std::fs::write(sandbox.path().join("few.txt"), Commits::new(20, 2).text()).unwrap();
     let lines = identify(&sandbox, &["many.txt", "few.txt", "--json", "--parquet", "t.parquet"]);
-    let objects: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let objects: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let reader = read(&sandbox.path().join("t.parquet"));
     let metadata = reader.metadata();
     assert_eq!((metadata.num_row_groups(), metadata.file_metadata().num_rows()), (2, 17_020));
@@ -93,5 +95,9 @@ fn a_file_that_cannot_be_is_refused_with_its_option() {
     };
     refused(&["t.txt", "--parquet", "t.txt"], 2, &["--parquet t.txt", "is one of the traces"]);
     refused(&["t.txt", "-o", "x", "--parquet", "x"], 2, &["-o and --parquet"]);
-    refused(&["t.txt", "--parquet", "no/such/t"], 1, &["no/such/t", "choose another with --parquet"]);
+    refused(
+        &["t.txt", "--parquet", "no/such/t"],
+        1,
+        &["no/such/t", "choose another with --parquet"],
+    );
 }

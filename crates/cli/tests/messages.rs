@@ -1,5 +1,5 @@
-//! Reasons in sight: what `ONEFLUSH_LOG` says where, with real programs and the extension as `make build` leaves it (`ONEFLUSH_BUILT`, see
-//! `run.rs`).
+//! Reasons in sight: what `ONEFLUSH_LOG` says where, with real programs and the extension as `make
+//! build` leaves it (`ONEFLUSH_BUILT`, see `run.rs`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,7 +21,10 @@ impl Work {
     fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
         let mut command = Command::new(self.folder.join("oneflush"));
         command.arg("run").args(arguments).current_dir(self.dir.path()).env("HOME", "/nonexistent");
-        command.env_remove("ONEFLUSH_LOG").env_remove("ONEFLUSH_STRATEGY").envs(variables.iter().copied());
+        command
+            .env_remove("ONEFLUSH_LOG")
+            .env_remove("ONEFLUSH_STRATEGY")
+            .envs(variables.iter().copied());
         answer(&command.output().unwrap())
     }
 
@@ -59,7 +62,8 @@ def refused(name='a.db'):
 refused()
 ";
 
-/// The reason of a refused open was only in SQLite's error log, which Python's sqlite3 cannot read: "unable to open database file".
+/// The reason of a refused open was only in SQLite's error log, which Python's sqlite3 cannot read:
+/// "unable to open database file".
 #[test]
 fn the_reason_of_a_refused_open_is_on_standard_error_under_run() {
     let Some(work) = Work::new() else { return };
@@ -69,7 +73,8 @@ fn the_reason_of_a_refused_open_is_on_standard_error_under_run() {
     let lines = ours(&err);
     assert_eq!(lines.len(), 1, "{err}");
     assert!(lines[0].starts_with(&format!("oneflush[{pid}]: ")), "{err}");
-    for word in ["a.db", "URI parameter strategy", "\"fast\"", "allowed: auto, stock, plain, eager"] {
+    for word in ["a.db", "URI parameter strategy", "\"fast\"", "allowed: auto, stock, plain, eager"]
+    {
         assert!(lines[0].contains(word), "{word}: {err}");
     }
     assert_eq!(ours(&work.python(REFUSED, &[("ONEFLUSH_LOG", "off")]).2), Vec::<&str>::new());
@@ -93,7 +98,8 @@ print(child)"
     let log = read(&work.path("oneflush.log"));
     let lines: Vec<&str> = log.lines().collect();
     assert_eq!(lines.len(), 2, "the same is not repeated: {log}");
-    for (line, pid) in lines.iter().zip([out.lines().next().unwrap(), out.lines().last().unwrap()]) {
+    for (line, pid) in lines.iter().zip([out.lines().next().unwrap(), out.lines().last().unwrap()])
+    {
         let (time, rest) = line.split_once(' ').unwrap();
         assert!(time.len() == 24 && time.ends_with('Z') && time.contains('T'), "{line}");
         assert!(rest.starts_with(&format!("oneflush[{pid}]: ")), "{pid}: {line}");
@@ -104,10 +110,13 @@ print(child)"
 fn a_file_that_cannot_be_written_ends_the_program_before_it_opens_anything() {
     let Some(work) = Work::new() else { return };
     std::fs::write(work.path("other.db"), b"SQLite format 3\0").unwrap();
-    for (value, word) in
-        [("/no such folder/log", "No such file"), ("./other.db", "no text file"), ("stdrr", "allowed: off")]
-    {
-        let (code, _, err) = work.run(&["--", "sqlite3", "a.db", "CREATE TABLE t(v)"], &[("ONEFLUSH_LOG", value)]);
+    for (value, word) in [
+        ("/no such folder/log", "No such file"),
+        ("./other.db", "no text file"),
+        ("stdrr", "allowed: off"),
+    ] {
+        let (code, _, err) =
+            work.run(&["--", "sqlite3", "a.db", "CREATE TABLE t(v)"], &[("ONEFLUSH_LOG", value)]);
         assert_eq!(code, Some(1), "{value}: {err}");
         assert!(err.contains("ONEFLUSH_LOG") && err.contains(word), "{value}: {err}");
         assert!(!work.path("a.db").exists());
@@ -118,12 +127,17 @@ fn a_file_that_cannot_be_written_ends_the_program_before_it_opens_anything() {
 #[test]
 fn a_misspelt_variable_is_said_with_the_one_that_was_meant() {
     let Some(work) = Work::new() else { return };
-    let (code, _, err) = work.run(&["--", "sqlite3", "a.db", "SELECT 1"], &[("ONEFLUSH_STRATEGIE", "eager")]);
+    let (code, _, err) =
+        work.run(&["--", "sqlite3", "a.db", "SELECT 1"], &[("ONEFLUSH_STRATEGIE", "eager")]);
     assert_eq!((code, ours(&err).len()), (Some(0), 1), "{err}");
-    assert!(err.contains("ONEFLUSH_STRATEGIE") && err.contains("did you mean ONEFLUSH_STRATEGY?"), "{err}");
+    assert!(
+        err.contains("ONEFLUSH_STRATEGIE") && err.contains("did you mean ONEFLUSH_STRATEGY?"),
+        "{err}"
+    );
 }
 
-/// A database in DELETE mode was written with `--strategy eager`, which did nothing, and nobody was told.
+/// A database in DELETE mode was written with `--strategy eager`, which did nothing, and nobody was
+/// told.
 #[test]
 fn a_strategy_that_was_named_and_changes_nothing_is_said_once_for_a_database() {
     let Some(work) = Work::new() else { return };
@@ -135,16 +149,34 @@ fn a_strategy_that_was_named_and_changes_nothing_is_said_once_for_a_database() {
         for word in [&name, "is inactive: journal_mode=delete", "PRAGMA journal_mode=WAL"] {
             assert!(err.contains(word), "{word}: {err}");
         }
-        let read_only = work.run(&["--strategy", strategy, "--", "sqlite3", &name, "SELECT count(*) FROM t"], &[]);
+        let read_only = work
+            .run(&["--strategy", strategy, "--", "sqlite3", &name, "SELECT count(*) FROM t"], &[]);
         assert_eq!(read_only, (Some(0), "2\n".to_owned(), String::new()));
         let wal = format!("wal-{name}");
-        let (_, _, err) =
-            work.run(&["--strategy", strategy, "--", "sqlite3", &wal, &format!("PRAGMA journal_mode=wal; {sql}")], &[]);
+        let (_, _, err) = work.run(
+            &[
+                "--strategy",
+                strategy,
+                "--",
+                "sqlite3",
+                &wal,
+                &format!("PRAGMA journal_mode=wal; {sql}"),
+            ],
+            &[],
+        );
         assert_eq!(err, "", "in WAL mode from its first transaction on");
     }
     for arguments in [vec!["--strategy", "stock"], vec!["--strategy", "auto"], vec![]] {
-        let all = [arguments.as_slice(), &["--", "sqlite3", "other.db", "CREATE TABLE IF NOT EXISTS t(v)"]].concat();
-        assert_eq!(work.run(&all, &[]).2, "", "nobody has asked for another strategy: {arguments:?}");
+        let all = [
+            arguments.as_slice(),
+            &["--", "sqlite3", "other.db", "CREATE TABLE IF NOT EXISTS t(v)"],
+        ]
+        .concat();
+        assert_eq!(
+            work.run(&all, &[]).2,
+            "",
+            "nobody has asked for another strategy: {arguments:?}"
+        );
     }
 }
 
@@ -154,8 +186,10 @@ fn a_file_that_has_become_descriptor_2_gets_no_message() {
     let Some(work) = Work::new() else { return };
     for (n, mode) in ["w+b", "wb"].into_iter().enumerate() {
         let name = format!("data{n}");
-        let program =
-            format!("import os; os.close(2); data = open('{name}', '{mode}'); assert data.fileno() == 2\n{REFUSED}");
+        let program = format!(
+            "import os; os.close(2); data = open('{name}', '{mode}'); assert data.fileno() == \
+                2\n{REFUSED}"
+        );
         let (code, out, _) = work.python(&program, &[]);
         assert!(code == Some(0) && out.contains("unable to open"), "{out}");
         assert_eq!(read(&work.path(&name)), "", "{mode}");

@@ -32,7 +32,10 @@ fn json_has_figures_rounds_histogram_and_environment() {
     let median = &modes[0]["median"];
     assert_eq!(median["transactions"], 20);
     assert!(median["latency_ns"]["p50"].as_u64().unwrap() > 0);
-    assert!(median["latency_ns"]["max"].as_u64().unwrap() >= median["latency_ns"]["p999"].as_u64().unwrap());
+    assert!(
+        median["latency_ns"]["max"].as_u64().unwrap()
+            >= median["latency_ns"]["p999"].as_u64().unwrap()
+    );
     assert_eq!(median["counted_at"], "vfs");
     // Two frames of 24 + 4096 bytes and one sync; and once the WAL's header with a sync of its own.
     let journal_bytes = median["bytes_per_transaction_by_class"]["journal"].as_f64().unwrap();
@@ -83,10 +86,20 @@ fn csv_fields(line: &str) -> Vec<String> {
 #[test]
 fn the_table_fits_80_columns_and_says_where_it_counted() {
     let sandbox = Sandbox::new();
-    let output = bench(&sandbox, &["--modes", "wal-growing:normal:sqlite,truncate:normal:sqlite,wal"]);
+    let output =
+        bench(&sandbox, &["--modes", "wal-growing:normal:sqlite,truncate:normal:sqlite,wal"]);
     let text = stdout(&output);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    for words in ["txn/s", "p99.9", "KB", "journal, WAL", "CPU µs", "floor:", "SQLite 3.", "counted in the VFS"] {
+    for words in [
+        "txn/s",
+        "p99.9",
+        "KB",
+        "journal, WAL",
+        "CPU µs",
+        "floor:",
+        "SQLite 3.",
+        "counted in the VFS",
+    ] {
         assert!(text.contains(words), "{words} is missing:\n{text}");
     }
     assert!(text.trim_end().lines().last().unwrap().ends_with('.'), "{text}");
@@ -138,16 +151,29 @@ fn every_workload_runs_with_threads_and_with_processes() {
     let sandbox = Sandbox::new();
     for workers in ["threads", "processes"] {
         for workload in ["insert", "update", "delete", "mixed"] {
-            let arguments = ["--workload", workload, "--as", workers, "-t", "3", "--modes", "wal,persist", "--json"];
-            let report: Value = serde_json::from_slice(&bench(&sandbox, &arguments).stdout).unwrap();
+            let arguments = [
+                "--workload",
+                workload,
+                "--as",
+                workers,
+                "-t",
+                "3",
+                "--modes",
+                "wal,persist",
+                "--json",
+            ];
+            let report: Value =
+                serde_json::from_slice(&bench(&sandbox, &arguments).stdout).unwrap();
             for mode in report["modes"].as_array().unwrap() {
                 assert_eq!(mode["median"]["transactions"], 20, "{workload} {workers}");
                 assert!(mode["median"]["bytes_per_transaction"].as_f64().unwrap() > 4096.0);
             }
         }
         for operation in ["0", "1", "2"] {
-            let arguments = ["--mobibench", "-d", operation, "-j", "2", "--as", workers, "-t", "2", "--json"];
-            let report: Value = serde_json::from_slice(&bench(&sandbox, &arguments).stdout).unwrap();
+            let arguments =
+                ["--mobibench", "-d", operation, "-j", "2", "--as", workers, "-t", "2", "--json"];
+            let report: Value =
+                serde_json::from_slice(&bench(&sandbox, &arguments).stdout).unwrap();
             assert_eq!(report["modes"][0]["median"]["transactions"], 20, "{operation} {workers}");
         }
     }
@@ -159,7 +185,8 @@ fn a_rate_is_kept() {
     let arguments = ["--modes", "memory:off", "--rate", "40", "-t", "2", "--json"];
     let report: Value = serde_json::from_slice(&bench(&sandbox, &arguments).stdout).unwrap();
     let rate = report["modes"][0]["median"]["transactions_per_s"].as_f64().unwrap();
-    // 20 transactions of two connections: the last ones begin after 9/20 s, so a little more than 40 is measured.
+    // 20 transactions of two connections: the last ones begin after 9/20 s, so a little more than
+    // 40 is measured.
     assert!((36.0..=50.0).contains(&rate), "{rate}");
 }
 
@@ -171,7 +198,9 @@ fn plots_are_written_as_svg_and_as_png() {
     let text = std::fs::read_to_string(&svg).unwrap();
     assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"));
     assert!(
-        text.contains(">delete:sqlite</text>") && text.contains(">wal:stock</text>") && text.contains("not counted")
+        text.contains(">delete:sqlite</text>")
+            && text.contains(">wal:stock</text>")
+            && text.contains("not counted")
     );
     let png = sandbox.path().join("plot.PNG");
     bench(&sandbox, &["--modes", "wal", "--plot", png.to_str().unwrap()]);
@@ -187,12 +216,14 @@ fn a_saved_run_is_told_and_drawn_again_without_measuring() {
         options.map(|(option, name)| [option.to_owned(), at(name).display().to_string()]).concat()
     };
     let run = |arguments: &[&str], pictures: Vec<String>| {
-        let output = sandbox.oneflush().arg("bench").args(arguments).args(pictures).output().unwrap();
+        let output =
+            sandbox.oneflush().arg("bench").args(arguments).args(pictures).output().unwrap();
         assert!(output.status.success(), "{}", stderr(&output));
         stdout(&output)
     };
     let saved = at("run.json");
-    let measured = ["--modes", "wal,delete:sqlite", "-n", "40", "-t", "1,2", "--rounds", "2", "--json"];
+    let measured =
+        ["--modes", "wal,delete:sqlite", "-n", "40", "-t", "1,2", "--rounds", "2", "--json"];
     let json = run(&measured, pictures("first.svg", "first.png"));
     std::fs::write(&saved, &json).unwrap();
     let from = ["--from", saved.to_str().unwrap()];
@@ -221,7 +252,8 @@ fn at_a_device_of_our_own_the_classes_sum_to_the_total() {
     }
     let sandbox = Sandbox::new();
     let mut command = sandbox.oneflush();
-    command.args(["bench", "--fs", "ext4", "--size", "64M", "--rounds", "1", "-n", "200", "--json"]);
+    command
+        .args(["bench", "--fs", "ext4", "--size", "64M", "--rounds", "1", "-n", "200", "--json"]);
     let output = command.args(["--modes", "delete,delete:sqlite"]).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,5 +1,6 @@
-//! The pictures of `oneflush bench` in a real browser, in the fonts that people have: no text leaves the picture or touches another
-//! text, a bar or a mark. Where there is no Chromium, or a font is missing, a test says so (`make test` installs them).
+//! The pictures of `oneflush bench` in a real browser, in the fonts that people have: no text
+//! leaves the picture or touches another text, a bar or a mark. Where there is no Chromium, or a
+//! font is missing, a test says so (`make test` installs them).
 
 #[path = "common/browser.rs"]
 mod browser;
@@ -11,16 +12,20 @@ use std::process::Command;
 use browser::Browser;
 use common::{Sandbox, stderr};
 
-/// The ones of most Linux systems; Liberation Sans is as wide as Arial and Helvetica, DejaVu Sans as Verdana.
-const FONTS: [(&str, &str); 2] = [("DejaVu Sans", "fonts-dejavu-core"), ("Liberation Sans", "fonts-liberation")];
+/// The ones of most Linux systems; Liberation Sans is as wide as Arial and Helvetica, DejaVu Sans
+/// as Verdana.
+const FONTS: [(&str, &str); 2] =
+    [("DejaVu Sans", "fonts-dejavu-core"), ("Liberation Sans", "fonts-liberation")];
 
-/// What is wrong with the picture in the page, as words. The first rectangles are its frame and its ground.
+/// What is wrong with the picture in the page, as words. The first rectangles are its frame and its
+/// ground.
 const WRONG: &str = "(() => {
     const picture = document.querySelector('svg');
     const { width, height } = picture.viewBox.baseVal;
     const texts = [...picture.querySelectorAll('text')];
     const boxes = texts.map((text) => ({ what: text.textContent, ...sides(text.getBBox()) }));
-    const marks = [...picture.querySelectorAll('rect')].map((rect) => ({ what: 'a rectangle', ...sides(rect.getBBox()) }))
+    const marks = [...picture.querySelectorAll('rect')].map((rect) => \
+    ({ what: 'a rectangle', ...sides(rect.getBBox()) }))
         .filter((mark) => mark.right - mark.left < width - 3);
     function sides({ x, y, width, height }) {
         // What a font leaves free above and below its letters may touch.
@@ -28,16 +33,21 @@ const WRONG: &str = "(() => {
     }
     const wrong = texts.length > 5 ? [] : ['there are no texts'];
     boxes.forEach((box, at) => {
-        if (box.left < 0 || box.top < 0 || box.right > width || box.bottom > height) wrong.push(`'${box.what}' leaves the picture`);
+        if (box.left < 0 || box.top < 0 || box.right > width || box.bottom > height) \
+        wrong.push(`'${box.what}' leaves the picture`);
         for (const other of [...boxes.slice(at + 1), ...marks])
-            if (box.left < other.right && other.left < box.right && box.top < other.bottom && other.top < box.bottom)
+            if (box.left < other.right && other.left < box.right && box.top < other.bottom && \
+            other.top < box.bottom)
                 wrong.push(`'${box.what}' touches '${other.what}'`);
     });
     return wrong.join('; ');
 })()";
 
 fn is_installed(font: &str) -> bool {
-    Command::new("fc-list").arg(format!(":family={font}")).output().is_ok_and(|output| !output.stdout.is_empty())
+    Command::new("fc-list")
+        .arg(format!(":family={font}"))
+        .output()
+        .is_ok_and(|output| !output.stdout.is_empty())
 }
 
 /// What is wrong with a picture in each font.
@@ -48,12 +58,15 @@ fn wrong(browser: &mut Browser, sandbox: &Sandbox, picture: &Path) -> Vec<(&'sta
     let mut found = Vec::new();
     for (font, package) in FONTS {
         if !is_installed(font) {
-            oneflush_testing::skip(format_args!("{font} is not there; scripts/need {package} installs it"));
+            oneflush_testing::skip(format_args!(
+                "{font} is not there; scripts/need {package} installs it"
+            ));
             continue;
         }
         let page = sandbox.path().join("picture.html");
         let html = format!(
-            "<!doctype html><html data-ready=\"yes\"><body>{before}font-family=\"{font}\"{after}</body></html>"
+            "<!doctype html><html \
+                data-ready=\"yes\"><body>{before}font-family=\"{font}\"{after}</body></html>"
         );
         std::fs::write(&page, html).unwrap();
         browser.open(&page);
@@ -69,8 +82,24 @@ fn every_text_has_its_room_in_common_fonts() {
     let at = |name: &str| sandbox.path().join(name);
     let mut pictures: Vec<PathBuf> = Vec::new();
     let runs: [&[&str]; 3] = [
-        &["--modes", "wal:sqlite,wal,wal:plain,wal:eager", "-t", "1,16", "-n", "160", "--rounds", "2"],
-        &["--modes", "delete,truncate,persist,wal-growing:extra,wal:normal:sqlite,memory", "-n", "40", "--rounds", "1"],
+        &[
+            "--modes",
+            "wal:sqlite,wal,wal:plain,wal:eager",
+            "-t",
+            "1,16",
+            "-n",
+            "160",
+            "--rounds",
+            "2",
+        ],
+        &[
+            "--modes",
+            "delete,truncate,persist,wal-growing:extra,wal:normal:sqlite,memory",
+            "-n",
+            "40",
+            "--rounds",
+            "1",
+        ],
         &["--workload", "point", "-n", "2000", "--modes", "wal:sqlite,wal:plain", "--rounds", "1"],
     ];
     for (number, run) in runs.into_iter().enumerate() {

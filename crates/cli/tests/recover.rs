@@ -21,11 +21,8 @@ fn log(database: &Path) -> PathBuf {
 }
 
 fn count(database: &Path) -> rusqlite::Result<i64> {
-    Connection::open_with_flags_and_vfs(database, OpenFlags::SQLITE_OPEN_READ_ONLY, "unix")?.query_row(
-        "SELECT count(*) FROM t",
-        [],
-        |row| row.get(0),
-    )
+    Connection::open_with_flags_and_vfs(database, OpenFlags::SQLITE_OPEN_READ_ONLY, "unix")?
+        .query_row("SELECT count(*) FROM t", [], |row| row.get(0))
 }
 
 #[test]
@@ -43,7 +40,10 @@ fn it_leaves_one_plain_database_file_and_a_dry_run_changes_nothing() {
     assert_eq!((log(&database).exists(), count(&database)), (false, Ok(ROWS as i64)));
     let again = sandbox.oneflush().arg("recover").arg(&database).arg("--json").output().unwrap();
     let json: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
-    assert_eq!((&json["recovered"], &json["log"]), (&serde_json::Value::Bool(false), &serde_json::Value::Null));
+    assert_eq!(
+        (&json["recovered"], &json["log"]),
+        (&serde_json::Value::Bool(false), &serde_json::Value::Null)
+    );
 }
 
 #[test]
@@ -66,7 +66,8 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
     assert!(fs::read(log(&database)).unwrap() == damaged);
     fs::write(log(&database), bytes).unwrap();
     assert!(sandbox.oneflush().arg("recover").arg(&database).status().unwrap().success());
-    let missing = sandbox.oneflush().arg("recover").arg(sandbox.path().join("none.db")).output().unwrap();
+    let missing =
+        sandbox.oneflush().arg("recover").arg(sandbox.path().join("none.db")).output().unwrap();
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8(missing.stderr).unwrap().contains("none.db"));
     // A pipe would be waited for, for ever.

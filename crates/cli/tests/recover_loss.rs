@@ -1,4 +1,5 @@
-//! `oneflush recover --accept-loss`: what is kept of a database whose log is lost or damaged, and that nothing is lost without a copy.
+//! `oneflush recover --accept-loss`: what is kept of a database whose log is lost or damaged, and
+//! that nothing is lost without a copy.
 
 mod common;
 
@@ -11,7 +12,8 @@ use common::Sandbox;
 use common::crashed::{ROWS, side};
 use rusqlite::{Connection, OpenFlags};
 
-/// A database in use, with what `more` does to it, copied with these files as the end of its process would leave them.
+/// A database in use, with what `more` does to it, copied with these files as the end of its
+/// process would leave them.
 fn crashed_after(sandbox: &Sandbox, suffixes: &[&str], more: impl FnOnce(&Connection)) -> PathBuf {
     let database = sandbox.path().join("app.db");
     common::crashed::crashed_after(&database, suffixes, more);
@@ -25,12 +27,17 @@ fn crashed(sandbox: &Sandbox, suffixes: &[&str]) -> PathBuf {
 
 /// How many rows are there, by SQLite alone, in a sound database.
 fn count(database: &Path) -> usize {
-    let db = Connection::open_with_flags_and_vfs(database, OpenFlags::SQLITE_OPEN_READ_ONLY, "unix").unwrap();
+    let db =
+        Connection::open_with_flags_and_vfs(database, OpenFlags::SQLITE_OPEN_READ_ONLY, "unix")
+            .unwrap();
     let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(sound, "ok");
     // The first ones, without a gap.
-    let (count, max): (i64, i64) =
-        db.query_row("SELECT count(*), coalesce(max(v), -1) FROM t", [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let (count, max): (i64, i64) = db
+        .query_row("SELECT count(*), coalesce(max(v), -1) FROM t", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
     assert_eq!(max, count - 1);
     count as usize
 }
@@ -58,11 +65,13 @@ fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 fn copies(database: &Path) -> PathBuf {
     let prefix = format!("{}-before-recovery-", database.file_name().unwrap().to_str().unwrap());
-    let mut names = fs::read_dir(database.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+    let mut names =
+        fs::read_dir(database.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
     names.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&prefix)).unwrap()
 }
 
-/// Refused without the option, which is named; a dry run changes nothing; then the loss is accepted, and the files before that are in the copies.
+/// Refused without the option, which is named; a dry run changes nothing; then the loss is
+/// accepted, and the files before that are in the copies.
 fn accept(sandbox: &Sandbox, database: &Path) -> String {
     let before = contents(sandbox.path());
     let refused = recover(sandbox, database, &[]).unwrap_err();
@@ -70,9 +79,14 @@ fn accept(sandbox: &Sandbox, database: &Path) -> String {
     let dry = recover(sandbox, database, &["--accept-loss", "--dry-run"]).unwrap();
     assert!(dry.contains("nothing was changed"), "{dry}");
     assert!(contents(sandbox.path()) == before);
-    let was: Vec<_> = ["", "-oneflush", "-oneflush-wal"].map(|suffix| fs::read(side(database, suffix)).ok()).into();
+    let was: Vec<_> = ["", "-oneflush", "-oneflush-wal"]
+        .map(|suffix| fs::read(side(database, suffix)).ok())
+        .into();
     let said = recover(sandbox, database, &["--accept-loss"]).unwrap();
-    assert!(said.contains("integrity_check: ok") && said.contains("a plain database file now"), "{said}");
+    assert!(
+        said.contains("integrity_check: ok") && said.contains("a plain database file now"),
+        "{said}"
+    );
     let copied = copies(database).join(database.file_name().unwrap());
     for (suffix, was) in ["", "-oneflush", "-oneflush-wal"].iter().zip(was) {
         assert!(fs::read(side(&copied, suffix)).ok() == was, "{suffix}");
@@ -110,7 +124,8 @@ fn without_a_log_what_the_last_checkpoint_wrote_is_kept() {
 /// It said "lost: nothing that the readable part of the log has", of a log that was not there.
 /// But the image may be of a time long before the crash.
 #[test]
-fn without_a_log_the_image_of_a_process_that_was_killed_has_every_commit_and_nobody_can_know_that() {
+fn without_a_log_the_image_of_a_process_that_was_killed_has_every_commit_and_nobody_can_know_that()
+{
     for log in [None, Some(&b""[..]), Some(b"a log whose disk is broken")] {
         let sandbox = Sandbox::new();
         let database = crashed(&sandbox, &["-oneflush-wal"]);
@@ -118,13 +133,17 @@ fn without_a_log_the_image_of_a_process_that_was_killed_has_every_commit_and_nob
         if let Some(log) = log {
             fs::write(side(&database, "-oneflush"), log).unwrap();
         }
-        let dry: serde_json::Value =
-            serde_json::from_str(&recover(&sandbox, &database, &["--accept-loss", "--dry-run", "--json"]).unwrap())
-                .unwrap();
+        let dry: serde_json::Value = serde_json::from_str(
+            &recover(&sandbox, &database, &["--accept-loss", "--dry-run", "--json"]).unwrap(),
+        )
+        .unwrap();
         assert_eq!(dry["accepted_loss"]["lost_records"], serde_json::Value::Null, "{dry}");
         assert!(dry["accepted_loss"]["written_between"][1].is_string(), "{dry}");
         let said = accept(&sandbox, &database);
-        assert!(said.contains("of the WAL image") && said.contains("lost: cannot be known"), "{said}");
+        assert!(
+            said.contains("of the WAL image") && said.contains("lost: cannot be known"),
+            "{said}"
+        );
         assert!(said.contains("the image at 20") && !said.contains("nothing"), "{said}");
         assert_eq!(count(&database), ROWS);
     }
@@ -137,7 +156,10 @@ fn the_times_between_which_the_loss_was_written_are_those_of_the_files_before() 
     let database = crashed(&sandbox, &[]);
     let log = fs::OpenOptions::new().write(true).open(side(&database, "-oneflush")).unwrap();
     log.set_len(3 * 4096).unwrap();
-    let times = [("", 1_000_000_000, "2001-09-09T01:46:40Z"), ("-oneflush", 1_000_000_060, "2001-09-09T01:47:40Z")];
+    let times = [
+        ("", 1_000_000_000, "2001-09-09T01:46:40Z"),
+        ("-oneflush", 1_000_000_060, "2001-09-09T01:47:40Z"),
+    ];
     for (suffix, seconds, _) in times {
         let file = fs::OpenOptions::new().write(true).open(side(&database, suffix)).unwrap();
         file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
@@ -198,7 +220,10 @@ fn of_a_log_with_a_damaged_record_the_image_has_the_rest() {
     log[at + 60] ^= 1;
     fs::write(side(&database, "-oneflush"), log).unwrap();
     let said = accept(&sandbox, &database);
-    assert!(said.contains("of the WAL image") && said.contains("lost: nothing that the readable part"), "{said}");
+    assert!(
+        said.contains("of the WAL image") && said.contains("lost: nothing that the readable part"),
+        "{said}"
+    );
     assert_eq!(count(&database), ROWS);
 }
 
@@ -234,7 +259,8 @@ fn an_epoch_that_stands_on_an_image_that_is_missing_leaves_the_database_file() {
 fn a_garbled_header_of_the_database_is_taken_from_the_records_before_the_damage() {
     for (lost, has_page_one) in [(1, true), (3, false)] {
         let sandbox = Sandbox::new();
-        let more = "CREATE TABLE later(v); INSERT INTO later VALUES (1); INSERT INTO later VALUES (2)";
+        let more =
+            "CREATE TABLE later(v); INSERT INTO later VALUES (1); INSERT INTO later VALUES (2)";
         let database = crashed_after(&sandbox, &[], |db| db.execute_batch(more).unwrap());
         let mut bytes = fs::read(&database).unwrap();
         bytes[..100].fill(0x77);
@@ -248,7 +274,10 @@ fn a_garbled_header_of_the_database_is_taken_from_the_records_before_the_damage(
             assert_eq!(count(&database), ROWS);
         } else {
             let said = recover(&sandbox, &database, &["--accept-loss"]).unwrap_err();
-            assert!(said.contains("header is damaged") && said.contains("No consistent database"), "{said}");
+            assert!(
+                said.contains("header is damaged") && said.contains("No consistent database"),
+                "{said}"
+            );
             assert!(fs::read(&database).unwrap() == bytes);
         }
     }
@@ -265,12 +294,16 @@ fn where_no_database_can_be_had_the_original_stays_and_the_copies_are_named() {
     fs::remove_file(side(&database, "-oneflush")).unwrap();
     let said = recover(&sandbox, &database, &["--accept-loss"]).unwrap_err();
     assert!(
-        said.contains("No consistent database") && said.contains("integrity_check") && said.contains(".recover"),
+        said.contains("No consistent database")
+            && said.contains("integrity_check")
+            && said.contains(".recover"),
         "{said}"
     );
     assert!(fs::read(&database).unwrap() == bytes);
     let copied = copies(&database).join("app.db");
-    assert!(said.contains(copies(&database).to_str().unwrap()) && fs::read(copied).unwrap() == bytes);
+    assert!(
+        said.contains(copies(&database).to_str().unwrap()) && fs::read(copied).unwrap() == bytes
+    );
 }
 
 #[test]
@@ -298,10 +331,14 @@ fn json_says_what_was_kept_and_lost() {
     log[at + 60] ^= 1;
     fs::write(side(&database, "-oneflush"), log).unwrap();
     let json: serde_json::Value =
-        serde_json::from_str(&recover(&sandbox, &database, &["--accept-loss", "--json"]).unwrap()).unwrap();
+        serde_json::from_str(&recover(&sandbox, &database, &["--accept-loss", "--json"]).unwrap())
+            .unwrap();
     let loss = &json["accepted_loss"];
     assert_eq!(json["recovered"], true);
-    assert_eq!((&loss["source"], &loss["records"], &loss["lost_records"]), (&"log".into(), &5.into(), &35.into()));
+    assert_eq!(
+        (&loss["source"], &loss["records"], &loss["lost_records"]),
+        (&"log".into(), &5.into(), &35.into())
+    );
     assert_eq!(loss["copies"].as_str().unwrap(), copies(&database).to_str().unwrap());
 }
 

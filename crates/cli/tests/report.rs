@@ -36,9 +36,14 @@ fn data(name: &str) -> Option<PathBuf> {
 #[test]
 fn two_traces_stand_side_by_side_within_80_columns() {
     let sandbox = Sandbox::new();
-    written(&sandbox, "before-with-a-rather-long-name-for-a-trace.txt", &Commits::new(200, 6).text());
+    written(
+        &sandbox,
+        "before-with-a-rather-long-name-for-a-trace.txt",
+        &Commits::new(200, 6).text(),
+    );
     written(&sandbox, "after.txt", &Commits::new(100, 4).text());
-    let text = done(report(&sandbox, &["before-with-a-rather-long-name-for-a-trace.txt", "after.txt"]));
+    let text =
+        done(report(&sandbox, &["before-with-a-rather-long-name-for-a-trace.txt", "after.txt"]));
     let wide = text.lines().find(|line| line.chars().count() > 80);
     assert_eq!(wide, None);
     let tables = [
@@ -52,7 +57,12 @@ fn two_traces_stand_side_by_side_within_80_columns() {
         assert!(text.lines().any(|line| line == table), "{table:?} is not in:\n{text}");
     }
     let latency = text.split("Latency, ms").nth(1).unwrap();
-    let rows: Vec<&str> = latency.lines().skip(1).take(2).map(|line| line.split_whitespace().next().unwrap()).collect();
+    let rows: Vec<&str> = latency
+        .lines()
+        .skip(1)
+        .take(2)
+        .map(|line| line.split_whitespace().next().unwrap())
+        .collect();
     assert_eq!(rows, ["…-name-for-a-trace.txt", "after.txt"]);
     assert!(text.contains("\nFindings\n- after.txt: Beside before-"), "{text}");
 }
@@ -61,16 +71,29 @@ fn two_traces_stand_side_by_side_within_80_columns() {
 fn json_has_the_figures_of_the_phones_own_paper() {
     let sandbox = Sandbox::new();
     let Some(trace) = data("phone_ycsb_a.ftrace.gz") else { return };
-    let json: Value = serde_json::from_str(&done(report(&sandbox, &[trace.to_str().unwrap(), "--json"]))).unwrap();
+    let json: Value =
+        serde_json::from_str(&done(report(&sandbox, &[trace.to_str().unwrap(), "--json"])))
+            .unwrap();
     let trace = &json["traces"][0];
     assert_eq!(trace["transactions"], 447);
-    // A PERSIST transaction of two pages: 44 KB, of which 8 are the database's; Table 4 has 12, 24 and 16.
-    let medians = ["db", "journal", "fs_journal"].map(|class| trace["kb_by_class"][class]["median"].as_f64().unwrap());
+    // A PERSIST transaction of two pages: 44 KB, of which 8 are the database's; Table 4 has 12, 24
+    // and 16.
+    let medians = ["db", "journal", "fs_journal"]
+        .map(|class| trace["kb_by_class"][class]["median"].as_f64().unwrap());
     assert_eq!((trace["kb"]["median"].as_f64(), medians), (Some(44.0), [8.0, 20.0, 16.0]));
-    let journaling = json["findings"].as_array().unwrap().iter().find(|finding| finding["kind"] == "journaling");
-    assert!(journaling.unwrap()["text"].as_str().unwrap().starts_with("82 % of the bytes are journaling"));
+    let journaling =
+        json["findings"].as_array().unwrap().iter().find(|finding| finding["kind"] == "journaling");
+    assert!(
+        journaling.unwrap()["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("82 % of the bytes are journaling")
+    );
     let all = |of: &Value| {
-        ["db", "journal", "fs_journal", "metadata"].iter().map(|class| of[class].as_u64().unwrap()).sum::<u64>()
+        ["db", "journal", "fs_journal", "metadata"]
+            .iter()
+            .map(|class| of[class].as_u64().unwrap())
+            .sum::<u64>()
     };
     assert_eq!(all(&trace["bytes"]), all(&trace["databases"][0]["bytes"]));
 }
@@ -79,18 +102,26 @@ fn json_has_the_figures_of_the_phones_own_paper() {
 fn files_are_written_and_said() {
     let sandbox = Sandbox::new();
     written(&sandbox, "trace.txt", &Commits::new(50, 5).text());
-    let said = done(report(&sandbox, &["trace.txt", "-o", "page.html", "--perfetto", "p.json", "--json"]));
+    let said =
+        done(report(&sandbox, &["trace.txt", "-o", "page.html", "--perfetto", "p.json", "--json"]));
     assert_eq!(said.lines().count(), 1, "only the JSON");
     let said = done(report(&sandbox, &["trace.txt", "-o", "page.html", "--perfetto", "p.json"]));
     assert_eq!(
         said,
-        "page.html: 50 transactions of 1 trace, 2 findings\np.json: 50 transactions of 1 trace, 2 findings\n"
+        "page.html: 50 transactions of 1 trace, 2 findings\np.json: 50 transactions of 1 trace, 2 \
+            findings\n"
     );
-    assert!(std::fs::read_to_string(sandbox.path().join("page.html")).unwrap().starts_with("<!doctype html>"));
+    assert!(
+        std::fs::read_to_string(sandbox.path().join("page.html"))
+            .unwrap()
+            .starts_with("<!doctype html>")
+    );
     let perfetto: Value =
-        serde_json::from_str(&std::fs::read_to_string(sandbox.path().join("p.json")).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(sandbox.path().join("p.json")).unwrap())
+            .unwrap();
     let events = perfetto["traceEvents"].as_array().unwrap();
-    let begun = |event: &&Value| event["ph"] == "b" && event["name"].as_str().unwrap().ends_with("a.db");
+    let begun =
+        |event: &&Value| event["ph"] == "b" && event["name"].as_str().unwrap().ends_with("a.db");
     assert_eq!(events.iter().filter(begun).count(), 50);
     // Four of five commits have one flush, the others have four.
     assert_eq!(events.iter().filter(|event| event["ph"] == "n").count(), 40 + 10 * 4);
@@ -103,7 +134,8 @@ fn a_phones_queue_depth_stands_in_the_trace_for_perfetto() {
     let Some(trace) = data("most_result.po") else { return };
     done(report(&sandbox, &[trace.to_str().unwrap(), "--perfetto", "p.json"]));
     let perfetto: Value =
-        serde_json::from_str(&std::fs::read_to_string(sandbox.path().join("p.json")).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(sandbox.path().join("p.json")).unwrap())
+            .unwrap();
     let events = perfetto["traceEvents"].as_array().unwrap();
     let depths: Vec<u64> = events
         .iter()
@@ -112,8 +144,11 @@ fn a_phones_queue_depth_stands_in_the_trace_for_perfetto() {
         .collect();
     assert!(depths.len() > 100 && depths.iter().any(|depth| *depth > 1), "{depths:?}");
     assert!(depths.iter().all(|depth| *depth < 64), "requests are forgotten: {depths:?}");
-    let times: Vec<f64> =
-        events.iter().filter(|event| event["ph"] == "C").map(|event| event["ts"].as_f64().unwrap()).collect();
+    let times: Vec<f64> = events
+        .iter()
+        .filter(|event| event["ph"] == "C")
+        .map(|event| event["ts"].as_f64().unwrap())
+        .collect();
     assert!(times.is_sorted());
 }
 
@@ -131,11 +166,18 @@ fn only_the_databases_that_are_asked_for_count() {
 #[test]
 fn a_trace_without_transactions_is_told_and_no_error() {
     let sandbox = Sandbox::new();
-    written(&sandbox, "trace.txt", "0.001000000\tC\tWS\t1000\t8\t1234\tapp\tD\t/data/app/picture.jpg\n");
+    written(
+        &sandbox,
+        "trace.txt",
+        "0.001000000\tC\tWS\t1000\t8\t1234\tapp\tD\t/data/app/picture.jpg\n",
+    );
     let text = done(report(&sandbox, &["trace.txt", "-o", "page.html"]));
     assert_eq!(text, "page.html: 0 transactions of 1 trace, 0 findings\n");
     let text = done(report(&sandbox, &["trace.txt"]));
-    assert_eq!(text, "trace.txt\n  blkparse text of MOST, 0 transactions of 0 databases in 0.0 s\n");
+    assert_eq!(
+        text,
+        "trace.txt\n  blkparse text of MOST, 0 transactions of 0 databases in 0.0 s\n"
+    );
 }
 
 #[test]
@@ -148,11 +190,22 @@ fn what_cannot_be_done_is_refused_with_the_way_out() {
     };
     refused(&["missing.txt"], 1, &["missing.txt"]);
     refused(&["letter.txt", "-o", "page.html"], 1, &["letter.txt"]);
-    assert!(!sandbox.path().join("page.html").exists(), "nothing is left of a page that was not made");
+    assert!(
+        !sandbox.path().join("page.html").exists(),
+        "nothing is left of a page that was not made"
+    );
     refused(&["trace.txt", "-o", "trace.txt"], 2, &["-o trace.txt", "is one of the traces"]);
-    refused(&["trace.txt", "--perfetto", "trace.txt"], 2, &["--perfetto trace.txt", "is one of the traces"]);
+    refused(
+        &["trace.txt", "--perfetto", "trace.txt"],
+        2,
+        &["--perfetto trace.txt", "is one of the traces"],
+    );
     refused(&["trace.txt", "-o", "x", "--perfetto", "x"], 2, &["-o and --perfetto", "same file"]);
-    refused(&["trace.txt", "-o", "no/such/folder.html"], 1, &["no/such/folder.html", "choose another with -o"]);
+    refused(
+        &["trace.txt", "-o", "no/such/folder.html"],
+        1,
+        &["no/such/folder.html", "choose another with -o"],
+    );
     refused(&["-", "-"], 2, &["standard input"]);
     let output = sandbox.oneflush().arg("report").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
@@ -176,8 +229,16 @@ fn a_signal_ends_the_input_and_the_page_is_made_of_what_was_read() {
     let output = child.wait_with_output().unwrap();
     drop(stdin);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("oneflush: standard input: stopped by a signal"), "{}", stderr(&output));
-    assert!(stdout(&output).starts_with("page.html: 40 transactions of 1 trace"), "{}", stdout(&output));
+    assert!(
+        stderr(&output).contains("oneflush: standard input: stopped by a signal"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        stdout(&output).starts_with("page.html: 40 transactions of 1 trace"),
+        "{}",
+        stdout(&output)
+    );
     let page = std::fs::read_to_string(sandbox.path().join("page.html")).unwrap();
     assert!(page.trim_end().ends_with("</html>"));
     sandbox.assert_nothing_left(&[]);

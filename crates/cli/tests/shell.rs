@@ -1,4 +1,5 @@
-//! `oneflush shell`, with the real shell and the extension as `make build` leaves it (`ONEFLUSH_BUILT`, see `run.rs`).
+//! `oneflush shell`, with the real shell and the extension as `make build` leaves it
+//! (`ONEFLUSH_BUILT`, see `run.rs`).
 
 use std::fs;
 use std::io::Write;
@@ -39,14 +40,18 @@ fn database() -> (TempDir, String) {
     (dir, path)
 }
 
-/// A database as a crash leaves it that was in use with `eager`: copied while the shell has it open.
+/// A database as a crash leaves it that was in use with `eager`: copied while the shell has it
+/// open.
 fn crashed(folder: &Path) -> (TempDir, String) {
     let (dir, path) = database();
     let copy = format!("{path}.copy");
-    let sql = "PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v); INSERT INTO t VALUES (1),(2),(3);";
+    let sql = "PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v); INSERT INTO t \
+        VALUES (1),(2),(3);";
     let copying = format!(".system cp \"{path}\" \"{copy}\"");
     let copying_log = format!(".system cp \"{path}-oneflush\" \"{copy}-oneflush\"");
-    let output = shell(folder, &[&path, "--strategy", "eager", "--", sql, &copying, &copying_log]).output().unwrap();
+    let output = shell(folder, &[&path, "--strategy", "eager", "--", sql, &copying, &copying_log])
+        .output()
+        .unwrap();
     assert_eq!(answer(&output), said("wal\n"));
     (dir, copy)
 }
@@ -55,12 +60,20 @@ fn crashed(folder: &Path) -> (TempDir, String) {
 fn sql_arguments_and_standard_input_reach_the_database_through_oneflush() {
     let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
-    let sql = "PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES ('a row'); PRAGMA oneflush_strategy;";
-    let output = shell(&folder, &[&path, "--strategy", "eager", "--", sql, ".vfsname"]).output().unwrap();
+    let sql = "PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES ('a row'); PRAGMA \
+        oneflush_strategy;";
+    let output =
+        shell(&folder, &[&path, "--strategy", "eager", "--", sql, ".vfsname"]).output().unwrap();
     assert_eq!(answer(&output), said("wal\neager\noneflush/unix\n"));
-    let mut child =
-        Running::start(shell(&folder, &[&path, "--", "-json"]).stdin(Stdio::piped()).stdout(Stdio::piped()));
-    child.stdin.take().unwrap().write_all(b"INSERT INTO t VALUES ('more');\nSELECT v FROM t;\n").unwrap();
+    let mut child = Running::start(
+        shell(&folder, &[&path, "--", "-json"]).stdin(Stdio::piped()).stdout(Stdio::piped()),
+    );
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"INSERT INTO t VALUES ('more');\nSELECT v FROM t;\n")
+        .unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(answer(&output), said("[{\"v\":\"a row\"},\n{\"v\":\"more\"}]\n"));
 }
@@ -73,10 +86,18 @@ fn it_takes_its_arguments_as_sqlite3_does() {
     let ran = |arguments: &[&str]| answer(&shell(&folder, arguments).output().unwrap());
     let by_sqlite3 = |arguments: &[&str]| {
         answer(
-            &Command::new("sqlite3").args(arguments).stdin(Stdio::null()).env("HOME", "/nonexistent").output().unwrap(),
+            &Command::new("sqlite3")
+                .args(arguments)
+                .stdin(Stdio::null())
+                .env("HOME", "/nonexistent")
+                .output()
+                .unwrap(),
         )
     };
-    assert_eq!(ran(&[&path, "CREATE TABLE t(v, w); INSERT INTO t VALUES (1, NULL), (2, 'b c')"]), said(""));
+    assert_eq!(
+        ran(&[&path, "CREATE TABLE t(v, w); INSERT INTO t VALUES (1, NULL), (2, 'b c')"]),
+        said("")
+    );
     for arguments in [
         vec![&path, "SELECT * FROM t", "SELECT count(*) FROM t"],
         vec!["-header", "-csv", &path, "SELECT * FROM t"],
@@ -87,11 +108,17 @@ fn it_takes_its_arguments_as_sqlite3_does() {
         assert_eq!(ran(&arguments), by_sqlite3(&arguments), "{arguments:?}");
     }
     let (code, out, message) = ran(&[&path, "SELECT nope", "SELECT 'went on'"]);
-    assert!(code != Some(0) && out.is_empty() && message.contains("no such column: nope"), "{code:?} {out} {message}");
+    assert!(
+        code != Some(0) && out.is_empty() && message.contains("no such column: nope"),
+        "{code:?} {out} {message}"
+    );
     let strategy = |arguments: &[&str]| ran(&[&["--strategy", "stock", &path], arguments].concat());
     assert_eq!(strategy(&["PRAGMA oneflush_strategy"]), said("stock\n"));
     let (code, out, message) = ran(&["-header", "-csv"]);
-    assert!(code == Some(2) && out.is_empty() && message.contains("which database?"), "{code:?} {out} {message}");
+    assert!(
+        code == Some(2) && out.is_empty() && message.contains("which database?"),
+        "{code:?} {out} {message}"
+    );
 }
 
 #[test]
@@ -99,15 +126,23 @@ fn a_guarded_database_is_opened_with_eager_and_any_other_with_auto() {
     let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = crashed(&folder);
     let strategy = |arguments: &[&str]| {
-        let output = shell(&folder, &[&[&path, "--"], arguments, &["PRAGMA oneflush_strategy"]].concat()).output();
+        let output =
+            shell(&folder, &[&[&path, "--"], arguments, &["PRAGMA oneflush_strategy"]].concat())
+                .output();
         text(&output.unwrap().stdout)
     };
     let recovering =
-        shell(&folder, &[&path, "--", "PRAGMA oneflush_strategy; SELECT count(*) FROM t"]).output().unwrap();
-    assert_eq!((recovering.status.code(), text(&recovering.stdout)), (Some(0), "eager\n3\n".to_owned()));
+        shell(&folder, &[&path, "--", "PRAGMA oneflush_strategy; SELECT count(*) FROM t"])
+            .output()
+            .unwrap();
+    assert_eq!(
+        (recovering.status.code(), text(&recovering.stdout)),
+        (Some(0), "eager\n3\n".to_owned())
+    );
     assert_eq!(strategy(&[]), "plain\n", "closed, it is a plain file");
-    let by_environment =
-        shell(&folder, &[&path, "--", "PRAGMA oneflush_strategy"]).env("ONEFLUSH_STRATEGY", "stock").output();
+    let by_environment = shell(&folder, &[&path, "--", "PRAGMA oneflush_strategy"])
+        .env("ONEFLUSH_STRATEGY", "stock")
+        .output();
     assert_eq!(answer(&by_environment.unwrap()), said("stock\n"));
 }
 
@@ -119,10 +154,14 @@ fn it_joins_the_programs_that_use_the_database_with_eager() {
         "{} shell \"{path}\" -- \"INSERT INTO t VALUES (2); PRAGMA oneflush_strategy\"",
         folder.join("oneflush").display()
     );
-    let mut child =
-        Running::start(shell(&folder, &[&path, "--strategy", "eager"]).stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut child = Running::start(
+        shell(&folder, &[&path, "--strategy", "eager"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped()),
+    );
     let script = format!(
-        "PRAGMA journal_mode=wal; CREATE TABLE t(v);\nINSERT INTO t VALUES (1);\n.system {inner}\nSELECT count(*) FROM t;\n"
+        "PRAGMA journal_mode=wal; CREATE TABLE t(v);\nINSERT INTO t VALUES (1);\n.system \
+            {inner}\nSELECT count(*) FROM t;\n"
     );
     child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -137,11 +176,14 @@ fn the_exit_code_is_the_shells_and_an_error_in_a_script_does_not_end_it() {
     let Some(folder) = built(&["sqlite3"]) else { return };
     let (_dir, path) = database();
     assert_eq!(shell(&folder, &[&path, "--", ".exit 7"]).status().unwrap().code(), Some(7));
-    let mut child =
-        Running::start(shell(&folder, &[&path]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()));
+    let mut child = Running::start(
+        shell(&folder, &[&path]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()),
+    );
     child.stdin.take().unwrap().write_all(b"SELECT nope;\nSELECT 'went on';\n").unwrap();
     assert_eq!(text(&child.wait_with_output().unwrap().stdout), "went on\n");
-    let output = shell(&folder, &[&path, "--", "-bail", "SELECT nope", "SELECT 'went on'"]).output().unwrap();
+    let output = shell(&folder, &[&path, "--", "-bail", "SELECT nope", "SELECT 'went on'"])
+        .output()
+        .unwrap();
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(1), ""));
 }
 
@@ -150,7 +192,8 @@ fn what_cannot_be_opened_ends_the_shell_with_the_reason_and_nothing_goes_to_memo
     let Some(folder) = built(&["sqlite3"]) else { return };
     let (dir, path) = crashed(&folder);
     let refused = |path: &str, strategy: &str, words: &[&str]| {
-        let arguments = [path, "--strategy", strategy, "--", "CREATE TABLE lost(v)", "SELECT 'in memory'"];
+        let arguments =
+            [path, "--strategy", strategy, "--", "CREATE TABLE lost(v)", "SELECT 'in memory'"];
         let (code, out, message) = answer(&shell(&folder, &arguments).output().unwrap());
         assert!(code != Some(0) && out.is_empty(), "{code:?}, {out}, {message}");
         for word in words {
@@ -167,14 +210,19 @@ fn what_cannot_be_opened_ends_the_shell_with_the_reason_and_nothing_goes_to_memo
     );
     refused(&path, "stock", &["not a database"]);
     fs::rename(dir.path().join("aside"), format!("{path}-oneflush")).unwrap();
-    assert_eq!(text(&shell(&folder, &[&path, "--", "SELECT count(*) FROM t"]).output().unwrap().stdout), "3\n");
+    assert_eq!(
+        text(&shell(&folder, &[&path, "--", "SELECT count(*) FROM t"]).output().unwrap().stdout),
+        "3\n"
+    );
 }
 
 #[test]
 fn read_only_is_kept_and_other_options_of_how_a_file_is_opened_are_refused() {
     let Some(folder) = built(&["sqlite3"]) else { return };
     let (dir, path) = database();
-    let made = shell(&folder, &[&path, "--", "CREATE TABLE t(v); INSERT INTO t VALUES (1)"]).output().unwrap();
+    let made = shell(&folder, &[&path, "--", "CREATE TABLE t(v); INSERT INTO t VALUES (1)"])
+        .output()
+        .unwrap();
     assert_eq!(answer(&made), said(""));
     for strategy in ["stock", "plain", "eager"] {
         for option in ["-readonly", "--readonly"] {
@@ -183,7 +231,10 @@ fn read_only_is_kept_and_other_options_of_how_a_file_is_opened_are_refused() {
                 answer(&shell(&folder, &arguments).output().unwrap())
             };
             let (code, _, message) = read_only("INSERT INTO t VALUES (2)");
-            assert!(code != Some(0) && message.contains("readonly database"), "{strategy}: {message}");
+            assert!(
+                code != Some(0) && message.contains("readonly database"),
+                "{strategy}: {message}"
+            );
             // With eager it is said that a connection that only reads is as with SQLite alone.
             let (code, out, message) = read_only("SELECT count(*) FROM t");
             assert_eq!((code, out.as_str()), (Some(0), "1\n"), "{strategy}: {message}");
@@ -191,12 +242,17 @@ fn read_only_is_kept_and_other_options_of_how_a_file_is_opened_are_refused() {
         }
     }
     let none = dir.path().join("none.db");
-    let (code, ..) = answer(&shell(&folder, &[none.to_str().unwrap(), "--", "-readonly"]).output().unwrap());
+    let (code, ..) =
+        answer(&shell(&folder, &[none.to_str().unwrap(), "--", "-readonly"]).output().unwrap());
     assert!(code != Some(0) && !none.exists());
     for option in ["-vfs", "--append", "-deserialize", "-nofollow", "-zip"] {
-        let (code, out, message) = answer(&shell(&folder, &[&path, "--", option, "unix"]).output().unwrap());
+        let (code, out, message) =
+            answer(&shell(&folder, &[&path, "--", option, "unix"]).output().unwrap());
         let named = format!("-{}:", option.trim_start_matches('-'));
-        assert!(code == Some(2) && out.is_empty() && message.contains(&named), "{code:?}, {out}, {message}");
+        assert!(
+            code == Some(2) && out.is_empty() && message.contains(&named),
+            "{code:?}, {out}, {message}"
+        );
         assert!(message.contains("without Oneflush"), "{message}");
     }
 }
@@ -208,7 +264,8 @@ fn a_missing_an_old_and_a_strange_sqlite3_are_refused_with_the_way_out() {
     let programs = dir.path().join("bin");
     fs::create_dir(&programs).unwrap();
     let refused = |words: &[&str]| {
-        let (code, _, message) = answer(&shell(&folder, &[&path]).env("PATH", &programs).output().unwrap());
+        let (code, _, message) =
+            answer(&shell(&folder, &[&path]).env("PATH", &programs).output().unwrap());
         assert_eq!(code, Some(1), "{message}");
         for word in words {
             assert!(message.contains(word), "{word:?} is not in: {message}");
@@ -266,6 +323,10 @@ fn at_a_terminal_it_is_the_shell_and_ctrl_c_ends_the_query_only() {
     let Some(folder) = built(&["sqlite3", "python3"]) else { return };
     let (_dir, path) = database();
     let mut command = Command::new("python3");
-    command.args(["-c", AT_A_TERMINAL]).arg(folder.join("oneflush")).args(["shell", &path]).env("HOME", "/nonexistent");
+    command
+        .args(["-c", AT_A_TERMINAL])
+        .arg(folder.join("oneflush"))
+        .args(["shell", &path])
+        .env("HOME", "/nonexistent");
     assert_eq!(answer(&command.output().unwrap()), said("3\n"));
 }

@@ -10,8 +10,14 @@ use serde_json::Value;
 
 fn open(path: &Path, strategy: &str) -> Connection {
     oneflush_vfs::register().unwrap();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(format!("file:{}?vfs=oneflush&strategy={strategy}", path.display()), flags).unwrap()
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(
+        format!("file:{}?vfs=oneflush&strategy={strategy}", path.display()),
+        flags,
+    )
+    .unwrap()
 }
 
 fn stats(sandbox: &Sandbox, path: &Path) -> (Value, String) {
@@ -40,7 +46,8 @@ fn a_plain_database_in_each_mode_is_told_by_its_files() {
         (&"rollback".into(), &2.into(), &4096.into())
     );
     assert!(text.contains("rollback") && text.contains("nobody"), "{text}");
-    db.execute_batch("PRAGMA journal_mode=wal; INSERT INTO t VALUES (2); INSERT INTO t VALUES (3)").unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; INSERT INTO t VALUES (2); INSERT INTO t VALUES (3)")
+        .unwrap();
     let (json, text) = stats(&sandbox, &path);
     assert_eq!(
         (&json["journal_mode"], &json["wal_frames"], &json["guarded"]),
@@ -60,7 +67,8 @@ fn a_database_in_use_with_eager_has_live_figures_and_after_a_crash_its_logs() {
     let sandbox = Sandbox::new();
     let (path, copy) = (sandbox.path().join("a.db"), sandbox.path().join("copy.db"));
     let db = open(&path, "eager");
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)").unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)")
+        .unwrap();
     for n in 0..3 {
         db.execute("INSERT INTO t VALUES (?)", [n]).unwrap();
     }
@@ -72,7 +80,8 @@ fn a_database_in_use_with_eager_has_live_figures_and_after_a_crash_its_logs() {
     assert!(text.contains("log, live") && text.contains("in use with eager"), "{text}");
     // As a crash leaves it.
     std::fs::copy(&path, &copy).unwrap();
-    std::fs::copy(format!("{}-oneflush", path.display()), format!("{}-oneflush", copy.display())).unwrap();
+    std::fs::copy(format!("{}-oneflush", path.display()), format!("{}-oneflush", copy.display()))
+        .unwrap();
     let (json, text) = stats(&sandbox, &copy);
     assert!(json["log"]["records"].as_u64().unwrap() >= 3 && json["live"].is_null(), "{json}");
     assert!(text.contains("oneflush recover"), "{text}");

@@ -1,4 +1,5 @@
-//! `oneflush top` beside programs that commit: its figures, its screen at a terminal, what it refuses and what it leaves.
+//! `oneflush top` beside programs that commit: its figures, its screen at a terminal, what it
+//! refuses and what it leaves.
 
 mod common;
 mod recording;
@@ -23,7 +24,8 @@ use serde_json::Value;
 fn commit(path: &Path, mode: &str, count: &AtomicU64, over: &AtomicBool) {
     let db = Connection::open(path).unwrap();
     db.execute_batch(&format!(
-        "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v);"
+        "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY \
+            KEY, v);"
     ))
     .unwrap();
     while !over.load(Ordering::Relaxed) {
@@ -37,14 +39,17 @@ fn commit(path: &Path, mode: &str, count: &AtomicU64, over: &AtomicBool) {
 fn beside_writers<T>(place: &Place, watch: impl FnOnce([&AtomicU64; 2]) -> T) -> T {
     let (persist, wal, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        for (name, mode, count) in [("rolls back.db", "PERSIST", &persist), ("logs.db", "WAL", &wal)] {
+        for (name, mode, count) in
+            [("rolls back.db", "PERSIST", &persist), ("logs.db", "WAL", &wal)]
+        {
             let (path, over) = (place.path().join(name), &over);
             scope.spawn(move || commit(&path, mode, count, over));
         }
         while persist.load(Ordering::Relaxed).min(wal.load(Ordering::Relaxed)) < 10 {
             thread::sleep(Duration::from_millis(10));
         }
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| watch([&persist, &wal])));
+        let result =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| watch([&persist, &wal])));
         over.store(true, Ordering::Relaxed);
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
@@ -56,13 +61,16 @@ fn top(sandbox: &Sandbox, place: &Place, arguments: &[&str]) -> Command {
     command
 }
 
-/// No trace of a process that has ended is left in the kernel; a guard may need a moment after a `kill -9`.
+/// No trace of a process that has ended is left in the kernel; a guard may need a moment after a
+/// `kill -9`.
 fn assert_no_instances() {
     let of_the_dead = || -> Vec<String> {
         let entries = fs::read_dir(recording::instances()).unwrap().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
         let pid = |name: &str| Some(name.strip_prefix("oneflush-")?.split('-').next()?.to_owned());
-        names.filter(|name| pid(name).is_some_and(|pid| !Path::new("/proc").join(pid).exists())).collect()
+        names
+            .filter(|name| pid(name).is_some_and(|pid| !Path::new("/proc").join(pid).exists()))
+            .collect()
     };
     let until = Instant::now() + Duration::from_secs(60);
     while !of_the_dead().is_empty() {
@@ -74,8 +82,10 @@ fn assert_no_instances() {
 /// Written bytes and flushes, as the device itself counts them.
 fn device_counts(place: &Place) -> (f64, f64) {
     let name = &place.device().expect("a device").name;
-    let text = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("the device's counters");
-    let fields: Vec<f64> = text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
+    let text =
+        fs::read_to_string(format!("/sys/block/{name}/stat")).expect("the device's counters");
+    let fields: Vec<f64> =
+        text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
     (fields[6] * 512.0, fields[15])
 }
 
@@ -87,14 +97,16 @@ fn assert_near(what: &str, shown: f64, truth: f64) {
     assert!((shown - truth).abs() <= 0.4 * truth, "{what}: {shown} is shown, {truth} is true");
 }
 
-/// What is true when a table comes: how many commits of each writer, bytes and flushes of the device.
+/// What is true when a table comes: how many commits of each writer, bytes and flushes of the
+/// device.
 type Truth = [f64; 4];
 
 /// Tables with what was true when each came, and the output that follows.
 fn watched(mut command: Command, truth: impl Fn() -> Truth) -> (Vec<(Value, Truth)>, Output) {
     let mut top = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let lines = BufReader::new(top.stdout.take().unwrap()).lines();
-    let tables = lines.map(|line| (serde_json::from_str(&line.unwrap()).unwrap(), truth())).collect();
+    let tables =
+        lines.map(|line| (serde_json::from_str(&line.unwrap()).unwrap(), truth())).collect();
     (tables, top.wait_with_output().unwrap())
 }
 
@@ -113,8 +125,8 @@ fn each_database_has_its_mode_its_rate_and_its_flushes() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(tables.len(), 3);
     let (first, last) = (&tables[0], &tables[2]);
-    // Both are of all that was watched, so the difference of two sums is what was done between the tables. How long a busy machine takes to
-    // begin, to end, or for a commit, is in neither.
+    // Both are of all that was watched, so the difference of two sums is what was done between the
+    // tables. How long a busy machine takes to begin, to end, or for a commit, is in neither.
     assert!(number(&last.0, "window_s") < 9.5, "{}", last.0);
     let between = |rate: &dyn Fn(&Value) -> f64| {
         let sum = |table: &Value| rate(table) * number(table, "window_s");
@@ -127,15 +139,23 @@ fn each_database_has_its_mode_its_rate_and_its_flushes() {
     let databases = last["databases"].as_array().unwrap();
     assert_eq!(databases.len(), 2, "{last}");
     // In PERSIST a commit synchronizes journal, its header and the database; in WAL the log.
-    for (n, name, mode, flushes) in [(0, "rolls back.db", "PERSIST", 3.0..8.0), (1, "logs.db", "WAL", 0.9..2.9)] {
+    for (n, name, mode, flushes) in
+        [(0, "rolls back.db", "PERSIST", 3.0..8.0), (1, "logs.db", "WAL", 0.9..2.9)]
+    {
         let row = &databases[n];
         assert!(row["database"].as_str().unwrap().ends_with(name), "{last}");
-        assert_eq!((&row["journal_mode"], &row["synchronous"]), (&mode.into(), &"FULL".into()), "{row}");
+        assert_eq!(
+            (&row["journal_mode"], &row["synchronous"]),
+            (&mode.into(), &"FULL".into()),
+            "{row}"
+        );
         assert_eq!(row["pid"], std::process::id(), "{row}");
         assert!(flushes.contains(&number(row, "flushes_per_transaction")), "{row}");
         let rate = |table: &Value| {
             let rows = table["databases"].as_array().unwrap();
-            let row = rows.iter().find(|row| row["database"].as_str().is_some_and(|it| it.ends_with(name)));
+            let row = rows
+                .iter()
+                .find(|row| row["database"].as_str().is_some_and(|it| it.ends_with(name)));
             row.map_or(0.0, |row| number(row, "transactions_per_s"))
         };
         assert_near(name, between(&rate), truth[n]);
@@ -174,12 +194,18 @@ fn without_a_terminal_it_prints_tables_of_80_columns_until_it_is_told_to_stop() 
     });
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("PERSIST FULL") && text.contains("WAL FULL") && text.contains("rolls back.db"), "{text}");
+    assert!(
+        text.contains("PERSIST FULL")
+            && text.contains("WAL FULL")
+            && text.contains("rolls back.db"),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}'), "{text}");
     assert_no_instances();
 }
 
-/// A terminal of 80 columns and 24 lines, keys, and how it is afterwards. The second argument: the signal that ends it, or `q`.
+/// A terminal of 80 columns and 24 lines, keys, and how it is afterwards. The second argument: the
+/// signal that ends it, or `q`.
 const AT_A_TERMINAL: &str = r#"
 import fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 end, program = sys.argv[1], sys.argv[2:]
@@ -249,9 +275,17 @@ fn keys_sort_pause_and_end_and_the_terminal_is_as_it_was() {
         {
             let inner = top(&sandbox, &place, &["--interval", "0.2"]);
             let mut command = Command::new("python3");
-            command.args(["-c", AT_A_TERMINAL, end]).arg(inner.get_program()).args(inner.get_args());
+            command
+                .args(["-c", AT_A_TERMINAL, end])
+                .arg(inner.get_program())
+                .args(inner.get_args());
             let output = command.env("NO_COLOR", no_colour).env("TERM", "xterm").output().unwrap();
-            assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), said), "{end}: {}", stderr(&output));
+            assert_eq!(
+                (output.status.code(), stdout(&output).as_str()),
+                (Some(0), said),
+                "{end}: {}",
+                stderr(&output)
+            );
         }
     });
     assert_no_instances();
@@ -284,7 +318,15 @@ fn who_is_not_root_is_told_so() {
     let Some(place) = scratch() else { return };
     let sandbox = Sandbox::new();
     let device = format!("/dev/{}", place.device().expect("a device").name);
-    let output = sandbox.oneflush_as_nobody().args(["top", "--batch", "1", "--dev", &device]).output().unwrap();
+    let output = sandbox
+        .oneflush_as_nobody()
+        .args(["top", "--batch", "1", "--dev", &device])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("needs root") && stderr(&output).contains("sudo"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("needs root") && stderr(&output).contains("sudo"),
+        "{}",
+        stderr(&output)
+    );
 }

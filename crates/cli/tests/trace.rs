@@ -20,7 +20,10 @@ use serde_json::Value;
 fn instances(pid: u32) -> Vec<PathBuf> {
     let prefix = format!("oneflush-{pid}-");
     let entries = fs::read_dir(recording::instances()).unwrap().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains(&prefix)).collect()
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.to_string_lossy().contains(&prefix))
+        .collect()
 }
 
 /// A recorder that has begun.
@@ -88,14 +91,22 @@ fn who_is_not_root_is_told_so() {
     let sandbox = Sandbox::new();
     let dir = sandbox.open_directory("work");
     // Its device is known to nobody where it is a memory file system.
-    let output =
-        sandbox.oneflush_as_nobody().args(["trace", "-o", "t.zst", "--dir"]).arg(&dir).current_dir(&dir).output();
+    let output = sandbox
+        .oneflush_as_nobody()
+        .args(["trace", "-o", "t.zst", "--dir"])
+        .arg(&dir)
+        .current_dir(&dir)
+        .output();
     let output = output.unwrap();
     // Who runs it as root does not have to be told of the device first.
     let message = stderr(&output);
     assert!(message.contains("needs root") && message.contains("sudo oneflush trace"), "{message}");
     assert!(!dir.join("t.zst").exists());
-    let output = sandbox.oneflush_as_nobody().args(["trace", "-o", "t.zst", "--dev", "nosuchdevice"]).output().unwrap();
+    let output = sandbox
+        .oneflush_as_nobody()
+        .args(["trace", "-o", "t.zst", "--dev", "nosuchdevice"])
+        .output()
+        .unwrap();
     assert!(stderr(&output).contains("needs root"), "{}", stderr(&output));
 }
 
@@ -113,13 +124,23 @@ fn a_recording_to_standard_output_is_text_and_nothing_else_is_there() {
     let output = command.arg(script).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains("block_rq_issue") && !text.contains("printed") && !text.contains(" events in "), "{text}");
-    assert!(stderr(&output).contains("printed") && stderr(&output).contains(" events in "), "{}", stderr(&output));
+    assert!(
+        text.contains("block_rq_issue")
+            && !text.contains("printed")
+            && !text.contains(" events in "),
+        "{text}"
+    );
+    assert!(
+        stderr(&output).contains("printed") && stderr(&output).contains(" events in "),
+        "{}",
+        stderr(&output)
+    );
     assert!(!sandbox.path().join("-").exists());
     std::fs::write(sandbox.path().join("t.txt"), &text).unwrap();
     let output = sandbox.oneflush().args(["identify", "t.txt"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let output = sandbox.oneflush().args(["trace", "--vfs", "-o", "-", "--", "true"]).output().unwrap();
+    let output =
+        sandbox.oneflush().args(["trace", "--vfs", "-o", "-", "--", "true"]).output().unwrap();
     refused(&output, &["-o -", "name a file"], 2);
 }
 
@@ -129,7 +150,9 @@ fn devices_directories_and_processes_that_are_not_there_are_refused() {
         return;
     }
     let sandbox = Sandbox::new();
-    let run = |arguments: &[&str]| sandbox.oneflush().args(["trace", "-o", "t.zst"]).args(arguments).output().unwrap();
+    let run = |arguments: &[&str]| {
+        sandbox.oneflush().args(["trace", "-o", "t.zst"]).args(arguments).output().unwrap()
+    };
     refused(&run(&["--dev", "nosuchdevice"]), &["--dev nosuchdevice", "lsblk"], 2);
     refused(&run(&["--dev", "/dev/null"]), &["/dev/null", "not a block device"], 2);
     refused(&run(&["--dir", "nowhere"]), &["--dir nowhere", "No such file"], 2);
@@ -155,8 +178,12 @@ fn an_unknown_process_and_a_program_that_does_not_start_leave_no_recording() {
 fn an_output_that_cannot_be_written_is_said() {
     let Some(place) = recording::scratch() else { return };
     let sandbox = Sandbox::new();
-    let output =
-        sandbox.oneflush().args(["trace", "-o", "/nowhere/t.zst", "--dir"]).arg(place.path()).output().unwrap();
+    let output = sandbox
+        .oneflush()
+        .args(["trace", "-o", "/nowhere/t.zst", "--dir"])
+        .arg(place.path())
+        .output()
+        .unwrap();
     refused(&output, &["/nowhere/t.zst", "cannot be written"], 1);
 }
 
@@ -171,14 +198,20 @@ fn the_exit_code_is_the_programs_and_its_notes_are_kept() {
     assert!(stderr(&output).lines().all(|line| line.chars().count() <= 80), "{}", stderr(&output));
     let lines = lines(&sandbox);
     assert!(lines[0] == "# tracer: nop" && lines[2].starts_with("# oneflush trace "), "{lines:?}");
-    assert!(lines[3].contains("ext4") && lines[3].contains(&*place.path().to_string_lossy()), "{lines:?}");
-    assert!(lines.iter().any(|line| line.contains("oneflush_area") && line.ends_with("journal")), "{lines:?}");
+    assert!(
+        lines[3].contains("ext4") && lines[3].contains(&*place.path().to_string_lossy()),
+        "{lines:?}"
+    );
+    assert!(
+        lines.iter().any(|line| line.contains("oneflush_area") && line.ends_with("journal")),
+        "{lines:?}"
+    );
     assert!(lines.iter().any(|line| line.ends_with("tracing_mark_write: a note")), "{lines:?}");
     assert!(lines.last().unwrap().starts_with("# end of the recording"), "{lines:?}");
 }
 
-/// The test once looked into the machine's own tracefs: where none is mounted, as on a fresh machine, it saw nothing and failed, and the
-/// recorder that it had started went on for ever.
+/// The test once looked into the machine's own tracefs: where none is mounted, as on a fresh
+/// machine, it saw nothing and failed, and the recorder that it had started went on for ever.
 #[test]
 fn ctrl_c_ends_the_recording_and_leaves_nothing_in_the_kernel() {
     let Some(place) = recording::scratch() else { return };
@@ -191,7 +224,11 @@ fn ctrl_c_ends_the_recording_and_leaves_nothing_in_the_kernel() {
     assert_eq!(instances(pid), Vec::<PathBuf>::new());
     let found = identified(&sandbox);
     assert_eq!(found.len(), 11, "{found:?}");
-    assert!(found.iter().all(|found| found["database"].as_str().is_some_and(|name| name.ends_with("/a.db"))));
+    assert!(
+        found
+            .iter()
+            .all(|found| found["database"].as_str().is_some_and(|name| name.ends_with("/a.db")))
+    );
 }
 
 #[test]
@@ -217,10 +254,14 @@ fn only_a_chosen_process_is_recorded_with_what_it_starts() {
     let Some(place) = recording::scratch() else { return };
     let sandbox = Sandbox::new();
     // Its child works; this test, which is not chosen, works too.
-    let script =
-        "read go; (for n in 1 2 3 4 5; do dd if=/dev/zero of=chosen.db bs=4096 count=1 oflag=dsync conv=notrunc; done)";
+    let script = "read go; (for n in 1 2 3 4 5; do dd if=/dev/zero of=chosen.db bs=4096 count=1 \
+        oflag=dsync conv=notrunc; done)";
     let mut command = Command::new("sh");
-    command.args(["-c", script]).current_dir(place.path()).stdin(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["-c", script])
+        .current_dir(place.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null());
     let mut chosen = Running::start(&mut command);
     let pid = chosen.id().to_string();
     let recording = Recording::begin(trace(&sandbox, &place, &["--pid", &pid]));
@@ -233,19 +274,28 @@ fn only_a_chosen_process_is_recorded_with_what_it_starts() {
     assert!(names.iter().any(|line| line.ends_with("/chosen.db")), "{names:?}");
     // Data of others are there only where the journal of the file system wrote them.
     let this_process = format!("({:>7})", std::process::id());
-    assert!(!lines.iter().any(|line| line.contains("block_bio_queue") && line.contains(&this_process)), "{names:?}");
+    assert!(
+        !lines.iter().any(|line| line.contains("block_bio_queue") && line.contains(&this_process)),
+        "{names:?}"
+    );
     let count = |event: &str| {
-        let is_write = |line: &&String| [" WS ", " WFS ", " FWFS "].iter().any(|flags| line.contains(flags));
+        let is_write =
+            |line: &&String| [" WS ", " WFS ", " FWFS "].iter().any(|flags| line.contains(flags));
         lines.iter().filter(|line| line.contains(event)).filter(is_write).count()
     };
-    assert!(count("block_bio_queue") >= 5 && count("block_rq_complete") >= 5, "{}", lines.join("\n"));
+    assert!(
+        count("block_bio_queue") >= 5 && count("block_rq_complete") >= 5,
+        "{}",
+        lines.join("\n")
+    );
 }
 
 #[test]
 fn seconds_end_the_recording_and_schedule_and_calls_are_recorded_on_request() {
     let Some(place) = recording::scratch() else { return };
     let sandbox = Sandbox::new();
-    let output = trace(&sandbox, &place, &["--seconds", "0.5", "--sched", "--syscalls"]).output().unwrap();
+    let output =
+        trace(&sandbox, &place, &["--seconds", "0.5", "--sched", "--syscalls"]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let lines = lines(&sandbox);
     for event in ["sched_switch: prev_comm=", "sys_enter_", "sys_exit_"] {
@@ -262,14 +312,24 @@ fn the_vfs_writes_down_what_sqlite_asks_of_its_files_without_root() {
     let (dir, calls) = (sandbox.open_directory("work"), sandbox.path().join("t.zst"));
     let bench = |calls: &Path| {
         let mut command = sandbox.oneflush();
-        command.env("ONEFLUSH_TRACE", calls).args(["bench", "-n", "20", "--rounds", "1", "--modes", "delete,persist"]);
+        command.env("ONEFLUSH_TRACE", calls).args([
+            "bench",
+            "-n",
+            "20",
+            "--rounds",
+            "1",
+            "--modes",
+            "delete,persist",
+        ]);
         command.arg("--dir").arg(&dir).output().unwrap()
     };
     let output = bench(&calls);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let found = identified(&sandbox);
     for mode in ["DELETE", "PERSIST"] {
-        let of = found.iter().filter(|found| found["journal_mode"] == mode && found["synchronous"] == "FULL");
+        let of = found
+            .iter()
+            .filter(|found| found["journal_mode"] == mode && found["synchronous"] == "FULL");
         assert!(of.count() >= 20, "{mode}: {found:?}");
     }
     let output = bench(Path::new("/nowhere/t.txt"));
@@ -287,7 +347,9 @@ fn without_root_a_program_is_recorded_by_the_vfs() {
     let sandbox = Sandbox::new();
     let sql = "CREATE TABLE t(v); INSERT INTO t VALUES(1); INSERT INTO t VALUES(2);";
     let mut command = Command::new(built.join("oneflush"));
-    command.args(["trace", "--vfs", "-o", "t.zst", "--", "sqlite3", "a.db", sql]).current_dir(sandbox.path());
+    command
+        .args(["trace", "--vfs", "-o", "t.zst", "--", "sqlite3", "a.db", sql])
+        .current_dir(sandbox.path());
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(identified(&sandbox).len(), 3);

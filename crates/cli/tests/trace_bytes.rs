@@ -16,7 +16,8 @@ fn bytes_by_class_are_those_that_the_device_counts() {
     for mode in ["DELETE", "TRUNCATE", "PERSIST", "WAL", "MEMORY", "OFF"] {
         let db = Connection::open(place.path().join(format!("{mode}.db"))).unwrap();
         db.execute_batch(&format!(
-            "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v);"
+            "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER \
+                PRIMARY KEY, v);"
         ))
         .unwrap();
         recording::sync(&place);
@@ -29,7 +30,10 @@ fn bytes_by_class_are_those_that_the_device_counts() {
         let (bytes, device) = (recording.bytes(), recording.device);
         eprintln!("{mode}: {bytes:?}, the device {device:?}");
         let counted = device.written_bytes as f64;
-        assert!((bytes.total() as f64 - counted).abs() <= counted * 0.01, "{mode}: {bytes:?}, {device:?}");
+        assert!(
+            (bytes.total() as f64 - counted).abs() <= counted * 0.01,
+            "{mode}: {bytes:?}, {device:?}"
+        );
         assert_eq!(bytes.unknown, 0, "{mode}");
         // The WAL's index, when the kernel writes it back.
         assert!(bytes.other_files <= if mode == "WAL" { 64 << 10 } else { 0 }, "{mode}: {bytes:?}");

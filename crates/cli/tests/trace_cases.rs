@@ -6,7 +6,11 @@ use std::process::{Command, Output};
 use oneflush_testing::shared_case;
 
 fn oneflush(arguments: &[&str], file: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_oneflush")).args(arguments).arg(file).output().expect("oneflush can be run")
+    Command::new(env!("CARGO_BIN_EXE_oneflush"))
+        .args(arguments)
+        .arg(file)
+        .output()
+        .expect("oneflush can be run")
 }
 
 fn identify(file: &Path) -> String {
@@ -39,7 +43,10 @@ fn strace_with_other_options_has_the_same_transaction() {
     let Some(case) = shared_case("07-strace-other-options") else { return };
     for file in ["control-ttt-yy.txt", "input-tt.txt", "input-ttt-without-y.txt"] {
         let table = identify(&case.join(file));
-        assert!(table.contains("\n1 transaction of 1 database\n") && table.contains("DELETE"), "{file}: {table}");
+        assert!(
+            table.contains("\n1 transaction of 1 database\n") && table.contains("DELETE"),
+            "{file}: {table}"
+        );
     }
 }
 
@@ -80,14 +87,21 @@ fn what_a_trace_of_calls_does_not_show_is_no_zero() {
     }
     std::fs::write(&file, text).unwrap();
     let table = identify(&file);
-    let row = table.lines().find(|line| line.contains("DELETE FULL")).unwrap_or_else(|| panic!("{table}"));
+    let row = table
+        .lines()
+        .find(|line| line.contains("DELETE FULL"))
+        .unwrap_or_else(|| panic!("{table}"));
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells[2..8], ["2", "4.0", "4.5", "–", "–", "3.00"], "{table}");
     assert!(table.contains("  syncs  latency"), "{table}");
     let json = oneflush(&["identify", "--json"], &file);
     for line in String::from_utf8(json.stdout).unwrap().lines() {
         let found: serde_json::Value = serde_json::from_str(line).unwrap();
-        assert_eq!((found["flushes"].is_null(), found["syncs"].as_u64()), (true, Some(3)), "{found}");
+        assert_eq!(
+            (found["flushes"].is_null(), found["syncs"].as_u64()),
+            (true, Some(3)),
+            "{found}"
+        );
         assert!(found["bytes"]["fs_journal"].is_null(), "{found}");
     }
     let report = String::from_utf8(oneflush(&["report"], &file).stdout).unwrap();
@@ -95,8 +109,8 @@ fn what_a_trace_of_calls_does_not_show_is_no_zero() {
     assert!(of_database.ends_with('–'), "{report}");
 }
 
-/// The story: without times, `latency_ms` was null and its phases were some microseconds that nobody had measured. Without sync
-/// calls, the report told 0.00 flushes.
+/// The story: without times, `latency_ms` was null and its phases were some microseconds that
+/// nobody had measured. Without sync calls, the report told 0.00 flushes.
 #[test]
 fn what_calls_without_times_or_syncs_do_not_show_is_no_zero() {
     let folder = tempfile::tempdir().unwrap();
@@ -107,16 +121,19 @@ fn what_calls_without_times_or_syncs_do_not_show_is_no_zero() {
                        unlink(\"/d/a.db-journal\") = 0\n";
     std::fs::write(&file, transaction.repeat(3)).unwrap();
     let json = String::from_utf8(oneflush(&["identify", "--json"], &file).stdout).unwrap();
-    let found: serde_json::Value = serde_json::from_str(json.lines().next().expect("a transaction")).unwrap();
+    let found: serde_json::Value =
+        serde_json::from_str(json.lines().next().expect("a transaction")).unwrap();
     let phases = found["phases"].as_object().unwrap();
     let times = phases.iter().filter(|(name, _)| name.ends_with("_ms"));
     assert!(found["latency_ms"].is_null() && times.clone().count() > 0, "{found}");
     assert!(times.into_iter().all(|(_, ms)| ms.is_null()), "{found}");
-    let report: serde_json::Value = serde_json::from_slice(&oneflush(&["report", "--json"], &file).stdout).unwrap();
+    let report: serde_json::Value =
+        serde_json::from_slice(&oneflush(&["report", "--json"], &file).stdout).unwrap();
     assert!(report["traces"][0]["flushes"].is_null(), "{report}");
 }
 
-/// PERSIST on LUKS: what the program asks of the upper device, a thread of the kernel's sends to the disk.
+/// PERSIST on LUKS: what the program asks of the upper device, a thread of the kernel's sends to
+/// the disk.
 fn on_luks(without: &[&str]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut line = |who: &str, event: &str| {
@@ -129,12 +146,23 @@ fn on_luks(without: &[&str]) -> String {
         line(app, &format!("block_bio_queue: 253,0 {rwbs} {at} + {count} [app]"));
         line(crypt, &format!("block_bio_remap: 8,0 {rwbs} {below} + {count} <- (253,0) {at}"));
         line(crypt, &format!("block_bio_queue: 8,0 {rwbs} {below} + {count} [dmcrypt_write/2]"));
-        line(crypt, &format!("block_rq_issue: 8,0 {rwbs} {} () {below} + {count} [dmcrypt_write/2]", count * 512));
+        line(
+            crypt,
+            &format!(
+                "block_rq_issue: 8,0 {rwbs} {} () {below} + {count} [dmcrypt_write/2]",
+                count * 512
+            ),
+        );
         line("kworker/0:1H-54", &format!("block_rq_complete: 8,0 {rwbs} () {below} + {count} [0]"));
         line("kworker/0:1H-54", &format!("block_bio_complete: 253,0 {rwbs} {at} + {count} [0]"));
     };
     for _ in 0..10 {
-        for group in [&[(40_000, 8), (40_008, 16)][..], &[(40_000, 8)], &[(8_000, 8), (8_064, 8)], &[(40_000, 8)]] {
+        for group in [
+            &[(40_000, 8), (40_008, 16)][..],
+            &[(40_000, 8)],
+            &[(8_000, 8), (8_064, 8)],
+            &[(40_000, 8)],
+        ] {
             group.iter().for_each(|&(at, count)| ask("WS", at, count));
             ask("FWS", 0, 0);
         }
@@ -142,7 +170,8 @@ fn on_luks(without: &[&str]) -> String {
     lines.into_iter().filter(|line| !without.iter().any(|event| line.contains(event))).collect()
 }
 
-/// The story: such a trace without queue events told 0 transactions with exit code 0, and no reason.
+/// The story: such a trace without queue events told 0 transactions with exit code 0, and no
+/// reason.
 #[test]
 fn what_a_trace_of_stacked_devices_lacks_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,19 +195,22 @@ fn what_a_trace_of_stacked_devices_lacks_is_named() {
         assert_eq!(!table.contains("\n0 transactions of 0 databases\n"), is_found, "{table}");
         let json = oneflush(&["identify", "--json"], &file);
         let report = oneflush(&["report"], &file);
-        let said = [table.into_bytes(), json.stderr, report.stdout]
-            .map(|text| String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+        let said = [table.into_bytes(), json.stderr, report.stdout].map(|text| {
+            String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        });
         for said in said {
             match note {
                 Some(note) => assert!(said.contains(note), "{note}: {said}"),
-                None => assert!(!said.contains("lacks") && !said.contains("seems to lie"), "{said}"),
+                None => {
+                    assert!(!said.contains("lacks") && !said.contains("seems to lie"), "{said}")
+                }
             }
         }
     }
 }
 
-/// The story: without its syncs, such a trace was said to have no event that is needed. Without its writes, it had 0
-/// transactions and no reason.
+/// The story: without its syncs, such a trace was said to have no event that is needed. Without its
+/// writes, it had 0 transactions and no reason.
 #[test]
 fn what_a_trace_of_calls_lacks_is_named() {
     let calls = [
@@ -191,21 +223,31 @@ fn what_a_trace_of_calls_lacks_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.txt");
     let no_sync = "no call in the trace synchronizes a file (fsync, fdatasync, RWF_DSYNC)";
-    let no_write = "the trace lacks calls that write files (pwrite64, write): no transaction was found";
+    let no_write =
+        "the trace lacks calls that write files (pwrite64, write): no transaction was found";
     for (has_writes, has_syncs, note) in
         [(true, true, None), (true, false, Some(no_sync)), (false, true, Some(no_write))]
     {
         let is_there = |call: &&(&str, bool)| if call.1 { has_syncs } else { has_writes };
         let lines = calls.iter().filter(is_there).enumerate();
-        let text: String = lines.map(|(n, (call, _))| format!("12  1700000000.00{n}000 {call}\n")).collect();
+        let text: String =
+            lines.map(|(n, (call, _))| format!("12  1700000000.00{n}000 {call}\n")).collect();
         std::fs::write(&file, text).unwrap();
         let said = [identify(&file).into_bytes(), oneflush(&["identify", "--json"], &file).stderr]
             .into_iter()
-            .chain([oneflush(&["report"], &file).stdout, oneflush(&["report", "--json"], &file).stdout])
-            .map(|text| String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" "));
+            .chain([
+                oneflush(&["report"], &file).stdout,
+                oneflush(&["report", "--json"], &file).stdout,
+            ])
+            .map(|text| {
+                String::from_utf8(text).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+            });
         for said in said {
             assert!(note.is_none_or(|note| said.contains(note)), "{note:?}: {said}");
-            assert!(note.is_some() || !said.contains("lacks") && !said.contains("no call"), "{said}");
+            assert!(
+                note.is_some() || !said.contains("lacks") && !said.contains("no call"),
+                "{said}"
+            );
         }
     }
 }
@@ -217,7 +259,8 @@ fn formats_that_are_not_read_are_refused_by_name_with_the_way_out() {
         ("     0.123 ( 0.005 ms): app/1234 fdatasync(fd: 3</a.db>)        = 0\n", "`perf trace`"),
         ("Attaching 3 probes...\n12:00:00 app 8,0 4096\n", "bpftrace"),
         (
-            "TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  LAT(ms)\n0.000004001 app 1950 xvda1 W 13092560 4096 0.74\n",
+            "TIME(s)     COMM           PID    DISK      T SECTOR     BYTES  LAT(ms)\n0.000004001 \
+                app 1950 xvda1 W 13092560 4096 0.74\n",
             "biosnoop",
         ),
     ] {
@@ -225,6 +268,9 @@ fn formats_that_are_not_read_are_refused_by_name_with_the_way_out() {
         std::fs::write(&file, begin).unwrap();
         let output = oneflush(&["identify"], &file);
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && error.contains(name) && error.contains("record"), "{error}");
+        assert!(
+            !output.status.success() && error.contains(name) && error.contains("record"),
+            "{error}"
+        );
     }
 }

@@ -30,20 +30,26 @@ const EVENTS: [&str; 7] = [
 
 /// Written bytes and flushes, as a device counts them.
 fn counted(device: &str) -> (u64, u64) {
-    let text = fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
-    let fields: Vec<u64> = text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
+    let text =
+        fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
+    let fields: Vec<u64> =
+        text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
     (fields[6] * 512, fields[15])
 }
 
 fn number(device: &str) -> String {
-    fs::read_to_string(format!("/sys/block/{device}/dev")).expect("the device's number").trim().replace(':', ",")
+    fs::read_to_string(format!("/sys/block/{device}/dev"))
+        .expect("the device's number")
+        .trim()
+        .replace(':', ",")
 }
 
 /// Inserts by PERSIST and FULL, each a transaction.
 fn database(folder: &Path) -> Connection {
     let db = Connection::open(folder.join("a.db")).unwrap();
     db.execute_batch(
-        "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v);",
+        "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY \
+            KEY, v);",
     )
     .unwrap();
     db
@@ -67,9 +73,9 @@ fn trace(devices: &[&str], work: impl FnOnce()) -> String {
     let numbers: Vec<String> = devices.iter().map(|device| number(device)).collect();
     let is_ours = |line: &&str| {
         line.starts_with('#')
-            || numbers
-                .iter()
-                .any(|number| line.contains(&format!(": {number} ")) || line.contains(&format!("dev {number} ")))
+            || numbers.iter().any(|number| {
+                line.contains(&format!(": {number} ")) || line.contains(&format!("dev {number} "))
+            })
     };
     text.lines().filter(is_ours).map(|line| format!("{line}\n")).collect()
 }
@@ -89,8 +95,13 @@ fn identify(text: String, layer: Layer) -> (Vec<Transaction>, Summary) {
 }
 
 fn sum(found: &[Transaction], summary: &Summary) -> (u64, u64) {
-    let rest = [summary.other, summary.fs_journal, summary.metadata].map(|amount| amount.bytes).iter().sum::<u64>();
-    let bytes = found.iter().map(|found| found.traffic.bytes()).sum::<u64>() + summary.partial.bytes() + rest;
+    let rest = [summary.other, summary.fs_journal, summary.metadata]
+        .map(|amount| amount.bytes)
+        .iter()
+        .sum::<u64>();
+    let bytes = found.iter().map(|found| found.traffic.bytes()).sum::<u64>()
+        + summary.partial.bytes()
+        + rest;
     (bytes, found.iter().map(|found| found.flushes).sum::<u64>() + summary.flushes)
 }
 
@@ -120,13 +131,23 @@ fn two_disks_at_once_have_their_own_transactions_bytes_and_flushes() {
     let after = [0, 1].map(|n| counted(&devices[n]));
     let (found, summary) = identify(text, Layer::Lowest);
     let (bytes, flushes) = sum(&found, &summary);
-    let all = |part: fn(&(u64, u64)) -> u64| after.iter().map(part).sum::<u64>() - before.iter().map(part).sum::<u64>();
-    eprintln!("{} transactions, {bytes} bytes, {flushes} flushes; the devices: {before:?} {after:?}", found.len());
+    let all = |part: fn(&(u64, u64)) -> u64| {
+        after.iter().map(part).sum::<u64>() - before.iter().map(part).sum::<u64>()
+    };
+    eprintln!(
+        "{} transactions, {bytes} bytes, {flushes} flushes; the devices: {before:?} {after:?}",
+        found.len()
+    );
     assert!(within_1_percent(bytes, all(|counted| counted.0)));
-    assert!(within_1_percent(flushes, all(|counted| counted.1)), "{flushes} {}", all(|counted| counted.1));
+    assert!(
+        within_1_percent(flushes, all(|counted| counted.1)),
+        "{flushes} {}",
+        all(|counted| counted.1)
+    );
     for (n, device) in devices.iter().enumerate() {
         let place = format!("of {}", number(device).replace(',', ":"));
-        let of: Vec<&Transaction> = found.iter().filter(|found| found.database.to_string().ends_with(&place)).collect();
+        let of: Vec<&Transaction> =
+            found.iter().filter(|found| found.database.to_string().ends_with(&place)).collect();
         assert!(within_1_percent(of.len() as u64, INSERTS as u64), "{device}: {}", of.len());
         assert!(of.iter().all(|found| found.journal_mode == JournalMode::Persist), "{device}");
         let bytes = of.iter().map(|found| found.traffic.bytes()).sum::<u64>();
@@ -152,7 +173,8 @@ fn a_loop_device_over_a_file_of_another_is_counted_once_at_the_layer_asked_for()
     drop(db);
     let after = [&above.device, &below].map(|device| counted(device));
     let layer = format!(
-        "          oneflush-1       [000] .....     0.000001: oneflush_layer: dev {} on a file of dev {}\n",
+        "          oneflush-1       [000] .....     0.000001: oneflush_layer: dev {} on a file of \
+            dev {}\n",
         number(&above.device),
         number(&below)
     );
@@ -161,7 +183,8 @@ fn a_loop_device_over_a_file_of_another_is_counted_once_at_the_layer_asked_for()
     let (found, summary) = identify(layer.clone() + &text, Layer::Lowest);
     let (bytes, flushes) = sum(&found, &summary);
     eprintln!(
-        "{} transactions, {bytes} bytes, {flushes} flushes; the devices: {before:?} {after:?}; {summary:?}",
+        "{} transactions, {bytes} bytes, {flushes} flushes; the devices: {before:?} {after:?}; \
+            {summary:?}",
         found.len()
     );
     assert!(within_1_percent(found.len() as u64, INSERTS as u64), "{}", found.len());

@@ -1,8 +1,8 @@
-//! Recordings by `oneflush trace` of several devices, and of devices that lie on each other, against what the devices
-//! themselves count.
+//! Recordings by `oneflush trace` of several devices, and of devices that lie on each other,
+//! against what the devices themselves count.
 //!
-//! The story: a recording held one device. Two disks were two recordings, and a write through a loop device was seen
-//! either above or below.
+//! The story: a recording held one device. Two disks were two recordings, and a write through a
+//! loop device was seen either above or below.
 //!
 //! Needs root, loop devices and tracefs; says so and passes where they are missing.
 
@@ -39,8 +39,10 @@ struct Counts {
 
 impl Counts {
     fn of(device: &str) -> Counts {
-        let text = fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
-        let fields: Vec<f64> = text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
+        let text =
+            fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
+        let fields: Vec<f64> =
+            text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
         Counts { bytes: fields[6] * 512.0, flushes: fields[15] }
     }
 
@@ -62,13 +64,17 @@ fn device(place: &Place) -> String {
 }
 
 fn number(device: &str) -> String {
-    fs::read_to_string(format!("/sys/block/{device}/dev")).expect("the device's number").trim().replace(':', ",")
+    fs::read_to_string(format!("/sys/block/{device}/dev"))
+        .expect("the device's number")
+        .trim()
+        .replace(':', ",")
 }
 
 fn database(folder: &Path) -> Connection {
     let db = Connection::open(folder.join("a.db")).unwrap();
     db.execute_batch(
-        "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY KEY, v);",
+        "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY \
+            KEY, v);",
     )
     .unwrap();
     db
@@ -125,19 +131,29 @@ fn of_transactions(found: &[Transaction]) -> Counts {
 
 fn of_all(found: &[Transaction], summary: &Summary) -> Counts {
     let Counts { bytes, flushes } = of_transactions(found);
-    let rest = [summary.other, summary.fs_journal, summary.metadata].map(|amount| amount.bytes).iter().sum::<u64>();
-    Counts { bytes: bytes + (rest + summary.partial.bytes()) as f64, flushes: flushes + summary.flushes as f64 }
+    let rest = [summary.other, summary.fs_journal, summary.metadata]
+        .map(|amount| amount.bytes)
+        .iter()
+        .sum::<u64>();
+    Counts {
+        bytes: bytes + (rest + summary.partial.bytes()) as f64,
+        flushes: flushes + summary.flushes as f64,
+    }
 }
 
 /// The program's own figures: transactions of each database, their bytes and flushes.
 fn report(sandbox: &Sandbox, layer: &str) -> (Vec<(String, u64)>, Value) {
-    let output = sandbox.oneflush().args(["report", "t.zst", "--json", "--layer", layer]).output().unwrap();
+    let output =
+        sandbox.oneflush().args(["report", "t.zst", "--json", "--layer", layer]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let trace = report["traces"][0].clone();
     let databases = trace["databases"].as_array().unwrap().iter();
     let databases = databases.map(|database| {
-        (database["database"].as_str().unwrap().to_owned(), database["transactions"].as_u64().unwrap())
+        (
+            database["database"].as_str().unwrap().to_owned(),
+            database["transactions"].as_u64().unwrap(),
+        )
     });
     (databases.collect(), trace)
 }
@@ -167,19 +183,32 @@ fn two_disks_in_one_recording_have_their_own_transactions_and_the_counters_bytes
     let (found, summary) = identify(&sandbox, Layer::Lowest);
     let all = of_all(&found, &summary);
     eprintln!("{} transactions, {all:?}; the devices: {sent:?}", found.len());
-    let both = Counts { bytes: sent[0].bytes + sent[1].bytes, flushes: sent[0].flushes + sent[1].flushes };
+    let both =
+        Counts { bytes: sent[0].bytes + sent[1].bytes, flushes: sent[0].flushes + sent[1].flushes };
     assert!(all.is_near(both, 0.01), "{all:?} {both:?}");
     for (place, sent) in places.iter().zip(sent) {
-        let of = |found: &&Transaction| found.database.to_string().starts_with(place.path().to_str().unwrap());
+        let of = |found: &&Transaction| {
+            found.database.to_string().starts_with(place.path().to_str().unwrap())
+        };
         let found: Vec<Transaction> = found.iter().filter(of).cloned().collect();
         assert_eq!(found.len(), INSERTS, "{place:?}");
         let counts = of_transactions(&found);
         // The rest is the file system's own.
-        assert!(counts.bytes <= sent.bytes && counts.bytes > 0.8 * sent.bytes, "{counts:?} {sent:?}");
-        assert!(counts.flushes <= sent.flushes && counts.flushes > 0.8 * sent.flushes, "{counts:?} {sent:?}");
+        assert!(
+            counts.bytes <= sent.bytes && counts.bytes > 0.8 * sent.bytes,
+            "{counts:?} {sent:?}"
+        );
+        assert!(
+            counts.flushes <= sent.flushes && counts.flushes > 0.8 * sent.flushes,
+            "{counts:?} {sent:?}"
+        );
     }
     let (databases, _) = report(&sandbox, "lowest");
-    assert_eq!(databases.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [INSERTS as u64; 2], "{databases:?}");
+    assert_eq!(
+        databases.iter().map(|(_, count)| *count).collect::<Vec<_>>(),
+        [INSERTS as u64; 2],
+        "{databases:?}"
+    );
 }
 
 #[test]
@@ -192,7 +221,8 @@ fn a_loop_device_on_a_file_of_another_has_the_counters_of_each_layer() {
     sync_all();
     let count = || [Counts::of(&above.device), Counts::of(&device(&place))];
     let before = count();
-    let devices = ["--dir", above.mounted.to_str().unwrap(), "--dir", place.path().to_str().unwrap()];
+    let devices =
+        ["--dir", above.mounted.to_str().unwrap(), "--dir", place.path().to_str().unwrap()];
     let said = record(&sandbox, &devices, || {
         (0..INSERTS).for_each(|_| insert(&db));
         sync_all();
@@ -208,7 +238,10 @@ fn a_loop_device_on_a_file_of_another_has_the_counters_of_each_layer() {
 
     let (found, summary) = identify(&sandbox, Layer::Lowest);
     let all = of_all(&found, &summary);
-    eprintln!("{} transactions, {all:?}; the devices: {upper:?} {lower:?}; {summary:?}", found.len());
+    eprintln!(
+        "{} transactions, {all:?}; the devices: {upper:?} {lower:?}; {summary:?}",
+        found.len()
+    );
     assert_eq!(found.len(), INSERTS);
     assert!(all.is_near(lower, 0.01), "{all:?} {lower:?}");
     let lowest = of_transactions(&found);
@@ -218,9 +251,15 @@ fn a_loop_device_on_a_file_of_another_has_the_counters_of_each_layer() {
     eprintln!("of transactions: {lowest:?}, {highest:?}");
     assert!(highest.is_near(upper, 0.05) && highest.bytes <= upper.bytes, "{highest:?} {upper:?}");
 
-    for (layer, counts) in [("lowest", lowest), ("highest", highest), (&numbers[0], highest), (&numbers[1], lowest)] {
+    for (layer, counts) in
+        [("lowest", lowest), ("highest", highest), (&numbers[0], highest), (&numbers[1], lowest)]
+    {
         let (databases, trace) = report(&sandbox, layer);
-        assert_eq!(databases.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [INSERTS as u64], "{databases:?}");
+        assert_eq!(
+            databases.iter().map(|(_, count)| *count).collect::<Vec<_>>(),
+            [INSERTS as u64],
+            "{databases:?}"
+        );
         let bytes: f64 = ["db", "journal", "fs_journal", "metadata"]
             .map(|class| trace["bytes"][class].as_f64().unwrap())
             .iter()
@@ -243,7 +282,11 @@ fn what_lies_below_is_followed_where_it_is_asked_for() {
     });
     drop(db);
     let text = text(&sandbox);
-    let layer = format!("oneflush_layer: dev {} on a file of dev {}", number(&above.device), number(&device(&place)));
+    let layer = format!(
+        "oneflush_layer: dev {} on a file of dev {}",
+        number(&above.device),
+        number(&device(&place))
+    );
     assert!(text.contains(&layer), "{layer}");
     let (found, _) = identify(&sandbox, Layer::Lowest);
     assert_eq!(found.len(), INSERTS / 4);
@@ -251,7 +294,11 @@ fn what_lies_below_is_followed_where_it_is_asked_for() {
     let output = sandbox.oneflush().args(["identify", "t.zst"]).output().unwrap();
     let table = stdout(&output);
     assert!(
-        table.contains(&format!("device {} lies on {}", number(&above.device), number(&device(&place)))),
+        table.contains(&format!(
+            "device {} lies on {}",
+            number(&above.device),
+            number(&device(&place))
+        )),
         "{table}"
     );
 }
@@ -273,12 +320,15 @@ fn top_counts_what_lies_on_each_other_once() {
             }
         });
         let mut command = sandbox.oneflush();
-        command.args(["top", "--batch", "2", "--interval", "3", "--json", "--dir"]).arg(&above.mounted);
+        command
+            .args(["top", "--batch", "2", "--interval", "3", "--json", "--dir"])
+            .arg(&above.mounted);
         command.arg("--dir").arg(place.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut top = Running::start(&mut command);
         let lines = BufReader::new(top.stdout.take().unwrap()).lines();
         let count = || [Counts::of(&above.device), Counts::of(&device(&place))];
-        let tables = lines.map(|line| (serde_json::from_str(&line.unwrap()).unwrap(), count())).collect();
+        let tables =
+            lines.map(|line| (serde_json::from_str(&line.unwrap()).unwrap(), count())).collect();
         over.store(true, Ordering::Relaxed);
         let output = top.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -299,15 +349,25 @@ fn top_counts_what_lies_on_each_other_once() {
     assert!(shown.is_near(lower, 0.4), "{shown:?} {lower:?}");
     let databases = last["databases"].as_array().unwrap();
     assert_eq!(databases.len(), 1, "{last}");
-    assert_eq!((&databases[0]["journal_mode"], &databases[0]["synchronous"]), (&"PERSIST".into(), &"FULL".into()));
+    assert_eq!(
+        (&databases[0]["journal_mode"], &databases[0]["synchronous"]),
+        (&"PERSIST".into(), &"FULL".into())
+    );
     let each = databases[0]["bytes_per_transaction"].as_f64().unwrap();
     let commits = between(&|table| table["total"]["transactions_per_s"].as_f64().unwrap());
-    assert!((each * commits - lower.bytes).abs() <= 0.4 * lower.bytes, "{each} {commits} {lower:?}");
+    assert!(
+        (each * commits - lower.bytes).abs() <= 0.4 * lower.bytes,
+        "{each} {commits} {lower:?}"
+    );
 }
 
 #[test]
 fn a_process_alone_is_not_followed_below_a_file() {
     let sandbox = Sandbox::new();
-    let output = sandbox.oneflush().args(["trace", "-o", "t.zst", "--below", "--pid", "1"]).output().unwrap();
+    let output = sandbox
+        .oneflush()
+        .args(["trace", "-o", "t.zst", "--below", "--pid", "1"])
+        .output()
+        .unwrap();
     assert_refused(&output, 2, &["--below", "--pid"]);
 }

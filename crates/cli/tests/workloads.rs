@@ -38,46 +38,67 @@ fn every_mode_runs_with_every_number_of_connections() {
     let arguments = ["--modes", "wal:sqlite,wal", "-t", "1,4", "-n", "40", "--rounds", "2"];
     let report = report(&arguments);
     let modes = report["modes"].as_array().unwrap();
-    let rows: Vec<(&str, u64)> =
-        modes.iter().map(|mode| (mode["mode"].as_str().unwrap(), mode["connections"].as_u64().unwrap())).collect();
+    let rows: Vec<(&str, u64)> = modes
+        .iter()
+        .map(|mode| (mode["mode"].as_str().unwrap(), mode["connections"].as_u64().unwrap()))
+        .collect();
     assert_eq!(rows, [("wal:sqlite", 1), ("wal", 1), ("wal:sqlite", 4), ("wal", 4)]);
     for mode in modes {
         assert_eq!(mode["median"]["transactions"], 40);
         assert_eq!(mode["to_control"].is_null(), mode["mode"] == "wal:sqlite", "{}", mode["mode"]);
     }
     let conclusion = report["conclusion"].as_str().unwrap();
-    assert!(conclusion.contains("times the floor") && conclusion.contains("ith 4 connections"), "{conclusion}");
-    assert!(conclusion.contains("WAL (our VFS, stock)") && conclusion.contains(" stock SQLite"), "{conclusion}");
+    assert!(
+        conclusion.contains("times the floor") && conclusion.contains("ith 4 connections"),
+        "{conclusion}"
+    );
+    assert!(
+        conclusion.contains("WAL (our VFS, stock)") && conclusion.contains(" stock SQLite"),
+        "{conclusion}"
+    );
 
     let sandbox = Sandbox::new();
     let table = text_of(&sandbox, &arguments);
     assert!(table.contains("\nwal:sqlite ×1 ") && table.contains("\nwal ×4 "), "{table}");
-    let csv = text_of(&sandbox, &["--modes", "wal", "--writers", "1,4", "-n", "8", "--rounds", "1", "--csv"]);
-    let at = csv.lines().next().unwrap().split(',').position(|name| name == "transactions").unwrap();
-    assert_eq!(csv.lines().skip(1).map(|line| line.split(',').nth(at).unwrap()).collect::<Vec<_>>(), ["8", "8"]);
+    let csv = text_of(
+        &sandbox,
+        &["--modes", "wal", "--writers", "1,4", "-n", "8", "--rounds", "1", "--csv"],
+    );
+    let at =
+        csv.lines().next().unwrap().split(',').position(|name| name == "transactions").unwrap();
+    assert_eq!(
+        csv.lines().skip(1).map(|line| line.split(',').nth(at).unwrap()).collect::<Vec<_>>(),
+        ["8", "8"]
+    );
 }
 
 #[test]
 fn sixteen_writers_all_commit_with_threads_and_with_processes() {
     for workers in ["threads", "processes"] {
         let modes = "wal:off:sqlite,wal:off,wal";
-        let report = report(&["--modes", modes, "-t", "16", "--as", workers, "-n", "800", "--rounds", "1"]);
+        let report =
+            report(&["--modes", modes, "-t", "16", "--as", workers, "-n", "800", "--rounds", "1"]);
         for mode in report["modes"].as_array().unwrap() {
             // The program itself compares the rows of the table with what was acknowledged.
             assert_eq!(mode["median"]["transactions"], 800, "{workers}, {}", mode["mode"]);
             let latency = &mode["median"]["latency_ns"];
-            assert!(number(&latency["max"]) >= number(&latency["p99"]) && number(&latency["p99"]) > 0.0);
+            assert!(
+                number(&latency["max"]) >= number(&latency["p99"]) && number(&latency["p99"]) > 0.0
+            );
         }
     }
 }
 
-/// An open and a close of a log cost more flushes than those of a WAL, so programs that open for each commit are slower.
+/// An open and a close of a log cost more flushes than those of a WAL, so programs that open for
+/// each commit are slower.
 #[test]
 fn the_headline_of_a_run_in_which_ours_is_slower_says_so_first() {
-    let arguments = ["--workload", "reopen", "--modes", "wal,wal:plain,wal:eager", "-n", "60", "--rounds", "3"];
+    let arguments =
+        ["--workload", "reopen", "--modes", "wal,wal:plain,wal:eager", "-n", "60", "--rounds", "3"];
     let conclusion = report(&arguments)["conclusion"].as_str().unwrap().to_owned();
     assert!(
-        conclusion.starts_with("WAL (eager) is ") && conclusion.contains(" SLOWER than stock SQLite"),
+        conclusion.starts_with("WAL (eager) is ")
+            && conclusion.contains(" SLOWER than stock SQLite"),
         "{conclusion}"
     );
     assert!(conclusion.contains("WAL (plain) is "), "{conclusion}");
@@ -87,11 +108,13 @@ fn the_headline_of_a_run_in_which_ours_is_slower_says_so_first() {
     assert!(last.starts_with("WAL (eager) is ") && last.contains("SLOWER"), "{table}");
     let markdown = text_of(&sandbox, &[&arguments[..], &["--markdown"]].concat());
     assert!(
-        markdown.starts_with("**WAL (eager) is ") && markdown.lines().next().unwrap().contains("SLOWER"),
+        markdown.starts_with("**WAL (eager) is ")
+            && markdown.lines().next().unwrap().contains("SLOWER"),
         "{markdown}"
     );
     // Who measures only ours is told what is missing.
-    let alone = text_of(&sandbox, &["--modes", "wal:eager", "-n", "20", "--rounds", "1", "--markdown"]);
+    let alone =
+        text_of(&sandbox, &["--modes", "wal:eager", "-n", "20", "--rounds", "1", "--markdown"]);
     assert!(alone.starts_with("**There is nothing to compare WAL (eager) with, "), "{alone}");
     assert!(alone.contains("add it, --modes wal,wal:eager."), "{alone}");
 }
@@ -100,18 +123,25 @@ fn the_headline_of_a_run_in_which_ours_is_slower_says_so_first() {
 fn busy_loops(parent: u32) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
     let wanted = format!("__busy\0{parent}\0");
-    processes.filter(|path| std::fs::read_to_string(path.join("cmdline")).is_ok_and(|it| it.ends_with(&wanted))).count()
+    processes
+        .filter(|path| {
+            std::fs::read_to_string(path.join("cmdline")).is_ok_and(|it| it.ends_with(&wanted))
+        })
+        .count()
 }
 
 #[test]
 fn busy_loops_run_beside_the_writers_and_end_with_the_program_even_if_it_is_killed() {
-    let text = text_of(&Sandbox::new(), &["--busy", "2", "--modes", "wal", "-n", "20", "--rounds", "1"]);
+    let text =
+        text_of(&Sandbox::new(), &["--busy", "2", "--modes", "wal", "-n", "20", "--rounds", "1"]);
     assert!(text.contains("beside 2 busy loops"), "{text}");
 
     let sandbox = Sandbox::new();
     let mut command = sandbox.oneflush();
     let dir = sandbox.open_directory("dir");
-    command.args(["bench", "--busy", "2", "--modes", "wal", "--rate", "1", "-n", "100000", "--dir"]).arg(dir);
+    command
+        .args(["bench", "--busy", "2", "--modes", "wal", "--rate", "1", "-n", "100000", "--dir"])
+        .arg(dir);
     let mut child = oneflush_testing::Running::start(command.stdout(Stdio::null()));
     let pid = child.id();
     wait_until("two busy loops", || busy_loops(pid) == 2);
@@ -124,17 +154,25 @@ fn busy_loops_run_beside_the_writers_and_end_with_the_program_even_if_it_is_kill
 fn a_cycle_opens_commits_three_times_and_closes() {
     for workers in ["threads", "processes"] {
         let modes = "wal:sqlite,wal,wal-growing,delete";
-        let arguments = ["--workload", "reopen", "--modes", modes, "-n", "7", "--rounds", "2", "--as", workers];
+        let arguments =
+            ["--workload", "reopen", "--modes", modes, "-n", "7", "--rounds", "2", "--as", workers];
         let report = report(&arguments);
         assert_eq!(report["unit"], "cycle");
         for mode in report["modes"].as_array().unwrap() {
             assert_eq!(mode["median"]["transactions"], 7, "{workers}, {}", mode["mode"]);
-            assert!(mode["median"]["counted_at"].is_null(), "nobody stays in the database to count");
+            assert!(
+                mode["median"]["counted_at"].is_null(),
+                "nobody stays in the database to count"
+            );
         }
     }
     let sandbox = Sandbox::new();
-    let table = text_of(&sandbox, &["--workload", "reopen", "--modes", "wal", "-n", "5", "--rounds", "1"]);
-    assert!(table.contains("cycle/s") && table.contains("opens, commits three times and closes in"), "{table}");
+    let table =
+        text_of(&sandbox, &["--workload", "reopen", "--modes", "wal", "-n", "5", "--rounds", "1"]);
+    assert!(
+        table.contains("cycle/s") && table.contains("opens, commits three times and closes in"),
+        "{table}"
+    );
 }
 
 #[test]
@@ -142,7 +180,8 @@ fn at_a_device_a_cycle_has_its_commits_flushes_and_those_of_its_close() {
     if skip_unless_root("--fs") {
         return;
     }
-    let arguments = ["--workload", "reopen", "--fs", "ext4", "--size", "64M", "--rounds", "1", "-n", "50"];
+    let arguments =
+        ["--workload", "reopen", "--fs", "ext4", "--size", "64M", "--rounds", "1", "-n", "50"];
     let report = report(&[&arguments[..], &["--modes", "wal:sqlite,wal"]].concat());
     for mode in report["modes"].as_array().unwrap() {
         // At least three commits, the WAL's header and the checkpoint. A journal may add some.
@@ -155,7 +194,8 @@ fn at_a_device_a_cycle_has_its_commits_flushes_and_those_of_its_close() {
 fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
     // So many that the writer gets a processor meanwhile, also of a busy machine.
     for (workload, count) in [("point", "30000"), ("scan", "20")] {
-        let arguments = ["--workload", workload, "--modes", "wal:sqlite,wal", "-n", count, "--rounds", "2"];
+        let arguments =
+            ["--workload", workload, "--modes", "wal:sqlite,wal", "-n", count, "--rounds", "2"];
         let alone = report(&arguments);
         assert_eq!(alone["unit"], "read");
         let modes = alone["modes"].as_array().unwrap();
@@ -167,31 +207,69 @@ fn reads_are_checked_timed_and_compared_with_sqlite_alone() {
         assert!(number(&spread["median"]) <= number(&spread["highest"]), "{spread}");
 
         for workers in ["threads", "processes"] {
-            let beside = report(&[&arguments[..], &["--beside-writer", "-t", "2", "--as", workers]].concat());
+            let beside = report(
+                &[&arguments[..], &["--beside-writer", "-t", "2", "--as", workers]].concat(),
+            );
             for mode in beside["modes"].as_array().unwrap() {
                 assert_eq!(mode["median"]["transactions"].to_string(), count);
-                assert!(number(&mode["median"]["beside"]["commits"]) > 0.0, "{workload}, {}", mode["mode"]);
-                assert!(mode["median"]["bytes_per_transaction"].is_null(), "the bytes are the writer's");
+                assert!(
+                    number(&mode["median"]["beside"]["commits"]) > 0.0,
+                    "{workload}, {}",
+                    mode["mode"]
+                );
+                assert!(
+                    mode["median"]["bytes_per_transaction"].is_null(),
+                    "the bytes are the writer's"
+                );
             }
         }
     }
-    let arguments =
-        ["--workload", "point", "--beside-writer=100", "--modes", "wal:off", "-n", "20000", "--rounds", "1"];
-    let commits_per_s = number(&report(&arguments)["modes"][0]["median"]["beside"]["commits_per_s"]);
+    let arguments = [
+        "--workload",
+        "point",
+        "--beside-writer=100",
+        "--modes",
+        "wal:off",
+        "-n",
+        "20000",
+        "--rounds",
+        "1",
+    ];
+    let commits_per_s =
+        number(&report(&arguments)["modes"][0]["median"]["beside"]["commits_per_s"]);
     assert!(commits_per_s > 0.0 && commits_per_s < 150.0, "{commits_per_s}");
     let sandbox = Sandbox::new();
-    let arguments =
-        ["--workload", "point", "--beside-writer", "--modes", "wal:sqlite,wal", "-n", "500", "--rounds", "1"];
+    let arguments = [
+        "--workload",
+        "point",
+        "--beside-writer",
+        "--modes",
+        "wal:sqlite,wal",
+        "-n",
+        "500",
+        "--rounds",
+        "1",
+    ];
     let table = text_of(&sandbox, &arguments);
-    assert!(table.contains("read/s") && table.contains("commit/s") && table.contains("a read takes "), "{table}");
+    assert!(
+        table.contains("read/s") && table.contains("commit/s") && table.contains("a read takes "),
+        "{table}"
+    );
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 
 #[test]
 fn modes_that_read_in_turns_read_as_much_and_the_writer_beside_them_commits_in_each() {
     for (workload, count) in [("point", "20000"), ("scan", "6")] {
-        let arguments =
-            ["--workload", workload, "--in-turns", "--modes", "wal:sqlite,wal:sqlite,wal:plain", "-n", count];
+        let arguments = [
+            "--workload",
+            workload,
+            "--in-turns",
+            "--modes",
+            "wal:sqlite,wal:sqlite,wal:plain",
+            "-n",
+            count,
+        ];
         let report = report(&[&arguments[..], &["--rounds", "2", "--beside-writer"]].concat());
         assert_eq!(report["in_turns"], true);
         for mode in report["modes"].as_array().unwrap() {
@@ -201,12 +279,27 @@ fn modes_that_read_in_turns_read_as_much_and_the_writer_beside_them_commits_in_e
             }
         }
         assert_eq!(report["modes"][2]["to_control"]["control"], "wal:sqlite");
-        assert!(report["modes"][2]["vfs_stats"][1][0]["at_end"]["plain"]["turns"]["waits"].is_u64());
+        assert!(
+            report["modes"][2]["vfs_stats"][1][0]["at_end"]["plain"]["turns"]["waits"].is_u64()
+        );
     }
     let sandbox = Sandbox::new();
-    let arguments = ["--workload", "scan", "--in-turns", "--modes", "wal:sqlite,wal", "-n", "2", "--rounds", "1"];
+    let arguments = [
+        "--workload",
+        "scan",
+        "--in-turns",
+        "--modes",
+        "wal:sqlite,wal",
+        "-n",
+        "2",
+        "--rounds",
+        "1",
+    ];
     let table = text_of(&sandbox, &arguments);
-    assert!(table.replace('\n', " ").contains("all modes in turns") && !table.contains("commit/s"), "{table}");
+    assert!(
+        table.replace('\n', " ").contains("all modes in turns") && !table.contains("commit/s"),
+        "{table}"
+    );
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 
@@ -215,8 +308,12 @@ fn modes_that_commit_in_turns_commit_as_much_as_the_floor_writes() {
     let arguments = ["--in-turns", "-n", "60", "--rounds", "2"];
     let report = report(&arguments);
     assert_eq!(report["in_turns"], true);
-    let modes: Vec<&str> =
-        report["modes"].as_array().unwrap().iter().map(|mode| mode["mode"].as_str().unwrap()).collect();
+    let modes: Vec<&str> = report["modes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|mode| mode["mode"].as_str().unwrap())
+        .collect();
     assert_eq!(modes, ["wal:sqlite", "wal:plain", "wal:eager"]);
     for mode in report["modes"].as_array().unwrap() {
         for round in mode["rounds"].as_array().unwrap() {
@@ -239,18 +336,35 @@ fn modes_that_commit_in_turns_commit_as_much_as_the_floor_writes() {
 #[test]
 fn a_reader_that_keeps_its_snapshot_makes_the_wal_grow_and_its_time_is_told_apart() {
     for workers in ["threads", "processes"] {
-        let arguments = ["--workload", "long-reader", "--hold", "0.9", "-t", "3", "--rate", "4000", "--rounds", "1"];
-        let report = report(&[&arguments[..], &["--modes", "wal:off:sqlite,wal:off", "--as", workers]].concat());
+        let arguments = [
+            "--workload",
+            "long-reader",
+            "--hold",
+            "0.9",
+            "-t",
+            "3",
+            "--rate",
+            "4000",
+            "--rounds",
+            "1",
+        ];
+        let report = report(
+            &[&arguments[..], &["--modes", "wal:off:sqlite,wal:off", "--as", workers]].concat(),
+        );
         for mode in report["modes"].as_array().unwrap() {
             let median = &mode["median"];
             let phases = median["phases"].as_array().unwrap();
-            let names: Vec<&str> = phases.iter().map(|phase| phase["name"].as_str().unwrap()).collect();
+            let names: Vec<&str> =
+                phases.iter().map(|phase| phase["name"].as_str().unwrap()).collect();
             assert_eq!(names, ["before", "while", "after"]);
             let sum: u64 = phases.iter().map(|phase| phase["transactions"].as_u64().unwrap()).sum();
             assert_eq!(median["transactions"], sum);
             let seconds = number(&phases[1]["seconds"]);
             assert!((0.89..0.91).contains(&seconds), "{seconds}");
-            assert!(phases.iter().all(|phase| phase["transactions"].as_u64().unwrap() > 0), "{phases:?}");
+            assert!(
+                phases.iter().all(|phase| phase["transactions"].as_u64().unwrap() > 0),
+                "{phases:?}"
+            );
             let wal_bytes = number(&median["wal_bytes_at_end"]);
             // Half of it: the reader may have come late.
             let frame_of_each = number(&phases[1]["transactions"]) * 4120.0;
@@ -258,7 +372,8 @@ fn a_reader_that_keeps_its_snapshot_makes_the_wal_grow_and_its_time_is_told_apar
         }
     }
     let sandbox = Sandbox::new();
-    let arguments = ["--workload", "long-reader", "--hold", "0.3", "--modes", "wal", "--rounds", "1"];
+    let arguments =
+        ["--workload", "long-reader", "--hold", "0.3", "--modes", "wal", "--rounds", "1"];
     let table = text_of(&sandbox, &arguments);
     assert!(table.contains("while/before"), "{table}");
     let csv = text_of(&sandbox, &[&arguments[..], &["--csv"]].concat());
@@ -286,10 +401,14 @@ fn a_workload_refuses_what_does_not_fit_it() {
         (&["--workload", "reopen", "--in-turns"], ["--in-turns", "point or scan"]),
         (&["--in-turns", "--modes", "wal-growing"], ["--in-turns", "wal-growing"]),
         (&["--workload", "point", "--in-turns", "-t", "2"], ["--in-turns", "one connection"]),
-        (&["--workload", "scan", "--in-turns", "--as", "processes"], ["--in-turns", "one connection"]),
+        (
+            &["--workload", "scan", "--in-turns", "--as", "processes"],
+            ["--in-turns", "one connection"],
+        ),
         (&["--mobibench", "--beside-writer"], ["--mobibench", "--beside-writer"]),
     ] {
-        let output = sandbox.oneflush().args(["bench", "--dir"]).arg(&dir).args(arguments).output().unwrap();
+        let output =
+            sandbox.oneflush().args(["bench", "--dir"]).arg(&dir).args(arguments).output().unwrap();
         assert_refused(&output, 2, &words);
     }
     sandbox.assert_nothing_left(&[&dir]);
@@ -313,16 +432,29 @@ fn at_a_device_the_first_commits_pay_for_the_growth_of_the_wal() {
     if skip_unless_root("--fs") {
         return;
     }
-    let arguments = ["--fs", "ext4", "--size", "64M", "--rounds", "1", "-n", "300", "--modes", "wal-growing,wal"];
+    let arguments = [
+        "--fs",
+        "ext4",
+        "--size",
+        "64M",
+        "--rounds",
+        "1",
+        "-n",
+        "300",
+        "--modes",
+        "wal-growing,wal",
+    ];
     let report = report(&arguments);
-    let bytes = |at: usize| number(&report["modes"][at]["median"]["bytes_per_transaction"]) / 1024.0;
+    let bytes =
+        |at: usize| number(&report["modes"][at]["median"]["bytes_per_transaction"]) / 1024.0;
     assert!(bytes(0) > 20.0 && bytes(1) < 16.0, "{} KB growing, {} KB steady", bytes(0), bytes(1));
 }
 
 #[test]
 fn counters_of_the_vfs_are_in_the_report_as_they_were_said() {
     for (workers, entries) in [("threads", 1), ("processes", 3)] {
-        let arguments = ["--modes", "wal,wal:sqlite", "-t", "3", "-n", "60", "--rounds", "2", "--as", workers];
+        let arguments =
+            ["--modes", "wal,wal:sqlite", "-t", "3", "-n", "60", "--rounds", "2", "--as", workers];
         let report = report(&arguments);
         let rounds = report["modes"][0]["vfs_stats"].as_array().unwrap();
         assert_eq!(rounds.len(), 2);
@@ -330,7 +462,8 @@ fn counters_of_the_vfs_are_in_the_report_as_they_were_said() {
             let round = round.as_array().unwrap();
             assert_eq!(round.len(), entries, "{workers}");
             let count = |stats: &Value| stats["commits"]["count"].as_u64().unwrap();
-            let commits: u64 = round.iter().map(|stats| count(&stats["at_end"]) - count(&stats["at_begin"])).sum();
+            let commits: u64 =
+                round.iter().map(|stats| count(&stats["at_end"]) - count(&stats["at_begin"])).sum();
             assert_eq!(commits, 60, "{workers}");
             assert_eq!(round[0]["at_end"]["strategy"], "stock");
         }
@@ -344,7 +477,12 @@ fn a_hundred_thousand_commits_keep_their_longest_in_a_timeline_of_bounded_length
     let mode = &report["modes"][0];
     assert_eq!(mode["median"]["transactions"], 100_000);
     let list = |name: &str| -> Vec<u64> {
-        mode["latency_timeline"][name].as_array().unwrap().iter().map(|value| value.as_u64().unwrap()).collect()
+        mode["latency_timeline"][name]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|value| value.as_u64().unwrap())
+            .collect()
     };
     assert!(list("counts").len() <= 512, "{}", list("counts").len());
     assert_eq!(list("counts").iter().sum::<u64>(), 100_000);
@@ -368,12 +506,19 @@ fn every_strategy_runs_every_workload() {
         &["-t", "2", "-n", "40", "--mobibench", "-T", "2"],
     ] {
         for workers in ["threads", "processes"] {
-            let report = report(&[arguments, &["--modes", &modes, "--as", workers, "--rounds", "1"]].concat());
+            let report = report(
+                &[arguments, &["--modes", &modes, "--as", workers, "--rounds", "1"]].concat(),
+            );
             for mode in report["modes"].as_array().unwrap() {
                 let count = mode["median"]["transactions"].as_u64().unwrap();
                 assert!(count > 0, "{arguments:?}, {workers}, {}", mode["mode"]);
                 if let Some(at) = arguments.iter().position(|argument| *argument == "-n") {
-                    assert_eq!(count.to_string(), arguments[at + 1], "{arguments:?}, {workers}, {}", mode["mode"]);
+                    assert_eq!(
+                        count.to_string(),
+                        arguments[at + 1],
+                        "{arguments:?}, {workers}, {}",
+                        mode["mode"]
+                    );
                 }
             }
         }
@@ -384,17 +529,21 @@ fn every_strategy_runs_every_workload() {
 fn latencies_over_time_are_drawn_with_a_panel_for_each_row() {
     let sandbox = Sandbox::new();
     let svg = sandbox.path().join("latency.svg");
-    let arguments = ["--modes", "wal,delete:off", "-t", "1,2", "-n", "40", "--rounds", "1", "--plot-latency"];
+    let arguments =
+        ["--modes", "wal,delete:off", "-t", "1,2", "-n", "40", "--rounds", "1", "--plot-latency"];
     text_of(&sandbox, &[&arguments[..], &[svg.to_str().unwrap()]].concat());
     let text = std::fs::read_to_string(&svg).unwrap();
-    for row in ["wal, 1 writer", "delete:off, 1 writer", "wal, 2 writers", "delete:off, 2 writers"] {
+    for row in ["wal, 1 writer", "delete:off, 1 writer", "wal, 2 writers", "delete:off, 2 writers"]
+    {
         assert!(text.contains(&format!(">{row}: 40 commits")), "{row}: {text}");
     }
     assert!(text.trim_end().ends_with("</svg>"));
     let png = sandbox.path().join("latency.png");
-    let reads = ["--workload", "point", "-n", "100", "--modes", "wal", "--rounds", "1", "--plot-latency"];
+    let reads =
+        ["--workload", "point", "-n", "100", "--modes", "wal", "--rounds", "1", "--plot-latency"];
     text_of(&sandbox, &[&reads[..], &[png.to_str().unwrap()]].concat());
     assert!(std::fs::read(&png).unwrap().starts_with(b"\x89PNG\r\n\x1a\n"));
-    let output = sandbox.oneflush().args(["bench", "--plot-latency", "result.pdf"]).output().unwrap();
+    let output =
+        sandbox.oneflush().args(["bench", "--plot-latency", "result.pdf"]).output().unwrap();
     assert_refused(&output, 2, &["--plot-latency result.pdf", ".svg or .png"]);
 }

@@ -52,7 +52,12 @@ impl Recorded {
     fn of(recording: &Recording) -> Recorded {
         let data = |content: &Content| Data(content.to_bytes().into());
         Recorded {
-            initial: recording.initial.files.iter().map(|(name, content)| (name.clone(), data(content))).collect(),
+            initial: recording
+                .initial
+                .files
+                .iter()
+                .map(|(name, content)| (name.clone(), data(content)))
+                .collect(),
             beginning: recording.beginning.clone(),
             files: recording.files.clone(),
             log: recording.log.clone(),
@@ -61,13 +66,20 @@ impl Recorded {
 
     fn initial(&self) -> Image {
         let content = |data: &Data| Content::from_bytes(&data.0);
-        Image { files: self.initial.iter().map(|(name, data)| (name.clone(), content(data))).collect() }
+        Image {
+            files: self.initial.iter().map(|(name, data)| (name.clone(), content(data))).collect(),
+        }
     }
 }
 
 impl Case {
     /// A run that went wrong by itself.
-    pub fn of_run(message: String, setting: &Setting, script: &Script, cell: Option<&Cell>) -> Case {
+    pub fn of_run(
+        message: String,
+        setting: &Setting,
+        script: &Script,
+        cell: Option<&Cell>,
+    ) -> Case {
         let (setting, script, cell) = (setting.clone(), script.clone(), cell.cloned());
         Case { message, setting, script, cell, recorded: None, crashes: Vec::new() }
     }
@@ -99,10 +111,11 @@ impl Case {
         let mut allowed = Allowed::after(&recorded.beginning, &log[..first.after.min(log.len())]);
         for crash in &self.crashes {
             image = image_after(&image, &log, crash);
-            let recovery = match examine(&image, &self.setting, &recorded.files, &Settled::default()) {
-                Ok(recovery) => recovery,
-                Err(message) => return Some(message),
-            };
+            let recovery =
+                match examine(&image, &self.setting, &recorded.files, &Settled::default()) {
+                    Ok(recovery) => recovery,
+                    Err(message) => return Some(message),
+                };
             if let Some(message) = allowed.objection(&recovery.found) {
                 return Some(message);
             }
@@ -130,7 +143,9 @@ impl Case {
         let tear = crash.choice.tear.name();
         // The log of a recovery is made anew each time. How much is in flight in it is not known
         // here.
-        let Some(recorded) = self.recorded.as_ref().filter(|_| level == 0) else { return tear.to_owned() };
+        let Some(recorded) = self.recorded.as_ref().filter(|_| level == 0) else {
+            return tear.to_owned();
+        };
         let count = in_flight_after(&recorded.initial(), &recorded.log, crash);
         format!("{} of {count} operations in flight lost, {tear}", crash.choice.lost(count))
     }
@@ -190,8 +205,9 @@ fn search(script: &Script, setting: &Setting) -> Option<Case> {
         Err(message) => return Some(Case::of_run(message, setting, script, None)),
     };
     let seen = Seen::default();
-    let explorer =
-        Explorer::new(setting, mix2(script.seed, 1), SHRINK_STATES, &seen, &|counts| counts.states < SHRINK_STATES);
+    let explorer = Explorer::new(setting, mix2(script.seed, 1), SHRINK_STATES, &seen, &|counts| {
+        counts.states < SHRINK_STATES
+    });
     let violation = explorer.explore(&recording).err()?;
     Some(Case::of_violation(*violation, &recording, setting, script, None))
 }

@@ -92,7 +92,9 @@ impl Content {
             if slot.is_none() && *source == ZEROS[..len] {
                 continue;
             }
-            let page = slot.get_or_insert_with(|| Arc::new(Page { bytes: [0; PAGE_BYTES], hash: AtomicU64::new(0) }));
+            let page = slot.get_or_insert_with(|| {
+                Arc::new(Page { bytes: [0; PAGE_BYTES], hash: AtomicU64::new(0) })
+            });
             let page = Arc::make_mut(page);
             page.bytes[within..within + len].copy_from_slice(source);
             *page.hash.get_mut() = 0;
@@ -148,7 +150,9 @@ pub struct Image {
 
 impl Image {
     pub fn hash(&self) -> u64 {
-        self.files.iter().fold(0, |hash, (name, content)| mix2(hash, mix2(mix_bytes(name.as_bytes()), content.hash())))
+        self.files.iter().fold(0, |hash, (name, content)| {
+            mix2(hash, mix2(mix_bytes(name.as_bytes()), content.hash()))
+        })
     }
 }
 

@@ -104,7 +104,8 @@ impl Disk {
 
     /// Every file, as the process sees it.
     pub fn image(&self) -> Image {
-        let content = |ino: &Ino| self.files.get(ino).map(|file| file.content.clone()).unwrap_or_default();
+        let content =
+            |ino: &Ino| self.files.get(ino).map(|file| file.content.clone()).unwrap_or_default();
         Image { files: self.names.iter().map(|(name, ino)| (name.clone(), content(ino))).collect() }
     }
 
@@ -125,7 +126,8 @@ impl Disk {
         if !self.powered {
             return;
         }
-        self.acknowledged_unsynced |= !self.owed.is_empty() && matches!(mark, Mark::Acknowledged { .. });
+        self.acknowledged_unsynced |=
+            !self.owed.is_empty() && matches!(mark, Mark::Acknowledged { .. });
         self.log.push(Op::Mark(mark));
     }
 
@@ -138,8 +140,14 @@ impl Disk {
         let ino = self.next;
         self.next += 1;
         self.names.insert(name.to_owned(), ino);
-        self.files
-            .insert(ino, File { content: Content::default(), kind: Kind::of(name), sync_failures: SyncFailures(0) });
+        self.files.insert(
+            ino,
+            File {
+                content: Content::default(),
+                kind: Kind::of(name),
+                sync_failures: SyncFailures(0),
+            },
+        );
         ino
     }
 
@@ -189,7 +197,9 @@ impl Disk {
     fn put(&mut self, ino: Ino, offset: u64, data: &[u8]) {
         if let Some(file) = self.files.get_mut(&ino) {
             let (mut offset, mut data) = (offset, shared(data));
-            if (self.sabotage, file.kind) == (Sabotage::RewrittenTail, Kind::Log) && offset <= file.content.size() {
+            if (self.sabotage, file.kind) == (Sabotage::RewrittenTail, Kind::Log)
+                && offset <= file.content.size()
+            {
                 let mut tail = vec![0; offset.min(BLOCK_BYTES) as usize];
                 offset -= tail.len() as u64;
                 file.content.read(offset, &mut tail);
@@ -243,18 +253,28 @@ impl Disk {
                     *known = file.sync_failures;
                 }
                 if self.powered {
-                    let seed = self.faults.as_ref().map_or(0, |plan| plan.seed) ^ self.log.len() as u64;
+                    let seed =
+                        self.faults.as_ref().map_or(0, |plan| plan.seed) ^ self.log.len() as u64;
                     self.log.push(Op::SyncFailed { ino, seed });
                 }
-                return if self.sabotage == Sabotage::HiddenSyncFailure { Ok(()) } else { Err(error) };
+                return if self.sabotage == Sabotage::HiddenSyncFailure {
+                    Ok(())
+                } else {
+                    Err(error)
+                };
             }
         }
         let Some(file) = self.files.get(&ino) else { return Ok(()) };
         match (self.sabotage, file.kind) {
             (Sabotage::NoFlush, Kind::Log) | (Sabotage::NoDatabaseSync, Kind::Database) => {}
-            (Sabotage::LateFlush, Kind::Log) | (Sabotage::LateDatabaseSync, Kind::Database) => self.owed.push(ino),
+            (Sabotage::LateFlush, Kind::Log) | (Sabotage::LateDatabaseSync, Kind::Database) => {
+                self.owed.push(ino)
+            }
             (Sabotage::FlushBeforeWrite, Kind::Log) => {
-                self.log.insert(self.before_last_write(ino), Op::Sync { ino, covers: None, forced: false });
+                self.log.insert(
+                    self.before_last_write(ino),
+                    Op::Sync { ino, covers: None, forced: false },
+                );
             }
             _ => self.log.push(Op::Sync { ino, covers, forced }),
         }
@@ -295,7 +315,11 @@ impl Disk {
         }
         if self.acknowledged_unsynced && operation != Operation::Read {
             self.acknowledged_unsynced = false;
-            self.log.extend(self.owed.drain(..).map(|ino| Op::Sync { ino, covers: None, forced: false }));
+            self.log.extend(self.owed.drain(..).map(|ino| Op::Sync {
+                ino,
+                covers: None,
+                forced: false,
+            }));
         }
         match self.faults.as_mut().and_then(|plan| plan.strikes(operation)) {
             None => Ok(()),

@@ -32,19 +32,29 @@ pub struct Recovery {
 pub struct Settled(RefCell<HashMap<u64, Vec<Found>>>);
 
 /// Examines a state. An error says what is wrong with it, whatever the oracle allows.
-pub fn examine(image: &Image, setting: &Setting, files: &[String], settled: &Settled) -> Result<Recovery, String> {
+pub fn examine(
+    image: &Image,
+    setting: &Setting,
+    files: &[String],
+    settled: &Settled,
+) -> Result<Recovery, String> {
     let _shared = RANDOMNESS.read().unwrap_or_else(PoisonError::into_inner);
-    let alone =
-        if image.hash().is_multiple_of(ALONE_ONCE_IN) { look_alone(image, setting, files)? } else { Vec::new() };
+    let alone = if image.hash().is_multiple_of(ALONE_ONCE_IN) {
+        look_alone(image, setting, files)?
+    } else {
+        Vec::new()
+    };
     let machine = Mounted::new(image);
     let mut found = Vec::with_capacity(files.len());
     for file in files {
-        found.push(look(&machine, setting, file, true).map_err(|error| format!("{file}: {error}"))?);
+        found
+            .push(look(&machine, setting, file, true).map_err(|error| format!("{file}: {error}"))?);
     }
     for ((file, alone), found) in files.iter().zip(alone).zip(&found) {
         if alone.as_ref().is_some_and(|alone| alone != found) {
             return Err(format!(
-                "{file}: SQLite alone finds {alone:?}, and does not refuse the file; the strategy {found:?}"
+                "{file}: SQLite alone finds {alone:?}, and does not refuse the file; the strategy \
+                    {found:?}"
             ));
         }
     }
@@ -80,10 +90,17 @@ pub fn examine(image: &Image, setting: &Setting, files: &[String], settled: &Set
 const ALONE_ONCE_IN: u64 = 8;
 
 /// `None`: SQLite alone refuses the file.
-fn look_alone(image: &Image, setting: &Setting, files: &[String]) -> Result<Vec<Option<Found>>, String> {
+fn look_alone(
+    image: &Image,
+    setting: &Setting,
+    files: &[String],
+) -> Result<Vec<Option<Found>>, String> {
     let alone = Setting::new(SQLITE_ALONE, setting.journal);
     let machine = Mounted::new(image);
-    let look = |file: &String| match alone.open(&machine, 0, file).and_then(|connection| find(&connection, "main")) {
+    let look = |file: &String| match alone
+        .open(&machine, 0, file)
+        .and_then(|connection| find(&connection, "main"))
+    {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Ok(None),
         Err(error) => Err(format!("{file}: SQLite alone, which does not refuse the file: {error}")),
@@ -91,12 +108,18 @@ fn look_alone(image: &Image, setting: &Setting, files: &[String]) -> Result<Vec<
     files.iter().map(look).collect()
 }
 
-fn look(machine: &Mounted, setting: &Setting, file: &str, thoroughly: bool) -> Result<Found, String> {
+fn look(
+    machine: &Mounted,
+    setting: &Setting,
+    file: &str,
+    thoroughly: bool,
+) -> Result<Found, String> {
     let text = |error: rusqlite::Error| error.to_string();
     let connection = setting.open(machine, 0, file).map_err(text)?;
     let found = find(&connection, "main").map_err(text)?;
     if thoroughly {
-        let verdict: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(text)?;
+        let verdict: String =
+            connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(text)?;
         if verdict != "ok" {
             return Err(format!("integrity_check: {verdict}"));
         }

@@ -71,7 +71,9 @@ impl Counts {
         self.losses.add(&other.losses);
         let pairs = self.by_reading.iter_mut().zip(&other.by_reading);
         let pairs = pairs.chain(self.by_tear.iter_mut().zip(&other.by_tear));
-        pairs.chain(self.by_depth.iter_mut().zip(&other.by_depth)).for_each(|(sum, more)| *sum += more);
+        pairs
+            .chain(self.by_depth.iter_mut().zip(&other.by_depth))
+            .for_each(|(sum, more)| *sum += more);
     }
 }
 
@@ -108,7 +110,9 @@ pub struct Explorer<'a> {
 /// True if a loss of power here may leave something else than one operation earlier.
 fn is_a_moment(op: &Op) -> bool {
     match op {
-        Op::Sync { .. } | Op::SyncDir { .. } | Op::SyncDirFailed | Op::Mark(Mark::Begun { .. }) => false,
+        Op::Sync { .. } | Op::SyncDir { .. } | Op::SyncDirFailed | Op::Mark(Mark::Begun { .. }) => {
+            false
+        }
         Op::Mark(Mark::Acknowledged { promised, .. }) => *promised,
         Op::Create { .. }
         | Op::Write { .. }
@@ -120,7 +124,10 @@ fn is_a_moment(op: &Op) -> bool {
 }
 
 fn is_sync(op: Option<&Op>) -> bool {
-    matches!(op, None | Some(Op::Sync { .. } | Op::SyncDir { .. } | Op::Mark(Mark::Acknowledged { .. })))
+    matches!(
+        op,
+        None | Some(Op::Sync { .. } | Op::SyncDir { .. } | Op::Mark(Mark::Acknowledged { .. }))
+    )
 }
 
 impl<'a> Explorer<'a> {
@@ -167,19 +174,30 @@ impl<'a> Explorer<'a> {
                         self.judge(&allowed, found, &crash)?;
                         continue;
                     }
-                    let recovery = examine(&image, self.setting, &recording.files, &self.settled)
-                        .map_err(|message| Violation { message, crashes: vec![crash.clone()] })?;
+                    let recovery =
+                        examine(&image, self.setting, &recording.files, &self.settled).map_err(
+                            |message| Violation { message, crashes: vec![crash.clone()] },
+                        )?;
                     self.judge(&allowed, &recovery.found, &crash)?;
                     match self.seen.is_new(hash) {
                         true => {
-                            place.losses(&crash.choice, &image, |file, loss| counts.losses.count(file, loss));
+                            place.losses(&crash.choice, &image, |file, loss| {
+                                counts.losses.count(file, loss)
+                            });
                             counts.count(&crash, 1);
                         }
                         false => counts.duplicates += 1,
                     }
                     if !recovery.log.is_empty() && rng.u8(..RECOVERIES_A_CRASH) == 0 {
-                        let above = Above { image: &image, log: &recovery.log, found: &recovery.found };
-                        self.crash_in_recovery(&above, &recording.files, &[crash], &mut rng, &mut counts)?;
+                        let above =
+                            Above { image: &image, log: &recovery.log, found: &recovery.found };
+                        self.crash_in_recovery(
+                            &above,
+                            &recording.files,
+                            &[crash],
+                            &mut rng,
+                            &mut counts,
+                        )?;
                     }
                     known.insert(hash, recovery.found);
                     if !(self.go_on)(&counts) {
@@ -193,11 +211,17 @@ impl<'a> Explorer<'a> {
 
     /// Examines some states of the recording, by seed: `count` in each reading, at moments from
     /// operation `from` on.
-    pub fn sample(&self, recording: &Recording, from: usize, count: usize) -> Result<Counts, Box<Violation>> {
+    pub fn sample(
+        &self,
+        recording: &Recording,
+        from: usize,
+        count: usize,
+    ) -> Result<Counts, Box<Violation>> {
         let mut counts = Counts::default();
         for reading in Reading::ALL {
             let mut rng = fastrand::Rng::with_seed(mix2(self.seed, reading as u64));
-            let mut wanted: Vec<usize> = (0..count).map(|_| rng.usize(from..=recording.log.len())).collect();
+            let mut wanted: Vec<usize> =
+                (0..count).map(|_| rng.usize(from..=recording.log.len())).collect();
             wanted.sort_unstable();
             let mut allowed = Allowed::from(&recording.beginning);
             let mut timeline = Timeline::new(&recording.initial, reading);
@@ -226,7 +250,12 @@ impl<'a> Explorer<'a> {
         Ok(counts)
     }
 
-    fn judge(&self, allowed: &Allowed, found: &[Found], crash: &Crash) -> Result<(), Box<Violation>> {
+    fn judge(
+        &self,
+        allowed: &Allowed,
+        found: &[Found],
+        crash: &Crash,
+    ) -> Result<(), Box<Violation>> {
         match allowed.objection(found) {
             None => Ok(()),
             Some(message) => Err(Box::new(Violation { message, crashes: vec![crash.clone()] })),
@@ -241,7 +270,10 @@ impl<'a> Explorer<'a> {
             for (at, op) in recording.log.iter().enumerate() {
                 timeline.apply(op);
                 if is_a_moment(op) {
-                    choices += state::choices_count(timeline.in_flight(), is_sync(recording.log.get(at + 1)));
+                    choices += state::choices_count(
+                        timeline.in_flight(),
+                        is_sync(recording.log.get(at + 1)),
+                    );
                 }
             }
         }
@@ -283,7 +315,8 @@ impl<'a> Explorer<'a> {
                 let crash = Crash { reading, after, choice };
                 let crashes = [crashes, std::slice::from_ref(&crash)].concat();
                 let violation = |message| Box::new(Violation { message, crashes: crashes.clone() });
-                let recovery = examine(&image, self.setting, files, &self.settled).map_err(violation)?;
+                let recovery =
+                    examine(&image, self.setting, files, &self.settled).map_err(violation)?;
                 if let Some(message) = Allowed::from(above.found).objection(&recovery.found) {
                     return Err(violation(format!("after a crash in recovery: {message}")));
                 }

@@ -81,7 +81,8 @@ impl Serialize for Data {
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Data, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let bytes = from_hex(&text).ok_or_else(|| serde::de::Error::custom("data is not hexadecimal"))?;
+        let bytes =
+            from_hex(&text).ok_or_else(|| serde::de::Error::custom("data is not hexadecimal"))?;
         Ok(Data(bytes.into()))
     }
 }

@@ -64,8 +64,8 @@ fn judge(run: &FaultyRun, explorer: &Explorer<'_>) -> Result<Counts, Box<Violati
         let message = format!("with no loss of power, the next process: {message}");
         Box::new(Violation { message, crashes: Vec::new() })
     };
-    let recovery =
-        examine(&run.at_end, explorer.setting, &run.recording.files, &explorer.settled).map_err(uncrashed)?;
+    let recovery = examine(&run.at_end, explorer.setting, &run.recording.files, &explorer.settled)
+        .map_err(uncrashed)?;
     if let Some(message) = allowed.objection(&recovery.found) {
         return Err(uncrashed(message));
     }

@@ -20,7 +20,9 @@ pub fn mix_bytes(bytes: &[u8]) -> u64 {
     let (blocks, rest) = bytes.as_chunks::<32>();
     for block in blocks {
         for (lane, word) in hash.iter_mut().zip(block.as_chunks::<8>().0) {
-            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            *lane = (*lane ^ u64::from_le_bytes(*word))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+                .rotate_left(29);
         }
     }
     let tail = rest.iter().fold(0u64, |sum, byte| mix2(sum, u64::from(*byte)));

@@ -100,12 +100,16 @@ pub fn change_sql(connection: &Connection, schema: &str, change: &Change) -> rus
             let sql = format!("INSERT OR REPLACE INTO {schema}.t VALUES(?1, ?2, ?3)");
             connection.prepare_cached(&sql)?.execute((k, a, v)).map(|_| ())
         }
-        Change::Delete { k } => {
-            connection.prepare_cached(&format!("DELETE FROM {schema}.t WHERE k = ?1"))?.execute([k]).map(|_| ())
-        }
+        Change::Delete { k } => connection
+            .prepare_cached(&format!("DELETE FROM {schema}.t WHERE k = ?1"))?
+            .execute([k])
+            .map(|_| ()),
         Change::ToggleTable { n } => toggle(
             &format!("x{n}"),
-            &format!("CREATE TABLE {schema}.x{n}(a, b); INSERT INTO {schema}.x{n} SELECT k, v FROM {schema}.t"),
+            &format!(
+                "CREATE TABLE {schema}.x{n}(a, b); INSERT INTO {schema}.x{n} SELECT k, v FROM \
+                    {schema}.t"
+            ),
             &format!("DROP TABLE {schema}.x{n}"),
         ),
         Change::ToggleIndex { n } => toggle(
@@ -186,7 +190,9 @@ impl Allowed {
             }
             // Everything before is in the same log, so it is saved too.
             Mark::Acknowledged { file, order, digest, promised: true } => {
-                self.files[file].retain(|may| may.order > order || (may.order == order && may.digest == digest));
+                self.files[file].retain(|may| {
+                    may.order > order || (may.order == order && may.digest == digest)
+                });
             }
             Mark::Acknowledged { promised: false, .. } => {}
         }
@@ -196,23 +202,34 @@ impl Allowed {
     pub fn objection(&self, found: &[Found]) -> Option<String> {
         if let Some((file, order)) = self.lost_while_running {
             return Some(format!(
-                "database {file}: acknowledged commits are lost: without a crash, commit {order} is gone"
+                "database {file}: acknowledged commits are lost: without a crash, commit {order} \
+                    is gone"
             ));
         }
         self.files.iter().zip(found).enumerate().find_map(|(file, (may, found))| {
             if may.contains(found) {
                 return None;
             }
-            let (first, last) = (may.iter().map(|f| f.order).min()?, may.iter().map(|f| f.order).max()?);
+            let (first, last) =
+                (may.iter().map(|f| f.order).min()?, may.iter().map(|f| f.order).max()?);
             Some(if found.order < first {
                 format!(
-                    "database {file}: acknowledged commits are lost: commit {first} was acknowledged, {} is the last there",
+                    "database {file}: acknowledged commits are lost: commit {first} was \
+                        acknowledged, {} is the last there",
                     found.order
                 )
             } else if found.order > last {
-                format!("database {file}: commit {} is there, but none beyond {last} was begun", found.order)
+                format!(
+                    "database {file}: commit {} is there, but none beyond {last} was \
+                    begun",
+                    found.order
+                )
             } else {
-                format!("database {file}: a part of a transaction is there or missing at commit {}", found.order)
+                format!(
+                    "database {file}: a part of a transaction is there or missing at commit \
+                    {}",
+                    found.order
+                )
             })
         })
     }

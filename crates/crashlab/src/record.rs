@@ -84,7 +84,8 @@ pub fn record_with_faults(
     run.machine.disk().plan_faults(plan);
     let error_after = run.steps(&script.steps, Some(then))?;
     let mut disk = run.machine.disk();
-    let (struck, could_strike) = disk.take_faults().map_or((false, 0), |plan| (plan.has_struck(), plan.seen));
+    let (struck, could_strike) =
+        disk.take_faults().map_or((false, 0), |plan| (plan.has_struck(), plan.seen));
     let (log, at_end) = (disk.take_log(), disk.image());
     drop(disk);
     Ok(FaultyRun { struck, error_after, could_strike, at_end, recording: run.recording(log) })
@@ -181,7 +182,8 @@ impl<'a> Run<'a> {
     fn live(&mut self, life: &Life) -> Result<(), String> {
         self.steps(&life.steps, None)?;
         let log = self.machine.disk().take_log();
-        let (image, after) = drawn_image(&self.initial, &log, &mut fastrand::Rng::with_seed(life.crash_seed));
+        let (image, after) =
+            drawn_image(&self.initial, &log, &mut fastrand::Rng::with_seed(life.crash_seed));
         let allowed = Allowed::after(&self.beginning, &log[..after]);
         self.machine = Mounted::new(&image);
         self.beginning = self.read_all()?;
@@ -195,7 +197,9 @@ impl<'a> Run<'a> {
 
     fn text(&self, error: StepError) -> String {
         match error {
-            StepError::Sqlite(error) => format!("workload {}: SQLite: {error}", self.script.workload),
+            StepError::Sqlite(error) => {
+                format!("workload {}: SQLite: {error}", self.script.workload)
+            }
             StepError::Refused(now) => format!(
                 "workload {}: SQLite kept journal_mode={now} where {} was asked for",
                 self.script.workload,
@@ -216,7 +220,10 @@ impl<'a> Run<'a> {
             connection.busy_timeout(Duration::from_secs(5))?;
             find(&connection, "main")
         };
-        self.files.iter().map(|file| read(file).map_err(|error| format!("{file}: {error}"))).collect()
+        self.files
+            .iter()
+            .map(|file| read(file).map_err(|error| format!("{file}: {error}")))
+            .collect()
     }
 
     /// Without faults each database ends with the last state that was begun.
@@ -225,7 +232,9 @@ impl<'a> Run<'a> {
         for (file, found) in found.into_iter().enumerate() {
             let wanted = locked(&self.book).latest(file, found.order);
             if found != wanted {
-                return Err(format!("database {file} holds {found:?} at the end of the run, the model {wanted:?}"));
+                return Err(format!(
+                    "database {file} holds {found:?} at the end of the run, the model {wanted:?}"
+                ));
             }
         }
         Ok(())
@@ -246,7 +255,8 @@ impl<'a> Run<'a> {
             };
             match then {
                 AfterError::GoOn => {
-                    for open in connections.values().filter(|open| !open.connection.is_autocommit()) {
+                    for open in connections.values().filter(|open| !open.connection.is_autocommit())
+                    {
                         let _ = open.connection.execute_batch("ROLLBACK");
                     }
                 }
@@ -263,14 +273,19 @@ impl<'a> Run<'a> {
 
     fn step(&self, step: &Step, connections: &mut Connections) -> Result<(), StepError> {
         match *step {
-            Step::Commit { connection, amount, seed } => {
-                self.commit(self.open(connections, connection)?, |file| changes(amount, seed ^ file as u64))
+            Step::Commit { connection, amount, seed } => self
+                .commit(self.open(connections, connection)?, |file| {
+                    changes(amount, seed ^ file as u64)
+                }),
+            Step::Thin { connection, seed } => {
+                self.commit(self.open(connections, connection)?, |_| thinning(seed))
             }
-            Step::Thin { connection, seed } => self.commit(self.open(connections, connection)?, |_| thinning(seed)),
             Step::Schema { connection, seed } => {
                 self.commit(self.open(connections, connection)?, |_| schema_changes(seed))
             }
-            Step::Savepoints { connection, seed } => self.savepoints(self.open(connections, connection)?, seed),
+            Step::Savepoints { connection, seed } => {
+                self.savepoints(self.open(connections, connection)?, seed)
+            }
             Step::RolledBack { connection, amount, seed } => {
                 let connection = &self.open(connections, connection)?.connection;
                 connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -295,7 +310,9 @@ impl<'a> Run<'a> {
                 let connection = &self.open(connections, connection)?.connection;
                 // A script may have lost either step to shrinking.
                 match (held, connection.is_autocommit()) {
-                    (true, true) => Ok(connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?),
+                    (true, true) => {
+                        Ok(connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?)
+                    }
                     (false, false) => Ok(connection.execute_batch("COMMIT")?),
                     (true, false) | (false, true) => Ok(()),
                 }
@@ -303,7 +320,11 @@ impl<'a> Run<'a> {
             Step::Synchronous { connection, level } => {
                 // A rollback journal at NORMAL may corrupt the database when power is lost. SQLite
                 // says so, and promises nothing.
-                let level = if self.setting.journal == Journal::Wal { level } else { level.max(Synchronous::Full) };
+                let level = if self.setting.journal == Journal::Wal {
+                    level
+                } else {
+                    level.max(Synchronous::Full)
+                };
                 let open = self.open(connections, connection)?;
                 let is_off = level == Synchronous::Normal && self.setting.promises_all();
                 let name = if is_off { "off" } else { level.name() };
@@ -342,16 +363,23 @@ impl<'a> Run<'a> {
                 }
                 Ok(())
             };
-            let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || writer(thread))).collect();
+            let running: Vec<_> =
+                (0..threads).map(|thread| scope.spawn(move || writer(thread))).collect();
             running.into_iter().try_for_each(|thread| {
-                thread.join().unwrap_or_else(|_| Err(StepError::Contradiction("a writer panicked".to_owned())))
+                thread.join().unwrap_or_else(|_| {
+                    Err(StepError::Contradiction("a writer panicked".to_owned()))
+                })
             })
         });
         self.machine.syncs_take_time(false);
         result
     }
 
-    fn open<'c>(&self, connections: &'c mut Connections, number: usize) -> Result<&'c mut Open, StepError> {
+    fn open<'c>(
+        &self,
+        connections: &'c mut Connections,
+        number: usize,
+    ) -> Result<&'c mut Open, StepError> {
         Ok(match connections.entry(number) {
             Entry::Occupied(open) => open.into_mut(),
             Entry::Vacant(none) => none.insert(self.connect(number)?),
@@ -364,20 +392,24 @@ impl<'a> Run<'a> {
         let connection = setting.open(&self.machine, process, &self.files[0])?;
         connection.busy_timeout(Duration::from_secs(10))?;
         if let Some(second) = self.files.get(1) {
-            connection.execute("ATTACH ?1 AS second", [setting.uri(&self.machine, process, second)])?;
+            connection
+                .execute("ATTACH ?1 AS second", [setting.uri(&self.machine, process, second)])?;
         }
         let (script, level) = (self.script, self.setting.synchronous);
         for (schema, _) in self.schemas() {
             // The journal mode is set only where it differs. Asking for it takes locks that others
             // may hold.
             connection.execute_batch(&format!(
-                "PRAGMA {schema}.page_size={}; PRAGMA {schema}.auto_vacuum={}; PRAGMA {schema}.synchronous={};
+                "PRAGMA {schema}.page_size={}; PRAGMA {schema}.auto_vacuum={}; PRAGMA \
+                    {schema}.synchronous={};
                  PRAGMA {schema}.cache_size=5",
                 script.page_bytes,
                 u8::from(script.auto_vacuum),
                 level.name(),
             ))?;
-            let now: String = connection.query_row(&format!("PRAGMA {schema}.journal_mode"), [], |row| row.get(0))?;
+            let now: String =
+                connection
+                    .query_row(&format!("PRAGMA {schema}.journal_mode"), [], |row| row.get(0))?;
             if now != self.setting.journal.name() {
                 let sql = format!("PRAGMA {schema}.journal_mode={}", self.setting.journal.name());
                 let now: String = connection.query_row(&sql, [], |row| row.get(0))?;
@@ -388,7 +420,10 @@ impl<'a> Run<'a> {
             }
         }
         if self.setting.journal == Journal::Wal {
-            connection.execute_batch(&format!("PRAGMA wal_autocheckpoint={}", script.checkpoint_frames))?;
+            connection.execute_batch(&format!(
+                "PRAGMA wal_autocheckpoint={}",
+                script.checkpoint_frames
+            ))?;
         }
         Ok(Open { connection, level })
     }
@@ -398,7 +433,11 @@ impl<'a> Run<'a> {
         ["main", "second"].into_iter().zip(0..self.files.len())
     }
 
-    fn commit(&self, open: &mut Open, changes: impl Fn(usize) -> Vec<Change>) -> Result<(), StepError> {
+    fn commit(
+        &self,
+        open: &mut Open,
+        changes: impl Fn(usize) -> Vec<Change>,
+    ) -> Result<(), StepError> {
         let connection = &open.connection;
         connection.execute_batch("BEGIN IMMEDIATE")?;
         let begun = self.change(connection, changes);
@@ -413,7 +452,8 @@ impl<'a> Run<'a> {
             for change in changes(Amount::Large, seed ^ 1) {
                 change_sql(connection, "main", &change)?;
             }
-            connection.execute_batch("SAVEPOINT b; DELETE FROM t; RELEASE b; ROLLBACK TO a; RELEASE a")?;
+            connection
+                .execute_batch("SAVEPOINT b; DELETE FROM t; RELEASE b; ROLLBACK TO a; RELEASE a")?;
             Ok(begun)
         });
         self.end(open, begun)
@@ -431,7 +471,8 @@ impl<'a> Run<'a> {
             // "wal" and stays with a rollback journal, where FULL promises less. Within a
             // transaction it tells the truth.
             let journal: String =
-                connection.query_row(&format!("PRAGMA {schema}.journal_mode"), [], |row| row.get(0))?;
+                connection
+                    .query_row(&format!("PRAGMA {schema}.journal_mode"), [], |row| row.get(0))?;
             if journal != self.setting.journal.name() {
                 return Err(StepError::Refused(journal));
             }
@@ -447,14 +488,20 @@ impl<'a> Run<'a> {
             }
             connection.execute_batch(&format!("UPDATE {schema}.c SET o = o + 1"))?;
             let found = locked(&self.book).begin(file, before, &changes).ok_or_else(|| {
-                StepError::Contradiction(format!("database {file} holds {before:?}, which no transaction made"))
+                StepError::Contradiction(format!(
+                    "database {file} holds {before:?}, which no transaction made"
+                ))
             })?;
             begun.push((file, found));
         }
         Ok(begun)
     }
 
-    fn end(&self, open: &Open, begun: Result<Vec<(usize, Found)>, StepError>) -> Result<(), StepError> {
+    fn end(
+        &self,
+        open: &Open,
+        begun: Result<Vec<(usize, Found)>, StepError>,
+    ) -> Result<(), StepError> {
         let begun = match begun {
             Ok(begun) => begun,
             Err(error) => {

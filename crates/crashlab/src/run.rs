@@ -71,7 +71,12 @@ impl Report {
             total.counts.add(&report.counts);
             total.faults.cells += report.faults.cells;
             total.faults.states += report.faults.states;
-            total.faults.runs.iter_mut().zip(report.faults.runs).for_each(|(sum, runs)| *sum += runs);
+            total
+                .faults
+                .runs
+                .iter_mut()
+                .zip(report.faults.runs)
+                .for_each(|(sum, runs)| *sum += runs);
         }
         total
     }
@@ -123,7 +128,9 @@ pub fn run_unshrunk(plan: &Plan, watch: &(dyn Fn(Progress) -> ControlFlow<()> + 
         stop: AtomicBool::new(false),
         states: AtomicU64::new(0),
         fault_runs: AtomicU64::new(0),
-        reports: Mutex::new(plan.workloads.iter().map(|workload| (workload.name(), Default::default())).collect()),
+        reports: Mutex::new(
+            plan.workloads.iter().map(|workload| (workload.name(), Default::default())).collect(),
+        ),
         violation: Mutex::default(),
         watch,
     };
@@ -187,7 +194,11 @@ impl Shared<'_> {
             let workload = plan.workloads[number as usize % plan.workloads.len()];
             let done = self.report(workload, |report| report.counts.states);
             if done < quota {
-                self.explore(workload, mix2(plan.seed, number), quota.div_ceil(CASES_MIN).min(STATES_A_CASE_MAX));
+                self.explore(
+                    workload,
+                    mix2(plan.seed, number),
+                    quota.div_ceil(CASES_MIN).min(STATES_A_CASE_MAX),
+                );
             } else if self.all_have(quota) {
                 return;
             }
@@ -236,13 +247,16 @@ impl Shared<'_> {
                 report.cases += 1;
                 report.counts.add(&counts);
             }),
-            Err(violation) => self.fail(Case::of_violation(*violation, &recording, setting, &script, None)),
+            Err(violation) => {
+                self.fail(Case::of_violation(*violation, &recording, setting, &script, None))
+            }
         }
     }
 
     /// Each job takes the whole matrix of one workload after the other.
     fn run_matrices(&self) {
-        while let Some(&workload) = self.plan.workloads.get(self.next_matrix.fetch_add(1, Relaxed)) {
+        while let Some(&workload) = self.plan.workloads.get(self.next_matrix.fetch_add(1, Relaxed))
+        {
             if self.plan.fault_runs > 0 && !self.stop.load(Relaxed) {
                 self.run_matrix(workload);
             }
@@ -286,9 +300,16 @@ impl Shared<'_> {
             }
             let go_on = |_: &Counts| true;
             let explorer = Explorer::new(setting, mix(cell.plan.seed), 1, &self.seen, &go_on);
-            let outcome = run_cell(&script, cell, &explorer).map_err(|message| failed(message, Some(cell)))?;
+            let outcome = run_cell(&script, cell, &explorer)
+                .map_err(|message| failed(message, Some(cell)))?;
             let counts = outcome.result.map_err(|violation| {
-                Box::new(Case::of_violation(*violation, &outcome.recording, setting, &script, Some(cell)))
+                Box::new(Case::of_violation(
+                    *violation,
+                    &outcome.recording,
+                    setting,
+                    &script,
+                    Some(cell),
+                ))
             })?;
             self.report(workload, |report| {
                 report.faults.runs[cell.plan.fault as usize] += 1;

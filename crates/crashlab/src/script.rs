@@ -79,7 +79,8 @@ pub enum Checkpoint {
 }
 
 impl Checkpoint {
-    const ALL: [Checkpoint; 4] = [Checkpoint::Passive, Checkpoint::Full, Checkpoint::Restart, Checkpoint::Truncate];
+    const ALL: [Checkpoint; 4] =
+        [Checkpoint::Passive, Checkpoint::Full, Checkpoint::Restart, Checkpoint::Truncate];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -167,7 +168,9 @@ fn step(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             1 => vec![Step::RolledBack { connection: 0, amount: Amount::Large, seed }, usual],
             _ => vec![Step::Savepoints { connection: 0, seed }],
         },
-        Workload::Vacuum if number == 0 => vec![commit(0, Amount::Large), Step::Thin { connection: 0, seed }],
+        Workload::Vacuum if number == 0 => {
+            vec![commit(0, Amount::Large), Step::Thin { connection: 0, seed }]
+        }
         Workload::Vacuum => match rng.u8(..2) {
             0 => vec![Step::Vacuum { connection: 0 }, usual],
             _ => vec![usual, Step::Thin { connection: 0, seed }],
@@ -204,7 +207,9 @@ fn step(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             _ => vec![usual],
         },
         Workload::Growing | Workload::Full if number < 7 => vec![commit(0, Amount::Bulk)],
-        Workload::Growing | Workload::Full => vec![checkpoint(0, rng), commit(0, Amount::Bulk), usual],
+        Workload::Growing | Workload::Full => {
+            vec![checkpoint(0, rng), commit(0, Amount::Bulk), usual]
+        }
         Workload::Huge if number == 1 => match rng.u8(..2) {
             0 => vec![checkpoint(0, rng), usual],
             _ => vec![Step::RolledBack { connection: 0, amount: Amount::Huge, seed }, usual],
@@ -277,7 +282,10 @@ fn crashed(amount: Amount, rng: &mut Rng) -> Vec<Step> {
     match rng.u8(..6) {
         0 => vec![commit(0, amount, rng), Step::Close { connection: 0 }],
         1 => vec![commit(0, Amount::Large, rng), checkpoint(0, rng)],
-        2 => vec![Step::RolledBack { connection: 1, amount, seed: rng.u64(..) }, commit(1, amount, rng)],
+        2 => vec![
+            Step::RolledBack { connection: 1, amount, seed: rng.u64(..) },
+            commit(1, amount, rng),
+        ],
         _ => processes(amount, rng),
     }
 }
@@ -287,8 +295,10 @@ fn crashed(amount: Amount, rng: &mut Rng) -> Vec<Step> {
 fn switched(number: usize, amount: Amount, rng: &mut Rng) -> Vec<Step> {
     let others = [SQLITE_ALONE, StrategyKind::Stock.name(), StrategyKind::Plain.name()];
     let other = others[rng.usize(..others.len())].to_owned();
-    let mut steps =
-        vec![Step::Switch { strategy: (!number.is_multiple_of(2)).then_some(other) }, commit(0, amount, rng)];
+    let mut steps = vec![
+        Step::Switch { strategy: (!number.is_multiple_of(2)).then_some(other) },
+        commit(0, amount, rng),
+    ];
     match rng.u8(..4) {
         0 => steps.push(checkpoint(0, rng)),
         1 => steps.extend([commit(1, amount, rng), Step::Close { connection: 0 }]),

@@ -24,7 +24,8 @@ pub enum Journal {
 }
 
 impl Journal {
-    pub const ALL: [Journal; 4] = [Journal::Wal, Journal::Delete, Journal::Truncate, Journal::Persist];
+    pub const ALL: [Journal; 4] =
+        [Journal::Wal, Journal::Delete, Journal::Truncate, Journal::Persist];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -71,7 +72,8 @@ pub struct Setting {
 impl Setting {
     /// A setting with the least level for which SQLite promises durability in this journal mode.
     pub fn new(strategy: &str, journal: Journal) -> Setting {
-        let synchronous = if journal == Journal::Wal { Synchronous::Full } else { Synchronous::Extra };
+        let synchronous =
+            if journal == Journal::Wal { Synchronous::Full } else { Synchronous::Extra };
         let (uri, sabotage) = (String::new(), Sabotage::None);
         Setting { strategy: strategy.to_owned(), journal, synchronous, uri, sabotage }
     }
@@ -111,7 +113,12 @@ impl Setting {
         uri
     }
 
-    pub fn open(&self, machine: &Mounted, process: usize, file: &str) -> rusqlite::Result<Connection> {
+    pub fn open(
+        &self,
+        machine: &Mounted,
+        process: usize,
+        file: &str,
+    ) -> rusqlite::Result<Connection> {
         Connection::open_with_flags(
             self.uri(machine, process, file),
             OpenFlags::SQLITE_OPEN_READ_WRITE

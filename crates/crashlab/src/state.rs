@@ -116,8 +116,10 @@ pub struct Moment<'a> {
 
 impl<'a> Moment<'a> {
     pub fn new(timeline: &'a Timeline) -> Moment<'a> {
-        let changes = timeline.nodes.values().flat_map(|node| node.changes.iter().map(|change| change.at));
-        let mut places: Vec<u32> = timeline.namings.iter().map(|naming| naming.at).chain(changes).collect();
+        let changes =
+            timeline.nodes.values().flat_map(|node| node.changes.iter().map(|change| change.at));
+        let mut places: Vec<u32> =
+            timeline.namings.iter().map(|naming| naming.at).chain(changes).collect();
         places.sort_unstable();
         Moment { timeline, places }
     }
@@ -142,7 +144,12 @@ impl<'a> Moment<'a> {
         if count <= EXHAUSTIVE_MAX {
             for subset in 0..1u64 << count {
                 if is_taken(&mut rng) {
-                    choices.push(Choice { kept: vec![subset], tear: Tear::Whole, fill: Fill::Missing, seed: 0 });
+                    choices.push(Choice {
+                        kept: vec![subset],
+                        tear: Tear::Whole,
+                        fill: Fill::Missing,
+                        seed: 0,
+                    });
                 }
                 for _ in 0..torn_of(count) {
                     if is_taken(&mut rng) {
@@ -172,7 +179,8 @@ impl<'a> Moment<'a> {
     pub fn draw(&self, rng: &mut fastrand::Rng) -> Choice {
         loop {
             let kept = draw(self.in_flight(), rng);
-            let whole = Choice { kept: kept.clone(), tear: Tear::Whole, fill: Fill::Missing, seed: 0 };
+            let whole =
+                Choice { kept: kept.clone(), tear: Tear::Whole, fill: Fill::Missing, seed: 0 };
             let choice = if rng.bool() { whole } else { self.torn(kept, rng) };
             if self.timeline.reading == Reading::Weak || self.names_in_order(&choice) {
                 return choice;
@@ -182,7 +190,9 @@ impl<'a> Moment<'a> {
 
     fn torn(&self, kept: Vec<u64>, rng: &mut fastrand::Rng) -> Choice {
         let (tears, fills): (&[Tear], &[Fill]) = match self.timeline.reading {
-            Reading::Ordered => (&[Tear::Whole, Tear::Sectors, Tear::Blocks], &[Fill::Missing, Fill::Zero]),
+            Reading::Ordered => {
+                (&[Tear::Whole, Tear::Sectors, Tear::Blocks], &[Fill::Missing, Fill::Zero])
+            }
             Reading::Weak => (&Tear::ALL, &[Fill::Missing, Fill::Zero, Fill::Garbage, Fill::Stale]),
         };
         let tear = tears[rng.usize(..tears.len())];
@@ -205,7 +215,9 @@ impl<'a> Moment<'a> {
             let Some(node) = self.timeline.nodes.get(ino) else { continue };
             let lost_a_write = || {
                 let is_write = |change: &Change| matches!(change, Change::Write { .. });
-                node.changes.iter().any(|change| is_write(&change.what) && !self.keeps(choice, change.at))
+                node.changes
+                    .iter()
+                    .any(|change| is_write(&change.what) && !self.keeps(choice, change.at))
             };
             match image.files.get(name) {
                 None => visit(name, Loss::Missing),
@@ -222,8 +234,13 @@ impl<'a> Moment<'a> {
         for naming in self.timeline.namings.iter().filter(|naming| self.keeps(choice, naming.at)) {
             naming.what.apply(&mut names);
         }
-        let content =
-            |ino| self.timeline.nodes.get(&ino).map(|node| self.content(ino, node, choice)).unwrap_or_default();
+        let content = |ino| {
+            self.timeline
+                .nodes
+                .get(&ino)
+                .map(|node| self.content(ino, node, choice))
+                .unwrap_or_default()
+        };
         Image { files: names.into_iter().map(|(name, ino)| (name, content(ino))).collect() }
     }
 
@@ -251,7 +268,15 @@ impl<'a> Moment<'a> {
                     for (start, sector) in sectors(*offset, &data.0, unit) {
                         match survives && !(torn && rng.bool()) {
                             true => content.write(start, sector),
-                            false => self.lose(&mut content, ino, start, sector, choice, survives, &mut rng),
+                            false => self.lose(
+                                &mut content,
+                                ino,
+                                start,
+                                sector,
+                                choice,
+                                survives,
+                                &mut rng,
+                            ),
                         }
                     }
                 }
@@ -265,7 +290,11 @@ impl<'a> Moment<'a> {
             Naming::Create { name, ino } => Some((name, ino)),
             Naming::Unlink { .. } | Naming::Rename { .. } => None,
         });
-        self.timeline.names.iter().chain(created).any(|(name, of)| *of == ino && name.ends_with(ending))
+        self.timeline
+            .names
+            .iter()
+            .chain(created)
+            .any(|(name, of)| *of == ino && name.ends_with(ending))
     }
 
     /// A part of a write that did not survive.
@@ -283,7 +312,9 @@ impl<'a> Moment<'a> {
         let end = start + lost.len() as u64;
         if torn && choice.tear == Tear::Garbled && rng.bool() {
             let mut garbage: Vec<u8> = lost.iter().map(|_| rng.u8(..)).collect();
-            if self.timeline.sync_has_failed && WAL_NAMES.iter().any(|ending| self.is_named(ino, ending)) {
+            if self.timeline.sync_has_failed
+                && WAL_NAMES.iter().any(|ending| self.is_named(ino, ending))
+            {
                 let mut there = vec![0; lost.len()];
                 content.read(start, &mut there);
                 let same = there.iter().zip(lost).map(|(there, lost)| there == lost);
@@ -321,11 +352,12 @@ impl<'a> Moment<'a> {
                 };
                 // A rollback journal never has stale data of another one. SQLite would take one's
                 // header for the other's (docs/crash-simulation.md, no. 4).
-                let both_journals = |other: &u32| self.is_named(ino, "-journal") && self.is_named(*other, "-journal");
-                let others = timeline
-                    .nodes
-                    .iter()
-                    .filter(|(other, _)| **other != ino && !released(other) && !both_journals(other));
+                let both_journals = |other: &u32| {
+                    self.is_named(ino, "-journal") && self.is_named(*other, "-journal")
+                };
+                let others = timeline.nodes.iter().filter(|(other, _)| {
+                    **other != ino && !released(other) && !both_journals(other)
+                });
                 if let Some((_, other)) = others.max_by_key(|(_, other)| other.durable.size()) {
                     other.durable.read(grown, &mut stale);
                 }
@@ -347,8 +379,12 @@ pub fn drawn_image(initial: &Image, log: &[Op], rng: &mut fastrand::Rng) -> (Ima
 /// Draws a subset of many: half, nearly all, nearly nothing, or a first part with few exceptions,
 /// as devices and caches do.
 fn draw(count: usize, rng: &mut fastrand::Rng) -> Vec<u64> {
-    let mut choice =
-        Choice { kept: vec![0; count.div_ceil(64).max(1)], tear: Tear::Whole, fill: Fill::Missing, seed: 0 };
+    let mut choice = Choice {
+        kept: vec![0; count.div_ceil(64).max(1)],
+        tear: Tear::Whole,
+        fill: Fill::Missing,
+        seed: 0,
+    };
     let style = rng.u8(..4);
     let cut = rng.usize(..=count);
     for item in 0..count {

@@ -20,7 +20,10 @@ fn images(reading: Reading, work: impl FnOnce(&mut Disk)) -> Vec<Image> {
     log.iter().for_each(|op| timeline.apply(op));
     let moment = Moment::new(&timeline);
     // Several seeds, so that each way to tear is there.
-    (0..64).flat_map(|seed| moment.choices(seed, true, 1.0)).map(|choice| moment.image(&choice)).collect()
+    (0..64)
+        .flat_map(|seed| moment.choices(seed, true, 1.0))
+        .map(|choice| moment.image(&choice))
+        .collect()
 }
 
 fn names(image: &Image) -> Vec<&str> {
@@ -34,7 +37,9 @@ fn old(disk: &Disk) -> u32 {
 /// One letter a sector: the first byte, or `?` if it is none of zero, one, two and three.
 fn sectors_of(image: &Image, name: &str) -> String {
     let letter = |sector: &[u8]| match sector {
-        same if same.iter().all(|byte| *byte == sector[0]) && sector[0] < 4 => char::from(b'0' + sector[0]),
+        same if same.iter().all(|byte| *byte == sector[0]) && sector[0] < 4 => {
+            char::from(b'0' + sector[0])
+        }
         _ => '?',
     };
     image.files[name].to_bytes().chunks(512).map(letter).collect()
@@ -59,8 +64,14 @@ fn any_subset_of_the_writes_survives_in_any_order() {
 #[test]
 fn a_write_is_torn_at_sectors() {
     let found = all_sectors(Reading::Ordered, |disk| disk.write(old(disk), 0, &[2; 2048]).unwrap());
-    assert!(found.contains("12121111") || found.contains("21121111") || found.contains("12211111"), "{found:?}");
-    assert!(found.iter().all(|sectors| sectors.ends_with("1111") && !sectors.contains('?')), "{found:?}");
+    assert!(
+        found.contains("12121111") || found.contains("21121111") || found.contains("12211111"),
+        "{found:?}"
+    );
+    assert!(
+        found.iter().all(|sectors| sectors.ends_with("1111") && !sectors.contains('?')),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -68,7 +79,10 @@ fn only_the_weak_reading_has_garbage_and_only_where_was_written() {
     let work = |disk: &mut Disk| disk.write(old(disk), 512, &[2; 1024]).unwrap();
     let weak = all_sectors(Reading::Weak, work);
     assert!(weak.iter().any(|sectors| sectors.contains('?')), "{weak:?}");
-    assert!(weak.iter().all(|sectors| sectors.starts_with('1') && sectors.ends_with("11111")), "{weak:?}");
+    assert!(
+        weak.iter().all(|sectors| sectors.starts_with('1') && sectors.ends_with("11111")),
+        "{weak:?}"
+    );
     let ordered = all_sectors(Reading::Ordered, work);
     assert!(ordered.iter().all(|sectors| !sectors.contains('?')), "{ordered:?}");
 }
@@ -109,7 +123,9 @@ fn a_forced_write_saves_itself_and_no_other() {
             disk.sync(ino, &mut SyncFailures::default(), None, true).unwrap();
         })
     };
-    let found = |second| lost(second).iter().map(|image| sectors_of(image, "/d/old")).collect::<BTreeSet<_>>();
+    let found = |second| {
+        lost(second).iter().map(|image| sectors_of(image, "/d/old")).collect::<BTreeSet<_>>()
+    };
     assert_eq!(found(1024), ["11211111", "21211111"].map(str::to_owned).into());
     // Behind the end of the file its size has to be made durable, too.
     assert_eq!(found(4096), ["211111112"].map(str::to_owned).into());
@@ -123,9 +139,15 @@ fn names_are_durable_in_order_in_one_reading_and_alone_in_the_other() {
         disk.unlink("/d/old").unwrap();
     };
     let found = |reading| -> BTreeSet<String> {
-        images(reading, work).iter().map(|image| names(image).join(" ").replace("/d/", "")).collect()
+        images(reading, work)
+            .iter()
+            .map(|image| names(image).join(" ").replace("/d/", ""))
+            .collect()
     };
-    assert_eq!(found(Reading::Ordered), ["old", "a old", "a b old", "a b"].map(str::to_owned).into());
+    assert_eq!(
+        found(Reading::Ordered),
+        ["old", "a old", "a b old", "a b"].map(str::to_owned).into()
+    );
     let weak = found(Reading::Weak);
     assert!(weak.contains("b") && weak.contains("") && weak.contains("a"), "{weak:?}");
     assert_eq!(weak.len(), 8);
@@ -164,7 +186,12 @@ fn a_sync_after_a_failed_one_does_not_save_what_the_first_lost() {
         images(Reading::Ordered, |disk| {
             let ino = old(disk);
             disk.write(ino, 0, &[2; 512]).unwrap();
-            disk.plan_faults(crate::fault::FaultPlan::new(crate::fault::Fault::Sync, 0, false, seed));
+            disk.plan_faults(crate::fault::FaultPlan::new(
+                crate::fault::Fault::Sync,
+                0,
+                false,
+                seed,
+            ));
             disk.sync(ino, &mut SyncFailures::default(), None, false).unwrap_err();
             disk.sync(ino, &mut SyncFailures::default(), None, false).unwrap();
             let mut seen = [0; 512];

@@ -54,7 +54,9 @@ pub(crate) enum Naming {
 impl Naming {
     fn name(&self) -> &str {
         match self {
-            Naming::Create { name, .. } | Naming::Unlink { name } | Naming::Rename { to: name, .. } => name,
+            Naming::Create { name, .. }
+            | Naming::Unlink { name }
+            | Naming::Rename { to: name, .. } => name,
         }
     }
 
@@ -109,11 +111,16 @@ impl Node {
     /// instead, because the file's size is still to be made durable. For simplicity also false
     /// where something else in flight lies below that write.
     fn force_last_write(&mut self, before: u32) -> bool {
-        let Some(last) = self.changes.partition_point(|change| change.at < before).checked_sub(1) else { return false };
+        let Some(last) = self.changes.partition_point(|change| change.at < before).checked_sub(1)
+        else {
+            return false;
+        };
         let Change::Write { offset, data } = self.changes[last].what.clone() else { return false };
         let end = offset + data.0.len() as u64;
         let lies_below = |change: &InFlight<Change>| match &change.what {
-            Change::Write { offset: other, data } => *other < end && offset < other + data.0.len() as u64,
+            Change::Write { offset: other, data } => {
+                *other < end && offset < other + data.0.len() as u64
+            }
             Change::Truncate { .. } => true,
         };
         if self.journaled || self.changes[..last].iter().any(lies_below) {
@@ -176,7 +183,11 @@ impl Timeline {
     /// The position before the log of a disk that was made from `image`.
     pub fn new(image: &Image, reading: Reading) -> Timeline {
         let files = || (1..).zip(&image.files);
-        let node = |content: &Content| Node { durable: content.clone(), size: content.size(), ..Node::default() };
+        let node = |content: &Content| Node {
+            durable: content.clone(),
+            size: content.size(),
+            ..Node::default()
+        };
         Timeline {
             reading,
             names: files().map(|(ino, (name, _))| (name.clone(), ino)).collect(),
@@ -194,11 +205,17 @@ impl Timeline {
         match op {
             Op::Create { name, ino } => {
                 self.nodes.insert(*ino, Node { journaled: true, ..Node::default() });
-                self.namings.push(InFlight { at, what: Naming::Create { name: name.clone(), ino: *ino } });
+                self.namings
+                    .push(InFlight { at, what: Naming::Create { name: name.clone(), ino: *ino } });
             }
-            Op::Unlink { name } => self.namings.push(InFlight { at, what: Naming::Unlink { name: name.clone() } }),
+            Op::Unlink { name } => {
+                self.namings.push(InFlight { at, what: Naming::Unlink { name: name.clone() } })
+            }
             Op::Rename { from, to } => {
-                self.namings.push(InFlight { at, what: Naming::Rename { from: from.clone(), to: to.clone() } });
+                self.namings.push(InFlight {
+                    at,
+                    what: Naming::Rename { from: from.clone(), to: to.clone() },
+                });
             }
             Op::Write { ino, offset, data } => {
                 let node = self.nodes.entry(*ino).or_default();
@@ -249,8 +266,7 @@ impl Timeline {
         }
         self.namings = later;
         let reachable = |ino: &Ino| {
-            let created =
-                |naming: &InFlight<Naming>| matches!(naming.what, Naming::Create { ino: new, .. } if new == *ino);
+            let created = |naming: &InFlight<Naming>| matches!(naming.what, Naming::Create { ino: new, .. } if new == *ino);
             self.names.values().any(|named| named == ino) || self.namings.iter().any(created)
         };
         let gone: Vec<Ino> = self.nodes.keys().filter(|ino| !reachable(ino)).copied().collect();

@@ -3,15 +3,17 @@
 use std::ops::ControlFlow;
 
 use oneflush_crashlab::{
-    Case, Fault, Journal, Plan, Reading, Report, SQLITE_ALONE, Sabotage, Script, Setting, Synchronous, Workload,
-    register, run,
+    Case, Fault, Journal, Plan, Reading, Report, SQLITE_ALONE, Sabotage, Script, Setting,
+    Synchronous, Workload, register, run,
 };
 use oneflush_vfs::StrategyKind;
 
 fn simulate(setting: Setting, workloads: &[Workload], states: u64, fault_runs: u64) -> Report {
     register().unwrap();
     let workloads = workloads.to_vec();
-    run(&Plan { setting, workloads, states, fault_runs, seed: 7, jobs: 2 }, &|_| ControlFlow::Continue(()))
+    run(&Plan { setting, workloads, states, fault_runs, seed: 7, jobs: 2 }, &|_| {
+        ControlFlow::Continue(())
+    })
 }
 
 fn sqlite(journal: Journal, synchronous: Synchronous) -> Setting {
@@ -24,14 +26,20 @@ fn caught(report: Report) -> Box<Case> {
 
 fn clean(report: &Report) {
     if let Some(case) = &report.violation {
-        panic!("{}: workload {}, {:?}: {}", case.setting, case.script.workload, case.crashes, case.message);
+        panic!(
+            "{}: workload {}, {:?}: {}",
+            case.setting, case.script.workload, case.crashes, case.message
+        );
     }
 }
 
 fn acknowledged_commits_are_lost(setting: Setting) {
     let case = caught(simulate(setting, &[Workload::One], 20_000, 0));
     assert!(case.message.contains("acknowledged commits are lost"), "{}", case.message);
-    assert!(case.replay().is_some_and(|message| message == case.message), "the case does not replay");
+    assert!(
+        case.replay().is_some_and(|message| message == case.message),
+        "the case does not replay"
+    );
 }
 
 /// The unlink of the journal is the commit, and nothing makes it durable before COMMIT returns.
@@ -109,7 +117,8 @@ fn every_strategy_with(sabotage: Sabotage, workloads: &[Workload], fault_runs: u
 /// Acknowledged commits are not there, or the log that should have them is refused.
 fn is_loss(case: &Case) -> bool {
     let eager = format!("{}", case.setting).starts_with("eager");
-    let refused = ["malformed", "unable to open"].iter().any(|message| case.message.contains(message));
+    let refused =
+        ["malformed", "unable to open"].iter().any(|message| case.message.contains(message));
     case.message.contains("acknowledged commits are lost") || (eager && refused)
 }
 
@@ -129,7 +138,9 @@ fn acknowledgement_before_the_flush_is_caught() {
 
 #[test]
 fn no_directory_sync_is_caught() {
-    for case in every_strategy_with(Sabotage::NoDirectorySync, &[Workload::Fresh, Workload::Reopen], 0) {
+    for case in
+        every_strategy_with(Sabotage::NoDirectorySync, &[Workload::Fresh, Workload::Reopen], 0)
+    {
         // Where the file system has one journal, the own sync of a new or larger file makes its
         // name durable. A kept WAL that gets its name back is neither new nor larger.
         let takes_a_name_back = case.setting.to_string().starts_with("plain");

@@ -1,8 +1,8 @@
 //! Single histories that were suspected once (docs/crash-simulation.md).
 
 use oneflush_crashlab::{
-    AfterError, Cell, Explorer, Fault, Journal, SQLITE_ALONE, Script, Seen, Setting, Step, Synchronous, Workload,
-    cells, record, register, run_cell,
+    AfterError, Cell, Explorer, Fault, Journal, SQLITE_ALONE, Script, Seen, Setting, Step,
+    Synchronous, Workload, cells, record, register, run_cell,
 };
 use serde_json::json;
 
@@ -96,13 +96,15 @@ fn a_wal_that_was_taken_up_is_not_closed_over_another_process_s_checkpoint_that_
     register().unwrap();
     let setting = Setting::new("plain", Journal::Wal);
     let mut script = Script::draw(Workload::Processes, 14_347_752_425_324_341_036);
-    let checkpoint = script.steps.iter().find(|step| matches!(step, Step::Checkpoint { .. })).unwrap().clone();
+    let checkpoint =
+        script.steps.iter().find(|step| matches!(step, Step::Checkpoint { .. })).unwrap().clone();
     assert!(matches!(checkpoint, Step::Checkpoint { connection: 1, .. }));
     let snapshot = |held| Step::Snapshot { connection: 0, held };
     let close = |connection| Step::Close { connection };
     script.steps = vec![snapshot(true), checkpoint, snapshot(false), close(1), close(0)];
-    let strikes =
-        |cell: &Cell| cell.plan.fault == Fault::ShortWrite && !cell.plan.lasting && cell.then == AfterError::GoOn;
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::ShortWrite && !cell.plan.lasting && cell.then == AfterError::GoOn
+    };
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -113,7 +115,9 @@ fn a_wal_beside_a_guard_that_came_back_does_not_keep_the_database_from_being_ope
     register().unwrap();
     let setting = Setting::new("eager", Journal::Wal);
     let script = Script::draw(Workload::Switched, 1_791_233_484_949_871_473);
-    let strikes = |cell: &Cell| cell.plan.fault == Fault::Sync && cell.plan.lasting && cell.then == AfterError::GoOn;
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync && cell.plan.lasting && cell.then == AfterError::GoOn
+    };
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -127,7 +131,9 @@ fn a_commit_whose_checksums_were_written_last_is_written_again_whole() {
     let script = Script::draw(Workload::Processes, 17_747_979_329_089_167_545);
     // The sync of that commit. Later ones are not at the same place in each run, where checkpoints
     // have a thread of their own.
-    let strikes = |cell: &Cell| cell.plan.fault == Fault::Sync && cell.plan.at == 10 && cell.then == AfterError::GoOn;
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync && cell.plan.at == 10 && cell.then == AfterError::GoOn
+    };
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -159,7 +165,11 @@ fn assert_no_violation(script: &Script, setting: &Setting, strikes: impl Fn(&Cel
 }
 
 /// The first violation in the runs with these faults.
-fn violation(script: &Script, setting: &Setting, strikes: impl Fn(&Cell) -> bool) -> Option<String> {
+fn violation(
+    script: &Script,
+    setting: &Setting,
+    strikes: impl Fn(&Cell) -> bool,
+) -> Option<String> {
     let go_on = |_: &_| true;
     let cells: Vec<Cell> = cells(script, setting).unwrap().into_iter().filter(strikes).collect();
     assert!(!cells.is_empty());

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use oneflush_blocklog::mutant::{self as of_log, Mutant as LogMutant};
-use oneflush_crashlab::{BEFORE_THE_RECORDING, Journal, Plan, Report, Setting, Workload, register, run_unshrunk};
+use oneflush_crashlab::{
+    BEFORE_THE_RECORDING, Journal, Plan, Report, Setting, Workload, register, run_unshrunk,
+};
 use oneflush_vfs::mutant::{self as of_eager, Mutant as EagerMutant};
 
 /// A variant that survives so many states is not caught.
@@ -65,11 +67,17 @@ impl Turn {
     }
 
     /// The same, without that check. Answers also how often something panicked.
-    fn simulate_counting(&self, mutant: Option<Mutant>, workload: Workload, states: u64) -> (Report, usize) {
+    fn simulate_counting(
+        &self,
+        mutant: Option<Mutant>,
+        workload: Workload,
+        states: u64,
+    ) -> (Report, usize) {
         let panics_before = PANICS.load(SeqCst);
         Mutant::choose(mutant);
         let setting = Setting::new("eager", Journal::Wal);
-        let plan = Plan { setting, workloads: vec![workload], states, fault_runs: 0, seed: 7, jobs: 1 };
+        let plan =
+            Plan { setting, workloads: vec![workload], states, fault_runs: 0, seed: 7, jobs: 1 };
         let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
         Mutant::choose(None);
         (report, PANICS.load(SeqCst) - panics_before)
@@ -109,7 +117,11 @@ fn what_catches_the_mutants_catches_nothing_where_nothing_is_broken() {
 /// A record of several blocks, or one that is torn in its only block, is taken for whole.
 #[test]
 fn an_unchecked_checksum_is_caught() {
-    is_caught(Mutant::OfLog(LogMutant::UncheckedPayload), Workload::One, &[PARTLY, BROKEN, MALFORMED]);
+    is_caught(
+        Mutant::OfLog(LogMutant::UncheckedPayload),
+        Workload::One,
+        &[PARTLY, BROKEN, MALFORMED],
+    );
 }
 
 #[test]
@@ -148,7 +160,11 @@ fn a_page_torn_under_a_checkpoint_without_its_image_is_caught() {
 /// SQLite alone reads a database file that has a part of a checkpoint.
 #[test]
 fn a_guard_cleared_too_early_is_caught() {
-    is_caught(Mutant::OfEager(EagerMutant::GuardClearedEarly), Workload::Checkpoints, &[LOST, BROKEN, MALFORMED]);
+    is_caught(
+        Mutant::OfEager(EagerMutant::GuardClearedEarly),
+        Workload::Checkpoints,
+        &[LOST, BROKEN, MALFORMED],
+    );
 }
 
 #[test]
@@ -166,15 +182,24 @@ fn a_guard_that_sqlite_alone_does_not_see_is_caught() {
 /// workload has processes.
 #[test]
 fn a_process_that_does_not_follow_the_others_is_caught() {
-    is_caught(Mutant::OfEager(EagerMutant::StaleHead), Workload::Processes, &[LOST, MALFORMED, BROKEN]);
+    is_caught(
+        Mutant::OfEager(EagerMutant::StaleHead),
+        Workload::Processes,
+        &[LOST, MALFORMED, BROKEN],
+    );
     let turn = Turn::take();
-    let report = turn.simulate(Some(Mutant::OfEager(EagerMutant::StaleHead)), Workload::Mixed, 3000);
+    let report =
+        turn.simulate(Some(Mutant::OfEager(EagerMutant::StaleHead)), Workload::Mixed, 3000);
     assert!(report.violation.is_none(), "{}", report.violation.unwrap().message);
 }
 
 #[test]
 fn an_epoch_begun_after_a_recovery_is_caught() {
-    is_caught(Mutant::OfEager(EagerMutant::EpochAfterRecovery), Workload::Crashed, &[LOST, MALFORMED]);
+    is_caught(
+        Mutant::OfEager(EagerMutant::EpochAfterRecovery),
+        Workload::Crashed,
+        &[LOST, MALFORMED],
+    );
 }
 
 /// In the memory of a real image it would end the process. Here it panics.
@@ -183,5 +208,7 @@ fn a_store_behind_the_end_of_an_image_that_was_cut_is_caught() {
     let turn = Turn::take();
     let mutant = Mutant::OfEager(EagerMutant::CutUntold);
     let (report, panics) = turn.simulate_counting(Some(mutant), Workload::Checkpoints, STATES_MAX);
-    assert!(report.violation.is_some_and(|case| case.message.contains("disk I/O error")) && panics > 0);
+    assert!(
+        report.violation.is_some_and(|case| case.message.contains("disk I/O error")) && panics > 0
+    );
 }

@@ -8,12 +8,16 @@ use oneflush_vfs::StrategyKind;
 fn simulate(setting: Setting, states: u64, fault_runs: u64, seed: u64, jobs: usize) -> Report {
     register().unwrap();
     let workloads = Workload::ALL.to_vec();
-    run(&Plan { setting, workloads, states, fault_runs, seed, jobs }, &|_| ControlFlow::Continue(()))
+    run(
+        &Plan { setting, workloads, states, fault_runs, seed, jobs },
+        &|_| ControlFlow::Continue(()),
+    )
 }
 
 #[test]
 fn every_strategy_keeps_every_promise_in_100_000_states() {
-    let broken: Vec<String> = StrategyKind::ALL.into_iter().filter_map(|strategy| broken(strategy).err()).collect();
+    let broken: Vec<String> =
+        StrategyKind::ALL.into_iter().filter_map(|strategy| broken(strategy).err()).collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
@@ -38,7 +42,10 @@ fn broken(strategy: StrategyKind) -> Result<(), String> {
     }
     assert!(total.faults.runs.iter().all(|&runs| (runs > 0) == is_ours), "{total:?}");
     for (workload, report) in &report.workloads {
-        assert!(report.counts.states >= states / Workload::ALL.len() as u64, "{workload}: {report:?}");
+        assert!(
+            report.counts.states >= states / Workload::ALL.len() as u64,
+            "{workload}: {report:?}"
+        );
     }
     if strategy == StrategyKind::Eager {
         // The image is never asked for to be durable. So the strategy must do without any part of

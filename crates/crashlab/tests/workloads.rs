@@ -13,7 +13,8 @@ struct Done<'a> {
 impl<'a> Done<'a> {
     fn of(recording: &'a Recording) -> Done<'a> {
         // Numbered as the disk does: the files that were there, then those that were created.
-        let mut names: BTreeMap<u32, &str> = (1..).zip(recording.initial.files.keys().map(String::as_str)).collect();
+        let mut names: BTreeMap<u32, &str> =
+            (1..).zip(recording.initial.files.keys().map(String::as_str)).collect();
         for op in &recording.log {
             if let Op::Create { name, ino } = op {
                 names.insert(*ino, name);
@@ -29,19 +30,29 @@ impl<'a> Done<'a> {
     /// The end of the furthest write to the file.
     fn reached(&self, name: &str) -> u64 {
         let end = |op: &Op| match op {
-            Op::Write { ino, offset, data } if self.is(*ino, name) => Some(offset + data.0.len() as u64),
+            Op::Write { ino, offset, data } if self.is(*ino, name) => {
+                Some(offset + data.0.len() as u64)
+            }
             _ => None,
         };
         self.recording.log.iter().filter_map(end).max().unwrap_or(0)
     }
 
     fn syncs(&self, name: &str) -> usize {
-        self.recording.log.iter().filter(|op| matches!(op, Op::Sync { ino, .. } if self.is(*ino, name))).count()
+        self.recording
+            .log
+            .iter()
+            .filter(|op| matches!(op, Op::Sync { ino, .. } if self.is(*ino, name)))
+            .count()
     }
 
     /// How often a file of this name was created.
     fn creations(&self, name: &str) -> usize {
-        self.recording.log.iter().filter(|op| matches!(op, Op::Create { name: created, .. } if created == name)).count()
+        self.recording
+            .log
+            .iter()
+            .filter(|op| matches!(op, Op::Create { name: created, .. } if created == name))
+            .count()
     }
 }
 

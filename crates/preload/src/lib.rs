@@ -1,13 +1,14 @@
 //! Loads Oneflush into an unmodified program that links `libsqlite3.so`.
 //!
-//! `oneflush run` puts this library into `LD_PRELOAD`. It stands before SQLite's `sqlite3_open`, `sqlite3_open_v2` and
-//! `sqlite3_open16`, wherever in the program `libsqlite3.so` is linked (the program itself, or a module that it loads later,
-//! such as Python's `_sqlite3`). At the first open, when the program has done its `sqlite3_config()` calls, it lets SQLite
-//! itself load the extension, and then passes every open on unchanged. The extension makes its VFS the
-//! default because `oneflush run` sets `ONEFLUSH_DEFAULT=1`.
+//! `oneflush run` puts this library into `LD_PRELOAD`. It stands before SQLite's `sqlite3_open`,
+//! `sqlite3_open_v2` and `sqlite3_open16`, wherever in the program `libsqlite3.so` is linked (the
+//! program itself, or a module that it loads later, such as Python's `_sqlite3`). At the first
+//! open, when the program has done its `sqlite3_config()` calls, it lets SQLite itself load the
+//! extension, and then passes every open on unchanged. The extension makes its VFS the default
+//! because `oneflush run` sets `ONEFLUSH_DEFAULT=1`.
 //!
-//! A program that asked for Oneflush must not go on without it: if the extension cannot be loaded, the process ends with a
-//! message and exit code 1.
+//! A program that asked for Oneflush must not go on without it: if the extension cannot be loaded,
+//! the process ends with a message and exit code 1.
 //!
 //! | environment variable | meaning |
 //! |---|---|
@@ -58,7 +59,9 @@ pub unsafe extern "C" fn sqlite3_open_v2(
 ) -> c_int {
     load_once();
     // SAFETY: the symbol has SQLite's documented type, and the arguments are the caller's.
-    unsafe { std::mem::transmute::<*mut c_void, OpenV2>(sqlite(c"sqlite3_open_v2"))(name, db, flags, vfs) }
+    unsafe {
+        std::mem::transmute::<*mut c_void, OpenV2>(sqlite(c"sqlite3_open_v2"))(name, db, flags, vfs)
+    }
 }
 
 /// # Safety
@@ -82,13 +85,14 @@ fn load_once() {
     });
 }
 
-/// Lets SQLite run the extension's entry point, by opening a database in memory while it is an automatic extension.
+/// Lets SQLite run the extension's entry point, by opening a database in memory while it is an
+/// automatic extension.
 fn load(extension: &OsStr) -> Result<(), String> {
     let path = CString::new(extension.as_bytes());
     let extension = extension.display();
     let path = path.map_err(|_| format!("{extension}: not a path"))?;
-    // SAFETY: the library's entry point has the type that SQLite's extension contract gives it; SQLite's functions have their
-    // documented types; all strings end with a NUL.
+    // SAFETY: the library's entry point has the type that SQLite's extension contract gives it;
+    // SQLite's functions have their documented types; all strings end with a NUL.
     unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         if library.is_null() {
@@ -97,14 +101,17 @@ fn load(extension: &OsStr) -> Result<(), String> {
         let entry = libc::dlsym(library, c"sqlite3_oneflush_init".as_ptr());
         let version = libc::dlsym(library, c"oneflush_version".as_ptr());
         if entry.is_null() || version.is_null() {
-            return Err(format!("{extension}: not the Oneflush extension: no sqlite3_oneflush_init"));
+            return Err(format!(
+                "{extension}: not the Oneflush extension: no sqlite3_oneflush_init"
+            ));
         }
         let version = text(std::mem::transmute::<*mut c_void, Version>(version)());
         if let Ok(expected) = std::env::var("ONEFLUSH_EXPECTED_VERSION")
             && version != expected
         {
             return Err(format!(
-                "{extension} is version {version}, the oneflush program is {expected}; install both from one build"
+                "{extension} is version {version}, the oneflush program is {expected}; install \
+                    both from one build"
             ));
         }
         ENTRY.store(entry, std::sync::atomic::Ordering::Release);
@@ -118,7 +125,12 @@ fn load(extension: &OsStr) -> Result<(), String> {
         let mut db = std::ptr::null_mut();
         let mut code = register(entry_ok);
         if code == SQLITE_OK {
-            code = open(c":memory:".as_ptr(), &mut db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, std::ptr::null());
+            code = open(
+                c":memory:".as_ptr(),
+                &mut db,
+                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                std::ptr::null(),
+            );
         }
         let message = text(errmsg(db));
         close(db);
@@ -127,9 +139,11 @@ fn load(extension: &OsStr) -> Result<(), String> {
     }
 }
 
-static ENTRY: std::sync::atomic::AtomicPtr<c_void> = std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
+static ENTRY: std::sync::atomic::AtomicPtr<c_void> =
+    std::sync::atomic::AtomicPtr::new(std::ptr::null_mut());
 
-/// The extension's entry point, for `sqlite3_auto_extension()`, which takes every code other than 0 for an error.
+/// The extension's entry point, for `sqlite3_auto_extension()`, which takes every code other than 0
+/// for an error.
 unsafe extern "C" fn entry_ok(db: *mut Db, message: *mut *mut c_char, api: *const c_void) -> c_int {
     let entry = ENTRY.load(std::sync::atomic::Ordering::Acquire);
     // SAFETY: stored before this function was registered; the arguments are SQLite's.
@@ -139,8 +153,8 @@ unsafe extern "C" fn entry_ok(db: *mut Db, message: *mut *mut c_char, api: *cons
     }
 }
 
-/// A function of the SQLite that the program uses: after us in the search order, or, where `libsqlite3.so` came with a
-/// module that was loaded privately, in that library.
+/// A function of the SQLite that the program uses: after us in the search order, or, where
+/// `libsqlite3.so` came with a module that was loaded privately, in that library.
 fn sqlite(name: &CStr) -> *mut c_void {
     // SAFETY: both are only look-ups; a library that is found is loaded already and stays.
     unsafe {
@@ -148,8 +162,13 @@ fn sqlite(name: &CStr) -> *mut c_void {
         if !next.is_null() {
             return next;
         }
-        let library = libc::dlopen(c"libsqlite3.so.0".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        let found = if library.is_null() { std::ptr::null_mut() } else { libc::dlsym(library, name.as_ptr()) };
+        let library =
+            libc::dlopen(c"libsqlite3.so.0".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        let found = if library.is_null() {
+            std::ptr::null_mut()
+        } else {
+            libc::dlsym(library, name.as_ptr())
+        };
         if found.is_null() {
             fail(&format!("{} is in no library of this program", name.to_string_lossy()));
         }
@@ -159,7 +178,8 @@ fn sqlite(name: &CStr) -> *mut c_void {
 
 fn fail(message: &str) -> ! {
     eprintln!("oneflush run: {message}");
-    // SAFETY: ends the process at once, without the program's exit handlers: it has done nothing with SQLite yet.
+    // SAFETY: ends the process at once, without the program's exit handlers: it has done nothing
+    // with SQLite yet.
     unsafe { libc::_exit(1) }
 }
 

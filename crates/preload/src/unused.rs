@@ -1,7 +1,9 @@
-//! At the end of a program that opened no database through `libsqlite3.so`: a word on standard error, since Oneflush was asked for.
+//! At the end of a program that opened no database through `libsqlite3.so`: a word on standard
+//! error, since Oneflush was asked for.
 //!
-//! Only the process that `oneflush run` became says it, and only if it started no other process: that one may have opened databases. It
-//! is said where Oneflush's messages go to standard error, and descriptor 2 is still what it was at the start.
+//! Only the process that `oneflush run` became says it, and only if it started no other process:
+//! that one may have opened databases. It is said where Oneflush's messages go to standard error,
+//! and descriptor 2 is still what it was at the start.
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -32,7 +34,9 @@ pub fn is_used() {
 extern "C" fn at_start() {
     // SAFETY: has no preconditions.
     let process = unsafe { libc::getpid() };
-    if variable(c"ONEFLUSH_RUN_PID").is_some_and(|pid| pid.to_bytes() == process.to_string().as_bytes()) {
+    if variable(c"ONEFLUSH_RUN_PID")
+        .is_some_and(|pid| pid.to_bytes() == process.to_string().as_bytes())
+    {
         let [device, inode] = stderr();
         STDERR[0].store(device, Relaxed);
         STDERR[1].store(inode, Relaxed);
@@ -50,7 +54,8 @@ extern "C" fn at_end() {
     // SAFETY: has no preconditions.
     let is_program = PROGRAM.load(Relaxed) == unsafe { libc::getpid() };
     let is_known = stderr() == [STDERR[0].load(Relaxed), STDERR[1].load(Relaxed)];
-    let is_wanted = variable(c"ONEFLUSH_LOG").is_some_and(|word| word.to_bytes().eq_ignore_ascii_case(b"stderr"));
+    let is_wanted = variable(c"ONEFLUSH_LOG")
+        .is_some_and(|word| word.to_bytes().eq_ignore_ascii_case(b"stderr"));
     if !is_program
         || USED.load(Relaxed)
         || FORKED.load(Relaxed)
@@ -71,7 +76,8 @@ extern "C" fn at_end() {
     let _ = unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// A line that would have to wait is not said, and one without readers would change how the program ends (`SIGPIPE`).
+/// A line that would have to wait is not said, and one without readers would change how the program
+/// ends (`SIGPIPE`).
 fn takes_a_line() -> bool {
     let mut polled = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
     // SAFETY: one element, which lives.
@@ -79,7 +85,8 @@ fn takes_a_line() -> bool {
     count == 1 && polled.revents == libc::POLLOUT
 }
 
-/// Programs start others without a call of `fork()`, too (`vfork`, `posix_spawn`); most wait for them.
+/// Programs start others without a call of `fork()`, too (`vfork`, `posix_spawn`); most wait for
+/// them.
 fn had_children() -> bool {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: zeros are a valid value, which the kernel replaces.

@@ -69,7 +69,13 @@ pub fn circle(imports: &[Import], part: impl Fn(&[String]) -> Option<String>) ->
 type Known<'a> = BTreeMap<String, BTreeMap<String, &'a Import>>;
 
 /// Whether one part comes to know another; `way` becomes longer by the imports that say so.
-fn leads<'a>(known: &Known<'a>, from: &str, to: &str, seen: &mut BTreeSet<String>, way: &mut Vec<&'a Import>) -> bool {
+fn leads<'a>(
+    known: &Known<'a>,
+    from: &str,
+    to: &str,
+    seen: &mut BTreeSet<String>,
+    way: &mut Vec<&'a Import>,
+) -> bool {
     for (next, import) in known.get(from).into_iter().flatten() {
         way.push(import);
         if next == to || (seen.insert(next.clone()) && leads(known, next, to, seen, way)) {
@@ -81,7 +87,8 @@ fn leads<'a>(known: &Known<'a>, from: &str, to: &str, seen: &mut BTreeSet<String
 }
 
 fn sources(dir: &Path) -> Vec<PathBuf> {
-    let mut entries: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     let is_source = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "rs");
     let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
@@ -116,9 +123,12 @@ impl House {
                 {
                     self.skip_item(after, file, module)
                 }
-                [TokenTree::Ident(word), TokenTree::Ident(name), TokenTree::Group(body), after @ ..]
-                    if word == "mod" =>
-                {
+                [
+                    TokenTree::Ident(word),
+                    TokenTree::Ident(name),
+                    TokenTree::Group(body),
+                    after @ ..,
+                ] if word == "mod" => {
                     let module = [module, &[name.to_string()]].concat();
                     self.read(body.stream(), file, &module);
                     after
@@ -151,7 +161,9 @@ impl House {
                 break;
             }
             match next {
-                TokenTree::Ident(word) if word == "super" => to.truncate(to.len().saturating_sub(1)),
+                TokenTree::Ident(word) if word == "super" => {
+                    to.truncate(to.len().saturating_sub(1))
+                }
                 TokenTree::Ident(word) => to.push(word.to_string()),
                 TokenTree::Punct(star) if star.as_char() == '*' => to.push("*".to_owned()),
                 TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
@@ -189,7 +201,12 @@ impl House {
     }
 
     /// What comes after the item, field or arm that the tokens begin with.
-    fn skip_item<'t>(&mut self, mut rest: &'t [TokenTree], file: &Path, module: &[String]) -> &'t [TokenTree] {
+    fn skip_item<'t>(
+        &mut self,
+        mut rest: &'t [TokenTree],
+        file: &Path,
+        module: &[String],
+    ) -> &'t [TokenTree] {
         let mut open_angles = 0;
         let mut before = ' ';
         while let [token, after @ ..] = rest {
@@ -197,8 +214,13 @@ impl House {
                 [TokenTree::Ident(word), TokenTree::Ident(name), ..] if word == "mod" => {
                     self.tests.push([module, &[name.to_string()]].concat());
                 }
-                [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] if hash.as_char() == '#' => {
-                    self.tests.extend(path_of(attribute.stream()).map(|name| module_of(&file.with_file_name(name))));
+                [TokenTree::Punct(hash), TokenTree::Group(attribute), ..]
+                    if hash.as_char() == '#' =>
+                {
+                    self.tests.extend(
+                        path_of(attribute.stream())
+                            .map(|name| module_of(&file.with_file_name(name))),
+                    );
                 }
                 _ => {}
             }
@@ -280,8 +302,10 @@ mod tests {
 
     #[test]
     fn paths_are_found_wherever_they_are_and_comments_and_texts_are_none() {
-        let text = "//! crate::comment\nuse crate::a::{self, b::C,\n  d::{E, f::*}};\n/// crate::comment\n\
-                    fn g() -> crate::h::I<crate::j::K> { assert!(super::super::l(\"crate::text\")); }\n\
+        let text = "//! crate::comment\nuse crate::a::{self, b::C,\n  d::{E, f::*}};\n/// \
+            crate::comment\n\
+                    fn g() -> crate::h::I<crate::j::K> \
+                    { assert!(super::super::l(\"crate::text\")); }\n\
                     pub(crate) mod inner { use super::super::m; use super::*; }\nuse crate::*;\n";
         let found = said(&[("x/y.rs", text)]);
         let expected = [
@@ -301,16 +325,23 @@ mod tests {
 
     #[test]
     fn what_only_tests_have_is_left_out_and_no_more() {
-        let root = "#[cfg(test)]\n#[path = \"only_tests.rs\"]\nmod tests;\n#[cfg(all(test, not(feature = \"x\")))]\n#[allow(unused)]\nmod inner { use crate::a; }\n\
-                    #[cfg(test)]\nuse crate::b::{C, D};\n#[cfg(test)]\nfn e<F, G>() -> crate::h::I<F, G> { crate::j() }\n\
+        let root = "#[cfg(test)]\n#[path = \"only_tests.rs\"]\nmod tests;\n#[cfg(all(test, \
+            not(feature = \"x\")))]\n#[allow(unused)]\nmod inner { use crate::a; }\n\
+                    #[cfg(test)]\nuse crate::b::{C, D};\n#[cfg(test)]\nfn e<F, G>() -> \
+                    crate::h::I<F, G> { crate::j() }\n\
                     struct K { #[cfg(test)] l: crate::m::N, o: crate::p::Q }\n#[cfg(not(test))]\nuse crate::r;\n";
-        let found = said(&[("lib.rs", root), ("only_tests.rs", "use crate::s;"), ("inner/t.rs", "use crate::u;")]);
+        let found = said(&[
+            ("lib.rs", root),
+            ("only_tests.rs", "use crate::s;"),
+            ("inner/t.rs", "use crate::u;"),
+        ]);
         assert_eq!(found, ["lib.rs:11 imports p::Q", "lib.rs:13 imports r"]);
     }
 
     #[test]
     fn a_circle_is_said_with_every_import_of_it() {
-        let a_and_b = [("a/mod.rs", "use crate::b::X;"), ("a/y.rs", ""), ("b.rs", "\nuse crate::c::Y;")];
+        let a_and_b =
+            [("a/mod.rs", "use crate::b::X;"), ("a/y.rs", ""), ("b.rs", "\nuse crate::c::Y;")];
         let first = |module: &[String]| module.first().cloned();
         let open = house(&[&a_and_b[..], &[("c.rs", "use super::d::Z;")]].concat());
         assert!(circle(&open, first).is_none());

@@ -35,16 +35,26 @@ pub fn skip(reason: impl Display) {
     eprintln!("skipped: {reason}");
     if let Some(path) = std::env::var_os(SKIPPED) {
         let program = std::env::current_exe().ok();
-        let program = program.as_deref().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        let program = program
+            .as_deref()
+            .and_then(Path::file_name)
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let test = thread::current().name().unwrap_or("?").to_owned();
-        let mut file = OpenOptions::new().append(true).create(true).open(&path).expect("the list of skipped tests");
+        let mut file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .expect("the list of skipped tests");
         // In one write: tests append at the same time.
-        file.write_all(format!("{program} {test}\t{reason}\n").as_bytes()).expect("the list of skipped tests");
+        file.write_all(format!("{program} {test}\t{reason}\n").as_bytes())
+            .expect("the list of skipped tests");
     }
 }
 
-/// A file or folder of the data beside the project, which are no part of it (`../shared/data`). `None`: they are not there, and the test
-/// skips.
+/// A file or folder of the data beside the project, which are no part of it (`../shared/data`).
+/// `None`: they are not there, and the test skips.
 pub fn shared_data(name: &str) -> Option<PathBuf> {
     shared("data", name)
 }
@@ -55,7 +65,8 @@ pub fn shared_case(name: &str) -> Option<PathBuf> {
 }
 
 fn shared(folder: &str, name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder).join(name);
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder).join(name);
     if !path.exists() {
         skip(format_args!("../shared/{folder}/{name} is not beside the project"));
         return None;
@@ -66,7 +77,8 @@ fn shared(folder: &str, name: &str) -> Option<PathBuf> {
 /// Whether all of these programs are installed; if not, the test skips.
 pub fn has_programs(names: &[&str]) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let is_there =
+        |name: &&&str| std::env::split_paths(&path).any(|folder| folder.join(name).is_file());
     let missing = names.iter().find(|name| !is_there(name));
     if let Some(name) = missing {
         skip(format_args!("there is no {name}"));
@@ -74,8 +86,8 @@ pub fn has_programs(names: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// The folder of what `make build` leaves, for a test that runs these programs with it: an extension cannot be built inside `cargo test`.
-/// `None`: the test skips.
+/// The folder of what `make build` leaves, for a test that runs these programs with it: an
+/// extension cannot be built inside `cargo test`. `None`: the test skips.
 pub fn built(programs: &[&str]) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("ONEFLUSH_BUILT") else {
         skip("ONEFLUSH_BUILT is not set; `make units` sets it to the folder of `make build`");

@@ -37,7 +37,10 @@ pub fn in_own_mounts(test: &str, at_most: Duration) -> bool {
     let said = std::fs::read_to_string(&said_at).unwrap_or_default();
     // A name that is not the test's would run nothing, and succeed.
     let passed = status.is_some_and(|status| status.success()) && said.contains("1 passed");
-    assert!(passed, "{test} in its own mount namespace: {status:?} (None: it took too long)\n{said}");
+    assert!(
+        passed,
+        "{test} in its own mount namespace: {status:?} (None: it took too long)\n{said}"
+    );
     print!("{said}");
     false
 }

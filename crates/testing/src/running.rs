@@ -1,9 +1,12 @@
 //! A process that a test starts, and that does not outlive it.
 //!
-//! 1. When the test ends, by an assertion that fails too, the process is killed and waited for: [`Running`] is dropped.
-//! 2. When the test's process dies without unwinding (`kill -9`, a time limit), the kernel kills the process.
+//! 1. When the test ends, by an assertion that fails too, the process is killed and waited for:
+//!    [`Running`] is dropped.
+//! 2. When the test's process dies without unwinding (`kill -9`, a time limit), the kernel kills
+//!    the process.
 //!
-//! Neither reaches what the process itself has started: a test starts no shell or `timeout` around a program that does not end by itself.
+//! Neither reaches what the process itself has started: a test starts no shell or `timeout` around
+//! a program that does not end by itself.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -52,7 +55,11 @@ pub struct Running(Option<Child>);
 impl Running {
     pub fn start(command: &mut Command) -> Running {
         let child = dies_with_test(command).spawn();
-        Running(Some(child.unwrap_or_else(|error| panic!("cannot start {:?}: {error}", command.get_program()))))
+        Running(Some(
+            child.unwrap_or_else(|error| {
+                panic!("cannot start {:?}: {error}", command.get_program())
+            }),
+        ))
     }
 
     /// As [`Child::wait_with_output`].
@@ -110,9 +117,12 @@ mod tests {
 
     #[test]
     fn a_process_that_nobody_ends_dies_with_its_thread() {
-        let thread = std::thread::spawn(|| dies_with_test(Command::new("sleep").arg("1000")).spawn().unwrap());
+        let thread = std::thread::spawn(|| {
+            dies_with_test(Command::new("sleep").arg("1000")).spawn().unwrap()
+        });
         let mut child = thread.join().unwrap();
-        // The test ends in any case: without the kernel's signal after 1000 seconds, and with success.
+        // The test ends in any case: without the kernel's signal after 1000 seconds, and with
+        // success.
         let status = child.wait().unwrap();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGKILL));
     }

@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let databases: u32 = arguments.next().map_or(Ok(100), |count| count.parse())?;
     let mut names = Names::default();
     let events = trace(&mut names, Shape::Nameless, databases, ROUNDS);
-    let lines: Vec<(String, u64, String)> = events.iter().map(|event| line(event, &names)).collect();
+    let lines: Vec<(String, u64, String)> =
+        events.iter().map(|event| line(event, &names)).collect();
     let length_ns = events.last().map_or(0, |event| event.time_ns) + 1_000_000;
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let (mut bytes, mut count, mut begin_ns) = (0, 0u64, 0);
@@ -56,13 +57,20 @@ fn line(event: &Event, names: &Names) -> (String, u64, String) {
     let Flags { preflush, fua, meta, .. } = event.flags;
     let letter = |is: bool, letter| if is { letter } else { "" };
     let (flush, durable, metadata) = (letter(preflush, "F"), letter(fua, "F"), letter(meta, "M"));
-    let what = format!("{},{} {flush}W{durable}S{metadata}", event.device.major, event.device.minor);
+    let what =
+        format!("{},{} {flush}W{durable}S{metadata}", event.device.major, event.device.minor);
     let place = format!("{} + {}", event.sector, event.bytes / SECTOR_BYTES);
     let text = match event.action {
         Action::Queue => format!("block_bio_queue: {what} {place} [{comm}]"),
-        Action::Issue => format!("block_rq_issue: {what} {} () {place} be,0,4 [{comm}]", event.bytes),
+        Action::Issue => {
+            format!("block_rq_issue: {what} {} () {place} be,0,4 [{comm}]", event.bytes)
+        }
         Action::Complete => format!("block_rq_complete: {what} () {place} be,0,4 [0]"),
         other => unreachable!("the shape holds no {other:?}"),
     };
-    (format!("{comm:>16}-{:<7} [000] ..... ", event.actor.thread), event.time_ns, format!(": {text}\n"))
+    (
+        format!("{comm:>16}-{:<7} [000] ..... ", event.actor.thread),
+        event.time_ns,
+        format!(": {text}\n"),
+    )
 }

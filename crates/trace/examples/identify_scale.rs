@@ -27,11 +27,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     {
         return row(SHAPES[shape.parse::<usize>()?], count.parse()?);
     }
-    let mut counts: Vec<u32> = arguments.iter().map(|count| count.parse()).collect::<Result<_, _>>()?;
+    let mut counts: Vec<u32> =
+        arguments.iter().map(|count| count.parse()).collect::<Result<_, _>>()?;
     if counts.is_empty() {
         counts = vec![1_000, 4_000, 8_000, 32_000];
     }
-    println!("{:<22}{:>10}{:>10}{:>9}{:>12}{:>9}", "shape", "databases", "events", "s", "events/s", "KB/db");
+    println!(
+        "{:<22}{:>10}{:>10}{:>9}{:>12}{:>9}",
+        "shape", "databases", "events", "s", "events/s", "KB/db"
+    );
     for (number, shape) in SHAPES.iter().enumerate() {
         for count in &counts {
             let status = Command::new(std::env::current_exe()?)
@@ -71,6 +75,9 @@ fn row(shape: Shape, count: u32) -> Result<(), Box<dyn std::error::Error>> {
 /// The memory of this process.
 fn resident_bytes() -> Result<u64, Box<dyn std::error::Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("/proc/self/status has no VmRSS")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .ok_or("/proc/self/status has no VmRSS")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }

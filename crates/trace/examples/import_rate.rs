@@ -32,7 +32,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = begin.elapsed().as_secs_f64();
     let skipped = reader.skipped();
     println!(
-        "{}: {lines} lines in {seconds:.2} s, {:.2} million a second; {events} events, {} ignored, {} not understood",
+        "{}: {lines} lines in {seconds:.2} s, {:.2} million a second; {events} events, {} ignored, \
+            {} not understood",
         reader.format(),
         lines as f64 / seconds / 1e6,
         skipped.ignored,

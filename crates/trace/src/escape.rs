@@ -20,7 +20,8 @@ pub(crate) fn unescape(text: &[u8]) -> Vec<u8> {
     let mut rest = text;
     while let Some((&first, tail)) = rest.split_first() {
         let digits = tail.get(..3).filter(|_| first == b'\\');
-        let octal = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        let octal =
+            digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
         match octal {
             Some(byte) => {
                 bytes.push(byte);

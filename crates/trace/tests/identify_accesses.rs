@@ -29,10 +29,15 @@ fn check(events: &[Event], names: &Names) -> usize {
         for access in &accesses {
             traffic.class(access.class).bytes += access.bytes;
         }
-        let bytes =
-            |traffic: Traffic| [traffic.db, traffic.journal, traffic.fs_journal, traffic.metadata].map(|of| of.bytes);
+        let bytes = |traffic: Traffic| {
+            [traffic.db, traffic.journal, traffic.fs_journal, traffic.metadata].map(|of| of.bytes)
+        };
         assert_eq!(bytes(traffic), bytes(transaction.traffic), "{transaction:?}");
-        assert_eq!(accesses.iter().map(|access| access.flushes).sum::<u64>(), transaction.flushes, "{transaction:?}");
+        assert_eq!(
+            accesses.iter().map(|access| access.flushes).sum::<u64>(),
+            transaction.flushes,
+            "{transaction:?}"
+        );
         let ends = accesses.iter().map(|access| access.done_ns);
         assert!(ends.max().unwrap() <= transaction.end_ns, "{transaction:?}");
     }
@@ -73,7 +78,8 @@ fn a_transaction_over_several_databases_has_those_of_all_and_of_its_super_journa
         for path in [main.clone(), Some("/data/app0/b.db".to_owned())] {
             pen.database = path;
             pen.log(3).count().update(2);
-            (pen.db_sector, pen.journal_sector) = (pen.db_sector ^ 0x80_0000, pen.journal_sector ^ 0x80_0000);
+            (pen.db_sector, pen.journal_sector) =
+                (pen.db_sector ^ 0x80_0000, pen.journal_sector ^ 0x80_0000);
         }
         for path in [main.clone(), Some("/data/app0/b.db".to_owned())] {
             pen.database = path;
@@ -87,7 +93,10 @@ fn a_transaction_over_several_databases_has_those_of_all_and_of_its_super_journa
     let transactions = found(Identifier::new().keep_accesses(), &events, &names);
     assert!(transactions.iter().all(|transaction| transaction.others.len() == 1));
     let super_journal = |transaction: &Transaction| {
-        transaction.accesses.iter().any(|access| access.class == Class::Journal && access.sector / 1000 == 7000)
+        transaction
+            .accesses
+            .iter()
+            .any(|access| access.class == Class::Journal && access.sector / 1000 == 7000)
     };
     assert!(transactions.iter().all(super_journal));
 }

@@ -26,7 +26,11 @@ fn a_commit_of_the_file_systems_journal_is_its_that_waits_for_it() {
         let (found, summary) = identify(&events, &names);
         assert_eq!(found.len(), 2, "{show:?}");
         for transaction in &found {
-            assert_eq!(transaction.traffic.fs_journal, Amount { bytes: 5 * PAGE, requests: 2 }, "{show:?}");
+            assert_eq!(
+                transaction.traffic.fs_journal,
+                Amount { bytes: 5 * PAGE, requests: 2 },
+                "{show:?}"
+            );
             // The commit's, and one each for the count, the update and the reset.
             assert_eq!(transaction.flushes, 4);
             assert_eq!(transaction.journal_mode, JournalMode::Persist);
@@ -75,7 +79,9 @@ fn metadata_that_the_transactions_thread_writes_is_counted_for_it() {
     let events = pen.events;
     let (found, _) = identify(&events, &names);
     assert_eq!(found.len(), 2);
-    assert!(found.iter().all(|found| found.traffic.metadata == Amount { bytes: PAGE, requests: 1 }));
+    assert!(
+        found.iter().all(|found| found.traffic.metadata == Amount { bytes: PAGE, requests: 1 })
+    );
 }
 
 #[test]
@@ -87,9 +93,12 @@ fn a_request_is_counted_once_whatever_events_tell_of_it() {
     }
     let all = pen.events;
     let (whole, _) = identify(&all, &names);
-    let only =
-        |kept: &[Action]| -> Vec<Event> { all.iter().filter(|event| kept.contains(&event.action)).copied().collect() };
-    for kept in [&[Action::Queue][..], &[Action::Queue, Action::Complete], &[Action::Queue, Action::Issue]] {
+    let only = |kept: &[Action]| -> Vec<Event> {
+        all.iter().filter(|event| kept.contains(&event.action)).copied().collect()
+    };
+    for kept in
+        [&[Action::Queue][..], &[Action::Queue, Action::Complete], &[Action::Queue, Action::Issue]]
+    {
         let (found, _) = identify(&only(kept), &names);
         assert_eq!(found.len(), 2, "{kept:?}");
         for (found, whole) in found.iter().zip(&whole) {
@@ -189,7 +198,11 @@ fn pages_that_the_kernel_wrote_back_belong_to_the_transaction_and_not_to_the_ker
     let events = pen.events;
     let (found, _) = identify(&events, &names);
     assert_eq!(found.len(), 2);
-    assert!(found.iter().all(|found| found.process.thread == 100 && found.traffic.journal.bytes == 11 * PAGE));
+    assert!(
+        found
+            .iter()
+            .all(|found| found.process.thread == 100 && found.traffic.journal.bytes == 11 * PAGE)
+    );
 }
 
 /// Memory does not grow with the trace: only the last transaction waits for its end.
@@ -225,7 +238,10 @@ fn a_suspended_machine_makes_a_transaction_long_but_not_two() {
     let (found, _) = identify(&events, &names);
     let silent_s: Vec<u64> = found.iter().map(|found| found.silent_ns / 1_000_000_000).collect();
     assert_eq!(silent_s, [0, 222, 134]);
-    assert!(found.iter().all(|found| found.journal_mode == JournalMode::Persist && found.traffic.db.bytes == 2 * PAGE));
+    assert!(
+        found.iter().all(|found| found.journal_mode == JournalMode::Persist
+            && found.traffic.db.bytes == 2 * PAGE)
+    );
     assert!(found[1].latency_ns() - found[1].silent_ns < 20_000_000);
 }
 
@@ -255,7 +271,8 @@ fn a_trace_that_begins_or_ends_within_a_transaction_does_not_make_one_of_the_res
         let (found, summary) = identify(&events, &names);
         assert_eq!(found.len(), 2, "rest {number}");
         assert!(
-            found.iter().all(|found| found.outcome == Outcome::Committed && found.traffic.journal.bytes == 5 * PAGE)
+            found.iter().all(|found| found.outcome == Outcome::Committed
+                && found.traffic.journal.bytes == 5 * PAGE)
         );
         assert_eq!(summary.partial_count, 2);
     }

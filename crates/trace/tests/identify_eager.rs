@@ -9,12 +9,15 @@
 mod identify_common;
 
 use identify_common::{PAGE, Pen, Show, identify};
-use oneflush_trace::identify::{Identifier, JournalMode, Phases, Summary, Synchronous, Transaction};
+use oneflush_trace::identify::{
+    Identifier, JournalMode, Phases, Summary, Synchronous, Transaction,
+};
 use oneflush_trace::import;
 use oneflush_trace::model::{Action, Actor, Flags, Names};
 
 fn recorded() -> (Vec<Transaction>, Summary) {
-    let mut reader = import::open("tests/eager/two_opens.ftrace".as_ref()).expect("the trace is of a known format");
+    let mut reader = import::open("tests/eager/two_opens.ftrace".as_ref())
+        .expect("the trace is of a known format");
     let mut identifier = Identifier::new();
     while let Some(event) = reader.next().expect("the trace can be read") {
         identifier.push(&event, reader.names());
@@ -29,9 +32,14 @@ fn what_makes_and_ends_a_log_is_no_transaction() {
     let own: Vec<u64> = found
         .iter()
         .map(|found| {
-            assert_eq!((found.journal_mode, found.synchronous), (JournalMode::Eager, Synchronous::Full));
+            assert_eq!(
+                (found.journal_mode, found.synchronous),
+                (JournalMode::Eager, Synchronous::Full)
+            );
             match found.phases {
-                Phases::Append { checkpoint, .. } => found.traffic.journal.bytes - checkpoint.journal.bytes,
+                Phases::Append { checkpoint, .. } => {
+                    found.traffic.journal.bytes - checkpoint.journal.bytes
+                }
                 other => panic!("{other:?}"),
             }
         })
@@ -58,7 +66,10 @@ fn no_byte_and_no_flush_is_lost() {
         flushes += found.flushes;
     }
     // As many as when each record was a transaction.
-    assert_eq!((total.db.bytes, total.journal.bytes, total.fs_journal.bytes), (24_576, 2_158_592, 196_608));
+    assert_eq!(
+        (total.db.bytes, total.journal.bytes, total.fs_journal.bytes),
+        (24_576, 2_158_592, 196_608)
+    );
     assert_eq!(flushes, 31);
 }
 
@@ -146,7 +157,11 @@ fn an_image_that_is_synchronized_for_a_large_transaction_is_that_transactions() 
 #[test]
 fn what_is_synchronized_of_a_wal_under_one_lock_is_one_transaction() {
     let found = found(|pen| {
-        pen.lock(Action::WriteLock).wal_header().zeros("-wal", 256).append(2).lock(Action::WriteUnlock);
+        pen.lock(Action::WriteLock)
+            .wal_header()
+            .zeros("-wal", 256)
+            .append(2)
+            .lock(Action::WriteUnlock);
         pen.lock(Action::WriteLock).append(2).lock(Action::WriteUnlock);
     });
     assert_eq!(found.len(), 2);

@@ -8,7 +8,8 @@ use oneflush_trace::import;
 
 #[test]
 fn a_checkpoint_that_a_folders_sync_waits_for_is_the_transactions() {
-    let mut reader = import::open("tests/f2fs/delete.ftrace".as_ref()).expect("the trace is of a known format");
+    let mut reader =
+        import::open("tests/f2fs/delete.ftrace".as_ref()).expect("the trace is of a known format");
     let mut identifier = Identifier::new();
     while let Some(event) = reader.next().expect("the trace can be read") {
         identifier.push(&event, reader.names());
@@ -16,7 +17,10 @@ fn a_checkpoint_that_a_folders_sync_waits_for_is_the_transactions() {
     let (found, summary) = identifier.finish(reader.names());
     assert_eq!(found.len(), 2);
     for transaction in &found {
-        assert_eq!((transaction.journal_mode, transaction.synchronous), (JournalMode::Delete, Synchronous::Full));
+        assert_eq!(
+            (transaction.journal_mode, transaction.synchronous),
+            (JournalMode::Delete, Synchronous::Full)
+        );
         let traffic = &transaction.traffic;
         assert_eq!(traffic.db, Amount { bytes: 8192, requests: 1 });
         assert_eq!(traffic.journal, Amount { bytes: 20_480, requests: 3 });

@@ -44,7 +44,8 @@ fn modes() -> impl Strategy<Value = Mode> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let step = (2..20u64, 1..20u64, prop::bool::weighted(0.2), prop::bool::weighted(0.1), 0..3_000_000u64);
+    let step =
+        (2..20u64, 1..20u64, prop::bool::weighted(0.2), prop::bool::weighted(0.1), 0..3_000_000u64);
     let step = step.prop_map(|(log_pages, db_pages, spills, rolls_back, pause_ns)| Step {
         log_pages,
         db_pages,
@@ -99,8 +100,11 @@ fn transaction(pen: &mut Pen, mode: Mode, step: Step) {
                     });
                 }
                 Mode::DeleteExtra => {
-                    let folder =
-                        pen.database.as_ref().and_then(|path| path.rsplit_once('/')).map(|parts| parts.0.to_string());
+                    let folder = pen
+                        .database
+                        .as_ref()
+                        .and_then(|path| path.rsplit_once('/'))
+                        .map(|parts| parts.0.to_string());
                     pen.sync(folder.as_deref(), |pen| {
                         pen.flush();
                     });
@@ -112,7 +116,14 @@ fn transaction(pen: &mut Pen, mode: Mode, step: Step) {
     pen.wait(step.pause_ns);
 }
 
-fn trace(names: &mut Names, show: Show, number: u32, mode: Mode, steps: &[Step], offset_ns: u64) -> Vec<Event> {
+fn trace(
+    names: &mut Names,
+    show: Show,
+    number: u32,
+    mode: Mode,
+    steps: &[Step],
+    offset_ns: u64,
+) -> Vec<Event> {
     let mut pen = Pen::new(names, show, number);
     pen.wait(offset_ns);
     for step in steps {

@@ -52,7 +52,9 @@ impl Stack {
     fn top(self) -> &'static str {
         match self {
             Stack::Disk => SDA,
-            Stack::Linear | Stack::Crypt | Stack::LinearOnPartition | Stack::RequestBased => "253,0",
+            Stack::Linear | Stack::Crypt | Stack::LinearOnPartition | Stack::RequestBased => {
+                "253,0"
+            }
             Stack::Two | Stack::Stripes | Stack::CryptOverLinear => "253,1",
             Stack::Mirror => "9,0",
             Stack::Partition | Stack::OldPartition => "8,1",
@@ -104,10 +106,15 @@ impl Pen {
         let counters = self.disks.entry(disk).or_default();
         if sectors == 0 {
             counters.flushes += 1;
-            self.line(WORKER, &format!("block_rq_issue: {disk} FF 0 () 0 + 0 none,0,0 [kworker/0:1H]"));
+            self.line(
+                WORKER,
+                &format!("block_rq_issue: {disk} FF 0 () 0 + 0 none,0,0 [kworker/0:1H]"),
+            );
             self.us += 700;
-            return self
-                .line(WORKER, &format!("block_rq_complete: {disk} FF () 18446744073709551615 + 0 none,0,0 [0]"));
+            return self.line(
+                WORKER,
+                &format!("block_rq_complete: {disk} FF () 18446744073709551615 + 0 none,0,0 [0]"),
+            );
         }
         // The disk has a cache and no FUA. The block layer empties the cache behind the data. It
         // also does so before the data, if that is asked for.
@@ -117,25 +124,50 @@ impl Pen {
             self.disk(disk, WORKER, "FF", 0, 0);
         }
         let bytes = sectors * 512;
-        self.line(who, &format!("block_rq_issue: {disk} {plain} {bytes} () {sector} + {sectors} be,0,4 [{name}]"));
+        self.line(
+            who,
+            &format!(
+                "block_rq_issue: {disk} {plain} {bytes} () {sector} + {sectors} be,0,4 [{name}]"
+            ),
+        );
         self.us += 50;
-        self.line(WORKER, &format!("block_rq_complete: {disk} {plain} () {sector} + {sectors} be,0,4 [0]"));
+        self.line(
+            WORKER,
+            &format!("block_rq_complete: {disk} {plain} () {sector} + {sectors} be,0,4 [0]"),
+        );
         if rwbs[1..].contains('F') {
             self.disk(disk, WORKER, "FF", 0, 0);
         }
         if rwbs.contains('F') {
-            self.line(WORKER, &format!("block_rq_complete: {disk} {plain} () {sector} + 0 be,0,4 [0]"));
+            self.line(
+                WORKER,
+                &format!("block_rq_complete: {disk} {plain} () {sector} + 0 be,0,4 [0]"),
+            );
         }
     }
 
-    fn queue(&mut self, device: &str, who: Who, rwbs: &str, sector: u64, sectors: u64, whose: &str) {
+    fn queue(
+        &mut self,
+        device: &str,
+        who: Who,
+        rwbs: &str,
+        sector: u64,
+        sectors: u64,
+        whose: &str,
+    ) {
         let Who(name, _) = who;
-        self.line(who, &format!("block_bio_queue: {device} {rwbs} {sector} + {sectors} [{name}]{whose}"));
+        self.line(
+            who,
+            &format!("block_bio_queue: {device} {rwbs} {sector} + {sectors} [{name}]{whose}"),
+        );
     }
 
     fn remap(&mut self, who: Who, rwbs: &str, sectors: u64, to: (&str, u64), from: (&str, u64)) {
         let (to, at) = to;
-        self.line(who, &format!("block_bio_remap: {to} {rwbs} {at} + {sectors} <- ({}) {}", from.0, from.1));
+        self.line(
+            who,
+            &format!("block_bio_remap: {to} {rwbs} {at} + {sectors} <- ({}) {}", from.0, from.1),
+        );
     }
 
     /// The work of a device mapper above a disk for a write or a flush of `top`, queued there by
@@ -180,7 +212,9 @@ impl Pen {
                 self.disk(SDA, who, rwbs, at(9216), sectors);
             }
             Stack::RequestBased => {
-                let to = format!("block_rq_remap: {SDA} {rwbs} {sector} + {sectors} <- ({top}) {sector} 1");
+                let to = format!(
+                    "block_rq_remap: {SDA} {rwbs} {sector} + {sectors} <- ({top}) {sector} 1"
+                );
                 self.line(WORKER, &to);
                 self.disk(SDA, WORKER, rwbs, sector, sectors);
             }
@@ -225,7 +259,9 @@ impl Pen {
                 self.queue("8,2", who, rwbs, at(38_912), sectors, "");
                 self.disk(SDA, who, rwbs, at(38_912), sectors);
             }
-            Stack::Disk | Stack::Partition | Stack::OldPartition => unreachable!("no device mapper"),
+            Stack::Disk | Stack::Partition | Stack::OldPartition => {
+                unreachable!("no device mapper")
+            }
         }
     }
 
@@ -257,15 +293,24 @@ impl Pen {
                 let bytes = sectors * 512;
                 self.line(
                     who,
-                    &format!("block_rq_issue: {top} {rwbs} {bytes} () {sector} + {sectors} be,0,4 [{name}]"),
+                    &format!(
+                        "block_rq_issue: {top} {rwbs} {bytes} () {sector} + {sectors} be,0,4 \
+                        [{name}]"
+                    ),
                 );
                 self.mapped(top, who, rwbs, sector, sectors);
-                self.line(WORKER, &format!("block_rq_complete: {top} {rwbs} () {sector} + {sectors} be,0,4 [0]"));
+                self.line(
+                    WORKER,
+                    &format!("block_rq_complete: {top} {rwbs} () {sector} + {sectors} be,0,4 [0]"),
+                );
             }
             _ => {
                 self.queue(top, who, rwbs, sector, sectors, &whose);
                 self.mapped(top, who, rwbs, sector, sectors);
-                self.line(WORKER, &format!("block_bio_complete: {top} {rwbs} {sector} + {sectors} [0]"));
+                self.line(
+                    WORKER,
+                    &format!("block_bio_complete: {top} {rwbs} {sector} + {sectors} [0]"),
+                );
             }
         }
     }
@@ -274,7 +319,10 @@ impl Pen {
     /// meanwhile.
     fn synced(&mut self, inode: u64, runs: &[(u64, u64)], commits: bool) {
         let top = self.stack.top();
-        self.line(APP, &format!("ext4_sync_file_enter: dev {top} ino {inode} parent 2 datasync 1 "));
+        self.line(
+            APP,
+            &format!("ext4_sync_file_enter: dev {top} ino {inode} parent 2 datasync 1 "),
+        );
         for &(sector, sectors) in runs {
             self.ask(APP, "WS", sector, sectors, Some(inode));
         }
@@ -316,9 +364,14 @@ fn identify(text: &str, layer: Layer) -> (Vec<Transaction>, Summary, Stacks) {
 }
 
 fn counters(found: &[Transaction], summary: &Summary) -> Counters {
-    let rest = [summary.other, summary.fs_journal, summary.metadata].map(|amount| amount.bytes).iter().sum::<u64>();
+    let rest = [summary.other, summary.fs_journal, summary.metadata]
+        .map(|amount| amount.bytes)
+        .iter()
+        .sum::<u64>();
     Counters {
-        bytes: found.iter().map(|found| found.traffic.bytes()).sum::<u64>() + summary.partial.bytes() + rest,
+        bytes: found.iter().map(|found| found.traffic.bytes()).sum::<u64>()
+            + summary.partial.bytes()
+            + rest,
         flushes: found.iter().map(|found| found.flushes).sum::<u64>() + summary.flushes,
     }
 }
@@ -359,7 +412,11 @@ fn each_stack_has_the_transactions_of_the_disk_and_the_bytes_and_flushes_of_its_
         assert_eq!(found.len(), COMMITS, "{stack:?}");
         for found in &found {
             assert_eq!(found.database.to_string(), "/data/a.db", "{stack:?}");
-            assert_eq!((found.journal_mode, found.synchronous), (JournalMode::Persist, Synchronous::Full), "{stack:?}");
+            assert_eq!(
+                (found.journal_mode, found.synchronous),
+                (JournalMode::Persist, Synchronous::Full),
+                "{stack:?}"
+            );
             assert_eq!(found.process.thread, APP.1, "{stack:?}");
         }
         assert_eq!(summary, Summary::default(), "{stack:?}: everything belongs to a transaction");
@@ -409,7 +466,10 @@ fn the_load_is_what_the_devices_of_a_layer_are_sent() {
         let first = load(&pen.text, Layer::Lowest);
         // From the first request on, it is known which device lies on which.
         let is_near = |found: u64, sent: u64| found >= sent && found - sent <= 16_384;
-        assert!(is_near(first.bytes, sent.bytes) && first.flushes - sent.flushes <= 2, "{stack:?} {first:?} {sent:?}");
+        assert!(
+            is_near(first.bytes, sent.bytes) && first.flushes - sent.flushes <= 2,
+            "{stack:?} {first:?} {sent:?}"
+        );
         let highest = load(&pen.text, Layer::Highest).bytes;
         let asked = COMMITS as u64 * 40 * 1024;
         assert!(is_near(highest, asked), "{stack:?} {highest} {asked}");
@@ -431,8 +491,12 @@ fn which_device_lies_on_which_is_told() {
 #[test]
 fn a_partition_is_found_without_remaps() {
     let pen = written(Stack::Partition);
-    let text: String =
-        pen.text.lines().filter(|line| !line.contains("_remap")).map(|line| format!("{line}\n")).collect();
+    let text: String = pen
+        .text
+        .lines()
+        .filter(|line| !line.contains("_remap"))
+        .map(|line| format!("{line}\n"))
+        .collect();
     let (found, summary, _) = identify(&text, Layer::Lowest);
     assert_eq!((found.len(), counters(&found, &summary)), (COMMITS, pen.disks[SDA]));
 }
@@ -441,7 +505,8 @@ fn a_partition_is_found_without_remaps() {
 /// Without remaps, bytes were counted at each layer, and again no reason was given.
 #[test]
 fn what_is_lost_for_want_of_events_has_a_reason() {
-    const KINDS: [&str; 5] = ["block_bio_queue", "_remap", "block_rq_issue", "block_rq_complete", "block_bio_complete"];
+    const KINDS: [&str; 5] =
+        ["block_bio_queue", "_remap", "block_rq_issue", "block_rq_complete", "block_bio_complete"];
     for stack in STACKS {
         let pen = written(stack);
         let sent: u64 = pen.disks.values().map(|disk| disk.bytes).sum();
@@ -450,7 +515,8 @@ fn what_is_lost_for_want_of_events_has_a_reason() {
             for has_names in [true, false] {
                 let is_there = |line: &&str| {
                     let is_missing = |kind: usize| lacks(kind) && line.contains(KINDS[kind]);
-                    let is_name = !has_names && (line.contains("oneflush_file") || line.contains("ext4_sync"));
+                    let is_name = !has_names
+                        && (line.contains("oneflush_file") || line.contains("ext4_sync"));
                     !(0..KINDS.len()).any(is_missing) && !is_name
                 };
                 let cut = |line: &str| {
@@ -461,19 +527,26 @@ fn what_is_lost_for_want_of_events_has_a_reason() {
                 if !text.contains("block_rq_") && !text.contains("block_bio_") {
                     continue;
                 }
-                let mut reader = Reader::from_read("trace", Cursor::new(text.into_bytes())).unwrap();
+                let mut reader =
+                    Reader::from_read("trace", Cursor::new(text.into_bytes())).unwrap();
                 let mut identifier = Identifier::new();
                 while let Some(event) = reader.next().unwrap() {
                     identifier.push(&event, reader.names());
                 }
                 let (observed, untied) = (identifier.observed(), identifier.untied_devices());
                 let (found, summary) = identifier.finish(reader.names());
-                let of: Vec<&str> = (0..KINDS.len()).filter(|kind| lacks(*kind)).map(|kind| KINDS[kind]).collect();
-                let what =
-                    format!("{stack:?} without {of:?}, names: {has_names}: {observed:?} {untied:?} {}", found.len());
+                let of: Vec<&str> =
+                    (0..KINDS.len()).filter(|kind| lacks(*kind)).map(|kind| KINDS[kind]).collect();
+                let what = format!(
+                    "{stack:?} without {of:?}, names: {has_names}: {observed:?} {untied:?} {}",
+                    found.len()
+                );
                 // Without both, two layers look like two disks.
                 if found.len() < COMMITS - 1 && !(lacks(1) && lacks(2)) {
-                    assert!(!observed.queues || observed.lacks_ends || !untied.is_empty(), "{what}");
+                    assert!(
+                        !observed.queues || observed.lacks_ends || !untied.is_empty(),
+                        "{what}"
+                    );
                 }
                 // The same holds without what a disk is sent.
                 if observed.queues && !lacks(2) && counters(&found, &summary).bytes > sent {

@@ -19,7 +19,8 @@ fn found(show: Show, write: impl FnOnce(&mut Pen)) -> Vec<Transaction> {
 }
 
 fn all(transactions: &[Transaction], count: usize, mode: JournalMode, synchronous: Synchronous) {
-    let options: Vec<_> = transactions.iter().map(|found| (found.journal_mode, found.synchronous)).collect();
+    let options: Vec<_> =
+        transactions.iter().map(|found| (found.journal_mode, found.synchronous)).collect();
     assert_eq!(options, vec![(mode, synchronous); count]);
 }
 
@@ -63,7 +64,9 @@ fn truncate_full_synchronizes_the_emptied_journal() {
     });
     all(&found, 3, JournalMode::Truncate, Synchronous::Full);
     assert!(found.iter().all(|found| found.confidence.reason == Reason::Whole));
-    let Phases::Rollback { log_ns, db_ns, reset_ns } = found[0].phases else { panic!("{:?}", found[0].phases) };
+    let Phases::Rollback { log_ns, db_ns, reset_ns } = found[0].phases else {
+        panic!("{:?}", found[0].phases)
+    };
     assert_eq!(log_ns + db_ns + reset_ns, found[0].latency_ns());
     assert!(reset_ns > FLUSH_NS && db_ns > FLUSH_NS && log_ns > 2 * FLUSH_NS);
 }
@@ -126,7 +129,12 @@ fn a_trace_of_deletions_and_truncations_tells_delete_from_truncate() {
                         pen.remove(Action::FileTruncate).wait(2_000_000);
                     }
                 });
-                all(&found, 3, mode, if logs_count == 2 { Synchronous::Full } else { Synchronous::Normal });
+                all(
+                    &found,
+                    3,
+                    mode,
+                    if logs_count == 2 { Synchronous::Full } else { Synchronous::Normal },
+                );
                 assert!(found.iter().all(|found| found.confidence.reason == Reason::Whole));
             }
         }
@@ -142,11 +150,8 @@ fn without_sync_calls_delete_and_truncate_are_uncertain() {
             }
         });
         all(&found, 2, JournalMode::Delete, Synchronous::Full);
-        assert!(
-            found
-                .iter()
-                .all(|found| found.confidence.reason == Reason::DeleteOrTruncate && found.confidence.value < 0.7)
-        );
+        assert!(found.iter().all(|found| found.confidence.reason == Reason::DeleteOrTruncate
+            && found.confidence.value < 0.7));
     }
 }
 
@@ -208,7 +213,9 @@ fn a_log_that_no_update_follows_was_rolled_back() {
 
 #[test]
 fn a_spilled_cache_makes_segments_of_one_transaction() {
-    for (synchronous, show) in [(Synchronous::Full, Show::Calls), (Synchronous::Normal, Show::Flushes)] {
+    for (synchronous, show) in
+        [(Synchronous::Full, Show::Calls), (Synchronous::Normal, Show::Flushes)]
+    {
         let full = synchronous == Synchronous::Full;
         let found = found(show, |pen| {
             for _ in 0..2 {
@@ -227,7 +234,12 @@ fn a_spilled_cache_makes_segments_of_one_transaction() {
         });
         all(&found, 2, JournalMode::Persist, synchronous);
         assert!(found.iter().all(|found| found.segments == 3));
-        assert!(found.iter().all(|found| found.traffic.journal.bytes == (27 + 1 + if full { 3 } else { 0 }) * PAGE));
+        assert!(
+            found
+                .iter()
+                .all(|found| found.traffic.journal.bytes
+                    == (27 + 1 + if full { 3 } else { 0 }) * PAGE)
+        );
     }
 }
 
@@ -268,7 +280,9 @@ fn wal_full_synchronizes_each_append() {
             }
         });
         all(&found, 4, JournalMode::Wal, Synchronous::Full);
-        assert!(found.iter().all(|found| found.flushes == 1 && found.traffic.journal.bytes == 3 * PAGE));
+        assert!(
+            found.iter().all(|found| found.flushes == 1 && found.traffic.journal.bytes == 3 * PAGE)
+        );
     }
 }
 
@@ -308,7 +322,11 @@ fn wal_normal_is_synchronized_for_checkpoints_only() {
         }
     });
     all(&found, 3, JournalMode::Wal, Synchronous::Normal);
-    assert!(found.iter().all(|found| found.confidence.reason == Reason::Batch && found.confidence.value < 0.5));
+    assert!(
+        found
+            .iter()
+            .all(|found| found.confidence.reason == Reason::Batch && found.confidence.value < 0.5)
+    );
 }
 
 #[test]

@@ -7,7 +7,12 @@ use identify_common::{DEVICE, PAGE, Pen, Show, identify, interleaved};
 use oneflush_trace::identify::{Database, JournalMode, Landmark, Reason, Synchronous};
 use oneflush_trace::model::{Event, Names};
 
-fn nameless(names: &mut Names, show: Show, number: u32, write: impl FnOnce(&mut Pen)) -> Vec<Event> {
+fn nameless(
+    names: &mut Names,
+    show: Show,
+    number: u32,
+    write: impl FnOnce(&mut Pen),
+) -> Vec<Event> {
     let mut pen = Pen::new(names, show, number);
     pen.database = None;
     write(&mut pen);
@@ -41,11 +46,19 @@ fn a_rewritten_header_gives_the_journal_away() {
                 }
             });
             let (found, _) = identify(&events, &names);
-            assert_eq!(found.len(), 5, "{show:?} {mode} {synchronous}: the first ones are not lost");
+            assert_eq!(
+                found.len(),
+                5,
+                "{show:?} {mode} {synchronous}: the first ones are not lost"
+            );
             for (round, transaction) in found.iter().enumerate() {
                 assert_eq!(transaction.database, known_by(Landmark::JournalHeader, 1_100_000));
                 // Without sync calls or names, what is left of TRUNCATE looks like DELETE.
-                assert_eq!((transaction.journal_mode, transaction.synchronous), (mode, synchronous), "{show:?}");
+                assert_eq!(
+                    (transaction.journal_mode, transaction.synchronous),
+                    (mode, synchronous),
+                    "{show:?}"
+                );
                 assert_eq!(transaction.traffic.db.bytes, (2 + round as u64 % 3) * PAGE);
                 assert!(transaction.confidence.value < 0.9);
             }
@@ -83,7 +96,9 @@ fn the_reason_says_that_there_were_no_names() {
             pen.log(3).count().update(2).zero();
         }
     });
-    assert!(identify(&events, &names).0.iter().all(|found| found.confidence.reason == Reason::NoNames));
+    assert!(
+        identify(&events, &names).0.iter().all(|found| found.confidence.reason == Reason::NoNames)
+    );
 }
 
 #[test]
@@ -136,7 +151,12 @@ fn other_files_of_the_same_thread_are_not_its_database() {
     });
     let (found, _) = identify(&events, &names);
     assert_eq!(found.len(), 4);
-    assert!(found.iter().all(|found| found.traffic.db.bytes == 2 * PAGE && found.traffic.journal.bytes == 5 * PAGE));
+    assert!(
+        found
+            .iter()
+            .all(|found| found.traffic.db.bytes == 2 * PAGE
+                && found.traffic.journal.bytes == 5 * PAGE)
+    );
 }
 
 #[test]

@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use oneflush_trace::identify::{Database, Identifier, JournalMode, Summary, Synchronous, Traffic, Transaction};
+use oneflush_trace::identify::{
+    Database, Identifier, JournalMode, Summary, Synchronous, Traffic, Transaction,
+};
 use oneflush_trace::import;
 
 fn data(name: &str) -> Option<PathBuf> {
@@ -27,8 +29,7 @@ fn identify(path: &Path) -> (Vec<Transaction>, Summary) {
 }
 
 fn of<'a>(found: &'a [Transaction], ending: &str) -> Vec<&'a Transaction> {
-    let is =
-        |transaction: &&Transaction| matches!(&transaction.database, Database::Named(path) if path.ends_with(ending));
+    let is = |transaction: &&Transaction| matches!(&transaction.database, Database::Named(path) if path.ends_with(ending));
     found.iter().filter(is).collect()
 }
 
@@ -52,14 +53,20 @@ fn a_phone_with_file_names_has_six_transactions_of_three_databases() {
         assert_eq!(rmq.len(), 4);
         for transaction in rmq {
             assert_eq!((transaction.traffic.db.bytes, transaction.traffic.db.requests), (8192, 2));
-            assert_eq!((transaction.traffic.journal.bytes, transaction.traffic.journal.requests), (20_480, 4));
+            assert_eq!(
+                (transaction.traffic.journal.bytes, transaction.traffic.journal.requests),
+                (20_480, 4)
+            );
             assert!(transaction.traffic.journaling_share() > 0.75);
             assert!(transaction.latency_ns() > 10_000_000 && transaction.latency_ns() < 30_000_000);
         }
         let sync_data = of(&found, "/SyncData.sqlite3");
         assert_eq!(sync_data.len(), 1);
         assert_eq!((sync_data[0].traffic.db.bytes, sync_data[0].traffic.db.requests), (40_960, 6));
-        assert_eq!((sync_data[0].traffic.journal.bytes, sync_data[0].traffic.journal.requests), (24_576, 4));
+        assert_eq!(
+            (sync_data[0].traffic.journal.bytes, sync_data[0].traffic.journal.requests),
+            (24_576, 4)
+        );
         let storage = of(&found, ".localstorage");
         assert_eq!(storage.len(), 1);
         assert_eq!((storage[0].traffic.db.bytes, storage[0].traffic.journal.bytes), (4096, 12_288));
@@ -72,7 +79,8 @@ fn the_commits_between_log_and_count_are_the_transactions() {
     let (found, _) = identify(&path);
     // The commit behind each transaction's log. What begins within the wait of another is not
     // theirs.
-    let kib: Vec<u64> = of(&found, "/rmq.db").iter().map(|found| found.traffic.fs_journal.bytes / 1024).collect();
+    let kib: Vec<u64> =
+        of(&found, "/rmq.db").iter().map(|found| found.traffic.fs_journal.bytes / 1024).collect();
     assert_eq!(kib, [48, 44, 52, 60]);
     let sync_data = of(&found, "/SyncData.sqlite3")[0].traffic;
     assert_eq!((sync_data.fs_journal.bytes, sync_data.metadata.bytes), (45_056, 28_672));

@@ -36,7 +36,13 @@ fn a_segment_that_begins_in_the_page_where_the_last_one_ended_goes_on_with_the_t
         plain(pen);
         pen.journal_sector += 800;
         // Pages 0, 4 and 5 of the journal. The second segment is page 5 again.
-        pen.log(3).count().segment(5, 1).count_at(5).update(9).remove(Action::FileDelete).wait(2_000_000);
+        pen.log(3)
+            .count()
+            .segment(5, 1)
+            .count_at(5)
+            .update(9)
+            .remove(Action::FileDelete)
+            .wait(2_000_000);
         plain(pen);
     });
     assert_eq!(options(&found), [(JournalMode::Delete, Synchronous::Full); 3]);
@@ -79,7 +85,10 @@ fn a_journal_that_the_kernel_writes_after_its_deletion_is_of_the_transaction_tha
                 if sync == Synchronous::Full {
                     pen.count();
                 }
-                pen.update(2).remove(Action::FileDelete).deleted_written_by_kernel(6).wait(2_000_000);
+                pen.update(2)
+                    .remove(Action::FileDelete)
+                    .deleted_written_by_kernel(6)
+                    .wait(2_000_000);
             }
         });
         assert_eq!(options(&found), [(JournalMode::Delete, sync); 2]);
@@ -105,7 +114,10 @@ fn a_journal_that_the_kernel_writes_between_update_and_deletion_is_no_transactio
         });
         assert_eq!(found.len(), 5, "{removal:?}");
         assert_eq!(outcomes(&found), [Outcome::Committed; 5]);
-        assert!(found.windows(2).all(|pair| pair[1].begin_ns >= pair[0].end_ns + 2_000_000), "{removal:?}");
+        assert!(
+            found.windows(2).all(|pair| pair[1].begin_ns >= pair[0].end_ns + 2_000_000),
+            "{removal:?}"
+        );
     }
 }
 

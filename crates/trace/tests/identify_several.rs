@@ -42,7 +42,10 @@ fn databases_under_a_super_journal_are_one_transaction() {
     assert_eq!(found.len(), 6);
     for (number, transaction) in found.iter().enumerate() {
         assert_eq!(transaction.database, Database::Named("/data/app0/a.db".into()));
-        assert_eq!((transaction.journal_mode, transaction.synchronous), (JournalMode::Truncate, Synchronous::Full));
+        assert_eq!(
+            (transaction.journal_mode, transaction.synchronous),
+            (JournalMode::Truncate, Synchronous::Full)
+        );
         if number % 2 == 0 {
             assert_eq!(transaction.others, [Database::Named("/data/app0/b.db".into())]);
             assert_eq!(transaction.traffic.db.bytes, 4 * PAGE);
@@ -71,7 +74,8 @@ fn another_threads_transaction_does_not_join() {
     let (found, _) = identify(&interleaved(vec![joined, other]), &names);
     assert_eq!(found.len(), 4);
     assert_eq!(found.iter().filter(|found| found.others.len() == 1).count(), 2);
-    let other: Vec<_> = found.iter().filter(|found| found.journal_mode == JournalMode::Persist).collect();
+    let other: Vec<_> =
+        found.iter().filter(|found| found.journal_mode == JournalMode::Persist).collect();
     assert_eq!(other.len(), 2);
     assert!(other.iter().all(|found| found.others.is_empty()));
 }
@@ -113,7 +117,17 @@ impl Calls {
         let actor = Actor { thread: 3, process: 3, name: None };
         let flags = Flags { write: action == Action::FileWrite, ..Flags::default() };
         let (time_ns, device) = (self.now_ns, DeviceId::default());
-        self.events.push(Event { time_ns, action, device, sector: offset, bytes, flags, actor, content: None, file });
+        self.events.push(Event {
+            time_ns,
+            action,
+            device,
+            sector: offset,
+            bytes,
+            flags,
+            actor,
+            content: None,
+            file,
+        });
     }
 
     fn sync(&mut self, file: &str) {
@@ -162,9 +176,15 @@ fn system_calls_show_the_same_transactions() {
             for transaction in &found {
                 let mode = if persist { JournalMode::Persist } else { JournalMode::Delete };
                 let synchronous = if full { Synchronous::Full } else { Synchronous::Normal };
-                assert_eq!((transaction.journal_mode, transaction.synchronous), (mode, synchronous));
+                assert_eq!(
+                    (transaction.journal_mode, transaction.synchronous),
+                    (mode, synchronous)
+                );
                 assert_eq!(transaction.traffic.db.bytes, 8192);
-                assert_eq!(transaction.traffic.journal.bytes, 512 + 2 * 4104 + 12 + if persist { 28 } else { 0 });
+                assert_eq!(
+                    transaction.traffic.journal.bytes,
+                    512 + 2 * 4104 + 12 + if persist { 28 } else { 0 }
+                );
             }
         }
     }
@@ -183,7 +203,10 @@ fn system_calls_show_wal_commits_and_the_header_of_the_log_is_none() {
     calls.update();
     let (found, _) = identify(&calls.events, &calls.names);
     assert_eq!(found.len(), 4);
-    assert!(found.iter().all(|found| (found.journal_mode, found.synchronous) == (JournalMode::Wal, Synchronous::Full)));
+    assert!(
+        found.iter().all(|found| (found.journal_mode, found.synchronous)
+            == (JournalMode::Wal, Synchronous::Full))
+    );
     assert_eq!(found[0].traffic.journal.bytes, 32 + 4120);
     assert_eq!(found[3].traffic.db.bytes, 8192);
 }

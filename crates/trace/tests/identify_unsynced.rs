@@ -1,7 +1,9 @@
 //! WAL with NORMAL: commits that nobody synchronizes, told by SQLite's lock for writing. The trace
 //! is written out as the kernel prints it.
 
-use oneflush_trace::identify::{Amount, Identifier, JournalMode, Phases, Reason, Synchronous, Transaction};
+use oneflush_trace::identify::{
+    Amount, Identifier, JournalMode, Phases, Reason, Synchronous, Transaction,
+};
 use oneflush_trace::import;
 
 const NAMES: &str = "\
@@ -25,7 +27,8 @@ impl Pen {
     fn lock(&mut self, kind: &str) {
         self.line(&format!(
             "posix_lock_inode: fl=00000000d8d0a1c6 dev=0x7:0x0 ino=0xd fl_blocker=0000000000000000 \
-             fl_owner=00000000b4cb8b2e fl_pid=1 fl_flags=FL_POSIX fl_type={kind} fl_start=120 fl_end=120 ret=0"
+             fl_owner=00000000b4cb8b2e fl_pid=1 fl_flags=FL_POSIX fl_type={kind} fl_start=120 \
+             fl_end=120 ret=0"
         ));
     }
 
@@ -49,7 +52,9 @@ impl Pen {
     /// The inode's data, and a flush.
     fn sync(&mut self, inode: u64, sector: u64, sectors: u64) {
         self.line(&format!("ext4_sync_file_enter: dev 7,0 ino {inode} parent 2 datasync 1"));
-        self.line(&format!("block_bio_queue: 7,0 WS {sector} + {sectors} [app] oneflush=data dev 7,0 ino {inode}"));
+        self.line(&format!(
+            "block_bio_queue: 7,0 WS {sector} + {sectors} [app] oneflush=data dev 7,0 ino {inode}"
+        ));
         self.line(&format!("block_rq_complete: 7,0 WS () {sector} + {sectors} [0]"));
         self.line("block_bio_queue: 7,0 FWS 0 + 0 [app]");
         self.line("block_rq_complete: 7,0 FWS () 0 + 0 [0]");
@@ -61,7 +66,8 @@ fn identify(write: impl FnOnce(&mut Pen)) -> Vec<Transaction> {
     let mut pen = Pen { text: NAMES.to_owned(), now_us: 0 };
     write(&mut pen);
     let text = std::io::Cursor::new(pen.text.into_bytes());
-    let mut reader = import::Reader::from_read("a trace", text).expect("the trace is of a known format");
+    let mut reader =
+        import::Reader::from_read("a trace", text).expect("the trace is of a known format");
     let mut identifier = Identifier::new();
     while let Some(event) = reader.next().expect("the trace can be read") {
         identifier.push(&event, reader.names());
@@ -93,7 +99,8 @@ fn each_lock_with_frames_is_a_commit_and_a_checkpoint_is_the_last_ones() {
     });
     let modes: Vec<_> = found.iter().map(|found| (found.journal_mode, found.synchronous)).collect();
     assert_eq!(modes, [(JournalMode::Wal, Synchronous::Normal); 5]);
-    let bytes: Vec<_> = found.iter().map(|found| (found.traffic.journal.bytes, found.traffic.db.bytes)).collect();
+    let bytes: Vec<_> =
+        found.iter().map(|found| (found.traffic.journal.bytes, found.traffic.db.bytes)).collect();
     assert_eq!(bytes, [(0, 0), (0, 0), (48 * 512, 8192), (4096, 0), (0, 0)]);
     assert_eq!(found.iter().map(|found| found.flushes).collect::<Vec<_>>(), [0, 0, 2, 1, 0]);
     assert_eq!(found[0].confidence.reason, Reason::Lock);

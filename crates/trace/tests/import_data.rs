@@ -39,7 +39,9 @@ fn most_result_gives_every_row_that_awk_counts() {
     assert_eq!((events.len() as u64 + reader.skipped().ignored, reader.skipped().count), (2333, 0));
     assert_eq!(reader.skipped().cut_off, None);
     let issued = |content| {
-        let of = events.iter().filter(|event| event.action == Action::Issue && event.content == Some(content));
+        let of = events
+            .iter()
+            .filter(|event| event.action == Action::Issue && event.content == Some(content));
         of.fold((0, 0), |(n, bytes), event| (n + 1, bytes + event.bytes))
     };
     assert_eq!(issued(Content::Data), (56, 303_104));
@@ -55,9 +57,15 @@ fn the_rows_of_one_database_have_its_thread_without_mosts_digit() {
     let mut reader = open(&path).unwrap();
     let events = all(&mut reader);
     for (file, requests, bytes) in [("rmq.db", 8, 32_768), ("rmq.db-journal", 16, 81_920)] {
-        let id = reader.names().find(&format!("/data/com.google.android.gms/databases/{file}")).unwrap();
-        let issued: Vec<_> = events.iter().filter(|e| e.action == Action::Issue && e.file == Some(id)).collect();
-        assert_eq!((issued.len(), issued.iter().map(|e| e.bytes).sum::<u64>()), (requests, bytes), "{file}");
+        let id =
+            reader.names().find(&format!("/data/com.google.android.gms/databases/{file}")).unwrap();
+        let issued: Vec<_> =
+            events.iter().filter(|e| e.action == Action::Issue && e.file == Some(id)).collect();
+        assert_eq!(
+            (issued.len(), issued.iter().map(|e| e.bytes).sum::<u64>()),
+            (requests, bytes),
+            "{file}"
+        );
         assert!(issued.iter().all(|e| e.actor.thread == 3336 && e.flags.write && e.flags.sync));
     }
 }
@@ -70,7 +78,9 @@ fn most_result3_has_completions_only() {
     let events = all(&mut reader);
     assert_eq!((reader.format(), events.len(), reader.skipped().count), (Format::Most, 204, 0));
     assert_eq!(count(&events, Action::Complete), 204);
-    let bytes = |content| events.iter().filter(|e| e.content == Some(content)).map(|e| e.bytes).sum::<u64>();
+    let bytes = |content| {
+        events.iter().filter(|e| e.content == Some(content)).map(|e| e.bytes).sum::<u64>()
+    };
     assert_eq!(bytes(Content::Data), 290_816);
     assert_eq!(bytes(Content::Journal), 1_462_272);
     assert_eq!(bytes(Content::Metadata), 167_936);
@@ -90,7 +100,10 @@ fn the_phones_ftrace_gives_every_line_that_zgrep_counts() {
     assert_eq!(count(&events, Action::Complete), 6542);
     assert_eq!(count(&events, Action::Marker), 5);
     assert_eq!((events.len(), reader.skipped().ignored), (6091 + 6542 + 5, 305_520));
-    assert_eq!((reader.skipped().count, reader.skipped().lost, reader.skipped().cut_off), (0, 0, None));
+    assert_eq!(
+        (reader.skipped().count, reader.skipped().lost, reader.skipped().cut_off),
+        (0, 0, None)
+    );
     let inserted: Vec<_> = events.iter().filter(|event| event.action == Action::Insert).collect();
     let of = |wanted: fn(&Event) -> bool| inserted.iter().filter(|event| wanted(event)).count();
     assert_eq!(of(|e| e.flags.write && e.flags.preflush && e.flags.fua && e.flags.sync), 455);
@@ -114,8 +127,13 @@ fn a_cut_off_gzip_gives_its_first_events_and_says_so() {
     let half = all(&mut reader);
     assert_eq!(half.len(), 1328);
     let mut whole = open(&path).unwrap();
-    let whole: Vec<_> = half.iter().map(|_| whole.next().unwrap().expect("the whole trace has more")).collect();
-    assert!(half.iter().zip(&whole).all(|(a, b)| (a.time_ns, a.sector, a.bytes) == (b.time_ns, b.sector, b.bytes)));
+    let whole: Vec<_> =
+        half.iter().map(|_| whole.next().unwrap().expect("the whole trace has more")).collect();
+    assert!(
+        half.iter()
+            .zip(&whole)
+            .all(|(a, b)| (a.time_ns, a.sector, a.bytes) == (b.time_ns, b.sector, b.bytes))
+    );
     assert_eq!(reader.skipped().cut_off, Some("the compressed data end early"));
     assert_eq!(reader.skipped().count, 0);
 }

@@ -34,7 +34,8 @@ fn the_page_names_no_other_file() {
 
 #[test]
 fn columns_give_back_the_transactions() {
-    let transactions = [transaction("/a.db", 10, 3, [4, 8, 16, 0]), transaction("/b.db", 40, 5, [8, 8, 0, 4])];
+    let transactions =
+        [transaction("/a.db", 10, 3, [4, 8, 16, 0]), transaction("/b.db", 40, 5, [8, 8, 0, 4])];
     let traces = [trace("t", transactions.clone()), trace("u", transactions)];
     let page = page("test", &Report::new(&traces), &traces);
     let columns = &data(&page)["transactions"];
@@ -43,7 +44,10 @@ fn columns_give_back_the_transactions() {
     assert_eq!(text("begin_us"), "[10000,30000,10000,30000]");
     assert_eq!(text("latency_us"), "[3000,5000,3000,5000]");
     assert_eq!(columns["bytes"][1].to_string(), "[8192,8192,8192,8192]");
-    assert_eq!((text("database"), text("databases")), ("[0,1,0,1]".into(), "[\"/a.db\",\"/b.db\"]".into()));
+    assert_eq!(
+        (text("database"), text("databases")),
+        ("[0,1,0,1]".into(), "[\"/a.db\",\"/b.db\"]".into())
+    );
     assert_eq!((text("mode"), text("modes")), ("[0,0,0,0]".into(), "[\"PERSIST FULL\"]".into()));
 }
 
@@ -58,9 +62,15 @@ fn of_each_database_the_first_a_median_the_slowest_and_the_largest_keep_their_re
         with_accesses(transaction("/a.db", n * 50, ms, [kb, 8, 0, 0]))
     });
     let trace = trace("t", transactions);
-    let chosen: Vec<(&[Why], usize)> = trace.samples.iter().map(|sample| (&sample.why[..], sample.entry)).collect();
-    let [(first, 0), (median, number), (slowest, 700), (largest, 800)] = chosen[..] else { panic!("{chosen:?}") };
-    assert_eq!([first, median, slowest, largest], [[Why::First], [Why::Median], [Why::Slowest], [Why::Largest]]);
+    let chosen: Vec<(&[Why], usize)> =
+        trace.samples.iter().map(|sample| (&sample.why[..], sample.entry)).collect();
+    let [(first, 0), (median, number), (slowest, 700), (largest, 800)] = chosen[..] else {
+        panic!("{chosen:?}")
+    };
+    assert_eq!(
+        [first, median, slowest, largest],
+        [[Why::First], [Why::Median], [Why::Slowest], [Why::Largest]]
+    );
     let median_ms = trace.entries[number].latency_ns / 1_000_000;
     assert!((18..=22).contains(&median_ms), "{median_ms} is not near 20");
     assert!(trace.samples.iter().all(|sample| sample.accesses.len() == 2));
@@ -68,7 +78,8 @@ fn of_each_database_the_first_a_median_the_slowest_and_the_largest_keep_their_re
 
 #[test]
 fn requests_are_kept_of_a_bounded_number_of_databases() {
-    let transactions = (0..500).map(|n| with_accesses(transaction(&format!("/{n}.db"), n, 1, [4, 4, 0, 0])));
+    let transactions =
+        (0..500).map(|n| with_accesses(transaction(&format!("/{n}.db"), n, 1, [4, 4, 0, 0])));
     let trace = trace("t", transactions);
     assert_eq!(trace.samples.len(), 64, "one of each of the first 64");
     assert!(trace.samples.iter().all(|sample| sample.why.len() == 4));

@@ -18,7 +18,17 @@ fn event(time_ns: u64, action: Action) -> Event {
     let actor = Actor { thread: 1, process: 1, name: None };
     let flags = Flags { write: true, ..Flags::default() };
     let device = DeviceId { major: 8, minor: 0 };
-    Event { time_ns, action, device, sector: 8, bytes: 4096, flags, actor, content: None, file: None }
+    Event {
+        time_ns,
+        action,
+        device,
+        sector: 8,
+        bytes: 4096,
+        flags,
+        actor,
+        content: None,
+        file: None,
+    }
 }
 
 #[test]
@@ -33,8 +43,12 @@ fn transactions_phases_flushes_and_the_queue_stand_in_it() {
     let mut lines = perfetto.trace("first");
     lines.extend(perfetto.event(&event(1_500, Action::Issue)));
     lines.extend(perfetto.event(&event(2_500, Action::Complete)));
-    lines.extend(perfetto.transaction(&with_accesses(transaction("/a.db", 3, 8, [4, 8, 4, 0])), &names));
-    lines.extend(perfetto.transaction(&with_accesses(transaction("/b\"<\n.db", 5, 8, [4, 8, 4, 0])), &names));
+    lines.extend(
+        perfetto.transaction(&with_accesses(transaction("/a.db", 3, 8, [4, 8, 4, 0])), &names),
+    );
+    lines.extend(
+        perfetto.transaction(&with_accesses(transaction("/b\"<\n.db", 5, 8, [4, 8, 4, 0])), &names),
+    );
     lines.extend(perfetto.trace("second"));
     lines.extend(perfetto.transaction(&transaction("/a.db", 3, 8, [4, 8, 4, 0]), &names));
     lines.push(perfetto.finish());
@@ -55,13 +69,19 @@ fn transactions_phases_flushes_and_the_queue_stand_in_it() {
         let at = |event: &Value| event["ts"].as_f64().unwrap();
         let mut open: Vec<&Value> = Vec::new();
         for event in &own {
-            assert!(at(event) >= at(own[0]) && at(event) <= at(own[own.len() - 1]), "{event} lies outside");
+            assert!(
+                at(event) >= at(own[0]) && at(event) <= at(own[own.len() - 1]),
+                "{event} lies outside"
+            );
             assert_eq!((&event["cat"], &event["pid"]), (&own[0]["cat"], &own[0]["pid"]));
             match event["ph"].as_str().unwrap() {
                 "b" => open.push(event),
                 "e" => {
                     let begun = open.pop().expect("an end has its begin");
-                    assert!(begun["name"] == event["name"] && at(begun) <= at(event), "{begun} {event}");
+                    assert!(
+                        begun["name"] == event["name"] && at(begun) <= at(event),
+                        "{begun} {event}"
+                    );
                 }
                 kind => assert_eq!((kind, &event["name"]), ("n", &json!("flush"))),
             }

@@ -60,11 +60,15 @@ pub fn begin() -> Result<(), OptionError> {
     let mut options = OpenOptions::new();
     options.append(true);
     let log = match options.clone().create_new(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.create(true).open(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            options.create(true).open(path)
+        }
         made => made.inspect(|_| IS_NEW.store(true, Relaxed)),
     };
-    let log =
-        log.map_err(|error| OptionError::Trace { path: path.display().to_string(), reason: error.to_string() })?;
+    let log = log.map_err(|error| OptionError::Trace {
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    })?;
     LOG.get_or_init(|| Some(log));
     Ok(())
 }
@@ -113,7 +117,11 @@ impl Calls {
         Some(Calls { path: escaped(path?), log })
     }
 
-    pub fn around<T>(&self, call: Call, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    pub fn around<T>(
+        &self,
+        call: Call,
+        act: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let began = Began::now();
         let result = act();
         self.tell(call, began, if result.is_ok() { Ok(()) } else { Err(()) });
@@ -121,7 +129,8 @@ impl Calls {
     }
 
     pub fn tell(&self, call: Call, began: Began, result: Result<(), ()>) {
-        let line = line(rustix::thread::gettid().as_raw_nonzero().get(), &self.path, call, began, result);
+        let line =
+            line(rustix::thread::gettid().as_raw_nonzero().get(), &self.path, call, began, result);
         // A trace that cannot be written must not fail what it watches.
         let _ = (&*self.log).write_all(line.as_bytes());
     }
@@ -132,7 +141,9 @@ fn line(thread: i32, path: &str, call: Call, began: Began, result: Result<(), ()
     let time = seconds(began.time.duration_since(UNIX_EPOCH).unwrap_or_default());
     let (name, arguments, value) = match call {
         Call::Open => ("openat", format!("AT_FDCWD, \"{path}\", O_RDWR|O_CREAT"), 3),
-        Call::Write { bytes, offset } => ("pwrite64", format!("3<{path}>, \"\"..., {bytes}, {offset}"), bytes),
+        Call::Write { bytes, offset } => {
+            ("pwrite64", format!("3<{path}>, \"\"..., {bytes}, {offset}"), bytes)
+        }
         Call::Truncate { size_bytes } => ("ftruncate", format!("3<{path}>, {size_bytes}"), 0),
         Call::Sync => ("fdatasync", format!("3<{path}>"), 0),
         Call::Delete => ("unlink", format!("\"{path}\""), 0),
@@ -167,7 +178,10 @@ mod tests {
 
     #[test]
     fn lines_are_as_strace_writes_them() {
-        let began = Began { time: UNIX_EPOCH + Duration::from_micros(1_795_199_476_842_279), instant: Instant::now() };
+        let began = Began {
+            time: UNIX_EPOCH + Duration::from_micros(1_795_199_476_842_279),
+            instant: Instant::now(),
+        };
         let line = |call, result| {
             let line = line(7, &escaped(b"/a b<\"\n.db"), call, began, result);
             line.rsplit_once(" <").unwrap().0.to_owned()
@@ -176,7 +190,10 @@ mod tests {
             line(Call::Write { bytes: 4096, offset: 8192 }, Ok(())),
             r#"7 1795199476.842279 pwrite64(3</a b\074\042\012.db>, ""..., 4096, 8192) = 4096"#
         );
-        assert_eq!(line(Call::Delete, Ok(())), r#"7 1795199476.842279 unlink("/a b\074\042\012.db") = 0"#);
+        assert_eq!(
+            line(Call::Delete, Ok(())),
+            r#"7 1795199476.842279 unlink("/a b\074\042\012.db") = 0"#
+        );
         assert_eq!(escaped("/ä".as_bytes()), "/ä");
         assert_eq!(escaped(b"/\xe4"), r"/\344");
         assert!(line(Call::Sync, Err(())).ends_with(" = -1 EIO (Input/output error)"));

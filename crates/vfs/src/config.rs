@@ -44,7 +44,8 @@ const AUTO: &str = "auto";
 const STRATEGIES: &str = "auto, stock, plain, eager";
 
 impl StrategyKind {
-    pub const ALL: [StrategyKind; 3] = [StrategyKind::Stock, StrategyKind::Plain, StrategyKind::Eager];
+    pub const ALL: [StrategyKind; 3] =
+        [StrategyKind::Stock, StrategyKind::Plain, StrategyKind::Eager];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -119,37 +120,49 @@ pub enum OptionError {
     #[error("{source_name}: \"{value}\" is not known to Oneflush {version}; allowed: {allowed}")]
     Value { source_name: String, value: String, allowed: &'static str, version: &'static str },
     #[error(
-        "durability=full: strategy {strategy} changes nothing, so it cannot promise more than PRAGMA synchronous; \
+        "durability=full: strategy {strategy} changes nothing, so it cannot promise more than \
+            PRAGMA synchronous; \
          use durability=pragma and PRAGMA synchronous=FULL or EXTRA"
     )]
     DurabilityNotPromised { strategy: StrategyKind },
     #[error(
-        "strategy {asked} was asked for, but this process has the database open with strategy {in_use}; use that, or close it first"
+        "strategy {asked} was asked for, but this process has the database open with strategy \
+            {in_use}; use that, or close it first"
     )]
     OtherStrategy { asked: StrategyKind, in_use: StrategyKind },
     #[error(
-        "strategy {asked} was asked for, but the database is, or was, in use with strategy eager, and its log cannot be copied into it: {why}; \
+        "strategy {asked} was asked for, but the database is, or was, in use with strategy eager, \
+            and its log cannot be copied into it: {why}; \
          use strategy=eager, or close it there"
     )]
     Guarded { asked: StrategyKind, why: String },
     #[error(
-        "{promised} is not possible for a database whose name is not UTF-8; rename it or its folder, or leave the option out"
+        "{promised} is not possible for a database whose name is not UTF-8; rename it or its \
+            folder, or leave the option out"
     )]
     NotUtf8 { promised: &'static str },
-    #[error("eager is refused on {file_system}: {fault}, or strategy=plain, or unsafe_ground=allow")]
+    #[error(
+        "eager is refused on {file_system}: {fault}, or strategy=plain, or unsafe_ground=allow"
+    )]
     UnsafeGround { file_system: String, fault: Fault },
     #[error(
-        "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a folder that is there"
+        "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a \
+            folder that is there"
     )]
     Trace { path: String, reason: String },
     #[error(
-        "environment variable ONEFLUSH_LOG: {path}: messages cannot be written there: {reason}; name another place, or off"
+        "environment variable ONEFLUSH_LOG: {path}: messages cannot be written there: {reason}; \
+            name another place, or off"
     )]
     Log { path: String, reason: String },
 }
 
 impl OptionError {
-    pub(crate) fn of_variable(name: &'static str, value: &str, allowed: &'static str) -> OptionError {
+    pub(crate) fn of_variable(
+        name: &'static str,
+        value: &str,
+        allowed: &'static str,
+    ) -> OptionError {
         OptionError::value(Source::Environment(name), value, allowed)
     }
 
@@ -204,7 +217,9 @@ impl Default for Options {
 
 impl Options {
     /// The defaults of this process. `lookup` reads an environment variable.
-    pub fn from_environment(lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
+    pub fn from_environment(
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Options, OptionError> {
         const NAMES: [&str; 8] = [
             "ONEFLUSH_STRATEGY",
             "ONEFLUSH_DURABILITY",
@@ -219,7 +234,10 @@ impl Options {
     }
 
     /// These options as changed by the parameters of one URI. `lookup` reads a parameter.
-    pub fn with_uri(&self, lookup: impl Fn(&str) -> Option<String>) -> Result<Options, OptionError> {
+    pub fn with_uri(
+        &self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Options, OptionError> {
         const NAMES: [&str; 8] = [
             "strategy",
             "durability",
@@ -233,9 +251,13 @@ impl Options {
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
 
-    fn with(mut self, given: impl Fn(usize) -> Option<(Source, String)>) -> Result<Options, OptionError> {
+    fn with(
+        mut self,
+        given: impl Fn(usize) -> Option<(Source, String)>,
+    ) -> Result<Options, OptionError> {
         if let Some((source, word)) = given(0) {
-            self.strategy = word.parse().map_err(|_| OptionError::value(source, &word, STRATEGIES))?;
+            self.strategy =
+                word.parse().map_err(|_| OptionError::value(source, &word, STRATEGIES))?;
             self.strategy_is_named = !word.eq_ignore_ascii_case(AUTO);
         }
         if let Some((source, word)) = given(1) {
@@ -285,7 +307,8 @@ impl Options {
             (StrategyKind::Stock, Durability::Full) => {
                 Err(OptionError::DurabilityNotPromised { strategy: self.strategy })
             }
-            (StrategyKind::Stock, Durability::Pragma) | (StrategyKind::Plain | StrategyKind::Eager, _) => Ok(self),
+            (StrategyKind::Stock, Durability::Pragma)
+            | (StrategyKind::Plain | StrategyKind::Eager, _) => Ok(self),
         }
     }
 }
@@ -321,7 +344,10 @@ mod tests {
         assert_eq!(uri("strategy", "AUTO").unwrap().strategy, StrategyKind::Plain);
         assert_eq!(uri("strategy", "Stock").unwrap().strategy, StrategyKind::Stock);
         assert!(uri("strategy", "plain").unwrap().strategy_is_named);
-        assert!(!uri("strategy", "Auto").unwrap().strategy_is_named && !Options::default().strategy_is_named);
+        assert!(
+            !uri("strategy", "Auto").unwrap().strategy_is_named
+                && !Options::default().strategy_is_named
+        );
     }
 
     #[test]
@@ -348,17 +374,21 @@ mod tests {
 
     #[test]
     fn a_uri_overrides_the_environment() {
-        let environment =
-            Options::from_environment(|name| (name == "ONEFLUSH_GROUP_COMMIT").then(|| "off".to_owned())).unwrap();
+        let environment = Options::from_environment(|name| {
+            (name == "ONEFLUSH_GROUP_COMMIT").then(|| "off".to_owned())
+        })
+        .unwrap();
         assert!(!environment.group_commit);
-        let both = environment.with_uri(|name| (name == "group_commit").then(|| "on".to_owned())).unwrap();
+        let both =
+            environment.with_uri(|name| (name == "group_commit").then(|| "on".to_owned())).unwrap();
         assert!(both.group_commit);
     }
 
     #[test]
     fn an_environment_variable_is_named_in_its_error() {
         let error =
-            Options::from_environment(|name| (name == "ONEFLUSH_STRATEGY").then(|| "x".to_owned())).unwrap_err();
+            Options::from_environment(|name| (name == "ONEFLUSH_STRATEGY").then(|| "x".to_owned()))
+                .unwrap_err();
         assert!(error.to_string().contains("environment variable ONEFLUSH_STRATEGY"), "{error}");
     }
 

@@ -30,7 +30,8 @@ use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, State, Tall
 use crate::strategy::{self, Chosen, LogFiles, SharedWal, Site, guard};
 use crate::sync::{Mutex, MutexGuard, StaticMutex, StaticMutexGuard, lock};
 
-static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>>> = LazyLock::new(StaticMutex::default);
+static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>>> =
+    LazyLock::new(StaticMutex::default);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -96,7 +97,9 @@ impl Database {
     ) -> Arc<Database> {
         let process = std::process::id();
         let file_id = std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-        let is_same = |found: &Arc<Database>| found.is_used() && found.process == process && found.file_id == file_id;
+        let is_same = |found: &Arc<Database>| {
+            found.is_used() && found.process == process && found.file_id == file_id
+        };
         // This database is of another file, and perhaps nobody else holds it any more. Its drop
         // takes the lock.
         let other;
@@ -304,8 +307,14 @@ impl Connection {
     /// now.
     pub(crate) fn of_wal(path: &str, name_address: usize) -> Option<Arc<Connection>> {
         let noted = Connection::last_used().filter(|last| last.owns(path))?;
-        let before = |connection: &Arc<Connection>| name_address.checked_sub(connection.name_address);
-        let nearest = noted.database.live().into_iter().filter(|one| before(one).is_some()).min_by_key(before)?;
+        let before =
+            |connection: &Arc<Connection>| name_address.checked_sub(connection.name_address);
+        let nearest = noted
+            .database
+            .live()
+            .into_iter()
+            .filter(|one| before(one).is_some())
+            .min_by_key(before)?;
         Arc::ptr_eq(&nearest, &noted).then_some(noted)
     }
 
@@ -350,7 +359,8 @@ impl Connection {
     /// A writer in a rollback mode writes that page in place at each commit. So does a checkpoint
     /// of a database in WAL mode.
     pub(crate) fn writes_first_page(&self, page: &[u8]) {
-        let is_asked = self.options.strategy_is_named && self.options.strategy != StrategyKind::Stock;
+        let is_asked =
+            self.options.strategy_is_named && self.options.strategy != StrategyKind::Stock;
         if is_asked && self.inactive_because(page).is_some() {
             self.writes_in_place.store(true, Relaxed);
         }
@@ -362,12 +372,15 @@ impl Connection {
     /// It is answered once, after the first write in a rollback mode. Nothing is read for it, since
     /// SQLite's callers count reads.
     pub(crate) fn inactive_for_the_first_time(&self) -> Option<String> {
-        if !self.writes_in_place.swap(false, Relaxed) || self.database.inactive_is_said.swap(true, Relaxed) {
+        if !self.writes_in_place.swap(false, Relaxed)
+            || self.database.inactive_is_said.swap(true, Relaxed)
+        {
             return None;
         }
         let mode = lock(&self.rollback_mode).0.unwrap_or("delete");
         Some(format!(
-            "oneflush: {}: strategy {} is inactive: journal_mode={mode}, and it works in WAL mode only; the commits are SQLite's own. \
+            "oneflush: {}: strategy {} is inactive: journal_mode={mode}, and it works in WAL mode \
+                only; the commits are SQLite's own. \
              PRAGMA journal_mode=WAL puts it in force",
             self.database.path(),
             self.options.strategy
@@ -433,11 +446,15 @@ mod tests {
     }
 
     #[test]
-    fn a_wal_belongs_to_the_connection_whose_name_lies_nearest_before_its_own_and_which_was_used_last() {
+    fn a_wal_belongs_to_the_connection_whose_name_lies_nearest_before_its_own_and_which_was_used_last()
+     {
         let (low, high) = (open_at("/wal/a.db", 1000), open_at("/wal/a.db", 5000));
         low.note_use();
         assert_eq!(Connection::of_wal("/wal/a.db-wal", 1030).unwrap().id, low.id);
-        assert!(Connection::of_wal("/wal/a.db-wal", 5030).is_none(), "the note says low, the place says high");
+        assert!(
+            Connection::of_wal("/wal/a.db-wal", 5030).is_none(),
+            "the note says low, the place says high"
+        );
         high.note_use();
         assert_eq!(Connection::of_wal("/wal/a.db-wal", 5030).unwrap().id, high.id);
         assert!(Connection::of_wal("/wal/a.db-wal", 900).is_none(), "before all names");
@@ -460,9 +477,13 @@ mod tests {
     fn a_side_file_is_not_taken_for_that_of_a_database_whose_name_begins_like_its_own() {
         let (a, _longer) = (open("/begin/a.db"), open("/begin/a.db-x"));
         a.note_use();
-        for (path, is_own) in
-            [("-wal", true), ("-journal", true), ("-x-wal", false), ("-x-journal", false), ("-shm", false)]
-        {
+        for (path, is_own) in [
+            ("-wal", true),
+            ("-journal", true),
+            ("-x-wal", false),
+            ("-x-journal", false),
+            ("-shm", false),
+        ] {
             assert_eq!(a.owns(&format!("/begin/a.db{path}")), is_own, "{path}");
         }
         assert_ne!(Connection::of_side_file("/begin/a.db-x-wal").unwrap().id, a.id);

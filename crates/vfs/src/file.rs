@@ -7,7 +7,9 @@ use crate::calls::{Call, Calls};
 use crate::config::StrategyKind;
 use crate::connection::{Connection, Database};
 use crate::error::{Code, Error};
-use crate::port::{Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest};
+use crate::port::{
+    Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest,
+};
 use crate::role::Role;
 use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
 use crate::strategy::{Chosen, SharedWal, Stock, guard};
@@ -59,7 +61,9 @@ impl Owner {
     /// True if this process writes a WAL whose directory entry is durable.
     pub fn has_durable_wal(&self) -> bool {
         match self {
-            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.has_durable_wal()),
+            Owner::Connection(connection) => {
+                connection.strategy().call(|strategy| strategy.has_durable_wal())
+            }
             Owner::Database(_) | Owner::Nobody => false,
         }
     }
@@ -67,7 +71,9 @@ impl Owner {
     /// True if `wal` is the WAL that this process writes, and its directory entry is durable.
     pub fn knows_wal(&self, wal: &dyn Below) -> bool {
         match self {
-            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.knows_wal(wal)),
+            Owner::Connection(connection) => {
+                connection.strategy().call(|strategy| strategy.knows_wal(wal))
+            }
             Owner::Database(_) | Owner::Nobody => false,
         }
     }
@@ -78,7 +84,9 @@ impl Owner {
     /// would log it.
     pub fn wal_path(&self) -> Result<Option<String>, Error> {
         match self {
-            Owner::Connection(connection) => Ok(connection.strategy().call(|strategy| strategy.wal_path())),
+            Owner::Connection(connection) => {
+                Ok(connection.strategy().call(|strategy| strategy.wal_path()))
+            }
             Owner::Database(database) if database.shared().is_some_and(SharedWal::is_guarded) => {
                 Err(Error::Below(Code::CANTOPEN))
             }
@@ -89,7 +97,9 @@ impl Owner {
     /// A WAL of this owner is about to be opened.
     pub fn opening_wal(&self) -> Result<(), Error> {
         match self {
-            Owner::Connection(connection) => connection.strategy().call(|strategy| strategy.opening_wal()),
+            Owner::Connection(connection) => {
+                connection.strategy().call(|strategy| strategy.opening_wal())
+            }
             Owner::Database(_) | Owner::Nobody => Ok(()),
         }
     }
@@ -156,7 +166,9 @@ impl<B: MainFile> File<B> {
             connection.writes_first_page(data);
         }
         let call = Call::Write { bytes: data.len(), offset };
-        self.around(call, || self.strategy().call(|strategy| strategy.write(&self.below, self.role, data, offset)))
+        self.around(call, || {
+            self.strategy().call(|strategy| strategy.write(&self.below, self.role, data, offset))
+        })
     }
 
     pub fn truncate(&self, size_bytes: u64) -> Result<(), Error> {
@@ -165,7 +177,9 @@ impl<B: MainFile> File<B> {
             connection.commit().goes_on();
         }
         let call = Call::Truncate { size_bytes };
-        self.around(call, || self.strategy().call(|strategy| strategy.truncate(&self.below, self.role, size_bytes)))
+        self.around(call, || {
+            self.strategy().call(|strategy| strategy.truncate(&self.below, self.role, size_bytes))
+        })
     }
 
     pub fn sync(&self, request: SyncRequest) -> Result<(), Error> {
@@ -174,7 +188,8 @@ impl<B: MainFile> File<B> {
         if let Some(connection) = self.connection() {
             connection.commit().syncs(self.role, began_ns);
         }
-        let sync = || self.strategy().call(|strategy| strategy.sync(&self.below, self.role, request));
+        let sync =
+            || self.strategy().call(|strategy| strategy.sync(&self.below, self.role, request));
         let result = self.around(Call::Sync, sync);
         let ended_ns = clock::now_ns();
         let sample = Sample::Sync { role: self.role, latency_ns: ended_ns - began_ns };
@@ -290,9 +305,12 @@ impl<B: MainFile> File<B> {
     ///
     /// None: the strategy is in force, or that cannot be known.
     pub fn inactive_because(&self) -> Option<String> {
-        let connection = self.main_of().filter(|connection| connection.options().strategy != StrategyKind::Stock)?;
+        let connection = self
+            .main_of()
+            .filter(|connection| connection.options().strategy != StrategyKind::Stock)?;
         let mut header = [0; guard::HEADER_BYTES];
-        match self.strategy().call(|strategy| strategy.read(&self.below, Role::Db, &mut header, 0)) {
+        match self.strategy().call(|strategy| strategy.read(&self.below, Role::Db, &mut header, 0))
+        {
             Ok(()) | Err(Error::Below(Code::SHORT_READ)) => connection.inactive_because(&header),
             Err(_) => None,
         }
@@ -323,8 +341,12 @@ impl<B: MainFile> File<B> {
         B: Clone + 'static,
     {
         match self.role {
-            Role::Db => self.strategy().call(|strategy| strategy.opened(Box::new(self.below.clone()))),
-            Role::Wal => self.strategy().call(|strategy| strategy.opened_wal(Box::new(self.below.clone()))),
+            Role::Db => {
+                self.strategy().call(|strategy| strategy.opened(Box::new(self.below.clone())))
+            }
+            Role::Wal => {
+                self.strategy().call(|strategy| strategy.opened_wal(Box::new(self.below.clone())))
+            }
             Role::SuperJournal => {
                 super_journal::opened();
                 Ok(())
@@ -404,7 +426,10 @@ impl<B: MainFile> File<B> {
     /// Kept apart from the path of the files that commits go through.
     #[cold]
     #[inline(never)]
-    fn count_shared<const N: usize>(&self, increments: impl FnOnce(&Counters) -> [(&AtomicU64, u64); N]) {
+    fn count_shared<const N: usize>(
+        &self,
+        increments: impl FnOnce(&Counters) -> [(&AtomicU64, u64); N],
+    ) {
         let tally = match &self.owner {
             Owner::Connection(connection) => connection.tally(),
             Owner::Database(database) => database.closed(),

@@ -28,7 +28,8 @@ impl Below for FileBelow {
     }
 
     fn size_bytes(&self) -> Result<u64, Code> {
-        let size = self.0.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()));
+        let size =
+            self.0.as_ref().map_or(Ok(0), |file| file.metadata().map(|metadata| metadata.len()));
         size.map_err(|_| Code::IOERR_READ)
     }
 

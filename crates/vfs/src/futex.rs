@@ -31,8 +31,12 @@ pub fn wait_in_process(word: &AtomicU32, expected: u32, bits: NonZeroU32, at_mos
 
 fn wait_with(flags: Flags, word: &AtomicU32, expected: u32, bits: NonZeroU32, at_most: Duration) {
     let until = (at_most != FOR_EVER).then(|| {
-        let until_ns = clock::now_ns().saturating_add(u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX));
-        Timespec { tv_sec: (until_ns / 1_000_000_000) as i64, tv_nsec: (until_ns % 1_000_000_000) as i64 }
+        let until_ns =
+            clock::now_ns().saturating_add(u64::try_from(at_most.as_nanos()).unwrap_or(u64::MAX));
+        Timespec {
+            tv_sec: (until_ns / 1_000_000_000) as i64,
+            tv_nsec: (until_ns % 1_000_000_000) as i64,
+        }
     });
     let _ = futex::wait_bitset(word, flags, expected, until.as_ref(), bits);
 }

@@ -83,11 +83,17 @@ impl Ground {
 /// Called before a database is opened: refuses the open, or leaves out what cannot be done there.
 ///
 /// A message, once for each database, goes to `say`.
-pub fn before_open(path: &str, options: &mut Options, say: impl FnOnce(&str)) -> Result<(), OptionError> {
+pub fn before_open(
+    path: &str,
+    options: &mut Options,
+    say: impl FnOnce(&str),
+) -> Result<(), OptionError> {
     if options.strategy == StrategyKind::Stock {
         return Ok(());
     }
-    let Some(Ground { file_system, fault: Some(fault) }) = Ground::of(Path::new(path)) else { return Ok(()) };
+    let Some(Ground { file_system, fault: Some(fault) }) = Ground::of(Path::new(path)) else {
+        return Ok(());
+    };
     fits(&file_system, fault, options).map(|said| {
         if let Some(said) = said
             && lock(&SAID).insert(path.to_owned())
@@ -117,12 +123,20 @@ pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
             }
             _ => Ok(None),
         };
-        let (refuses, reason) = judged.map_or_else(|error| (true, Some(error.to_string())), |said| (false, said));
+        let (refuses, reason) =
+            judged.map_or_else(|error| (true, Some(error.to_string())), |said| (false, said));
         // The other strategies do not look: with them SQLite fails where it needs the missing
         // thing.
-        let missing = tried.iter().find_map(Tried::fails_eager).filter(|_| strategy == StrategyKind::Eager && !refuses);
+        let missing = tried
+            .iter()
+            .find_map(Tried::fails_eager)
+            .filter(|_| strategy == StrategyKind::Eager && !refuses);
         if let Some(missing) = missing {
-            return Verdict { strategy: strategy.name(), refuses: true, reason: Some(missing.to_owned()) };
+            return Verdict {
+                strategy: strategy.name(),
+                refuses: true,
+                reason: Some(missing.to_owned()),
+            };
         }
         Verdict { strategy: strategy.name(), refuses, reason }
     };
@@ -130,7 +144,11 @@ pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
 }
 
 /// What is to be said about the fault. Changes the options where something is left out.
-fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option<String>, OptionError> {
+fn fits(
+    file_system: &str,
+    fault: Fault,
+    options: &mut Options,
+) -> Result<Option<String>, OptionError> {
     let ground = Ground { file_system: file_system.to_owned(), fault: Some(fault) };
     if options.strategy == StrategyKind::Eager {
         return match ground.refuses_eager(options.durability == Durability::Full) {
@@ -138,7 +156,9 @@ fn fits(file_system: &str, fault: Fault, options: &mut Options) -> Result<Option
             Some(fault) if options.allows_unsafe_ground => {
                 Ok(Some(format!("eager on {file_system}, as unsafe_ground=allow has it: {fault}")))
             }
-            Some(fault) => Err(OptionError::UnsafeGround { file_system: ground.file_system, fault }),
+            Some(fault) => {
+                Err(OptionError::UnsafeGround { file_system: ground.file_system, fault })
+            }
         };
     }
     if fault == Fault::Memory {
@@ -159,10 +179,16 @@ impl Fault {
     /// the database's name.
     pub fn why(self) -> &'static str {
         match self {
-            Fault::Shared => "other hosts may change the files, and a sync be lost; use a local disk",
+            Fault::Shared => {
+                "other hosts may change the files, and a sync be lost; use a local disk"
+            }
             Fault::Fuse => "a program decides what a sync does; use a local disk",
-            Fault::Writeback => "with data=writeback a crash may show old blocks; mount it with data=ordered",
-            Fault::NoBarrier => "without barriers a sync does not flush the device; mount it with barriers",
+            Fault::Writeback => {
+                "with data=writeback a crash may show old blocks; mount it with data=ordered"
+            }
+            Fault::NoBarrier => {
+                "without barriers a sync does not flush the device; mount it with barriers"
+            }
             Fault::Memory => "nothing in memory outlives a loss of power; use a disk",
         }
     }
@@ -204,9 +230,8 @@ fn fault(file_system: &str, options: &str) -> Option<Fault> {
     let has = |wanted: &str| options.split(',').any(|option| option == wanted);
     match file_system {
         "fuse.oneflush" => None,
-        "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "afs" | "ceph" | "lustre" | "9p" | "virtiofs" | "vboxsf" => {
-            Some(Fault::Shared)
-        }
+        "nfs" | "nfs4" | "cifs" | "smb3" | "smbfs" | "afs" | "ceph" | "lustre" | "9p"
+        | "virtiofs" | "vboxsf" => Some(Fault::Shared),
         "fuse" | "fuseblk" => Some(Fault::Fuse),
         _ if file_system.starts_with("fuse.") => Some(Fault::Fuse),
         "tmpfs" | "ramfs" => Some(Fault::Memory),
@@ -234,10 +259,14 @@ mod tests {
     #[test]
     fn options_that_take_the_meaning_from_a_sync_are_found_and_others_are_not() {
         assert_eq!(fault("ext4", "rw,relatime,rw,data=writeback"), Some(Fault::Writeback));
-        for (file_system, options) in [("ext4", "rw,nobarrier"), ("ext3", "rw,barrier=0"), ("xfs", "rw,nobarrier")] {
+        for (file_system, options) in
+            [("ext4", "rw,nobarrier"), ("ext3", "rw,barrier=0"), ("xfs", "rw,nobarrier")]
+        {
             assert_eq!(fault(file_system, options), Some(Fault::NoBarrier), "{file_system}");
         }
-        for (file_system, options) in [("ext4", "rw,data=ordered"), ("xfs", "rw,attr2"), ("btrfs", "rw,nodatacow")] {
+        for (file_system, options) in
+            [("ext4", "rw,data=ordered"), ("xfs", "rw,attr2"), ("btrfs", "rw,nodatacow")]
+        {
             assert_eq!(fault(file_system, options), None, "{file_system}");
         }
     }
@@ -283,12 +312,14 @@ mod tests {
     fn what_is_said_of_a_database_fits_a_line_of_sqlites_error_log() {
         const LINE_BYTES: usize = 210;
         let path = "/srv/an-application/with/a-rather-long/name.db";
-        for fault in [Fault::Shared, Fault::Fuse, Fault::Writeback, Fault::NoBarrier, Fault::Memory] {
+        for fault in [Fault::Shared, Fault::Fuse, Fault::Writeback, Fault::NoBarrier, Fault::Memory]
+        {
             for (strategy, durability) in
                 [(StrategyKind::Eager, Durability::Full), (StrategyKind::Plain, Durability::Pragma)]
             {
                 let mut options = Options { strategy, durability, ..Options::default() };
-                let said = fits("fuse.sshfs", fault, &mut options).unwrap_or_else(|error| Some(error.to_string()));
+                let said = fits("fuse.sshfs", fault, &mut options)
+                    .unwrap_or_else(|error| Some(error.to_string()));
                 let line = format!("oneflush: {path}: {}", said.unwrap_or_default());
                 assert!(line.len() < LINE_BYTES, "{line}");
             }

@@ -25,22 +25,28 @@ pub enum InspectError {
     #[error("{}: this is not a SQLite database", shown(.0))]
     NotADatabase(PathBuf),
     #[error(
-        "{}: the database is, or was, in use with strategy eager, and its log is missing: {}. Put it back; without it commits are lost",
+        "{}: the database is, or was, in use with strategy eager, and its log is missing: {}. Put \
+            it back; without it commits are lost",
         shown(.database), shown(.log)
     )]
     LogMissing { database: PathBuf, log: PathBuf },
-    #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to another", shown(.log))]
+    #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to \
+        another", shown(.log))]
     OtherLog { log: PathBuf, wanted: Uuid, found: Uuid },
     #[error(
-        "{}: a plain database file, and beside it a log that may hold commits of another, or of the one that was here before: {}. Put that database back to recover it, or move the log away",
+        "{}: a plain database file, and beside it a log that may hold commits of another, or of \
+            the one that was here before: {}. Put that database back to recover it, or move the \
+            log away",
         shown(.database), shown(.log)
     )]
     LogOfAnother { database: PathBuf, log: PathBuf },
-    #[error("{}: a program has the database open with strategy eager; it needs no recovery while that runs", shown(.0))]
+    #[error("{}: a program has the database open with strategy eager; it needs no recovery while \
+        that runs", shown(.0))]
     InUse(PathBuf),
     #[error("{}: {source}", shown(.log))]
     Log { log: PathBuf, source: LogError },
-    #[error("{}: {source}. Restore the database and its files together from a backup", shown(.database))]
+    #[error("{}: {source}. Restore the database and its files together from a \
+        backup", shown(.database))]
     Recover { database: PathBuf, source: RecoverError },
 }
 
@@ -99,7 +105,8 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
         .map_err(of_log)?;
     let main = FileBelow(Some(File::open(database).map_err(read)?));
     let image = FileBelow(File::open(beside(database, image_path)).ok());
-    check(&opened, &main, &image).map_err(|source| InspectError::Recover { database: database.to_owned(), source })?;
+    check(&opened, &main, &image)
+        .map_err(|source| InspectError::Recover { database: database.to_owned(), source })?;
     contents.pages = pages.len() as u64;
     contents.log_bytes = opened.storage().size_bytes().unwrap_or_default();
     Ok(Some(contents))
@@ -128,7 +135,8 @@ fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, In
     let of_log = |source| InspectError::Log { log: log.to_owned(), source };
     let Some(_alone) = alone_with(database, log)? else { return Ok(None) };
     let why = why_kept(|| open_to_read(log)).map_err(of_log)?;
-    Ok(why.map(|_| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
+    Ok(why
+        .map(|_| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
 }
 
 /// Removes what a recovery, or a close that was killed at its end, has left.
@@ -141,9 +149,8 @@ pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
     // process that is about to make a log has the database open.
     let is_left = [image_path, board_path].iter().any(|&path| beside(database, path).exists());
     let database_alone = match &alone {
-        None if is_left => {
-            lock_alone(database).map_err(|source| InspectError::Read { path: database.to_owned(), source })?
-        }
+        None if is_left => lock_alone(database)
+            .map_err(|source| InspectError::Read { path: database.to_owned(), source })?,
         _ => None,
     };
     if alone.is_none() && database_alone.is_none() {
@@ -152,7 +159,9 @@ pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
     // In the order of a close.
     for path in [image_path, board_path, log_path].map(|path| beside(database, path)) {
         match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(InspectError::Read { path, source }),
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(InspectError::Read { path, source });
+            }
             _ => {}
         }
     }

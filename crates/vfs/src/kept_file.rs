@@ -72,6 +72,7 @@ fn open(kept: &Path, database: &Path) -> io::Result<Option<FileBelow>> {
     }
     // The name may lead elsewhere by now, or to a file whose opening would wait.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(kept)?;
+    let file =
+        OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(kept)?;
     Ok(Some(FileBelow(Some(file))))
 }

@@ -1,7 +1,9 @@
-//! Places where a process can be made to die, for the test that kills processes at each of them (feature `kill-points`).
+//! Places where a process can be made to die, for the test that kills processes at each of them
+//! (feature `kill-points`).
 //!
-//! Without the feature nothing of it is compiled. With it, `ONEFLUSH_KILL_AT=name:n` ends the process by `SIGKILL` when it comes to that
-//! place for the n-th time; `ONEFLUSH_STOP_AT=name:n` stops it there until `SIGCONT`; `ONEFLUSH_PANIC_AT=name:n` panics there.
+//! Without the feature nothing of it is compiled. With it, `ONEFLUSH_KILL_AT=name:n` ends the
+//! process by `SIGKILL` when it comes to that place for the n-th time; `ONEFLUSH_STOP_AT=name:n`
+//! stops it there until `SIGCONT`; `ONEFLUSH_PANIC_AT=name:n` panics there.
 
 macro_rules! kill_points {
     ($($(#[$about:meta])* $point:ident = $name:literal,)*) => {
@@ -63,7 +65,8 @@ kill_points! {
     Guarded = "guarded",
     /// Joining with the board's lock: found alone, or not, and about to use the log.
     Alone = "alone",
-    /// Joining without it: others are there; the log is used, and whether the board is open not known again.
+    /// Joining without it: others are there; the log is used, and whether the board is open not
+    /// known again.
     Seen = "seen",
     Using = "using",
     /// Recovery: joined; the image is built; the board is filled.
@@ -91,8 +94,9 @@ impl KillPoint {
                 ("ONEFLUSH_STOP_AT", Some(Signal::STOP)),
                 ("ONEFLUSH_PANIC_AT", None),
             ];
-            let (signal, wanted) =
-                ways.into_iter().find_map(|(name, signal)| Some((signal, std::env::var(name).ok()?)))?;
+            let (signal, wanted) = ways
+                .into_iter()
+                .find_map(|(name, signal)| Some((signal, std::env::var(name).ok()?)))?;
             let (name, count) = wanted.split_once(':')?;
             Some((signal, name.to_owned(), AtomicU64::new(count.parse().ok()?)))
         });
@@ -156,7 +160,10 @@ mod model {
     }
 }
 
-#[cfg(not(any(all(feature = "kill-points", not(feature = "shuttle")), all(test, feature = "shuttle"))))]
+#[cfg(not(any(
+    all(feature = "kill-points", not(feature = "shuttle")),
+    all(test, feature = "shuttle")
+)))]
 impl KillPoint {
     #[inline(always)]
     pub fn reached(self) {}

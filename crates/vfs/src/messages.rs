@@ -38,7 +38,8 @@ use stderr::Stderr;
 /// `ONEFLUSH_LOG`: where messages go.
 pub const VARIABLE: &str = "ONEFLUSH_LOG";
 
-const ALLOWED: &str = "off, stderr, syslog, or a file with a slash or a dot in its name, such as ./oneflush.log";
+const ALLOWED: &str =
+    "off, stderr, syslog, or a file with a slash or a dot in its name, such as ./oneflush.log";
 
 /// The largest number of lines in a minute.
 const LINES_MAX: u64 = 100;
@@ -71,7 +72,8 @@ pub fn begin() -> Result<(), OptionError> {
 impl Destination {
     fn named(word: Option<OsString>) -> Result<Destination, OptionError> {
         let Some(word) = word.filter(|word| !word.is_empty()) else { return Ok(Destination::Off) };
-        let refused = |reason| OptionError::Log { path: word.to_string_lossy().into_owned(), reason };
+        let refused =
+            |reason| OptionError::Log { path: word.to_string_lossy().into_owned(), reason };
         match word.to_str() {
             Some(word) if word.eq_ignore_ascii_case("off") => Ok(Destination::Off),
             Some(word) if word.eq_ignore_ascii_case("stderr") => {
@@ -82,9 +84,12 @@ impl Destination {
                 Ok(Destination::Syslog)
             }
             // A misspelt word would become a file somewhere that nobody looks at.
-            Some(word) if !word.contains(['/', '.']) => Err(OptionError::of_variable(VARIABLE, word, ALLOWED)),
+            Some(word) if !word.contains(['/', '.']) => {
+                Err(OptionError::of_variable(VARIABLE, word, ALLOWED))
+            }
             _ => {
-                let path = std::path::absolute(&word).map_err(|error| refused(error.to_string()))?;
+                let path =
+                    std::path::absolute(&word).map_err(|error| refused(error.to_string()))?;
                 file::check(&path).map_err(|error| refused(error.to_string()))?;
                 Ok(Destination::File(path))
             }
@@ -104,15 +109,21 @@ impl Destination {
 
 /// Writes a message, unless the same message was written a short time ago.
 pub fn say(message: &str) {
-    let Some(destination) = DESTINATION.get().filter(|destination| !matches!(destination, Destination::Off)) else {
+    let Some(destination) =
+        DESTINATION.get().filter(|destination| !matches!(destination, Destination::Off))
+    else {
         return;
     };
     let message = one_line(message.strip_prefix(PREFIX).unwrap_or(message));
     match LIMIT.ask(&message, clock::now_ns() / 1_000_000_000) {
         Verdict::Say => destination.write(&message),
-        Verdict::SayAgain { left_out } => destination.write(&format!("{message} (said {left_out} more times before)")),
+        Verdict::SayAgain { left_out } => destination.write(&format!(
+            "{message} (said {left_out} \
+            more times before)"
+        )),
         Verdict::TooMany => destination.write(&format!(
-            "more than {LINES_MAX} messages in a minute; the others are left out, and SQLite's error log has them"
+            "more than {LINES_MAX} messages in a minute; the others are left out, and SQLite's \
+                error log has them"
         )),
         Verdict::LeaveOut => {}
     }
@@ -146,7 +157,10 @@ mod tests {
     fn a_misspelt_word_is_no_file() {
         for word in ["stdrr", "on", "1", "yes"] {
             let error = Destination::named(Some(word.into())).unwrap_err().to_string();
-            assert!(error.contains("environment variable ONEFLUSH_LOG") && error.contains(word), "{error}");
+            assert!(
+                error.contains("environment variable ONEFLUSH_LOG") && error.contains(word),
+                "{error}"
+            );
             assert!(error.contains("off, stderr, syslog"), "{error}");
             assert!(!std::path::Path::new(word).exists());
         }
@@ -158,7 +172,10 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_refused_with_the_variable_and_the_file() {
         let error = Destination::named(Some("/no such folder/log".into())).unwrap_err().to_string();
-        assert!(error.contains("environment variable ONEFLUSH_LOG: /no such folder/log"), "{error}");
+        assert!(
+            error.contains("environment variable ONEFLUSH_LOG: /no such folder/log"),
+            "{error}"
+        );
         assert!(error.contains("No such file"), "{error}");
     }
 }

@@ -38,9 +38,13 @@ mod tests {
     fn the_database_is_known_by_the_name_of_each_side_file() {
         for database in ["/d/a.db", "/d-oneflush/a", "/d/a-oneflush"] {
             let log = log_path(database);
-            for file in
-                [image_path(database), board_path(database), kept_path(database), format!("{log}-1a2b3c4d-wal"), log]
-            {
+            for file in [
+                image_path(database),
+                board_path(database),
+                kept_path(database),
+                format!("{log}-1a2b3c4d-wal"),
+                log,
+            ] {
                 assert_eq!(database_of(&file), database, "{file}");
             }
         }

@@ -23,7 +23,12 @@ pub struct OwnFile(File);
 /// descriptor that reads.
 pub fn open_to_lock(path: &Path) -> io::Result<File> {
     match OpenOptions::new().read(true).write(true).open(path) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+            ) =>
+        {
             File::open(path)
         }
         opened => opened,

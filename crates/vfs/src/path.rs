@@ -37,7 +37,10 @@ pub fn shown<N: AsRef<OsStr> + ?Sized>(name: &N) -> Cow<'_, str> {
 }
 
 /// The text for a reader, in JSON.
-pub fn serialize_shown<N: AsRef<OsStr>, S: Serializer>(name: &N, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn serialize_shown<N: AsRef<OsStr>, S: Serializer>(
+    name: &N,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&shown(name))
 }
 
@@ -60,8 +63,13 @@ mod tests {
 
     #[test]
     fn two_names_are_never_one_and_side_files_keep_their_database() {
-        let names: [&[u8]; 5] =
-            [b"/d/a\xff.db", b"/d/a\xfe.db", "/d/a\u{fffd}.db".as_bytes(), b"/d/a\\xff.db", b"/d/a\xff\\.db"];
+        let names: [&[u8]; 5] = [
+            b"/d/a\xff.db",
+            b"/d/a\xfe.db",
+            "/d/a\u{fffd}.db".as_bytes(),
+            b"/d/a\\xff.db",
+            b"/d/a\xff\\.db",
+        ];
         let paths: Vec<_> = names.iter().map(|name| of_bytes(name)).collect();
         for (at, path) in paths.iter().enumerate() {
             assert_eq!(paths.iter().filter(|other| *other == path).count(), 1, "{path}");

@@ -22,18 +22,21 @@ pub fn answer(
     Some(match (word, value) {
         ("strategy", None) => {
             let name = connection.strategy().call(|strategy| strategy.kind()).name();
-            Ok(inactive().map_or_else(|| name.to_owned(), |why| format!("{name} (inactive: {why})")))
+            Ok(inactive()
+                .map_or_else(|| name.to_owned(), |why| format!("{name} (inactive: {why})")))
         }
         ("stats", None) => Ok(connection.stats_json(inactive())),
         ("checkpoint", None) => connection.checkpoint_now(),
         ("checkpoint", Some(_)) => Err("PRAGMA oneflush_checkpoint takes no value".to_owned()),
         ("strategy", Some(_)) => Err(format!(
-            "PRAGMA oneflush_strategy only tells; to choose, reopen {} with strategy=NAME in its URI",
+            "PRAGMA oneflush_strategy only tells; to choose, reopen {} with strategy=NAME in its \
+                URI",
             connection.database().path()
         )),
         ("stats", Some(_)) => Err("PRAGMA oneflush_stats takes no value".to_owned()),
         _ => Err(format!(
-            "PRAGMA {name}: not known; there are oneflush_strategy, oneflush_stats and oneflush_checkpoint"
+            "PRAGMA {name}: not known; there are oneflush_strategy, oneflush_stats and \
+                oneflush_checkpoint"
         )),
     })
 }

@@ -18,7 +18,8 @@ pub enum Role {
 
 impl Role {
     pub const COUNT: usize = 5;
-    pub const ALL: [Role; Role::COUNT] = [Role::Db, Role::RollbackJournal, Role::Wal, Role::SuperJournal, Role::Temp];
+    pub const ALL: [Role; Role::COUNT] =
+        [Role::Db, Role::RollbackJournal, Role::Wal, Role::SuperJournal, Role::Temp];
 
     /// The role's position in arrays with one entry a role.
     pub fn index(self) -> usize {

@@ -51,7 +51,8 @@ pub enum SalvageError {
     Inspect(#[from] InspectError),
     #[error("{}: a program has the database open; end it first", shown(.0))]
     InUse(PathBuf),
-    #[error("{}: a WAL of SQLite's own is beside the database, and may hold commits too; move it away first", shown(.0))]
+    #[error("{}: a WAL of SQLite's own is beside the database, and may hold commits too; move it \
+        away first", shown(.0))]
     WalBeside(PathBuf),
     #[error("{}: its header is damaged, and no log says what it was", shown(.0))]
     NoHeader(PathBuf),
@@ -136,8 +137,8 @@ impl Aside {
         if self.is_plain {
             return Ok(sources);
         }
-        let has_image =
-            image_pages(&self.copied("-oneflush-wal"), self.page_bytes)?.is_some_and(|pages| !pages.is_empty());
+        let has_image = image_pages(&self.copied("-oneflush-wal"), self.page_bytes)?
+            .is_some_and(|pages| !pages.is_empty());
         if !self.found.records.is_empty() {
             sources.insert(0, Source::Log);
         }
@@ -165,13 +166,20 @@ impl Aside {
             remove(path)?;
         }
         copy(&self.copied(""), &made)?;
-        let mut salvaged =
-            Salvaged { source, records: 0, pages: 0, lost_records: None, lost_pages: 0, is_exact: false };
+        let mut salvaged = Salvaged {
+            source,
+            records: 0,
+            pages: 0,
+            lost_records: None,
+            lost_pages: 0,
+            is_exact: false,
+        };
         match source {
             Source::Log => {
                 let Some(Built { records, contents }) = self.build(&wal)? else { return Ok(None) };
                 (salvaged.records, salvaged.pages) = (records as u64, contents.len() as u64);
-                (salvaged.lost_records, salvaged.lost_pages, salvaged.is_exact) = self.lost(records);
+                (salvaged.lost_records, salvaged.lost_pages, salvaged.is_exact) =
+                    self.lost(records);
             }
             Source::Image => {
                 copy(&self.copied("-oneflush-wal"), &wal)?;
@@ -198,11 +206,10 @@ impl Aside {
         file.read_exact_at(&mut page, 0).map_err(failed(made))?;
         if !guard::is_database(&page) {
             // A crash has garbled the page while it was written. The log has it.
-            let records = self
-                .found
-                .records
-                .iter()
-                .filter_map(|record| Some((record.kind, record.lsn, record.payload.as_deref()?)));
+            let records =
+                self.found.records.iter().filter_map(|record| {
+                    Some((record.kind, record.lsn, record.payload.as_deref()?))
+                });
             let from_log = page_one_of(records, self.page_bytes).ok().flatten();
             page = from_log.ok_or_else(|| SalvageError::NoHeader(self.database.clone()))?;
         }

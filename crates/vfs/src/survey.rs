@@ -76,14 +76,19 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
     if !header.is_empty() && !guard::is_any_database(&header) {
         return Err(InspectError::NotADatabase(database.to_owned()));
     }
-    let of_four = |at: usize| header.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]));
-    let page_bytes =
-        header.get(PAGE_BYTES_AT..PAGE_BYTES_AT + 2).map_or(0, |b| u32::from(u16::from_be_bytes([b[0], b[1]])));
+    let of_four = |at: usize| {
+        header.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+    };
+    let page_bytes = header
+        .get(PAGE_BYTES_AT..PAGE_BYTES_AT + 2)
+        .map_or(0, |b| u32::from(u16::from_be_bytes([b[0], b[1]])));
     let guarded = guard::of(&header).is_some();
     let side_files = side_files(database);
     let users = users(database, &side_files);
     let (log, log_unread) = match inspect(database) {
-        _ if guarded && !users.is_empty() => (None, Some("in use; its figures are the live ones".to_owned())),
+        _ if guarded && !users.is_empty() => {
+            (None, Some("in use; its figures are the live ones".to_owned()))
+        }
         Ok(log) => (log, None),
         Err(error) => (None, Some(error.to_string())),
     };
@@ -100,7 +105,9 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
         page_bytes: if page_bytes == 1 { 65_536 } else { page_bytes },
         pages: of_four(PAGES_AT),
         free_pages: of_four(FREE_PAGES_AT),
-        wal_frames: File::open(beside(database, wal_path)).ok().and_then(|wal| wal_frames(&FileBelow(Some(wal)))),
+        wal_frames: File::open(beside(database, wal_path))
+            .ok()
+            .and_then(|wal| wal_frames(&FileBelow(Some(wal)))),
         live: (guarded && !users.is_empty()).then(|| live(database)).flatten(),
         side_files,
         log,
@@ -110,7 +117,9 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
 }
 
 fn side_files(database: &Path) -> Vec<SideFile> {
-    let (Some(directory), Some(name)) = (database.parent(), database.file_name()) else { return Vec::new() };
+    let (Some(directory), Some(name)) = (database.parent(), database.file_name()) else {
+        return Vec::new();
+    };
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let mut found: Vec<SideFile> = fs::read_dir(directory)
         .into_iter()
@@ -118,8 +127,14 @@ fn side_files(database: &Path) -> Vec<SideFile> {
         .filter_map(|entry| {
             let entry = entry.ok()?;
             let found = entry.file_name();
-            let suffix = found.as_bytes().strip_prefix(name.as_bytes()).filter(|suffix| suffix.starts_with(b"-"))?;
-            Some(SideFile { suffix: OsStr::from_bytes(suffix).to_owned(), bytes: entry.metadata().ok()?.len() })
+            let suffix = found
+                .as_bytes()
+                .strip_prefix(name.as_bytes())
+                .filter(|suffix| suffix.starts_with(b"-"))?;
+            Some(SideFile {
+                suffix: OsStr::from_bytes(suffix).to_owned(),
+                bytes: entry.metadata().ok()?.len(),
+            })
         })
         .collect();
     found.sort_by(|one, other| one.suffix.cmp(&other.suffix));
@@ -130,16 +145,26 @@ fn side_files(database: &Path) -> Vec<SideFile> {
 ///
 /// In WAL mode SQLite and `eager` lock what they have open. In the other modes a transaction locks.
 fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
-    let paths = side_files.iter().map(|file| with_suffix(database, &file.suffix)).chain([database.to_owned()]);
+    let paths = side_files
+        .iter()
+        .map(|file| with_suffix(database, &file.suffix))
+        .chain([database.to_owned()]);
     let identity = |path: PathBuf| {
         let file = path.metadata().ok()?;
         let device = file.dev();
-        Some(format!("{:02x}:{:02x}:{}", rustix::fs::major(device), rustix::fs::minor(device), file.ino()))
+        Some(format!(
+            "{:02x}:{:02x}:{}",
+            rustix::fs::major(device),
+            rustix::fs::minor(device),
+            file.ino()
+        ))
     };
     let ours: BTreeSet<String> = paths.filter_map(identity).collect();
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
     let pids: BTreeSet<u32> = locks.lines().filter_map(|line| holder(line, &ours)).collect();
-    let command = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned();
+    let command = |pid: &u32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
+    };
     pids.iter().map(|pid| User { pid: *pid, command: command(pid) }).collect()
 }
 

@@ -136,7 +136,11 @@ mod with {
 
     /// Never times out, since the checker's time does not pass. A lost wake-up is a deadlock, which
     /// the checker reports.
-    pub fn wait_timeout<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, at_most: Duration) -> MutexGuard<'a, T> {
+    pub fn wait_timeout<'a, T>(
+        condition: &Condvar,
+        guard: MutexGuard<'a, T>,
+        at_most: Duration,
+    ) -> MutexGuard<'a, T> {
         condition.wait_timeout(guard, at_most).unwrap_or_else(PoisonError::into_inner).0
     }
 

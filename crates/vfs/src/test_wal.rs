@@ -33,7 +33,10 @@ impl Wal {
     /// How many bytes from the beginning were written without a gap, and how many in all.
     pub fn written(&self) -> (usize, usize) {
         let written = lock(&self.written);
-        (written.iter().take_while(|&&written| written).count(), written.iter().filter(|&&written| written).count())
+        (
+            written.iter().take_while(|&&written| written).count(),
+            written.iter().filter(|&&written| written).count(),
+        )
     }
 }
 

@@ -66,7 +66,9 @@ pub fn tried(folder: &Path) -> io::Result<Vec<Tried>> {
 /// Direct I/O, which the log can do without.
 fn direct_io(path: &Path) -> Tried {
     let fails = match DirectFile::open(path, true) {
-        Ok(file) => (!file.is_direct()).then(|| "refused, or done through the page cache".to_owned()),
+        Ok(file) => {
+            (!file.is_direct()).then(|| "refused, or done through the page cache".to_owned())
+        }
         Err(error) => Some(error.to_string()),
     };
     Tried { what: "direct I/O", fails, needed: false }

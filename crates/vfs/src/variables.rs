@@ -41,11 +41,14 @@ pub fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
 fn message(name: &str, known: &[String]) -> String {
     let nearest = known.iter().map(|known| (differences(name, known), known)).min();
     let way_out = match nearest {
-        Some((differences, nearest)) if differences <= DIFFERENCES_MAX => format!("did you mean {nearest}?"),
+        Some((differences, nearest)) if differences <= DIFFERENCES_MAX => {
+            format!("did you mean {nearest}?")
+        }
         _ => "docs/use.md lists those that have one".to_owned(),
     };
     format!(
-        "oneflush: environment variable {name} is not known to Oneflush {} and has no effect; {way_out}",
+        "oneflush: environment variable {name} is not known to Oneflush {} and has no effect; \
+            {way_out}",
         crate::VERSION
     )
 }
@@ -94,7 +97,8 @@ mod tests {
             let messages = unknown_of(name);
             assert_eq!(messages.len(), 1);
             assert!(
-                messages[0].contains(name) && messages[0].contains(&format!("did you mean {meant}?")),
+                messages[0].contains(name)
+                    && messages[0].contains(&format!("did you mean {meant}?")),
                 "{messages:?}"
             );
         }
@@ -103,8 +107,25 @@ mod tests {
 
     #[test]
     fn known_variables_and_those_of_others_are_not_complained_of() {
-        let options = ["STRATEGY", "DURABILITY", "GROUP_COMMIT", "LOG_SIZE", "PREALLOC", "KEEP_WAL", "CHECKPOINTS"];
-        let others = ["DEFAULT", "LOG", "TRACE", "BUILT", "PROGRAM", "EXTENSION_PATH", "KILL_AT", "TEST_CHILD"];
+        let options = [
+            "STRATEGY",
+            "DURABILITY",
+            "GROUP_COMMIT",
+            "LOG_SIZE",
+            "PREALLOC",
+            "KEEP_WAL",
+            "CHECKPOINTS",
+        ];
+        let others = [
+            "DEFAULT",
+            "LOG",
+            "TRACE",
+            "BUILT",
+            "PROGRAM",
+            "EXTENSION_PATH",
+            "KILL_AT",
+            "TEST_CHILD",
+        ];
         for name in options.into_iter().chain(others) {
             assert_eq!(unknown_of(&format!("ONEFLUSH_{name}")), Vec::<String>::new(), "{name}");
         }
@@ -113,7 +134,9 @@ mod tests {
 
     #[test]
     fn differences_are_counted_by_letters() {
-        for (one, other, count) in [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("flaw", "lawn", 2)] {
+        for (one, other, count) in
+            [("", "", 0), ("a", "", 1), ("kitten", "sitting", 3), ("flaw", "lawn", 2)]
+        {
             assert_eq!(differences(one, other), count);
         }
     }

@@ -87,7 +87,9 @@ pub struct FrameHeader {
 
 impl FrameHeader {
     pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES]) -> FrameHeader {
-        let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         FrameHeader {
             page_no: word(0),
             database_pages: word(4),
@@ -107,11 +109,14 @@ impl WalFile<'_> {
     /// The page size and the chain of a header. None: SQLite rejects the header, at least on this
     /// machine.
     pub fn header(header: &[u8; HEADER_BYTES as usize]) -> Option<(usize, Chain)> {
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let chain = Chain { salt: [word(16), word(20)], checksum: checksum([0; 2], &header[..24]) };
         let page_bytes = word(8);
         let is_page = page_bytes.is_power_of_two() && (512..=65536).contains(&page_bytes);
-        (word(0) == MAGIC && is_page && [word(24), word(28)] == chain.checksum).then_some((page_bytes as usize, chain))
+        (word(0) == MAGIC && is_page && [word(24), word(28)] == chain.checksum)
+            .then_some((page_bytes as usize, chain))
     }
 
     pub fn offset_of(&self, frame: u32) -> u64 {
@@ -140,7 +145,11 @@ impl WalFile<'_> {
 
     /// Writes pages where the frames from `frame` on would have them. The headers are zeros, so
     /// these are no frames.
-    pub fn write_pages<'p>(&self, frame: u32, pages: impl IntoIterator<Item = &'p [u8]>) -> Result<(), Code> {
+    pub fn write_pages<'p>(
+        &self,
+        frame: u32,
+        pages: impl IntoIterator<Item = &'p [u8]>,
+    ) -> Result<(), Code> {
         let mut pieces = PieceWriter::new(self.file, self.offset_of(frame));
         for page in pages {
             pieces.push(&[0; FRAME_HEADER_BYTES])?;
@@ -167,7 +176,9 @@ impl WalFile<'_> {
     /// Writes the header of a new image and answers its chain.
     pub fn write_header(&self, salt: [u32; 2]) -> Result<Chain, Code> {
         let mut header = [0; HEADER_BYTES as usize];
-        for (at, word) in [MAGIC, VERSION, self.page_bytes as u32, 0, salt[0], salt[1]].into_iter().enumerate() {
+        for (at, word) in
+            [MAGIC, VERSION, self.page_bytes as u32, 0, salt[0], salt[1]].into_iter().enumerate()
+        {
             header[at * 4..at * 4 + 4].copy_from_slice(&word.to_be_bytes());
         }
         let checksum = checksum([0; 2], &header[..24]);
@@ -205,7 +216,9 @@ impl WalFile<'_> {
                 if found(self.file.read(&mut header, 0))?.is_none() {
                     return Ok(false);
                 }
-                let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+                let word = |at: usize| {
+                    u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+                };
                 Chain { salt: [word(16), word(20)], checksum: [word(24), word(28)] }
             }
             from => self.header_of(from)?.chain,
@@ -225,13 +238,19 @@ impl WalFile<'_> {
     /// with each.
     ///
     /// False: the image is not what it should be.
-    pub fn verify(&self, frames: u32, expected: Chain, mut visit: impl FnMut(u32, &FrameHeader)) -> Result<bool, Code> {
+    pub fn verify(
+        &self,
+        frames: u32,
+        expected: Chain,
+        mut visit: impl FnMut(u32, &FrameHeader),
+    ) -> Result<bool, Code> {
         let mut header = [0; HEADER_BYTES as usize];
         if found(self.file.read(&mut header, 0))?.is_none() {
             return Ok(false);
         }
-        let begin = Self::header(&header)
-            .filter(|(page_bytes, chain)| *page_bytes == self.page_bytes && chain.salt == expected.salt);
+        let begin = Self::header(&header).filter(|(page_bytes, chain)| {
+            *page_bytes == self.page_bytes && chain.salt == expected.salt
+        });
         let Some((_, mut chain)) = begin else { return Ok(false) };
         let mut reader = FrameReader::new(*self, frames);
         for frame in 1..=frames {
@@ -269,7 +288,8 @@ impl<'a> FrameReader<'a> {
         let frame_bytes = self.wal.frame_bytes() as usize;
         let mut at = frame.wrapping_sub(self.first) as usize;
         if at >= self.bytes.len() / frame_bytes {
-            let frames = (PIECE_BYTES / frame_bytes).clamp(1, self.last.saturating_sub(frame) as usize + 1);
+            let frames =
+                (PIECE_BYTES / frame_bytes).clamp(1, self.last.saturating_sub(frame) as usize + 1);
             self.bytes.resize(frames * frame_bytes, 0);
             (self.first, at) = (frame, 0);
             if let Err(code) = self.wal.file.read(&mut self.bytes, self.wal.offset_of(frame)) {
@@ -380,7 +400,8 @@ fn found<T>(result: Result<T, Code>) -> Result<Option<T>, Code> {
 fn checksum(from: [u32; 2], bytes: &[u8]) -> [u32; 2] {
     let [mut s0, mut s1] = from;
     for pair in bytes.chunks_exact(8) {
-        let word = |at: usize| u32::from_ne_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]]);
+        let word =
+            |at: usize| u32::from_ne_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]]);
         s0 = s0.wrapping_add(word(0)).wrapping_add(s1);
         s1 = s1.wrapping_add(word(4)).wrapping_add(s0);
     }
@@ -413,7 +434,10 @@ mod tests {
             let ends: Vec<_> = writes.iter().map(|(offset, len)| *offset as usize + len).collect();
             assert!(writes.iter().all(|(_, len)| (1..=PIECE_BYTES).contains(len)), "{writes:?}");
             assert!(ends[..ends.len() - 1].iter().all(|end| end % PIECE_BYTES == 0), "{writes:?}");
-            assert!(ends.iter().zip(&writes[1..]).all(|(end, (next, _))| *end as u64 == *next), "{writes:?}");
+            assert!(
+                ends.iter().zip(&writes[1..]).all(|(end, (next, _))| *end as u64 == *next),
+                "{writes:?}"
+            );
         }
     }
 }

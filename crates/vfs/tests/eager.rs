@@ -10,7 +10,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use common::{count, crash, files, insert, integrity, open_stock, scratch, side, statistic as number};
+use common::{
+    count, crash, files, insert, integrity, open_stock, scratch, side, statistic as number,
+};
 use oneflush_blocklog::group::{Group, page_crc};
 use oneflush_blocklog::{CHUNK_BYTES, DirectFile, Error as LogError, Log};
 use oneflush_testing::wait_until;
@@ -19,11 +21,15 @@ use rustix::fs::{FlockOperation, flock};
 
 fn try_open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     common::setup();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags)?;
     db.busy_timeout(Duration::from_secs(5))?;
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(v)")?;
+    db.execute_batch(
+        "PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(v)",
+    )?;
     Ok(db)
 }
 
@@ -36,12 +42,22 @@ fn a_one_row_commit_is_one_block_of_the_log_and_nothing_else_is_synced() {
     let (_dir, path) = scratch();
     let db = open(&path);
     insert(&db, 1);
-    let (logged, wal_syncs, db_syncs) =
-        (number(&db, "/eager/log/logged_bytes"), number(&db, "/files/wal/syncs"), number(&db, "/files/db/syncs"));
+    let (logged, wal_syncs, db_syncs) = (
+        number(&db, "/eager/log/logged_bytes"),
+        number(&db, "/files/wal/syncs"),
+        number(&db, "/files/db/syncs"),
+    );
     insert(&db, 50);
     let blocks = (number(&db, "/eager/log/logged_bytes") - logged) / 4096;
-    assert!((50..=52).contains(&blocks), "{blocks}: one more where a page is full and a new one begins");
-    assert_eq!(number(&db, "/files/wal/syncs") - wal_syncs, 50, "SQLite's own, which become the log's writes");
+    assert!(
+        (50..=52).contains(&blocks),
+        "{blocks}: one more where a page is full and a new one begins"
+    );
+    assert_eq!(
+        number(&db, "/files/wal/syncs") - wal_syncs,
+        50,
+        "SQLite's own, which become the log's writes"
+    );
     assert_eq!(number(&db, "/files/db/syncs"), db_syncs);
 }
 
@@ -64,7 +80,9 @@ fn plain_sqlite_is_refused_while_the_database_is_in_use() {
     let (_dir, path) = scratch();
     let db = open(&path);
     insert(&db, 10);
-    let refused = open_stock(&path).query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
+    let refused = open_stock(&path)
+        .query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))
+        .unwrap_err();
     assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::NotADatabase), "{refused}");
     insert(&db, 1);
     assert_eq!(count(&db), 11);
@@ -105,7 +123,8 @@ fn checkpoints_come_back(locking_mode: &str) {
     let (_dir, path) = scratch();
     let db = open(&path);
     db.execute_batch(&format!("PRAGMA locking_mode={locking_mode}")).unwrap();
-    db.execute_batch("CREATE TABLE u(a, b); CREATE INDEX i ON u(a); CREATE INDEX j ON u(b)").unwrap();
+    db.execute_batch("CREATE TABLE u(a, b); CREATE INDEX i ON u(a); CREATE INDEX j ON u(b)")
+        .unwrap();
     let insert_indexed = |db: &Connection| {
         for _ in 0..200 {
             db.execute("INSERT INTO u VALUES (randomblob(20), randomblob(20))", []).unwrap();
@@ -117,9 +136,15 @@ fn checkpoints_come_back(locking_mode: &str) {
         let checkpointed = open(&crash(&path, &["-oneflush"]));
         insert_indexed(&db);
         let gone_on = open(&crash(&path, &["-oneflush"]));
-        let rows = |db: &Connection| db.query_row("SELECT count(*) FROM u", [], |row| row.get::<_, i64>(0)).unwrap();
+        let rows = |db: &Connection| {
+            db.query_row("SELECT count(*) FROM u", [], |row| row.get::<_, i64>(0)).unwrap()
+        };
         assert_eq!((rows(&checkpointed) + 200, rows(&gone_on)), (rows(&db), rows(&db)), "{mode}");
-        assert_eq!((integrity(&checkpointed).as_str(), integrity(&gone_on).as_str()), ("ok", "ok"), "{mode}");
+        assert_eq!(
+            (integrity(&checkpointed).as_str(), integrity(&gone_on).as_str()),
+            ("ok", "ok"),
+            "{mode}"
+        );
     }
     let images = number(&db, "/eager/log/page_images");
     assert!(images > 0, "pages with deltas against the database file were logged whole");
@@ -159,7 +184,12 @@ fn as_an_older_oneflush_left_it(log: &Path, version: u8) {
     for (kind, payload) in records {
         head = old.grow(&head, head.position + old.record_bytes(payload.len())).unwrap();
         let begins = head.epoch.0 == 0;
-        head = if begins { old.begin_epoch(&head, kind, &payload) } else { old.append(&head, kind, &payload) }.unwrap();
+        head = if begins {
+            old.begin_epoch(&head, kind, &payload)
+        } else {
+            old.append(&head, kind, &payload)
+        }
+        .unwrap();
     }
 }
 
@@ -169,7 +199,8 @@ fn as_an_older_oneflush_left_it(log: &Path, version: u8) {
 fn fill_u(db: &Connection, rows: u32) {
     db.execute_batch(&format!(
         "CREATE TABLE u(a INTEGER, b INTEGER);
-         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT {rows}) INSERT INTO u SELECT random(), random() FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT {rows}) INSERT INTO u \
+         SELECT random(), random() FROM n;
          CREATE INDEX ua ON u(a); CREATE INDEX ub ON u(b);
          PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)"
     ))
@@ -190,7 +221,8 @@ fn cells_that_go_to_other_pages_are_copied_in_the_log_but_not_in_one_of_version_
     fill_u(&db, 20_000);
     let insert_random = |db: &Connection| {
         db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
-        (0..300).for_each(|_| _ = db.execute("INSERT INTO u VALUES (random(), random())", []).unwrap());
+        (0..300)
+            .for_each(|_| _ = db.execute("INSERT INTO u VALUES (random(), random())", []).unwrap());
     };
     let old = crash(&path, &["-oneflush"]);
     assert_eq!(records_and_rows(&old).1, 0);
@@ -244,7 +276,8 @@ fn a_recovery_of_many_pages_finds_them_and_leaves_the_image_alone_where_it_fails
     let db = try_open(&path, "strategy=eager&checkpoints=sqlite").unwrap();
     db.execute_batch(
         "CREATE TABLE w(id INTEGER PRIMARY KEY, n INTEGER, filling BLOB);
-         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 1500) INSERT INTO w SELECT i, 0, randomblob(3000) FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 1500) INSERT INTO w \
+         SELECT i, 0, randomblob(3000) FROM n;
          PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint(TRUNCATE)",
     )
     .unwrap();
@@ -253,7 +286,8 @@ fn a_recovery_of_many_pages_finds_them_and_leaves_the_image_alone_where_it_fails
         (1..=1500).for_each(|id| _ = db.execute(update, (digit, id)).unwrap());
     }
     let state = |db: &Connection| {
-        let sum = db.query_row("SELECT sum(n = 12) FROM w", [], |row| row.get::<_, i64>(0)).unwrap();
+        let sum =
+            db.query_row("SELECT sum(n = 12) FROM w", [], |row| row.get::<_, i64>(0)).unwrap();
         (sum, integrity(db))
     };
     assert_eq!(state(&db), (1500, "ok".to_owned()));
@@ -282,8 +316,11 @@ fn a_large_transaction_goes_through_the_image_and_comes_back_with_it() {
     db.execute_batch("PRAGMA wal_autocheckpoint=0").unwrap();
     insert(&db, 3);
     let syncs = number(&db, "/eager/log/image_syncs");
-    db.execute_batch("INSERT INTO t SELECT randomblob(4000) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT 3000) SELECT * FROM n)")
-        .unwrap();
+    db.execute_batch(
+        "INSERT INTO t SELECT randomblob(4000) FROM (WITH RECURSIVE n(i) AS (SELECT 1 \
+        UNION ALL SELECT i+1 FROM n LIMIT 3000) SELECT * FROM n)",
+    )
+    .unwrap();
     assert_eq!(number(&db, "/eager/log/image_syncs") - syncs, 1);
     insert(&db, 7);
     let with_image = open(&crash(&path, &["-oneflush", "-oneflush-wal"]));
@@ -310,8 +347,8 @@ fn a_log_that_is_full_goes_on_through_the_image() {
     assert_eq!(count(&reader), 0);
 }
 
-/// With `wal_autocheckpoint=0`, `sqlite3_wal_checkpoint_v2` right after a commit copied nothing. The
-/// call was taken for SQLite's automatic checkpoint, which is left for later.
+/// With `wal_autocheckpoint=0`, `sqlite3_wal_checkpoint_v2` right after a commit copied nothing.
+/// The call was taken for SQLite's automatic checkpoint, which is left for later.
 #[test]
 fn a_checkpoint_that_is_asked_for_by_the_c_interface_is_run_where_sqlite_runs_none_by_itself() {
     let (_dir, path) = scratch();
@@ -408,7 +445,9 @@ fn strategies_follow_each_other_without_losing_a_commit() {
     let (_dir, path) = scratch();
     // A WAL of SQLite's own that a crash has left.
     let stock = open_stock(&path);
-    stock.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES (1)").unwrap();
+    stock
+        .execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES (1)")
+        .unwrap();
     let crashed = crash(&path, &["-wal"]);
     let db = open(&crashed);
     insert(&db, 1);
@@ -455,14 +494,18 @@ fn who_has_the_database_open_otherwise_keeps_it() {
     let elsewhere = File::open(side(&crashed, "-oneflush")).unwrap();
     flock(&elsewhere, FlockOperation::LockExclusive).unwrap();
     for strategy in ["strategy=eager", "strategy=plain"] {
-        assert!(try_open(&crashed, strategy).is_err(), "another process has the log open, {strategy}");
+        assert!(
+            try_open(&crashed, strategy).is_err(),
+            "another process has the log open, {strategy}"
+        );
     }
     drop(elsewhere);
     assert_eq!(count(&open(&crashed)), 5);
 }
 
 #[test]
-fn a_log_that_is_missing_of_another_database_or_damaged_is_refused_and_the_files_stay_as_they_are() {
+fn a_log_that_is_missing_of_another_database_or_damaged_is_refused_and_the_files_stay_as_they_are()
+{
     let (_dir, path) = scratch();
     let db = open(&path);
     insert(&db, 20);
@@ -480,19 +523,34 @@ fn a_log_that_is_missing_of_another_database_or_damaged_is_refused_and_the_files
     let damaged = crash(&path, &["-oneflush"]);
     let log = side(&damaged, "-oneflush");
     let bytes = std::fs::read(&log).unwrap();
-    let records: Vec<usize> = (4096..bytes.len()).step_by(4096).filter(|&at| bytes[at..at + 4] == *b"1FLR").collect();
+    let records: Vec<usize> =
+        (4096..bytes.len()).step_by(4096).filter(|&at| bytes[at..at + 4] == *b"1FLR").collect();
     let file = File::options().write(true).open(&log).unwrap();
-    file.write_all_at(&[bytes[records[records.len() / 2] + 70] ^ 1], records[records.len() / 2] as u64 + 70).unwrap();
+    file.write_all_at(
+        &[bytes[records[records.len() / 2] + 70] ^ 1],
+        records[records.len() / 2] as u64 + 70,
+    )
+    .unwrap();
     // The checksum of the header is wrong too.
-    File::options().write(true).open(side(&newer, "-oneflush")).unwrap().write_all_at(&[0xff; 64], 256).unwrap();
+    File::options()
+        .write(true)
+        .open(side(&newer, "-oneflush"))
+        .unwrap()
+        .write_all_at(&[0xff; 64], 256)
+        .unwrap();
 
-    for (what, path) in
-        [("missing", missing), ("foreign", foreign), ("header", newer), ("cut", cut), ("damaged", damaged)]
-    {
+    for (what, path) in [
+        ("missing", missing),
+        ("foreign", foreign),
+        ("header", newer),
+        ("cut", cut),
+        ("damaged", damaged),
+    ] {
         let before = (std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-oneflush")).ok());
         for strategy in ["strategy=eager", "strategy=plain"] {
             assert!(try_open(&path, strategy).is_err(), "{what}, {strategy}");
-            let after = (std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-oneflush")).ok());
+            let after =
+                (std::fs::read(&path).unwrap(), std::fs::read(side(&path, "-oneflush")).ok());
             assert!(before == after, "{what}, {strategy}");
         }
     }
@@ -507,7 +565,10 @@ fn vacuum_into_and_backup_read_through_the_vfs() {
     db.execute("VACUUM INTO ?", [copy.display().to_string()]).unwrap();
     assert_eq!(count(&open_stock(&copy)), 100);
     let mut backup = open_stock(&dir.path().join("backup.db"));
-    rusqlite::backup::Backup::new(&db, &mut backup).unwrap().run_to_completion(100, Duration::ZERO, None).unwrap();
+    rusqlite::backup::Backup::new(&db, &mut backup)
+        .unwrap()
+        .run_to_completion(100, Duration::ZERO, None)
+        .unwrap();
     assert_eq!((count(&backup), integrity(&backup).as_str()), (100, "ok"));
     db.execute_batch("VACUUM; PRAGMA mmap_size=1000000").unwrap();
     insert(&db, 1);
@@ -518,13 +579,19 @@ fn vacuum_into_and_backup_read_through_the_vfs() {
 fn every_page_size_comes_back() {
     for page_bytes in [512, 1024, 65536] {
         let (_dir, path) = scratch();
-        open_stock(&path).execute_batch(&format!("PRAGMA page_size={page_bytes}; CREATE TABLE t(v)")).unwrap();
+        open_stock(&path)
+            .execute_batch(&format!("PRAGMA page_size={page_bytes}; CREATE TABLE t(v)"))
+            .unwrap();
         let db = open(&path);
         insert(&db, 300);
         let again = open(&crash(&path, &["-oneflush"]));
         assert_eq!((count(&again), integrity(&again).as_str()), (300, "ok"), "{page_bytes}");
         drop(db);
-        assert_eq!((files(&path), count(&open_stock(&path))), (vec![String::new()], 300), "{page_bytes}");
+        assert_eq!(
+            (files(&path), count(&open_stock(&path))),
+            (vec![String::new()], 300),
+            "{page_bytes}"
+        );
     }
 }
 
@@ -533,7 +600,10 @@ fn inspecting_says_what_the_log_holds_and_changes_nothing() {
     let (_dir, path) = scratch();
     let db = open(&path);
     insert(&db, 30);
-    assert!(oneflush_vfs::inspect(&path).unwrap_err().to_string().contains("has the database open"), "in use");
+    assert!(
+        oneflush_vfs::inspect(&path).unwrap_err().to_string().contains("has the database open"),
+        "in use"
+    );
     let crashed = crash(&path, &["-oneflush"]);
     let before = std::fs::read(&crashed).unwrap();
     for _ in 0..2 {
@@ -547,5 +617,7 @@ fn inspecting_says_what_the_log_holds_and_changes_nothing() {
     assert!(missing.contains("its log is missing"), "{missing}");
     let text = path.with_extension("txt");
     std::fs::write(&text, "no database, and longer than the header of one".repeat(9)).unwrap();
-    assert!(oneflush_vfs::inspect(&text).unwrap_err().to_string().contains("not a SQLite database"));
+    assert!(
+        oneflush_vfs::inspect(&text).unwrap_err().to_string().contains("not a SQLite database")
+    );
 }

@@ -49,7 +49,10 @@ fn flip_in_records(fixture: &Fixture, mut chance: Chance) {
         let mut cases: Vec<(usize, Range<u8>)> =
             (record.bytes.start..payload).map(|at| bits(at, at as u8 % 8)).collect();
         cases.extend(
-            chance.sample(payload..record.bytes.end).into_iter().map(|at| (at, at as u8 % 8..at as u8 % 8 + 1)),
+            chance
+                .sample(payload..record.bytes.end)
+                .into_iter()
+                .map(|at| (at, at as u8 % 8..at as u8 % 8 + 1)),
         );
         if record.epoch < newest.epoch {
             // Each of these opens, because the record is not needed any more.
@@ -62,7 +65,11 @@ fn flip_in_records(fixture: &Fixture, mut chance: Chance) {
             }
         }
     }
-    println!("{}: {} records, {refused} refused, {shorter} without the last commit", fixture.name, records.len());
+    println!(
+        "{}: {} records, {refused} refused, {shorter} without the last commit",
+        fixture.name,
+        records.len()
+    );
     let is_first = records.iter().filter(|record| record.epoch == newest.epoch).count() == 1;
     assert!(refused > 0 || is_first, "{}", fixture.name);
 }
@@ -76,7 +83,8 @@ fn a_flipped_bit_in_the_first_block_is_refused_where_anything_is_there() {
     }
     // Nothing is read from the rest of it, so all its bytes are damaged at once.
     for bit in 0..8 {
-        let rest: Vec<u8> = fixture.log[512..BLOCK_BYTES].iter().map(|byte| byte ^ 1 << bit).collect();
+        let rest: Vec<u8> =
+            fixture.log[512..BLOCK_BYTES].iter().map(|byte| byte ^ 1 << bit).collect();
         let log = File::options().write(true).open(side(&fixture.path, "-oneflush")).unwrap();
         log.write_all_at(&rest, 512).unwrap();
         assert_eq!(fixture.judge(&format!("bit {bit} of the rest"), false), Some(3));
@@ -113,7 +121,8 @@ impl Fixture {
         if let Ok(found) = opened {
             // SQLite has no checksum over its header, so only SQLite itself could notice a wrong
             // size of the reserved space.
-            let is_other_damage = found == UNSOUND && !(18..=19).contains(&at) && !(72..92).contains(&at);
+            let is_other_damage =
+                found == UNSOUND && !(18..=19).contains(&at) && !(72..92).contains(&at);
             wrong = (found != self.commits && !is_other_damage)
                 .then(|| format!("opens with {found} of {} commits", self.commits));
         } else {
@@ -143,7 +152,9 @@ fn a_log_that_is_cut_off_at_any_block_or_beside_one_is_refused() {
         // Every block of one of the fixtures.
         let blocks = (0..whole / BLOCK_BYTES).filter(|block| number == 2 || block % 16 == number);
         for block in blocks {
-            for size in [block * BLOCK_BYTES, block * BLOCK_BYTES + 1, (block + 1) * BLOCK_BYTES - 1] {
+            for size in
+                [block * BLOCK_BYTES, block * BLOCK_BYTES + 1, (block + 1) * BLOCK_BYTES - 1]
+            {
                 let file = File::options().write(true).open(&log).unwrap();
                 file.set_len(size as u64).unwrap();
                 let opened = fixture.judge(&format!("cut to {size} bytes"), false);
@@ -168,11 +179,17 @@ fn zeros_or_noise_in_place_of_a_record_but_the_last_are_reported_as_corruption()
             for with_noise in [false, true] {
                 let is_newest = number + 1 == records.len();
                 let blocks = record.bytes.start..record.bytes.end.next_multiple_of(BLOCK_BYTES);
-                let filled: Vec<u8> =
-                    blocks.clone().map(|_| if with_noise { chance.below(256) as u8 } else { 0 }).collect();
-                let log = File::options().write(true).open(side(&fixture.path, "-oneflush")).unwrap();
+                let filled: Vec<u8> = blocks
+                    .clone()
+                    .map(|_| if with_noise { chance.below(256) as u8 } else { 0 })
+                    .collect();
+                let log =
+                    File::options().write(true).open(side(&fixture.path, "-oneflush")).unwrap();
                 log.write_all_at(&filled, blocks.start as u64).unwrap();
-                fixture.judge(&format!("record {} replaced, with noise: {with_noise}", record.lsn), is_newest);
+                fixture.judge(
+                    &format!("record {} replaced, with noise: {with_noise}", record.lsn),
+                    is_newest,
+                );
                 fixture.restore();
             }
         }
@@ -185,8 +202,10 @@ fn a_valid_record_behind_a_broken_one_is_corruption_and_is_named() {
     let fixture = Fixture::new("commits", |db| commits::make(db, 9), false);
     let records = fixture.records();
     let newest = records.last().unwrap();
-    let in_epoch: Vec<&Record> =
-        records.iter().filter(|record| record.epoch == newest.epoch && record.lsn < newest.lsn).collect();
+    let in_epoch: Vec<&Record> = records
+        .iter()
+        .filter(|record| record.epoch == newest.epoch && record.lsn < newest.lsn)
+        .collect();
     assert!(in_epoch.len() >= 8);
     for record in in_epoch {
         let log = File::options().write(true).open(side(&fixture.path, "-oneflush")).unwrap();
@@ -194,8 +213,13 @@ fn a_valid_record_behind_a_broken_one_is_corruption_and_is_named() {
         log.write_all_at(&[!fixture.log[at]], at as u64).unwrap();
         take_said(&fixture.path);
         let db = open_with(&fixture.path, "strategy=eager").unwrap();
-        let error = db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
-        assert_eq!(error.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseCorrupt), "{error}");
+        let error =
+            db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
+        assert_eq!(
+            error.sqlite_error_code(),
+            Some(rusqlite::ErrorCode::DatabaseCorrupt),
+            "{error}"
+        );
         drop(db);
         let said = take_said(&fixture.path);
         assert!(said.contains("the log is damaged in record"), "record {}: {said}", record.lsn);
@@ -233,7 +257,8 @@ fn a_dry_run_agrees_where_the_image_or_a_page_that_the_log_changes_is_damaged() 
         let opened = open_quietly(&fixture.path);
         // Damage that SQLite finds, and not the reader of the log, does not count here.
         if inspected.is_ok() && opened.is_err() && !take_said(&fixture.path).is_empty() {
-            differ.push(format!("{}, {what}: dry run {inspected:?}, open {opened:?}", fixture.name));
+            differ
+                .push(format!("{}, {what}: dry run {inspected:?}, open {opened:?}", fixture.name));
         }
         fixture.restore();
     };
@@ -267,8 +292,10 @@ fn delta_against_the_database() -> Fixture {
 /// [`open`], where the content may be wrong.
 fn open_quietly(path: &Path) -> Result<i64, String> {
     take_said(path);
-    let db = open_with(path, "strategy=eager&checkpoints=sqlite").map_err(|error| error.to_string())?;
-    db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(|error| error.to_string())
+    let db =
+        open_with(path, "strategy=eager&checkpoints=sqlite").map_err(|error| error.to_string())?;
+    db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(|error| error.to_string())
 }
 
 /// The commit of the last record is in the database file already, with a page that no other record
@@ -290,7 +317,9 @@ fn a_damaged_last_record_never_leaves_half_of_its_commit() {
     let at = newest.bytes.start + RECORD_HEADER_BYTES;
     log.write_all_at(&[!fixture.log[at]], at as u64).unwrap();
     let Ok(db) = open_with(&fixture.path, "strategy=eager") else { return };
-    let found = db.query_row("SELECT rare.n, total.n FROM rare, total", [], |row| Ok((row.get(0)?, row.get(1)?)));
+    let found = db.query_row("SELECT rare.n, total.n FROM rare, total", [], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    });
     assert!(
         !matches!(found, Ok::<(i64, i64), _>((rare, total)) if rare > total),
         "{found:?}: of the last commit one page is there, and others not"
@@ -365,7 +394,10 @@ fn every_refusal_of_a_log_says_how_to_go_on() {
     for (what, bytes, _) in replacements(&fixture) {
         replace_log(&fixture, bytes.as_deref());
         let said = refusal(&fixture, "eager");
-        if !["Put it back", "Restore", "restore", "Put the", "Use "].iter().any(|word| said.contains(word)) {
+        if !["Put it back", "Restore", "restore", "Put the", "Use "]
+            .iter()
+            .any(|word| said.contains(word))
+        {
             silent.push(format!("{what}: {said}"));
         }
     }

@@ -7,11 +7,16 @@ use rusqlite::{Connection, OpenFlags};
 
 fn open_with(path: &Path, parameters: &str) -> Connection {
     oneflush_vfs::register().unwrap();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy=eager{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags).unwrap();
     db.busy_timeout(Duration::from_secs(5)).unwrap();
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(v)").unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(v)",
+    )
+    .unwrap();
     db
 }
 
@@ -27,8 +32,14 @@ fn insert(db: &Connection, rows: u32) {
 }
 
 fn sound(db: &Connection, rows: u32) {
-    assert_eq!(db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, u32>(0)).unwrap(), rows);
-    assert_eq!(db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(), "ok");
+    assert_eq!(
+        db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, u32>(0)).unwrap(),
+        rows
+    );
+    assert_eq!(
+        db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(),
+        "ok"
+    );
 }
 
 fn image(path: &Path) -> PathBuf {
@@ -77,14 +88,19 @@ fn an_image_that_is_cut_and_grows_again_keeps_every_commit() {
         rows += 1 + rows % 40;
         match rows % 3 {
             0 => db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap_or_default(),
-            1 => {
-                db.execute_batch("PRAGMA journal_size_limit=20000; PRAGMA wal_checkpoint(RESTART)").unwrap_or_default()
-            }
-            _ => db.execute_batch("PRAGMA journal_size_limit=0; PRAGMA wal_checkpoint(RESTART)").unwrap_or_default(),
+            1 => db
+                .execute_batch("PRAGMA journal_size_limit=20000; PRAGMA wal_checkpoint(RESTART)")
+                .unwrap_or_default(),
+            _ => db
+                .execute_batch("PRAGMA journal_size_limit=0; PRAGMA wal_checkpoint(RESTART)")
+                .unwrap_or_default(),
         }
         // Frames of a rolled-back transaction are overwritten by the next one.
-        db.execute_batch("BEGIN; PRAGMA cache_size=5; INSERT INTO t SELECT randomblob(3000) FROM t LIMIT 30; ROLLBACK")
-            .unwrap();
+        db.execute_batch(
+            "BEGIN; PRAGMA cache_size=5; INSERT INTO t SELECT randomblob(3000) FROM t \
+            LIMIT 30; ROLLBACK",
+        )
+        .unwrap();
         sound(&one, rows);
     }
     sound(&two, rows);

@@ -39,7 +39,8 @@ fn open(path: &Path) -> Connection {
 /// A new database in WAL mode, made with these PRAGMAs.
 fn create(path: &Path, pragmas: &str) -> Connection {
     let db = open_with(path, "strategy=eager").unwrap();
-    db.execute_batch(&format!("{pragmas}; PRAGMA journal_mode=wal; PRAGMA synchronous=full")).unwrap();
+    db.execute_batch(&format!("{pragmas}; PRAGMA journal_mode=wal; PRAGMA synchronous=full"))
+        .unwrap();
     commits::create(&db);
     db
 }
@@ -62,18 +63,25 @@ fn journal_mode(db: &Connection, mode: &str) -> rusqlite::Result<String> {
 #[test]
 fn every_page_size_encoding_and_vacuum_mode_comes_back_from_the_log() {
     let vacuums = ["none", "full", "incremental"];
-    for (at, page_bytes) in [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536].into_iter().enumerate() {
+    for (at, page_bytes) in
+        [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536].into_iter().enumerate()
+    {
         let (_dir, path) = scratch();
         let (encoding, vacuum) = (["UTF-8", "UTF-16le", "UTF-16be"][at % 3], vacuums[at % 3]);
-        let pragmas =
-            format!("PRAGMA page_size={page_bytes}; PRAGMA encoding='{encoding}'; PRAGMA auto_vacuum={vacuum}");
+        let pragmas = format!(
+            "PRAGMA page_size={page_bytes}; PRAGMA encoding='{encoding}'; PRAGMA \
+                auto_vacuum={vacuum}"
+        );
         let db = create(&path, &pragmas);
         commits::make(&db, 60);
         db.execute_batch("CREATE TABLE much AS SELECT randomblob(20000); DROP TABLE much").unwrap();
         commits::make(&db, 5);
         let crashed = after_crash(&path);
         assert_eq!(commits::check(&crashed), Ok(65), "{pragmas}");
-        assert_eq!(crashed.query_row("PRAGMA encoding", [], |row| row.get::<_, String>(0)), Ok(encoding.to_owned()));
+        assert_eq!(
+            crashed.query_row("PRAGMA encoding", [], |row| row.get::<_, String>(0)),
+            Ok(encoding.to_owned())
+        );
         assert_eq!(number(&crashed, "PRAGMA page_size"), page_bytes);
         assert_eq!(number(&crashed, "PRAGMA auto_vacuum"), (at % 3) as i64);
         db.execute_batch("PRAGMA incremental_vacuum").unwrap();
@@ -89,16 +97,24 @@ fn tables_without_rowid_and_long_rows_come_back_from_the_log() {
     let (_dir, path) = scratch();
     let db = create(&path, "");
     db.execute_batch(
-        "CREATE TABLE w(a TEXT, b INTEGER, c, PRIMARY KEY(b, a)) WITHOUT ROWID; CREATE UNIQUE INDEX u ON w(a)",
+        "CREATE TABLE w(a TEXT, b INTEGER, c, PRIMARY KEY(b, a)) WITHOUT ROWID; CREATE UNIQUE \
+            INDEX u ON w(a)",
     )
     .unwrap();
     for row in 0..300 {
-        db.execute("INSERT INTO w VALUES (hex(randomblob(20)), ?1 * 7919 % 300, zeroblob(?1 * 31))", [row]).unwrap();
+        db.execute(
+            "INSERT INTO w VALUES (hex(randomblob(20)), ?1 * 7919 % 300, zeroblob(?1 * 31))",
+            [row],
+        )
+        .unwrap();
     }
     db.execute_batch("UPDATE w SET c = b WHERE b % 3 = 0; DELETE FROM w WHERE b % 5 = 0").unwrap();
     let content = "SELECT count(*) * 1000000 + sum(length(c)) FROM w";
     let crashed = after_crash(&path);
-    assert_eq!((number(&crashed, content), integrity(&crashed)), (number(&db, content), "ok".to_owned()));
+    assert_eq!(
+        (number(&crashed, content), integrity(&crashed)),
+        (number(&db, content), "ok".to_owned())
+    );
 }
 
 #[test]
@@ -110,7 +126,8 @@ fn exclusive_locking_mode_comes_back_and_keeps_others_out() {
     commits::make(&db, 20);
     let other = open_with(&path, "strategy=eager").unwrap();
     other.busy_timeout(Duration::ZERO).unwrap();
-    let refused = other.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
+    let refused =
+        other.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap_err();
     assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy), "{refused}");
     assert_eq!(commits::check(&after_crash(&path)), Ok(20));
     drop(db);
@@ -128,7 +145,11 @@ fn exclusive_locking_mode_comes_back_and_keeps_others_out() {
 fn vacuum_comes_back_from_the_log() {
     let (_dir, path) = scratch();
     let db = create(&path, "");
-    db.execute_batch("CREATE TABLE much AS WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 500) SELECT randomblob(2000) FROM n").unwrap();
+    db.execute_batch(
+        "CREATE TABLE much AS WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n \
+        LIMIT 500) SELECT randomblob(2000) FROM n",
+    )
+    .unwrap();
     commits::make(&db, 50);
     db.execute_batch("DROP TABLE much; VACUUM").unwrap();
     let pages = number(&db, "PRAGMA page_count");
@@ -173,10 +194,16 @@ fn copies_under_write_load_are_sound_snapshots() {
             let before = number(&db, "SELECT n FROM total");
             db.execute("VACUUM INTO ?", [name("vacuumed").display().to_string()]).unwrap();
             let mut at_once = open_stock(&name("at-once"));
-            Backup::new(&db, &mut at_once).unwrap().run_to_completion(i32::MAX, Duration::ZERO, None).unwrap();
+            Backup::new(&db, &mut at_once)
+                .unwrap()
+                .run_to_completion(i32::MAX, Duration::ZERO, None)
+                .unwrap();
             // The target is also a database of ours, and in use.
             let mut into_ours = create(&name("into-ours"), "");
-            Backup::new(&db, &mut into_ours).unwrap().run_to_completion(i32::MAX, Duration::ZERO, None).unwrap();
+            Backup::new(&db, &mut into_ours)
+                .unwrap()
+                .run_to_completion(i32::MAX, Duration::ZERO, None)
+                .unwrap();
             commits::make(&into_ours, 1);
             assert!(commits::check(&after_crash(&name("into-ours"))).unwrap() > before);
             // By the connection that writes, so that the steps need not begin again.
@@ -286,7 +313,8 @@ fn a_log_in_the_way_that_may_hold_commits_is_set_aside() {
             commits::make(&db, 3);
             let crashed = crash(&path, &["-oneflush"]);
             let log = side(&crashed, "-oneflush");
-            let (its_database, mut its_log) = (std::fs::read(&crashed).unwrap(), std::fs::read(&log).unwrap());
+            let (its_database, mut its_log) =
+                (std::fs::read(&crashed).unwrap(), std::fs::read(&log).unwrap());
             if damaged {
                 its_log[..4096].fill(0);
                 std::fs::write(&log, &its_log).unwrap();
@@ -299,7 +327,8 @@ fn a_log_in_the_way_that_may_hold_commits_is_set_aside() {
             let db = try_open(&crashed, "eager").unwrap();
             db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE new(x)").unwrap();
             drop(db);
-            let aside: Vec<String> = files(&crashed).into_iter().filter(|name| !name.is_empty()).collect();
+            let aside: Vec<String> =
+                files(&crashed).into_iter().filter(|name| !name.is_empty()).collect();
             assert!(aside.len() == 1 && aside[0].starts_with("-oneflush-"), "{aside:?}");
             let said = take_said(&crashed);
             assert!(said.contains(&aside[0]) && said.contains("in the way"), "{said}");
@@ -390,7 +419,10 @@ fn a_second_hard_link_is_refused_while_the_first_is_in_use_and_loses_nothing_aft
         take_said(&link);
         let refused = try_open(&link, strategy).unwrap_err();
         let said = take_said(&link);
-        assert!(strategy == "stock" || said.contains("the log is missing"), "{strategy}: {refused}, {said}");
+        assert!(
+            strategy == "stock" || said.contains("the log is missing"),
+            "{strategy}: {refused}, {said}"
+        );
         assert_eq!(commits::check(&db), Ok(5));
     }
     commits::make(&db, 1);
@@ -399,14 +431,21 @@ fn a_second_hard_link_is_refused_while_the_first_is_in_use_and_loses_nothing_aft
     std::fs::hard_link(&crashed, &other_name).unwrap();
     assert!(try_open(&other_name, "eager").is_err());
     assert_eq!(commits::check(&open(&crashed)), Ok(6));
-    assert_eq!(commits::check(&open(&other_name)), Ok(6), "recovered and closed, either name will do");
+    assert_eq!(
+        commits::check(&open(&other_name)),
+        Ok(6),
+        "recovered and closed, either name will do"
+    );
     drop(db);
     assert_plain(&path, 6);
     let by_link = open(&link);
     commits::make(&by_link, 1);
     assert!(try_open(&path, "eager").is_err());
     drop(by_link);
-    assert_eq!((commits::check(&open_stock(&path)), commits::check(&open_stock(&link))), (Ok(7), Ok(7)));
+    assert_eq!(
+        (commits::check(&open_stock(&path)), commits::check(&open_stock(&link))),
+        (Ok(7), Ok(7))
+    );
 }
 
 /// This program again, as another process. `ONEFLUSH_TEST_OPENS` names a database and a strategy.
@@ -431,7 +470,10 @@ fn in_another_process(path: &Path, strategy: &str) -> String {
         .output()
         .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && (said.contains("opened") || said.contains("refused: ")), "{said}");
+    assert!(
+        output.status.success() && (said.contains("opened") || said.contains("refused: ")),
+        "{said}"
+    );
     said
 }
 
@@ -442,7 +484,10 @@ fn a_process_with_plain_or_stock_is_refused_beside_eager_and_the_strategies_are_
     commits::make(&db, 2);
     assert!(in_another_process(&path, "eager").contains("opened"), "the same strategy shares");
     let said = in_another_process(&path, "plain");
-    assert!(said.contains("strategy plain was asked for") && said.contains("strategy eager"), "{said}");
+    assert!(
+        said.contains("strategy plain was asked for") && said.contains("strategy eager"),
+        "{said}"
+    );
     // The pragma changes nothing, so SQLite answers.
     let said = in_another_process(&path, "stock");
     assert!(said.contains("refused: file is not a database"), "{said}");
@@ -467,7 +512,10 @@ fn eager_is_refused_beside_a_process_with_plain_or_stock_and_the_strategies_are_
         drop(db);
         assert_eq!(commits::check(&open(&path)), Ok(2));
         assert_plain(&path, 2);
-        assert!(said.contains("strategy eager was asked for") && said.contains("stock or plain"), "{strategy}: {said}");
+        assert!(
+            said.contains("strategy eager was asked for") && said.contains("stock or plain"),
+            "{strategy}: {said}"
+        );
     }
 }
 

@@ -65,15 +65,34 @@ fn rows() -> Vec<Row> {
             "flock granted to two",
             locks(Locks::Flock(Answer::Granted)),
             Works,
-            Refused(&["-oneflush-shm: flock keeps nobody out", "use a local disk, or strategy=plain"]),
+            Refused(&[
+                "-oneflush-shm: flock keeps nobody out",
+                "use a local disk, or strategy=plain",
+            ]),
             Some("flock"),
         ),
         // The log was locked by a descriptor for reading only, which on NFS was "disk I/O error"
         // without a reason.
-        row("exclusive flock for writers only", locks(Locks::Flock(Answer::WriterOnly)), Works, Works, None),
+        row(
+            "exclusive flock for writers only",
+            locks(Locks::Flock(Answer::WriterOnly)),
+            Works,
+            Works,
+            None,
+        ),
         // SQLite takes the first answer for a lock that somebody else has.
-        error("record locks refused", record_refused(libc::ENOLCK), ffi::SQLITE_BUSY, "record locks"),
-        error("record locks not implemented", record_refused(libc::ENOSYS), ffi::SQLITE_IOERR_LOCK, "record locks"),
+        error(
+            "record locks refused",
+            record_refused(libc::ENOLCK),
+            ffi::SQLITE_BUSY,
+            "record locks",
+        ),
+        error(
+            "record locks not implemented",
+            record_refused(libc::ENOSYS),
+            ffi::SQLITE_IOERR_LOCK,
+            "record locks",
+        ),
         row(
             "record locks granted to two",
             locks(Locks::Posix(Answer::Granted)),
@@ -82,14 +101,29 @@ fn rows() -> Vec<Row> {
             Some("record locks"),
         ),
         // The log was refused with "could not write to it: Invalid argument".
-        row("direct I/O refused", Flaws { refuses_direct: true, ..Flaws::default() }, Works, Works, Some("direct I/O")),
+        row(
+            "direct I/O refused",
+            Flaws { refuses_direct: true, ..Flaws::default() },
+            Works,
+            Works,
+            Some("direct I/O"),
+        ),
         // `RWF_DSYNC` would be accepted, and reach nobody.
-        row("RWF_DSYNC ignored", Flaws { cache: Cache::No, ..Flaws::default() }, Works, Works, None),
+        row(
+            "RWF_DSYNC ignored",
+            Flaws { cache: Cache::No, ..Flaws::default() },
+            Works,
+            Works,
+            None,
+        ),
         row(
             "shared maps refused",
             Flaws { cache: Cache::NoMaps, ..Flaws::default() },
             Fails(ffi::SQLITE_IOERR_SHMMAP),
-            Refused(&["-oneflush-shm: mmap with MAP_SHARED fails", "use a local disk, or a rollback mode"]),
+            Refused(&[
+                "-oneflush-shm: mmap with MAP_SHARED fails",
+                "use a local disk, or a rollback mode",
+            ]),
             Some("shared mmap"),
         ),
     ]
@@ -131,7 +165,8 @@ fn open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
 fn create(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     let db = open(path, parameters)?;
     db.execute_batch(
-        "BEGIN; CREATE TABLE t(n INTEGER PRIMARY KEY, v); CREATE INDEX i ON t(v); CREATE TABLE total(n); INSERT INTO total VALUES (0); COMMIT",
+        "BEGIN; CREATE TABLE t(n INTEGER PRIMARY KEY, v); CREATE INDEX i ON t(v); CREATE TABLE \
+            total(n); INSERT INTO total VALUES (0); COMMIT",
     )?;
     Ok(db)
 }
@@ -150,7 +185,11 @@ fn assert_outcome(what: &str, place: &Flawed, path: &Path, parameters: &str, exp
             assert_eq!(commits::check(&open_stock(&lower)), Ok(COMMITS + 1), "{what}");
         }
         (Fails(code), Err(error)) => {
-            assert_eq!(error.sqlite_error().map(|error| error.extended_code), Some(code), "{what}: {error}");
+            assert_eq!(
+                error.sqlite_error().map(|error| error.extended_code),
+                Some(code),
+                "{what}: {error}"
+            );
             assert_eq!(integrity(&open_stock(&lower)), "ok", "{what}");
         }
         (Refused(words), Err(error)) => {
@@ -172,13 +211,15 @@ fn assert_works(what: &str, place: &Flawed, path: &Path, parameters: &str, db: C
     let file = side(Path::new("a.db"), durable(parameters));
     let other = open(path, parameters).unwrap();
     for number in 1..=COMMITS {
-        commits::try_make(if number % 3 == 0 { &other } else { &db }).unwrap_or_else(|error| panic!("{what}: {error}"));
+        commits::try_make(if number % 3 == 0 { &other } else { &db })
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
         let unsynced = place.unsynced();
         let is_kept = what.contains("sync ignored") || !unsynced.contains(&file);
         assert!(is_kept, "{what}: commit {number} was acknowledged without a sync: {unsynced:?}");
     }
     let crashed = crash(path, &[durable(parameters)]);
-    let after = open(&crashed, parameters).unwrap_or_else(|error| panic!("{what}: {error}, {}", take_said(&crashed)));
+    let after = open(&crashed, parameters)
+        .unwrap_or_else(|error| panic!("{what}: {error}, {}", take_said(&crashed)));
     assert_eq!(commits::check(&after), Ok(COMMITS), "{what}");
     drop((after, other, db));
     let again = open(path, parameters).unwrap();
@@ -194,27 +235,49 @@ fn what_is_tried_decides_where_the_type_is_believed() {
     for Row { name, flaws, sqlite, eager, .. } in rows() {
         for (strategy, expected) in [("stock", sqlite), ("plain", sqlite), ("eager", eager)] {
             let Some((place, path)) = mount(BELIEVED, flaws) else { continue };
-            assert_outcome(&format!("{name}, {strategy}"), &place, &path, &format!("strategy={strategy}"), expected);
+            assert_outcome(
+                &format!("{name}, {strategy}"),
+                &place,
+                &path,
+                &format!("strategy={strategy}"),
+                expected,
+            );
         }
     }
 }
 
 #[test]
-fn a_type_that_is_not_believed_is_refused_by_eager_and_named_once_by_plain_which_does_as_sqlite_alone() {
-    if !goes_on("a_type_that_is_not_believed_is_refused_by_eager_and_named_once_by_plain_which_does_as_sqlite_alone") {
+fn a_type_that_is_not_believed_is_refused_by_eager_and_named_once_by_plain_which_does_as_sqlite_alone()
+ {
+    if !goes_on(
+        "a_type_that_is_not_believed_is_refused_by_eager_and_named_once_by_plain_which_does_as_sqlite_alone",
+    ) {
         return;
     }
     for Row { name, flaws, sqlite, .. } in rows() {
         let Some((place, path)) = mount(OTHER, flaws) else { continue };
         assert!(open(&path, "strategy=eager").is_err(), "{name}");
         let said = take_said(&path);
-        for wanted in ["eager is refused on fuse.other", "use a local disk", "strategy=plain", "unsafe_ground=allow"] {
+        for wanted in [
+            "eager is refused on fuse.other",
+            "use a local disk",
+            "strategy=plain",
+            "unsafe_ground=allow",
+        ] {
             assert!(said.contains(wanted), "{name}: {said}");
         }
-        assert_eq!(files(&place.lower().join("a.db")), [""; 0], "{name}: refused before anything was made");
+        assert_eq!(
+            files(&place.lower().join("a.db")),
+            [""; 0],
+            "{name}: refused before anything was made"
+        );
         assert_outcome(&format!("{name}, plain"), &place, &path, "strategy=plain", sqlite);
         let said = take_said(&path);
-        assert_eq!(said.matches("on fuse.other plain does as SQLite alone").count(), 1, "{name}: {said}");
+        assert_eq!(
+            said.matches("on fuse.other plain does as SQLite alone").count(),
+            1,
+            "{name}: {said}"
+        );
         assert!(said.contains("use a local disk"), "{name}: {said}");
         let left = files(&place.lower().join("a.db"));
         assert!(!matches!(sqlite, Works) || left == [""], "{name}: no WAL is kept, but {left:?}");
@@ -233,7 +296,13 @@ fn unsafe_ground_overrides_the_type_and_not_what_is_tried() {
             drop(open_with(&path, &parameters));
             let said = take_said(&path);
             assert!(said.contains("on fuse.other"), "{name}, {strategy}: {said}");
-            assert_outcome(&format!("{name}, {strategy}, allowed"), &place, &path, &parameters, expected);
+            assert_outcome(
+                &format!("{name}, {strategy}, allowed"),
+                &place,
+                &path,
+                &parameters,
+                expected,
+            );
         }
     }
 }
@@ -259,21 +328,33 @@ fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
         commits::make(&db, 10);
         place.set_sync(Sync::Fails);
         let failed = commits::try_make(&db).unwrap_err();
-        assert_eq!(failed.sqlite_error().map(|error| error.extended_code), Some(ffi::SQLITE_IOERR_FSYNC), "{what}");
+        assert_eq!(
+            failed.sqlite_error().map(|error| error.extended_code),
+            Some(ffi::SQLITE_IOERR_FSYNC),
+            "{what}"
+        );
         place.set_sync(Sync::Kept);
         if !parameters.contains("stock") {
             for _ in 0..3 {
-                assert!(commits::try_make(&db).is_err(), "{what}: acknowledged after a sync that has failed");
+                assert!(
+                    commits::try_make(&db).is_err(),
+                    "{what}: acknowledged after a sync that has failed"
+                );
             }
         }
         drop(db);
-        let again = open(&path, parameters).unwrap_or_else(|error| panic!("{what}: {error}, {}", take_said(&path)));
+        let again = open(&path, parameters)
+            .unwrap_or_else(|error| panic!("{what}: {error}, {}", take_said(&path)));
         let found = commits::check(&again).unwrap();
         // The commit that failed may be there, as with SQLite alone.
         assert!((10..=11).contains(&found), "{what}: {found}");
         commits::make(&again, 5);
         drop(again);
-        assert_eq!(commits::check(&open_stock(&place.lower().join("a.db"))), Ok(found + 5), "{what}");
+        assert_eq!(
+            commits::check(&open_stock(&place.lower().join("a.db"))),
+            Ok(found + 5),
+            "{what}"
+        );
     }
 }
 
@@ -286,7 +367,8 @@ fn without_shared_memory_a_rollback_mode_or_an_exclusive_connection_works() {
     }
     let flaws = Flaws { cache: Cache::NoMaps, ..Flaws::default() };
     for subtype in [BELIEVED, OTHER] {
-        for parameters in ["strategy=stock", "strategy=plain", "strategy=eager&unsafe_ground=allow"] {
+        for parameters in ["strategy=stock", "strategy=plain", "strategy=eager&unsafe_ground=allow"]
+        {
             let what = format!("{subtype}, {parameters}");
             let Some((place, path)) = mount(subtype, flaws) else { continue };
             let db = open_with(&path, parameters).unwrap();
@@ -295,14 +377,19 @@ fn without_shared_memory_a_rollback_mode_or_an_exclusive_connection_works() {
             drop(db);
             let is_eager = parameters.contains("eager");
             let db = open_with(&path, parameters).unwrap();
-            let mode = db.query_row("PRAGMA locking_mode=exclusive", [], |row| row.get::<_, String>(0));
+            let mode =
+                db.query_row("PRAGMA locking_mode=exclusive", [], |row| row.get::<_, String>(0));
             assert_eq!(mode.as_deref(), Ok("exclusive"));
             let wal = db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full");
             let made = wal.and_then(|()| commits::try_make(&db));
             assert_eq!(made.is_err(), is_eager, "{what}: {made:?}, {}", take_said(&path));
             drop(db);
             let expected = if is_eager { 5 } else { 6 };
-            assert_eq!(commits::check(&open_stock(&place.lower().join("a.db"))), Ok(expected), "{what}");
+            assert_eq!(
+                commits::check(&open_stock(&place.lower().join("a.db"))),
+                Ok(expected),
+                "{what}"
+            );
         }
     }
 }

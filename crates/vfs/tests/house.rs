@@ -6,8 +6,19 @@ use std::path::{Path, PathBuf};
 use oneflush_testing::house::{self, Import};
 
 /// What may be imported of this crate by the folders that know no strategy and no raw call.
-const ENGINE: [&str; 11] =
-    ["config", "error", "futex", "kill_point", "port", "role", "stats", "super_journal", "sync", "threads", "wal_file"];
+const ENGINE: [&str; 11] = [
+    "config",
+    "error",
+    "futex",
+    "kill_point",
+    "port",
+    "role",
+    "stats",
+    "super_journal",
+    "sync",
+    "threads",
+    "wal_file",
+];
 const PORT: [&str; 1] = ["error"];
 
 fn src() -> PathBuf {

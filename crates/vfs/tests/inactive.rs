@@ -7,8 +7,14 @@ use tempfile::TempDir;
 
 fn open(path: &Path, strategy: &str) -> Connection {
     oneflush_vfs::register().unwrap();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(format!("file:{}?vfs=oneflush&strategy={strategy}", path.display()), flags).unwrap()
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(
+        format!("file:{}?vfs=oneflush&strategy={strategy}", path.display()),
+        flags,
+    )
+    .unwrap()
 }
 
 fn database(strategy: &str) -> (TempDir, Connection) {
@@ -38,7 +44,8 @@ fn in_the_rollback_modes_the_answer_is_inactive_with_the_mode() {
             assert_eq!(text(&db, &format!("PRAGMA journal_mode={mode}")), mode);
             assert_eq!(strategy(&db), inactive(mode));
         }
-        let stats: serde_json::Value = serde_json::from_str(&text(&db, "PRAGMA oneflush_stats")).unwrap();
+        let stats: serde_json::Value =
+            serde_json::from_str(&text(&db, "PRAGMA oneflush_stats")).unwrap();
         assert_eq!(stats["strategy"], *name);
         assert_eq!(stats["active"], false);
         assert_eq!(stats["inactive_because"], "journal_mode=delete");
@@ -49,14 +56,19 @@ fn in_the_rollback_modes_the_answer_is_inactive_with_the_mode() {
         let other = open(&dir.path().join("a.db"), name);
         assert_eq!(strategy(&other), name, "before it has touched the database");
         drop(other);
-        let stats: serde_json::Value = serde_json::from_str(&text(&db, "PRAGMA oneflush_stats")).unwrap();
+        let stats: serde_json::Value =
+            serde_json::from_str(&text(&db, "PRAGMA oneflush_stats")).unwrap();
         assert_eq!(stats["active"], true);
         assert!(stats.get("inactive_because").is_none());
 
         assert_eq!(text(&db, "PRAGMA journal_mode=delete"), "delete");
         assert_eq!(strategy(&db), inactive("delete"), "left again");
         drop(db);
-        assert_eq!(strategy(&open(&dir.path().join("a.db"), name)), inactive("delete"), "of an older connection");
+        assert_eq!(
+            strategy(&open(&dir.path().join("a.db"), name)),
+            inactive("delete"),
+            "of an older connection"
+        );
     }
 }
 
@@ -66,7 +78,10 @@ fn a_mode_that_sqlite_refused_is_not_believed() {
     db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(v)").unwrap();
     let other = open(&dir.path().join("a.db"), "plain");
     other.execute_batch("SELECT * FROM t").unwrap();
-    assert!(db.query_row("PRAGMA journal_mode=persist", [], |row| row.get::<_, String>(0)).is_err(), "it is locked");
+    assert!(
+        db.query_row("PRAGMA journal_mode=persist", [], |row| row.get::<_, String>(0)).is_err(),
+        "it is locked"
+    );
     assert_eq!(strategy(&db), "plain");
 }
 

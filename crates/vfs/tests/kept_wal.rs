@@ -11,7 +11,9 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 fn open_with(path: &Path, parameters: &str) -> Connection {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy=plain{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags).unwrap();
     db.execute_batch("PRAGMA synchronous=full").unwrap();
@@ -79,7 +81,9 @@ fn beside(path: &Path) -> Vec<String> {
     let files = std::fs::read_dir(path.parent().unwrap()).unwrap();
     let mut names: Vec<_> = files
         .map(|file| file.unwrap().file_name().into_string().unwrap())
-        .filter_map(|file| Some(file.strip_prefix(name)?.to_owned()).filter(|suffix| !suffix.is_empty()))
+        .filter_map(|file| {
+            Some(file.strip_prefix(name)?.to_owned()).filter(|suffix| !suffix.is_empty())
+        })
         .collect();
     names.sort();
     names
@@ -91,7 +95,8 @@ fn closed() -> (TempDir, PathBuf) {
     let path = dir.path().join("a.db");
     open_stock(&path)
         .execute_batch(
-            "PRAGMA journal_mode=wal; CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE other(v);
+            "PRAGMA journal_mode=wal; CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE \
+                other(v);
              INSERT INTO other VALUES (zeroblob(10000));",
         )
         .unwrap();
@@ -151,11 +156,19 @@ fn a_session_that_only_reads_writes_to_no_file_what_it_did_not_take_back_and_syn
         assert_eq!(count(&db), 3);
         if is_touched {
             // A process began a checkpoint, and was killed.
-            File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+            File::options()
+                .write(true)
+                .open(&path)
+                .unwrap()
+                .set_modified(SystemTime::now())
+                .unwrap();
         }
         drop(db);
         assert_eq!(syncs(&recorder::take()), usize::from(is_touched));
-        assert_eq!([std::fs::read(&path).unwrap(), std::fs::read(side(&path, KEPT)).unwrap()], before);
+        assert_eq!(
+            [std::fs::read(&path).unwrap(), std::fs::read(side(&path, KEPT)).unwrap()],
+            before
+        );
     }
 }
 
@@ -166,7 +179,11 @@ fn a_connection_that_may_only_read_leaves_the_wal_as_it_is() {
     let (_dir, path) = closed();
     let before = std::fs::read(side(&path, KEPT)).unwrap();
     let uri = format!("file:{}?vfs=oneflush&strategy=plain", path.display());
-    let db = Connection::open_with_flags(uri, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI).unwrap();
+    let db = Connection::open_with_flags(
+        uri,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+    )
+    .unwrap();
     assert_eq!(count(&db), 3);
     drop(db);
     assert_eq!(std::fs::read(side(&path, KEPT)).unwrap(), before);
@@ -183,7 +200,10 @@ fn a_long_wal_is_begun_anew() {
     recorder::take();
     let db = open(&path);
     let reads = recorder::take();
-    assert!(!reads.iter().any(|call| call.starts_with("xRead") && call.contains(" 4120@4152")), "{reads:?}");
+    assert!(
+        !reads.iter().any(|call| call.starts_with("xRead") && call.contains(" 4120@4152")),
+        "{reads:?}"
+    );
     recorder::take();
     insert(&db, 3);
     assert_eq!(syncs(&recorder::take()), 4, "one for the header");
@@ -191,7 +211,11 @@ fn a_long_wal_is_begun_anew() {
     assert_sound(&db, 46);
     recorder::take();
     drop(db);
-    assert_eq!(syncs(&recorder::take()), 1, "frames of the generation before are no reason to sync the WAL");
+    assert_eq!(
+        syncs(&recorder::take()),
+        1,
+        "frames of the generation before are no reason to sync the WAL"
+    );
 }
 
 /// The promise: a WAL that was closed means nothing to another database file.
@@ -216,14 +240,19 @@ fn another_database_file_in_the_place_of_the_old_one_is_what_counts() {
 #[test]
 fn a_database_file_that_was_changed_elsewhere_keeps_its_changes() {
     let _guard = recorder::begin();
-    for change in
-        ["UPDATE other SET v = zeroblob(10000) || 'x'", "INSERT INTO other VALUES (zeroblob(20000))", "VACUUM"]
-    {
+    for change in [
+        "UPDATE other SET v = zeroblob(10000) || 'x'",
+        "INSERT INTO other VALUES (zeroblob(20000))",
+        "VACUUM",
+    ] {
         let (_dir, path) = closed();
         let elsewhere = path.with_file_name("elsewhere.db");
         std::fs::copy(&path, &elsewhere).unwrap();
         let db = open_stock(&elsewhere);
-        db.execute_batch(&format!("PRAGMA journal_mode=delete; {change}; PRAGMA journal_mode=wal;")).unwrap();
+        db.execute_batch(&format!(
+            "PRAGMA journal_mode=delete; {change}; PRAGMA journal_mode=wal;"
+        ))
+        .unwrap();
         drop(db);
         std::fs::copy(&elsewhere, &path).unwrap();
         let db = open(&path);
@@ -298,7 +327,8 @@ fn frames_of_before_the_close_do_not_come_back_behind_the_same_frames_written_ag
     let path = dir.path().join("a.db");
     let db = open(&path);
     db.execute_batch(
-        "PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES (0); PRAGMA wal_checkpoint(RESTART);
+        "PRAGMA journal_mode=wal; CREATE TABLE t(v); INSERT INTO t VALUES (0); PRAGMA \
+            wal_checkpoint(RESTART);
          UPDATE t SET v = 1; UPDATE t SET v = 0;",
     )
     .unwrap();
@@ -307,6 +337,7 @@ fn frames_of_before_the_close_do_not_come_back_behind_the_same_frames_written_ag
     db.execute_batch("PRAGMA synchronous=full; UPDATE t SET v = 1").unwrap();
     // As after a kill.
     let crashed = copy(&path, "b.db");
-    let value: i64 = open_stock(&crashed).query_row("SELECT v FROM t", [], |row| row.get(0)).unwrap();
+    let value: i64 =
+        open_stock(&crashed).query_row("SELECT v FROM t", [], |row| row.get(0)).unwrap();
     assert_eq!(value, 1);
 }

@@ -56,7 +56,9 @@ fn assert_goes_on(path: &Path, commits: usize, about: &str) {
 fn whatever_has_the_kept_name_is_in_nobodys_way_and_is_not_followed() {
     type Change = fn(&Path);
     let changes: [(&str, Change); 9] = [
-        ("another mode of the database", |path| fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap()),
+        ("another mode of the database", |path| {
+            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap()
+        }),
         ("another mode of the kept file", |path| {
             fs::set_permissions(side(path, KEPT), Permissions::from_mode(0o666)).unwrap();
         }),
@@ -77,7 +79,12 @@ fn whatever_has_the_kept_name_is_in_nobodys_way_and_is_not_followed() {
         ("an empty file", |path| fs::write(side(path, KEPT), "").unwrap()),
         ("a pipe", |path| {
             fs::remove_file(side(path, KEPT)).unwrap();
-            rustix::fs::mkfifoat(rustix::fs::CWD, side(path, KEPT), rustix::fs::Mode::from_raw_mode(0o644)).unwrap();
+            rustix::fs::mkfifoat(
+                rustix::fs::CWD,
+                side(path, KEPT),
+                rustix::fs::Mode::from_raw_mode(0o644),
+            )
+            .unwrap();
         }),
     ];
     for (about, change) in changes {
@@ -116,7 +123,14 @@ fn a_kept_wal_that_the_database_has_outgrown_is_removed_and_never_gets_its_name_
 fn a_database_that_was_moved_or_copied_with_or_without_its_neighbours_works() {
     let (dir, path) = closed();
     let copied = dir.path().join("copied");
-    assert!(Command::new("cp").arg("-a").args([path.parent().unwrap(), &copied]).status().unwrap().success());
+    assert!(
+        Command::new("cp")
+            .arg("-a")
+            .args([path.parent().unwrap(), &copied])
+            .status()
+            .unwrap()
+            .success()
+    );
     assert_goes_on(&copied.join("a.db"), 4, "cp -a");
     let alone = dir.path().join("alone.db");
     fs::copy(&path, &alone).unwrap();
@@ -179,7 +193,9 @@ fn processes_that_open_and_close_at_the_same_time_lose_no_commit() {
     let (_dir, path) = closed();
     let process = || {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "is_another_process", "--nocapture"]).env("ONEFLUSH_TEST_REOPENS", &path);
+        command
+            .args(["--exact", "is_another_process", "--nocapture"])
+            .env("ONEFLUSH_TEST_REOPENS", &path);
         oneflush_testing::dies_with_test(&mut command).spawn().unwrap()
     };
     let processes: Vec<_> = (0..PROCESSES).map(|_| process()).collect();

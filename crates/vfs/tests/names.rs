@@ -13,8 +13,13 @@ use rusqlite::{Connection, OpenFlags};
 /// Opens by a URI, in which any byte can be written.
 fn open(dir: &Path, name: &str, parameters: &str) -> rusqlite::Result<Connection> {
     common::setup();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(format!("file:{}/{name}?vfs=oneflush&{parameters}", dir.display()), flags)
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(
+        format!("file:{}/{name}?vfs=oneflush&{parameters}", dir.display()),
+        flags,
+    )
 }
 
 fn json(db: &Connection) -> String {
@@ -24,7 +29,8 @@ fn json(db: &Connection) -> String {
 #[test]
 fn databases_whose_names_are_not_utf8_are_not_shared_and_work_as_with_sqlite_alone() {
     let dir = tempfile::tempdir().unwrap();
-    let open_both = || ["a%FF.db", "a%FE.db"].map(|name| open(dir.path(), name, "strategy=auto").unwrap());
+    let open_both =
+        || ["a%FF.db", "a%FE.db"].map(|name| open(dir.path(), name, "strategy=auto").unwrap());
     let both = open_both();
     for (db, count) in both.iter().zip([2, 5]) {
         db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
@@ -34,13 +40,19 @@ fn databases_whose_names_are_not_utf8_are_not_shared_and_work_as_with_sqlite_alo
     for (db, count) in both.iter().zip([2, 5]) {
         assert_eq!(commits::check(db), Ok(count));
         let json = json(db);
-        assert!(json.contains("\"connections\":1") && json.contains("stock") && json.contains("not UTF-8"), "{json}");
+        assert!(
+            json.contains("\"connections\":1")
+                && json.contains("stock")
+                && json.contains("not UTF-8"),
+            "{json}"
+        );
     }
     assert!(take_said(dir.path()).contains("is not UTF-8, so SQLite alone opens it"));
     drop(both);
     let counts = open_both().map(|db| commits::check(&db).unwrap());
     assert_eq!(counts, [2, 5]);
-    let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
     assert!(names.iter().any(|name| name == OsStr::from_bytes(b"a\xff.db")), "{names:?}");
 }
@@ -48,9 +60,10 @@ fn databases_whose_names_are_not_utf8_are_not_shared_and_work_as_with_sqlite_alo
 #[test]
 fn what_cannot_be_kept_for_such_a_name_is_refused_by_name_and_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
-    for (parameters, named) in
-        [("strategy=eager", "strategy eager is not possible"), ("durability=full", "durability=full is not possible")]
-    {
+    for (parameters, named) in [
+        ("strategy=eager", "strategy eager is not possible"),
+        ("durability=full", "durability=full is not possible"),
+    ] {
         assert!(open(dir.path(), "a%FF.db", parameters).is_err());
         let said = take_said(dir.path());
         assert!(said.contains(named) && said.contains("a\\xff.db"), "{said}");
@@ -71,7 +84,8 @@ fn the_log_of_a_database_in_a_folder_of_such_a_name_is_found() {
     let folder = dir.path().join(OsStr::from_bytes(b"folder\xff"));
     std::fs::create_dir(&folder).unwrap();
     for suffix in ["", "-oneflush"] {
-        std::fs::rename(common::side(&crashed, suffix), folder.join(format!("b.db{suffix}"))).unwrap();
+        std::fs::rename(common::side(&crashed, suffix), folder.join(format!("b.db{suffix}")))
+            .unwrap();
     }
     let contents = oneflush_vfs::inspect(&folder.join("b.db")).unwrap().unwrap();
     assert!(contents.records > 0);

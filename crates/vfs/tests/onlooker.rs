@@ -125,7 +125,9 @@ fn reads_as_another_user() {
     let path = Path::new(&path);
     common::setup();
     for parameters in ["strategy=eager&mode=ro", "strategy=eager"] {
-        let found = open_with(path, parameters).map_err(|error| error.to_string()).and_then(|db| commits::check(&db));
+        let found = open_with(path, parameters)
+            .map_err(|error| error.to_string())
+            .and_then(|db| commits::check(&db));
         println!("answer: {found:?} {}", take_said(path).replace('\n', "; "));
     }
 }
@@ -136,10 +138,15 @@ fn as_nobody(dir: &Path, path: &Path) -> Vec<String> {
         fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     }
     let mut command = Command::new(program);
-    command.args(["--exact", "reads_as_another_user", "--nocapture"]).env("ONEFLUSH_TEST_READS", path);
+    command
+        .args(["--exact", "reads_as_another_user", "--nocapture"])
+        .env("ONEFLUSH_TEST_READS", path);
     let output = command.current_dir("/").uid(NOBODY).gid(NOBODY).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    let answers = said.lines().filter_map(|line| line.split_once("answer: ")).map(|(_, answer)| answer.to_owned());
+    let answers = said
+        .lines()
+        .filter_map(|line| line.split_once("answer: "))
+        .map(|(_, answer)| answer.to_owned());
     answers.collect()
 }
 
@@ -156,13 +163,15 @@ fn a_user_who_may_only_read_reads_beside_a_writer_and_is_told_the_way_out_after_
         assert!(answer.starts_with("Ok(4)"), "{answer}");
     }
     let crashed = crash(&path, &["-oneflush", "-oneflush-wal", "-oneflush-shm"]);
-    let before: Vec<Vec<u8>> = ["", "-oneflush"].map(|suffix| fs::read(side(&crashed, suffix)).unwrap()).into();
+    let before: Vec<Vec<u8>> =
+        ["", "-oneflush"].map(|suffix| fs::read(side(&crashed, suffix)).unwrap()).into();
     let answers = as_nobody(dir.path(), &crashed);
     assert_eq!(answers.len(), 2);
     for answer in answers {
         assert!(answer.starts_with("Err(") && answer.contains("`oneflush recover`"), "{answer}");
     }
-    let after: Vec<Vec<u8>> = ["", "-oneflush"].map(|suffix| fs::read(side(&crashed, suffix)).unwrap()).into();
+    let after: Vec<Vec<u8>> =
+        ["", "-oneflush"].map(|suffix| fs::read(side(&crashed, suffix)).unwrap()).into();
     assert!(before == after);
     assert_eq!(commits::check(&open_with(&crashed, "strategy=eager").unwrap()), Ok(4));
 }

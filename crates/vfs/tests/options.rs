@@ -9,7 +9,9 @@ use rusqlite::{Connection, OpenFlags};
 
 fn open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     setup();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     Connection::open_with_flags(format!("file:{}?vfs=oneflush{parameters}", path.display()), flags)
 }
 
@@ -68,11 +70,15 @@ fn an_attached_database_has_options_of_its_own() {
     let db = open(&dir.path().join("a.db"), "").unwrap();
     let other = dir.path().join("b.db");
     let attach = |strategy: &str| {
-        db.execute_batch(&format!("ATTACH 'file:{}?vfs=oneflush&strategy={strategy}' AS b", other.display()))
+        db.execute_batch(&format!(
+            "ATTACH 'file:{}?vfs=oneflush&strategy={strategy}' AS b",
+            other.display()
+        ))
     };
     attach("nonsense").unwrap_err();
     attach("stock").unwrap();
-    let strategy: String = db.query_row("PRAGMA b.oneflush_strategy", [], |row| row.get(0)).unwrap();
+    let strategy: String =
+        db.query_row("PRAGMA b.oneflush_strategy", [], |row| row.get(0)).unwrap();
     assert_eq!(strategy, "stock");
 }
 
@@ -82,7 +88,10 @@ fn temporary_and_in_memory_databases_work() {
     for name in ["", ":memory:"] {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let db = Connection::open_with_flags_and_vfs(name, flags, oneflush_vfs::VFS_NAME).unwrap();
-        db.execute_batch("PRAGMA cache_size=2; CREATE TABLE t(v); INSERT INTO t VALUES (zeroblob(1000000));").unwrap();
+        db.execute_batch(
+            "PRAGMA cache_size=2; CREATE TABLE t(v); INSERT INTO t VALUES (zeroblob(1000000));",
+        )
+        .unwrap();
         let size: i64 = db.query_row("SELECT length(v) FROM t", [], |row| row.get(0)).unwrap();
         assert_eq!(size, 1_000_000);
     }

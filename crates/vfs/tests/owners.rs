@@ -89,9 +89,15 @@ fn answer(command: &mut Command) -> String {
 #[test]
 fn acts_as_another_user() {
     let Ok(task) = std::env::var("ONEFLUSH_TEST_ACTS") else { return };
-    let [task, strategy, path] = task.splitn(3, '|').collect::<Vec<_>>()[..] else { panic!("{task}") };
+    let [task, strategy, path] = task.splitn(3, '|').collect::<Vec<_>>()[..] else {
+        panic!("{task}")
+    };
     let path = Path::new(path);
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(if task == "die" { 0o077 } else { 0o022 }));
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(if task == "die" {
+        0o077
+    } else {
+        0o022
+    }));
     let done = open_with(path, &format!("strategy={strategy}")).and_then(|db| {
         match task {
             "create" => {
@@ -102,12 +108,15 @@ fn acts_as_another_user() {
         }
         if task == "die" {
             println!("answer: dies");
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+                .unwrap();
         }
         Ok(commits::check(&db))
     });
     match done {
-        Ok(count) => println!("answer: {}", count.map_or_else(|wrong| wrong, |count| count.to_string())),
+        Ok(count) => {
+            println!("answer: {}", count.map_or_else(|wrong| wrong, |count| count.to_string()))
+        }
         Err(error) => println!("answer: {error}; {}", take_said(path).replace('\n', "; ")),
     }
 }
@@ -139,7 +148,9 @@ fn files_of_the_wrong_owner_are_named_with_the_way_out_and_root_hands_them_over(
         chown(&file, Some(0), Some(0)).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
         let refused = place.act(SERVICE, "commit", "eager");
-        for said in ["user 1001 may not", "belongs to user 0 (mode 0600)", "once as root, or chown it"] {
+        for said in
+            ["user 1001 may not", "belongs to user 0 (mode 0600)", "once as root, or chown it"]
+        {
             assert!(refused.contains(said), "{wrong}: {refused}");
         }
         assert!(refused.contains(&file.display().to_string()), "{wrong}: {refused}");
@@ -161,8 +172,10 @@ fn what_root_sets_aside_belongs_to_the_databases_owner() {
     }
     fs::write(&place.database, backup).unwrap();
     assert_eq!(place.act(ROOT, "commit", "eager"), "1");
-    let set_aside: Vec<String> =
-        files(&place.database).into_iter().filter(|suffix| suffix.starts_with("-oneflush-")).collect();
+    let set_aside: Vec<String> = files(&place.database)
+        .into_iter()
+        .filter(|suffix| suffix.starts_with("-oneflush-"))
+        .collect();
     assert!(set_aside.len() >= 2, "{set_aside:?}");
     place.assert_all_belong_to_the_service(0o640, "set aside");
 }

@@ -15,7 +15,9 @@ const MIB: u64 = 1 << 20;
 
 fn open_with(path: &Path, parameters: &str) -> Connection {
     common::setup();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy=plain{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags).unwrap();
     // rusqlite sets a busy timeout of its own.
@@ -65,10 +67,14 @@ fn leaving_wal_mode_deletes_the_wal_and_a_new_page_size_can_follow() {
         }
         db.execute_batch("CREATE TABLE t(v)").unwrap();
         insert(&db, 500);
-        let mode: String = db.query_row("PRAGMA journal_mode=delete", [], |row| row.get(0)).unwrap();
+        let mode: String =
+            db.query_row("PRAGMA journal_mode=delete", [], |row| row.get(0)).unwrap();
         assert_eq!((mode.as_str(), wal.exists()), ("delete", false));
         db.execute_batch("PRAGMA page_size=512; VACUUM").unwrap();
-        assert_eq!((std::fs::read(&path).unwrap()[16..20].to_vec(), wal.exists()), (vec![2, 0, 1, 1], false));
+        assert_eq!(
+            (std::fs::read(&path).unwrap()[16..20].to_vec(), wal.exists()),
+            (vec![2, 0, 1, 1], false)
+        );
         db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
         insert(&db, 1);
         assert_eq!((integrity(&db).as_str(), count(&db)), ("ok", 501));
@@ -122,7 +128,8 @@ fn writers_of_many_threads_all_commit_and_share_flushes() {
     const WRITERS: usize = 8;
     const ROWS: usize = 200;
     let have_shared = |db: &Connection| {
-        number(db, "/plain/flushes") < number(db, "/plain/commits") && number(db, "/plain/turns/waits") > 0
+        number(db, "/plain/flushes") < number(db, "/plain/commits")
+            && number(db, "/plain/turns/waits") > 0
     };
     let all_are_there = Barrier::new(WRITERS);
     let rows: usize = std::thread::scope(|scope| {
@@ -307,7 +314,9 @@ fn a_checkpoint_that_is_asked_for_right_after_a_commit_is_run_as_asked() {
     for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE"] {
         insert(&db, 1);
         let (busy, wal, copied): (i64, i64, i64) = db
-            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
             .unwrap();
         assert_eq!((busy, wal), (0, copied), "{mode}");
     }
@@ -338,7 +347,8 @@ fn oneflush_checkpoint_copies_the_wal_and_says_what_it_did() {
     db.execute_batch("CREATE TABLE t(v)").unwrap();
     insert(&db, 5);
     let checkpoint = || -> Value {
-        let json: String = db.query_row("PRAGMA oneflush_checkpoint", [], |row| row.get(0)).unwrap();
+        let json: String =
+            db.query_row("PRAGMA oneflush_checkpoint", [], |row| row.get(0)).unwrap();
         serde_json::from_str(&json).unwrap()
     };
     let done = checkpoint();
@@ -359,7 +369,8 @@ fn durability_full_flushes_every_commit_whatever_the_pragma_says() {
         for durability in ["pragma", "full"] {
             let (_dir, path) = scratch();
             let db = open_with(&path, &format!("&durability={durability}"));
-            db.execute_batch(&format!("CREATE TABLE t(v); PRAGMA synchronous={synchronous};")).unwrap();
+            db.execute_batch(&format!("CREATE TABLE t(v); PRAGMA synchronous={synchronous};"))
+                .unwrap();
             insert(&db, 1);
             let before = number(&db, "/plain/flushes");
             insert(&db, 10);

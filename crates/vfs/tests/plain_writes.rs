@@ -8,10 +8,13 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::TempDir;
 
 fn open(path: &Path, parameters: &str) -> Connection {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy=plain{parameters}", path.display());
     let db = Connection::open_with_flags(uri, flags).unwrap();
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)").unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)")
+        .unwrap();
     db
 }
 
@@ -36,13 +39,17 @@ fn rows_after_a_crash(path: &Path) -> u32 {
     std::fs::copy(path, &copy).unwrap();
     std::fs::copy(side(path), side(&copy)).unwrap();
     let db = Connection::open_with_flags_and_vfs(&copy, OpenFlags::default(), "unix").unwrap();
-    assert_eq!(db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(), "ok");
+    assert_eq!(
+        db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap(),
+        "ok"
+    );
     db.query_row("SELECT count(*) FROM t", [], |row| row.get(0)).unwrap()
 }
 
 /// The lengths of the writes among the calls.
 fn writes(calls: &[String]) -> Vec<usize> {
-    let write = |call: &String| call.strip_prefix("xWrite ")?.split([' ', '@']).nth(1)?.parse().ok();
+    let write =
+        |call: &String| call.strip_prefix("xWrite ")?.split([' ', '@']).nth(1)?.parse().ok();
     calls.iter().filter_map(write).collect()
 }
 
@@ -71,7 +78,10 @@ fn a_transaction_that_writes_pages_twice_is_all_there() {
     db.execute_batch("COMMIT").unwrap();
     let lengths = writes(&recorder::take());
     for length in [24, 4096, 4120] {
-        assert!(lengths.iter().filter(|&&written| written == length).count() > 20, "{length}: {lengths:?}");
+        assert!(
+            lengths.iter().filter(|&&written| written == length).count() > 20,
+            "{length}: {lengths:?}"
+        );
     }
     assert_eq!(rows_after_a_crash(&path), 600);
 }
@@ -84,7 +94,8 @@ fn a_sync_in_the_middle_of_a_frame_finds_what_was_written_before_it() {
     let dir = tempfile::tempdir().unwrap();
     for page_bytes in [512, 4096] {
         let path = dir.path().join(format!("{page_bytes}.db"));
-        let stock = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), "unix").unwrap();
+        let stock =
+            Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), "unix").unwrap();
         stock.execute_batch(&format!("PRAGMA page_size={page_bytes}; CREATE TABLE s(v)")).unwrap();
         drop(stock);
         let db = open(&path, "&psow=0");

@@ -33,7 +33,8 @@ struct Beside {
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = |_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 56) as u8
     };
     (0..bytes).map(next).collect()
@@ -42,7 +43,10 @@ fn noise(bytes: usize) -> Vec<u8> {
 fn database(dir: &Path, page_bytes: u32, mode: &str, rows: usize) -> Vec<u8> {
     let path = dir.join(format!("{mode}-{page_bytes}.db"));
     let db = open_stock(&path);
-    db.execute_batch(&format!("PRAGMA page_size={page_bytes}; PRAGMA journal_mode={mode}; CREATE TABLE t(n)")).unwrap();
+    db.execute_batch(&format!(
+        "PRAGMA page_size={page_bytes}; PRAGMA journal_mode={mode}; CREATE TABLE t(n)"
+    ))
+    .unwrap();
     (0..rows).for_each(|n| _ = db.execute("INSERT INTO t VALUES(?1)", [n as i64]).unwrap());
     drop(db);
     fs::read(path).unwrap()
@@ -75,13 +79,16 @@ fn besides(dir: &Path) -> Vec<Beside> {
         suffixes.iter().map(read).collect::<Vec<_>>()
     };
     let ours = crashed("eager", &["-oneflush", "-oneflush-wal", "-oneflush-shm"], 4096);
-    let of = |wanted: &[&str]| ours.iter().filter(|(suffix, _)| wanted.contains(suffix)).cloned().collect::<Vec<_>>();
+    let of = |wanted: &[&str]| {
+        ours.iter().filter(|(suffix, _)| wanted.contains(suffix)).cloned().collect::<Vec<_>>()
+    };
     let wal = crashed("stock", &["-wal", "-shm"], 4096);
     let kept = || {
         let path = dir.join("kept.db");
         let _ = fs::remove_file(&path);
         let db = open_with(&path, "strategy=plain").unwrap();
-        db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(n); INSERT INTO t VALUES(1)").unwrap();
+        db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(n); INSERT INTO t VALUES(1)")
+            .unwrap();
         drop(db);
         fs::read(side(&path, "-oneflush-kept")).unwrap()
     };
@@ -97,7 +104,10 @@ fn besides(dir: &Path) -> Vec<Beside> {
         beside("an empty log", vec![("-oneflush", vec![])]),
         beside("noise for a log", vec![("-oneflush", noise(9000)), ("-oneflush-wal", noise(9000))]),
         beside("noise for a board", vec![("-oneflush-shm", noise(9000))]),
-        beside("log and image, other pages", crashed("eager", &["-oneflush", "-oneflush-wal"], 1024)),
+        beside(
+            "log and image, other pages",
+            crashed("eager", &["-oneflush", "-oneflush-wal"], 1024),
+        ),
         beside("a WAL", vec![wal[0].clone()]),
         beside("a WAL and its index", wal.clone()),
         beside("a WAL index", vec![wal[1].clone()]),
@@ -116,7 +126,8 @@ fn besides(dir: &Path) -> Vec<Beside> {
 
 /// How many rows the database has, or why it cannot be read.
 fn look(db: rusqlite::Result<Connection>) -> String {
-    let count = db.and_then(|db| db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)));
+    let count =
+        db.and_then(|db| db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)));
     count.map_or_else(|error| error.to_string(), |count| count.to_string())
 }
 
@@ -155,12 +166,18 @@ fn the_first_open_after_a_file_was_put_there_is_as_the_second_and_as_with_sqlite
                 for (found, said) in found {
                     // The codes may differ where a reason is given: one is refused at the open, the
                     // other at the first look.
-                    let is_refused = (expected.parse::<i64>().is_err() || !is_sound) && found.parse::<i64>().is_err();
+                    let is_refused = (expected.parse::<i64>().is_err() || !is_sound)
+                        && found.parse::<i64>().is_err();
                     if found != expected && (said.is_empty() || !is_refused) {
-                        wrong.push(format!("{about}: {found}, with SQLite alone {expected}; {said}"));
+                        wrong.push(format!(
+                            "{about}: {found}, with SQLite alone {expected}; {said}"
+                        ));
                     }
                 }
-                if expected.parse::<i64>().is_err() && is_left_alone && fs::read(&path).unwrap() != put.bytes {
+                if expected.parse::<i64>().is_err()
+                    && is_left_alone
+                    && fs::read(&path).unwrap() != put.bytes
+                {
                     wrong.push(format!("{about}: refused, and the file was changed"));
                 }
                 if is_sound && let Err(error) = goes_on(&path, strategy, &expected) {
@@ -183,7 +200,11 @@ fn goes_on(path: &Path, strategy: &str, expected: &str) -> Result<(), String> {
     };
     write().map_err(|error| format!("a write: {error}, {}", take_said(path)))?;
     let alone = look(Ok(open_stock(path)));
-    if alone == (rows + 1).to_string() { Ok(()) } else { Err(format!("then SQLite alone finds {alone}")) }
+    if alone == (rows + 1).to_string() {
+        Ok(())
+    } else {
+        Err(format!("then SQLite alone finds {alone}"))
+    }
 }
 
 /// `VACUUM INTO` makes a copy in a rollback mode.
@@ -207,7 +228,12 @@ fn the_log_of_a_database_that_a_copy_was_put_in_the_place_of_is_set_aside_at_the
     let said = take_said(&crashed);
     assert!(said.contains("in the way"), "{said}");
     let left = files(&crashed);
-    assert!(left.len() == 3 && left[1].starts_with("-oneflush-") && left[2] == format!("{}-wal", left[1]), "{left:?}");
+    assert!(
+        left.len() == 3
+            && left[1].starts_with("-oneflush-")
+            && left[2] == format!("{}-wal", left[1]),
+        "{left:?}"
+    );
     // Nothing is lost of what the log has.
     fs::write(&crashed, guarded).unwrap();
     for (from, to) in [(&left[1], "-oneflush"), (&left[2], "-oneflush-wal")] {
@@ -218,7 +244,8 @@ fn the_log_of_a_database_that_a_copy_was_put_in_the_place_of_is_set_aside_at_the
 
 /// The log's first page was once written over that of any file without the beginning of a database.
 #[test]
-fn an_encrypted_file_beside_a_log_is_not_written_to_and_one_whose_first_page_is_garbled_is_mended() {
+fn an_encrypted_file_beside_a_log_is_not_written_to_and_one_whose_first_page_is_garbled_is_mended()
+{
     for strategy in ["eager", "plain"] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
@@ -226,7 +253,8 @@ fn an_encrypted_file_beside_a_log_is_not_written_to_and_one_whose_first_page_is_
         db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
         commits::create(&db);
         commits::make(&db, 20);
-        db.execute_batch("CREATE TABLE filler(x); INSERT INTO filler VALUES (zeroblob(200000))").unwrap();
+        db.execute_batch("CREATE TABLE filler(x); INSERT INTO filler VALUES (zeroblob(200000))")
+            .unwrap();
         drop(db);
         let db = open_with(&path, "strategy=eager").unwrap();
         // The log has the first page only of commits that change it.

@@ -8,8 +8,14 @@ use tempfile::TempDir;
 
 fn open(path: &Path) -> Connection {
     oneflush_vfs::register().unwrap();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    Connection::open_with_flags(format!("file:{}?vfs=oneflush&strategy=stock", path.display()), flags).unwrap()
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(
+        format!("file:{}?vfs=oneflush&strategy=stock", path.display()),
+        flags,
+    )
+    .unwrap()
 }
 
 fn database() -> (TempDir, Connection) {
@@ -24,7 +30,11 @@ fn stats(db: &Connection) -> Value {
 }
 
 fn number(stats: &Value, pointer: &str) -> u64 {
-    stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
+    stats
+        .pointer(pointer)
+        .unwrap_or_else(|| panic!("{pointer} missing in {stats}"))
+        .as_u64()
+        .unwrap()
 }
 
 /// The commits that `work` makes, as recorded one by one.
@@ -34,7 +44,10 @@ fn commits_of(db: &Connection, work: &str) -> Vec<(u64, u64)> {
     let after = stats(db);
     let count = (number(&after, "/commits/count") - before) as usize;
     let recent = after["commits"]["recent"].as_array().unwrap();
-    recent[recent.len() - count..].iter().map(|c| (number(c, "/bytes"), number(c, "/syncs"))).collect()
+    recent[recent.len() - count..]
+        .iter()
+        .map(|c| (number(c, "/bytes"), number(c, "/syncs")))
+        .collect()
 }
 
 const SETUP: &str = "CREATE TABLE t(v); INSERT INTO t VALUES ('one');";
@@ -61,9 +74,11 @@ fn a_delete_commit_is_the_journal_and_the_pages() {
 #[test]
 fn a_rollback_is_no_commit_and_costs_the_next_one_nothing() {
     let (_dir, db) = database();
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA cache_size=2;").unwrap();
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA cache_size=2;")
+        .unwrap();
     db.execute_batch(SETUP).unwrap();
-    let work = "BEGIN; WITH RECURSIVE c(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM c WHERE i < 1000)
+    let work =
+        "BEGIN; WITH RECURSIVE c(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM c WHERE i < 1000)
         INSERT INTO t SELECT printf('%.500c', 'x') FROM c; ROLLBACK; INSERT INTO t VALUES (2)";
     let commits = commits_of(&db, work);
     assert_eq!(commits.len(), 1);

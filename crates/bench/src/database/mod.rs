@@ -27,7 +27,8 @@ pub enum DatabaseError {
     #[error("{0}")]
     Sqlite(#[from] rusqlite::Error),
     #[error(
-        "asked for journal_mode={asked}, SQLite answered {answered}; this database cannot be measured in this mode"
+        "asked for journal_mode={asked}, SQLite answered {answered}; this database cannot be \
+            measured in this mode"
     )]
     JournalMode { asked: &'static str, answered: String },
     #[error("a checkpoint of the WAL did not finish; is the database open in another program?")]
@@ -56,7 +57,12 @@ pub fn open(path: &Path, mode: Mode) -> Result<Connection, DatabaseError> {
     Ok(connection)
 }
 
-pub fn attach(connection: &Connection, path: &Path, schema: &str, mode: Mode) -> Result<(), DatabaseError> {
+pub fn attach(
+    connection: &Connection,
+    path: &Path,
+    schema: &str,
+    mode: Mode,
+) -> Result<(), DatabaseError> {
     connection.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [uri(path, mode.strategy)?])?;
     configure(connection, schema, mode)
 }
@@ -66,26 +72,36 @@ fn configure(connection: &Connection, schema: &str, mode: Mode) -> Result<(), Da
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let asked = mode.journal.pragma();
     let answered: String =
-        connection.query_row(&format!("PRAGMA {schema}.journal_mode={asked}"), [], |row| row.get(0))?;
+        connection
+            .query_row(&format!("PRAGMA {schema}.journal_mode={asked}"), [], |row| row.get(0))?;
     if answered != asked {
         return Err(DatabaseError::JournalMode { asked, answered });
     }
-    connection.execute_batch(&format!("PRAGMA {schema}.synchronous={}", mode.synchronous.pragma()))?;
+    connection
+        .execute_batch(&format!("PRAGMA {schema}.synchronous={}", mode.synchronous.pragma()))?;
     Ok(())
 }
 
 /// Brings the WALs of all of a connection's databases to where the measurement begins. They are
 /// then long enough or, if it begins with a `fresh` one, empty and removable. Journals need
 /// nothing.
-pub fn prepare_wal(connection: &Connection, schemas: &[String], mode: Mode, fresh: bool) -> Result<(), DatabaseError> {
+pub fn prepare_wal(
+    connection: &Connection,
+    schemas: &[String],
+    mode: Mode,
+    fresh: bool,
+) -> Result<(), DatabaseError> {
     for schema in schemas {
         match mode.journal {
-            Journal::Wal | Journal::WalGrowing if fresh => checkpoint(connection, schema, "TRUNCATE")?,
+            Journal::Wal | Journal::WalGrowing if fresh => {
+                checkpoint(connection, schema, "TRUNCATE")?
+            }
             Journal::Wal => {
                 connection.execute_batch(&format!(
                     "BEGIN;
                      CREATE TABLE {schema}.{PREGROWN_TABLE}(filler BLOB);
-                     WITH RECURSIVE counter(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM counter WHERE n < {PREGROWN_PAGES})
+                     WITH RECURSIVE counter(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM counter \
+                     WHERE n < {PREGROWN_PAGES})
                      INSERT INTO {schema}.{PREGROWN_TABLE} SELECT zeroblob(4000) FROM counter;
                      COMMIT;"
                 ))?;
@@ -141,7 +157,8 @@ mod tests {
         let shm = files_of(&path)[3].clone();
         let script = "import fcntl, os, struct, sys, time\n\
                       file = os.open(sys.argv[1], os.O_RDWR)\n\
-                      fcntl.fcntl(file, fcntl.F_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 121, 1, 0))\n\
+                      fcntl.fcntl(file, fcntl.F_SETLK, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, \
+                      121, 1, 0))\n\
                       print('locked', flush=True)\n\
                       time.sleep(0.3)\n";
         let mut other = std::process::Command::new("python3");
@@ -151,9 +168,14 @@ mod tests {
         }
         let mut other = oneflush_testing::Running::start(other);
         let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.take().unwrap()), &mut line).unwrap();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(other.stdout.take().unwrap()),
+            &mut line,
+        )
+        .unwrap();
         assert_eq!(line, "locked\n");
-        let busy: bool = writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
+        let busy: bool =
+            writer.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0)).unwrap();
         assert!(busy, "the other process holds the lock, and SQLite does not wait for it");
         checkpoint(&writer, "main", "TRUNCATE").unwrap();
         assert!(other.wait().unwrap().success());

@@ -9,22 +9,27 @@ use crate::mode::Strategy;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VfsError {
     #[error(
-        "the VFS \"oneflush\" could not be registered: {0}; use the strategy sqlite, for example --modes wal:sqlite"
+        "the VFS \"oneflush\" could not be registered: {0}; use the strategy sqlite, for example \
+            --modes wal:sqlite"
     )]
     Register(String),
 }
 
-/// The URI that opens `path` with `strategy`; registers our VFS where it is needed for the first time.
+/// The URI that opens `path` with `strategy`; registers our VFS where it is needed for the first
+/// time.
 pub fn uri(path: &Path, strategy: Strategy) -> Result<String, VfsError> {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_bytes() {
         match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => uri.push(char::from(*byte)),
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                uri.push(char::from(*byte))
+            }
             other => uri.push_str(&format!("%{other:02X}")),
         }
     }
     match strategy {
-        // Named, so that an environment that makes ours the default does not turn the control into the experiment.
+        // Named, so that an environment that makes ours the default does not turn the control into
+        // the experiment.
         Strategy::Sqlite => uri.push_str("?vfs=unix"),
         Strategy::Oneflush(kind) => {
             register()?;
@@ -36,7 +41,11 @@ pub fn uri(path: &Path, strategy: Strategy) -> Result<String, VfsError> {
 
 fn register() -> Result<(), VfsError> {
     static REGISTERED: OnceLock<Result<(), VfsError>> = OnceLock::new();
-    REGISTERED.get_or_init(|| oneflush_vfs::register().map_err(|error| VfsError::Register(error.to_string()))).clone()
+    REGISTERED
+        .get_or_init(|| {
+            oneflush_vfs::register().map_err(|error| VfsError::Register(error.to_string()))
+        })
+        .clone()
 }
 
 #[cfg(test)]

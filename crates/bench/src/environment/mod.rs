@@ -99,7 +99,11 @@ impl fmt::Display for Environment {
         };
         let id: String = self.sqlite_source_id.chars().skip(20).take(12).collect();
         line(f, "oneflush", &format!("{}, {}", self.oneflush_version, self.date))?;
-        line(f, "software", &format!("SQLite {} ({id}), Linux {}", self.sqlite_version, self.kernel))?;
+        line(
+            f,
+            "software",
+            &format!("SQLite {} ({id}), Linux {}", self.sqlite_version, self.kernel),
+        )?;
         line(f, "place", &self.place)?;
         line(f, "mount", &format!("{} {}", self.fs, self.mount_options))?;
         if let Some(device) = &self.device {

@@ -13,8 +13,11 @@ pub(super) fn kernel() -> String {
 /// Asks the SQLite that the workloads run on, which need not be the one of the headers.
 pub(super) fn sqlite() -> (String, String) {
     let ask = || -> rusqlite::Result<(String, String)> {
-        rusqlite::Connection::open_in_memory()?
-            .query_row("SELECT sqlite_version(), sqlite_source_id()", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        rusqlite::Connection::open_in_memory()?.query_row(
+            "SELECT sqlite_version(), sqlite_source_id()",
+            [],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
     };
     ask().unwrap_or_default()
 }
@@ -24,21 +27,29 @@ pub(super) fn cpu() -> (String, usize) {
     // x86 says "model name", ARM boards "Model" or "Hardware".
     let model = ["model name", "Model", "Hardware", "cpu model"]
         .iter()
-        .find_map(|key| info.lines().filter_map(|line| line.split_once(':')).find(|(name, _)| name.trim() == *key))
+        .find_map(|key| {
+            info.lines()
+                .filter_map(|line| line.split_once(':'))
+                .find(|(name, _)| name.trim() == *key)
+        })
         .map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, value)| value.trim().to_owned());
     (model, std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 pub(super) fn memory_bytes() -> u64 {
     let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kib =
-        info.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok());
+    let kib = info.lines().find_map(|line| {
+        line.strip_prefix("MemTotal:")?.trim().strip_suffix("kB")?.trim().parse().ok()
+    });
     kib.unwrap_or(0u64) * 1024
 }
 
 pub(crate) fn device(name: &str) -> DeviceInfo {
-    let read =
-        |file: &str| fs::read_to_string(format!("/sys/block/{name}/{file}")).map(|text| text.trim().to_owned()).ok();
+    let read = |file: &str| {
+        fs::read_to_string(format!("/sys/block/{name}/{file}"))
+            .map(|text| text.trim().to_owned())
+            .ok()
+    };
     let number = |file: &str| read(file).and_then(|text| text.parse().ok()).unwrap_or(0);
     let scheduler = read("queue/scheduler").unwrap_or_default();
     DeviceInfo {

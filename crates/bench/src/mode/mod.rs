@@ -128,7 +128,8 @@ impl FromStr for Mode {
 
         let mut words = text.split(':').map(|word| word.trim().to_ascii_lowercase()).peekable();
         let first = words.next().unwrap_or_default();
-        let journal = find(&Journal::ALL, &first).ok_or_else(|| unknown(&first, "the journal is", journals()))?;
+        let journal = find(&Journal::ALL, &first)
+            .ok_or_else(|| unknown(&first, "the journal is", journals()))?;
         let mut mode = Mode::new(journal);
 
         if let Some(synchronous) = words.peek().and_then(|word| find(&Synchronous::ALL, word)) {
@@ -141,10 +142,13 @@ impl FromStr for Mode {
             return Err(unknown(word, "after the journal comes", allowed));
         }
         if let Some(word) = words.next() {
-            mode.strategy = Strategy::find(&word).ok_or_else(|| unknown(&word, "the strategy is", strategies()))?;
+            mode.strategy = Strategy::find(&word)
+                .ok_or_else(|| unknown(&word, "the strategy is", strategies()))?;
         }
         match words.next() {
-            Some(word) => Err(unknown(&word, "nothing follows the strategy, which is", strategies())),
+            Some(word) => {
+                Err(unknown(&word, "nothing follows the strategy, which is", strategies()))
+            }
             None => Ok(mode),
         }
     }

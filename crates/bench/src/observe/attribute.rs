@@ -26,8 +26,10 @@ pub(super) struct Split {
 
 /// Applies the rules to the events of a slice, in the order of time.
 pub(super) fn split(events: &[Event], attribution: &mut Attribution, owners: &Owners) -> Split {
-    let mut split =
-        Split { by_class: Class::ALL.map(|class| (class, ClassCounts::default())).into(), ..Split::default() };
+    let mut split = Split {
+        by_class: Class::ALL.map(|class| (class, ClassCounts::default())).into(),
+        ..Split::default()
+    };
     for event in events {
         match &event.what {
             What::File { inode } => attribution.file(event.thread, *inode),
@@ -36,14 +38,18 @@ pub(super) fn split(events: &[Event], attribution: &mut Attribution, owners: &Ow
             }
             What::Queued(write) | What::Merged(write) | What::Split(write) => {
                 let class = match attribution.whose(event.thread, write) {
-                    Whose::File(inode) => Some(owners.get(&inode).copied().unwrap_or(Class::Journal)),
+                    Whose::File(inode) => {
+                        Some(owners.get(&inode).copied().unwrap_or(Class::Journal))
+                    }
                     Whose::Journal => Some(Class::FsJournal),
                     Whose::Metadata => Some(Class::Other),
                     Whose::Unknown => None,
                 };
                 // The kernel counts a flush without data as a write too; nobody's bytes are in it.
-                let is_bare_flush = matches!(event.what, What::Queued(_)) && write.length_bytes == 0;
-                let class_counted = if is_bare_flush { Class::Other } else { class.unwrap_or(Class::Other) };
+                let is_bare_flush =
+                    matches!(event.what, What::Queued(_)) && write.length_bytes == 0;
+                let class_counted =
+                    if is_bare_flush { Class::Other } else { class.unwrap_or(Class::Other) };
                 let counts = split.by_class.entry(class_counted).or_default();
                 match &event.what {
                     What::Queued(write) => {

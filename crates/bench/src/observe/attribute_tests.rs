@@ -64,7 +64,8 @@ fn merged_writes_are_one_and_split_ones_are_more() {
 
 #[test]
 fn metadata_in_place_is_other_and_is_explained() {
-    let events = events(vec![(1, What::File { inode: DB }), (1, What::Queued(write(8192, 4096, true)))]);
+    let events =
+        events(vec![(1, What::File { inode: DB }), (1, What::Queued(write(8192, 4096, true)))]);
     let split = split(&events, &mut ext4(), &[(DB, Class::Db)].into());
     assert_eq!(counts(&split, Class::Other), (4096, 1));
     assert_eq!(split.unattributed_bytes, 0);
@@ -72,7 +73,8 @@ fn metadata_in_place_is_other_and_is_explained() {
 
 #[test]
 fn data_of_a_thread_that_named_no_file_is_unattributed() {
-    let split = split(&events(vec![(9, What::Queued(write(0, 4096, false)))]), &mut ext4(), &Owners::new());
+    let split =
+        split(&events(vec![(9, What::Queued(write(0, 4096, false)))]), &mut ext4(), &Owners::new());
     assert_eq!(counts(&split, Class::Other), (4096, 1));
     assert_eq!(split.unattributed_bytes, 4096);
 }

@@ -39,7 +39,9 @@ impl Drain {
     fn join(&mut self) -> io::Result<Vec<Event>> {
         self.go_on = None;
         match self.thread.take() {
-            Some(thread) => thread.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked"))),
+            Some(thread) => thread
+                .join()
+                .unwrap_or_else(|_| Err(io::Error::other("the reading thread panicked"))),
             None => Ok(Vec::new()),
         }
     }

@@ -94,10 +94,14 @@ impl Counts {
     /// unexplained.
     pub fn doubt(&self) -> Option<String> {
         if self.events_lost > 0 {
-            return Some(format!("{} trace events lost; the split by class is incomplete", self.events_lost));
+            return Some(format!(
+                "{} trace events lost; the split by class is incomplete",
+                self.events_lost
+            ));
         }
         let percent = self.unattributed_bytes as f64 * 100.0 / self.bytes.max(1) as f64;
-        (percent > 5.0).then(|| format!("{percent:.0} % of the bytes could not be attributed to a class"))
+        (percent > 5.0)
+            .then(|| format!("{percent:.0} % of the bytes could not be attributed to a class"))
     }
 }
 
@@ -130,7 +134,8 @@ impl Observer {
     /// ([`Source::Vfs`]); a device without tracefs gives totals.
     pub fn new(place: &Place) -> Result<Observer, ObserveError> {
         let Some(device) = place.device() else {
-            let limit = "not a device of our own, so the device's counts are not all ours".to_owned();
+            let limit =
+                "not a device of our own, so the device's counts are not all ours".to_owned();
             return Ok(Observer { how: How::Nothing, limit: Some(limit) });
         };
         DeviceStat::read(&device.name)?;
@@ -233,8 +238,8 @@ impl DeviceObserver {
 }
 
 fn volume(device: &Device, directory: &Path) -> Result<Volume, KernelError> {
-    let metadata =
-        fs::metadata(directory).map_err(|reason| KernelError::Read { path: directory.to_owned(), reason })?;
+    let metadata = fs::metadata(directory)
+        .map_err(|reason| KernelError::Read { path: directory.to_owned(), reason })?;
     Ok(Volume {
         name: device.name.clone(),
         disk: (device.major, device.minor),
@@ -251,7 +256,8 @@ fn volume(device: &Device, directory: &Path) -> Result<Volume, KernelError> {
 }
 
 fn owners(scans: &[Files], named: &[(PathBuf, Class)]) -> Owners {
-    let named: HashMap<&Path, Class> = named.iter().map(|(path, class)| (path.as_path(), *class)).collect();
+    let named: HashMap<&Path, Class> =
+        named.iter().map(|(path, class)| (path.as_path(), *class)).collect();
     let mut owners = Owners::default();
     for (path, inode) in scans.iter().flatten() {
         let class = named.get(path.as_path()).copied().unwrap_or_else(|| class_by_name(path));

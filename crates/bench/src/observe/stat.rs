@@ -17,14 +17,22 @@ pub(super) struct DeviceStat {
 impl DeviceStat {
     pub(super) fn read(device: &str) -> Result<DeviceStat, KernelError> {
         let path = PathBuf::from(format!("/sys/block/{device}/stat"));
-        let text = fs::read_to_string(&path).map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
-        DeviceStat::parse(&text)
-            .ok_or(KernelError::Format { path, what: "17 numbers are expected (Linux 5.5 or later)".to_owned() })
+        let text = fs::read_to_string(&path)
+            .map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
+        DeviceStat::parse(&text).ok_or(KernelError::Format {
+            path,
+            what: "17 numbers are expected (Linux 5.5 or later)".to_owned(),
+        })
     }
 
     fn parse(text: &str) -> Option<DeviceStat> {
-        let fields: Vec<u64> = text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some(DeviceStat { writes: *fields.get(4)?, bytes: fields.get(6)? * SECTOR_BYTES, flushes: *fields.get(15)? })
+        let fields: Vec<u64> =
+            text.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some(DeviceStat {
+            writes: *fields.get(4)?,
+            bytes: fields.get(6)? * SECTOR_BYTES,
+            flushes: *fields.get(15)?,
+        })
     }
 
     pub(super) fn since(self, start: DeviceStat) -> DeviceStat {

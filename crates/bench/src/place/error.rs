@@ -11,12 +11,14 @@ pub enum PlaceError {
     UnknownFs { word: String },
 
     #[error(
-        "--fs {fs} makes a scratch file system and needs root: run it with sudo, or measure in a directory with --dir DIR"
+        "--fs {fs} makes a scratch file system and needs root: run it with sudo, or measure in a \
+            directory with --dir DIR"
     )]
     NotRoot { fs: FsKind },
 
     #[error(
-        "cannot make a mount namespace of our own ({reason}): it needs the capability CAP_SYS_ADMIN; \
+        "cannot make a mount namespace of our own ({reason}): it needs the capability \
+            CAP_SYS_ADMIN; \
          measure in a directory with --dir DIR"
     )]
     Namespace { reason: io::Error },
@@ -30,16 +32,21 @@ pub enum PlaceError {
     #[error("{tool} failed: {message}")]
     Mkfs { tool: &'static str, message: String },
 
-    #[error("cannot make the scratch file of {size_bytes} bytes in {}: {reason}; set TMPDIR to a directory with more space, or give a smaller --size", dir.display())]
+    #[error("cannot make the scratch file of {size_bytes} bytes in {}: {reason}; set TMPDIR to a \
+        directory with more space, or give a smaller --size", dir.display())]
     Backing { dir: PathBuf, size_bytes: u64, reason: io::Error },
 
-    #[error("cannot set up a loop device ({step}): {reason}; measure in a directory with --dir DIR")]
+    #[error(
+        "cannot set up a loop device ({step}): {reason}; measure in a directory with --dir DIR"
+    )]
     Loop { step: String, reason: io::Error },
 
-    #[error("cannot mount {fs} from {}: {reason}; does this kernel have {fs}? (modprobe {fs})", device.display())]
+    #[error("cannot mount {fs} from {}: {reason}; does this kernel have {fs}? (modprobe \
+        {fs})", device.display())]
     Mount { fs: FsKind, device: PathBuf, reason: io::Error },
 
-    #[error("cannot work in {}: {reason}; give an existing, writable directory with --dir DIR", dir.display())]
+    #[error("cannot work in {}: {reason}; give an existing, writable directory with --dir \
+        DIR", dir.display())]
     Directory { dir: PathBuf, reason: io::Error },
 
     #[error("cannot take {} away: {reason}", path.display())]

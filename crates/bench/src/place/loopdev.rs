@@ -98,9 +98,11 @@ impl LoopDevice {
     fn describe(path: PathBuf, device: File) -> Result<LoopDevice, PlaceError> {
         let failed = |reason| PlaceError::Loop { step: path.display().to_string(), reason };
         let rdev = device.metadata().map_err(failed)?.rdev();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name =
+            path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         // The kernel falls back to buffered I/O without an error.
-        let direct_io = fs::read_to_string(format!("/sys/block/{name}/loop/dio")).is_ok_and(|text| text.trim() == "1");
+        let direct_io = fs::read_to_string(format!("/sys/block/{name}/loop/dio"))
+            .is_ok_and(|text| text.trim() == "1");
         Ok(LoopDevice {
             name,
             major: rustix::fs::major(rdev),
@@ -160,7 +162,11 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
 pub(super) fn backing_file(size_bytes: u64) -> Result<File, PlaceError> {
     let temp = std::env::temp_dir();
     // A tmpfs has no storage to measure; /var/tmp is the one that survives a reboot, so it has.
-    let dir = if is_tmpfs(&temp) && !is_tmpfs(Path::new("/var/tmp")) { PathBuf::from("/var/tmp") } else { temp };
+    let dir = if is_tmpfs(&temp) && !is_tmpfs(Path::new("/var/tmp")) {
+        PathBuf::from("/var/tmp")
+    } else {
+        temp
+    };
     let failed = |reason| PlaceError::Backing { dir: dir.clone(), size_bytes, reason };
     let free = rustix::fs::statvfs(&dir).map_err(|errno| failed(errno.into()))?;
     if free.f_bavail.saturating_mul(free.f_frsize) < size_bytes {
@@ -181,8 +187,10 @@ fn is_tmpfs(dir: &Path) -> bool {
 fn fill(file: &File, size_bytes: u64) -> io::Result<()> {
     // A second descriptor of the same file, so that direct I/O keeps the zeros out of the page
     // cache.
-    let direct =
-        OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let direct = OpenOptions::new()
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(format!("/proc/self/fd/{}", file.as_raw_fd()));
     let writer = direct.as_ref().unwrap_or(file);
     let zeros = AlignedBuffer::zeroed(FILL_CHUNK_BYTES);
     let started = Instant::now();

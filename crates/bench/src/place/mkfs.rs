@@ -22,7 +22,14 @@ fn recipe(fs: FsKind) -> Recipe {
         FsKind::Ext4 => Recipe {
             tool: "mkfs.ext4",
             package: "e2fsprogs",
-            arguments: &["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"],
+            arguments: &[
+                "-q",
+                "-F",
+                "-b",
+                "4096",
+                "-E",
+                "lazy_itable_init=0,lazy_journal_init=0,nodiscard",
+            ],
             least_bytes: 64 << 20,
             least: "64M",
         },
@@ -50,7 +57,9 @@ pub(super) fn check(fs: FsKind, size_bytes: u64) -> Result<(), PlaceError> {
         return Err(PlaceError::TooSmall { fs, size_bytes, least });
     }
     match system_tool(tool).arg("-V").stdin(Stdio::null()).output() {
-        Err(reason) if reason.kind() == io::ErrorKind::NotFound => Err(PlaceError::NoTool { tool, package }),
+        Err(reason) if reason.kind() == io::ErrorKind::NotFound => {
+            Err(PlaceError::NoTool { tool, package })
+        }
         _ => Ok(()),
     }
 }
@@ -60,9 +69,10 @@ pub(super) fn run(fs: FsKind, device: &Path) -> Result<(), PlaceError> {
     let output = system_tool(tool).args(arguments).arg(device).stdin(Stdio::null()).output();
     match output {
         Err(reason) => Err(PlaceError::Mkfs { tool, message: reason.to_string() }),
-        Ok(output) if !output.status.success() => {
-            Err(PlaceError::Mkfs { tool, message: String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ") })
-        }
+        Ok(output) if !output.status.success() => Err(PlaceError::Mkfs {
+            tool,
+            message: String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; "),
+        }),
         Ok(_) => Ok(()),
     }
 }

@@ -32,7 +32,8 @@ use oneflush_trace::kernel::MountInfo;
 /// Moves the calling thread into a private mount namespace, once; see
 /// [`oneflush_trace::kernel::enter_private_namespace`].
 pub fn enter_private_namespace() -> Result<(), PlaceError> {
-    oneflush_trace::kernel::enter_private_namespace().map_err(|reason| PlaceError::Namespace { reason })
+    oneflush_trace::kernel::enter_private_namespace()
+        .map_err(|reason| PlaceError::Namespace { reason })
 }
 
 /// Prefix of everything that is made in a directory, so that a user knows whose it is.
@@ -119,17 +120,32 @@ impl Place {
 
         let (path, guard) = fresh_directory(&std::env::temp_dir())?;
         // From here on `place` cleans up, also on an early return.
-        let mut place =
-            Place { path, device: None, description: String::new(), mounted: false, closed: false, guard: Some(guard) };
+        let mut place = Place {
+            path,
+            device: None,
+            description: String::new(),
+            mounted: false,
+            closed: false,
+            guard: Some(guard),
+        };
         // btrfs discards by default, and each discard punches a hole into the backing file.
         let options = (fs == FsKind::Btrfs).then_some(c"nodiscard");
-        mount(device.path(), &place.path, fs.name(), MountFlags::empty(), options)
-            .map_err(|errno| PlaceError::Mount { fs, device: device.path().to_owned(), reason: errno.into() })?;
+        mount(device.path(), &place.path, fs.name(), MountFlags::empty(), options).map_err(
+            |errno| PlaceError::Mount {
+                fs,
+                device: device.path().to_owned(),
+                reason: errno.into(),
+            },
+        )?;
         place.mounted = true;
         place.description = format!(
             "{fs} on a {} loop device, {}",
             size_text(size_bytes),
-            if device.direct_io() { "direct I/O" } else { "buffered I/O (the backing file refuses direct I/O)" },
+            if device.direct_io() {
+                "direct I/O"
+            } else {
+                "buffered I/O (the backing file refuses direct I/O)"
+            },
         );
         place.device = Some(Device {
             name: device.name().to_owned(),
@@ -147,19 +163,31 @@ impl Place {
     /// A fresh subdirectory of `dir`, which must exist and be writable. It is removed again with
     /// its contents.
     pub fn directory(dir: &Path) -> Result<Place, PlaceError> {
-        let metadata = fs::metadata(dir).map_err(|reason| PlaceError::Directory { dir: dir.to_owned(), reason })?;
+        let metadata = fs::metadata(dir)
+            .map_err(|reason| PlaceError::Directory { dir: dir.to_owned(), reason })?;
         if !metadata.is_dir() {
-            return Err(PlaceError::Directory { dir: dir.to_owned(), reason: Errno::NOTDIR.into() });
+            return Err(PlaceError::Directory {
+                dir: dir.to_owned(),
+                reason: Errno::NOTDIR.into(),
+            });
         }
         // SQLite and the workers need a path that means the same after a chdir.
-        let dir = fs::canonicalize(dir).map_err(|reason| PlaceError::Directory { dir: dir.to_owned(), reason })?;
+        let dir = fs::canonicalize(dir)
+            .map_err(|reason| PlaceError::Directory { dir: dir.to_owned(), reason })?;
         let (path, guard) = fresh_directory(&dir)?;
         let on = match MountInfo::of(&path) {
             Ok(info) => format!(" on {}", info.fs),
             Err(_) => String::new(),
         };
         let description = format!("directory {}{on}", dir.display());
-        Ok(Place { path, device: None, description, mounted: false, closed: false, guard: Some(guard) })
+        Ok(Place {
+            path,
+            device: None,
+            description,
+            mounted: false,
+            closed: false,
+            guard: Some(guard),
+        })
     }
 
     /// A directory in the system's temporary directory: for who is not root and asked for nothing.
@@ -197,11 +225,15 @@ impl Place {
             // that thread.
             result = unmount(&self.path, UnmountFlags::empty())
                 .or_else(|_| unmount(&self.path, UnmountFlags::DETACH))
-                .map_err(|errno| PlaceError::TakeAway { path: self.path.clone(), reason: errno.into() });
+                .map_err(|errno| PlaceError::TakeAway {
+                    path: self.path.clone(),
+                    reason: errno.into(),
+                });
         }
         // A file system that is still mounted is never descended into. An error there is better
         // than surprises.
-        let removed = if self.mounted { fs::remove_dir(&self.path) } else { fs::remove_dir_all(&self.path) };
+        let removed =
+            if self.mounted { fs::remove_dir(&self.path) } else { fs::remove_dir_all(&self.path) };
         match removed {
             Err(reason) if reason.kind() != io::ErrorKind::NotFound => {
                 result = result.and(Err(PlaceError::TakeAway { path: self.path.clone(), reason }));

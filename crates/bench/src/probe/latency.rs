@@ -53,7 +53,9 @@ impl RawWrite {
     fn is_direct(self) -> bool {
         match self {
             RawWrite::BufferedAppendFdatasync | RawWrite::BufferedOverwriteFdatasync => false,
-            RawWrite::DirectOverwrite | RawWrite::DirectOverwriteFdatasync | RawWrite::DirectOverwriteDsync => true,
+            RawWrite::DirectOverwrite
+            | RawWrite::DirectOverwriteFdatasync
+            | RawWrite::DirectOverwriteDsync => true,
         }
     }
 
@@ -130,7 +132,9 @@ fn one(dir: &Path, what: RawWrite) -> Result<Option<Latency>, Failed> {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
             // The flag was taken, and is refused now.
-            Err(error) if what.is_direct() && error.raw_os_error() == Some(libc::EINVAL) => return Ok(None),
+            Err(error) if what.is_direct() && error.raw_os_error() == Some(libc::EINVAL) => {
+                return Ok(None);
+            }
             Err(error) => return Err(io(error)),
         }
         if number >= WARM_UP_WRITES {
@@ -153,8 +157,15 @@ fn write_dsync(file: &File, block: &[u8], offset: u64) -> io::Result<()> {
     let slices = [IoSlice::new(block)];
     // SAFETY: an IoSlice is an iovec by contract, the block lives through the call, and its count
     // is 1.
-    let written =
-        unsafe { libc::pwritev2(file.as_raw_fd(), slices.as_ptr().cast(), 1, offset as libc::off_t, libc::RWF_DSYNC) };
+    let written = unsafe {
+        libc::pwritev2(
+            file.as_raw_fd(),
+            slices.as_ptr().cast(),
+            1,
+            offset as libc::off_t,
+            libc::RWF_DSYNC,
+        )
+    };
     match usize::try_from(written) {
         Err(_) => Err(io::Error::last_os_error()),
         Ok(written) if written < block.len() => Err(io::ErrorKind::WriteZero.into()),

@@ -86,8 +86,10 @@ pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
     let failed = |step| move |reason| ProbeError::Io { dir: dir.to_owned(), step, reason };
     let mount = MountInfo::of(place.path()).map_err(failed("reading the mounts"))?;
     let device = mount.disk().map(|disk| environment::device(&disk));
-    let facts = query::file(place.path(), mount.fs == "f2fs").map_err(failed("asking the file system"))?;
-    let tried = oneflush_vfs::tried(place.path()).map_err(failed("trying what the strategies rely on"))?;
+    let facts =
+        query::file(place.path(), mount.fs == "f2fs").map_err(failed("asking the file system"))?;
+    let tried =
+        oneflush_vfs::tried(place.path()).map_err(failed("trying what the strategies rely on"))?;
     let fails = tried.iter().any(Tried::fails_sync);
     let latencies = if fails { Ok(Vec::new()) } else { latency::measure(place.path()) };
     let latencies = latencies.map_err(|error| match error {
@@ -130,17 +132,31 @@ mod tests {
         let text = probe.to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("fdatasync"), "{text}");
-        assert!(["stock", "plain", "eager"].iter().all(|strategy| text.contains(&format!("\n  {strategy}"))), "{text}");
-        assert!(probe.latencies.iter().all(|latency| latency.p50_ns > 0 && latency.p50_ns <= latency.p99_ns));
+        assert!(
+            ["stock", "plain", "eager"]
+                .iter()
+                .all(|strategy| text.contains(&format!("\n  {strategy}"))),
+            "{text}"
+        );
+        assert!(
+            probe
+                .latencies
+                .iter()
+                .all(|latency| latency.p50_ns > 0 && latency.p50_ns <= latency.p99_ns)
+        );
     }
 
     #[test]
     fn a_verdict_has_its_whole_reason_in_narrow_lines() {
-        let reason =
-            "strategy eager is refused on nfs4: ".to_owned() + &"a reason of many words ".repeat(9) + "at an end";
+        let reason = "strategy eager is refused on nfs4: ".to_owned()
+            + &"a reason of many words ".repeat(9)
+            + "at an end";
         let verdict = Verdict { strategy: "eager", refuses: true, reason: Some(reason.clone()) };
         let lines = text::verdict(&verdict);
-        assert!(lines[0].contains("refuses") && lines.iter().all(|line| line.len() <= 62), "{lines:?}");
+        assert!(
+            lines[0].contains("refuses") && lines.iter().all(|line| line.len() <= 62),
+            "{lines:?}"
+        );
         let said: Vec<_> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
         assert!(said.join(" ").ends_with(&reason), "{lines:?}");
     }

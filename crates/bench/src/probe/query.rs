@@ -20,23 +20,26 @@ pub(super) struct Facts {
 
 pub(super) fn file(dir: &Path, is_f2fs: bool) -> io::Result<Facts> {
     let named = tempfile::NamedTempFile::new_in(dir)?;
-    let opens_direct = match OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(named.path()) {
-        Ok(_) => true,
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => false,
-        Err(error) => return Err(error),
-    };
+    let opens_direct =
+        match OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(named.path()) {
+            Ok(_) => true,
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => false,
+            Err(error) => return Err(error),
+        };
     let stat = statx(named.as_file())?;
     let says_alignment = stat.stx_mask & libc::STATX_DIOALIGN != 0;
     let direct_io = match (opens_direct, says_alignment) {
         (false, _) => DirectIo::Refused,
         // Both 0: the kernel would take the flag and not do it.
         (true, true) if stat.stx_dio_offset_align == 0 => DirectIo::Refused,
-        (true, true) => {
-            DirectIo::Aligned { memory_bytes: stat.stx_dio_mem_align, offset_bytes: stat.stx_dio_offset_align }
-        }
+        (true, true) => DirectIo::Aligned {
+            memory_bytes: stat.stx_dio_mem_align,
+            offset_bytes: stat.stx_dio_offset_align,
+        },
         (true, false) => DirectIo::Unknown,
     };
-    let offers_atomic = stat.stx_mask & libc::STATX_WRITE_ATOMIC != 0 && stat.stx_atomic_write_unit_max > 0;
+    let offers_atomic =
+        stat.stx_mask & libc::STATX_WRITE_ATOMIC != 0 && stat.stx_atomic_write_unit_max > 0;
     Ok(Facts {
         direct_io,
         atomic_write: offers_atomic.then_some(AtomicWrite {
@@ -44,7 +47,8 @@ pub(super) fn file(dir: &Path, is_f2fs: bool) -> io::Result<Facts> {
             unit_bytes_max: stat.stx_atomic_write_unit_max,
             segments_max: stat.stx_atomic_write_segments_max,
         }),
-        f2fs_atomic_write: is_f2fs.then(|| f2fs_features(named.as_file()) & F2FS_FEATURE_ATOMIC_WRITE != 0),
+        f2fs_atomic_write: is_f2fs
+            .then(|| f2fs_features(named.as_file()) & F2FS_FEATURE_ATOMIC_WRITE != 0),
     })
 }
 
@@ -54,7 +58,9 @@ fn statx(file: &File) -> io::Result<libc::statx> {
     let mut stat: libc::statx = unsafe { std::mem::zeroed() };
     // SAFETY: the path is an empty C string (the descriptor itself is meant), and `stat` is ours to
     // write.
-    let result = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut stat) };
+    let result = unsafe {
+        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut stat)
+    };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(stat) }
 }
 

@@ -46,7 +46,11 @@ impl fmt::Display for Probe {
                 line(
                     f,
                     "write cache",
-                    if device.write_cache.is_empty() { "unknown".into() } else { device.write_cache.clone() },
+                    if device.write_cache.is_empty() {
+                        "unknown".into()
+                    } else {
+                        device.write_cache.clone()
+                    },
                 )?;
                 line(f, "FUA", if device.fua { "yes" } else { "no" }.into())?;
             }
@@ -95,7 +99,13 @@ impl fmt::Display for Probe {
         writeln!(f, "\n{:<32} {:>10} {:>10}", "4 KiB write", "p50 µs", "p99 µs")?;
         for latency in &self.latencies {
             let us = |ns: u64| ns as f64 / 1e3;
-            writeln!(f, "{:<32} {:>10.1} {:>10.1}", latency.what.label(), us(latency.p50_ns), us(latency.p99_ns))?;
+            writeln!(
+                f,
+                "{:<32} {:>10.1} {:>10.1}",
+                latency.what.label(),
+                us(latency.p50_ns),
+                us(latency.p99_ns)
+            )?;
         }
         Ok(())
     }

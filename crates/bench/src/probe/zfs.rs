@@ -15,7 +15,9 @@ pub(super) fn sync_of(data_set: &str) -> Option<String> {
 }
 
 fn ask(mut zfs: Command, data_set: &str) -> Option<String> {
-    zfs.args(["get", "-H", "-o", "value", "sync", data_set]).stdin(Stdio::null()).stderr(Stdio::null());
+    zfs.args(["get", "-H", "-o", "value", "sync", data_set])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
     let asked = zfs.output();
     let said = asked.ok().filter(|output| output.status.success())?.stdout;
     let value = String::from_utf8(said).ok()?.trim().to_owned();
@@ -24,7 +26,9 @@ fn ask(mut zfs: Command, data_set: &str) -> Option<String> {
 
 /// To a verdict that knows nothing of it.
 pub(super) fn warn(verdict: &mut Verdict, data_set: &str) {
-    let said = format!("{data_set} has sync=disabled, so a sync does nothing; zfs set sync=standard {data_set}");
+    let said = format!(
+        "{data_set} has sync=disabled, so a sync does nothing; zfs set sync=standard {data_set}"
+    );
     verdict.reason = Some(match verdict.reason.take() {
         Some(reason) => format!("{reason}; {said}"),
         None => said,
@@ -54,7 +58,10 @@ mod tests {
         let mut verdict = Verdict { strategy: "eager", refuses: false, reason: None };
         warn(&mut verdict, "tank/db");
         let said = verdict.reason.clone().unwrap();
-        assert!(said.contains("sync=disabled") && said.contains("zfs set sync=standard tank/db"), "{said}");
+        assert!(
+            said.contains("sync=disabled") && said.contains("zfs set sync=standard tank/db"),
+            "{said}"
+        );
         warn(&mut verdict, "tank/db");
         assert_eq!(verdict.reason, Some(format!("{said}; {said}")));
     }

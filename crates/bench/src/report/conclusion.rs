@@ -10,14 +10,16 @@ use crate::mode::{Journal, Mode, Strategy};
 use crate::workload::Unit;
 
 pub fn conclusion(report: &Report) -> String {
-    let measured: Vec<&ModeReport> = report.modes.iter().filter(|mode| mode.median.transactions > 0).collect();
+    let measured: Vec<&ModeReport> =
+        report.modes.iter().filter(|mode| mode.median.transactions > 0).collect();
     if measured.is_empty() {
         return match report.unit {
             Unit::Transaction => "No transaction was committed.".to_owned(),
             unit => format!("No {} was done.", unit.singular()),
         };
     }
-    let pairs = measured.iter().filter_map(|own| Some(Pair::new(report, own, stock_of(own, &measured)?)));
+    let pairs =
+        measured.iter().filter_map(|own| Some(Pair::new(report, own, stock_of(own, &measured)?)));
     let pairs: Vec<Pair> = pairs.collect();
     let alone = |own: &&ModeReport| !is_stock(&own.mode) && stock_of(own, &measured).is_none();
     let alone: Vec<&ModeReport> = measured.iter().copied().filter(alone).collect();
@@ -29,13 +31,17 @@ pub fn conclusion(report: &Report) -> String {
     counts.sort_unstable();
     counts.dedup();
     for connections in counts {
-        let with = |modes: &[&'_ ModeReport]| modes.iter().any(|mode| mode.connections == connections);
-        let compared: Vec<&Pair> = pairs.iter().filter(|pair| pair.own.connections == connections).collect();
+        let with =
+            |modes: &[&'_ ModeReport]| modes.iter().any(|mode| mode.connections == connections);
+        let compared: Vec<&Pair> =
+            pairs.iter().filter(|pair| pair.own.connections == connections).collect();
         sentences.extend(not_slower(&words, &compared));
         if with(&alone) {
             sentences.extend(among(&words, &alone, connections));
         } else if compared.is_empty() {
-            sentences.extend(among(&words, &measured, connections).map(|text| format!("Stock SQLite: {text}")));
+            sentences.extend(
+                among(&words, &measured, connections).map(|text| format!("Stock SQLite: {text}")),
+            );
         }
     }
     if report.unit != Unit::Read && !measured.iter().any(|mode| mode.mode.is_durable()) {
@@ -63,10 +69,18 @@ fn slower_sentence(words: &Words, pair: &Pair, lead: &Measure) -> String {
     let with = words.circumstances(pair.own.connections);
     let slower = words.slower(lead);
     let mut text = match lead.kind {
-        Kind::Longest => format!("{own} {with} has a longest commit that is {slower} than that of {stock}"),
-        Kind::RateBeside => format!("The writer beside reads with {own} is {slower} than with {stock} {with}"),
-        Kind::RateWhile => format!("{own} is {slower} than {stock} {with} while a reader keeps its snapshot"),
-        Kind::Time | Kind::ReadTime | Kind::Rate => format!("{own} is {slower} than {stock} {with}"),
+        Kind::Longest => {
+            format!("{own} {with} has a longest commit that is {slower} than that of {stock}")
+        }
+        Kind::RateBeside => {
+            format!("The writer beside reads with {own} is {slower} than with {stock} {with}")
+        }
+        Kind::RateWhile => {
+            format!("{own} is {slower} than {stock} {with} while a reader keeps its snapshot")
+        }
+        Kind::Time | Kind::ReadTime | Kind::Rate => {
+            format!("{own} is {slower} than {stock} {with}")
+        }
     };
     text.push_str(&format!(": {}{}", words.figures(pair, lead), words.disagreement(lead)));
     for other in pair.measures.iter().filter(|other| other.kind != lead.kind) {
@@ -87,19 +101,27 @@ fn slower_sentence(words: &Words, pair: &Pair, lead: &Measure) -> String {
 /// The fastest with its figures, the others in few words. A mode that is slower in a part alone is
 /// among them.
 fn not_slower(words: &Words, pairs: &[&Pair]) -> Vec<String> {
-    let part = |measure: &Measure| matches!(measure.kind, Kind::Longest | Kind::RateWhile | Kind::RateBeside);
+    let part = |measure: &Measure| {
+        matches!(measure.kind, Kind::Longest | Kind::RateWhile | Kind::RateBeside)
+    };
     let fine = |pair: &&&Pair| pair.slower().all(part);
-    let mut fine: Vec<(&Pair, &Measure)> =
-        pairs.iter().filter(fine).filter_map(|pair| Some((*pair, pair.measures.first()?))).collect();
-    fine.sort_by(|(_, a), (_, b)| b.verdict.cmp(&a.verdict).then(f64::total_cmp(&a.times, &b.times)));
+    let mut fine: Vec<(&Pair, &Measure)> = pairs
+        .iter()
+        .filter(fine)
+        .filter_map(|pair| Some((*pair, pair.measures.first()?)))
+        .collect();
+    fine.sort_by(|(_, a), (_, b)| {
+        b.verdict.cmp(&a.verdict).then(f64::total_cmp(&a.times, &b.times))
+    });
     let sentence = |(at, (pair, lead)): (usize, &(&Pair, &Measure))| {
         let is = format!("{} is {} {}", words.own(pair), words.not_slower(lead), words.stock(pair));
         if at > 0 {
             return format!("{is}.");
         }
         let with = words.circumstances(pair.own.connections).replacen("with", "With", 1);
-        let longest =
-            pair.longest().map_or(String::new(), |longest| format!("; the longest took {}", words.both(longest)));
+        let longest = pair
+            .longest()
+            .map_or(String::new(), |longest| format!("; the longest took {}", words.both(longest)));
         format!("{with} {is}: {}{}{longest}.", words.figures(pair, lead), words.noise(lead))
     };
     fine.iter().enumerate().map(sentence).collect()
@@ -111,14 +133,17 @@ fn without_stock(report: &Report, alone: &[&ModeReport]) -> Option<String> {
     names.dedup();
     let mut modes: Vec<String> = Vec::new();
     let missing = alone.iter().map(|own| Mode { strategy: Strategy::STOCK, ..own.mode });
-    for mode in missing.chain(report.modes.iter().map(|mode| mode.mode)).map(|mode| mode.to_string()) {
+    for mode in
+        missing.chain(report.modes.iter().map(|mode| mode.mode)).map(|mode| mode.to_string())
+    {
         if !modes.contains(&mode) {
             modes.push(mode);
         }
     }
     (!alone.is_empty()).then(|| {
         format!(
-            "There is nothing to compare {} with, because this run has no stock SQLite that promises the same: \
+            "There is nothing to compare {} with, because this run has no stock SQLite that \
+                promises the same: \
              add it, --modes {}.",
             names.join(" and "),
             modes.join(",")
@@ -133,7 +158,9 @@ fn among(words: &Words, modes: &[&ModeReport], connections: u32) -> Option<Strin
     let durable = || all().filter(|mode| mode.mode.is_durable());
     let order = |a: &&ModeReport, b: &&ModeReport| {
         let pair = Pair::new(words.0, a, b);
-        pair.measures.first().map_or(std::cmp::Ordering::Equal, |measure| measure.times.total_cmp(&1.0))
+        pair.measures
+            .first()
+            .map_or(std::cmp::Ordering::Equal, |measure| measure.times.total_cmp(&1.0))
     };
     let best = durable().min_by(order).or_else(|| all().min_by(order))?;
     let default = durable().filter(|mode| mode.mode.journal == Journal::Delete).max_by(order);

@@ -84,7 +84,13 @@ fn report(modes: Vec<ModeReport>) -> Report {
         busy_loops: 0,
         in_turns: false,
         counted_at: None,
-        floor: FloorFigures { p50_ns: 150_000, p99_ns: 200_000, max_ns: 400_000, writes: 1200, direct_io: true },
+        floor: FloorFigures {
+            p50_ns: 150_000,
+            p99_ns: 200_000,
+            max_ns: 400_000,
+            writes: 1200,
+            direct_io: true,
+        },
         modes,
         recording: None,
         conclusion: String::new(),
@@ -106,11 +112,15 @@ fn who_is_slower_than_stock_comes_first_in_words_and_the_slowest_before_the_othe
         steady("wal:plain", 16, 600.0, 22700.0, 2.8),
         steady("wal:eager", 16, 600.0, 23300.0, 3.2),
     ]);
-    let expected = "WAL (eager) is 1.30 times SLOWER than stock SQLite with 1 connection: a commit takes 0.260 ms, 1.73 times \
-        the floor, there 0.200; in all 3600 commits/s, there 4800; the longest took 3.20 ms, there 3.00. \
-        WAL (plain) is 1.10 times SLOWER than stock SQLite with 1 connection: a commit takes 0.220 ms, 1.47 times the floor, \
+    let expected = "WAL (eager) is 1.30 times SLOWER than stock SQLite with 1 connection: a commit \
+        takes 0.260 ms, 1.73 times \
+        the floor, there 0.200; in all 3600 commits/s, there 4800; the longest took 3.20 ms, there \
+        3.00. \
+        WAL (plain) is 1.10 times SLOWER than stock SQLite with 1 connection: a commit takes 0.220 \
+        ms, 1.47 times the floor, \
         there 0.200; in all 4400 commits/s, there 4800; the longest took 3.50 ms, there 3.00. \
-        With 16 connections WAL (eager) is 6.66 times as fast as stock SQLite: 23300 commits/s, there 3500; the longest took \
+        With 16 connections WAL (eager) is 6.66 times as fast as stock SQLite: 23300 commits/s, \
+        there 3500; the longest took \
         3.20 ms, there 2700. WAL (plain) is 6.49 times as fast as stock SQLite.";
     assert_eq!(text, expected);
 }
@@ -121,49 +131,75 @@ fn a_difference_within_the_rounds_is_no_difference() {
         mode("wal", 1, [200.0, 190.0, 205.0].map(|us| round(us, 1e6 / us, 3.0)).to_vec()),
         mode("wal:plain", 1, [198.0, 197.0, 201.0].map(|us| round(us, 1e6 / us, 3.1)).to_vec()),
     ]);
-    let expected = "With 1 connection WAL (plain) is as fast as stock SQLite: a commit takes 0.198 ms, 1.32 times the floor, \
-        there 0.200 (0.98 to 1.04 times as long in 3 rounds); the longest took 3.10 ms, there 3.00.";
+    let expected = "With 1 connection WAL (plain) is as fast as stock SQLite: a commit takes 0.198 \
+        ms, 1.32 times the floor, \
+        there 0.200 (0.98 to 1.04 times as long in 3 rounds); the longest took 3.10 ms, there \
+        3.00.";
     assert_eq!(text, expected);
 }
 
 #[test]
 fn a_commit_in_the_middle_that_is_faster_does_not_hide_that_all_of_them_are_slower() {
-    let text = sentences(vec![steady("wal", 1, 200.0, 4800.0, 3.0), steady("wal:eager", 1, 150.0, 3200.0, 3.0)]);
-    let expected = "WAL (eager) is 1.50 times SLOWER than stock SQLite with 1 connection: 3200 commits/s, there 4800; the middle \
+    let text = sentences(vec![
+        steady("wal", 1, 200.0, 4800.0, 3.0),
+        steady("wal:eager", 1, 150.0, 3200.0, 3.0),
+    ]);
+    let expected = "WAL (eager) is 1.50 times SLOWER than stock SQLite with 1 connection: 3200 \
+        commits/s, there 4800; the middle \
         commit takes 0.150 ms, there 0.200; the longest took 3.00 ms, there 3.00.";
     assert_eq!(text, expected);
 }
 
 #[test]
 fn a_longest_commit_that_is_much_longer_is_said_before_what_is_faster() {
-    let text = sentences(vec![steady("wal", 16, 200.0, 3500.0, 3.0), steady("wal:plain", 16, 600.0, 7000.0, 12.0)]);
-    let expected = "WAL (plain) with 16 connections has a longest commit that is 4.00 times LONGER than that of stock SQLite: \
+    let text = sentences(vec![
+        steady("wal", 16, 200.0, 3500.0, 3.0),
+        steady("wal:plain", 16, 600.0, 7000.0, 12.0),
+    ]);
+    let expected = "WAL (plain) with 16 connections has a longest commit that is 4.00 times LONGER \
+        than that of stock SQLite: \
         12.0 ms, there 3.00. \
-        With 16 connections WAL (plain) is 2.00 times as fast as stock SQLite: 7000 commits/s, there 3500; the longest took \
+        With 16 connections WAL (plain) is 2.00 times as fast as stock SQLite: 7000 commits/s, \
+        there 3500; the longest took \
         12.0 ms, there 3.00.";
     assert_eq!(text, expected);
 }
 
 #[test]
 fn without_stock_sqlite_the_run_says_what_to_add() {
-    let text =
-        sentences(vec![steady("wal:normal:eager", 1, 150.0, 5000.0, 3.0), steady("wal:plain", 1, 200.0, 4800.0, 3.0)]);
-    assert!(text.starts_with("There is nothing to compare WAL (normal, eager) and WAL (plain) with, "), "{text}");
+    let text = sentences(vec![
+        steady("wal:normal:eager", 1, 150.0, 5000.0, 3.0),
+        steady("wal:plain", 1, 200.0, 4800.0, 3.0),
+    ]);
     assert!(
-        text.contains(": add it, --modes wal:normal,wal,wal:normal:eager,wal:plain. WAL (plain) commits in "),
+        text.starts_with("There is nothing to compare WAL (normal, eager) and WAL (plain) with, "),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            ": add it, --modes wal:normal,wal,wal:normal:eager,wal:plain. WAL (plain) commits in "
+        ),
         "{text}"
     );
 }
 
 #[test]
 fn another_journal_of_stock_sqlite_stands_in_and_is_named() {
-    let text = sentences(vec![steady("delete", 1, 1000.0, 900.0, 5.0), steady("wal:plain", 1, 250.0, 3800.0, 3.0)]);
+    let text = sentences(vec![
+        steady("delete", 1, 1000.0, 900.0, 5.0),
+        steady("wal:plain", 1, 250.0, 3800.0, 3.0),
+    ]);
     assert!(
-        text.starts_with("With 1 connection WAL (plain) is 4.00 times as fast as stock SQLite in DELETE: "),
+        text.starts_with(
+            "With 1 connection WAL (plain) is 4.00 times as fast as stock SQLite in DELETE: "
+        ),
         "{text}"
     );
     // What promises less is no measure.
-    let text = sentences(vec![steady("wal:off", 1, 10.0, 90000.0, 1.0), steady("wal:plain", 1, 250.0, 3800.0, 3.0)]);
+    let text = sentences(vec![
+        steady("wal:off", 1, 10.0, 90000.0, 1.0),
+        steady("wal:plain", 1, 250.0, 3800.0, 3.0),
+    ]);
     assert!(text.starts_with("There is nothing to compare WAL (plain) with, "), "{text}");
 }
 
@@ -178,10 +214,15 @@ fn sqlite_without_our_vfs_is_stock_before_the_strategy_that_changes_nothing() {
     };
     let text = sentences(modes());
     assert!(
-        text.starts_with("WAL (our VFS, stock) is 1.15 times SLOWER than stock SQLite with 1 connection: "),
+        text.starts_with(
+            "WAL (our VFS, stock) is 1.15 times SLOWER than stock SQLite with 1 connection: "
+        ),
         "{text}"
     );
-    assert!(text.contains(" WAL (plain) is 7.5 % SLOWER than stock SQLite with 1 connection: "), "{text}");
+    assert!(
+        text.contains(" WAL (plain) is 7.5 % SLOWER than stock SQLite with 1 connection: "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -191,20 +232,32 @@ fn stock_sqlite_alone_is_compared_with_itself() {
         steady("wal", 1, 220.0, 4400.0, 3.0),
         steady("memory", 1, 100.0, 9000.0, 3.0),
     ]);
-    assert_eq!(text, "Stock SQLite: WAL commits in 0.220 ms, 4.36 times as fast as DELETE, 1.47 times the floor.");
-    let text = sentences(vec![steady("wal", 4, 220.0, 4400.0, 9.0), steady("persist", 4, 900.0, 1100.0, 30.0)]);
-    let expected = "Stock SQLite: WAL with 4 connections makes 4400 commits/s, 4.00 times as fast as PERSIST; the longest took \
+    assert_eq!(
+        text,
+        "Stock SQLite: WAL commits in 0.220 ms, 4.36 times as fast as DELETE, 1.47 times the floor."
+    );
+    let text = sentences(vec![
+        steady("wal", 4, 220.0, 4400.0, 9.0),
+        steady("persist", 4, 900.0, 1100.0, 30.0),
+    ]);
+    let expected = "Stock SQLite: WAL with 4 connections makes 4400 commits/s, 4.00 times as fast \
+        as PERSIST; the longest took \
         9.00 ms, there 30.0.";
     assert_eq!(text, expected);
     let text = sentences(vec![steady("wal:off", 1, 20.0, 40000.0, 1.0)]);
-    assert!(text.ends_with("A power cut may take commits back in every mode of this run."), "{text}");
+    assert!(
+        text.ends_with("A power cut may take commits back in every mode of this run."),
+        "{text}"
+    );
 }
 
 #[test]
 fn busy_loops_and_an_asked_rate_are_named_and_the_asked_rate_is_not_compared() {
-    let modes = vec![steady("wal", 16, 200.0, 100.0, 3.0), steady("wal:plain", 16, 300.0, 100.0, 3.0)];
+    let modes =
+        vec![steady("wal", 16, 200.0, 100.0, 3.0), steady("wal:plain", 16, 300.0, 100.0, 3.0)];
     let report = Report { busy_loops: 2, rate: Some(100.0), ..report(modes) };
-    let expected = "WAL (plain) is 1.50 times SLOWER than stock SQLite with 16 connections beside 2 busy loops at 100 commits/s: \
+    let expected = "WAL (plain) is 1.50 times SLOWER than stock SQLite with 16 connections beside \
+        2 busy loops at 100 commits/s: \
         a commit takes 0.300 ms, there 0.200; the longest took 3.00 ms, there 3.00.";
     assert_eq!(conclusion(&report), expected);
 }
@@ -213,14 +266,16 @@ fn busy_loops_and_an_asked_rate_are_named_and_the_asked_rate_is_not_compared() {
 fn reads_and_the_writer_beside_them_are_compared() {
     let with_writer = |name, us, commits_per_s| {
         let mut mode = steady(name, 1, us, 1e6 / us, 1.0);
-        let beside = CompanionFigures { commits: 100, commits_per_s, latency_ns: latency(300.0, 3.0) };
+        let beside =
+            CompanionFigures { commits: 100, commits_per_s, latency_ns: latency(300.0, 3.0) };
         mode.rounds.iter_mut().for_each(|round| round.beside = Some(beside.clone()));
         mode.median.beside = Some(beside);
         mode
     };
     let modes = vec![with_writer("wal:sqlite", 1.5, 2000.0), with_writer("wal:eager", 1.8, 1000.0)];
     let report = Report { unit: Unit::Read, ..report(modes) };
-    let expected = "WAL (eager) is 1.20 times SLOWER than stock SQLite with 1 connection: a read takes 1.80 µs, there 1.50; \
+    let expected = "WAL (eager) is 1.20 times SLOWER than stock SQLite with 1 connection: a read \
+        takes 1.80 µs, there 1.50; \
         the writer beside 1000 commits/s, there 2000.";
     assert_eq!(conclusion(&report), expected);
 }
@@ -246,25 +301,28 @@ fn commits_while_a_reader_keeps_its_snapshot_are_compared_by_themselves() {
         mode
     };
     let text = sentences(vec![held("wal", 4000.0), held("wal:plain", 1000.0)]);
-    let expected = "WAL (plain) is 4.00 times SLOWER than stock SQLite with 16 connections while a reader keeps its snapshot: \
+    let expected = "WAL (plain) is 4.00 times SLOWER than stock SQLite with 16 connections while a \
+        reader keeps its snapshot: \
         1000 commits/s, there 4000; the longest took 3.00 ms, there 3.00. \
-        With 16 connections WAL (plain) is as fast as stock SQLite: 5000 commits/s, there 5000 (1.00 to 1.00 times as long in \
+        With 16 connections WAL (plain) is as fast as stock SQLite: 5000 commits/s, there 5000 \
+        (1.00 to 1.00 times as long in \
         3 rounds); the longest took 3.00 ms, there 3.00.";
     assert_eq!(text, expected);
 }
 
 #[test]
 fn a_cycle_is_a_cycle() {
-    let modes = vec![steady("wal", 1, 2000.0, 490.0, 5.0), steady("wal:eager", 1, 4000.0, 240.0, 9.0)];
+    let modes =
+        vec![steady("wal", 1, 2000.0, 490.0, 5.0), steady("wal:eager", 1, 4000.0, 240.0, 9.0)];
     let report = Report { unit: Unit::Cycle, ..report(modes) };
     let text = conclusion(&report);
+    assert!(text.contains(
+        "connection: to open, commit three times and close takes 4.00 ms, 26.7 times the \
+                floor, there 2.00"
+    ));
     assert!(
-        text.contains(
-            "connection: to open, commit three times and close takes 4.00 ms, 26.7 times the floor, there 2.00"
-        )
-    );
-    assert!(
-        text.starts_with("WAL (eager) is 2.00 times SLOWER") && text.contains("; in all 240 cycles/s, there 490"),
+        text.starts_with("WAL (eager) is 2.00 times SLOWER")
+            && text.contains("; in all 240 cycles/s, there 490"),
         "{text}"
     );
 }

@@ -84,7 +84,9 @@ pub fn compare(modes: &[ModeReport]) -> Vec<Option<ToControl>> {
         let control = control_of(mode).filter(|control| !std::ptr::eq(*control, mode))?;
         let ratios = |pick: fn(&Figures) -> f64| {
             let pairs = mode.rounds.iter().zip(&control.rounds);
-            Spread::of(pairs.map(|(own, other)| pick(own) / pick(other).max(f64::MIN_POSITIVE)).collect())
+            Spread::of(
+                pairs.map(|(own, other)| pick(own) / pick(other).max(f64::MIN_POSITIVE)).collect(),
+            )
         };
         Some(ToControl {
             control: control.mode.to_string(),
@@ -110,7 +112,14 @@ mod tests {
     /// From tables of the confidence interval of a median.
     #[test]
     fn bounds_of_the_median_are_those_of_the_sign_test() {
-        let outside = [(5, None), (6, Some(0)), (10, Some(1)), (20, Some(5)), (50, Some(17)), (100, Some(39))];
+        let outside = [
+            (5, None),
+            (6, Some(0)),
+            (10, Some(1)),
+            (20, Some(5)),
+            (50, Some(17)),
+            (100, Some(39)),
+        ];
         for (count, expected) in outside {
             assert_eq!(outside_bounds(count), expected, "{count}");
         }

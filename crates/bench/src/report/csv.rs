@@ -38,7 +38,8 @@ fn measured(figures: &Figures) -> Vec<String> {
         number(Some(figures.transactions_per_s)),
     ];
     fields.extend(
-        [latency.mean, latency.p50, latency.p95, latency.p99, latency.p999, latency.max].map(|ns| ns.to_string()),
+        [latency.mean, latency.p50, latency.p95, latency.p99, latency.p999, latency.max]
+            .map(|ns| ns.to_string()),
     );
     fields.extend([
         number(Some(figures.cpu_us_per_transaction)),
@@ -98,7 +99,11 @@ fn environment(report: &Report, mode: &ModeReport) -> Vec<String> {
 
 /// RFC 4180.
 fn quote(field: &str) -> String {
-    if field.contains([',', '"', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+    if field.contains([',', '"', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
 }
 
 #[cfg(test)]

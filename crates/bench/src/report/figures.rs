@@ -79,7 +79,9 @@ impl LatencyFigures {
 
     /// Each figure's median, but the longest of all.
     fn median<'a>(all: impl Iterator<Item = &'a LatencyFigures> + Clone) -> LatencyFigures {
-        let of = |pick: fn(&LatencyFigures) -> u64| median(all.clone().map(|one| pick(one) as f64).collect()) as u64;
+        let of = |pick: fn(&LatencyFigures) -> u64| {
+            median(all.clone().map(|one| pick(one) as f64).collect()) as u64
+        };
         LatencyFigures {
             mean: of(|one| one.mean),
             p50: of(|one| one.p50),
@@ -94,13 +96,14 @@ impl LatencyFigures {
 impl PhaseFigures {
     fn of(slice: &SliceResult) -> Vec<PhaseFigures> {
         let named = PHASE_NAMES.into_iter().zip(&slice.phases);
-        let figures = |(name, (length, latencies)): (&'static str, &(Duration, Latencies))| PhaseFigures {
-            name: name.to_owned(),
-            seconds: length.as_secs_f64(),
-            transactions: latencies.count(),
-            transactions_per_s: rate(latencies.count(), length.as_secs_f64()),
-            latency_ns: LatencyFigures::of(latencies),
-        };
+        let figures =
+            |(name, (length, latencies)): (&'static str, &(Duration, Latencies))| PhaseFigures {
+                name: name.to_owned(),
+                seconds: length.as_secs_f64(),
+                transactions: latencies.count(),
+                transactions_per_s: rate(latencies.count(), length.as_secs_f64()),
+                latency_ns: LatencyFigures::of(latencies),
+            };
         named.map(figures).collect()
     }
 
@@ -172,8 +175,9 @@ impl Figures {
             bytes_per_transaction_by_class: by_class(|counts| counts.bytes),
             writes_per_transaction_by_class: by_class(|counts| counts.writes),
             trace_events_lost: counts.map_or(0, |counts| counts.events_lost),
-            unattributed_ratio: counts
-                .map_or(0.0, |counts| counts.unattributed_bytes as f64 / counts.bytes.max(1) as f64),
+            unattributed_ratio: counts.map_or(0.0, |counts| {
+                counts.unattributed_bytes as f64 / counts.bytes.max(1) as f64
+            }),
             wal_bytes_at_end: slice.wal_bytes_at_end,
             phases: PhaseFigures::of(slice),
             beside,
@@ -187,7 +191,8 @@ impl Figures {
             (!values.is_empty()).then(|| median(values))
         };
         let by_class = |pick: &dyn Fn(&Figures) -> &BTreeMap<Class, f64>| {
-            let present = |class: &Class| rounds.iter().any(|round| pick(round).contains_key(class));
+            let present =
+                |class: &Class| rounds.iter().any(|round| pick(round).contains_key(class));
             Class::ALL
                 .into_iter()
                 .filter(present)
@@ -204,8 +209,12 @@ impl Figures {
             bytes_per_transaction: of_option(&|round| round.bytes_per_transaction),
             writes_per_transaction: of_option(&|round| round.writes_per_transaction),
             flushes_per_transaction: of_option(&|round| round.flushes_per_transaction),
-            bytes_per_transaction_by_class: by_class(&|round| &round.bytes_per_transaction_by_class),
-            writes_per_transaction_by_class: by_class(&|round| &round.writes_per_transaction_by_class),
+            bytes_per_transaction_by_class: by_class(&|round| {
+                &round.bytes_per_transaction_by_class
+            }),
+            writes_per_transaction_by_class: by_class(&|round| {
+                &round.writes_per_transaction_by_class
+            }),
             trace_events_lost: rounds.iter().map(|round| round.trace_events_lost).sum(),
             unattributed_ratio: of(&|round| round.unattributed_ratio),
             wal_bytes_at_end: of_option(&|round| round.wal_bytes_at_end.map(|bytes| bytes as f64))

@@ -162,8 +162,15 @@ impl Report {
                 let seconds = mode.median.seconds;
                 let micros = (seconds.fract() * 1e6) as u64;
                 let rate = mode.median.transactions_per_s;
-                let name = if self.modes.len() > 1 { format!("[MODE] :{}\n", self.label(mode)) } else { String::new() };
-                format!("{name}[TIME] :{:8} sec {micros:06}us. \t{rate:.2} Transactions/sec\n", seconds as u64)
+                let name = if self.modes.len() > 1 {
+                    format!("[MODE] :{}\n", self.label(mode))
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{name}[TIME] :{:8} sec {micros:06}us. \t{rate:.2} Transactions/sec\n",
+                    seconds as u64
+                )
             })
             .collect()
     }
@@ -174,7 +181,9 @@ impl Report {
         let connections = match (self.connections.as_slice(), &self.workers) {
             ([1], _) => "1 connection".to_owned(),
             (_, Workers::Threads) => format!("{} connections (threads)", counts.join(" and ")),
-            (_, Workers::Processes { .. }) => format!("{} connections (processes)", counts.join(" and ")),
+            (_, Workers::Processes { .. }) => {
+                format!("{} connections (processes)", counts.join(" and "))
+            }
         };
         let in_turns = if self.in_turns { ", all modes in turns" } else { "" };
         let rate = self.rate.map_or(String::new(), |rate| format!(", {rate} a second"));
@@ -183,7 +192,11 @@ impl Report {
             1 => ", beside a busy loop".to_owned(),
             loops => format!(", beside {loops} busy loops"),
         };
-        let rounds = if self.rounds == 1 { "1 round".to_owned() } else { format!("medians of {} rounds", self.rounds) };
+        let rounds = if self.rounds == 1 {
+            "1 round".to_owned()
+        } else {
+            format!("medians of {} rounds", self.rounds)
+        };
         format!("{}, {connections}{rate}{busy}{in_turns}, {rounds}", self.workload)
     }
 
@@ -198,7 +211,8 @@ impl Report {
 
     fn floor_line(&self) -> String {
         format!(
-            "floor: 4 KiB overwrite + fdatasync{}: p50 {} ms,\n       p99 {} ms, longest of {} {} ms",
+            "floor: 4 KiB overwrite + fdatasync{}: p50 {} ms,\n       p99 {} ms, longest of {} {} \
+                ms",
             if self.floor.direct_io { ", direct I/O" } else { ", buffered (direct I/O refused)" },
             format::millis(self.floor.p50_ns),
             format::millis(self.floor.p99_ns),
@@ -218,7 +232,8 @@ impl ModeReport {
                 *failed_statements.entry(message.clone()).or_default() += count;
             }
         }
-        let fingerprints: Vec<u64> = results.rounds.iter().filter_map(|round| round.fingerprint).collect();
+        let fingerprints: Vec<u64> =
+            results.rounds.iter().filter_map(|round| round.fingerprint).collect();
         let same = fingerprints.windows(2).all(|pair| pair[0] == pair[1]);
         let rounds: Vec<Figures> = results.rounds.iter().map(Figures::of).collect();
         let longest = results.rounds.iter().max_by_key(|round| round.latencies.max_ns());
@@ -237,7 +252,10 @@ impl ModeReport {
             latency_histogram_ns: latencies.buckets(),
             failed_statements,
             same_contents_in_all_rounds: (!fingerprints.is_empty()).then_some(same),
-            contents_fingerprint: fingerprints.first().filter(|_| same).map(|number| format!("{number:016x}")),
+            contents_fingerprint: fingerprints
+                .first()
+                .filter(|_| same)
+                .map(|number| format!("{number:016x}")),
         }
     }
 }

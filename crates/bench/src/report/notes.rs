@@ -18,29 +18,37 @@ pub fn notes(report: &Report) -> Vec<String> {
         _ if report.unit == Unit::Read || report.in_turns => {}
         Some(Source::BlockDevice) => {}
         Some(Source::BlockDeviceTotals) => notes.push(
-            "KB, writes and flushes were counted at the block device; this kernel has no tracefs, so they are not split."
+            "KB, writes and flushes were counted at the block device; this kernel has no tracefs, \
+                so they are not split."
                 .to_owned(),
         ),
         Some(Source::Vfs) => notes.push(
-            "KB, writes and syncs are what SQLite asked for, counted in the VFS: the file system's own journal and what \
+            "KB, writes and syncs are what SQLite asked for, counted in the VFS: the file system's \
+                own journal and what \
              the kernel merges are not in them. Run as root with --fs to count at a block device."
                 .to_owned(),
         ),
         None => notes.push(
-            "Nothing could count KB, writes and flushes: SQLite ran without our VFS and not on a device of our own. Run as \
+            "Nothing could count KB, writes and flushes: SQLite ran without our VFS and not on a \
+                device of our own. Run as \
              root with --fs, or use strategy stock."
                 .to_owned(),
         ),
     }
     let uncounted = |mode: &&ModeReport| mode.median.counted_at.is_none();
-    if report.unit != Unit::Read && report.counted_at.is_some() && report.modes.iter().any(|mode| uncounted(&mode)) {
+    if report.unit != Unit::Read
+        && report.counted_at.is_some()
+        && report.modes.iter().any(|mode| uncounted(&mode))
+    {
         notes.push("A dash: strategy sqlite has no VFS of ours that could count.".to_owned());
     }
-    let without_checkpoint =
-        |mode: &ModeReport| mode.mode.journal == Journal::Wal && mode.median.transactions < TRANSACTIONS_PER_CHECKPOINT;
+    let without_checkpoint = |mode: &ModeReport| {
+        mode.mode.journal == Journal::Wal && mode.median.transactions < TRANSACTIONS_PER_CHECKPOINT
+    };
     if report.unit == Unit::Transaction && report.modes.iter().any(without_checkpoint) {
         notes.push(format!(
-            "wal: with fewer than {TRANSACTIONS_PER_CHECKPOINT} transactions a round there may be no checkpoint in the figures."
+            "wal: with fewer than {TRANSACTIONS_PER_CHECKPOINT} transactions a round there may be \
+                no checkpoint in the figures."
         ));
     }
     for mode in &report.modes {
@@ -53,7 +61,8 @@ pub fn notes(report: &Report) -> Vec<String> {
         }
         if mode.median.trace_events_lost > 0 {
             notes.push(format!(
-                "{}: the kernel lost {} trace events; totals are exact, their bytes are in \"other\".",
+                "{}: the kernel lost {} trace events; totals are exact, their bytes are \
+                    in \"other\".",
                 report.label(mode),
                 mode.median.trace_events_lost
             ));
@@ -66,10 +75,14 @@ pub fn notes(report: &Report) -> Vec<String> {
 }
 
 fn recording(kept: &Kept) -> String {
-    let lost =
-        if kept.lost > 0 { format!(", and {} that the kernel had no room for", kept.lost) } else { String::new() };
+    let lost = if kept.lost > 0 {
+        format!(", and {} that the kernel had no room for", kept.lost)
+    } else {
+        String::new()
+    };
     format!(
-        "Recorded beside it, which makes commits a few percent slower: {} ({} events{lost}); see it with oneflush report.",
+        "Recorded beside it, which makes commits a few percent slower: {} ({} events{lost}); see \
+            it with oneflush report.",
         kept.path.display(),
         kept.events
     )
@@ -85,12 +98,19 @@ fn failed_statements(report: &Report) -> Vec<String> {
         }
     }
     let note = |((message, count), modes): (&(&str, u64), &Vec<String>)| {
-        let modes = if modes.len() == report.modes.len() { "every mode".to_owned() } else { modes.join(", ") };
+        let modes = if modes.len() == report.modes.len() {
+            "every mode".to_owned()
+        } else {
+            modes.join(", ")
+        };
         format!("{count} statements failed in {modes} (all rounds): {message}")
     };
     let mut notes: Vec<String> = by_message.iter().map(note).take(MESSAGES_MAX).collect();
     if by_message.len() > MESSAGES_MAX {
-        notes.push(format!("{} more messages of failed statements: see --json", by_message.len() - MESSAGES_MAX));
+        notes.push(format!(
+            "{} more messages of failed statements: see --json",
+            by_message.len() - MESSAGES_MAX
+        ));
     }
     notes
 }
@@ -100,11 +120,16 @@ fn contents(report: &Report) -> Option<String> {
     let stable = report.modes.iter().map(|mode| mode.same_contents_in_all_rounds);
     let stable: Vec<bool> = stable.collect::<Option<_>>()?;
     let first = &report.modes.first()?.contents_fingerprint;
-    Some(if stable.iter().all(|same| *same) && report.modes.iter().all(|mode| &mode.contents_fingerprint == first) {
-        "Final contents: the same in all modes and rounds.".to_owned()
-    } else {
-        "Final contents differ between rounds or modes, as they may where connections race; --serial runs them in a \
+    Some(
+        if stable.iter().all(|same| *same)
+            && report.modes.iter().all(|mode| &mode.contents_fingerprint == first)
+        {
+            "Final contents: the same in all modes and rounds.".to_owned()
+        } else {
+            "Final contents differ between rounds or modes, as they may where connections race; \
+                --serial runs them in a \
          fixed order."
-            .to_owned()
-    })
+                .to_owned()
+        },
+    )
 }

@@ -12,11 +12,17 @@ pub fn reads(report: &Report) -> Table {
     let row = |mode: &ModeReport| {
         let latency = &mode.median.latency_ns;
         let mut cells = vec![report.label(mode), format!("{:.0}", mode.median.transactions_per_s)];
-        cells.extend([latency.mean, latency.p50, latency.p99, latency.p999, latency.max].map(micros));
+        cells.extend(
+            [latency.mean, latency.p50, latency.p99, latency.p999, latency.max].map(micros),
+        );
         if beside {
             let writer = mode.median.beside.as_ref();
-            cells.push(option(writer.map(|writer| writer.commits_per_s), |rate| format!("{rate:.0}")));
-            cells.push(writer.map_or_else(|| "-".to_owned(), |writer| millis(writer.latency_ns.p99)));
+            cells.push(option(writer.map(|writer| writer.commits_per_s), |rate| {
+                format!("{rate:.0}")
+            }));
+            cells.push(
+                writer.map_or_else(|| "-".to_owned(), |writer| millis(writer.latency_ns.p99)),
+            );
         }
         cells
     };
@@ -36,7 +42,17 @@ pub fn in_turns(report: &Report) -> Table {
         cells
     };
     Table {
-        head: vec!["mode", report.unit.per_second(), "p50", "p95", "p99", "p99.9", "max", "CPU µs", "p50/floor"],
+        head: vec![
+            "mode",
+            report.unit.per_second(),
+            "p50",
+            "p95",
+            "p99",
+            "p99.9",
+            "max",
+            "CPU µs",
+            "p50/floor",
+        ],
         rows: report.modes.iter().map(row).collect(),
     }
 }
@@ -53,7 +69,9 @@ pub fn ratios(report: &Report) -> Titled {
     let row = |mode: &ModeReport| {
         let to_control = mode.to_control.as_ref()?;
         let mut row = vec![report.label(mode), to_control.control.clone()];
-        row.extend([&to_control.mean, &to_control.p50, &to_control.cpu].into_iter().flat_map(cells));
+        row.extend(
+            [&to_control.mean, &to_control.p50, &to_control.cpu].into_iter().flat_map(cells),
+        );
         Some(row)
     };
     let title = if bounded {
@@ -75,14 +93,30 @@ pub fn phases(report: &Report) -> Table {
         let mut cells = vec![report.label(mode)];
         cells.extend(phases.iter().map(|phase| format!("{:.0}", phase.transactions_per_s)));
         let rate = |at: usize| phases.get(at).map(|phase| phase.transactions_per_s);
-        let kept = rate(1).zip(rate(0)).filter(|(_, before)| *before > 0.0).map(|(during, before)| during / before);
+        let kept = rate(1)
+            .zip(rate(0))
+            .filter(|(_, before)| *before > 0.0)
+            .map(|(during, before)| during / before);
         cells.push(option(kept, |ratio| format!("{ratio:.2}")));
         cells.extend(phases.iter().map(|phase| millis(phase.latency_ns.max)));
-        cells.push(option(mode.median.wal_bytes_at_end.map(|bytes| bytes as f64 / 1e6), significant));
+        cells.push(option(
+            mode.median.wal_bytes_at_end.map(|bytes| bytes as f64 / 1e6),
+            significant,
+        ));
         cells
     };
     Table {
-        head: vec!["mode", "before", "while", "after", "while/before", "before", "while", "after", "WAL"],
+        head: vec![
+            "mode",
+            "before",
+            "while",
+            "after",
+            "while/before",
+            "before",
+            "while",
+            "after",
+            "WAL",
+        ],
         rows: report.modes.iter().map(row).collect(),
     }
 }

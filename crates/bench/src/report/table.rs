@@ -25,7 +25,11 @@ impl Table {
             let mut text = String::new();
             for (at, cell) in cells.enumerate() {
                 let width = widths[at];
-                text.push_str(&if at == 0 { format!("{cell:<width$}") } else { format!("{gap}{cell:>width$}") });
+                text.push_str(&if at == 0 {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{gap}{cell:>width$}")
+                });
             }
             format!("{}\n", text.trim_end())
         };
@@ -47,7 +51,9 @@ pub struct Titled {
 /// All tables of a report, the most important first.
 pub fn all(report: &Report) -> Vec<Titled> {
     let titled = |title: &str, table| Titled { title: title.to_owned(), table };
-    let ratios = || report.modes.iter().any(|mode| mode.to_control.is_some()).then(|| special::ratios(report));
+    let ratios = || {
+        report.modes.iter().any(|mode| mode.to_control.is_some()).then(|| special::ratios(report))
+    };
     if report.unit == Unit::Read {
         let beside = report.modes.iter().any(|mode| mode.median.beside.is_some());
         let title = if beside {
@@ -63,11 +69,15 @@ pub fn all(report: &Report) -> Vec<Titled> {
             .chain(ratios())
             .collect();
     }
-    let title =
-        format!("Latencies of {} in ms; KB, writes and flushes a {}:", report.unit.timed(), report.unit.singular());
+    let title = format!(
+        "Latencies of {} in ms; KB, writes and flushes a {}:",
+        report.unit.timed(),
+        report.unit.singular()
+    );
     let mut tables = vec![titled(&title, commits(report))];
     if report.modes.iter().any(|mode| !mode.median.phases.is_empty()) {
-        let title = "Before, while and after the reader keeps its snapshot: commits/s, their longest in ms; the WAL at the end in MB:";
+        let title = "Before, while and after the reader keeps its snapshot: commits/s, their \
+            longest in ms; the WAL at the end in MB:";
         tables.push(titled(title, special::phases(report)));
     }
     tables.push(titled("", bytes(report)));
@@ -102,7 +112,18 @@ fn commits(report: &Report) -> Table {
     };
     let flushes = if report.counted_at == Some(Source::Vfs) { "syncs" } else { "flush" };
     Table {
-        head: vec!["mode", report.unit.per_second(), "p50", "p95", "p99", "p99.9", "max", "KB", "writes", flushes],
+        head: vec![
+            "mode",
+            report.unit.per_second(),
+            "p50",
+            "p95",
+            "p99",
+            "p99.9",
+            "max",
+            "KB",
+            "writes",
+            flushes,
+        ],
         rows: report.modes.iter().map(row).collect(),
     }
 }

@@ -69,7 +69,12 @@ pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a Mo
     if own.mode.strategy == Strategy::Sqlite {
         return None;
     }
-    let others = || modes.iter().copied().filter(|other| other.connections == own.connections && is_stock(&other.mode));
+    let others = || {
+        modes
+            .iter()
+            .copied()
+            .filter(|other| other.connections == own.connections && is_stock(&other.mode))
+    };
     let alone = |other: &&ModeReport| other.mode.strategy == Strategy::Sqlite;
     let same = |mode: &Mode| Mode { strategy: Strategy::STOCK, ..*mode };
     let alike = |other: &&ModeReport| same(&other.mode) == same(&own.mode);
@@ -152,7 +157,8 @@ impl Measure {
     fn new(kind: Kind, own: &ModeReport, stock: &ModeReport, paired: bool) -> Option<Measure> {
         let (own_figure, stock_figure) = (kind.of(&own.median)?, kind.of(&stock.median)?);
         let rounds = own.rounds.iter().zip(&stock.rounds);
-        let ratio = |(own, stock): (&Figures, &Figures)| Some(kind.times(kind.of(own)?, kind.of(stock)?));
+        let ratio =
+            |(own, stock): (&Figures, &Figures)| Some(kind.times(kind.of(own)?, kind.of(stock)?));
         let ratios: Vec<f64> = rounds.filter_map(ratio).collect();
         let single = ratios.len() < 2;
         let rounds = Spread::of(ratios);
@@ -195,7 +201,11 @@ mod tests {
     #[test]
     fn a_difference_within_the_rounds_is_none() {
         assert_eq!(verdict(Kind::Time, &[0.97, 1.01, 1.03]), Verdict::Alike);
-        assert_eq!(verdict(Kind::Time, &[1.01, 1.015, 1.02]), Verdict::Alike, "a hundredth of few rounds");
+        assert_eq!(
+            verdict(Kind::Time, &[1.01, 1.015, 1.02]),
+            Verdict::Alike,
+            "a hundredth of few rounds"
+        );
         assert_eq!(verdict(Kind::Time, &[1.03, 1.04, 1.05]), Verdict::Slower);
         assert_eq!(verdict(Kind::Rate, &[0.95, 0.96, 0.97]), Verdict::Faster);
         // Thirty rounds have bounds, and so say a hundredth.
@@ -221,6 +231,10 @@ mod tests {
     fn the_longest_commit_is_longer_only_where_more_than_one_round_says_so() {
         assert_eq!(verdict(Kind::Longest, &[1.0, 1.2, 9.0]), Verdict::Alike);
         assert_eq!(verdict(Kind::Longest, &[1.0, 4.0, 9.0]), Verdict::Slower);
-        assert_eq!(verdict(Kind::Longest, &[0.1, 0.2, 0.3]), Verdict::Alike, "told beside the rate");
+        assert_eq!(
+            verdict(Kind::Longest, &[0.1, 0.2, 0.3]),
+            Verdict::Alike,
+            "told beside the rate"
+        );
     }
 }

@@ -19,7 +19,10 @@ impl Words<'_> {
             Journal::WalGrowing => "WAL (growing)".to_owned(),
             other => other.pragma().to_uppercase(),
         };
-        let rest = mode.to_string().split_once(':').map(|(_, rest)| format!(" ({})", rest.replace(':', ", ")));
+        let rest = mode
+            .to_string()
+            .split_once(':')
+            .map(|(_, rest)| format!(" ({})", rest.replace(':', ", ")));
         format!("{journal}{}", rest.unwrap_or_default())
     }
 
@@ -111,7 +114,11 @@ impl Words<'_> {
             _ => "",
         };
         let floor = self.floor(pair, measure).map_or(String::new(), |floor| format!("{floor}, "));
-        format!("{takes}{}, {floor}there {}", self.own_figure(measure), number(measure.kind, measure.stock))
+        format!(
+            "{takes}{}, {floor}there {}",
+            self.own_figure(measure),
+            number(measure.kind, measure.stock)
+        )
     }
 
     /// "23343 commits/s, there 3573"

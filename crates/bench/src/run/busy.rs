@@ -38,7 +38,11 @@ impl Loops {
 
 fn spawn(program: &Path) -> io::Result<Child> {
     let parent = std::process::id().to_string();
-    Command::new(program).args([SUBCOMMAND, &parent]).stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+    Command::new(program)
+        .args([SUBCOMMAND, &parent])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
 }
 
 impl Drop for Loops {

@@ -51,7 +51,9 @@ pub fn run(
     let begin_ns = clock::now_ns();
     let ends = || stop.load(Ordering::Relaxed) || interrupt::requested();
     match task {
-        Task::Write { rows, interval } => write(&connection, rows, interval, &ends, turn, &mut result.latencies)?,
+        Task::Write { rows, interval } => {
+            write(&connection, rows, interval, &ends, turn, &mut result.latencies)?
+        }
         Task::KeepSnapshot { from, to } => {
             let at = |since: Duration| begin_ns + since.as_nanos() as u64;
             keep_snapshot(&connection, at(from), at(to), &ends)?;

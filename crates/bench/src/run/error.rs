@@ -24,7 +24,10 @@ pub enum RunError {
     Record(#[from] RecordError),
     #[error("{}: the recording cannot be kept: {reason}", path.display())]
     Recording { path: PathBuf, reason: String },
-    #[error("disk full in mode {mode}, round {round}, on {place}: {way_out}, or measure less with a smaller --txns")]
+    #[error(
+        "disk full in mode {mode}, round {round}, on {place}: {way_out}, or measure less with a \
+            smaller --txns"
+    )]
     DiskFull { mode: Mode, round: u32, place: String, way_out: &'static str },
     #[error("mode {mode}, round {round}: {message}")]
     Slice { mode: Mode, round: u32, message: String },
@@ -60,7 +63,9 @@ impl At<'_> {
         match failure.kind {
             FailureKind::DiskFull => self.disk_full(),
             FailureKind::Interrupted => RunError::Interrupted,
-            FailureKind::Other => RunError::Slice { mode: self.mode, round: self.round, message: failure.message },
+            FailureKind::Other => {
+                RunError::Slice { mode: self.mode, round: self.round, message: failure.message }
+            }
         }
     }
 

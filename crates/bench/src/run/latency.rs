@@ -24,7 +24,8 @@ pub struct Buckets {
 
 impl Latencies {
     pub fn new() -> Latencies {
-        let histogram = Histogram::new_with_bounds(1, MAX_NS, 3).expect("constant bounds are valid");
+        let histogram =
+            Histogram::new_with_bounds(1, MAX_NS, 3).expect("constant bounds are valid");
         Latencies { histogram, max_ns: 0, sum_ns: 0 }
     }
 
@@ -66,7 +67,11 @@ impl Latencies {
     }
 
     pub fn buckets(&self) -> Buckets {
-        let counts = self.histogram.iter_recorded().map(|b| (b.value_iterated_to(), b.count_at_value())).collect();
+        let counts = self
+            .histogram
+            .iter_recorded()
+            .map(|b| (b.value_iterated_to(), b.count_at_value()))
+            .collect();
         Buckets { max_ns: self.max_ns, sum_ns: self.sum_ns, counts }
     }
 }

@@ -97,7 +97,11 @@ pub enum PlaceChoice {
 impl PlaceChoice {
     /// What nobody chose: a scratch ext4 for root, who can make one.
     pub fn for_this_user(size_bytes: u64) -> PlaceChoice {
-        if is_root() { PlaceChoice::Scratch { fs: FsKind::Ext4, size_bytes } } else { PlaceChoice::Temporary }
+        if is_root() {
+            PlaceChoice::Scratch { fs: FsKind::Ext4, size_bytes }
+        } else {
+            PlaceChoice::Temporary
+        }
     }
 
     /// To be called while the process has one thread. Later threads inherit the mount namespace
@@ -164,12 +168,19 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
     let environment = environment::collect(&place);
     let mut observer = place.device().map(|_| Observer::new(&place)).transpose()?;
     let _loops = plan.busy.as_ref().map(Loops::begin).transpose().map_err(RunError::Busy)?;
-    let mut recording = plan.keep_trace.as_ref().map(|path| Recording::start(path, &place)).transpose()?;
+    let mut recording =
+        plan.keep_trace.as_ref().map(|path| Recording::start(path, &place)).transpose()?;
 
     let mut floor = Floor::default();
-    let of_connections =
-        |connections| plan.modes.iter().map(move |mode| ModeResults { mode: *mode, connections, rounds: Vec::new() });
-    let mut results: Vec<ModeResults> = plan.connections.iter().copied().flat_map(of_connections).collect();
+    let of_connections = |connections| {
+        plan.modes.iter().map(move |mode| ModeResults {
+            mode: *mode,
+            connections,
+            rounds: Vec::new(),
+        })
+    };
+    let mut results: Vec<ModeResults> =
+        plan.connections.iter().copied().flat_map(of_connections).collect();
     let slices_count = results.len() as u32;
     let began = Instant::now();
     for round in 1.. {
@@ -184,17 +195,33 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
                 }
                 let at = ((turn + round - 1) % slices_count) as usize;
                 let ModeResults { mode, connections, .. } = results[at];
-                progress.slice((round - 1) * slices_count + turn + 1, plan.rounds.max * slices_count, round, mode);
+                progress.slice(
+                    (round - 1) * slices_count + turn + 1,
+                    plan.rounds.max * slices_count,
+                    round,
+                    mode,
+                );
                 floor.merge(&floor::measure(place.path(), plan.floor_writes)?);
                 let directory = place.path();
-                let slice =
-                    Slice { plan, place: &place, directory, observer: observer.as_mut(), mode, connections, round };
+                let slice = Slice {
+                    plan,
+                    place: &place,
+                    directory,
+                    observer: observer.as_mut(),
+                    mode,
+                    connections,
+                    round,
+                };
                 if let Some(recording) = &mut recording {
-                    recording.note(&format!("oneflush bench: begin {mode} x{connections}, round {round}"))?;
+                    recording.note(&format!(
+                        "oneflush bench: begin {mode} x{connections}, round {round}"
+                    ))?;
                 }
                 results[at].rounds.push(slice.measure()?);
                 if let Some(recording) = &mut recording {
-                    recording.note(&format!("oneflush bench: end {mode} x{connections}, round {round}"))?;
+                    recording.note(&format!(
+                        "oneflush bench: end {mode} x{connections}, round {round}"
+                    ))?;
                 }
             }
         }

@@ -54,7 +54,11 @@ pub fn lengths(ends: &[Duration], elapsed: Duration) -> Vec<Duration> {
 
 /// All results, or the failure that says most. A full disk in one worker makes the others fail for
 /// other reasons.
-pub fn collect(outcomes: Outcomes, mut failures: Vec<Failure>, at: &At<'_>) -> Result<Vec<WorkerResult>, RunError> {
+pub fn collect(
+    outcomes: Outcomes,
+    mut failures: Vec<Failure>,
+    at: &At<'_>,
+) -> Result<Vec<WorkerResult>, RunError> {
     let mut good = Vec::new();
     for outcome in outcomes {
         match outcome {
@@ -80,7 +84,10 @@ mod tests {
     #[test]
     fn the_last_part_ends_with_the_run() {
         let millis = |values: [u64; 3]| values.map(Duration::from_millis).to_vec();
-        assert_eq!(lengths(&millis([100, 400, 500]), Duration::from_millis(530)), millis([100, 300, 130]));
+        assert_eq!(
+            lengths(&millis([100, 400, 500]), Duration::from_millis(530)),
+            millis([100, 300, 130])
+        );
         assert!(lengths(&[], Duration::from_secs(1)).is_empty());
     }
 }

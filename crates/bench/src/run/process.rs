@@ -38,7 +38,11 @@ pub struct WorkerProcess {
 
 impl WorkerProcess {
     pub fn spawn(program: &Path, spec: &WorkerSpec) -> io::Result<WorkerProcess> {
-        let mut child = Command::new(program).arg(SUBCOMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut child = Command::new(program)
+            .arg(SUBCOMMAND)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
         let missing = || io::Error::other("a pipe to a worker process is missing");
         let stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = BufReader::new(child.stdout.take().ok_or_else(missing)?);
@@ -63,7 +67,10 @@ impl WorkerProcess {
         self.child.wait()?;
         serde_json::from_str(&line).map_err(|_| {
             let status = self.child.try_wait().ok().flatten().map(|status| status.to_string());
-            io::Error::other(format!("a worker process ended without a result ({})", status.unwrap_or_default()))
+            io::Error::other(format!(
+                "a worker process ended without a result ({})",
+                status.unwrap_or_default()
+            ))
         })
     }
 
@@ -112,8 +119,9 @@ pub fn serve() -> io::Result<()> {
     let mut stdin = io::stdin().lock();
     let mut line = String::new();
     stdin.read_line(&mut line)?;
-    let spec: WorkerSpec = serde_json::from_str(&line)
-        .map_err(|error| io::Error::other(format!("this command is for `oneflush bench` itself to run ({error})")))?;
+    let spec: WorkerSpec = serde_json::from_str(&line).map_err(|error| {
+        io::Error::other(format!("this command is for `oneflush bench` itself to run ({error})"))
+    })?;
     let start = Pipe { stdin: RefCell::new(stdin) };
     let result: Result<WorkerResult, Failure> = run_worker(&spec, &start);
     let mut stdout = io::stdout().lock();
@@ -128,9 +136,12 @@ struct Pipe<R> {
 impl<R: BufRead> Start for Pipe<R> {
     fn arrive(&self, ready: bool) -> bool {
         let mut stdout = io::stdout().lock();
-        let told = writeln!(stdout, "{}", if ready { READY } else { FAILED }).and_then(|()| stdout.flush());
+        let told = writeln!(stdout, "{}", if ready { READY } else { FAILED })
+            .and_then(|()| stdout.flush());
         let mut line = String::new();
-        told.is_ok() && self.stdin.borrow_mut().read_line(&mut line).is_ok() && line.trim_end() == GO
+        told.is_ok()
+            && self.stdin.borrow_mut().read_line(&mut line).is_ok()
+            && line.trim_end() == GO
     }
 
     fn cpu_ns(&self) -> u64 {

@@ -49,8 +49,10 @@ impl Recording {
         let (tell, told) = mpsc::channel();
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let mut recorder =
-                Recorder::start(Options { targets: target.into(), process: None, sched: false, syscalls: false }, out)?;
+            let mut recorder = Recorder::start(
+                Options { targets: target.into(), process: None, sched: false, syscalls: false },
+                out,
+            )?;
             // Nobody listens where the run has ended already; then `stop` is set.
             let _ = tell.send(recorder.marker());
             while !stopped.load(Ordering::Acquire) {
@@ -72,9 +74,10 @@ impl Recording {
 
     /// Stands in the recording at this place.
     pub(super) fn note(&mut self, text: &str) -> Result<(), RunError> {
-        self.marker
-            .write_all(text.as_bytes())
-            .map_err(|reason| RunError::Recording { path: self.path.clone(), reason: reason.to_string() })
+        self.marker.write_all(text.as_bytes()).map_err(|reason| RunError::Recording {
+            path: self.path.clone(),
+            reason: reason.to_string(),
+        })
     }
 
     pub(super) fn finish(mut self) -> Result<Kept, RunError> {

@@ -65,8 +65,10 @@ impl Slice<'_> {
         let place = self.place.describe();
         let at = self.at(&place);
         let workload = &self.plan.workload;
-        let transactions = workload.transactions(self.mode, self.connections, self.plan.transactions);
-        let (mut holders, mut failures) = self.set_up(transactions).map_err(|error| at.database(error))?;
+        let transactions =
+            workload.transactions(self.mode, self.connections, self.plan.transactions);
+        let (mut holders, mut failures) =
+            self.set_up(transactions).map_err(|error| at.database(error))?;
         let mut begun = None;
         if self.begins_fresh() {
             drop(std::mem::take(&mut holders));
@@ -76,7 +78,8 @@ impl Slice<'_> {
                 holders = self.open_holders().map_err(|error| at.database(error))?;
             }
         }
-        let specs: Vec<WorkerSpec> = (0..self.connections).map(|index| self.spec(index, transactions)).collect();
+        let specs: Vec<WorkerSpec> =
+            (0..self.connections).map(|index| self.spec(index, transactions)).collect();
         let ran = self.run(&specs, &holders, begun, &at)?;
 
         let mut latencies = Latencies::new();
@@ -96,7 +99,8 @@ impl Slice<'_> {
         if workload.reopens() {
             holders = self.open_holders().map_err(|error| at.database(error))?;
         }
-        let fingerprint = self.verify(&holders, &specs, latencies.count()).map_err(|error| at.database(error))?;
+        let fingerprint =
+            self.verify(&holders, &specs, latencies.count()).map_err(|error| at.database(error))?;
         drop(holders);
         self.remove_files().map_err(|error| at.io(error))?;
         Ok(SliceResult {
@@ -132,7 +136,10 @@ impl Slice<'_> {
         At { mode: self.mode, round: self.round, place, scratch: self.place.device().is_some() }
     }
 
-    pub(super) fn set_up(&self, transactions: u64) -> Result<(Holders, BTreeMap<String, u64>), WorkloadError> {
+    pub(super) fn set_up(
+        &self,
+        transactions: u64,
+    ) -> Result<(Holders, BTreeMap<String, u64>), WorkloadError> {
         let workload = &self.plan.workload;
         let mut failures = BTreeMap::new();
         let holders = self.open_holders()?;
@@ -162,7 +169,9 @@ impl Slice<'_> {
     fn open_holders(&self) -> Result<Holders, DatabaseError> {
         let workload = &self.plan.workload;
         let count = if workload.shares_database() { 1 } else { self.connections };
-        (0..count).map(|index| workload::open_databases(workload, self.directory, self.mode, index)).collect()
+        (0..count)
+            .map(|index| workload::open_databases(workload, self.directory, self.mode, index))
+            .collect()
     }
 
     /// The fingerprint of the contents after a replay. Any other workload is checked to have left
@@ -201,12 +210,16 @@ impl Slice<'_> {
             let task = plan.workload.companion();
             let companion = task.map(|task| {
                 let (path, gate, stop) = (&path, &gate, &stop);
-                scope.spawn(move || companion::run(task, path, mode, &Arrival::new(gate), stop, None))
+                scope.spawn(move || {
+                    companion::run(task, path, mode, &Arrival::new(gate), stop, None)
+                })
             });
             let others = u32::from(companion.is_some());
             let outcome = match &plan.workers {
                 Workers::Threads => self.run_threads(specs, &gate, others, holders, begun, at),
-                Workers::Processes { program } => self.run_processes(program, specs, &gate, others, begun, at),
+                Workers::Processes { program } => {
+                    self.run_processes(program, specs, &gate, others, begun, at)
+                }
             };
             stop.store(true, Ordering::Relaxed);
             // Where the workers failed before they could begin, the companion still waits.
@@ -214,7 +227,8 @@ impl Slice<'_> {
             (outcome, companion.map(join))
         });
         let mut failures = Vec::new();
-        let companion = companion.and_then(|result| result.map_err(|failure| failures.push(failure)).ok());
+        let companion =
+            companion.and_then(|result| result.map_err(|failure| failures.push(failure)).ok());
         let (before, results) = outcome?;
         let results = collect(results, failures, at)?;
         self.end(before, results, companion, holders, at)
@@ -230,10 +244,13 @@ impl Slice<'_> {
         at: &At<'_>,
     ) -> Result<(Before, Outcomes), RunError> {
         thread::scope(|scope| {
-            let threads: Vec<_> =
-                specs.iter().map(|spec| scope.spawn(|| run_worker(spec, &Arrival::new(gate)))).collect();
+            let threads: Vec<_> = specs
+                .iter()
+                .map(|spec| scope.spawn(|| run_worker(spec, &Arrival::new(gate))))
+                .collect();
             let ready = gate.wait_for(specs.len() as u32 + others);
-            let before = if ready { self.begin_now(begun, holders, at) } else { Ok(Before::default()) };
+            let before =
+                if ready { self.begin_now(begun, holders, at) } else { Ok(Before::default()) };
             gate.open(ready && before.is_ok());
             let results = threads.into_iter().map(join).collect();
             Ok((before?, results))
@@ -266,13 +283,19 @@ impl Slice<'_> {
             }
             gate.open(true);
         }
-        let results: io::Result<Outcomes> = processes.into_iter().map(WorkerProcess::result).collect();
+        let results: io::Result<Outcomes> =
+            processes.into_iter().map(WorkerProcess::result).collect();
         Ok((before, results.map_err(|error| at.io(error))?))
     }
 
     /// Called at the workers' begin. The processor time counts from here, even where all else
     /// counts already.
-    fn begin_now(&mut self, begun: Option<Before>, holders: &[Connection], at: &At<'_>) -> Result<Before, RunError> {
+    fn begin_now(
+        &mut self,
+        begun: Option<Before>,
+        holders: &[Connection],
+        at: &At<'_>,
+    ) -> Result<Before, RunError> {
         match begun {
             Some(before) => Ok(Before { cpu_ns: clock::other_threads_cpu_ns(), ..before }),
             None => self.begin(holders, at),
@@ -302,7 +325,9 @@ impl Slice<'_> {
             // workers, the background work of their strategies, and the observer's reading thread.
             // That thread wakes when a trace buffer fills: 0.1 µs a transaction, in all modes
             // alike.
-            Workers::Threads => clock::other_threads_cpu_ns().saturating_sub(before.cpu_ns + companion_cpu_ns),
+            Workers::Threads => {
+                clock::other_threads_cpu_ns().saturating_sub(before.cpu_ns + companion_cpu_ns)
+            }
             Workers::Processes { .. } => results.iter().map(|worker| worker.cpu_ns).sum(),
         };
         self.sync().map_err(|error| at.io(error))?;
@@ -317,12 +342,17 @@ impl Slice<'_> {
                 }
             }
             Workers::Processes { .. } => {
-                results.iter().filter_map(|worker| worker.seen.clone()).for_each(|more| seen.add(more));
+                results
+                    .iter()
+                    .filter_map(|worker| worker.seen.clone())
+                    .for_each(|more| seen.add(more));
             }
         }
         let counted_by_vfs = !seen.stats.is_empty();
         let counts = match &mut self.observer {
-            Some(observer) => Some(observer.stop(&files)?).filter(|counts| counts.source != Source::Vfs),
+            Some(observer) => {
+                Some(observer.stop(&files)?).filter(|counts| counts.source != Source::Vfs)
+            }
             None => None,
         };
         let counts = counts.or(counted_by_vfs.then(|| seen.io.into_counts()));
@@ -356,7 +386,10 @@ impl Slice<'_> {
 
     fn classified_files(&self) -> Vec<(PathBuf, Class)> {
         let classes = [Class::Db, Class::Journal, Class::Journal, Class::Other, Class::Journal];
-        self.databases().iter().flat_map(|path| database::files_of(path).into_iter().zip(classes)).collect()
+        self.databases()
+            .iter()
+            .flat_map(|path| database::files_of(path).into_iter().zip(classes))
+            .collect()
     }
 
     pub(super) fn remove_files(&self) -> io::Result<()> {
@@ -365,7 +398,10 @@ impl Slice<'_> {
 
     /// All that a clean close may have left beside the databases.
     fn remove_side_files(&self) -> io::Result<()> {
-        self.databases().iter().flat_map(|path| database::files_of(path).into_iter().skip(1)).try_for_each(remove)
+        self.databases()
+            .iter()
+            .flat_map(|path| database::files_of(path).into_iter().skip(1))
+            .try_for_each(remove)
     }
 }
 

@@ -174,7 +174,10 @@ mod tests {
         let last = |timeline: &Timeline| *timeline.figures().max_ns.last().unwrap();
         let mut all = short.clone();
         all.merge(&long);
-        assert_eq!((all.figures().counts[0], all.figures().max_ns[0], last(&all)), (2, 3_000_000, 5_000_000));
+        assert_eq!(
+            (all.figures().counts[0], all.figures().max_ns[0], last(&all)),
+            (2, 3_000_000, 5_000_000)
+        );
         long.merge(&short);
         assert_eq!(long.figures().counts, all.figures().counts);
     }

@@ -39,7 +39,8 @@ pub fn measure(
     progress: &mut dyn Progress,
 ) -> Result<(Floor, Vec<SliceResult>), RunError> {
     let name = place.describe();
-    let directories: Vec<PathBuf> = (0..plan.modes.len()).map(|at| place.path().join(format!("mode{at}"))).collect();
+    let directories: Vec<PathBuf> =
+        (0..plan.modes.len()).map(|at| place.path().join(format!("mode{at}"))).collect();
     let count = plan.modes.len() as u32;
     let mut floor = FloorFile::new(place.path())?;
     let has_turns = !matches!(plan.workload, Workload::Reads(_));
@@ -50,7 +51,8 @@ pub fn measure(
     for (at, (mode, directory)) in plan.modes.iter().zip(&directories).enumerate() {
         let number = (round - 1) * count + at as u32 + 1;
         progress.slice(number, plan.rounds.max * count, round, *mode);
-        let slice = Slice { plan, place, directory, observer: None, mode: *mode, connections: 1, round };
+        let slice =
+            Slice { plan, place, directory, observer: None, mode: *mode, connections: 1, round };
         std::fs::create_dir(directory).map_err(|error| slice.at(&name).io(error))?;
         let at = slice.at(&name);
         members.push(Member::new(slice).map_err(|error| at.database(error))?);
@@ -62,14 +64,18 @@ pub fn measure(
             for (at, mode) in plan.modes.iter().enumerate() {
                 let path = members[at].slice.databases().swap_remove(0);
                 let (gate, stop, turn) = (&gate, &stop, Turn { turns: &turns, whose: at });
-                companions.push(
-                    scope.spawn(move || companion::run(task, &path, *mode, &Arrival::new(gate), stop, Some(turn))),
-                );
+                companions.push(scope.spawn(move || {
+                    companion::run(task, &path, *mode, &Arrival::new(gate), stop, Some(turn))
+                }));
             }
         }
         let ready = gate.wait_for(companions.len() as u32);
         gate.open(ready);
-        let done = if ready { in_turns(&mut members, has_turns.then_some(&mut floor), &turns, &name) } else { Ok(()) };
+        let done = if ready {
+            in_turns(&mut members, has_turns.then_some(&mut floor), &turns, &name)
+        } else {
+            Ok(())
+        };
         stop.store(true, Ordering::Relaxed);
         turns.close();
         (done, companions.into_iter().map(join).collect::<Vec<_>>())
@@ -175,14 +181,24 @@ impl<'a> Member<'a> {
         Ok(())
     }
 
-    fn finish(self, companion: Option<CompanionResult>, place: &str) -> Result<SliceResult, RunError> {
+    fn finish(
+        self,
+        companion: Option<CompanionResult>,
+        place: &str,
+    ) -> Result<SliceResult, RunError> {
         let at = self.slice.at(place);
         let mut seen = Seen::default();
         let vfs_after = self.slice.vfs_of(&self.holders).map_err(|error| at.database(error))?;
-        vfs_after.into_iter().zip(self.vfs_before).for_each(|(after, before)| seen.add(after.since(before)));
+        vfs_after
+            .into_iter()
+            .zip(self.vfs_before)
+            .for_each(|(after, before)| seen.add(after.since(before)));
         let wal_bytes_at_end = self.slice.mode.journal.is_wal().then(|| self.slice.wal_bytes());
         let done = self.latencies.count();
-        let fingerprint = self.slice.verify(&self.holders, &[self.spec], done).map_err(|error| at.database(error))?;
+        let fingerprint = self
+            .slice
+            .verify(&self.holders, &[self.spec], done)
+            .map_err(|error| at.database(error))?;
         drop((self.stream, self.holders));
         self.slice.remove_files().map_err(|error| at.io(error))?;
         std::fs::remove_dir(self.slice.directory).map_err(|error| at.io(error))?;
@@ -193,7 +209,8 @@ impl<'a> Member<'a> {
             timeline: self.timeline,
             phases: Vec::new(),
             // It worked in the same turns.
-            companion: companion.map(|companion| CompanionResult { elapsed_ns: self.elapsed_ns, ..companion }),
+            companion: companion
+                .map(|companion| CompanionResult { elapsed_ns: self.elapsed_ns, ..companion }),
             wal_bytes_at_end,
             vfs_stats: seen.stats,
             cpu_ns: self.cpu_ns,

@@ -59,7 +59,11 @@ impl Snapshot {
             let sql = format!("PRAGMA {schema}.oneflush_stats");
             let text: String = connection.query_row(&sql, [], |row| row.get(0))?;
             let wrong = |error: serde_json::Error| {
-                rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, error.into())
+                rusqlite::Error::FromSqlConversionFailure(
+                    0,
+                    rusqlite::types::Type::Text,
+                    error.into(),
+                )
             };
             snapshot.io.add(&Io::of(serde_json::from_str(&text).map_err(wrong)?));
             snapshot.raw.insert(schema.clone(), serde_json::from_str(&text).map_err(wrong)?);

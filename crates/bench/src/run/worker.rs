@@ -72,7 +72,8 @@ pub fn run_worker(spec: &WorkerSpec, start: &dyn Start) -> Result<WorkerResult, 
     let vfs_before = vfs_now(&*stream)?;
     let mut latencies = Latencies::new();
     let mut timeline = Timeline::new();
-    let phase_ends_ns: Vec<u64> = spec.workload.phase_ends().iter().map(|end| end.as_nanos() as u64).collect();
+    let phase_ends_ns: Vec<u64> =
+        spec.workload.phase_ends().iter().map(|end| end.as_nanos() as u64).collect();
     let mut phases = vec![Latencies::new(); phase_ends_ns.len()];
     let cpu_before_ns = start.cpu_ns();
     let begin_ns = clock::now_ns();

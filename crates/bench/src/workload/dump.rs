@@ -33,8 +33,9 @@ pub fn fingerprint(connection: &Connection) -> Result<u64, rusqlite::Error> {
 }
 
 fn tables(connection: &Connection) -> Result<Vec<(String, Option<String>)>, rusqlite::Error> {
-    let mut list =
-        connection.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name <> ?1 ORDER BY name")?;
+    let mut list = connection.prepare(
+        "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name <> ?1 ORDER BY name",
+    )?;
     list.query_map([PREGROWN_TABLE], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }
 
@@ -45,9 +46,11 @@ fn visit_rows(
     mut visit: impl FnMut(Option<ValueRef<'_>>),
 ) -> Result<(), rusqlite::Error> {
     let quoted = table.replace('"', "\"\"");
-    let columns = connection.prepare(&format!("SELECT * FROM \"{quoted}\" LIMIT 0"))?.column_count();
+    let columns =
+        connection.prepare(&format!("SELECT * FROM \"{quoted}\" LIMIT 0"))?.column_count();
     let order: Vec<String> = (1..=columns).map(|at| at.to_string()).collect();
-    let mut select = connection.prepare(&format!("SELECT * FROM \"{quoted}\" ORDER BY {}", order.join(",")))?;
+    let mut select =
+        connection.prepare(&format!("SELECT * FROM \"{quoted}\" ORDER BY {}", order.join(",")))?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         visit(None);

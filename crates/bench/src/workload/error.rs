@@ -7,7 +7,10 @@ use crate::database::DatabaseError;
 pub enum WorkloadError {
     #[error(transparent)]
     Database(#[from] DatabaseError),
-    #[error("wrong contents: {0}; this is a bug of Oneflush or of the device, and the run reports nothing")]
+    #[error(
+        "wrong contents: {0}; this is a bug of Oneflush or of the device, and the run reports \
+            nothing"
+    )]
     Contents(String),
     #[error(transparent)]
     Replay(#[from] ReplayError),

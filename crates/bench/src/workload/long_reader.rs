@@ -39,7 +39,8 @@ impl LongReader {
 
     pub(super) fn describe(self) -> String {
         format!(
-            "insert one row of 100 bytes a transaction for {:.1} s, beside a reader that keeps its snapshot for {:.1} s of them",
+            "insert one row of 100 bytes a transaction for {:.1} s, beside a reader that keeps its \
+                snapshot for {:.1} s of them",
             self.phase_ends()[2].as_secs_f64(),
             self.hold.as_secs_f64()
         )
@@ -55,7 +56,11 @@ pub struct LongReaderStream {
 }
 
 impl LongReaderStream {
-    pub fn new(connection: Connection, long_reader: LongReader, spec: &WorkerSpec) -> LongReaderStream {
+    pub fn new(
+        connection: Connection,
+        long_reader: LongReader,
+        spec: &WorkerSpec,
+    ) -> LongReaderStream {
         LongReaderStream {
             inserts: TableStream::new(connection, Operation::Insert, spec),
             length: long_reader.phase_ends()[2],
@@ -92,7 +97,8 @@ mod tests {
     fn the_reader_holds_between_two_thirds_of_its_time() {
         let long_reader = LongReader { hold: Duration::from_secs(30) };
         assert_eq!(long_reader.phase_ends().map(|end| end.as_secs()), [10, 40, 50]);
-        let task = Task::KeepSnapshot { from: Duration::from_secs(10), to: Duration::from_secs(40) };
+        let task =
+            Task::KeepSnapshot { from: Duration::from_secs(10), to: Duration::from_secs(40) };
         assert_eq!(long_reader.companion(), task);
     }
 }

@@ -52,16 +52,22 @@ impl Mobibench {
         }
     }
 
-    pub(super) fn set_up(&self, connection: &Connection, transactions: u64) -> Result<(), WorkloadError> {
+    pub(super) fn set_up(
+        &self,
+        connection: &Connection,
+        transactions: u64,
+    ) -> Result<(), WorkloadError> {
         let value = letters(INSERT_LETTERS);
         connection.execute_batch("BEGIN")?;
         for schema in self.schemas() {
             for table in 0..self.tables {
                 let name = format!("{schema}.tblMyList{table}");
                 connection.execute_batch(&format!(
-                    "CREATE TABLE {name} (id INTEGER PRIMARY KEY, Value TEXT not null, creation_date long)"
+                    "CREATE TABLE {name} (id INTEGER PRIMARY KEY, Value TEXT not null, \
+                        creation_date long)"
                 ))?;
-                let mut insert = connection.prepare(&format!("INSERT INTO {name}(id, Value) VALUES(?1, ?2)"))?;
+                let mut insert =
+                    connection.prepare(&format!("INSERT INTO {name}(id, Value) VALUES(?1, ?2)"))?;
                 for id in 0..self.first_rows(transactions) {
                     insert.execute((id as i64, &value))?;
                 }
@@ -71,7 +77,11 @@ impl Mobibench {
         Ok(())
     }
 
-    pub(super) fn verify(&self, connection: &Connection, transactions: u64) -> Result<(), WorkloadError> {
+    pub(super) fn verify(
+        &self,
+        connection: &Connection,
+        transactions: u64,
+    ) -> Result<(), WorkloadError> {
         let first = self.first_rows(transactions);
         let expected = match self.operation {
             Operation::Insert | Operation::Mixed | Operation::Indexed => transactions,
@@ -84,7 +94,8 @@ impl Mobibench {
                 let rows = connection.query_row(&count, [], |row| row.get::<_, i64>(0))? as u64;
                 if rows != expected {
                     return Err(WorkloadError::Contents(format!(
-                        "{schema}.tblMyList{table} has {rows} rows after {transactions} transactions; \
+                        "{schema}.tblMyList{table} has {rows} rows after {transactions} \
+                            transactions; \
                          {expected} were expected"
                     )));
                 }
@@ -106,7 +117,11 @@ impl Mobibench {
             self.databases,
             plural(self.databases),
             if self.random_insert { ", random ids" } else { "" },
-            if self.interval_ms > 0 { format!(", {} ms between", self.interval_ms) } else { String::new() },
+            if self.interval_ms > 0 {
+                format!(", {} ms between", self.interval_ms)
+            } else {
+                String::new()
+            },
         )
     }
 }
@@ -206,7 +221,8 @@ impl Stream for MobibenchStream {
         if self.done > 0 && self.mobibench.interval_ms > 0 {
             std::thread::sleep(Duration::from_millis(self.mobibench.interval_ms));
         }
-        self.compose().map_err(|_| WorkloadError::Contents("a statement could not be composed".to_owned()))?;
+        self.compose()
+            .map_err(|_| WorkloadError::Contents("a statement could not be composed".to_owned()))?;
         self.done += 1;
         let begin_ns = clock::now_ns();
         self.connection.execute_batch(&self.text)?;

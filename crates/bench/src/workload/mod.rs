@@ -124,13 +124,25 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word.
-    pub const WORDS: [&str; 9] =
-        ["insert", "update", "delete", "mixed", "indexed", "reopen", "point", "scan", "long-reader"];
+    pub const WORDS: [&str; 9] = [
+        "insert",
+        "update",
+        "delete",
+        "mixed",
+        "indexed",
+        "reopen",
+        "point",
+        "scan",
+        "long-reader",
+    ];
 
     /// The files of one worker's databases, relative to the run's directory; the first is `main`.
     pub fn databases(&self, worker_index: u32) -> Vec<String> {
         match self {
-            Workload::Table(_) | Workload::Reopen | Workload::Reads(_) | Workload::LongReader(_) => {
+            Workload::Table(_)
+            | Workload::Reopen
+            | Workload::Reads(_)
+            | Workload::LongReader(_) => {
                 vec!["bench.db".to_owned()]
             }
             Workload::Mobibench(mobibench) => mobibench.databases(worker_index),
@@ -168,7 +180,9 @@ impl Workload {
     /// A connection that is there beside the workers.
     pub fn companion(&self) -> Option<Task> {
         match self {
-            Workload::Reads(reads) => reads.beside_writer.map(|interval| Task::Write { rows: reads::ROWS, interval }),
+            Workload::Reads(reads) => {
+                reads.beside_writer.map(|interval| Task::Write { rows: reads::ROWS, interval })
+            }
             Workload::LongReader(long_reader) => Some(long_reader.companion()),
             _ => None,
         }
@@ -194,7 +208,9 @@ impl Workload {
                 let of_each = asked.unwrap_or(TRANSACTIONS_DEFAULT) / u64::from(connections);
                 of_each.max(1) * u64::from(connections)
             }
-            (Workload::Table(_), Journal::WalGrowing) => asked.unwrap_or(GROWING_TRANSACTIONS_DEFAULT),
+            (Workload::Table(_), Journal::WalGrowing) => {
+                asked.unwrap_or(GROWING_TRANSACTIONS_DEFAULT)
+            }
             _ => asked.unwrap_or(TRANSACTIONS_DEFAULT),
         }
     }
@@ -208,7 +224,9 @@ impl Workload {
         transactions: u64,
     ) -> Result<BTreeMap<String, u64>, WorkloadError> {
         match self {
-            Workload::Table(operation) => operation.set_up(connection, connections, transactions)?,
+            Workload::Table(operation) => {
+                operation.set_up(connection, connections, transactions)?
+            }
             Workload::Reopen | Workload::LongReader(_) => {
                 Operation::Insert.set_up(connection, connections, transactions)?
             }
@@ -220,11 +238,18 @@ impl Workload {
     }
 
     /// Counts rows after a slice: a benchmark that lost transactions must not report them.
-    pub fn verify(&self, connection: &Connection, connections: u32, transactions: u64) -> Result<(), WorkloadError> {
+    pub fn verify(
+        &self,
+        connection: &Connection,
+        connections: u32,
+        transactions: u64,
+    ) -> Result<(), WorkloadError> {
         match self {
             Workload::Table(operation) => operation.verify(connection, connections, transactions),
             Workload::Reopen => reopen::verify(connection, transactions),
-            Workload::LongReader(_) => Operation::Insert.verify(connection, connections, transactions),
+            Workload::LongReader(_) => {
+                Operation::Insert.verify(connection, connections, transactions)
+            }
             Workload::Mobibench(mobibench) => mobibench.verify(connection, transactions),
             // Every read checks what it reads.
             Workload::Reads(_) | Workload::Replay(_) => Ok(()),
@@ -236,7 +261,10 @@ impl Workload {
         match self {
             Workload::Table(operation) => operation.describe(),
             Workload::Reopen => {
-                format!("open, commit {} rows one by one, close, nobody else there", reopen::COMMITS_PER_CYCLE)
+                format!(
+                    "open, commit {} rows one by one, close, nobody else there",
+                    reopen::COMMITS_PER_CYCLE
+                )
             }
             Workload::Reads(reads) => reads.describe(),
             Workload::LongReader(long_reader) => long_reader.describe(),
@@ -281,10 +309,16 @@ pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> 
             Box::new(reopen::ReopenStream::new(path, spec))
         }
         Workload::Reads(reads) => Box::new(reads::ReadsStream::new(open()?, *reads, spec)?),
-        Workload::LongReader(long_reader) => Box::new(long_reader::LongReaderStream::new(open()?, *long_reader, spec)),
+        Workload::LongReader(long_reader) => {
+            Box::new(long_reader::LongReaderStream::new(open()?, *long_reader, spec))
+        }
         Workload::Table(operation) => Box::new(table::TableStream::new(open()?, *operation, spec)),
-        Workload::Mobibench(mobibench) => Box::new(mobibench::MobibenchStream::new(open()?, mobibench.clone(), spec)),
-        Workload::Replay(replay) => Box::new(replay::ReplayStream::new(open()?, replay.statements_of(spec.index)?)),
+        Workload::Mobibench(mobibench) => {
+            Box::new(mobibench::MobibenchStream::new(open()?, mobibench.clone(), spec))
+        }
+        Workload::Replay(replay) => {
+            Box::new(replay::ReplayStream::new(open()?, replay.statements_of(spec.index)?))
+        }
     })
 }
 
@@ -316,7 +350,8 @@ mod tests {
     #[test]
     fn shares_add_up_and_differ_by_at_most_one() {
         for (total, connections) in [(10, 3), (2, 4), (0, 1), (1000, 16)] {
-            let shares: Vec<u64> = (0..connections).map(|index| share(total, connections, index)).collect();
+            let shares: Vec<u64> =
+                (0..connections).map(|index| share(total, connections, index)).collect();
             assert_eq!(shares.iter().sum::<u64>(), total);
             assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
         }
@@ -324,7 +359,8 @@ mod tests {
 
     #[test]
     fn a_growing_wal_is_measured_over_its_first_thousand_transactions_or_as_many_as_asked() {
-        let (growing, insert) = (Mode::new(Journal::WalGrowing), Workload::Table(Operation::Insert));
+        let (growing, insert) =
+            (Mode::new(Journal::WalGrowing), Workload::Table(Operation::Insert));
         assert_eq!(insert.transactions(growing, 1, None), 1000);
         assert_eq!(insert.transactions(growing, 1, Some(10_000)), 10_000);
         assert_eq!(insert.transactions(Mode::new(Journal::Wal), 1, None), 2000);
@@ -336,6 +372,9 @@ mod tests {
             assert!(word.parse::<Workload>().is_ok(), "{word}");
         }
         let message = "select".parse::<Workload>().unwrap_err().to_string();
-        assert!(message.contains("\"select\"") && message.contains("reopen, point, scan, long-reader"), "{message}");
+        assert!(
+            message.contains("\"select\"") && message.contains("reopen, point, scan, long-reader"),
+            "{message}"
+        );
     }
 }

@@ -55,7 +55,8 @@ impl Reads {
         connection.execute_batch(&format!(
             "BEGIN;
              CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT);
-             WITH RECURSIVE counter(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM counter WHERE n < {ROWS})
+             WITH RECURSIVE counter(n) AS (VALUES(1) UNION ALL SELECT n + 1 FROM counter WHERE n < \
+             {ROWS})
              INSERT INTO t SELECT n, hex(randomblob({})) FROM counter;
              COMMIT;",
             VALUE_BYTES / 2
@@ -72,7 +73,10 @@ impl Reads {
             None => String::new(),
             Some(Duration::ZERO) => ", beside a writer that commits all the time".to_owned(),
             Some(interval) => {
-                format!(", beside a writer that commits {:.0} times a second", 1.0 / interval.as_secs_f64())
+                format!(
+                    ", beside a writer that commits {:.0} times a second",
+                    1.0 / interval.as_secs_f64()
+                )
             }
         };
         format!("{what}, table of {ROWS} rows{beside}")
@@ -88,9 +92,14 @@ pub struct ReadsStream {
 
 impl ReadsStream {
     /// The first read fills the caches before the measurement.
-    pub fn new(connection: Connection, reads: Reads, spec: &WorkerSpec) -> Result<ReadsStream, WorkloadError> {
+    pub fn new(
+        connection: Connection,
+        reads: Reads,
+        spec: &WorkerSpec,
+    ) -> Result<ReadsStream, WorkloadError> {
         let random = fastrand::Rng::with_seed(u64::from(spec.index));
-        let mut stream = ReadsStream { connection, access: Access::Scan, random, left: spec.share() };
+        let mut stream =
+            ReadsStream { connection, access: Access::Scan, random, left: spec.share() };
         stream.read()?;
         stream.access = reads.access;
         Ok(stream)
@@ -100,7 +109,9 @@ impl ReadsStream {
     fn read(&mut self) -> Result<u64, WorkloadError> {
         let (sql, expected) = match self.access {
             Access::Point => ("SELECT length(v) FROM t WHERE id = ?1", VALUE_BYTES as u64),
-            Access::Scan => ("SELECT sum(length(v)) FROM t WHERE id > -?1", ROWS * VALUE_BYTES as u64),
+            Access::Scan => {
+                ("SELECT sum(length(v)) FROM t WHERE id > -?1", ROWS * VALUE_BYTES as u64)
+            }
         };
         let id = self.random.u64(1..=ROWS) as i64;
         let mut select = self.connection.prepare_cached(sql)?;

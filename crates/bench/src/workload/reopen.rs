@@ -19,11 +19,14 @@ use crate::mode::Mode;
 pub const COMMITS_PER_CYCLE: u64 = 3;
 
 pub(super) fn verify(connection: &Connection, cycles: u64) -> Result<(), WorkloadError> {
-    let rows = connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))? as u64;
+    let rows =
+        connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))? as u64;
     if rows == cycles * COMMITS_PER_CYCLE {
         return Ok(());
     }
-    Err(WorkloadError::Contents(format!("table t has {rows} rows after {cycles} times {COMMITS_PER_CYCLE} commits")))
+    Err(WorkloadError::Contents(format!(
+        "table t has {rows} rows after {cycles} times {COMMITS_PER_CYCLE} commits"
+    )))
 }
 
 pub struct ReopenStream {

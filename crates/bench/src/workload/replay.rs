@@ -36,7 +36,8 @@ pub enum ReplayError {
     #[error("{path} is not SQL: line {line} is not UTF-8 text; record one SQL statement a line")]
     NotText { path: PathBuf, line: usize },
     #[error(
-        "{path} is not SQL: not one of its {lines} lines is a statement ({first}); record one SQL statement a line"
+        "{path} is not SQL: not one of its {lines} lines is a statement ({first}); record one SQL \
+            statement a line"
     )]
     NotSql { path: PathBuf, lines: usize, first: String },
     #[error("{path} is empty; record one SQL statement a line")]
@@ -51,7 +52,9 @@ impl Replay {
     pub fn open(directory: &Path, serial: bool) -> Result<Replay, ReplayError> {
         let database = Connection::open_in_memory()?;
         let loading = directory.join(LOADING);
-        refuse_if_not_sql(&loading, &read_lines(&loading)?, |line| run_line(&database, line, &mut |_, _| {}))?;
+        refuse_if_not_sql(&loading, &read_lines(&loading)?, |line| {
+            run_line(&database, line, &mut |_, _| {})
+        })?;
         let mut files = 0;
         loop {
             let path = directory.join(format!("{files}.sql"));
@@ -70,7 +73,10 @@ impl Replay {
         if self.serial { 1 } else { self.files }
     }
 
-    pub(super) fn set_up(&self, connection: &Connection) -> Result<BTreeMap<String, u64>, WorkloadError> {
+    pub(super) fn set_up(
+        &self,
+        connection: &Connection,
+    ) -> Result<BTreeMap<String, u64>, WorkloadError> {
         let mut failures = Failures::default();
         // One transaction: the recording's tables, not its first commits, are wanted here.
         connection.execute_batch("BEGIN")?;
@@ -98,7 +104,12 @@ impl Replay {
     pub(super) fn describe(&self) -> String {
         let name = self.directory.file_name().unwrap_or(self.directory.as_os_str());
         let how = if self.serial { ", one after the other" } else { " at the same time" };
-        format!("replay of {}, {} files{}", name.to_string_lossy(), self.files, if self.files > 1 { how } else { "" })
+        format!(
+            "replay of {}, {} files{}",
+            name.to_string_lossy(),
+            self.files,
+            if self.files > 1 { how } else { "" }
+        )
     }
 }
 
@@ -109,7 +120,8 @@ fn read_lines(path: &Path) -> Result<Vec<String>, ReplayError> {
     let mut lines = Vec::new();
     for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let text = std::str::from_utf8(line);
-        let text = text.map_err(|_| ReplayError::NotText { path: path.to_owned(), line: at + 1 })?.trim();
+        let text =
+            text.map_err(|_| ReplayError::NotText { path: path.to_owned(), line: at + 1 })?.trim();
         if !text.is_empty() {
             lines.push(text.to_owned());
         }
@@ -131,7 +143,9 @@ fn refuse_if_not_sql(
         }
     }
     match first {
-        Some(first) if !accepted => Err(ReplayError::NotSql { path: path.to_owned(), lines: lines.len(), first }),
+        Some(first) if !accepted => {
+            Err(ReplayError::NotSql { path: path.to_owned(), lines: lines.len(), first })
+        }
         _ => Ok(()),
     }
 }
@@ -142,7 +156,11 @@ fn prepare_line(connection: &Connection, line: &str) -> Result<(), rusqlite::Err
 
 /// Runs every statement of a line to its end and tells `after` what it took and whether it could
 /// write.
-fn run_line(connection: &Connection, line: &str, after: &mut dyn FnMut(u64, bool)) -> Result<(), rusqlite::Error> {
+fn run_line(
+    connection: &Connection,
+    line: &str,
+    after: &mut dyn FnMut(u64, bool),
+) -> Result<(), rusqlite::Error> {
     let mut batch = Batch::new(connection, line);
     loop {
         let begin_ns = clock::now_ns();
@@ -162,7 +180,13 @@ fn is_fatal(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code().is_some_and(|code| {
         matches!(
             code,
-            CannotOpen | DatabaseCorrupt | DiskFull | NotADatabase | OutOfMemory | ReadOnly | SystemIoFailure
+            CannotOpen
+                | DatabaseCorrupt
+                | DiskFull
+                | NotADatabase
+                | OutOfMemory
+                | ReadOnly
+                | SystemIoFailure
         )
     })
 }
@@ -236,7 +260,11 @@ impl Stream for ReplayStream {
         let committed = changes != self.changes_before || schema_changed;
         let waited_ns = if was_open { self.begin_ns } else { 0 };
         self.changes_before = changes;
-        Ok(if committed { Step::Done { latency_ns: latency_ns + waited_ns } } else { Step::NothingWritten })
+        Ok(if committed {
+            Step::Done { latency_ns: latency_ns + waited_ns }
+        } else {
+            Step::NothingWritten
+        })
     }
 
     fn finish(&mut self) -> Result<(), WorkloadError> {

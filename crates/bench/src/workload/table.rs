@@ -25,8 +25,10 @@ const FIRST_ROWS: u64 = 10_000;
 const INDEXED_ROWS: u64 = 100_000;
 
 const INDEXED_TABLE: &str = "
-    CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT, a INTEGER, b INTEGER, c INTEGER, d INTEGER, e INTEGER);
-    CREATE INDEX ia ON t(a); CREATE INDEX ib ON t(b); CREATE INDEX ic ON t(c); CREATE INDEX id ON t(d); CREATE INDEX ie ON t(e);";
+    CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT, a INTEGER, b INTEGER, c INTEGER, \
+    d INTEGER, e INTEGER);
+    CREATE INDEX ia ON t(a); CREATE INDEX ib ON t(b); CREATE INDEX ic ON t(c); CREATE INDEX id ON \
+    t(d); CREATE INDEX ie ON t(e);";
 
 const INSERT: &str = "INSERT INTO t(v) VALUES(?1)";
 const INSERT_INDEXED: &str = "INSERT INTO t(v, a, b, c, d, e) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
@@ -132,7 +134,9 @@ impl Operation {
             Operation::Update => "update one row of 100 bytes a transaction",
             Operation::Delete => "delete one row of 100 bytes a transaction",
             Operation::Mixed => "insert (1/2), update (1/4) or delete (1/4) one row a transaction",
-            Operation::Indexed => "insert one row with five random index keys a transaction, 100,000 rows before",
+            Operation::Indexed => {
+                "insert one row with five random index keys a transaction, 100,000 rows before"
+            }
         }
         .to_owned()
     }
@@ -140,7 +144,8 @@ impl Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(operation, _)| operation == self).map_or("", |(_, name)| name);
+        let name =
+            Self::ALL.iter().find(|(operation, _)| operation == self).map_or("", |(_, name)| name);
         f.pad(name)
     }
 }
@@ -157,8 +162,10 @@ pub struct TableStream {
 impl TableStream {
     pub fn new(connection: Connection, operation: Operation, spec: &WorkerSpec) -> TableStream {
         let rows = operation.first_rows(spec.connections, spec.transactions);
-        let is_own =
-            |id: &i64| operation != Operation::Indexed && id % i64::from(spec.connections) == i64::from(spec.index);
+        let is_own = |id: &i64| {
+            operation != Operation::Indexed
+                && id % i64::from(spec.connections) == i64::from(spec.index)
+        };
         let own = (1..=rows as i64).filter(is_own).collect();
         TableStream {
             connection,
@@ -193,7 +200,8 @@ impl Stream for TableStream {
         let begin_ns;
         let changed = match operation {
             Operation::Update => {
-                let mut update = self.connection.prepare_cached("UPDATE t SET v = ?1 WHERE id = ?2")?;
+                let mut update =
+                    self.connection.prepare_cached("UPDATE t SET v = ?1 WHERE id = ?2")?;
                 begin_ns = clock::now_ns();
                 update.execute((value, self.own[own_at]))?
             }
@@ -220,7 +228,9 @@ impl Stream for TableStream {
             self.own.push(self.connection.last_insert_rowid());
         }
         if changed != 1 {
-            return Err(WorkloadError::Contents(format!("a {operation} changed {changed} rows instead of 1")));
+            return Err(WorkloadError::Contents(format!(
+                "a {operation} changed {changed} rows instead of 1"
+            )));
         }
         Ok(Step::Done { latency_ns })
     }

@@ -37,12 +37,16 @@ fuzz_target!(|data: &[u8]| {
     // Halves of both as a row; the new page may come from anywhere in it.
     let page_bytes = base.len() / 2;
     if page_bytes >= 8 {
-        let row = [&base[..page_bytes], &page[..page_bytes], &base[base.len() - page_bytes..]].concat();
+        let row =
+            [&base[..page_bytes], &page[..page_bytes], &base[base.len() - page_bytes..]].concat();
         for (own, allowed) in [(0, 0b111), (2, 0b011), (1, 0b100)] {
             let new = &page[page.len() - page_bytes..];
             let mut out = Vec::new();
             let sources = Row::new(&row, page_bytes).encode(own, new, allowed, &mut out);
-            assert!(delta::sources(&out, page_bytes, own, 3).unwrap() == sources && sources & !allowed == 0);
+            assert!(
+                delta::sources(&out, page_bytes, own, 3).unwrap() == sources
+                    && sources & !allowed == 0
+            );
             let mut made = vec![1; page_bytes];
             delta::apply_in_row(&out, &row, own, &mut made).unwrap();
             assert!(made == new);

@@ -18,7 +18,9 @@ const HEADER_CRC: usize = 48;
 
 fn crc32c(parts: [&[u8]; 2]) -> u32 {
     !parts.into_iter().flatten().fold(!0, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 })
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 }
+        })
     })
 }
 

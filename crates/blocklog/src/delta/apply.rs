@@ -23,7 +23,9 @@ pub fn apply(delta: &[u8], page: &mut [u8]) -> Result<(), Error> {
 pub fn apply_in_row(delta: &[u8], row: &[u8], own: usize, page: &mut [u8]) -> Result<(), Error> {
     let own_at = own * page.len();
     let operations = || Operations::new(delta, page.len(), own_at, row.len());
-    let base = row.get(own_at..own_at + page.len()).ok_or(Error::BadDelta { what: "its page is not in the row" })?;
+    let base = row
+        .get(own_at..own_at + page.len())
+        .ok_or(Error::BadDelta { what: "its page is not in the row" })?;
     operations().try_for_each(|operation| operation.map(drop))?;
     let operations = operations();
     page.copy_from_slice(base);
@@ -36,7 +38,9 @@ pub fn apply_in_row(delta: &[u8], row: &[u8], own: usize, page: &mut [u8]) -> Re
 /// The pages that a delta copies from, a bit each. A row has `pages` pages, at most 64.
 pub fn sources(delta: &[u8], page_bytes: usize, own: usize, pages: usize) -> Result<u64, Error> {
     if pages > ROW_PAGES_MAX || own >= pages {
-        return Err(Error::BadDelta { what: "its record has too many pages for copies between them" });
+        return Err(Error::BadDelta {
+            what: "its record has too many pages for copies between them",
+        });
     }
     let mut sources = 0;
     for operation in Operations::new(delta, page_bytes, own * page_bytes, pages * page_bytes) {
@@ -69,7 +73,9 @@ impl Operation<'_> {
     fn apply(&self, row: &[u8], page: &mut [u8]) {
         match *self {
             Operation::Bytes { at, bytes } => page[at..at + bytes.len()].copy_from_slice(bytes),
-            Operation::Copy { at, from, length } => page[at..at + length].copy_from_slice(&row[from..from + length]),
+            Operation::Copy { at, from, length } => {
+                page[at..at + length].copy_from_slice(&row[from..from + length])
+            }
         }
     }
 }

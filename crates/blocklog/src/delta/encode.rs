@@ -46,9 +46,14 @@ impl Base for &[u8] {
         common_bytes(&self[at..], &page[at..])
     }
     fn bytes_to_copy(self, from: isize, page: &[u8], at: usize) -> usize {
-        let Some(old) = usize::try_from(from).ok().and_then(|from| self.get(from..)) else { return 0 };
+        let Some(old) = usize::try_from(from).ok().and_then(|from| self.get(from..)) else {
+            return 0;
+        };
         let new = &page[at..];
-        if old.len() < COPY_BYTES_MIN || new.len() < COPY_BYTES_MIN || get_u64(old, 0) != get_u64(new, 0) {
+        if old.len() < COPY_BYTES_MIN
+            || new.len() < COPY_BYTES_MIN
+            || get_u64(old, 0) != get_u64(new, 0)
+        {
             return 0;
         }
         common_bytes(old, new)
@@ -67,7 +72,8 @@ impl Base for Zeros {
     }
     fn same_bytes(self, page: &[u8], at: usize) -> usize {
         let page = &page[at..];
-        let done = 32 * page.as_chunks::<32>().0.iter().take_while(|chunk| **chunk == [0; 32]).count();
+        let done =
+            32 * page.as_chunks::<32>().0.iter().take_while(|chunk| **chunk == [0; 32]).count();
         done + page[done..].iter().take_while(|byte| **byte == 0).count()
     }
     fn bytes_to_copy(self, _from: isize, _page: &[u8], _at: usize) -> usize {
@@ -94,8 +100,9 @@ pub(super) fn common_bytes(old: &[u8], new: &[u8]) -> usize {
 /// How many bytes are the same in whole chunks. The comparison of a chunk has no early exit, so it
 /// is compiled for many bytes at once.
 fn common_chunks<const BYTES: usize>(old: &[u8], new: &[u8]) -> usize {
-    let differs =
-        |old: &[u8; BYTES], new: &[u8; BYTES]| old.iter().zip(new).fold(0, |seen, (old, new)| seen | (old ^ new));
+    let differs = |old: &[u8; BYTES], new: &[u8; BYTES]| {
+        old.iter().zip(new).fold(0, |seen, (old, new)| seen | (old ^ new))
+    };
     let chunks = old.as_chunks::<BYTES>().0.iter().zip(new.as_chunks::<BYTES>().0);
     BYTES * chunks.take_while(|(old, new)| differs(old, new) == 0).count()
 }
@@ -137,7 +144,12 @@ pub(super) fn put_copy(out: &mut Vec<u8>, skip: usize, length: usize, shift: isi
 
 /// The end of the run that begins at `start`: before equal bytes, before something to copy (its
 /// shift and length), or with the page.
-fn run_end<B: Base>(base: B, page: &[u8], start: usize, last_shift: isize) -> (usize, Option<(isize, usize)>) {
+fn run_end<B: Base>(
+    base: B,
+    page: &[u8],
+    start: usize,
+    last_shift: isize,
+) -> (usize, Option<(isize, usize)>) {
     let mut at = start;
     while at < page.len() {
         let search = at < start + COPY_SEARCH_BYTES;

@@ -33,8 +33,14 @@ pub struct Row<'a> {
 impl<'a> Row<'a> {
     /// `bytes` are whole pages, 1 to 64.
     pub fn new(bytes: &'a [u8], page_bytes: usize) -> Row<'a> {
-        assert!(page_bytes >= COPY_BYTES_MIN && bytes.len().is_multiple_of(page_bytes), "whole pages");
-        assert!((1..=ROW_PAGES_MAX).contains(&(bytes.len() / page_bytes)), "a row has 1 to 64 pages");
+        assert!(
+            page_bytes >= COPY_BYTES_MIN && bytes.len().is_multiple_of(page_bytes),
+            "whole pages"
+        );
+        assert!(
+            (1..=ROW_PAGES_MAX).contains(&(bytes.len() / page_bytes)),
+            "a row has 1 to 64 pages"
+        );
         let bits = (bytes.len() / STEP_BYTES).ilog2();
         let (first, next) = (vec![0; 1 << bits], vec![0; bytes.len() / STEP_BYTES]);
         let mut row = Row { bytes, page_bytes, first, next, shift: u64::BITS - bits };
@@ -45,7 +51,8 @@ impl<'a> Row<'a> {
             let next = std::mem::replace(&mut row.first[hash], at as u32 + 1);
             // Of a stretch of one value the table has only the beginning, which reaches furthest.
             let step = at / STEP_BYTES;
-            row.next[step] = if behind.replace(word) == Some(word) { row.next[step + 1] } else { next };
+            row.next[step] =
+                if behind.replace(word) == Some(word) { row.next[step + 1] } else { next };
         }
         row
     }
@@ -64,12 +71,17 @@ impl<'a> Row<'a> {
             let same = common_bytes(&base[at..], &page[at..]);
             let (mut from, mut length) = self.longest(&page[at..], allowed);
             // What stays in its place needs no operation.
-            let stays = (same >= GAP_BYTES || at + same == page.len()) && same + GAP_BYTES >= length;
+            let stays =
+                (same >= GAP_BYTES || at + same == page.len()) && same + GAP_BYTES >= length;
             if !stays && length < COPY_BYTES_MIN {
                 at += 1;
                 continue;
             }
-            while !stays && at > known && from % self.page_bytes > 0 && self.bytes[from - 1] == page[at - 1] {
+            while !stays
+                && at > known
+                && from % self.page_bytes > 0
+                && self.bytes[from - 1] == page[at - 1]
+            {
                 (at, from, length) = (at - 1, from - 1, length + 1);
             }
             if known < at {

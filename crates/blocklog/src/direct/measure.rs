@@ -33,7 +33,11 @@ impl Default for Measuring {
 impl Measuring {
     /// The kind of the next write.
     pub fn next(&self) -> DurableWrite {
-        if self.writes.is_multiple_of(2) { DurableWrite::Dsync } else { DurableWrite::WriteThenSync }
+        if self.writes.is_multiple_of(2) {
+            DurableWrite::Dsync
+        } else {
+            DurableWrite::WriteThenSync
+        }
     }
 
     /// Notes how long the write that [`next`](Measuring::next) asked for took. An answer ends the
@@ -76,13 +80,17 @@ mod tests {
                 tried.push(choice);
                 let least = if choice == DurableWrite::Dsync { dsync_ms } else { 2 };
                 // One write of each kind is not disturbed.
-                let time = Duration::from_millis(if tried.len() > 2 * WRITES - 2 { least } else { 50 });
+                let time =
+                    Duration::from_millis(if tried.len() > 2 * WRITES - 2 { least } else { 50 });
                 if let Some(found) = measuring.took(time) {
                     break found;
                 }
             };
             assert_eq!(found, expected);
-            assert_eq!(tried.iter().filter(|&&choice| choice == DurableWrite::Dsync).count(), WRITES);
+            assert_eq!(
+                tried.iter().filter(|&&choice| choice == DurableWrite::Dsync).count(),
+                WRITES
+            );
             assert_eq!(tried.len(), 2 * WRITES);
         }
     }

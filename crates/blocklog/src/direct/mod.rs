@@ -99,13 +99,21 @@ impl DirectFile {
     /// same call again. Some FUSE file systems take the flag, and refuse each read or write with
     /// it.
     fn goes_on_buffered(&self, errno: Option<i32>) -> bool {
-        let refused = errno == Some(Errno::INVAL.raw_os_error()) && self.direct.swap(false, Ordering::Relaxed);
-        refused && fcntl_getfl(&self.file).and_then(|flags| fcntl_setfl(&self.file, flags - OFlags::DIRECT)).is_ok()
+        let refused = errno == Some(Errno::INVAL.raw_os_error())
+            && self.direct.swap(false, Ordering::Relaxed);
+        refused
+            && fcntl_getfl(&self.file)
+                .and_then(|flags| fcntl_setfl(&self.file, flags - OFlags::DIRECT))
+                .is_ok()
     }
 
     /// The kind that was chosen. While it is being measured, `Dsync`.
     pub fn durable_write(&self) -> DurableWrite {
-        if self.dsync.load(Ordering::Relaxed) { DurableWrite::Dsync } else { DurableWrite::WriteThenSync }
+        if self.dsync.load(Ordering::Relaxed) {
+            DurableWrite::Dsync
+        } else {
+            DurableWrite::WriteThenSync
+        }
     }
 
     /// Sets the kind of write and ends the measuring.
@@ -138,11 +146,14 @@ impl DirectFile {
     fn check_usable(&self) -> io::Result<()> {
         if self.is_poisoned() {
             return Err(io::Error::other(
-                "an earlier write or sync of this file failed; nothing more is written until it is opened anew",
+                "an earlier write or sync of this file failed; nothing more is written until it is \
+                    opened anew",
             ));
         }
         if std::process::id() != self.pid {
-            return Err(io::Error::other("the file was opened before a fork; the child must open it itself"));
+            return Err(io::Error::other(
+                "the file was opened before a fork; the child must open it itself",
+            ));
         }
         Ok(())
     }
@@ -158,7 +169,12 @@ impl DirectFile {
     fn write_all(&self, blocks: &[u8], offset: u64, flags: ReadWriteFlags) -> io::Result<()> {
         let mut done = 0;
         while done < blocks.len() {
-            match pwritev2(&self.file, &[IoSlice::new(&blocks[done..])], offset + done as u64, flags) {
+            match pwritev2(
+                &self.file,
+                &[IoSlice::new(&blocks[done..])],
+                offset + done as u64,
+                flags,
+            ) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => done += written,
                 Err(Errno::INTR) => {}
@@ -189,7 +205,9 @@ impl DirectFile {
             // The whole block is asked for, as direct I/O wants it. What is behind the end stays
             // zero.
             let read = match self.file.read_at(&mut tail, offset) {
-                Err(error) if self.goes_on_buffered(error.raw_os_error()) => self.file.read_at(&mut tail, offset)?,
+                Err(error) if self.goes_on_buffered(error.raw_os_error()) => {
+                    self.file.read_at(&mut tail, offset)?
+                }
                 read => read?,
             };
             if read as u64 != size_bytes - offset {
@@ -218,7 +236,9 @@ impl Storage for DirectFile {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self.file.read_exact_at(buffer, offset) {
-            Err(error) if self.goes_on_buffered(error.raw_os_error()) => self.file.read_exact_at(buffer, offset),
+            Err(error) if self.goes_on_buffered(error.raw_os_error()) => {
+                self.file.read_exact_at(buffer, offset)
+            }
             read => read,
         }
     }
@@ -268,10 +288,14 @@ impl Storage for DirectFile {
 
 /// The kernel or the file system does not know the flag, or the call.
 fn is_refusal(error: &io::Error) -> bool {
-    [Errno::OPNOTSUPP, Errno::NOSYS].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    [Errno::OPNOTSUPP, Errno::NOSYS]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// No room: on the disk, for this user, or in one file. Nothing is wrong with what is there.
 pub fn is_full(error: &io::Error) -> bool {
-    [Errno::NOSPC, Errno::DQUOT, Errno::FBIG].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+    [Errno::NOSPC, Errno::DQUOT, Errno::FBIG]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }

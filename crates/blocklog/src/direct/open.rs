@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fstatfs, statx};
+use rustix::fs::{
+    Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, fstatfs, statx,
+};
 
 use super::DirectFile;
 use super::measure::Measuring;
@@ -137,7 +139,9 @@ pub fn sync_directory(path: &Path) -> Result<(), Error> {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
         _ => PathBuf::from("."),
     };
-    File::open(&directory).and_then(|opened| opened.sync_all()).map_err(failed(&directory, "sync the directory"))
+    File::open(&directory)
+        .and_then(|opened| opened.sync_all())
+        .map_err(failed(&directory, "sync the directory"))
 }
 
 fn failed<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(io::Error) -> Error + 'a {

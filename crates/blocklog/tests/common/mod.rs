@@ -109,9 +109,15 @@ impl Memory {
     }
 
     fn check(&self, state: &State, offset: u64, blocks: &[u8]) {
-        assert!(offset.is_multiple_of(self.block_bytes as u64) && blocks.len().is_multiple_of(self.block_bytes));
+        assert!(
+            offset.is_multiple_of(self.block_bytes as u64)
+                && blocks.len().is_multiple_of(self.block_bytes)
+        );
         assert!((blocks.as_ptr() as usize).is_multiple_of(4096), "memory is not aligned");
-        assert!(offset as usize + blocks.len() <= state.durable.len(), "a write behind the end of the file");
+        assert!(
+            offset as usize + blocks.len() <= state.durable.len(),
+            "a write behind the end of the file"
+        );
     }
 }
 
@@ -135,12 +141,17 @@ impl Storage for Memory {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        assert!(offset.is_multiple_of(self.block_bytes as u64) && buffer.len().is_multiple_of(self.block_bytes));
+        assert!(
+            offset.is_multiple_of(self.block_bytes as u64)
+                && buffer.len().is_multiple_of(self.block_bytes)
+        );
         let state = self.state.lock().unwrap();
         let start = offset as usize;
         let end = start + buffer.len();
         buffer.copy_from_slice(state.durable.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
-        for (sector, content) in state.cached.range(start / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES)) {
+        for (sector, content) in
+            state.cached.range(start / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES))
+        {
             let at = sector * SECTOR_BYTES - start;
             buffer[at..at + SECTOR_BYTES].copy_from_slice(content);
         }
@@ -148,7 +159,8 @@ impl Storage for Memory {
     }
 
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        let (mut state, works) = self.begin(Operation::WriteDurable { offset, length: blocks.len() });
+        let (mut state, works) =
+            self.begin(Operation::WriteDurable { offset, length: blocks.len() });
         self.check(&state, offset, blocks);
         if !works {
             to_cache(&mut state, blocks, offset);
@@ -156,7 +168,9 @@ impl Storage for Memory {
         }
         let start = offset as usize;
         state.durable[start..start + blocks.len()].copy_from_slice(blocks);
-        state.cached.retain(|sector, _| !(start..start + blocks.len()).contains(&(sector * SECTOR_BYTES)));
+        state
+            .cached
+            .retain(|sector, _| !(start..start + blocks.len()).contains(&(sector * SECTOR_BYTES)));
         Ok(())
     }
 
@@ -226,7 +240,8 @@ pub fn open_and_scan(memory: &Memory) -> Result<(Vec<Record>, Option<Head>), Err
 /// The file offset of a place in a lane, as docs/log-format.md has it, not as the crate computes
 /// it.
 pub fn offset(block_bytes: usize, lane: u64, position: u64) -> usize {
-    let borders = [0, 32_768, 65_536, 131_072].into_iter().chain((1..).map(|chunk| chunk * 262_144));
+    let borders =
+        [0, 32_768, 65_536, 131_072].into_iter().chain((1..).map(|chunk| chunk * 262_144));
     let chunks = borders.clone().zip(borders.skip(1));
     let (begin, end) = chunks.take_while(|(begin, _)| *begin <= position).last().unwrap();
     block_bytes + (2 * begin + lane * (end - begin) + position - begin) as usize

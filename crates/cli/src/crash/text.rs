@@ -20,7 +20,8 @@ pub fn table(plan: &Plan, report: &Report) -> String {
     line(&mut out, "reading", &Reading::ALL.map(Reading::name), &counts.by_reading);
     line(&mut out, "crash", &Tear::ALL.map(Tear::name), &counts.by_tear);
     line(&mut out, "depth", &["1:", "2:", "3:"], &counts.by_depth);
-    let files: Vec<_> = counts.losses.iter().map(|(kind, lost)| (format!("in states *.db{kind}"), lost)).collect();
+    let files: Vec<_> =
+        counts.losses.iter().map(|(kind, lost)| (format!("in states *.db{kind}"), lost)).collect();
     let width = files.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     for (name, lost) in files {
         line(&mut out, &format!("{name:width$}"), &Loss::ALL.map(Loss::name), &lost);
@@ -37,15 +38,24 @@ pub fn table(plan: &Plan, report: &Report) -> String {
 }
 
 fn workloads(out: &mut String, report: &Report, total: &WorkloadReport) {
-    let name_width = report.workloads.keys().map(|name| name.len()).max().unwrap_or_default().max("workload".len());
+    let name_width = report
+        .workloads
+        .keys()
+        .map(|name| name.len())
+        .max()
+        .unwrap_or_default()
+        .max("workload".len());
     let mut row = |name: &str, [cases, states, duplicates, faults, of, after]: [&str; 6]| {
         let _ = writeln!(
             out,
-            "{name:name_width$} {cases:>7} {states:>10} {duplicates:>11} {faults:>10} {of:>9} {after:>8}"
+            "{name:name_width$} {cases:>7} {states:>10} {duplicates:>11} {faults:>10} {of:>9} \
+                {after:>8}"
         );
     };
     row("workload", ["cases", "states", "duplicates", "faults run", "of", "states"]);
-    for (name, report) in report.workloads.iter().map(|(name, report)| (*name, report)).chain([("all", total)]) {
+    for (name, report) in
+        report.workloads.iter().map(|(name, report)| (*name, report)).chain([("all", total)])
+    {
         let cells = [
             report.cases,
             report.counts.states,
@@ -89,7 +99,10 @@ pub fn crashes(case: &Case) -> String {
         let lasting = if cell.plan.lasting { "from then on" } else { "once" };
         let (fault, at) = (cell.plan.fault.name(), cell.plan.at + 1);
         let then = cell.then.name();
-        let _ = writeln!(out, "  {fault} {lasting}, at the operation number {at} that it can strike; then: {then}");
+        let _ = writeln!(
+            out,
+            "  {fault} {lasting}, at the operation number {at} that it can strike; then: {then}"
+        );
     }
     for (depth, crash) in case.crashes.iter().enumerate() {
         let place = if depth == 0 { "in the run" } else { "in the recovery" };
@@ -108,7 +121,12 @@ mod tests {
     fn long_names_and_numbers_keep_to_80_columns() {
         let mut out = String::new();
         line(&mut out, "crash", &Tear::ALL.map(Tear::name), &[u64::MAX; Tear::ALL.len()]);
-        line(&mut out, "in states *.db-oneflush-wal", &Loss::ALL.map(Loss::name), &[99_999_999; Loss::ALL.len()]);
+        line(
+            &mut out,
+            "in states *.db-oneflush-wal",
+            &Loss::ALL.map(Loss::name),
+            &[99_999_999; Loss::ALL.len()],
+        );
         line(&mut out, "faults", &Fault::ALL.map(Fault::name), &[0; Fault::ALL.len()]);
         assert_eq!(out.lines().count(), 4, "{out}");
         assert!(out.lines().all(|line| line.len() <= WIDTH), "{out}");

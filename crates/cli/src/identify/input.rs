@@ -44,9 +44,14 @@ impl Input {
             let reader = Reader::from_read(&name, Watched::new(File::from(stdin), &progress))?;
             return Ok(Input { name, reader, progress });
         }
-        let length = |path: &Path| path.metadata().ok().filter(|file| file.is_file()).map(|file| file.len());
+        let length =
+            |path: &Path| path.metadata().ok().filter(|file| file.is_file()).map(|file| file.len());
         let parts = import::parts(path);
-        let bytes = if parts.is_empty() { length(path) } else { parts.iter().map(|part| length(part)).sum() };
+        let bytes = if parts.is_empty() {
+            length(path)
+        } else {
+            parts.iter().map(|part| length(part)).sum()
+        };
         let progress = Progress::new(bytes);
         let reader = import::open_through(path, |file| Watched::new(file, &progress))?;
         Ok(Input { name: path.display().to_string(), reader, progress })
@@ -55,7 +60,10 @@ impl Input {
 
 /// Opens every trace once. Before that, it looks at the two files that options name for results.
 /// What cannot be read at all is said before the first line of a result.
-pub fn open_all(traces: &[PathBuf], results: [(&str, &Option<PathBuf>); 2]) -> Result<Vec<Input>, Failure> {
+pub fn open_all(
+    traces: &[PathBuf],
+    results: [(&str, &Option<PathBuf>); 2],
+) -> Result<Vec<Input>, Failure> {
     let traces = distinct(traces).map_err(Failure::usage)?;
     for (option, file) in results {
         if let Some(file) = file {
@@ -64,7 +72,9 @@ pub fn open_all(traces: &[PathBuf], results: [(&str, &Option<PathBuf>); 2]) -> R
     }
     let [(one, file), (other, same)] = results;
     if file.is_some() && file == same {
-        return Err(Failure::usage(format!("{one} and {other} name the same file; give each its own")));
+        return Err(Failure::usage(format!(
+            "{one} and {other} name the same file; give each its own"
+        )));
     }
     interrupt::install().map_err(Failure::failed)?;
     traces.iter().map(|path| Input::open(path)).collect::<Result<_, _>>().map_err(Failure::failed)
@@ -79,9 +89,9 @@ pub fn layer(text: &str) -> Result<Layer, String> {
     match text {
         "lowest" => Ok(Layer::Lowest),
         "highest" => Ok(Layer::Highest),
-        _ => device()
-            .map(Layer::Device)
-            .ok_or_else(|| format!("{text:?} is no layer; give lowest, highest or a device such as 253,0")),
+        _ => device().map(Layer::Device).ok_or_else(|| {
+            format!("{text:?} is no layer; give lowest, highest or a device such as 253,0")
+        }),
     }
 }
 
@@ -180,12 +190,15 @@ mod tests {
     #[test]
     fn the_files_of_all_processors_are_one_trace() {
         let folder = tempfile::tempdir().unwrap();
-        let paths =
-            ["sda.blktrace.0", "sda.blktrace.1", "sdb.blktrace.0", "other.txt"].map(|name| folder.path().join(name));
+        let paths = ["sda.blktrace.0", "sda.blktrace.1", "sdb.blktrace.0", "other.txt"]
+            .map(|name| folder.path().join(name));
         for path in &paths {
             std::fs::write(path, b"").unwrap();
         }
-        assert_eq!(distinct(&paths).unwrap(), [paths[0].clone(), paths[2].clone(), paths[3].clone()]);
+        assert_eq!(
+            distinct(&paths).unwrap(),
+            [paths[0].clone(), paths[2].clone(), paths[3].clone()]
+        );
         assert_eq!(distinct(&paths[3..]).unwrap(), paths[3..]);
         assert!(distinct(&["-".into(), "-".into()]).is_err());
     }

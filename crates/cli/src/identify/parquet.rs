@@ -45,19 +45,30 @@ impl ParquetFile {
             .set_compression(Compression::SNAPPY)
             .set_created_by(concat!("oneflush ", env!("CARGO_PKG_VERSION")).to_owned());
         let schema = parse_message_type(&schema()).map_err(|error| format!("{name}: {error}"))?;
-        let writer = SerializedFileWriter::new(output, Arc::new(schema), Arc::new(properties.build()))
-            .map_err(|error| format!("{name}: {error}"))?;
+        let writer =
+            SerializedFileWriter::new(output, Arc::new(schema), Arc::new(properties.build()))
+                .map_err(|error| format!("{name}: {error}"))?;
         Ok(ParquetFile { name, writer, columns: columns() })
     }
 
-    pub fn add(&mut self, trace: &str, transaction: &Transaction, known: Known, names: &Names) -> Result<(), String> {
-        for (column, cell) in self.columns.iter_mut().zip(record::cells(trace, transaction, known, names)) {
+    pub fn add(
+        &mut self,
+        trace: &str,
+        transaction: &Transaction,
+        known: Known,
+        names: &Names,
+    ) -> Result<(), String> {
+        for (column, cell) in
+            self.columns.iter_mut().zip(record::cells(trace, transaction, known, names))
+        {
             column.levels.push(i16::from(!matches!(cell, Cell::Nothing)));
             match cell {
                 Cell::Text(text) => column.texts.push(ByteArray::from(text.into_bytes())),
                 Cell::Real(number) => column.reals.push(number),
                 // No count and no number of a process comes near the bound.
-                Cell::Whole(number) => column.wholes.push(i64::try_from(number).unwrap_or(i64::MAX)),
+                Cell::Whole(number) => {
+                    column.wholes.push(i64::try_from(number).unwrap_or(i64::MAX))
+                }
                 Cell::Nothing => {}
             }
         }
@@ -78,9 +89,15 @@ impl ParquetFile {
             let Some(mut writer) = group.next_column()? else { break };
             let levels = Some(&column.levels[..]);
             match kind {
-                Kind::Text => writer.typed::<ByteArrayType>().write_batch(&column.texts, levels, None)?,
-                Kind::Real => writer.typed::<DoubleType>().write_batch(&column.reals, levels, None)?,
-                Kind::Whole => writer.typed::<Int64Type>().write_batch(&column.wholes, levels, None)?,
+                Kind::Text => {
+                    writer.typed::<ByteArrayType>().write_batch(&column.texts, levels, None)?
+                }
+                Kind::Real => {
+                    writer.typed::<DoubleType>().write_batch(&column.reals, levels, None)?
+                }
+                Kind::Whole => {
+                    writer.typed::<Int64Type>().write_batch(&column.wholes, levels, None)?
+                }
             };
             writer.close()?;
         }

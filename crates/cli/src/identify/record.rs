@@ -61,7 +61,12 @@ impl Classes {
     fn of(traffic: &Traffic, known: Known, part: fn(&Amount) -> u64) -> Classes {
         let Traffic { db, journal, fs_journal, metadata } = traffic;
         let observed = |amount| known.observed.device.then(|| part(amount));
-        Classes { db: part(db), journal: part(journal), fs_journal: observed(fs_journal), metadata: observed(metadata) }
+        Classes {
+            db: part(db),
+            journal: part(journal),
+            fs_journal: observed(fs_journal),
+            metadata: observed(metadata),
+        }
     }
 
     fn requests(traffic: &Traffic, known: Known) -> Classes {
@@ -80,7 +85,12 @@ impl Classes {
 }
 
 impl<'a> Record<'a> {
-    fn new(trace: &'a str, transaction: &Transaction, known: Known, names: &'a Names) -> Record<'a> {
+    fn new(
+        trace: &'a str,
+        transaction: &Transaction,
+        known: Known,
+        names: &'a Names,
+    ) -> Record<'a> {
         let number = |id: u32| (id != 0).then_some(id);
         let ms = |ns: u64| known.has_times.then(|| ns as f64 / 1e6);
         Record {
@@ -97,9 +107,11 @@ impl<'a> Record<'a> {
             outcome: transaction.outcome.to_string(),
             latency_ms: ms(transaction.latency_ns()),
             phases: match transaction.phases {
-                Phases::Rollback { log_ns, db_ns, reset_ns } => {
-                    PhasesMs::Rollback { log_ms: ms(log_ns), db_ms: ms(db_ns), reset_ms: ms(reset_ns) }
-                }
+                Phases::Rollback { log_ns, db_ns, reset_ns } => PhasesMs::Rollback {
+                    log_ms: ms(log_ns),
+                    db_ms: ms(db_ns),
+                    reset_ms: ms(reset_ns),
+                },
                 Phases::Append { append_ns, checkpoint_ns, checkpoint } => PhasesMs::Append {
                     append_ms: ms(append_ns),
                     checkpoint_ms: ms(checkpoint_ns),
@@ -127,7 +139,8 @@ fn whole(number: Option<u64>) -> Cell {
 }
 
 pub fn json_line(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> String {
-    serde_json::to_string(&Record::new(trace, transaction, known, names)).expect("numbers and texts are JSON")
+    serde_json::to_string(&Record::new(trace, transaction, known, names))
+        .expect("numbers and texts are JSON")
 }
 
 /// What the cells of a column are.
@@ -188,7 +201,8 @@ pub const COLUMNS: [(&str, Kind); 35] = [
 pub fn cells(trace: &str, transaction: &Transaction, known: Known, names: &Names) -> Vec<Cell> {
     let record = Record::new(trace, transaction, known, names);
     let text = |text: &str| Cell::Text(text.to_owned());
-    let number = |number: Option<u32>| number.map_or(Cell::Nothing, |number| Cell::Whole(number.into()));
+    let number =
+        |number: Option<u32>| number.map_or(Cell::Nothing, |number| Cell::Whole(number.into()));
     let nothing = |count: usize| (0..count).map(|_| Cell::Nothing);
     let mut cells = vec![
         text(record.trace),

@@ -39,7 +39,8 @@ impl Shown {
             ),
         };
         Some(format!(
-            "{devices}, and the trace does not say which: each is counted by itself; record with block_bio_remap, \
+            "{devices}, and the trace does not say which: each is counted by itself; record with \
+                block_bio_remap, \
              block_rq_remap and block_rq_issue"
         ))
     }
@@ -52,16 +53,25 @@ impl Shown {
         }
         let lacks_queues = device && numbers && !queues;
         match (count, lacks_queues, lacks_ends) {
-            (0, true, true) => Some(lacks("block_bio_queue and block_rq_complete", "no transaction was found")),
+            (0, true, true) => Some(lacks(
+                "block_bio_queue and block_rq_complete",
+                "no transaction \
+                was found",
+            )),
             (0, true, false) => Some(lacks("block_bio_queue", "no transaction was found")),
             (0, false, true) => Some(lacks("block_rq_complete", "no transaction was found")),
-            (_, _, true) => Some(lacks("block_rq_complete", "times may be too short, and transactions missing")),
+            (_, _, true) => Some(lacks(
+                "block_rq_complete",
+                "times may be too short, and \
+                transactions missing",
+            )),
             (0, false, false) if unwritten => Some(lacks(
                 "block_bio_queue of the device that the databases' file system is on",
                 "no transaction was found",
             )),
             (0, false, false) if queues && !names => Some(
-                "no file has a name in the trace: so only PERSIST can be found, and DELETE and TRUNCATE with FULL; \
+                "no file has a name in the trace: so only PERSIST can be found, and DELETE and \
+                    TRUNCATE with FULL; \
                  record with oneflush trace, which names files"
                     .to_owned(),
             ),
@@ -77,13 +87,19 @@ impl Shown {
             // Of which file they were is said elsewhere.
             _ if skipped.nameless_calls > 0 => None,
             (true, false) => Some(
-                "no call in the trace synchronizes a file (fsync, fdatasync, RWF_DSYNC): either none did, or they \
+                "no call in the trace synchronizes a file (fsync, fdatasync, RWF_DSYNC): either \
+                    none did, or they \
                  were not recorded, and then synchronous is not known"
                     .to_owned(),
             ),
-            (false, true) => Some(lacks("calls that write files (pwrite64, write)", "no transaction was found")),
+            (false, true) => Some(lacks(
+                "calls that write files (pwrite64, write)",
+                "no \
+                transaction was found",
+            )),
             (false, false) => (skipped.ignored > 0).then(|| {
-                "the trace has other events, but none that is needed: block_bio_queue, block_rq_issue and \
+                "the trace has other events, but none that is needed: block_bio_queue, \
+                    block_rq_issue and \
                  block_rq_complete, or in a trace of calls those that write and synchronize files"
                     .to_owned()
             }),
@@ -120,18 +136,24 @@ fn stacks(stacks: &[(DeviceId, Vec<DeviceId>)], layer: Layer) -> Vec<String> {
 /// Of a trace that has such events.
 pub fn disordered(skipped: &Skipped) -> String {
     let events = plural(skipped.disordered, "event");
-    format!("{events} not in the order of time, so figures may be wrong; sort the trace by its times")
+    format!(
+        "{events} not in the order of time, so figures may be wrong; sort the trace by its times"
+    )
 }
 
 /// What options of strace would have told.
 pub fn options(skipped: &Skipped) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(why) = skipped.no_times {
-        lines.push(format!("{why}: nobody knows how long anything took; record with strace -f -ttt -yy -T"));
+        lines.push(format!(
+            "{why}: nobody knows how long anything took; record with strace -f -ttt -yy -T"
+        ));
     }
     if skipped.nameless_calls > 0 {
         let calls = plural(skipped.nameless_calls, "call");
-        lines.push(format!("{calls} on descriptors without a name; record with strace -f -ttt -yy -T"));
+        lines.push(format!(
+            "{calls} on descriptors without a name; record with strace -f -ttt -yy -T"
+        ));
     }
     lines
 }

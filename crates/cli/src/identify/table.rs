@@ -11,7 +11,8 @@ use std::fmt::Write;
 
 use hdrhistogram::Histogram;
 use oneflush_trace::identify::{
-    Amount, Confidence, Database, JournalMode, Observed, Outcome, Process, Summary, Synchronous, Traffic, Transaction,
+    Amount, Confidence, Database, JournalMode, Observed, Outcome, Process, Summary, Synchronous,
+    Traffic, Transaction,
 };
 use oneflush_trace::import::{Reader, Skipped};
 use oneflush_trace::model::{Event, Names};
@@ -39,7 +40,8 @@ impl Heading {
             return;
         }
         self.events += 1;
-        self.begin_ns = Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
+        self.begin_ns =
+            Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
         self.end_ns = self.end_ns.max(event.time_ns);
     }
 }
@@ -83,7 +85,9 @@ impl Table {
             latency
         });
         latency.record(transaction.latency_ns() / 1000).expect("it grows by itself");
-        if let Some((_, count)) = row.processes.iter_mut().find(|(process, _)| *process == transaction.process) {
+        if let Some((_, count)) =
+            row.processes.iter_mut().find(|(process, _)| *process == transaction.process)
+        {
             *count += 1;
         } else if row.processes.len() < PROCESSES_COUNT_MAX {
             row.processes.push((transaction.process, 1));
@@ -104,22 +108,29 @@ impl Table {
         (known, notes): (Known, &[String]),
     ) -> String {
         let mut out = String::new();
-        let seconds = heading.begin_ns.map_or(0.0, |begin_ns| (heading.end_ns - begin_ns) as f64 / 1e9);
+        let seconds =
+            heading.begin_ns.map_or(0.0, |begin_ns| (heading.end_ns - begin_ns) as f64 / 1e9);
         let events = grouped(heading.events);
         let _ = writeln!(out, "{name}: {}, {events} events in {seconds:.1} s", reader.format());
         let of = plural(self.rows.len() as u64, "database");
         let _ = writeln!(out, "{} of {of}", plural(self.count, "transaction"));
         if let Some((wanted, count)) = left_out {
             let count = plural(count, "transaction");
-            let _ = writeln!(out, "left out: {count} of databases without \"{wanted}\" in their name");
+            let _ =
+                writeln!(out, "left out: {count} of databases without \"{wanted}\" in their name");
         }
         notes.iter().for_each(|note| wrapped(&mut out, note));
         if !self.rows.is_empty() {
             let is_of_calls = known.observed.syncs && !known.observed.device;
-            out.push_str(&if is_of_calls { HEAD.replace("flushes", "  syncs") } else { HEAD.to_owned() });
+            out.push_str(&if is_of_calls {
+                HEAD.replace("flushes", "  syncs")
+            } else {
+                HEAD.to_owned()
+            });
         }
         let mut most_first: Vec<_> = self.rows.iter().collect();
-        most_first.sort_by_key(|(_, modes)| Reverse(modes.values().map(|row| row.count).sum::<u64>()));
+        most_first
+            .sort_by_key(|(_, modes)| Reverse(modes.values().map(|row| row.count).sum::<u64>()));
         let mut total = Row::default();
         for (database, modes) in most_first {
             let _ = writeln!(out, "{}", printable(&database.to_string()));
@@ -133,7 +144,9 @@ impl Table {
             out.push_str("all databases\n");
             total.figures(&mut out, "", known);
         }
-        for (title, lines) in [("of no transaction", rest(summary)), ("skipped", skipped(reader.skipped(), true))] {
+        for (title, lines) in
+            [("of no transaction", rest(summary)), ("skipped", skipped(reader.skipped(), true))]
+        {
             if !lines.is_empty() {
                 let _ = writeln!(out, "\n{title}\n{}", lines.join("\n"));
             }
@@ -159,7 +172,9 @@ impl Row {
         let count = self.count as f64;
         let kb = |amount: Amount| kb(amount.bytes as f64 / count);
         let Traffic { db, journal, fs_journal, metadata } = self.traffic;
-        let ms = |quantile| self.latency.as_ref().map_or(0.0, |us| us.value_at_quantile(quantile) as f64 / 1000.0);
+        let ms = |quantile| {
+            self.latency.as_ref().map_or(0.0, |us| us.value_at_quantile(quantile) as f64 / 1000.0)
+        };
         let flushes = match known.observed {
             Observed { device: true, .. } => format!("{:.2}", self.flushes as f64 / count),
             Observed { syncs: true, .. } => format!("{:.2}", self.syncs as f64 / count),
@@ -167,7 +182,8 @@ impl Row {
         };
         let times = |text: String| if known.has_times { text } else { NOT_OBSERVED.to_owned() };
         let (p50, p99) = (times(short(ms(0.5))), times(short(ms(0.99))));
-        let of_device = |text: String| if known.observed.device { text } else { NOT_OBSERVED.to_owned() };
+        let of_device =
+            |text: String| if known.observed.device { text } else { NOT_OBSERVED.to_owned() };
         let share = format!("{:.0} %", self.traffic.journaling_share() * 100.0);
         let (db, journal) = (kb(db), kb(journal));
         let (fs_journal, metadata) = (of_device(kb(fs_journal)), of_device(kb(metadata)));
@@ -238,7 +254,10 @@ fn rest(summary: &Summary) -> Vec<String> {
 pub fn skipped(skipped: &Skipped, all: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if skipped.lost > 0 {
-        lines.push(format!("  {} lost while recording, as the trace says", plural(skipped.lost, "event")));
+        lines.push(format!(
+            "  {} lost while recording, as the trace says",
+            plural(skipped.lost, "event")
+        ));
     }
     if skipped.lost_uncounted > 0 {
         let places = plural(skipped.lost_uncounted, "place");
@@ -252,13 +271,20 @@ pub fn skipped(skipped: &Skipped, all: bool) -> Vec<String> {
     }
     lines.extend(shown::options(skipped).into_iter().map(|line| format!("  {line}")));
     if skipped.names_left_out > 0 {
-        lines.push(format!("  names left out in {}: there are too many", plural(skipped.names_left_out, "event")));
+        lines.push(format!(
+            "  names left out in {}: there are too many",
+            plural(skipped.names_left_out, "event")
+        ));
     }
     if all && skipped.ignored > 0 {
-        lines.push(format!("  {} of kinds that say nothing about transactions", plural(skipped.ignored, "event")));
+        lines.push(format!(
+            "  {} of kinds that say nothing about transactions",
+            plural(skipped.ignored, "event")
+        ));
     }
     if skipped.count > 0 {
-        let first = if skipped.count > skipped.first.len() as u64 { ", the first of them" } else { "" };
+        let first =
+            if skipped.count > skipped.first.len() as u64 { ", the first of them" } else { "" };
         lines.push(format!("  {} not understood{first}:", plural(skipped.count, "line or record")));
         let width = skipped.first.last().map_or(0, |line| line.number.to_string().len());
         for line in &skipped.first {
@@ -302,7 +328,9 @@ fn wrapped(out: &mut String, words: &str) {
 
 /// A name in a trace is whatever a program chose; it must not steer the terminal.
 pub fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
+    text.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] })
+        .collect()
 }
 
 pub fn kb(bytes: f64) -> String {

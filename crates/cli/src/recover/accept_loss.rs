@@ -45,7 +45,10 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
                 Ok(()) => {
                     if !options.dry_run {
                         aside.put_in_place().map_err(|error| {
-                            Failure::failed(format!("{error}. The copies are in {}", shown_name(&aside.folder)))
+                            Failure::failed(format!(
+                                "{error}. The copies are in {}",
+                                shown_name(&aside.folder)
+                            ))
                         })?;
                     }
                     return report(options, database, aside, &salvaged);
@@ -66,7 +69,9 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
     // For `.recover`, the best that there is; if it fails too, the copies are still there.
     let _ = sources.first().map(|&source| aside.make(source));
     Err(Failure::failed(format!(
-        "{name}: {}. No consistent database can be had: {problems}. {name} and the files beside it are as they were; copies are in {}. What rows can be read, SQLite's shell may save: sqlite3 {} .recover",
+        "{name}: {}. No consistent database can be had: {problems}. {name} and the files beside it \
+            are as they were; copies are in {}. What rows can be read, SQLite's shell may save: \
+            sqlite3 {} .recover",
         aside.damage,
         shown_name(&aside.folder),
         shown_name(&aside.recovered())
@@ -76,7 +81,8 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
 /// Copies the WAL that was made into the database, and checks that; what is wrong is an error.
 fn check(made: &Path) -> Result<(), String> {
     let checked = || -> rusqlite::Result<Option<String>> {
-        let db = Connection::open_with_flags_and_vfs(made, OpenFlags::SQLITE_OPEN_READ_WRITE, "unix")?;
+        let db =
+            Connection::open_with_flags_and_vfs(made, OpenFlags::SQLITE_OPEN_READ_WRITE, "unix")?;
         let found: String = db.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
         if found != "ok" {
             return Ok(Some(found));
@@ -86,9 +92,13 @@ fn check(made: &Path) -> Result<(), String> {
         Ok(None)
     };
     match checked() {
-        Ok(None) if made.with_extension("db-wal").exists() => Err("its WAL could not be copied into it".to_owned()),
+        Ok(None) if made.with_extension("db-wal").exists() => {
+            Err("its WAL could not be copied into it".to_owned())
+        }
         Ok(None) => Ok(()),
-        Ok(Some(found)) => Err(format!("PRAGMA integrity_check says: {}", found.replace('\n', " "))),
+        Ok(Some(found)) => {
+            Err(format!("PRAGMA integrity_check says: {}", found.replace('\n', " ")))
+        }
         Err(error) => Err(error.to_string()),
     }
 }
@@ -145,7 +155,8 @@ impl Loss {
             (Loss::None, _) => String::new(),
             (Loss::Unreadable, _) => "nothing that the readable part of the log has".to_owned(),
             (Loss::Unknown, _) => {
-                "cannot be known: no log tells what the image should have. The image of this database has every commit, \
+                "cannot be known: no log tells what the image should have. The image of this \
+                    database has every commit, \
                  but after a loss of power it may lack the last ones"
                     .to_owned()
             }
@@ -159,9 +170,16 @@ impl Loss {
     }
 }
 
-fn report(options: &Options, database: &Path, aside: &Aside, salvaged: &Salvaged) -> Result<(), Failure> {
+fn report(
+    options: &Options,
+    database: &Path,
+    aside: &Aside,
+    salvaged: &Salvaged,
+) -> Result<(), Failure> {
     let loss = Loss::of(aside, salvaged);
-    let between = loss.last_changed().map(|(name, suffix)| (time_of(aside, ""), name, time_of(aside, suffix)));
+    let between = loss
+        .last_changed()
+        .map(|(name, suffix)| (time_of(aside, ""), name, time_of(aside, suffix)));
     if options.json {
         let mut json = json!({
             "database": shown_name(&options.database),
@@ -196,25 +214,33 @@ fn report(options: &Options, database: &Path, aside: &Aside, salvaged: &Salvaged
             plural(salvaged.pages, "page")
         ),
         Source::Image => format!("has {} of the WAL image\n", plural(salvaged.pages, "page")),
-        Source::Database => "has what the last checkpoint has written to the database file\n".to_owned(),
+        Source::Database => {
+            "has what the last checkpoint has written to the database file\n".to_owned()
+        }
     };
     if loss != Loss::None {
         text += &format!("lost: {}", loss.said(salvaged));
         if let Some((from, name, until)) = between {
-            let or_unknown = |time: Option<String>| time.unwrap_or_else(|| "an unknown time".to_owned());
+            let or_unknown =
+                |time: Option<String>| time.unwrap_or_else(|| "an unknown time".to_owned());
             let (from, until) = (or_unknown(from), or_unknown(until));
-            text += &format!("; the database file was last changed at {from}, the {name} at {until}");
+            text +=
+                &format!("; the database file was last changed at {from}, the {name} at {until}");
         }
         text.push('\n');
     }
     text += "PRAGMA integrity_check: ok\n";
     if !salvaged.is_exact && !aside.is_plain {
-        text += "not sure: whether a transaction is there in part only, since a checkpoint may have copied later pages; check what matters to you\n";
+        text += "not sure: whether a transaction is there in part only, since a checkpoint may \
+            have copied later pages; check what matters to you\n";
     }
     text += &match options.dry_run {
         true => "nothing was changed\n".to_owned(),
         false => {
-            format!("{} is a plain database file now\n", shown_name(database.file_name().unwrap_or_default()))
+            format!(
+                "{} is a plain database file now\n",
+                shown_name(database.file_name().unwrap_or_default())
+            )
         }
     };
     output::print(&text)

@@ -24,7 +24,11 @@ pub struct Reading<'a> {
 
 impl Reading<'_> {
     /// One trace. An error of reading ends it like its end, and is given back.
-    pub fn trace(&mut self, input: &mut Input, label: String) -> Result<(Trace, Option<ImportError>), Unwritten> {
+    pub fn trace(
+        &mut self,
+        input: &mut Input,
+        label: String,
+    ) -> Result<(Trace, Option<ImportError>), Unwritten> {
         let mut collector = Collector::default();
         let mut identifier = Identifier::new().count_at(self.layer);
         if self.keeps_accesses {
@@ -74,7 +78,12 @@ impl Reading<'_> {
         Ok((trace, error))
     }
 
-    fn take(&mut self, transaction: Transaction, names: &Names, collector: &mut Collector) -> Result<(), Unwritten> {
+    fn take(
+        &mut self,
+        transaction: Transaction,
+        names: &Names,
+        collector: &mut Collector,
+    ) -> Result<(), Unwritten> {
         if let Some(wanted) = self.wanted {
             let mut databases = std::iter::once(&transaction.database).chain(&transaction.others);
             if !databases.any(|database| database.to_string().contains(wanted)) {
@@ -82,7 +91,10 @@ impl Reading<'_> {
             }
         }
         if let Some(file) = &mut self.perfetto_file {
-            self.perfetto.transaction(&transaction, names).iter().try_for_each(|line| write(file, line))?;
+            self.perfetto
+                .transaction(&transaction, names)
+                .iter()
+                .try_for_each(|line| write(file, line))?;
         }
         collector.transaction(transaction, names);
         Ok(())
@@ -107,7 +119,8 @@ pub fn labels(names: &[&str]) -> Vec<String> {
     let mut labels: Vec<String> = Vec::new();
     for (number, name) in names.iter().enumerate() {
         let others = || names.iter().enumerate().filter(|(other, _)| *other != number);
-        let is_alone = |count: &usize| others().all(|(_, other)| parts(other, *count) != parts(name, *count));
+        let is_alone =
+            |count: &usize| others().all(|(_, other)| parts(other, *count) != parts(name, *count));
         let label = match [1, 2].iter().find(|count| is_alone(count)) {
             Some(&count) => parts(name, count),
             None => format!("{} ({})", parts(name, 1), number + 1),

@@ -29,7 +29,9 @@ pub fn tables(report: &Report) -> String {
     some.iter().for_each(|trace| row(&mut out, &trace.trace, &numbers(&trace.kb)));
     for trace in &some {
         head(&mut out, &of("KB by class", trace, some.len()), &quantiles);
-        for (class, quantiles) in CLASSES.iter().zip(trace.kb_by_class.as_array()).take(observed_classes(trace)) {
+        for (class, quantiles) in
+            CLASSES.iter().zip(trace.kb_by_class.as_array()).take(observed_classes(trace))
+        {
             row(&mut out, class, &numbers(quantiles));
         }
     }
@@ -98,10 +100,14 @@ fn databases(out: &mut String, trace: &Tables, traces: usize) {
             format!("{:.0} %", database.share_of_transactions * 100.0),
             megabytes(database.bytes.db),
             megabytes(database.bytes.journal),
-            if database.flushes.is_none() { "–".to_owned() } else { megabytes(database.bytes.fs_journal) },
-            database
-                .flushes
-                .map_or("–".to_owned(), |flushes| format!("{:.2}", flushes as f64 / database.transactions as f64)),
+            if database.flushes.is_none() {
+                "–".to_owned()
+            } else {
+                megabytes(database.bytes.fs_journal)
+            },
+            database.flushes.map_or("–".to_owned(), |flushes| {
+                format!("{:.2}", flushes as f64 / database.transactions as f64)
+            }),
         ];
         row(out, &format!("  {}", database.mode), &cells);
     }
@@ -117,7 +123,8 @@ fn findings(out: &mut String, report: &Report) {
         out.push_str("  none: there are too few transactions, or nothing stands out\n");
     }
     for finding in &report.findings {
-        let of = if report.traces.len() > 1 { format!("{}: ", finding.trace) } else { String::new() };
+        let of =
+            if report.traces.len() > 1 { format!("{}: ", finding.trace) } else { String::new() };
         wrapped(out, "- ", "  ", &printable(&format!("{of}{}", finding.text)));
         wrapped(out, "    ", "    ", &printable(&format!("({})", finding.basis)));
         wrapped(out, "  → ", "    ", &printable(&finding.action));

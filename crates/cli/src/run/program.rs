@@ -27,9 +27,12 @@ fn find(name: &OsStr) -> Option<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return Some(PathBuf::from(name));
     }
-    let is_program =
-        |file: &PathBuf| file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|folder| folder.join(name)).find(is_program)
+    let is_program = |file: &PathBuf| {
+        file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&std::env::var_os("PATH")?)
+        .map(|folder| folder.join(name))
+        .find(is_program)
 }
 
 fn names_no_interpreter(path: &Path) -> Option<bool> {
@@ -37,12 +40,15 @@ fn names_no_interpreter(path: &Path) -> Option<bool> {
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, 0).ok()?;
     let of_two = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
-    if !header.starts_with(b"\x7fELF") || header[CLASS_AT] != CLASS_64 || !TYPES_OF_PROGRAMS.contains(&of_two(TYPE_AT))
+    if !header.starts_with(b"\x7fELF")
+        || header[CLASS_AT] != CLASS_64
+        || !TYPES_OF_PROGRAMS.contains(&of_two(TYPE_AT))
     {
         return None;
     }
     let first = u64::from_ne_bytes(header[PROGRAM_HEADERS_AT..][..8].try_into().ok()?);
-    let (each, count) = (u64::from(of_two(PROGRAM_HEADER_BYTES_AT)), u64::from(of_two(PROGRAM_HEADERS_COUNT_AT)));
+    let (each, count) =
+        (u64::from(of_two(PROGRAM_HEADER_BYTES_AT)), u64::from(of_two(PROGRAM_HEADERS_COUNT_AT)));
     for n in 0..count {
         let mut kind = [0; 4];
         file.read_exact_at(&mut kind, first.checked_add(n * each)?).ok()?;

@@ -81,14 +81,18 @@ impl OfDatabase {
 
 pub fn line(view: &View, mut snapshot: Snapshot) -> String {
     view.sorted(&mut snapshot);
-    let each_second = |number: u64| if snapshot.seconds > 0.0 { number as f64 / snapshot.seconds } else { 0.0 };
+    let each_second =
+        |number: u64| if snapshot.seconds > 0.0 { number as f64 / snapshot.seconds } else { 0.0 };
     let Load { bytes, flushes } = snapshot.no_transaction;
     let table = Table {
         device: view.described.clone(),
         window_s: snapshot.seconds,
         written_bytes_per_s: each_second(snapshot.device.bytes),
         flushes_per_s: each_second(snapshot.device.flushes),
-        no_transaction: Rest { written_bytes_per_s: each_second(bytes), flushes_per_s: each_second(flushes) },
+        no_transaction: Rest {
+            written_bytes_per_s: each_second(bytes),
+            flushes_per_s: each_second(flushes),
+        },
         lost: snapshot.lost,
         total: Columns::new(snapshot.total_rate, &snapshot.total),
         databases: snapshot.rows.into_iter().map(OfDatabase::new).collect(),

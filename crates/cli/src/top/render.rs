@@ -54,8 +54,15 @@ pub fn table(view: &View, mut snapshot: Snapshot, size: Option<Size>) -> Vec<Lin
     let count = snapshot.rows.len();
     let title = |look, text| Line { text, look };
     lines.push(title(Look::Head, widths.head()));
-    let all = if count == 1 { "1 database".to_owned() } else { format!("all {} databases", grouped(count as u64)) };
-    lines.push(title(Look::Total, format!("{}  {all}", figures(snapshot.total_rate, &snapshot.total, true))));
+    let all = if count == 1 {
+        "1 database".to_owned()
+    } else {
+        format!("all {} databases", grouped(count as u64))
+    };
+    lines.push(title(
+        Look::Total,
+        format!("{}  {all}", figures(snapshot.total_rate, &snapshot.total, true)),
+    ));
     // Two lines are below: what is left out, and the keys.
     let room = size.map_or(count, |size| size.lines.saturating_sub(lines.len() + 2));
     for row in snapshot.rows.iter().take(room) {
@@ -63,7 +70,10 @@ pub fn table(view: &View, mut snapshot: Snapshot, size: Option<Size>) -> Vec<Lin
         lines.push(Line { text: widths.row(view, row), look });
     }
     if count == 0 {
-        lines.push(title(Look::Plain, "no transaction seen yet; each is shown when the next one begins".to_owned()));
+        lines.push(title(
+            Look::Plain,
+            "no transaction seen yet; each is shown when the next one begins".to_owned(),
+        ));
     }
     if count > room {
         lines.push(title(Look::Plain, format!("… {} more", grouped((count - room) as u64))));
@@ -75,7 +85,8 @@ pub fn table(view: &View, mut snapshot: Snapshot, size: Option<Size>) -> Vec<Lin
 }
 
 pub fn help(view: &View, size: Size) -> Vec<Line> {
-    let mut lines: Vec<Line> = HELP.lines().map(|line| Line { text: line.to_owned(), look: Look::Plain }).collect();
+    let mut lines: Vec<Line> =
+        HELP.lines().map(|line| Line { text: line.to_owned(), look: Look::Plain }).collect();
     lines[0].look = Look::Title;
     let sorted = Line { text: format!("Sorted by {} now.", view.sort.column()), look: Look::Plain };
     lines.push(sorted);
@@ -162,7 +173,10 @@ impl Widths {
     }
 
     fn head(&self) -> String {
-        format!("  txn/s KB/txn fl/tx p99 ms jrnl  {:<MODE_COLUMNS$} {:<2$} database", "mode", "process", self.process)
+        format!(
+            "  txn/s KB/txn fl/tx p99 ms jrnl  {:<MODE_COLUMNS$} {:<2$} database",
+            "mode", "process", self.process
+        )
     }
 
     fn row(&self, view: &View, row: &Row) -> String {
@@ -177,7 +191,8 @@ impl Widths {
 
 fn mode(mode: JournalMode, synchronous: Synchronous) -> String {
     let mode = if mode == JournalMode::Unknown { "?".to_owned() } else { mode.to_string() };
-    let synchronous = if synchronous == Synchronous::Unknown { "?".to_owned() } else { synchronous.to_string() };
+    let synchronous =
+        if synchronous == Synchronous::Unknown { "?".to_owned() } else { synchronous.to_string() };
     format!("{mode} {synchronous}")
 }
 
@@ -227,7 +242,9 @@ mod tests {
         let size = Size { columns: 80, lines: 24 };
         assert!(Widths::new(Some(size)).head().chars().count() <= 80);
         // One line says the order, one the keys.
-        assert!(HELP.lines().count() + 2 <= 24 && HELP.lines().all(|line| line.chars().count() <= 80));
+        assert!(
+            HELP.lines().count() + 2 <= 24 && HELP.lines().all(|line| line.chars().count() <= 80)
+        );
         assert_eq!(BEFORE_NAME_COLUMNS, Widths::new(Some(size)).head().find("database").unwrap());
         assert!(KEYS.len() <= 80);
     }

@@ -62,7 +62,11 @@ pub fn show(session: &Session, view: &mut View, interval: Duration) -> io::Resul
 
 fn draw(terminal: &Terminal, view: &View, snapshot: &Snapshot) -> io::Result<()> {
     let size = terminal.size()?;
-    let lines = if view.is_help { render::help(view, size) } else { render::table(view, snapshot.clone(), Some(size)) };
+    let lines = if view.is_help {
+        render::help(view, size)
+    } else {
+        render::table(view, snapshot.clone(), Some(size))
+    };
     terminal.draw(&lines)
 }
 

@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::style::{Attribute, Color, SetAttribute, SetForegroundColor};
 use crossterm::terminal::{
-    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode, size,
 };
 use crossterm::{execute, queue};
 
@@ -38,7 +39,9 @@ impl Terminal {
         });
         // Before the first change, so that what fails half-way is undone.
         IS_OURS.store(true, Ordering::SeqCst);
-        let terminal = Terminal { has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
+        let terminal = Terminal {
+            has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
         Ok(terminal)

@@ -88,18 +88,25 @@ impl View {
 
     /// The rows in order: the largest figure first, the same ones by name.
     pub fn sorted(&self, snapshot: &mut Snapshot) {
-        let order = |one: &Row, other: &Row| match (self.sort.figure(one), self.sort.figure(other)) {
+        let order = |one: &Row, other: &Row| match (self.sort.figure(one), self.sort.figure(other))
+        {
             (Some(one), Some(other)) => other.total_cmp(&one),
             (one, other) => other.is_some().cmp(&one.is_some()),
         };
-        debug_assert!(snapshot.rows.is_sorted_by(|one, other| one.database.cmp(&other.database) != Ordering::Greater));
+        debug_assert!(
+            snapshot
+                .rows
+                .is_sorted_by(|one, other| one.database.cmp(&other.database) != Ordering::Greater)
+        );
         snapshot.rows.sort_by(order);
     }
 
     /// Its path below the directory that is watched.
     pub fn name(&self, database: &Database) -> String {
         let below = match (database, &self.directory) {
-            (Database::Named(path), Some(directory)) => std::path::Path::new(&**path).strip_prefix(directory).ok(),
+            (Database::Named(path), Some(directory)) => {
+                std::path::Path::new(&**path).strip_prefix(directory).ok()
+            }
             _ => None,
         };
         below.map_or_else(|| database.to_string(), |below| below.display().to_string())

@@ -1,6 +1,8 @@
-//! A headless Chromium and one page in it, driven by the DevTools protocol over a pipe: messages are JSON, each ended by a zero byte.
+//! A headless Chromium and one page in it, driven by the DevTools protocol over a pipe: messages
+//! are JSON, each ended by a zero byte.
 //!
-//! The browser reads descriptor 3 and writes 4, which a shell makes of its standard input and output.
+//! The browser reads descriptor 3 and writes 4, which a shell makes of its standard input and
+//! output.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -33,9 +35,12 @@ pub struct Browser {
 impl Browser {
     /// `None`, and a word on stderr, where there is no Chromium.
     pub fn start(width: u32, height: u32) -> Option<Browser> {
-        let is_there =
-            |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success());
-        let Some(program) = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there) else {
+        let is_there = |name: &&str| {
+            Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success())
+        };
+        let Some(program) =
+            ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there)
+        else {
             oneflush_testing::skip("there is no Chromium; scripts/need chromium installs it");
             return None;
         };
@@ -43,7 +48,13 @@ impl Browser {
         let mut command = Command::new("sh");
         command
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 >/dev/null 2>&1 </dev/null", program])
-            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--hide-scrollbars",
+                "--no-first-run",
+            ])
             .args(["--disable-background-networking", "--remote-debugging-pipe", "about:blank"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg(format!("--window-size={width},{height}"))
@@ -61,32 +72,53 @@ impl Browser {
                     return;
                 }
                 message.pop();
-                if send.send(serde_json::from_slice(&message).expect("the protocol is JSON")).is_err() {
+                if send
+                    .send(serde_json::from_slice(&message).expect("the protocol is JSON"))
+                    .is_err()
+                {
                     return;
                 }
             }
         });
         let (complaints, requests) = (Vec::new(), Vec::new());
         let session = String::new();
-        let mut browser = Browser { child, to, from, session, next_id: 0, complaints, requests, _profile: profile };
-        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
-        let attached = browser.call("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
+        let mut browser = Browser {
+            child,
+            to,
+            from,
+            session,
+            next_id: 0,
+            complaints,
+            requests,
+            _profile: profile,
+        };
+        let target =
+            browser.call("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
+        let attached =
+            browser.call("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
         browser.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
         // Of the page's own time, whatever else wants the processors.
         browser.call("Performance.enable", json!({"timeDomain": "threadTicks"}));
-        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         browser.call("Emulation.setDeviceMetricsOverride", size);
         Some(browser)
     }
 
     /// Opens a file and waits until its script has run.
     pub fn open(&mut self, path: &Path) {
-        self.visit(&format!("file://{}", path.display()), "document.documentElement?.dataset.ready === 'yes'");
+        self.visit(
+            &format!("file://{}", path.display()),
+            "document.documentElement?.dataset.ready === 'yes'",
+        );
         // And until it is drawn.
-        self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
+        self.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() \
+            => done(1))))",
+        );
     }
 
     /// How long the page's thread has worked. Times by the clock belong to the machine and to what
@@ -94,7 +126,8 @@ impl Browser {
     pub fn worked(&mut self) -> Duration {
         let metrics = self.call("Performance.getMetrics", json!({}));
         let all = metrics["metrics"].as_array().expect("metrics");
-        let of_tasks = all.iter().find(|metric| metric["name"] == "TaskDuration").expect("the time of tasks");
+        let of_tasks =
+            all.iter().find(|metric| metric["name"] == "TaskDuration").expect("the time of tasks");
         Duration::from_secs_f64(of_tasks["value"].as_f64().expect("seconds"))
     }
 
@@ -104,15 +137,23 @@ impl Browser {
         self.call("Page.navigate", json!({"url": address}));
         // Between two documents there may be none, or nothing to ask.
         let ready = json!({"expression": ready});
-        while self.answer("Runtime.evaluate", ready.clone()).is_none_or(|answer| answer["result"]["value"] != true) {
-            assert!(begun.elapsed() < PATIENCE, "{address} never became ready: {:?}", self.complaints);
+        while self
+            .answer("Runtime.evaluate", ready.clone())
+            .is_none_or(|answer| answer["result"]["value"] != true)
+        {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{address} never became ready: {:?}",
+                self.complaints
+            );
             thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// The value of an expression; a promise is waited for.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let parameters = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let parameters =
+            json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", parameters);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
         answer["result"]["value"].clone()
@@ -123,7 +164,10 @@ impl Browser {
     }
 
     pub fn text(&mut self, expression: &str) -> String {
-        self.evaluate(expression).as_str().unwrap_or_else(|| panic!("{expression} is no text")).to_owned()
+        self.evaluate(expression)
+            .as_str()
+            .unwrap_or_else(|| panic!("{expression} is no text"))
+            .to_owned()
     }
 
     /// A real press, move and release of the mouse, at places of the window.
@@ -150,7 +194,10 @@ impl Browser {
     pub fn prefer(&mut self, scheme: &str) {
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
         self.call("Emulation.setEmulatedMedia", json!({"features": features}));
-        self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
+        self.evaluate(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() \
+            => done(1))))",
+        );
     }
 
     fn call(&mut self, method: &str, parameters: Value) -> Value {
@@ -185,10 +232,15 @@ impl Browser {
         let parameters = &event["params"];
         match event["method"].as_str().unwrap_or_default() {
             "Network.requestWillBeSent" => {
-                self.requests.push(parameters["request"]["url"].as_str().unwrap_or_default().to_owned());
+                self.requests
+                    .push(parameters["request"]["url"].as_str().unwrap_or_default().to_owned());
             }
-            "Runtime.exceptionThrown" | "Log.entryAdded" => self.complaints.push(parameters.to_string()),
-            "Runtime.consoleAPICalled" if parameters["type"] == "error" || parameters["type"] == "warning" => {
+            "Runtime.exceptionThrown" | "Log.entryAdded" => {
+                self.complaints.push(parameters.to_string())
+            }
+            "Runtime.consoleAPICalled"
+                if parameters["type"] == "error" || parameters["type"] == "warning" =>
+            {
                 self.complaints.push(parameters.to_string());
             }
             _ => {}

@@ -1,4 +1,5 @@
-//! Traces of as many commits as a test wants, by MOST's columns: of several databases, every fifth with PERSIST, the others with WAL.
+//! Traces of as many commits as a test wants, by MOST's columns: of several databases, every fifth
+//! with PERSIST, the others with WAL.
 
 use std::fmt::Write;
 
@@ -17,7 +18,8 @@ impl Commits {
         Commits { count, databases, gap_us: 20_000, name: "app" }
     }
 
-    /// Database `number` is `/data/NAMEnumber/a.db`; those whose number is a multiple of 5 have PERSIST.
+    /// Database `number` is `/data/NAMEnumber/a.db`; those whose number is a multiple of 5 have
+    /// PERSIST.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut now_us = 1000;
@@ -35,12 +37,19 @@ impl Commits {
     fn commit(&self, text: &mut String, now_us: &mut u64, database: u64, slow_us: u64) {
         let path = format!("/data/{}{database}/a.db", self.name);
         let base = 1_000_000 * (database + 1);
-        let mut line = |after_us: u64, flags: &str, sector: u64, count: u64, what: &str, file: &str| {
+        let mut line = |after_us: u64,
+                        flags: &str,
+                        sector: u64,
+                        count: u64,
+                        what: &str,
+                        file: &str| {
             *now_us += after_us;
             let (seconds, micros) = (*now_us / 1_000_000, *now_us % 1_000_000);
             let process = format!("{}\tapp{database}", 1000 + database);
-            let _ =
-                writeln!(text, "{seconds}.{micros:06}000\tC\t{flags}\t{sector}\t{count}\t{process}\t{what}\t{file}");
+            let _ = writeln!(
+                text,
+                "{seconds}.{micros:06}000\tC\t{flags}\t{sector}\t{count}\t{process}\t{what}\t{file}"
+            );
         };
         let journal = format!("{path}-journal");
         if database.is_multiple_of(5) {

@@ -20,11 +20,19 @@ pub fn side(database: &Path, suffix: &str) -> PathBuf {
 pub fn crashed_after(database: &Path, suffixes: &[&str], more: impl FnOnce(&Connection)) {
     oneflush_vfs::register().unwrap();
     let live = database.with_file_name("live.db");
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy=eager&checkpoints=sqlite", live.display());
     let db = Connection::open_with_flags(uri, flags).unwrap();
-    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0").unwrap();
-    db.execute_batch("CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))").unwrap();
+    db.execute_batch(
+        "PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0",
+    )
+    .unwrap();
+    db.execute_batch(
+        "CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))",
+    )
+    .unwrap();
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
     for row in 0..ROWS {
         db.execute("INSERT INTO t VALUES (?)", [row as i64]).unwrap();

@@ -47,7 +47,8 @@ pub fn waits_for_input(pid: u32) -> bool {
 /// How long the process has worked, whatever else ran meanwhile, in hundredths of a second.
 pub fn worked(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit_once(") ").map(|(_, fields)| fields.split(' ').collect()).unwrap_or_default();
+    let fields: Vec<&str> =
+        stat.rsplit_once(") ").map(|(_, fields)| fields.split(' ').collect()).unwrap_or_default();
     [11, 12].iter().filter_map(|&at| fields.get(at)?.parse::<u64>().ok()).sum()
 }
 
@@ -81,7 +82,8 @@ impl Sandbox {
         self.command(Path::new(env!("CARGO_BIN_EXE_oneflush")))
     }
 
-    /// The same, run by somebody who is not root: a copy, since a build directory may be closed to others.
+    /// The same, run by somebody who is not root: a copy, since a build directory may be closed to
+    /// others.
     pub fn oneflush_as_nobody(&self) -> Command {
         let copy = self.path().join("oneflush-copy");
         fs::copy(env!("CARGO_BIN_EXE_oneflush"), &copy).expect("copy of the program");
@@ -103,7 +105,8 @@ impl Sandbox {
         command
     }
 
-    /// Fails the test if anything is in the temporary directory or in `dirs`; a guard process may need a moment.
+    /// Fails the test if anything is in the temporary directory or in `dirs`; a guard process may
+    /// need a moment.
     pub fn assert_nothing_left(&self, dirs: &[&Path]) {
         let tmp = self.path().join("tmp");
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -151,7 +154,9 @@ pub fn assert_refused(output: &Output, code: i32, words: &[&str]) {
         assert!(message.contains(word), "{word:?} is not in: {message}");
     }
     assert!(stdout(output).is_empty(), "a result in spite of the error: {}", stdout(output));
-    let lines = message.lines().filter(|line| line.starts_with("oneflush: ") || line.starts_with("error: "));
+    let lines = message
+        .lines()
+        .filter(|line| line.starts_with("oneflush: ") || line.starts_with("error: "));
     assert_eq!(lines.count(), 1, "one message: {message}");
     assert!(!message.contains("panicked"), "{message}");
 }

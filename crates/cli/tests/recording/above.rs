@@ -13,8 +13,10 @@ pub struct Above {
 impl Above {
     pub fn on(place: &Path) -> Above {
         let run = |program: &str, arguments: &[&str]| {
-            let output =
-                Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+            let output = Command::new(program)
+                .args(arguments)
+                .output()
+                .unwrap_or_else(|error| panic!("{program}: {error}"));
             assert!(output.status.success(), "{program}: {output:?}");
             String::from_utf8(output.stdout).unwrap().trim().to_owned()
         };

@@ -1,4 +1,5 @@
-//! Records real work on a scratch ext4 of our own, with the truth in `trace_marker`, and finds the transactions in it.
+//! Records real work on a scratch ext4 of our own, with the truth in `trace_marker`, and finds the
+//! transactions in it.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -21,8 +22,9 @@ use oneflush_trace::record::{Counts, Options, Recorder, Target};
 
 const SIZE_BYTES: u64 = 1 << 30;
 
-/// Where the kernel's trace instances are. The program mounts a tracefs that nobody else sees where the machine has none mounted; so does
-/// this, for the calling thread. There is one set of instances, whatever it is seen through.
+/// Where the kernel's trace instances are. The program mounts a tracefs that nobody else sees where
+/// the machine has none mounted; so does this, for the calling thread. There is one set of
+/// instances, whatever it is seen through.
 pub fn instances() -> PathBuf {
     enter_private_namespace().expect("root may");
     find_or_mount_tracefs().expect("`scratch` has looked").join("instances")
@@ -96,8 +98,10 @@ pub struct DeviceCounts {
 
 impl DeviceCounts {
     fn read(device: &str) -> DeviceCounts {
-        let text = fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
-        let fields: Vec<u64> = text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
+        let text =
+            fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
+        let fields: Vec<u64> =
+            text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
         DeviceCounts { written_bytes: fields[6] * 512, flushes: fields[15] }
     }
 }
@@ -131,7 +135,8 @@ pub fn record(place: &Place, file: &Path, work: impl FnOnce(&Marker)) -> Recordi
         }
     });
     let marker = begun.recv().expect("the recorder begins");
-    let marker = Marker(Arc::new(OpenOptions::new().write(true).open(marker).expect("trace_marker")));
+    let marker =
+        Marker(Arc::new(OpenOptions::new().write(true).open(marker).expect("trace_marker")));
     let device = &place.device().expect("a device").name;
     let before = DeviceCounts::read(device);
     work(&marker);
@@ -186,18 +191,29 @@ pub struct Bytes {
 
 impl Bytes {
     pub fn total(&self) -> u64 {
-        self.db + self.sqlite_journal + self.other_files + self.fs_journal + self.metadata + self.unknown
+        self.db
+            + self.sqlite_journal
+            + self.other_files
+            + self.fs_journal
+            + self.metadata
+            + self.unknown
     }
 }
 
 impl Recording {
     pub fn bytes(&self) -> Bytes {
         let mut bytes = Bytes::default();
-        for event in self.events.iter().filter(|event| event.action == Action::Queue && event.flags.write) {
+        for event in
+            self.events.iter().filter(|event| event.action == Action::Queue && event.flags.write)
+        {
             let name = event.file.map_or("", |file| self.names.text(file));
             let class = match event.content {
-                Some(Content::Data | Content::DeletedData) if name.ends_with(".db") => &mut bytes.db,
-                Some(Content::Data | Content::DeletedData) if name.ends_with("-journal") || name.ends_with("-wal") => {
+                Some(Content::Data | Content::DeletedData) if name.ends_with(".db") => {
+                    &mut bytes.db
+                }
+                Some(Content::Data | Content::DeletedData)
+                    if name.ends_with("-journal") || name.ends_with("-wal") =>
+                {
                     &mut bytes.sqlite_journal
                 }
                 Some(Content::Data | Content::DeletedData) => &mut bytes.other_files,
@@ -254,7 +270,10 @@ pub fn truth(recording: &Recording, name: &str) -> Vec<Truth> {
         if note == begin {
             open = Some(time_ns);
         } else if note == end {
-            truth.push(Truth { begin_ns: open.take().expect("an end has a begin"), end_ns: time_ns });
+            truth.push(Truth {
+                begin_ns: open.take().expect("an end has a begin"),
+                end_ns: time_ns,
+            });
         }
     }
     truth
@@ -273,7 +292,8 @@ impl Score {
     pub fn add(&mut self, found: &[&Transaction], truth: &[Truth]) {
         self.found += found.len();
         self.truth += truth.len();
-        self.same += truth.iter().filter(|truth| found.iter().any(|found| truth.holds(found))).count();
+        self.same +=
+            truth.iter().filter(|truth| found.iter().any(|found| truth.holds(found))).count();
     }
 
     pub fn precision(&self) -> f64 {

@@ -31,9 +31,11 @@ pub enum RegisterError {
 /// and their page faults would take more time than all the rest.
 fn keep_freed_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    for (parameter, bytes) in
-        [(libc::M_MMAP_THRESHOLD, 1 << 30), (libc::M_TRIM_THRESHOLD, 1 << 30), (libc::M_TOP_PAD, 64 << 20)]
-    {
+    for (parameter, bytes) in [
+        (libc::M_MMAP_THRESHOLD, 1 << 30),
+        (libc::M_TRIM_THRESHOLD, 1 << 30),
+        (libc::M_TOP_PAD, 64 << 20),
+    ] {
         // SAFETY: takes two numbers, and ignores those that it does not like.
         unsafe {
             libc::mallopt(parameter, bytes);
@@ -190,7 +192,9 @@ unsafe extern "C" fn x_open(
 
 fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
     static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
-    let journal = sqlite::SQLITE_OPEN_MAIN_JOURNAL | sqlite::SQLITE_OPEN_WAL | sqlite::SQLITE_OPEN_SUPER_JOURNAL;
+    let journal = sqlite::SQLITE_OPEN_MAIN_JOURNAL
+        | sqlite::SQLITE_OPEN_WAL
+        | sqlite::SQLITE_OPEN_SUPER_JOURNAL;
     let mut sync_failures = SyncFailures::default();
     let target = match name {
         None => Target::Temporary(RefCell::default()),
@@ -246,7 +250,11 @@ unsafe extern "C" fn x_close(file: *mut sqlite::sqlite3_file) -> c_int {
     })
 }
 
-unsafe extern "C" fn x_delete(_vfs: *mut sqlite::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
+unsafe extern "C" fn x_delete(
+    _vfs: *mut sqlite::sqlite3_vfs,
+    name: *const c_char,
+    sync_dir: c_int,
+) -> c_int {
     guarded(|| {
         // SAFETY: SQLite passes a path.
         let found = unsafe { text(name) }.and_then(Volume::of_path);
@@ -254,7 +262,9 @@ unsafe extern "C" fn x_delete(_vfs: *mut sqlite::sqlite3_vfs, name: *const c_cha
         let mut disk = volume.disk();
         match disk.unlink(name) {
             Err(DiskError::NotFound) => sqlite::SQLITE_IOERR_DELETE_NOENT,
-            Ok(()) if sync_dir != 0 => code(disk.sync_dir(parent(name)), sqlite::SQLITE_IOERR_DIR_FSYNC),
+            Ok(()) if sync_dir != 0 => {
+                code(disk.sync_dir(parent(name)), sqlite::SQLITE_IOERR_DIR_FSYNC)
+            }
             result => code(result, sqlite::SQLITE_IOERR_DELETE),
         }
     })
@@ -269,9 +279,10 @@ unsafe extern "C" fn x_get_system_call(
     let is_rename = unsafe { text(name) } == Some("rename");
     // SAFETY: a pointer to a function, which is called as what it is.
     is_rename.then(|| unsafe {
-        std::mem::transmute::<unsafe extern "C" fn(*const c_char, *const c_char) -> c_int, unsafe extern "C" fn()>(
-            rename,
-        )
+        std::mem::transmute::<
+            unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
+            unsafe extern "C" fn(),
+        >(rename)
     })
 }
 
@@ -279,8 +290,11 @@ unsafe extern "C" fn x_get_system_call(
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     guarded(|| {
         // SAFETY: the caller passes two paths.
-        let (from, to) = unsafe { (text(from).and_then(Volume::of_path), text(to).and_then(Volume::of_path)) };
-        let (Some((volume, from)), Some((_, to))) = (from, to) else { return sqlite::SQLITE_CANTOPEN };
+        let (from, to) =
+            unsafe { (text(from).and_then(Volume::of_path), text(to).and_then(Volume::of_path)) };
+        let (Some((volume, from)), Some((_, to))) = (from, to) else {
+            return sqlite::SQLITE_CANTOPEN;
+        };
         code(volume.disk().rename(from, to), sqlite::SQLITE_IOERR)
     })
 }
@@ -297,7 +311,8 @@ unsafe extern "C" fn x_access(
             let found = text(name).and_then(Volume::of_path);
             *result = c_int::from(found.is_some_and(|(volume, name)| {
                 let disk = volume.disk();
-                disk.lookup(name).is_some_and(|ino| flags != sqlite::SQLITE_ACCESS_EXISTS || disk.size(ino) > 0)
+                disk.lookup(name)
+                    .is_some_and(|ino| flags != sqlite::SQLITE_ACCESS_EXISTS || disk.size(ino) > 0)
             }));
         }
         sqlite::SQLITE_OK
@@ -321,7 +336,11 @@ unsafe extern "C" fn x_full_pathname(
     })
 }
 
-unsafe extern "C" fn x_randomness(_vfs: *mut sqlite::sqlite3_vfs, len: c_int, out: *mut c_char) -> c_int {
+unsafe extern "C" fn x_randomness(
+    _vfs: *mut sqlite::sqlite3_vfs,
+    len: c_int,
+    out: *mut c_char,
+) -> c_int {
     // SAFETY: SQLite passes `len` bytes. `seed_sqlite` decides, so nothing here need be random.
     unsafe { std::ptr::write_bytes(out, 0x5a, len as usize) };
     len
@@ -348,11 +367,20 @@ unsafe extern "C" fn x_current_time_int64(_vfs: *mut sqlite::sqlite3_vfs, out: *
     sqlite::SQLITE_OK
 }
 
-unsafe extern "C" fn x_get_last_error(_vfs: *mut sqlite::sqlite3_vfs, _len: c_int, _out: *mut c_char) -> c_int {
+unsafe extern "C" fn x_get_last_error(
+    _vfs: *mut sqlite::sqlite3_vfs,
+    _len: c_int,
+    _out: *mut c_char,
+) -> c_int {
     0
 }
 
-unsafe extern "C" fn x_read(file: *mut sqlite::sqlite3_file, buffer: *mut c_void, len: c_int, offset: i64) -> c_int {
+unsafe extern "C" fn x_read(
+    file: *mut sqlite::sqlite3_file,
+    buffer: *mut c_void,
+    len: c_int,
+    offset: i64,
+) -> c_int {
     // SAFETY: SQLite passes an open file and a buffer of `len` bytes of its own.
     unsafe {
         let buffer = std::slice::from_raw_parts_mut(buffer.cast::<u8>(), len as usize);
@@ -360,7 +388,9 @@ unsafe extern "C" fn x_read(file: *mut sqlite::sqlite3_file, buffer: *mut c_void
             let wanted = buffer.len();
             let there = match &handle.target {
                 Target::Temporary(content) => Ok(content.borrow().read(offset as u64, buffer)),
-                Target::OnDisk { volume, ino, .. } => volume.disk().read(*ino, offset as u64, buffer),
+                Target::OnDisk { volume, ino, .. } => {
+                    volume.disk().read(*ino, offset as u64, buffer)
+                }
             };
             match there {
                 Ok(there) if there == wanted => sqlite::SQLITE_OK,
@@ -371,7 +401,12 @@ unsafe extern "C" fn x_read(file: *mut sqlite::sqlite3_file, buffer: *mut c_void
     }
 }
 
-unsafe extern "C" fn x_write(file: *mut sqlite::sqlite3_file, data: *const c_void, len: c_int, offset: i64) -> c_int {
+unsafe extern "C" fn x_write(
+    file: *mut sqlite::sqlite3_file,
+    data: *const c_void,
+    len: c_int,
+    offset: i64,
+) -> c_int {
     // SAFETY: SQLite passes an open file and `len` bytes.
     unsafe {
         let data = std::slice::from_raw_parts(data.cast::<u8>(), len as usize);
@@ -406,7 +441,9 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_
     // SAFETY: SQLite passes an open file.
     unsafe {
         on(file, |handle| {
-            let Target::OnDisk { volume, name, ino, .. } = &handle.target else { return sqlite::SQLITE_OK };
+            let Target::OnDisk { volume, name, ino, .. } = &handle.target else {
+                return sqlite::SQLITE_OK;
+            };
             let covers = volume.sync_begins();
             let mut disk = volume.disk();
             let mut known = handle.sync_failures.get();
@@ -478,7 +515,10 @@ unsafe extern "C" fn x_unlock(file: *mut sqlite::sqlite3_file, wanted: c_int) ->
     }
 }
 
-unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, result: *mut c_int) -> c_int {
+unsafe extern "C" fn x_check_reserved_lock(
+    file: *mut sqlite::sqlite3_file,
+    result: *mut c_int,
+) -> c_int {
     // SAFETY: SQLite passes an open file and a place for the answer.
     unsafe {
         on(file, |handle| {
@@ -491,14 +531,20 @@ unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, resu
     }
 }
 
-unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, argument: *mut c_void) -> c_int {
+unsafe extern "C" fn x_file_control(
+    file: *mut sqlite::sqlite3_file,
+    op: c_int,
+    argument: *mut c_void,
+) -> c_int {
     // SAFETY: SQLite passes an open file, and an `int*` with the operations that are answered here.
     // With VFSNAME it passes a `char**` that takes a string from its allocator.
     unsafe {
         on(file, |handle| {
             let number = argument.cast::<c_int>();
             match op {
-                sqlite::SQLITE_FCNTL_PERSIST_WAL if *number < 0 => *number = c_int::from(handle.persist_wal.get()),
+                sqlite::SQLITE_FCNTL_PERSIST_WAL if *number < 0 => {
+                    *number = c_int::from(handle.persist_wal.get())
+                }
                 sqlite::SQLITE_FCNTL_PERSIST_WAL => handle.persist_wal.set(*number != 0),
                 sqlite::SQLITE_FCNTL_POWERSAFE_OVERWRITE => *number = 1,
                 sqlite::SQLITE_FCNTL_HAS_MOVED => *number = 0,
@@ -532,7 +578,9 @@ unsafe extern "C" fn x_shm_map(
     unsafe {
         on(file, |handle| {
             *result = std::ptr::null_mut();
-            let Target::OnDisk { shared, .. } = &handle.target else { return sqlite::SQLITE_IOERR_SHMMAP };
+            let Target::OnDisk { shared, .. } = &handle.target else {
+                return sqlite::SQLITE_IOERR_SHMMAP;
+            };
             let mut index = locked(&shared.index);
             if !handle.mapped.replace(true) {
                 index.mapped_by += 1;
@@ -550,11 +598,18 @@ unsafe extern "C" fn x_shm_map(
     }
 }
 
-unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
+unsafe extern "C" fn x_shm_lock(
+    file: *mut sqlite::sqlite3_file,
+    offset: c_int,
+    n: c_int,
+    flags: c_int,
+) -> c_int {
     // SAFETY: SQLite passes an open file.
     unsafe {
         on(file, |handle| {
-            let Target::OnDisk { shared, .. } = &handle.target else { return sqlite::SQLITE_IOERR_SHMLOCK };
+            let Target::OnDisk { shared, .. } = &handle.target else {
+                return sqlite::SQLITE_IOERR_SHMLOCK;
+            };
             let slots = offset as usize..(offset + n) as usize;
             if slots.end > SLOTS {
                 return sqlite::SQLITE_IOERR_SHMLOCK;
@@ -565,7 +620,12 @@ unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, 
                 index.slots.unlock(handle.owner, &mut held, slots);
                 Ok(())
             } else {
-                index.slots.lock(handle.owner, &mut held, slots, flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0)
+                index.slots.lock(
+                    handle.owner,
+                    &mut held,
+                    slots,
+                    flags & sqlite::SQLITE_SHM_EXCLUSIVE != 0,
+                )
             };
             handle.held.set(held);
             match result {

@@ -98,7 +98,9 @@ fn machine_of(name: &str) -> &str {
 pub fn full_path(path: &str) -> Cow<'_, str> {
     let parts = path.strip_prefix('/').and_then(|rest| rest.split_once('/'));
     match parts.filter(|_| Kind::of(path) != Kind::Database) {
-        Some((name, file)) if machine_of(name) != name => format!("/{}/{file}", machine_of(name)).into(),
+        Some((name, file)) if machine_of(name) != name => {
+            format!("/{}/{file}", machine_of(name)).into()
+        }
         _ => path.into(),
     }
 }

@@ -5,15 +5,18 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{
+    DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown,
+};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty,
-    ReplyEntry, ReplyLock, ReplyOpen, ReplyStatfs, ReplyWrite, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
+    INodeNo, InitFlags, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLock, ReplyOpen, ReplyStatfs,
+    ReplyWrite, Request, TimeOrNow, WriteFlags,
 };
 
 use super::names::Names;
@@ -146,7 +149,12 @@ impl FileSystem {
         }
     }
 
-    fn remove(&self, parent: INodeNo, name: &OsStr, remove: fn(&Path) -> io::Result<()>) -> Result<(), Errno> {
+    fn remove(
+        &self,
+        parent: INodeNo,
+        name: &OsStr,
+        remove: fn(&Path) -> io::Result<()>,
+    ) -> Result<(), Errno> {
         let path = self.child(parent, name)?;
         remove(&self.below(&path))?;
         lock(&self.names).removed(&path);
@@ -184,7 +192,8 @@ struct Change {
 
 fn attributes(inode: INodeNo, found: &Metadata) -> FileAttr {
     let time = |seconds: i64, nanoseconds: i64| {
-        UNIX_EPOCH + Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0))
+        UNIX_EPOCH
+            + Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0))
     };
     let is_directory = found.is_dir();
     FileAttr {
@@ -269,7 +278,15 @@ impl Filesystem for FileSystem {
         }
     }
 
-    fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, mode: u32, umask: u32, reply: ReplyEntry) {
+    fn mkdir(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
         let made = self.child(parent, name).and_then(|path| {
             fs::DirBuilder::new().mode(mode & !umask).create(self.below(&path))?;
             self.entry(&path)
@@ -321,7 +338,11 @@ impl Filesystem for FileSystem {
         let opened = self.path(inode).and_then(|path| {
             let writes = flags.0 & libc::O_ACCMODE != libc::O_RDONLY;
             let cuts = flags.0 & libc::O_TRUNC != 0;
-            Ok(OpenOptions::new().read(true).write(writes).truncate(cuts).open(self.below(&path))?)
+            Ok(OpenOptions::new()
+                .read(true)
+                .write(writes)
+                .truncate(cuts)
+                .open(self.below(&path))?)
         });
         match opened {
             Ok(file) => reply.opened(self.keep(file, inode, flags.0), self.open_flags()),
@@ -444,13 +465,24 @@ impl Filesystem for FileSystem {
         reply.ok();
     }
 
-    fn readdir(&self, _: &Request, inode: INodeNo, _: FileHandle, offset: u64, mut reply: ReplyDirectory) {
+    fn readdir(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
         let list = || {
             let folder = self.path(inode)?;
             let mut found = Vec::new();
             for entry in fs::read_dir(self.below(&folder))? {
                 let entry = entry?;
-                let kind = if entry.file_type()?.is_dir() { FileType::Directory } else { FileType::RegularFile };
+                let kind = if entry.file_type()?.is_dir() {
+                    FileType::Directory
+                } else {
+                    FileType::RegularFile
+                };
                 found.push((entry.file_name(), kind));
             }
             found.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -523,7 +555,11 @@ impl Filesystem for FileSystem {
                     return Err(Errno::EBADF);
                 }
                 // Also to who would wait: nobody here does.
-                if lock(&self.flocks).take(inode, owner, alone) { Ok(()) } else { Err(Errno::EAGAIN) }
+                if lock(&self.flocks).take(inode, owner, alone) {
+                    Ok(())
+                } else {
+                    Err(Errno::EAGAIN)
+                }
             }),
         };
         answer(reply, result);

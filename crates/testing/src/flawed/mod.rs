@@ -120,7 +120,8 @@ impl Flawed {
     /// namespace of its own ([`crate::in_own_mounts`]).
     pub fn mount(subtype: &str, flaws: Flaws) -> io::Result<Flawed> {
         let (lower, at) = (tempfile::tempdir()?, tempfile::tempdir()?);
-        let state = Arc::new(State { flaws, sync: Mutex::new(flaws.sync), unsynced: Mutex::default() });
+        let state =
+            Arc::new(State { flaws, sync: Mutex::new(flaws.sync), unsynced: Mutex::default() });
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName("flawed".to_owned()),

@@ -17,7 +17,11 @@ impl Names {
     /// Paths are below the root, whose own is empty.
     pub fn new() -> Names {
         let root = INodeNo::ROOT.0;
-        Names { paths: [(root, PathBuf::new())].into(), numbers: [(PathBuf::new(), root)].into(), last: root }
+        Names {
+            paths: [(root, PathBuf::new())].into(),
+            numbers: [(PathBuf::new(), root)].into(),
+            last: root,
+        }
     }
 
     pub fn path(&self, inode: INodeNo) -> Option<&Path> {

@@ -35,7 +35,9 @@ impl Accesses {
     }
 
     pub(super) fn push(&mut self, class: Class, request: &Request) {
-        let Some(kept) = self.0.as_mut().filter(|kept| kept.len() < ACCESSES_COUNT_MAX) else { return };
+        let Some(kept) = self.0.as_mut().filter(|kept| kept.len() < ACCESSES_COUNT_MAX) else {
+            return;
+        };
         let &Request { begin_ns, done_ns, device, sector, bytes, flushes, is_call, .. } = request;
         kept.push(Access { begin_ns, done_ns, device, sector, bytes, class, flushes, is_call });
     }

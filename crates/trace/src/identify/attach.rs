@@ -165,13 +165,20 @@ impl Attach {
             None => waiters.newest(time_ns, is_commit)?,
         };
         let is_prompt = time_ns <= since_ns + PROMPT_NS;
-        let other_is_newer = other_ns.is_some_and(|other_ns| other_ns <= time_ns && other_ns > since_ns);
+        let other_is_newer =
+            other_ns.is_some_and(|other_ns| other_ns <= time_ns && other_ns > since_ns);
         (is_prompt && (thread.is_some() || !other_is_newer)).then_some(owner)
     }
 
     /// The owner in this folder with which `thread` was last busy, and for which it now waits. Also
     /// until when it was busy.
-    pub(super) fn in_folder(&self, device: DeviceId, thread: u32, folder: u32, time_ns: u64) -> Option<(u64, Owner)> {
+    pub(super) fn in_folder(
+        &self,
+        device: DeviceId,
+        thread: u32,
+        folder: u32,
+        time_ns: u64,
+    ) -> Option<(u64, Owner)> {
         self.devices.get(&device)?.waiters.newest_in_folder(thread, folder, time_ns)
     }
 }

@@ -69,7 +69,13 @@ impl Identifier {
     }
 
     /// The owner of what `thread` sends. `is_commit`: of the file system's journal.
-    fn owner(&mut self, device: DeviceId, time_ns: u64, thread: Option<u32>, is_commit: bool) -> Option<Owner> {
+    fn owner(
+        &mut self,
+        device: DeviceId,
+        time_ns: u64,
+        thread: Option<u32>,
+        is_commit: bool,
+    ) -> Option<Owner> {
         if let Some(window) = thread.and_then(|thread| self.window(thread, device)) {
             return window.owner;
         }
@@ -94,13 +100,21 @@ impl Identifier {
     pub(super) fn caused(&mut self, class: Class, request: Request, cause: Cause) {
         let device = request.device;
         let (is_commit, thread) = match cause {
-            Cause::Commit(thread) => (true, thread.filter(|&thread| self.window(thread, device).is_some())),
+            Cause::Commit(thread) => {
+                (true, thread.filter(|&thread| self.window(thread, device).is_some()))
+            }
             Cause::Thread(thread) => (false, thread),
         };
-        let owner = self.owner(device, request.begin_ns, thread, is_commit).filter(|_| is_commit || thread.is_some());
+        let owner = self
+            .owner(device, request.begin_ns, thread, is_commit)
+            .filter(|_| is_commit || thread.is_some());
         let Some(owner) = owner else {
             let is_journal = class == Class::FsJournal;
-            *(if is_journal { &mut self.summary.fs_journal } else { &mut self.summary.metadata }) += request.amount();
+            *(if is_journal {
+                &mut self.summary.fs_journal
+            } else {
+                &mut self.summary.metadata
+            }) += request.amount();
             self.summary.flushes += request.flushes;
             if !is_commit && thread.is_some() && request.flags.sync {
                 self.attach.other_wrote(device, request.done_ns);
@@ -108,7 +122,10 @@ impl Identifier {
             return;
         };
         self.attach_to(owner, class, request);
-        if is_commit && !self.attach.shows_calls(device) && (request.flags.preflush || request.flags.fua) {
+        if is_commit
+            && !self.attach.shows_calls(device)
+            && (request.flags.preflush || request.flags.fua)
+        {
             self.flushed(owner, None, request.done_ns);
         }
     }
@@ -120,7 +137,9 @@ impl Identifier {
                 self.joints.attach(number, class, &request);
                 self.joint_is_busy(number);
             }
-            Owner::Thread(device, thread) => self.nameless.step((device, thread), Step::Attach(class, request)),
+            Owner::Thread(device, thread) => {
+                self.nameless.step((device, thread), Step::Attach(class, request))
+            }
         }
     }
 
@@ -128,7 +147,9 @@ impl Identifier {
         match owner {
             Owner::Track(index) => self.change(index, |track| track.flushed(thread, time_ns)),
             Owner::Joint(_) => {}
-            Owner::Thread(device, thread) => self.nameless.step((device, thread), Step::Flushed(time_ns)),
+            Owner::Thread(device, thread) => {
+                self.nameless.step((device, thread), Step::Flushed(time_ns))
+            }
         }
     }
 
@@ -161,36 +182,63 @@ impl Identifier {
             Some(File::SuperJournal(_)) => (None, Some(Role::SuperJournal)),
             None => {
                 let folder = file.map(|file| names.text(file));
-                (folder.and_then(|folder| self.in_folder(folder, device, actor.thread, time_ns)), None)
+                (
+                    folder.and_then(|folder| self.in_folder(folder, device, actor.thread, time_ns)),
+                    None,
+                )
             }
         };
         self.attach.enter(actor.thread, Window { enter_ns: time_ns, device, owner, role, file });
     }
 
-    pub(super) fn sync_exit(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
-        let window = self.attach.exit(actor.thread).map(|window| (window.owner, window.role)).unwrap_or_else(|| {
-            match file.and_then(|file| self.file(file, names)) {
+    pub(super) fn sync_exit(
+        &mut self,
+        time_ns: u64,
+        actor: Actor,
+        file: Option<NameId>,
+        names: &Names,
+    ) {
+        let window = self
+            .attach
+            .exit(actor.thread)
+            .map(|window| (window.owner, window.role))
+            .unwrap_or_else(|| match file.and_then(|file| self.file(file, names)) {
                 Some(File::Of(index, role)) => (Some(Owner::Track(index)), Some(role)),
                 _ => (None, None),
-            }
-        });
+            });
         match window {
             (Some(Owner::Track(index)), Some(role)) => {
                 self.change(index, |track| track.file_synced(role, time_ns));
             }
-            (Some(Owner::Track(index)), None) => self.change(index, |track| track.folder_synced(time_ns)),
-            (Some(Owner::Thread(device, thread)), _) => self.nameless.step((device, thread), Step::Flushed(time_ns)),
+            (Some(Owner::Track(index)), None) => {
+                self.change(index, |track| track.folder_synced(time_ns))
+            }
+            (Some(Owner::Thread(device, thread)), _) => {
+                self.nameless.step((device, thread), Step::Flushed(time_ns))
+            }
             (Some(Owner::Joint(_)) | None, _) => {}
         }
     }
 
     /// The owner in this folder with which the thread was last busy.
-    pub(super) fn in_folder(&self, folder: &str, device: DeviceId, thread: u32, time_ns: u64) -> Option<Owner> {
+    pub(super) fn in_folder(
+        &self,
+        folder: &str,
+        device: DeviceId,
+        thread: u32,
+        time_ns: u64,
+    ) -> Option<Owner> {
         let folder = folder.strip_suffix('/').filter(|stem| !stem.is_empty()).unwrap_or(folder);
-        let track = self.folders.get(folder).and_then(|&number| self.attach.in_folder(device, thread, number, time_ns));
-        let joint = self.joints.open(thread, time_ns).map(|number| (self.joints.done_ns(number), number));
+        let track = self
+            .folders
+            .get(folder)
+            .and_then(|&number| self.attach.in_folder(device, thread, number, time_ns));
+        let joint =
+            self.joints.open(thread, time_ns).map(|number| (self.joints.done_ns(number), number));
         match (track, joint) {
-            (Some((track_ns, _)), Some((joint_ns, number))) if joint_ns > track_ns => Some(Owner::Joint(number)),
+            (Some((track_ns, _)), Some((joint_ns, number))) if joint_ns > track_ns => {
+                Some(Owner::Joint(number))
+            }
             (None, Some((_, number))) => Some(Owner::Joint(number)),
             (track, _) => track.map(|found| found.1),
         }

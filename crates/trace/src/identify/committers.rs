@@ -63,8 +63,10 @@ impl Committers {
     /// The thread begins to write a record. True if the record is a commit's.
     pub(super) fn record(&mut self, thread: u32) -> bool {
         let has_lock = self.has_lock;
-        let is_in_it = |other: &Committer| has_lock != Some(other.thread) && other.records_count == 0;
-        let is_commit = self.waiting.iter().any(|committer| committer.thread == thread || is_in_it(committer));
+        let is_in_it =
+            |other: &Committer| has_lock != Some(other.thread) && other.records_count == 0;
+        let is_commit =
+            self.waiting.iter().any(|committer| committer.thread == thread || is_in_it(committer));
         self.waiting.retain_mut(|committer| {
             committer.records_count += u32::from(has_lock != Some(committer.thread));
             // The thread may have given the lock back when the content of the first record was

@@ -15,7 +15,8 @@ impl Identifier {
             return self.follow_joints(index);
         }
         let drafts = std::mem::take(&mut track.finished);
-        let judged: Vec<Judged> = drafts.into_iter().flat_map(|draft| history.push(draft)).collect();
+        let judged: Vec<Judged> =
+            drafts.into_iter().flat_map(|draft| history.push(draft)).collect();
         track.mode = history.mode();
         self.hand_out(index, judged);
     }
@@ -62,11 +63,16 @@ impl Identifier {
         let latency_ns = draft.end_ns - draft.begin_ns;
         let phases = match draft.kind {
             Kind::Rollback | Kind::Bare => {
-                let since =
-                    |time_ns: Option<u64>| time_ns.map_or(latency_ns, |time_ns| time_ns.saturating_sub(draft.begin_ns));
+                let since = |time_ns: Option<u64>| {
+                    time_ns.map_or(latency_ns, |time_ns| time_ns.saturating_sub(draft.begin_ns))
+                };
                 let reset_at = since(draft.reset_begin_ns).min(latency_ns);
                 let db_at = since(draft.db_begin_ns).min(reset_at);
-                Phases::Rollback { log_ns: db_at, db_ns: reset_at - db_at, reset_ns: latency_ns - reset_at }
+                Phases::Rollback {
+                    log_ns: db_at,
+                    db_ns: reset_at - db_at,
+                    reset_ns: latency_ns - reset_at,
+                }
             }
             Kind::Wal | Kind::Eager | Kind::Waldio => Phases::Append {
                 append_ns: draft.append_end_ns.saturating_sub(draft.begin_ns),
@@ -74,7 +80,9 @@ impl Identifier {
                 checkpoint: draft.checkpoint,
             },
         };
-        let within = |&(from, to): &(u64, u64)| to.min(draft.end_ns).saturating_sub(from.max(draft.begin_ns));
+        let within = |&(from, to): &(u64, u64)| {
+            to.min(draft.end_ns).saturating_sub(from.max(draft.begin_ns))
+        };
         Transaction {
             begin_ns: draft.begin_ns,
             end_ns: draft.end_ns,

@@ -57,7 +57,10 @@ impl History {
                 self.logged_count += 1;
                 self.cheap_count += u64::from(is_cheap);
             }
-            self.recent.push_back(Evidence { mode: draft.journal_mode(), synchronous: draft.synchronous() });
+            self.recent.push_back(Evidence {
+                mode: draft.journal_mode(),
+                synchronous: draft.synchronous(),
+            });
         }
         self.waiting.push(draft);
         if self.recent.len() < 2 && self.waiting.len() < WINDOW_COUNT {
@@ -92,27 +95,44 @@ impl History {
         let same_kind = |mode: JournalMode| forward(mode) == forward(own_mode.0);
         let (mode, is_certain) = match neighbours {
             _ if draft.kind == Kind::Bare => (JournalMode::Unknown, false),
-            _ if draft.outcome == Outcome::RolledBack && neighbours.is_none() => (JournalMode::Unknown, false),
+            _ if draft.outcome == Outcome::RolledBack && neighbours.is_none() => {
+                (JournalMode::Unknown, false)
+            }
             Some(found) if !own_mode.1 && same_kind(found.0) => found,
             Some(found) if draft.outcome == Outcome::RolledBack && same_kind(found.0) => found,
             _ => own_mode,
         };
         let is_cheap = self.cheap_count > 0 && self.cheap_count * CHEAP_ONE_IN >= self.logged_count;
-        let mode = if mode == JournalMode::Delete && !is_certain && is_cheap { JournalMode::Truncate } else { mode };
+        let mode = if mode == JournalMode::Delete && !is_certain && is_cheap {
+            JournalMode::Truncate
+        } else {
+            mode
+        };
         let synchronous = match majority(self.recent.iter().map(|evidence| evidence.synchronous)) {
             _ if draft.kind == Kind::Bare => Synchronous::Unknown,
             // A rolled back transaction may never have come to its second synchronization.
-            Some(found) if draft.outcome == Outcome::RolledBack || !own_sync.1 || self.recent.len() > 2 => found.0,
+            Some(found)
+                if draft.outcome == Outcome::RolledBack || !own_sync.1 || self.recent.len() > 2 =>
+            {
+                found.0
+            }
             _ => own_sync.0,
         };
-        let differs = (own_mode.1 && mode != own_mode.0) || (own_sync.1 && synchronous != own_sync.0);
+        let differs =
+            (own_mode.1 && mode != own_mode.0) || (own_sync.1 && synchronous != own_sync.0);
         let (value, reason) = match draft.kind {
             Kind::Bare => (0.3, Reason::NoJournal),
             _ if draft.is_by_lock() => (0.9, Reason::Lock),
             _ if !draft.synced => (0.3, Reason::Unsynced),
-            Kind::Wal if synchronous == Synchronous::Normal && !draft.shows_locks => (0.4, Reason::Batch),
-            Kind::Rollback if !is_certain && draft.joint.is_some() && draft.emptied => (0.6, Reason::Joint),
-            Kind::Rollback if !is_certain && matches!(mode, JournalMode::Delete | JournalMode::Truncate) => {
+            Kind::Wal if synchronous == Synchronous::Normal && !draft.shows_locks => {
+                (0.4, Reason::Batch)
+            }
+            Kind::Rollback if !is_certain && draft.joint.is_some() && draft.emptied => {
+                (0.6, Reason::Joint)
+            }
+            Kind::Rollback
+                if !is_certain && matches!(mode, JournalMode::Delete | JournalMode::Truncate) =>
+            {
                 (0.6, Reason::DeleteOrTruncate)
             }
             _ if differs && draft.outcome == Outcome::Committed => (0.7, Reason::Neighbours),
@@ -130,9 +150,14 @@ fn forward(mode: JournalMode) -> bool {
 }
 
 /// The value that most say. A certain word counts as four others. Of equals, the one said last.
-fn majority<T: PartialEq + Copy>(said: impl DoubleEndedIterator<Item = (T, bool)> + Clone) -> Option<(T, bool)> {
+fn majority<T: PartialEq + Copy>(
+    said: impl DoubleEndedIterator<Item = (T, bool)> + Clone,
+) -> Option<(T, bool)> {
     let weight = |value: T| -> u32 {
-        said.clone().filter(|&(other, _)| other == value).map(|(_, certain)| if certain { 4 } else { 1 }).sum()
+        said.clone()
+            .filter(|&(other, _)| other == value)
+            .map(|(_, certain)| if certain { 4 } else { 1 })
+            .sum()
     };
     let mut best: Option<(T, u32)> = None;
     for (value, _) in said.clone().rev() {
@@ -150,7 +175,10 @@ mod tests {
 
     #[test]
     fn a_certain_word_outweighs_three_uncertain_ones() {
-        assert_eq!(majority([(1, true), (2, false), (2, false), (2, false)].into_iter()), Some((1, true)));
+        assert_eq!(
+            majority([(1, true), (2, false), (2, false), (2, false)].into_iter()),
+            Some((1, true))
+        );
     }
 
     #[test]

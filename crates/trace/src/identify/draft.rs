@@ -132,7 +132,8 @@ impl Draft {
     /// A transaction that only the lock shows. `header`: the header of the WAL that it
     /// synchronized.
     pub(super) fn unsynced(held: &Held, header: Option<Draft>) -> Draft {
-        let mut draft = header.unwrap_or_else(|| Draft::begin(Group::empty(Role::Wal, held.begin_ns), Input::Wal));
+        let mut draft = header
+            .unwrap_or_else(|| Draft::begin(Group::empty(Role::Wal, held.begin_ns), Input::Wal));
         draft.begin_ns = held.begin_ns;
         draft.end_ns = draft.end_ns.max(held.end_ns);
         draft.append_end_ns = draft.end_ns;
@@ -202,7 +203,8 @@ impl Draft {
     pub(super) fn add_checkpoint(&mut self, mut group: Group) {
         self.accesses.append(&mut group.accesses);
         self.synced_for_checkpoint |= self.checkpoint == Traffic::default() && self.file_syncs <= 1;
-        if group.thread().is_some() && group.thread() == self.process.map(|process| process.thread) {
+        if group.thread().is_some() && group.thread() == self.process.map(|process| process.thread)
+        {
             self.end_ns = self.end_ns.max(group.done_ns);
         }
         self.traffic += group.traffic;
@@ -221,7 +223,11 @@ impl Draft {
     /// The group writes no body at the place where each transaction of a kept journal begins its
     /// body. Offsets of calls do not say it.
     pub(super) fn leaves_first_body(&self, group: &Group) -> bool {
-        let body = self.logs.first().filter(|log| !log.is_call).and_then(|log| log.body_sector(self.header));
+        let body = self
+            .logs
+            .first()
+            .filter(|log| !log.is_call)
+            .and_then(|log| log.body_sector(self.header));
         body.is_some_and(|body| !group.holds(body))
     }
 
@@ -245,9 +251,15 @@ impl Draft {
                 Synchronous::Normal => (JournalMode::Persist, true),
                 _ => (JournalMode::Truncate, false),
             },
-            Kind::Rollback if self.joint.is_some() && self.removal.is_some() => (JournalMode::Truncate, false),
-            Kind::Rollback if self.emptied || self.removal.is_some() => (JournalMode::Truncate, true),
-            Kind::Rollback if self.folder_synced && self.joint.is_none() => (JournalMode::Delete, true),
+            Kind::Rollback if self.joint.is_some() && self.removal.is_some() => {
+                (JournalMode::Truncate, false)
+            }
+            Kind::Rollback if self.emptied || self.removal.is_some() => {
+                (JournalMode::Truncate, true)
+            }
+            Kind::Rollback if self.folder_synced && self.joint.is_none() => {
+                (JournalMode::Delete, true)
+            }
             // TRUNCATE with FULL would have synchronized the emptied journal.
             Kind::Rollback if self.counted && self.shows_calls => (JournalMode::Delete, true),
             Kind::Rollback => (JournalMode::Delete, false),
@@ -273,7 +285,9 @@ impl Draft {
             Kind::Wal if self.synced_for_checkpoint => (Synchronous::Normal, false),
             Kind::Bare => (Synchronous::Unknown, false),
             Kind::Wal | Kind::Eager | Kind::Waldio => (Synchronous::Full, true),
-            Kind::Rollback if self.folder_synced && !self.zeroed && !self.emptied && self.joint.is_none() => {
+            Kind::Rollback
+                if self.folder_synced && !self.zeroed && !self.emptied && self.joint.is_none() =>
+            {
                 (Synchronous::Extra, true)
             }
             Kind::Rollback if self.counted => (Synchronous::Full, true),

@@ -36,7 +36,8 @@ const SIDE_FILES: [(&str, Role); 7] = [
     ("-shm", Role::Shm),
 ];
 
-const DATABASE_ENDINGS: [&str; 7] = [".db", ".db3", ".sqlite", ".sqlite3", ".sqlitedb", ".sdb", ".s3db"];
+const DATABASE_ENDINGS: [&str; 7] =
+    [".db", ".db3", ".sqlite", ".sqlite3", ".sqlitedb", ".sdb", ".s3db"];
 
 /// The kernel's note behind the path of a file that is gone.
 const DELETED: &str = " (deleted)";
@@ -79,14 +80,16 @@ fn is_name(path: &str) -> bool {
 fn super_journal_of(path: &str) -> Option<&str> {
     let at = path.rfind("-mj")?;
     let random = &path.as_bytes()[at + 3..];
-    (random.len() == 9 && random.iter().all(u8::is_ascii_hexdigit) && is_name(&path[..at])).then(|| &path[..at])
+    (random.len() == 9 && random.iter().all(u8::is_ascii_hexdigit) && is_name(&path[..at]))
+        .then(|| &path[..at])
 }
 
 /// The name of a thread that works for one device, such as `loop0` and `md0_raid1`.
 fn is_numbered(comm: &str, begin: &str, behind: &str) -> bool {
     let Some(rest) = comm.strip_prefix(begin) else { return false };
     let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    name.len() < rest.len() && (if behind.is_empty() { name.is_empty() } else { name.starts_with(behind) })
+    name.len() < rest.len()
+        && (if behind.is_empty() { name.is_empty() } else { name.starts_with(behind) })
 }
 
 /// The kind of a thread, by its name.
@@ -141,7 +144,10 @@ mod tests {
         assert_eq!(classify("/a/b.db-journal"), Some(("/a/b.db", Role::Journal)));
         assert_eq!(classify("/a/b.db-wal"), Some(("/a/b.db", Role::Wal)));
         assert_eq!(classify("/a/b-shm"), Some(("/a/b", Role::Shm)));
-        assert_eq!(classify("/a/http_x_0.localstorage-journal"), Some(("/a/http_x_0.localstorage", Role::Journal)));
+        assert_eq!(
+            classify("/a/http_x_0.localstorage-journal"),
+            Some(("/a/http_x_0.localstorage", Role::Journal))
+        );
     }
 
     #[test]

@@ -165,10 +165,13 @@ impl Group {
     /// Both groups hold a same sector, not counting `except`.
     pub(super) fn meets(&self, other: &Group, except: u64) -> bool {
         let without = |&&(begin, end): &&Range| end - begin > 8 || begin != except;
-        self.ranges
-            .iter()
-            .filter(without)
-            .any(|a| other.ranges.iter().filter(without).any(|b| a.0.max(except + 8) < a.1 && a.0 < b.1 && b.0 < a.1))
+        self.ranges.iter().filter(without).any(|a| {
+            other
+                .ranges
+                .iter()
+                .filter(without)
+                .any(|b| a.0.max(except + 8) < a.1 && a.0 < b.1 && b.0 < a.1)
+        })
     }
 
     /// Where the body begins, behind the page with the header; `None` if there is none.
@@ -188,7 +191,8 @@ impl Group {
 
     /// The group may be a header and nothing else.
     pub(super) fn is_one_page(&self) -> bool {
-        self.writes_count == 1 && self.bytes <= if self.is_call { HEADER_CALL_BYTES_MAX } else { PAGE_BYTES_MAX }
+        self.writes_count == 1
+            && self.bytes <= if self.is_call { HEADER_CALL_BYTES_MAX } else { PAGE_BYTES_MAX }
     }
 
     /// The group may be the header of a WAL and nothing else.

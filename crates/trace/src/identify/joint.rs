@@ -60,10 +60,21 @@ pub(super) struct Joints {
 impl Joints {
     /// A super-journal of `main` is written. Returns the number of its transaction. If another
     /// super-journal is given up for it, also returns the other's number and device.
-    pub(super) fn write(&mut self, main: &str, request: &Request) -> (u64, Option<(u64, DeviceId)>) {
+    pub(super) fn write(
+        &mut self,
+        main: &str,
+        request: &Request,
+    ) -> (u64, Option<(u64, DeviceId)>) {
         let thread = request.actor.thread;
-        let is_it = |joint: &Joint| joint.thread == thread && &*joint.main == main && joint.alive_ns == joint.done_ns;
-        let known = self.empty.iter().rev().copied().find(|number| self.joints.get(number).is_some_and(is_it));
+        let is_it = |joint: &Joint| {
+            joint.thread == thread && &*joint.main == main && joint.alive_ns == joint.done_ns
+        };
+        let known = self
+            .empty
+            .iter()
+            .rev()
+            .copied()
+            .find(|number| self.joints.get(number).is_some_and(is_it));
         let amount = request.amount();
         if let Some(number) = known
             && let Some(joint) = self.joints.get_mut(&number)
@@ -149,7 +160,8 @@ impl Joints {
     /// What the writer of the super-journal does, as far as others must know.
     pub(super) fn busy(&self, number: u64) -> Option<Busy> {
         let joint = self.joints.get(&number)?;
-        let (since_ns, data_done_ns, thread) = (joint.done_ns, joint.data_done_ns, Some(joint.thread));
+        let (since_ns, data_done_ns, thread) =
+            (joint.done_ns, joint.data_done_ns, Some(joint.thread));
         Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
     }
 
@@ -184,7 +196,9 @@ impl Joints {
             let is_complete = |joint: &Joint| !joint.parts.is_empty() && joint.open.is_empty();
             if self.joints.get(&number).is_some_and(is_complete) {
                 let device = self.device(number);
-                complete.extend(self.remove(number).and_then(Joint::merge).map(|whole| (number, device, whole)));
+                complete.extend(
+                    self.remove(number).and_then(Joint::merge).map(|whole| (number, device, whole)),
+                );
             }
         }
         complete

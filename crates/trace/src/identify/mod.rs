@@ -67,8 +67,8 @@ use std::sync::Arc;
 pub use access::{ACCESSES_COUNT_MAX, Access};
 pub use requests::{Counted, Layer};
 pub use transaction::{
-    Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason, Synchronous, Traffic,
-    Transaction,
+    Amount, Class, Confidence, Database, JournalMode, Landmark, Outcome, Phases, Process, Reason,
+    Synchronous, Traffic, Transaction,
 };
 
 use crate::model::{Action, Content, DeviceId, Event, NameId, Names};
@@ -128,7 +128,8 @@ impl Observed {
     fn see(&mut self, Event { action, device, .. }: Event) {
         self.numbers |= device != DeviceId::default();
         self.queues |= action == Action::Queue;
-        self.device |= matches!(action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
+        self.device |=
+            matches!(action, Action::Queue | Action::Insert | Action::Issue | Action::Complete);
         self.calls |= action == Action::FileWrite;
         self.syncs |= matches!(action, Action::SyncEnter | Action::SyncExit);
     }
@@ -187,7 +188,13 @@ struct Known {
 impl Known {
     fn new(database: Database, folder: Option<u32>) -> Known {
         let has_name = matches!(database, Database::Named(_));
-        Known { track: Track::new(database), history: History::new(has_name), folder, joints: Vec::new(), device: None }
+        Known {
+            track: Track::new(database),
+            history: History::new(has_name),
+            folder,
+            joints: Vec::new(),
+            device: None,
+        }
     }
 }
 
@@ -237,8 +244,14 @@ impl Identifier {
 
     /// What the trace has shown so far.
     pub fn observed(&self) -> Observed {
-        let unwritten = !self.tracks.is_empty() && self.tracks.iter().all(|known| known.device.is_none());
-        Observed { lacks_ends: self.requests.lacks_ends(), names: self.names_seen, unwritten, ..self.observed }
+        let unwritten =
+            !self.tracks.is_empty() && self.tracks.iter().all(|known| known.device.is_none());
+        Observed {
+            lacks_ends: self.requests.lacks_ends(),
+            names: self.names_seen,
+            unwritten,
+            ..self.observed
+        }
     }
 
     /// Each device that lies on others, with those others, as far as the trace has said so.
@@ -294,18 +307,26 @@ impl Identifier {
     fn take(&mut self, item: Item, names: &Names) {
         match item {
             Item::Write(request) => self.write(request, names),
-            Item::SyncEnter { time_ns, actor, file, device } => self.sync_enter(time_ns, actor, file, device, names),
+            Item::SyncEnter { time_ns, actor, file, device } => {
+                self.sync_enter(time_ns, actor, file, device, names)
+            }
             Item::SyncExit { time_ns, actor, file } => self.sync_exit(time_ns, actor, file, names),
             Item::Removed { time_ns, file, removal } => self.removed(file, removal, time_ns, names),
-            Item::WriteLock { time_ns, actor, file } => self.write_lock(time_ns, actor, file, names),
-            Item::WriteUnlock { time_ns, actor, file } => self.write_unlock(time_ns, actor, file, names),
+            Item::WriteLock { time_ns, actor, file } => {
+                self.write_lock(time_ns, actor, file, names)
+            }
+            Item::WriteUnlock { time_ns, actor, file } => {
+                self.write_unlock(time_ns, actor, file, names)
+            }
             Item::WalWrite { actor, file, offset } => self.wal_write(actor, file, offset, names),
         }
     }
 
     fn removed(&mut self, file: Option<NameId>, removal: Removal, time_ns: u64, names: &Names) {
         match file.and_then(|file| self.file(file, names)) {
-            Some(File::Of(index, Role::Journal)) => self.change(index, |track| track.journal_removed(removal, time_ns)),
+            Some(File::Of(index, Role::Journal)) => {
+                self.change(index, |track| track.journal_removed(removal, time_ns))
+            }
             Some(File::Of(index, Role::EagerLog)) if removal == Removal::Deleted => {
                 self.change(index, Track::log_deleted);
             }
@@ -349,7 +370,9 @@ impl Identifier {
         }
         let window = thread.and_then(|thread| self.window(thread, device));
         let of_window = match window {
-            Some(Window { file: Some(file), .. }) if request.file.is_none() => self.file(file, names),
+            Some(Window { file: Some(file), .. }) if request.file.is_none() => {
+                self.file(file, names)
+            }
             _ => None,
         };
         match (file.or(of_window), thread) {
@@ -358,7 +381,9 @@ impl Identifier {
                 self.is_written_at(index, device);
                 let context = Context {
                     sync_enter_ns: self.own_window(thread, device, owner, role),
-                    is_outside_of_syncs: self.attach.shows_calls(device) && window.is_none() && !request.is_call,
+                    is_outside_of_syncs: self.attach.shows_calls(device)
+                        && window.is_none()
+                        && !request.is_call,
                     lock_ns: thread.and_then(|thread| self.unsynced.lock_ns(index, thread)),
                     ..self.context(device)
                 };
@@ -373,7 +398,12 @@ impl Identifier {
                 self.own_window(thread, device, Owner::Joint(number), Role::SuperJournal);
             }
             (None, Some(thread)) if !self.names_seen => {
-                self.own_window(Some(thread), device, Owner::Thread(device, thread), Role::Database);
+                self.own_window(
+                    Some(thread),
+                    device,
+                    Owner::Thread(device, thread),
+                    Role::Database,
+                );
                 let waits_show = !self.attach.shows_syncs(device);
                 let (found, given_up) = self.nameless.write((device, thread), request, waits_show);
                 for (device, thread) in given_up.into_iter().chain([(device, thread)]) {
@@ -392,20 +422,38 @@ impl Identifier {
         }
     }
 
-    fn track_write(&mut self, index: usize, role: Role, request: &Request, thread: Option<u32>, mut context: Context) {
+    fn track_write(
+        &mut self,
+        index: usize,
+        role: Role,
+        request: &Request,
+        thread: Option<u32>,
+        mut context: Context,
+    ) {
         // The commit of a large transaction synchronizes the image, and then writes a record about
         // it.
-        let role = if role == Role::Image && context.sync_enter_ns.is_some() { Role::EagerLog } else { role };
+        let role = if role == Role::Image && context.sync_enter_ns.is_some() {
+            Role::EagerLog
+        } else {
+            role
+        };
         match role {
             Role::Temp => self.summary.other += request.amount(),
             Role::Image | Role::Shm => self.change(index, |track| track.attach_untimed(request)),
             _ => {
-                if let Some(number) = thread.and_then(|thread| self.joints.open(thread, request.begin_ns)) {
+                if let Some(number) =
+                    thread.and_then(|thread| self.joints.open(thread, request.begin_ns))
+                {
                     self.joints.alive(number, request.done_ns);
-                    context.joint = Some(number).filter(|&number| !self.tracks[index].track.began(number));
+                    context.joint =
+                        Some(number).filter(|&number| !self.tracks[index].track.began(number));
                 }
                 let actor = request.actor;
-                let process = thread.map(|thread| Process { process: actor.process, thread, name: actor.name });
+                let process = thread.map(|thread| Process {
+                    process: actor.process,
+                    thread,
+                    name: actor.name,
+                });
                 self.change(index, |track| track.write(role, request, process, context));
                 self.collect(index);
             }
@@ -429,7 +477,11 @@ impl Identifier {
     }
 
     fn joint_is_busy(&mut self, number: u64) {
-        self.attach.set_busy(self.joints.device(number), Owner::Joint(number), self.joints.busy(number));
+        self.attach.set_busy(
+            self.joints.device(number),
+            Owner::Joint(number),
+            self.joints.busy(number),
+        );
     }
 
     fn context(&self, device: DeviceId) -> Context {
@@ -522,10 +574,20 @@ impl Identifier {
                     Step::Write(request) => {
                         let thread = Some(request.actor.thread);
                         self.is_written_at(index, request.device);
-                        self.track_write(index, role, &request, thread, self.context(request.device));
+                        self.track_write(
+                            index,
+                            role,
+                            &request,
+                            thread,
+                            self.context(request.device),
+                        );
                     }
-                    Step::Attach(class, request) => self.change(index, |track| track.attach(class, &request)),
-                    Step::Flushed(time_ns) => self.change(index, |track| track.flushed(None, time_ns)),
+                    Step::Attach(class, request) => {
+                        self.change(index, |track| track.attach(class, &request))
+                    }
+                    Step::Flushed(time_ns) => {
+                        self.change(index, |track| track.flushed(None, time_ns))
+                    }
                 }
             }
         }

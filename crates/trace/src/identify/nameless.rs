@@ -120,7 +120,12 @@ pub(super) struct Nameless {
 impl Nameless {
     /// A write of `thread`. Also returns the threads that are forgotten. `waits_show`: only the
     /// thread's waiting shows where a group ends.
-    pub(super) fn write(&mut self, number: Number, request: Request, waits_show: bool) -> (Vec<Found>, Vec<Number>) {
+    pub(super) fn write(
+        &mut self,
+        number: Number,
+        request: Request,
+        waits_show: bool,
+    ) -> (Vec<Found>, Vec<Number>) {
         let mut given_up = Vec::new();
         if self.threads.len() >= THREADS_COUNT_MAX {
             given_up.extend(self.unknown.drain());
@@ -129,7 +134,8 @@ impl Nameless {
         }
         let thread = self.threads.entry(number).or_default();
         let mut found = Vec::new();
-        let waited = waits_show && !thread.open.ranges.is_empty() && thread.open.done_ns <= request.begin_ns;
+        let waited =
+            waits_show && !thread.open.ranges.is_empty() && thread.open.done_ns <= request.begin_ns;
         if thread.open.is_closed || waited {
             found = thread.close();
         }
@@ -145,7 +151,8 @@ impl Nameless {
         run.device = request.device;
         run.bytes += request.bytes;
         run.done_ns = run.done_ns.max(request.done_ns);
-        run.ranges.push((request.sector, request.sector.saturating_add(request.bytes / SECTOR_BYTES)));
+        run.ranges
+            .push((request.sector, request.sector.saturating_add(request.bytes / SECTOR_BYTES)));
         run.steps.push(Step::Write(request));
         self.left.append(&mut thread.left);
         (found, given_up)
@@ -158,7 +165,12 @@ impl Nameless {
 
     /// Another step of a thread that has written.
     pub(super) fn step(&mut self, thread: Number, step: Step) {
-        match self.threads.get_mut(&thread).map(|thread| &mut thread.open).filter(|run| !run.ranges.is_empty()) {
+        match self
+            .threads
+            .get_mut(&thread)
+            .map(|thread| &mut thread.open)
+            .filter(|run| !run.ranges.is_empty())
+        {
             Some(run) => {
                 run.is_closed |= matches!(step, Step::Flushed(_));
                 run.steps.push(step);
@@ -169,7 +181,11 @@ impl Nameless {
 
     /// What the thread does, as far as others must know.
     pub(super) fn busy(&self, number: Number) -> Option<Busy> {
-        let run = self.threads.get(&number).map(|thread| &thread.open).filter(|run| !run.ranges.is_empty())?;
+        let run = self
+            .threads
+            .get(&number)
+            .map(|thread| &thread.open)
+            .filter(|run| !run.ranges.is_empty())?;
         let (since_ns, data_done_ns, thread) = (run.done_ns, run.done_ns, Some(number.1));
         Some(Busy { since_ns, data_done_ns, thread, folder: None, only_flush: false })
     }
@@ -188,7 +204,9 @@ impl Nameless {
 
 impl Thread {
     fn into_steps(self) -> impl Iterator<Item = Step> {
-        self.left.into_iter().chain(self.recent.into_iter().chain([self.open]).flat_map(|run| run.steps))
+        self.left
+            .into_iter()
+            .chain(self.recent.into_iter().chain([self.open]).flat_map(|run| run.steps))
     }
 
     /// The open group is complete: whose is it?
@@ -225,7 +243,9 @@ impl Thread {
         {
             return self.learn(begin, Landmark::JournalHeader, header);
         }
-        let Some(page) = rows(3).and_then(|begin| moving(&self.recent.range(begin..).collect::<Vec<_>>())) else {
+        let Some(page) =
+            rows(3).and_then(|begin| moving(&self.recent.range(begin..).collect::<Vec<_>>()))
+        else {
             return Vec::new();
         };
         let device = self.recent[self.recent.len() - 1].device;
@@ -276,6 +296,7 @@ fn fixed(row: &[&Run]) -> Option<u64> {
 fn moving(row: &[&Run]) -> Option<u64> {
     let header = row[0].ranges[0].0;
     let same_device = row.iter().all(|run| run.device == row[0].device);
-    let is_it = same_device && row[0].has_body() && row[1].is_alone(header) && !row[2].meets(row[0]);
+    let is_it =
+        same_device && row[0].has_body() && row[1].is_alone(header) && !row[2].meets(row[0]);
     is_it.then(|| row[2].ranges[0].0)
 }

@@ -138,7 +138,9 @@ impl Requests {
         self.now_ns = self.now_ns.max(event.time_ns);
         let (time_ns, actor, file) = (event.time_ns, event.actor, event.file);
         match event.action {
-            Action::Queue | Action::Insert | Action::Issue | Action::Complete => self.block(event, is_kernels),
+            Action::Queue | Action::Insert | Action::Issue | Action::Complete => {
+                self.block(event, is_kernels)
+            }
             Action::Remap { from, from_sector } => self.remap(event, from, from_sector),
             Action::OnFileOf { below } => self.devices.add_file_of(event.device, below, file),
             Action::FileWrite => {
@@ -150,11 +152,17 @@ impl Requests {
                 self.add(Item::SyncEnter { time_ns, actor, file, device: event.device }, true);
             }
             Action::SyncExit => self.add(Item::SyncExit { time_ns, actor, file }, true),
-            Action::FileTruncate => self.add(Item::Removed { time_ns, file, removal: Removal::Truncated }, true),
-            Action::FileDelete => self.add(Item::Removed { time_ns, file, removal: Removal::Deleted }, true),
+            Action::FileTruncate => {
+                self.add(Item::Removed { time_ns, file, removal: Removal::Truncated }, true)
+            }
+            Action::FileDelete => {
+                self.add(Item::Removed { time_ns, file, removal: Removal::Deleted }, true)
+            }
             Action::WriteLock => self.add(Item::WriteLock { time_ns, actor, file }, true),
             Action::WriteUnlock => self.add(Item::WriteUnlock { time_ns, actor, file }, true),
-            Action::WalWrite => self.add(Item::WalWrite { actor, file, offset: event.sector }, true),
+            Action::WalWrite => {
+                self.add(Item::WalWrite { actor, file, offset: event.sector }, true)
+            }
             Action::FileRead | Action::Marker => {}
         }
     }
@@ -185,7 +193,8 @@ impl Requests {
     /// Writes have begun, and none has ended at a device that lies on no other.
     pub(super) fn lacks_ends(&self) -> bool {
         let bottom = |device: &&DeviceId| self.devices.is_bottom(**device);
-        !self.begun.is_empty() && !self.begun.iter().filter(bottom).any(|device| self.ended.contains(device))
+        !self.begun.is_empty()
+            && !self.begun.iter().filter(bottom).any(|device| self.ended.contains(device))
     }
 
     /// Devices that seem to lie on others or under one, while the trace does not say on which.
@@ -251,7 +260,8 @@ impl Requests {
                 self.flushes.push_back((request.device, number));
             } else {
                 self.places.insert((request.device, request.sector, number));
-                self.longest_sectors = self.longest_sectors.max(request.end_sector() - request.sector);
+                self.longest_sectors =
+                    self.longest_sectors.max(request.end_sector() - request.sector);
                 if asks && !done {
                     self.flushing.push_back((request.device, number));
                     is_final = false;

@@ -392,7 +392,9 @@ mod tests {
     #[test]
     fn every_state_can_be_reached_from_idle() {
         let mut reached = BTreeSet::from([State::Idle]);
-        while let Some(row) = TABLE.iter().find(|row| reached.contains(&row.from) && !reached.contains(&row.to)) {
+        while let Some(row) =
+            TABLE.iter().find(|row| reached.contains(&row.from) && !reached.contains(&row.to))
+        {
             reached.insert(row.to);
         }
         assert_eq!(reached, TABLE.iter().map(|row| row.from).collect());

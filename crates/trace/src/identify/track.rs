@@ -128,7 +128,13 @@ impl Track {
         }
     }
 
-    pub(super) fn write(&mut self, role: Role, request: &Request, process: Option<Process>, context: Context) {
+    pub(super) fn write(
+        &mut self,
+        role: Role,
+        request: &Request,
+        process: Option<Process>,
+        context: Context,
+    ) {
         self.has_journal |= role != Role::Database;
         if role == Role::Database && self.logs_forward() {
             // A commit never writes the database under the lock under which it wrote to the log. A
@@ -243,14 +249,18 @@ impl Track {
             return group.synced(time_ns);
         }
         if role == Role::Journal && !self.early.is_empty() {
-            self.begin_early(time_ns, Context { shows_syncs: true, shows_calls: true, ..Context::default() });
+            self.begin_early(
+                time_ns,
+                Context { shows_syncs: true, shows_calls: true, ..Context::default() },
+            );
         }
         let Some(group) = &mut self.current else { return };
         group.syncs += 1;
         if group.role == role {
             group.file_syncs += 1;
             group.synced(time_ns);
-        } else if role == Role::Journal && group.role == Role::Database && group.synced_ns.is_some() {
+        } else if role == Role::Journal && group.role == Role::Database && group.synced_ns.is_some()
+        {
             group.emptied = true;
             group.done_ns = group.done_ns.max(time_ns);
         }
@@ -279,7 +289,8 @@ impl Track {
     /// This transaction owns what was synchronized of the WAL, and the checkpoint behind it.
     pub(super) fn checkpointed(&mut self, held: &Held) {
         let is_its = |group: &&mut Group| {
-            group.role == Role::Wal && group.synced_ns.is_some_and(|synced_ns| synced_ns >= held.end_ns)
+            group.role == Role::Wal
+                && group.synced_ns.is_some_and(|synced_ns| synced_ns >= held.end_ns)
         };
         if let Some(group) = self.current.as_mut().filter(is_its) {
             group.begin_ns = held.begin_ns;
@@ -295,7 +306,8 @@ impl Track {
             let begin_ns = self.current.as_ref().map(|group| group.begin_ns);
             self.settle(Some(held.end_ns), context);
             // A header that the transaction synchronized before its frames is its own.
-            let is_own = begin_ns.is_some_and(|begin_ns| (held.begin_ns..=held.end_ns).contains(&begin_ns));
+            let is_own =
+                begin_ns.is_some_and(|begin_ns| (held.begin_ns..=held.end_ns).contains(&begin_ns));
             if self.state == State::WalBegun && is_own {
                 header = self.draft.take();
             } else {
@@ -310,7 +322,8 @@ impl Track {
     /// The device was told to make durable what `thread` wrote. `None`: what any thread wrote.
     pub(super) fn flushed(&mut self, thread: Option<u32>, time_ns: u64) {
         let is_checkpoint = self.checkpoint.as_ref().is_some_and(|group| {
-            group.synced_ns.is_none() && (group.thread() == thread || self.current.as_ref().is_none_or(is_synced))
+            group.synced_ns.is_none()
+                && (group.thread() == thread || self.current.as_ref().is_none_or(is_synced))
         });
         let group = if is_checkpoint { &mut self.checkpoint } else { &mut self.current };
         if let Some(group) = group {
@@ -321,7 +334,8 @@ impl Track {
     pub(super) fn attach(&mut self, class: Class, request: &Request) {
         let thread = (!request.is_call).then_some(request.actor.thread);
         let is_checkpoint = self.checkpoint.as_ref().is_some_and(|group| {
-            (group.thread() == thread && self.current.as_ref().is_none_or(|current| current.thread() != thread))
+            (group.thread() == thread
+                && self.current.as_ref().is_none_or(|current| current.thread() != thread))
                 || self.current.as_ref().is_none_or(|current| current.begin_ns < group.begin_ns)
         });
         let group = if is_checkpoint { &mut self.checkpoint } else { &mut self.current };
@@ -351,18 +365,21 @@ impl Track {
     /// What the writer of the database does, as far as others must know. `folder`: the number of
     /// its folder.
     pub(super) fn busy(&self, folder: Option<u32>) -> Option<Busy> {
-        let newest = [&self.current, &self.checkpoint].into_iter().flatten().max_by_key(|group| group.done_ns)?;
-        let (since_ns, data_done_ns, thread) = (newest.done_ns, newest.data_done_ns, newest.thread());
+        let newest = [&self.current, &self.checkpoint]
+            .into_iter()
+            .flatten()
+            .max_by_key(|group| group.done_ns)?;
+        let (since_ns, data_done_ns, thread) =
+            (newest.done_ns, newest.data_done_ns, newest.thread());
         Some(Busy { since_ns, data_done_ns, thread, folder, only_flush: self.is_reset() })
     }
 
     /// A reset in place, once durable, makes the file system log nothing.
     fn is_reset(&self) -> bool {
         matches!(self.state, State::UpdatedFull | State::UpdatedNormal)
-            && self
-                .current
-                .as_ref()
-                .is_some_and(|group| group.role == Role::Journal && group.is_one_page() && group.synced_ns.is_some())
+            && self.current.as_ref().is_some_and(|group| {
+                group.role == Role::Journal && group.is_one_page() && group.synced_ns.is_some()
+            })
     }
 
     pub(super) fn began(&self, joint: u64) -> bool {
@@ -404,7 +421,10 @@ impl Track {
         matches!(by_group, Some(Role::Wal | Role::EagerLog | Role::WaldioLog))
             || by_group.is_none() && !self.unclear.is_empty()
             || by_group.is_none()
-                && matches!(self.state, State::WalBegun | State::Appended | State::Recorded | State::LogKept)
+                && matches!(
+                    self.state,
+                    State::WalBegun | State::Appended | State::Recorded | State::LogKept
+                )
     }
 
     /// Gives the machine what is complete before a write that begins at `next_ns`. `None`: the
@@ -466,7 +486,9 @@ impl Track {
     fn run(&mut self, input: Input, group: Option<Group>) {
         // The trace begins with the count or the reset of a transaction. Only now does the journal
         // turn out to have a body.
-        if let (true, Input::Log, Some(draft), Some(group)) = (self.is_first, input, &mut self.draft, &group) {
+        if let (true, Input::Log, Some(draft), Some(group)) =
+            (self.is_first, input, &mut self.draft, &group)
+        {
             draft.is_partial |= draft.is_one_page && !draft.is_new && group.holds(draft.header);
         }
         let row = transition(self.state, input);
@@ -594,6 +616,10 @@ fn ends_before(group: &Group, role: Role, request: &Request, context: Context) -
         return group.lock_ns.is_none() || group.lock_ns != context.lock_ns;
     }
     // Nothing in the trace shows this sync. A page that is written again was waited for.
-    let is_hidden = !context.shows_syncs || !context.shows_calls && group.traffic.fs_journal.bytes > 0;
-    is_hidden && group.data_done_ns <= request.begin_ns && group.holds(request.sector) && !request.is_call
+    let is_hidden =
+        !context.shows_syncs || !context.shows_calls && group.traffic.fs_journal.bytes > 0;
+    is_hidden
+        && group.data_done_ns <= request.begin_ns
+        && group.holds(request.sector)
+        && !request.is_call
 }

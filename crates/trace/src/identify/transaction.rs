@@ -126,7 +126,11 @@ impl Traffic {
     /// bytes.
     pub fn journaling_share(&self) -> f64 {
         let bytes = self.bytes();
-        if bytes == 0 { 0.0 } else { (self.journal.bytes + self.fs_journal.bytes) as f64 / bytes as f64 }
+        if bytes == 0 {
+            0.0
+        } else {
+            (self.journal.bytes + self.fs_journal.bytes) as f64 / bytes as f64
+        }
     }
 }
 
@@ -225,17 +229,31 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Reason::Whole => "every phase was seen, and other transactions of the database agree",
             Reason::Single => "every phase was seen, but of this database only one transaction",
-            Reason::Neighbours => "mode or synchronization differ from what its neighbours show; theirs are given",
-            Reason::OnePageJournal => {
-                "header and body of the journal share a page; told apart by the transactions around it"
+            Reason::Neighbours => {
+                "mode or synchronization differ from what its neighbours show; \
+                theirs are given"
             }
-            Reason::DeleteOrTruncate => "DELETE and TRUNCATE write the same data, and the trace shows no more",
+            Reason::OnePageJournal => {
+                "header and body of the journal share a page; told apart by the transactions \
+                    around it"
+            }
+            Reason::DeleteOrTruncate => {
+                "DELETE and TRUNCATE write the same data, and the trace \
+                shows no more"
+            }
             Reason::NoNames => "the trace names no files; told apart by sectors and pattern",
             Reason::Joint => {
-                "part of a transaction over several databases, whose reset looks the same in several modes"
+                "part of a transaction over several databases, whose reset looks the same in \
+                    several modes"
             }
-            Reason::Batch => "log that was synchronized only for a checkpoint; may hold several commits",
-            Reason::Lock => "nobody synchronized it; told by SQLite's lock and the frames written under it",
+            Reason::Batch => {
+                "log that was synchronized only for a checkpoint; may hold several \
+                commits"
+            }
+            Reason::Lock => {
+                "nobody synchronized it; told by SQLite's lock and the frames written \
+                under it"
+            }
             Reason::Unsynced => "no synchronization was seen; written back by the kernel",
             Reason::NoJournal => "the database was written and synchronized without any journal",
         })

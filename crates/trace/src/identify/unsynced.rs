@@ -95,7 +95,8 @@ impl Unsynced {
     /// A header of the WAL or of a frame is written at `offset`. Returns the transactions of which
     /// everything is known now, in their order.
     pub(super) fn wal_write(&mut self, index: usize, thread: u32, offset: u64) -> Vec<Held> {
-        let Some(held) = self.open.get_mut(&index).filter(|held| held.process.thread == thread) else {
+        let Some(held) = self.open.get_mut(&index).filter(|held| held.process.thread == thread)
+        else {
             return Vec::new();
         };
         if offset == 0 {
@@ -116,13 +117,15 @@ impl Unsynced {
             // A WAL begins anew behind a checkpoint, which has synchronized it. It also begins anew
             // behind a first transaction that was rolled back.
             let is_synced = before.synced != Synced::No || before.synced_by_other;
-            before.is_committed = Some(if restarts { is_synced } else { before.first < Some(offset) });
+            before.is_committed =
+                Some(if restarts { is_synced } else { before.first < Some(offset) });
         }
         ended.retain(|before| before.is_committed != Some(false));
         // These threads never come again.
         let forgotten = ended.len().saturating_sub(THREADS_COUNT_MAX);
         ended[..forgotten].iter_mut().for_each(|before| before.is_over = true);
-        let (mut known, waiting): (Vec<Held>, _) = ended.drain(..).partition(|before| before.is_over);
+        let (mut known, waiting): (Vec<Held>, _) =
+            ended.drain(..).partition(|before| before.is_over);
         *ended = waiting;
         known.sort_by_key(|held| held.begin_ns);
         known
@@ -134,7 +137,10 @@ impl Unsynced {
     }
 
     pub(super) fn unlock(&mut self, index: usize, thread: u32, time_ns: u64) {
-        let Some(held) = self.open.remove(&index).filter(|held| held.process.thread == thread) else { return };
+        let Some(held) = self.open.remove(&index).filter(|held| held.process.thread == thread)
+        else {
+            return;
+        };
         // A thread that wrote no frames has changed nothing.
         if held.first.is_some() {
             self.ended.entry(index).or_default().push(Held { end_ns: time_ns, ..held });
@@ -143,7 +149,8 @@ impl Unsynced {
 
     /// A thread synchronizes the WAL.
     pub(super) fn sync(&mut self, index: usize, thread: u32) {
-        let ended = self.ended.get_mut(&index).into_iter().flatten().map(|held| (held, Synced::Behind));
+        let ended =
+            self.ended.get_mut(&index).into_iter().flatten().map(|held| (held, Synced::Behind));
         let open = self.open.get_mut(&index).into_iter().map(|held| (held, Synced::Inside));
         for (held, synced) in ended.chain(open) {
             if held.process.thread != thread {
@@ -166,7 +173,13 @@ impl Unsynced {
 }
 
 impl Identifier {
-    pub(super) fn write_lock(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
+    pub(super) fn write_lock(
+        &mut self,
+        time_ns: u64,
+        actor: Actor,
+        file: Option<NameId>,
+        names: &Names,
+    ) {
         let Some(index) = self.database_of(file, Role::Shm, names) else { return };
         let process = Process { process: actor.process, thread: actor.thread, name: actor.name };
         if let Some(held) = self.unsynced.lock(index, process, time_ns) {
@@ -175,16 +188,29 @@ impl Identifier {
         self.change(index, |track| track.write_lock(actor.thread));
     }
 
-    pub(super) fn write_unlock(&mut self, time_ns: u64, actor: Actor, file: Option<NameId>, names: &Names) {
+    pub(super) fn write_unlock(
+        &mut self,
+        time_ns: u64,
+        actor: Actor,
+        file: Option<NameId>,
+        names: &Names,
+    ) {
         if let Some(index) = self.database_of(file, Role::Shm, names) {
             self.unsynced.unlock(index, actor.thread, time_ns);
             self.change(index, |track| track.write_unlock(actor.thread));
         }
     }
 
-    pub(super) fn wal_write(&mut self, actor: Actor, file: Option<NameId>, offset: u64, names: &Names) {
+    pub(super) fn wal_write(
+        &mut self,
+        actor: Actor,
+        file: Option<NameId>,
+        offset: u64,
+        names: &Names,
+    ) {
         let Some(index) = self.database_of(file, Role::Wal, names) else { return };
-        self.tracks[index].track.shows_locks |= self.unsynced.lock_ns(index, actor.thread).is_some();
+        self.tracks[index].track.shows_locks |=
+            self.unsynced.lock_ns(index, actor.thread).is_some();
         for held in self.unsynced.wal_write(index, actor.thread, offset) {
             self.tell_unsynced(index, &held);
         }
@@ -227,8 +253,10 @@ mod tests {
     /// Runs lock, frames and unlock. Returns the threads whose transactions are known by it.
     fn held(unsynced: &mut Unsynced, thread: u32, time_ns: u64, frames: &[u64]) -> Vec<u64> {
         unsynced.lock(0, process(thread), time_ns);
-        let known =
-            frames.iter().flat_map(|frame| unsynced.wal_write(0, thread, 32 + frame * FRAME)).collect::<Vec<_>>();
+        let known = frames
+            .iter()
+            .flat_map(|frame| unsynced.wal_write(0, thread, 32 + frame * FRAME))
+            .collect::<Vec<_>>();
         unsynced.unlock(0, thread, time_ns + 5);
         known.iter().map(|held| held.begin_ns).collect()
     }
@@ -279,8 +307,9 @@ mod tests {
     #[test]
     fn threads_that_never_come_again_are_not_waited_for_without_end() {
         let mut unsynced = Unsynced::default();
-        let told: Vec<u64> =
-            (0..100).flat_map(|n| held(&mut unsynced, n, 10 * u64::from(n), &[u64::from(n)])).collect();
+        let told: Vec<u64> = (0..100)
+            .flat_map(|n| held(&mut unsynced, n, 10 * u64::from(n), &[u64::from(n)]))
+            .collect();
         assert_eq!(told, (0..35).map(|n| 10 * n).collect::<Vec<u64>>());
         assert_eq!(unsynced.finish().len(), 65);
     }
@@ -293,6 +322,9 @@ mod tests {
         unsynced.sync(0, 2);
         assert_eq!(held(&mut unsynced, 1, 30, &[2]), [10]);
         let left = unsynced.finish();
-        assert_eq!(left.iter().map(|left| (left.1.begin_ns, left.2)).collect::<Vec<_>>(), [(20, true), (30, false)]);
+        assert_eq!(
+            left.iter().map(|left| (left.1.begin_ns, left.2)).collect::<Vec<_>>(),
+            [(20, true), (30, false)]
+        );
     }
 }

@@ -154,7 +154,12 @@ impl Waiters {
 
     /// Of the databases in a folder that `thread` has written, the one that was busy last, and
     /// until when. The database waits at `time_ns`. Only once calls are shown.
-    pub(super) fn newest_in_folder(&self, thread: u32, folder: u32, time_ns: u64) -> Option<(u64, Owner)> {
+    pub(super) fn newest_in_folder(
+        &self,
+        thread: u32,
+        folder: u32,
+        time_ns: u64,
+    ) -> Option<(u64, Owner)> {
         self.newest_first(thread, Some(folder)).find(|&(_, owner)| self.waits(owner, time_ns))
     }
 
@@ -191,7 +196,13 @@ mod tests {
     use super::*;
 
     fn busy(data_done_ns: u64, since_ns: u64, thread: u32) -> Option<Busy> {
-        Some(Busy { since_ns, data_done_ns, thread: Some(thread), folder: Some(1), only_flush: false })
+        Some(Busy {
+            since_ns,
+            data_done_ns,
+            thread: Some(thread),
+            folder: Some(1),
+            only_flush: false,
+        })
     }
 
     #[test]

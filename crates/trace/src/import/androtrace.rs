@@ -70,22 +70,39 @@ fn size(bytes: &[u8]) -> Size {
         return Size::None;
     }
     if bytes[0] == 4 {
-        return if bytes[1] == 0 && (1..=10).contains(&bytes[10]) { Size::Is(HEAD_BYTES + 1) } else { Size::None };
+        return if bytes[1] == 0 && (1..=10).contains(&bytes[10]) {
+            Size::Is(HEAD_BYTES + 1)
+        } else {
+            Size::None
+        };
     }
     let (process_bytes, sync_write) = (bytes[23] as usize, bytes[11] & 8 != 0);
-    let Some(&file_bytes) = bytes.get(HEAD_BYTES + REQUEST_BYTES + process_bytes) else { return Size::CutOff };
-    let behind_head =
-        REQUEST_BYTES + process_bytes + 1 + file_bytes as usize + if sync_write { SYNC_WRITE_BYTES } else { 0 };
+    let Some(&file_bytes) = bytes.get(HEAD_BYTES + REQUEST_BYTES + process_bytes) else {
+        return Size::CutOff;
+    };
+    let behind_head = REQUEST_BYTES
+        + process_bytes
+        + 1
+        + file_bytes as usize
+        + if sync_write { SYNC_WRITE_BYTES } else { 0 };
     // Only this field says the sum of the others. Linux names of threads have at most 15 bytes.
     if behind_head % 256 != bytes[1] as usize || process_bytes > 16 || bytes[14] > 4 {
         return Size::None;
     }
-    if bytes.len() < HEAD_BYTES + behind_head { Size::CutOff } else { Size::Is(HEAD_BYTES + behind_head) }
+    if bytes.len() < HEAD_BYTES + behind_head {
+        Size::CutOff
+    } else {
+        Size::Is(HEAD_BYTES + behind_head)
+    }
 }
 
 /// The next record of `source`; `None` at its end. Behind damage nothing can be found again, so the
 /// rest is one record not understood.
-pub(super) fn record(source: &mut Source, names: &mut Interner, damaged: &mut Vec<u8>) -> io::Result<Option<Line>> {
+pub(super) fn record(
+    source: &mut Source,
+    names: &mut Interner,
+    damaged: &mut Vec<u8>,
+) -> io::Result<Option<Line>> {
     let bytes = source.peek(RECORD_BYTES_MAX)?;
     let (line, used) = match size(bytes) {
         _ if bytes.is_empty() => return Ok(None),
@@ -132,7 +149,11 @@ fn event(record: &[u8], names: &mut Interner) -> Option<Event> {
             preflush: flush,
             ..Flags::default()
         },
-        actor: Actor { thread: 0, process: 0, name: (!process.is_empty()).then(|| names.id(process)).flatten() },
+        actor: Actor {
+            thread: 0,
+            process: 0,
+            name: (!process.is_empty()).then(|| names.id(process)).flatten(),
+        },
         content: match record[14] {
             0 => Some(Content::Metadata),
             1 => Some(Content::Journal),
@@ -154,8 +175,12 @@ fn time_ns(head: &[u8]) -> Option<u64> {
     let (year, month, day) = (2000 + field(0, 4), field(4, 4), field(8, 5));
     let (hour, minute, second) = (field(13, 5), field(18, 6), field(24, 6));
     let nanosecond = u64::from(u32_at(head, 6));
-    let valid =
-        (1..=12).contains(&month) && day >= 1 && hour < 24 && minute < 60 && second < 60 && nanosecond < 1_000_000_000;
+    let valid = (1..=12).contains(&month)
+        && day >= 1
+        && hour < 24
+        && minute < 60
+        && second < 60
+        && nanosecond < 1_000_000_000;
     let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
     (valid && date >> 30 == 0).then(|| (seconds - 9 * 3600) * 1_000_000_000 + nanosecond)
 }
@@ -165,7 +190,9 @@ fn days(year: u64, month: u64, day: u64) -> u64 {
     // Years begin in March here. The leap day is then the last day of a year.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let before_1970_03_01 = 1969 * 365 + 1969 / 4 - 1969 / 100 + 1969 / 400 + 306;
-    year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1 - before_1970_03_01
+    year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day
+        - 1
+        - before_1970_03_01
 }
 
 #[cfg(test)]

@@ -99,7 +99,13 @@ fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Opti
     // At a completion the bracket holds the error.
     let name = if action == Action::Complete { None } else { names.id(last) };
     let actor = Actor { thread: head.thread, process: 0, name };
-    Some(Event { device: head.device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
+    Some(Event {
+        device: head.device,
+        sector,
+        bytes,
+        flags,
+        ..Event::plain(head.time_ns, action, actor)
+    })
 }
 
 /// `223490 + 8 <- (8,1) 223427`
@@ -108,7 +114,13 @@ fn remap(head: &Head, flags: Flags, body: &[u8]) -> Option<Event> {
     let (sector, bytes) = cursor.place()?;
     let action = cursor.remap()?;
     let actor = Actor { thread: head.thread, process: 0, name: None };
-    Some(Event { device: head.device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) })
+    Some(Event {
+        device: head.device,
+        sector,
+        bytes,
+        flags,
+        ..Event::plain(head.time_ns, action, actor)
+    })
 }
 
 /// Sums behind the events, and notes before them ("Input file sda.blktrace.0 added").

@@ -45,12 +45,14 @@ impl Format {
             Format::Ftrace => "ftrace text (`task-pid [cpu] flags seconds: event: …`)",
             Format::Blkparse => "blkparse text (`8,0 cpu number seconds pid action RWBS …`)",
             Format::Most => {
-                "blkparse text of MOST (seconds, action, RWBS, sector, count, pid, name, type, file; by tabs)"
+                "blkparse text of MOST (seconds, action, RWBS, sector, count, pid, name, type, \
+                    file; by tabs)"
             }
             Format::Blktrace => "blktrace records (magic 0x65617407, either byte order)",
             Format::Perf => "perf script text (`name pid [cpu] seconds: block:event: …`)",
             Format::Strace => {
-                "strace -f -ttt -yy -T text, also with other times or none (`pid seconds.microseconds call(…) = …`)"
+                "strace -f -ttt -yy -T text, also with other times or none (`pid \
+                    seconds.microseconds call(…) = …`)"
             }
             Format::AndroTrace => "AndroTrace records (.uio)",
         }
@@ -89,7 +91,9 @@ pub(super) fn format(begin: &[u8], ended: bool) -> Option<Format> {
         return Some(Format::Blktrace);
     }
     let mut lines = begin;
-    while let Some(n) = memchr::memchr(b'\n', lines).or((ended && !lines.is_empty()).then_some(lines.len())) {
+    while let Some(n) =
+        memchr::memchr(b'\n', lines).or((ended && !lines.is_empty()).then_some(lines.len()))
+    {
         let line = lines[..n].strip_suffix(b"\r").unwrap_or(&lines[..n]);
         if let Some(format) = Format::ALL.into_iter().find(|format| format.recognizes_line(line)) {
             return Some(format);
@@ -108,11 +112,13 @@ pub(super) fn looked_for() -> String {
 /// `     0.050 app/1234 block:block_rq_issue(dev: 266338304, sector: 22839309, …)`
 fn is_perf_trace(begin: &[u8]) -> bool {
     let is_call = |line: &[u8]| {
-        memchr::memmem::find(line, b" ms): ").is_some_and(|at| line[..at].contains(&b'(')) && line.contains(&b'/')
+        memchr::memmem::find(line, b" ms): ").is_some_and(|at| line[..at].contains(&b'('))
+            && line.contains(&b'/')
     };
     let is_event = |line: &[u8]| {
         let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        let is_time = words.next().is_some_and(|word| word.contains(&b'.') && word[0].is_ascii_digit());
+        let is_time =
+            words.next().is_some_and(|word| word.contains(&b'.') && word[0].is_ascii_digit());
         let arguments = memchr::memchr(b'(', line).map(|at| &line[..at]);
         let is_named = |head: &[u8]| head.contains(&b'/') && head.contains(&b':');
         is_time && arguments.is_some_and(is_named)
@@ -127,12 +133,14 @@ const HINT_BYTES: usize = 4096;
 /// What a file that is no trace of ours is, and the way out.
 pub(super) fn hint(begin: &[u8]) -> Option<&'static str> {
     let blktrace_of_another_version = begin.starts_with(b"eat") || begin.get(1..4) == Some(b"tae");
-    let has = |text: &[u8]| memchr::memmem::find(&begin[..begin.len().min(HINT_BYTES)], text).is_some();
+    let has =
+        |text: &[u8]| memchr::memmem::find(&begin[..begin.len().min(HINT_BYTES)], text).is_some();
     if begin.starts_with(b"PERFILE2") {
         Some("It is perf's own recording: `perf script -i FILE > trace.txt` makes text of it")
     } else if (has(b"TIME(s)") || has(b"TIME(ms)")) && has(b"COMM") && has(b"DISK") {
         Some(
-            "It is the text of biosnoop, which has no flushes and no file names: record with `oneflush trace`, \
+            "It is the text of biosnoop, which has no flushes and no file names: record with \
+                `oneflush trace`, \
              or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
         )
     } else if begin.starts_with(b"Attaching ")
@@ -141,22 +149,36 @@ pub(super) fn hint(begin: &[u8]) -> Option<&'static str> {
         || begin.starts_with(b"{\"type\": \"attached_probes\"")
     {
         Some(
-            "It is the output of bpftrace, whose form is its program's own: record with `oneflush trace`, \
+            "It is the output of bpftrace, whose form is its program's own: record with `oneflush \
+                trace`, \
              or with `trace-cmd record -e block -e ext4`, and convert that by `trace-cmd report`",
         )
     } else if is_perf_trace(begin) {
         Some(
-            "It is the text of `perf trace`: record with `perf record -e 'block:*'` and convert that by \
+            "It is the text of `perf trace`: record with `perf record -e 'block:*'` and convert \
+                that by \
              `perf script > trace.txt`, or record calls with `strace -f -ttt -yy -T`",
         )
     } else if begin.starts_with(b"\x17\x08\x44tracing") {
-        Some("It is trace-cmd's own recording: `trace-cmd report -i FILE > trace.txt` makes text of it")
+        Some(
+            "It is trace-cmd's own recording: `trace-cmd report -i FILE > trace.txt` makes text of \
+                it",
+        )
     } else if blktrace_of_another_version {
-        Some("It is blktrace's, of a version other than 7: `blkparse -i FILE > trace.txt` makes text of it")
+        Some(
+            "It is blktrace's, of a version other than 7: `blkparse -i FILE > trace.txt` makes \
+                text of it",
+        )
     } else if begin.starts_with(b"SQLite format 3\0") {
         Some("It is a database, not a trace")
-    } else if begin.starts_with(b"\xfd7zXZ\0") || begin.starts_with(b"BZh") || begin.starts_with(b"PK\x03\x04") {
-        Some("It is packed in a way that is not read here: unpack it first (gzip and zstd are read as they are)")
+    } else if begin.starts_with(b"\xfd7zXZ\0")
+        || begin.starts_with(b"BZh")
+        || begin.starts_with(b"PK\x03\x04")
+    {
+        Some(
+            "It is packed in a way that is not read here: unpack it first (gzip and zstd are read \
+                as they are)",
+        )
     } else {
         None
     }

@@ -10,10 +10,13 @@ pub enum ImportError {
     Open { name: String, source: io::Error },
     #[error("{name}: cannot be read after line or record {after}: {source}")]
     Read { name: String, after: u64, source: io::Error },
-    #[error("{name}: is empty; a recording that was never started or never stopped leaves such a file")]
+    #[error(
+        "{name}: is empty; a recording that was never started or never stopped leaves such a file"
+    )]
     Empty { name: String },
     #[error(
-        "{name}: the compressed data end early, before the first whole line of a trace; copy the file anew, or record again"
+        "{name}: the compressed data end early, before the first whole line of a trace; copy the \
+            file anew, or record again"
     )]
     CutOff { name: String },
     #[error("{name}: is in no known format. {}", .hint.map_or_else(

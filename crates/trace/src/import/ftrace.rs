@@ -82,7 +82,10 @@ fn lost(line: &[u8]) -> Option<Option<u64>> {
 /// Lines of stack traces, trace-cmd's "cpus=4", and notes about buffers.
 fn is_beside_events(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    line.is_empty() || line.starts_with(b"=>") || line.starts_with(b"cpus=") || line.starts_with(b"##### CPU ")
+    line.is_empty()
+        || line.starts_with(b"=>")
+        || line.starts_with(b"cpus=")
+        || line.starts_with(b"##### CPU ")
 }
 
 fn head(line: &[u8]) -> Option<(Head<'_>, &[u8])> {
@@ -105,7 +108,9 @@ fn head_at(line: &[u8], dash: usize) -> Option<(Head<'_>, &[u8])> {
     cursor.spaces();
     let mut process = 0;
     if cursor.eat(b"(").is_some() {
-        process = text::whole_number(cursor.until(b')')?.trim_ascii()).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        process = text::whole_number(cursor.until(b')')?.trim_ascii())
+            .and_then(|n| u32::try_from(n).ok())
+            .unwrap_or(0);
         cursor.spaces();
     }
     cursor.eat(b"[")?;

@@ -137,7 +137,9 @@ mod tests {
     fn an_inode_has_the_name_that_it_was_given_last() {
         let mut names = Interner::default();
         let (here, there) = (DeviceId { major: 7, minor: 0 }, DeviceId { major: 7, minor: 1 });
-        let name = |names: &mut Interner, device| names.inode(device, 12).map(|id| names.names.text(id).to_owned());
+        let name = |names: &mut Interner, device| {
+            names.inode(device, 12).map(|id| names.names.text(id).to_owned())
+        };
         names.name_inode(here, 12, b"/d/a-journal");
         assert_eq!(name(&mut names, here).as_deref(), Some("/d/a-journal"));
         assert_eq!(name(&mut names, there).as_deref(), Some("ino 12 on 7,1"));

@@ -50,8 +50,8 @@ fn row(line: &[u8]) -> Option<Row<'_>> {
     let mut columns = line.split(|b| *b == b'\t');
     let time_ns = text::whole_seconds(columns.next()?.trim_ascii())?;
     // Without devices, remaps say nothing.
-    let action =
-        blkparse::action(columns.next()?.trim_ascii())?.filter(|action| !matches!(action, Action::Remap { .. }));
+    let action = blkparse::action(columns.next()?.trim_ascii())?
+        .filter(|action| !matches!(action, Action::Remap { .. }));
     let rwbs = columns.next()?.trim_ascii();
     let sector = text::whole_number(columns.next()?.trim_ascii())?;
     let count = text::whole_number(columns.next()?.trim_ascii())?;

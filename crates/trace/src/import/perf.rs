@@ -64,7 +64,8 @@ fn head(line: &[u8]) -> Option<(Head<'_>, &[u8])> {
             thread = cursor.number_u32()?;
         }
         let comm = before.trim_ascii();
-        (cursor.rest.is_empty() && !comm.is_empty()).then_some((Head { time_ns, thread, process, comm }, rest))
+        (cursor.rest.is_empty() && !comm.is_empty())
+            .then_some((Head { time_ns, thread, process, comm }, rest))
     })
 }
 

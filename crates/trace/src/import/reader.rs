@@ -50,7 +50,10 @@ pub fn open(path: &Path) -> Result<Reader, ImportError> {
 }
 
 /// The same. Every file is read through the reader that `wrap` makes of it.
-pub fn open_through<R: Read + Send + 'static>(path: &Path, wrap: impl Fn(File) -> R) -> Result<Reader, ImportError> {
+pub fn open_through<R: Read + Send + 'static>(
+    path: &Path,
+    wrap: impl Fn(File) -> R,
+) -> Result<Reader, ImportError> {
     let name = path.display().to_string();
     let open_file = |path: &Path| match File::open(path) {
         Ok(file) => Ok(wrap(file)),
@@ -84,11 +87,16 @@ pub fn open_through<R: Read + Send + 'static>(path: &Path, wrap: impl Fn(File) -
 pub fn parts(path: &Path) -> Vec<PathBuf> {
     let numbered = |name: &str| {
         let (base, number) = name.rsplit_once('.')?;
-        (base.ends_with(".blktrace") && !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-            .then(|| (base.to_owned(), number.parse::<u32>().ok()))
+        (base.ends_with(".blktrace")
+            && !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit()))
+        .then(|| (base.to_owned(), number.parse::<u32>().ok()))
     };
-    let Some((base, _)) = path.file_name().and_then(|name| numbered(name.to_str()?)) else { return Vec::new() };
-    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some((base, _)) = path.file_name().and_then(|name| numbered(name.to_str()?)) else {
+        return Vec::new();
+    };
+    let folder =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let Ok(entries) = folder.read_dir() else { return Vec::new() };
     let mut parts: Vec<(Option<u32>, PathBuf)> = entries
         .flatten()
@@ -103,7 +111,10 @@ pub fn parts(path: &Path) -> Vec<PathBuf> {
 
 impl Reader {
     /// Reads a trace out of anything that can be read. `name` stands in messages.
-    pub fn from_read(name: impl Into<String>, read: impl Read + Send + 'static) -> Result<Reader, ImportError> {
+    pub fn from_read(
+        name: impl Into<String>,
+        read: impl Read + Send + 'static,
+    ) -> Result<Reader, ImportError> {
         Self::new(name.into(), read, None)
     }
 
@@ -116,7 +127,11 @@ impl Reader {
         Self::new(name.into(), read, Some(format))
     }
 
-    fn new(name: String, read: impl Read + Send + 'static, format: Option<Format>) -> Result<Reader, ImportError> {
+    fn new(
+        name: String,
+        read: impl Read + Send + 'static,
+        format: Option<Format>,
+    ) -> Result<Reader, ImportError> {
         let unreadable = |source| ImportError::Read { name: name.clone(), after: 0, source };
         let mut source = Source::new(read).map_err(unreadable)?;
         let format = match format {
@@ -142,13 +157,22 @@ impl Reader {
                 source.fill().map_err(unreadable)?;
             },
         };
-        let part =
-            Part { source, strace: Strace::default(), number: 0, more: [None; 2], next: None, damaged: Vec::new() };
+        let part = Part {
+            source,
+            strace: Strace::default(),
+            number: 0,
+            more: [None; 2],
+            next: None,
+            damaged: Vec::new(),
+        };
         Ok(Reader { name, format, parts: vec![part], shared: Shared::default(), newest_ns: 0 })
     }
 
     /// The next event, in the order of the trace; `None` at its end.
-    #[expect(clippy::should_implement_trait, reason = "an iterator of results would go on after an error")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "an iterator of results would go on after an error"
+    )]
     pub fn next(&mut self) -> Result<Option<Event>, ImportError> {
         let event = match self.parts.len() {
             1 => self.advance(0)?,
@@ -218,9 +242,11 @@ impl Part {
         loop {
             let read = match format {
                 Format::Blktrace | Format::AndroTrace => self.record(format, shared)?,
-                Format::Ftrace | Format::Blkparse | Format::Most | Format::Perf | Format::Strace => {
-                    self.line(format, shared)?
-                }
+                Format::Ftrace
+                | Format::Blkparse
+                | Format::Most
+                | Format::Perf
+                | Format::Strace => self.line(format, shared)?,
             };
             let Some(line) = read else {
                 shared.skipped.cut_off = shared.skipped.cut_off.or(self.source.cut_off);

@@ -64,7 +64,10 @@ mod tests {
         assert_eq!(of("WS"), Flags { write, sync, ..Flags::default() });
         assert_eq!(of("FWS"), Flags { write, sync, preflush: true, ..Flags::default() });
         assert_eq!(of("WFS"), Flags { write, sync, fua: true, ..Flags::default() });
-        assert_eq!(of("FWFSM"), Flags { write, sync, meta, preflush: true, fua: true, ..Flags::default() });
+        assert_eq!(
+            of("FWFSM"),
+            Flags { write, sync, meta, preflush: true, fua: true, ..Flags::default() }
+        );
     }
 
     #[test]
@@ -85,7 +88,10 @@ mod tests {
 
     #[test]
     fn an_old_barrier_is_a_preflush() {
-        assert_eq!(of("WBS"), Flags { write: true, sync: true, preflush: true, ..Flags::default() });
+        assert_eq!(
+            of("WBS"),
+            Flags { write: true, sync: true, preflush: true, ..Flags::default() }
+        );
     }
 
     #[test]

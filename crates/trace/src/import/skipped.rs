@@ -45,7 +45,8 @@ impl Skipped {
         self.count += 1;
         if self.first.len() < FIRST_MAX {
             let text = &text[..text.len().min(TEXT_BYTES_MAX)];
-            self.first.push(NotUnderstood { number, text: String::from_utf8_lossy(text).into_owned() });
+            self.first
+                .push(NotUnderstood { number, text: String::from_utf8_lossy(text).into_owned() });
         }
     }
 

@@ -86,8 +86,13 @@ struct Head {
 pub(super) fn recognizes(line: &[u8]) -> bool {
     head(line).is_some_and(|head| match head.stamp {
         // Many texts look like a call.
-        Stamp::Missing => call::name(head.rest).is_some_and(|name| Kind::of(name).is_some()) && has_result(head.rest),
-        _ => is_note(head.rest) || head.rest.starts_with(b"<... ") || call::name(head.rest).is_some(),
+        Stamp::Missing => {
+            call::name(head.rest).is_some_and(|name| Kind::of(name).is_some())
+                && has_result(head.rest)
+        }
+        _ => {
+            is_note(head.rest) || head.rest.starts_with(b"<... ") || call::name(head.rest).is_some()
+        }
     })
 }
 
@@ -98,7 +103,9 @@ fn has_result(rest: &[u8]) -> bool {
             let behind = rest[at + 2..].trim_ascii_start();
             behind.strip_prefix(b"= ").is_some_and(|result| {
                 result.starts_with(b"-1 ")
-                    || result[..1].is_ascii() && !result.is_empty() && (result[0].is_ascii_digit() || result[0] == b'?')
+                    || result[..1].is_ascii()
+                        && !result.is_empty()
+                        && (result[0].is_ascii_digit() || result[0] == b'?')
             })
         })
 }
@@ -137,8 +144,10 @@ fn head(line: &[u8]) -> Option<Begin<'_>> {
     }
     let stamp = stamp::stamp(&mut cursor)?;
     let rest = cursor.rest;
-    let is_strace =
-        stamp != Stamp::Missing || is_note(rest) || rest.starts_with(b"<... ") || call::name(rest).is_some();
+    let is_strace = stamp != Stamp::Missing
+        || is_note(rest)
+        || rest.starts_with(b"<... ")
+        || call::name(rest).is_some();
     is_strace.then_some(Begin { thread, stamp, rest })
 }
 
@@ -171,7 +180,10 @@ impl Strace {
 
     fn whole_line(&mut self, line: &[u8], names: &mut Interner) -> Line {
         let begin = head(line).and_then(|begin| {
-            Some((Head { thread: begin.thread, time_ns: self.stamps.time_ns(begin.stamp)? }, begin.rest))
+            Some((
+                Head { thread: begin.thread, time_ns: self.stamps.time_ns(begin.stamp)? },
+                begin.rest,
+            ))
         });
         let Some((head, rest)) = begin else {
             let said_by_strace = line.trim_ascii().is_empty() || line.starts_with(b"strace: ");
@@ -226,7 +238,9 @@ impl Strace {
         }
         let Some(kind) = Kind::of(name) else { return Line::Ignored };
         // If strace was attached to a running process, the begin of the call is not in the trace.
-        let Some(begun) = self.unfinished.remove(&head.thread).filter(|begun| begun.starts_with(name)) else {
+        let Some(begun) =
+            self.unfinished.remove(&head.thread).filter(|begun| begun.starts_with(name))
+        else {
             return match kind {
                 Kind::Sync => Line::Event(event(head, Action::SyncExit, None, names)),
                 _ => Line::Ignored,
@@ -247,7 +261,8 @@ impl Strace {
 
     /// `resumed`: the begin of the call has been told already.
     fn call(&mut self, head: Head, call: &Call, resumed: bool, names: &mut Interner) -> Line {
-        let is_on_descriptor = matches!(call.kind, Kind::Sync | Kind::Write | Kind::Truncate | Kind::Control);
+        let is_on_descriptor =
+            matches!(call.kind, Kind::Sync | Kind::Write | Kind::Truncate | Kind::Control);
         let mut file = call.file.as_deref().map(Cow::Borrowed);
         if is_on_descriptor && call.is_file {
             file = self.named(head.thread, call.descriptor, file);
@@ -256,13 +271,17 @@ impl Strace {
                 let open = self.descriptors.guess(head.thread, call.descriptor, call.offset, bytes);
                 file = open.and_then(Open::owned_name);
             }
-            if file.is_none() && matches!(call.kind, Kind::Sync | Kind::Write) && call.result.is_some() {
+            if file.is_none()
+                && matches!(call.kind, Kind::Sync | Kind::Write)
+                && call.result.is_some()
+            {
                 self.nameless_count += 1;
             }
         }
         let file = file.as_deref();
         // Only the end is known of a call that another line interrupted.
-        let exit_ns = if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
+        let exit_ns =
+            if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
         match call.kind {
             Kind::Sync => {
                 let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
@@ -271,7 +290,9 @@ impl Strace {
                     (true, None) => Line::Nothing,
                     (true, Some(_)) => Line::Event(exit),
                     (false, None) => Line::Event(event(head, Action::SyncEnter, file, names)),
-                    (false, Some(_)) => Line::Two(event(head, Action::SyncEnter, file, names), exit),
+                    (false, Some(_)) => {
+                        Line::Two(event(head, Action::SyncEnter, file, names), exit)
+                    }
                 }
             }
             Kind::Open => {
@@ -294,15 +315,22 @@ impl Strace {
                 Line::Ignored
             }
             Kind::Clone => {
-                if let Some(child) = call.result.and_then(|child| u32::try_from(child).ok()).filter(|child| *child > 0)
+                if let Some(child) = call
+                    .result
+                    .and_then(|child| u32::try_from(child).ok())
+                    .filter(|child| *child > 0)
                 {
                     self.descriptors.cloned(head.thread, child, call.is_process);
                 }
                 Line::Ignored
             }
             Kind::Control => match (call.control, call.result) {
-                (Some(Control::Lock), Some(_)) => Line::Event(event(head, Action::WriteLock, file, names)),
-                (Some(Control::Unlock), Some(_)) => Line::Event(event(head, Action::WriteUnlock, file, names)),
+                (Some(Control::Lock), Some(_)) => {
+                    Line::Event(event(head, Action::WriteLock, file, names))
+                }
+                (Some(Control::Unlock), Some(_)) => {
+                    Line::Event(event(head, Action::WriteUnlock, file, names))
+                }
                 (Some(Control::Duplicate), Some(to)) => {
                     self.descriptors.duplicated(head.thread, call.descriptor, to);
                     Line::Ignored
@@ -318,7 +346,11 @@ impl Strace {
             // A truncation to another size than 0 does not change what a file is.
             Kind::Truncate if call.offset != Some(0) => Line::Ignored,
             Kind::Truncate | Kind::Delete => {
-                let action = if call.kind == Kind::Delete { Action::FileDelete } else { Action::FileTruncate };
+                let action = if call.kind == Kind::Delete {
+                    Action::FileDelete
+                } else {
+                    Action::FileTruncate
+                };
                 match call.result {
                     Some(_) if call.is_file => Line::Event(event(head, action, file, names)),
                     _ => Line::Ignored,
@@ -334,9 +366,13 @@ impl Strace {
                 if bytes == 0 || !call.is_file {
                     return Line::Ignored;
                 }
-                let action = if call.kind == Kind::Write { Action::FileWrite } else { Action::FileRead };
-                let flags =
-                    Flags { write: action == Action::FileWrite, read: action == Action::FileRead, ..Flags::default() };
+                let action =
+                    if call.kind == Kind::Write { Action::FileWrite } else { Action::FileRead };
+                let flags = Flags {
+                    write: action == Action::FileWrite,
+                    read: action == Action::FileRead,
+                    ..Flags::default()
+                };
                 let told = Event { sector, bytes, flags, ..event(head, action, file, names) };
                 if action == Action::FileRead {
                     return Line::Event(told);
@@ -356,7 +392,12 @@ impl Strace {
 
     /// The file of a descriptor. The call itself says it; if not, the call that opened the
     /// descriptor did.
-    fn named<'a>(&mut self, thread: u32, descriptor: u64, said: Option<Cow<'a, [u8]>>) -> Option<Cow<'a, [u8]>> {
+    fn named<'a>(
+        &mut self,
+        thread: u32,
+        descriptor: u64,
+        said: Option<Cow<'a, [u8]>>,
+    ) -> Option<Cow<'a, [u8]>> {
         if said.is_some() {
             return said;
         }

@@ -132,7 +132,9 @@ mod tests {
 
     #[test]
     fn seconds_with_any_number_of_decimals_are_nanoseconds() {
-        for (text, ns) in [("263.580732", 263_580_732_000), ("0.000000001", 1), ("7.5", 7_500_000_000)] {
+        for (text, ns) in
+            [("263.580732", 263_580_732_000), ("0.000000001", 1), ("7.5", 7_500_000_000)]
+        {
             assert_eq!(Cursor::new(text.as_bytes()).seconds(), Some(ns), "{text}");
         }
         for text in ["12", "1.", ".5", "1.0000000001", "99999999999999.0", "x"] {

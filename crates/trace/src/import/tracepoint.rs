@@ -53,7 +53,8 @@ use super::rwbs;
 use super::text::{self, Cursor};
 use crate::escape::unescape;
 use crate::model::{
-    Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, NameId, WAL_HEADER_BYTES, WRITE_LOCK_AT,
+    Action, Actor, Content, DeviceId, Event, FRAME_HEADER_BYTES, NameId, WAL_HEADER_BYTES,
+    WRITE_LOCK_AT,
 };
 
 /// What stands before the event: the actor and the time.
@@ -79,14 +80,18 @@ pub(super) fn line(name: &[u8], body: &[u8], head: &Head, names: &mut Interner) 
         b"f2fs_sync_file_enter" => f2fs_file(body, Action::SyncEnter, head, names),
         b"f2fs_sync_file_exit" => f2fs_file(body, Action::SyncExit, head, names),
         b"ext4_unlink_enter" => return removed(ext4_inode(body), Action::FileDelete, head, names),
-        b"ext4_truncate_enter" => return removed(ext4_inode(body), Action::FileTruncate, head, names),
+        b"ext4_truncate_enter" => {
+            return removed(ext4_inode(body), Action::FileTruncate, head, names);
+        }
         b"f2fs_unlink_exit" => return f2fs_unlinked(body, head, names),
         b"f2fs_truncate" => return f2fs_truncated(body, head, names),
         b"ext4_da_write_end" | b"ext4_write_end" => return ext4_written(body, head, names),
         b"f2fs_write_end" => return f2fs_written(body, head, names),
         b"posix_lock_inode" => return locked(body, head, names),
         b"tracing_mark_write" | b"print" => marker(body, head, names),
-        b"oneflush_file" => return file_name(body, names).map_or(Line::NotUnderstood, |()| Line::Nothing),
+        b"oneflush_file" => {
+            return file_name(body, names).map_or(Line::NotUnderstood, |()| Line::Nothing);
+        }
         b"oneflush_layer" => layer(body, head, names),
         b"oneflush_area" => return Line::Nothing,
         _ => return Line::Ignored,
@@ -117,7 +122,15 @@ fn request(body: &[u8], action: Action, head: &Head, names: &mut Interner) -> Op
         _ => (None, None),
     };
     let actor = actor(head, comm, names);
-    Some(Event { device, sector, bytes, flags, content, file, ..Event::plain(head.time_ns, action, actor) })
+    Some(Event {
+        device,
+        sector,
+        bytes,
+        flags,
+        content,
+        file,
+        ..Event::plain(head.time_ns, action, actor)
+    })
 }
 
 fn bio_complete(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
@@ -132,13 +145,21 @@ fn remap(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
 }
 
 /// `DEV RWBS SECTOR + COUNT`
-fn placed<'a>(body: &'a [u8], action: Action, head: &Head, names: &mut Interner) -> Option<(Cursor<'a>, Event)> {
+fn placed<'a>(
+    body: &'a [u8],
+    action: Action,
+    head: &Head,
+    names: &mut Interner,
+) -> Option<(Cursor<'a>, Event)> {
     let mut cursor = Cursor::new(body);
     let device = cursor.device()?;
     let flags = rwbs::flags(cursor.spaces().word())?;
     let (sector, bytes) = cursor.spaces().place()?;
     let actor = actor(head, head.comm, names);
-    Some((cursor, Event { device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) }))
+    Some((
+        cursor,
+        Event { device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) },
+    ))
 }
 
 /// `dev M,N on a file of dev M,N ino I`
@@ -172,7 +193,8 @@ fn whose(text: &[u8], names: &mut Interner) -> Option<(Option<Content>, Option<N
             let device = cursor.device()?;
             cursor.eat(b" ino ")?;
             let inode = cursor.number()?;
-            let content = if names.is_deleted(device, inode) { Content::DeletedData } else { Content::Data };
+            let content =
+                if names.is_deleted(device, inode) { Content::DeletedData } else { Content::Data };
             Some((Some(content), names.inode(device, inode)))
         }
         _ => None,
@@ -219,7 +241,12 @@ fn f2fs_inode(body: &[u8]) -> Option<(DeviceId, u64)> {
 
 /// A deletion or a truncation. A truncation says nothing if it only frees the blocks of a file that
 /// was deleted before.
-fn removed(inode: Option<(DeviceId, u64)>, action: Action, head: &Head, names: &mut Interner) -> Line {
+fn removed(
+    inode: Option<(DeviceId, u64)>,
+    action: Action,
+    head: &Head,
+    names: &mut Interner,
+) -> Line {
     let Some((device, inode)) = inode else { return Line::NotUnderstood };
     if action == Action::FileTruncate && names.is_deleted(device, inode) {
         return Line::Ignored;
@@ -230,9 +257,19 @@ fn removed(inode: Option<(DeviceId, u64)>, action: Action, head: &Head, names: &
     of_inode(device, inode, action, head, names).map_or(Line::NotUnderstood, Line::Event)
 }
 
-fn of_inode(device: DeviceId, inode: u64, action: Action, head: &Head, names: &mut Interner) -> Option<Event> {
+fn of_inode(
+    device: DeviceId,
+    inode: u64,
+    action: Action,
+    head: &Head,
+    names: &mut Interner,
+) -> Option<Event> {
     let file = names.inode(device, inode);
-    Some(Event { device, file, ..Event::plain(head.time_ns, action, actor(head, head.comm, names)) })
+    Some(Event {
+        device,
+        file,
+        ..Event::plain(head.time_ns, action, actor(head, head.comm, names))
+    })
 }
 
 fn f2fs_unlinked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
@@ -263,7 +300,9 @@ fn f2fs_written(body: &[u8], head: &Head, names: &mut Interner) -> Line {
 fn wal_written(body: &[u8], labels: [&[u8]; 2], event: Option<Event>) -> Line {
     let [pos, len] = labels.map(|label| number_behind(body, label));
     match (event, pos, len) {
-        (Some(event), Some(sector), Some(bytes)) if [WAL_HEADER_BYTES, FRAME_HEADER_BYTES].contains(&bytes) => {
+        (Some(event), Some(sector), Some(bytes))
+            if [WAL_HEADER_BYTES, FRAME_HEADER_BYTES].contains(&bytes) =>
+        {
             Line::Event(Event { sector, bytes, ..event })
         }
         (Some(_), Some(_), Some(_)) => Line::Ignored,
@@ -276,7 +315,9 @@ fn locked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
         let at = memchr::memmem::find(body, label)? + label.len();
         Some(Cursor::new(&body[at..]).word())
     };
-    let hexadecimal = |text: &[u8]| u64::from_str_radix(std::str::from_utf8(text).ok()?.strip_prefix("0x")?, 16).ok();
+    let hexadecimal = |text: &[u8]| {
+        u64::from_str_radix(std::str::from_utf8(text).ok()?.strip_prefix("0x")?, 16).ok()
+    };
     let parse = || {
         let device = text(b"dev=")?;
         let (major, minor) = device.split_at(device.iter().position(|&byte| byte == b':')?);
@@ -296,7 +337,10 @@ fn locked(body: &[u8], head: &Head, names: &mut Interner) -> Line {
         b"F_UNLCK" => Action::WriteUnlock,
         _ => return Line::Ignored,
     };
-    if start != WRITE_LOCK_AT || number_behind(body, b" fl_end=") != Some(WRITE_LOCK_AT) || result != b"0" {
+    if start != WRITE_LOCK_AT
+        || number_behind(body, b" fl_end=") != Some(WRITE_LOCK_AT)
+        || result != b"0"
+    {
         return Line::Ignored;
     }
     of_inode(device, inode, action, head, names).map_or(Line::NotUnderstood, Line::Event)
@@ -311,7 +355,10 @@ fn marker(body: &[u8], head: &Head, names: &mut Interner) -> Option<Event> {
     let body = body.trim_ascii();
     let body = body.strip_prefix(b"tracing_mark_write:").unwrap_or(body);
     let file = names.id(body.trim_ascii());
-    Some(Event { file, ..Event::plain(head.time_ns, Action::Marker, actor(head, head.comm, names)) })
+    Some(Event {
+        file,
+        ..Event::plain(head.time_ns, Action::Marker, actor(head, head.comm, names))
+    })
 }
 
 /// "<...>" is the kernel's word for a name that it has forgotten.

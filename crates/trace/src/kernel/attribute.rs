@@ -208,12 +208,14 @@ impl Attribution {
     }
 
     pub fn whose(&self, thread: u32, write: &Write) -> Whose {
-        let announced = self.geometry.address(write.start).and_then(|address| self.extents.owner(address));
+        let announced =
+            self.geometry.address(write.start).and_then(|address| self.extents.owner(address));
         if write.metadata {
             let is_journal = announced == Some(Whose::Journal) || self.geometry.is_journal(write);
             return if is_journal { Whose::Journal } else { Whose::Metadata };
         }
-        let said = || self.file_of_thread.get(&thread).or_else(|| self.syncs_of_thread.get(&thread));
+        let said =
+            || self.file_of_thread.get(&thread).or_else(|| self.syncs_of_thread.get(&thread));
         announced.or_else(|| said().copied().map(Whose::File)).unwrap_or(Whose::Unknown)
     }
 }
@@ -252,7 +254,11 @@ impl Extents {
     }
 
     fn owner(&self, at: u64) -> Option<Whose> {
-        self.by_start.range(..=at).next_back().filter(|(_, (end, _))| at < *end).map(|(_, (_, whose))| *whose)
+        self.by_start
+            .range(..=at)
+            .next_back()
+            .filter(|(_, (end, _))| at < *end)
+            .map(|(_, (_, whose))| *whose)
     }
 }
 

@@ -60,7 +60,10 @@ fn btrfs_data_queued_by_another_thread_is_found_by_its_logical_address() {
     btrfs.extent(1, Whose::File(JOURNAL), (1 << 30) + 16384, 4096);
     assert_eq!(btrfs.whose(7, &write((1 << 25) + 8192, false)), Whose::File(DB));
     assert_eq!(btrfs.whose(1, &write(1 << 28, true)), Whose::Journal);
-    assert_eq!(btrfs.whose(3, &Write { by: Writer::BtrfsTransaction, ..write(1 << 28, true) }), Whose::Metadata);
+    assert_eq!(
+        btrfs.whose(3, &Write { by: Writer::BtrfsTransaction, ..write(1 << 28, true) }),
+        Whose::Metadata
+    );
 }
 
 #[test]

@@ -78,8 +78,9 @@ pub(super) fn chunks(path: &Path) -> io::Result<Vec<Chunk>> {
         if unsafe { libc::ioctl(file.as_raw_fd(), BTRFS_IOC_TREE_SEARCH, &raw mut args) } < 0 {
             return Err(io::Error::last_os_error());
         }
-        let found = parse(&args.buffer, args.key.nr_items as usize)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "chunk tree of an unknown form"))?;
+        let found = parse(&args.buffer, args.key.nr_items as usize).ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "chunk tree of an unknown form")
+        })?;
         let Some(last) = found.last() else { return Ok(chunks) };
         min_offset = last.logical + 1;
         chunks.extend(found);
@@ -117,7 +118,10 @@ fn parse(buffer: &[u8], items: usize) -> Option<Vec<Chunk>> {
 /// The logical address of a byte on the device.
 pub(super) fn logical(chunks: &[Chunk], physical: u64) -> Option<u64> {
     chunks.iter().find_map(|chunk| {
-        let start = chunk.physical.iter().find(|&&start| (start..start + chunk.length_bytes).contains(&physical))?;
+        let start = chunk
+            .physical
+            .iter()
+            .find(|&&start| (start..start + chunk.length_bytes).contains(&physical))?;
         Some(chunk.logical + (physical - start))
     })
 }

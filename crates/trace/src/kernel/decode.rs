@@ -77,13 +77,15 @@ struct OfVolume {
 impl OfVolume {
     fn new(volume: &Volume) -> Result<OfVolume, KernelError> {
         let is = |file_system| volume.file_system == file_system;
-        let block_bytes = is(FileSystem::F2fs).then(|| layout::f2fs_block_bytes(volume)).transpose()?;
+        let block_bytes =
+            is(FileSystem::F2fs).then(|| layout::f2fs_block_bytes(volume)).transpose()?;
         Ok(OfVolume {
             disk: kernel_dev(volume.disk),
             device: kernel_dev(volume.partition.unwrap_or(volume.disk)),
             inode_dev: kernel_dev(volume.inode_dev),
             fsid: is(FileSystem::Btrfs).then(|| layout::btrfs_fsid(volume)).transpose()?,
-            f2fs_blocks: block_bytes.map(|block_bytes| Blocks { start_bytes: volume.start_bytes, block_bytes }),
+            f2fs_blocks: block_bytes
+                .map(|block_bytes| Blocks { start_bytes: volume.start_bytes, block_bytes }),
         })
     }
 }
@@ -158,9 +160,15 @@ pub(crate) fn device_pair(number: u64) -> (u32, u32) {
 impl Decoder {
     /// Switches the events on in `instance`. Block events are filtered to the devices, others to
     /// the file systems.
-    pub fn enable(instance: &Instance, volumes: &[&Volume], scope: Scope) -> Result<Decoder, KernelError> {
-        let volumes: Arc<[OfVolume]> =
-            volumes.iter().map(|volume| OfVolume::new(volume)).collect::<Result<_, KernelError>>()?;
+    pub fn enable(
+        instance: &Instance,
+        volumes: &[&Volume],
+        scope: Scope,
+    ) -> Result<Decoder, KernelError> {
+        let volumes: Arc<[OfVolume]> = volumes
+            .iter()
+            .map(|volume| OfVolume::new(volume))
+            .collect::<Result<_, KernelError>>()?;
         let has_extents = volumes.iter().any(|volume| volume.fsid.is_some());
         // A queued request carries the number of the partition.
         let of_devices = any_of("dev", volumes.iter().map(|volume| volume.device));
@@ -229,8 +237,9 @@ impl Decoder {
                     _ => return None,
                 };
                 let blocks = self.volumes[volume].f2fs_blocks.as_ref()?;
-                let address =
-                    number(fields.new_block)?.checked_mul(blocks.block_bytes)?.checked_add(blocks.start_bytes)?;
+                let address = number(fields.new_block)?
+                    .checked_mul(blocks.block_bytes)?
+                    .checked_add(blocks.start_bytes)?;
                 What::Extent { whose, address, length_bytes: blocks.block_bytes }
             }
             Kind::Queued | Kind::Merged | Kind::Split => {
@@ -243,7 +252,10 @@ impl Decoder {
                     start: number(fields.sector)?.saturating_mul(SECTOR_BYTES),
                     length_bytes: number(fields.sectors).unwrap_or(0).saturating_mul(SECTOR_BYTES),
                     metadata: flags.contains(&b'M'),
-                    by: fields.comm.and_then(|comm| comm.bytes(record)).map_or(Writer::Any, Writer::named),
+                    by: fields
+                        .comm
+                        .and_then(|comm| comm.bytes(record))
+                        .map_or(Writer::Any, Writer::named),
                 };
                 match kind {
                     Kind::Merged => What::Merged(write),
@@ -259,7 +271,10 @@ impl Decoder {
     fn volume(&self, kind: Kind, fields: &Fields, record: &[u8]) -> Option<usize> {
         if kind == Kind::Extent {
             let fsid = fields.fsid?.bytes(record)?;
-            return self.volumes.iter().position(|volume| volume.fsid.is_some_and(|own| own == fsid));
+            return self
+                .volumes
+                .iter()
+                .position(|volume| volume.fsid.is_some_and(|own| own == fsid));
         }
         if self.volumes.len() == 1 {
             // The filter lets nothing else through.

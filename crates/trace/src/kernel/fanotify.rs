@@ -62,7 +62,9 @@ impl Watch {
         let mask = libc::FAN_CREATE | libc::FAN_MOVED_TO | libc::FAN_ONDIR;
         // SAFETY: `path` is a string with its end mark, which lives through the call. The rest are
         // numbers.
-        let marked = unsafe { libc::fanotify_mark(queue.as_raw_fd(), mark, mask, libc::AT_FDCWD, path.as_ptr()) };
+        let marked = unsafe {
+            libc::fanotify_mark(queue.as_raw_fd(), mark, mask, libc::AT_FDCWD, path.as_ptr())
+        };
         if marked < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -175,13 +177,20 @@ mod tests {
     #[test]
     fn folder_name_and_inode_are_read_and_half_an_event_is_not() {
         let records = [record(2, 7, 1, b"a.db-journal\0"), record(1, 12, 99, b"")];
-        let bytes = [event(libc::FAN_CREATE, &records), event(libc::FAN_MOVED_TO, &records)].concat();
+        let bytes =
+            [event(libc::FAN_CREATE, &records), event(libc::FAN_MOVED_TO, &records)].concat();
         let read = |bytes: &[u8]| {
             let mut found = Vec::new();
             events(bytes, &mut |named| found.push(named));
             found
         };
-        let named = Named { directory: 7, inode: 12, generation: 99, name: b"a.db-journal".to_vec(), moved: false };
+        let named = Named {
+            directory: 7,
+            inode: 12,
+            generation: 99,
+            name: b"a.db-journal".to_vec(),
+            moved: false,
+        };
         assert_eq!(read(&bytes), [named.clone(), Named { moved: true, ..named }]);
         for length in 0..bytes.len() {
             assert!(read(&bytes[..length]).len() < 2);

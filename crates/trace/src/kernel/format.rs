@@ -27,8 +27,10 @@ pub struct Field {
 impl Format {
     pub fn read(event_dir: &Path) -> Result<Format, KernelError> {
         let path = event_dir.join("format");
-        let text = fs::read_to_string(&path).map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
-        Format::parse(&text).ok_or(KernelError::Format { path, what: "no ID and fields found".to_owned() })
+        let text = fs::read_to_string(&path)
+            .map_err(|reason| KernelError::Read { path: path.clone(), reason })?;
+        Format::parse(&text)
+            .ok_or(KernelError::Format { path, what: "no ID and fields found".to_owned() })
     }
 
     fn parse(text: &str) -> Option<Format> {
@@ -129,7 +131,10 @@ mod tests {
         assert_eq!(sector.number(&record[..20]), None);
         assert_eq!(format.field("missing"), None);
         assert_eq!(rwbs.text(&record), Some(&b"WS"[..]));
-        assert_eq!(format.own_fields().map(|(name, _)| name).collect::<Vec<_>>(), ["dev", "sector", "rwbs"]);
+        assert_eq!(
+            format.own_fields().map(|(name, _)| name).collect::<Vec<_>>(),
+            ["dev", "sector", "rwbs"]
+        );
         assert_eq!(Format::parse("nonsense"), None);
     }
 

@@ -55,7 +55,12 @@ impl Guard {
 
     fn start(script: &str, path: &Path) -> io::Result<Guard> {
         let shell = Command::new("/bin/sh")
-            .args([OsStr::new("-c"), OsStr::new(script), OsStr::new("oneflush-guard"), path.as_os_str()])
+            .args([
+                OsStr::new("-c"),
+                OsStr::new(script),
+                OsStr::new("oneflush-guard"),
+                path.as_os_str(),
+            ])
             .current_dir("/")
             .process_group(0)
             .stdin(Stdio::piped())

@@ -87,11 +87,18 @@ pub(super) fn journal(volume: &Volume) -> Result<Vec<Area>, KernelError> {
     let read = || read().map_err(|reason| KernelError::Read { path: path.clone(), reason });
     let wrong = |what: &str| KernelError::Format { path: path.clone(), what: what.to_owned() };
     let areas = match volume.file_system {
-        FileSystem::Ext4 => ext4(&read()?).ok_or_else(|| wrong("no ext4 superblock with a journal"))?,
-        FileSystem::Xfs => xfs(&read()?).ok_or_else(|| wrong("no XFS superblock with an internal log"))?,
+        FileSystem::Ext4 => {
+            ext4(&read()?).ok_or_else(|| wrong("no ext4 superblock with a journal"))?
+        }
+        FileSystem::Xfs => {
+            xfs(&read()?).ok_or_else(|| wrong("no XFS superblock with an internal log"))?
+        }
         FileSystem::Btrfs | FileSystem::F2fs | FileSystem::Other => Vec::new(),
     };
-    let on_disk = |area: Area| Area { start: area.start + volume.start_bytes, end: area.end + volume.start_bytes };
+    let on_disk = |area: Area| Area {
+        start: area.start + volume.start_bytes,
+        end: area.end + volume.start_bytes,
+    };
     Ok(areas.into_iter().map(on_disk).collect())
 }
 

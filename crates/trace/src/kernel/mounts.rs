@@ -36,7 +36,9 @@ impl MountInfo {
             .into_iter()
             .filter(|mount| path.starts_with(&mount.mount_point))
             .max_by_key(|mount| mount.mount_point.as_os_str().len())
-            .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no mount found in /proc/self/mountinfo"))
+            .ok_or_else(|| {
+                io::Error::new(io::ErrorKind::NotFound, "no mount found in /proc/self/mountinfo")
+            })
     }
 
     /// All mounts that this thread sees.
@@ -51,7 +53,10 @@ impl MountInfo {
             return Some((self.major, self.minor));
         }
         // btrfs shows an anonymous number, but names the device.
-        let rdev = fs::metadata(&self.source).ok().map(|metadata| metadata.rdev()).filter(|&rdev| rdev != 0)?;
+        let rdev = fs::metadata(&self.source)
+            .ok()
+            .map(|metadata| metadata.rdev())
+            .filter(|&rdev| rdev != 0)?;
         Some((rustix::fs::major(rdev), rustix::fs::minor(rdev)))
     }
 

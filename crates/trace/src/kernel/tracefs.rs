@@ -30,7 +30,8 @@ impl Instance {
         let root = find_or_mount_tracefs().map_err(|reason| KernelError::NoTracefs { reason })?;
         let instances = root.join("instances");
         remove_stale(&instances);
-        let instance = Instance::directory(&instances).map_err(|reason| KernelError::NoTracefs { reason })?;
+        let instance =
+            Instance::directory(&instances).map_err(|reason| KernelError::NoTracefs { reason })?;
         instance.write("tracing_on", "0")?;
         // One clock for all processors: events of a thread that moves must stay in order.
         instance.write("trace_clock", "mono")?;
@@ -54,8 +55,14 @@ impl Instance {
     /// Memory for events: `kib_total` for all processors together, at least 1 and at most
     /// `kib_per_cpu_max` for each. Reading wakes when a processor's buffer is full to
     /// `wake_percent`.
-    pub fn size(&self, kib_total: usize, kib_per_cpu_max: usize, wake_percent: u32) -> Result<(), KernelError> {
-        let kib = (kib_total / self.cpus()?.len().max(1)).clamp(BUFFER_KIB_PER_CPU_MIN, kib_per_cpu_max);
+    pub fn size(
+        &self,
+        kib_total: usize,
+        kib_per_cpu_max: usize,
+        wake_percent: u32,
+    ) -> Result<(), KernelError> {
+        let kib =
+            (kib_total / self.cpus()?.len().max(1)).clamp(BUFFER_KIB_PER_CPU_MIN, kib_per_cpu_max);
         self.write("buffer_size_kb", &kib.to_string())?;
         self.write("buffer_percent", &wake_percent.to_string())
     }
@@ -90,7 +97,10 @@ impl Instance {
 
     fn open_pipe(&self, cpu: &Path) -> Result<(u32, File), KernelError> {
         use std::os::unix::fs::OpenOptionsExt;
-        let number = cpu.file_name().and_then(|name| name.to_str()?.strip_prefix("cpu")?.parse().ok()).unwrap_or(0);
+        let number = cpu
+            .file_name()
+            .and_then(|name| name.to_str()?.strip_prefix("cpu")?.parse().ok())
+            .unwrap_or(0);
         let path = cpu.join("trace_pipe_raw");
         let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
         Ok((number, opened.map_err(|reason| KernelError::Read { path, reason })?))
@@ -108,11 +118,14 @@ impl Instance {
         let mut lost = 0;
         for cpu in self.cpus()? {
             let path = cpu.join("stats");
-            let text = fs::read_to_string(&path).map_err(|reason| KernelError::Read { path, reason })?;
+            let text =
+                fs::read_to_string(&path).map_err(|reason| KernelError::Read { path, reason })?;
             lost += text
                 .lines()
                 .filter_map(|line| line.split_once(": "))
-                .filter(|(name, _)| matches!(*name, "overrun" | "commit overrun" | "dropped events"))
+                .filter(|(name, _)| {
+                    matches!(*name, "overrun" | "commit overrun" | "dropped events")
+                })
                 .filter_map(|(_, value)| value.trim().parse::<u64>().ok())
                 .sum::<u64>();
         }
@@ -150,9 +163,9 @@ impl Buffers {
             loop {
                 match pipe.read(&mut self.sub_buffer) {
                     Ok(0) => break,
-                    Ok(length) => {
-                        ring::records(&self.sub_buffer[..length], |time_ns, record| each(*cpu, time_ns, record))
-                    }
+                    Ok(length) => ring::records(&self.sub_buffer[..length], |time_ns, record| {
+                        each(*cpu, time_ns, record)
+                    }),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),

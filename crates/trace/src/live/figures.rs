@@ -110,6 +110,9 @@ impl AddAssign for Load {
 impl Load {
     /// What the device got since `earlier`.
     pub(super) fn since(self, earlier: Load) -> Load {
-        Load { bytes: self.bytes.saturating_sub(earlier.bytes), flushes: self.flushes.saturating_sub(earlier.flushes) }
+        Load {
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            flushes: self.flushes.saturating_sub(earlier.flushes),
+        }
     }
 }

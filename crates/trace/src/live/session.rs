@@ -134,7 +134,8 @@ impl Drop for Session {
 fn record(targets: &Targets, shared: &Arc<Shared>, ready: &Sender<bool>) -> Result<(), LiveError> {
     loop {
         let (read, write) = io::pipe().map_err(LiveError::Start)?;
-        let options = Options { targets: targets.clone(), process: None, sched: false, syscalls: false };
+        let options =
+            Options { targets: targets.clone(), process: None, sched: false, syscalls: false };
         let recorder = Recorder::live(options, write)?;
         let reading = thread::Builder::new()
             .name("identify".to_owned())
@@ -189,14 +190,16 @@ fn read_all(pipe: io::PipeReader, shared: &Shared) -> Result<(), LiveError> {
         }
         let skipped = reader.skipped();
         table.lost(*lost_before + skipped.lost);
-        state.has_many_names = reader.names().count() >= NAMES_COUNT_MAX || skipped.names_left_out > 0;
+        state.has_many_names =
+            reader.names().count() >= NAMES_COUNT_MAX || skipped.names_left_out > 0;
     }
     let now_ns = now_ns();
     let mut state = shared.state();
     state.lost_before += reader.skipped().lost;
     state.has_many_names = false;
     let next = Identifier::new().count_at(state.layer);
-    let (transactions, summary) = std::mem::replace(&mut state.identifier, next).finish(reader.names());
+    let (transactions, summary) =
+        std::mem::replace(&mut state.identifier, next).finish(reader.names());
     for transaction in transactions {
         state.table.transaction(transaction, reader.names(), now_ns);
     }

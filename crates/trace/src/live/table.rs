@@ -95,7 +95,10 @@ impl Table {
 
     pub fn transaction(&mut self, transaction: Transaction, names: &Names, now_ns: u64) {
         let process = transaction.process;
-        let owner = Owner { name: process.name.map(|name| names.text(name).to_owned()), id: number(process) };
+        let owner = Owner {
+            name: process.name.map(|name| names.text(name).to_owned()),
+            id: number(process),
+        };
         if self.rows.len() >= ROWS_COUNT_MAX && !self.rows.contains_key(&transaction.database) {
             self.make_room();
         }
@@ -141,7 +144,11 @@ impl Table {
     }
 
     fn make_room(&mut self) {
-        let oldest = self.rows.iter().min_by_key(|(_, known)| known.seen_ns).map(|(database, _)| database.clone());
+        let oldest = self
+            .rows
+            .iter()
+            .min_by_key(|(_, known)| known.seen_ns)
+            .map(|(database, _)| database.clone());
         if let Some(oldest) = oldest {
             self.rows.remove(&oldest);
         }
@@ -149,7 +156,9 @@ impl Table {
 
     pub fn snapshot(&self, now_ns: u64) -> Snapshot {
         let seconds = window::seconds(self.begin_ns, now_ns);
-        let rate = |figures: &Figures| if seconds > 0.0 { figures.transactions as f64 / seconds } else { 0.0 };
+        let rate = |figures: &Figures| {
+            if seconds > 0.0 { figures.transactions as f64 / seconds } else { 0.0 }
+        };
         let sum = |window: &Window<Load>| {
             window.slots(now_ns).fold(Load::default(), |mut sum, slot| {
                 sum += *slot;
@@ -171,7 +180,15 @@ impl Table {
             }
             let Transaction { journal_mode, synchronous, .. } = known.last;
             let owner = known.owner.clone();
-            rows.push(Row { database: database.clone(), journal_mode, synchronous, owner, rate, figures, is_current });
+            rows.push(Row {
+                database: database.clone(),
+                journal_mode,
+                synchronous,
+                owner,
+                rate,
+                figures,
+                is_current,
+            });
         }
         rows.sort_by(|one, other| one.database.cmp(&other.database));
         Snapshot {

@@ -64,7 +64,10 @@ mod tests {
         let powers = (0..64).map(|bit| 1u64 << bit).chain((0..20).map(|power| 10u64.pow(power)));
         for number in powers.flat_map(|power| [power - 1, power, power + 1]).chain([u64::MAX]) {
             assert_eq!(text(|out| decimal(out, number)), format!("{number}"));
-            assert_eq!(text(|out| signed(out, number.cast_signed())), format!("{}", number.cast_signed()));
+            assert_eq!(
+                text(|out| signed(out, number.cast_signed())),
+                format!("{}", number.cast_signed())
+            );
             assert_eq!(text(|out| aligned(out, number, 6, b'0')), format!("{number:06}"));
             assert_eq!(text(|out| aligned(out, number, 7, b' ')), format!("{number:>7}"));
             assert_eq!(text(|out| hexadecimal(out, number)), format!("{number:x}"));

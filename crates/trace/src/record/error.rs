@@ -11,18 +11,22 @@ pub enum RecordError {
     NotRoot,
 
     #[error(
-        "recording block I/O needs CAP_SYS_ADMIN (tracefs, mounts, fanotify), which this root has not: a container? \
+        "recording block I/O needs CAP_SYS_ADMIN (tracefs, mounts, fanotify), which this root has \
+            not: a container? \
          Run it outside, or start the container with --cap-add SYS_ADMIN or --privileged"
     )]
     NotCapable,
 
-    #[error("--dev {}: {reason}; name a block device, such as /dev/sda or sda1 (lsblk lists them)", device.display())]
+    #[error("--dev {}: {reason}; name a block device, such as /dev/sda or sda1 (lsblk lists \
+        them)", device.display())]
     Device { device: PathBuf, reason: String },
 
-    #[error("--dir {}: {reason}; name an existing directory on a file system of a block device", dir.display())]
+    #[error("--dir {}: {reason}; name an existing directory on a file system of a block \
+        device", dir.display())]
     Directory { dir: PathBuf, reason: String },
 
-    #[error("{} is on {file_system}, which has no block device of its own; name the device with --dev DEV", dir.display())]
+    #[error("{} is on {file_system}, which has no block device of its own; name the device with \
+        --dev DEV", dir.display())]
     NoDevice { dir: PathBuf, file_system: String },
 
     #[error("{one}; {other}: two subvolumes of one btrfs; record each by itself")]

@@ -139,11 +139,21 @@ impl Events {
             let is_there = events.add(instance, name, of, does, form, filter.as_deref())?;
             if !is_there && of == Of::Device {
                 let path = instance.event_dir(name);
-                return Err(KernelError::Format { path, what: "this kernel does not have the event".to_owned() });
+                return Err(KernelError::Format {
+                    path,
+                    what: "this kernel does not have the event".to_owned(),
+                });
             }
         }
         if sched {
-            events.add(instance, "sched/sched_switch", Of::All, Does::Print, Some(Form::Fields), None)?;
+            events.add(
+                instance,
+                "sched/sched_switch",
+                Of::All,
+                Does::Print,
+                Some(Form::Fields),
+                None,
+            )?;
         }
         if syscalls {
             // Reading events is a call too. It would make the next event, and so on without end.
@@ -151,7 +161,14 @@ impl Events {
             for call in CALLS {
                 for way in ["enter", "exit"] {
                     let name = format!("syscalls/sys_{way}_{call}");
-                    events.add(instance, &name, Of::All, Does::Print, Some(Form::Fields), Some(&not_ours))?;
+                    events.add(
+                        instance,
+                        &name,
+                        Of::All,
+                        Does::Print,
+                        Some(Form::Fields),
+                        Some(&not_ours),
+                    )?;
                 }
             }
         }
@@ -182,7 +199,9 @@ impl Events {
     ) -> Result<bool, KernelError> {
         let format = match Format::read(&instance.event_dir(name)) {
             Ok(format) => format,
-            Err(KernelError::Read { reason, .. }) if reason.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(KernelError::Read { reason, .. }) if reason.kind() == ErrorKind::NotFound => {
+                return Ok(false);
+            }
             Err(error) => return Err(error),
         };
         if let Some(filter) = filter {
@@ -192,7 +211,11 @@ impl Events {
             instance.write(&format!("events/{name}/enable"), "1")?;
         }
         let short = name.rsplit('/').next().unwrap_or(name);
-        let name = if form == Some(Form::Marker) { "tracing_mark_write".to_owned() } else { short.to_owned() };
+        let name = if form == Some(Form::Marker) {
+            "tracing_mark_write".to_owned()
+        } else {
+            short.to_owned()
+        };
         let id = usize::from(format.id);
         if self.by_id.len() <= id {
             self.by_id.resize_with(id + 1, || None);
@@ -210,10 +233,18 @@ impl Events {
 
 /// `None`: everything. Empty: nothing.
 fn filter(of: Of, targets: &[Target]) -> Option<String> {
-    let inodes = |field: &str| any_of(field, targets.iter().map(|target| kernel_dev(target.volume.inode_dev)));
+    let inodes = |field: &str| {
+        any_of(field, targets.iter().map(|target| kernel_dev(target.volume.inode_dev)))
+    };
     let devices = |is: fn(&Target) -> bool| {
         let volumes = targets.iter().filter(|target| is(target)).map(|target| &target.volume);
-        any_of("dev", volumes.flat_map(|volume| [Some(volume.disk), volume.partition]).flatten().map(kernel_dev))
+        any_of(
+            "dev",
+            volumes
+                .flat_map(|volume| [Some(volume.disk), volume.partition])
+                .flatten()
+                .map(kernel_dev),
+        )
     };
     Some(match of {
         Of::Device => devices(|_| true),
@@ -222,7 +253,10 @@ fn filter(of: Of, targets: &[Target]) -> Option<String> {
         Of::FileSystem => inodes("dev"),
         Of::WriteBack => {
             let disks = targets.iter().map(|target| target.volume.disk);
-            disks.map(|(major, minor)| format!("name == \"{major}:{minor}\"")).collect::<Vec<_>>().join(" || ")
+            disks
+                .map(|(major, minor)| format!("name == \"{major}:{minor}\""))
+                .collect::<Vec<_>>()
+                .join(" || ")
         }
         Of::WriteLock => {
             let (dev, at) = (inodes("s_dev"), WRITE_LOCK_AT);

@@ -68,11 +68,18 @@ fn named(format: &Format, form: Option<Form>) -> Vec<(Vec<u8>, Field)> {
     let before: fn(&str) -> Option<String> = match form {
         Some(Form::Ext4) => |name| (!matches!(name, "dev" | "ino")).then(|| format!(" {name} ")),
         Some(Form::F2fs) => |name| {
-            let prefix = if matches!(name, "mode" | "size" | "nlink" | "blocks" | "advise") { "i_" } else { "" };
+            let prefix = if matches!(name, "mode" | "size" | "nlink" | "blocks" | "advise") {
+                "i_"
+            } else {
+                ""
+            };
             (!matches!(name, "dev" | "ino")).then(|| format!(", {prefix}{name} = "))
         },
         Some(Form::Fields) => |name| (name != "__syscall_nr").then(|| format!(" {name}=")),
         _ => |_| None,
     };
-    format.own_fields().filter_map(|(name, field)| Some((before(name)?.into_bytes(), field))).collect()
+    format
+        .own_fields()
+        .filter_map(|(name, field)| Some((before(name)?.into_bytes(), field)))
+        .collect()
 }

@@ -122,7 +122,9 @@ pub fn check_permission() -> Result<(), RecordError> {
         return Err(RecordError::NotRoot);
     }
     match rustix::thread::capabilities(None) {
-        Ok(sets) if !sets.effective.contains(CapabilitySet::SYS_ADMIN) => Err(RecordError::NotCapable),
+        Ok(sets) if !sets.effective.contains(CapabilitySet::SYS_ADMIN) => {
+            Err(RecordError::NotCapable)
+        }
         _ => Ok(()),
     }
 }
@@ -187,8 +189,10 @@ impl<W: Write> Recorder<W> {
 
     /// Waits at most `wait` for events. Writes the events that are certain to be complete.
     pub fn turn(&mut self, wait: Duration) -> Result<(), RecordError> {
-        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
-        let mut waits: Vec<PollFd> = self.buffers.files().map(|file| PollFd::new(file, PollFlags::IN)).collect();
+        let wait =
+            Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let mut waits: Vec<PollFd> =
+            self.buffers.files().map(|file| PollFd::new(file, PollFlags::IN)).collect();
         match poll(&mut waits, Some(&wait)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(failed(errno.into()).into()),

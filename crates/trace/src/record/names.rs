@@ -56,7 +56,11 @@ struct Known {
 impl Names {
     /// Watches before it reads, so that nothing is missed. `has_allocations`: see the head of this
     /// file.
-    pub(super) fn new(directories: &[PathBuf], mount_point: &Path, has_allocations: bool) -> io::Result<Names> {
+    pub(super) fn new(
+        directories: &[PathBuf],
+        mount_point: &Path,
+        has_allocations: bool,
+    ) -> io::Result<Names> {
         let device = directories.first().map(fs::metadata).transpose()?;
         let device = device.map(|metadata| metadata.dev()).unwrap_or_default();
         let watch = Watch::new(mount_point).ok();
@@ -91,7 +95,9 @@ impl Names {
                 let (path, inode) = (entry.path(), entry.ino());
                 if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     self.found(inode, path.as_os_str().as_bytes());
-                } else if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.dev() == self.device) {
+                } else if fs::symlink_metadata(&path)
+                    .is_ok_and(|metadata| metadata.dev() == self.device)
+                {
                     folders.push((path, inode));
                 }
             }
@@ -130,7 +136,11 @@ impl Names {
             if at_once || named.moved {
                 self.found(named.inode, &name);
             } else {
-                self.inodes.entry(named.inode).or_default().next.push_back((self.turn, name.into()));
+                self.inodes
+                    .entry(named.inode)
+                    .or_default()
+                    .next
+                    .push_back((self.turn, name.into()));
                 self.waiting.push(named.inode);
             }
         });
@@ -181,7 +191,8 @@ impl Known {
         if count > 0 {
             // Not every allocation gets a name (O_TMPFILE). The last name that is there is the
             // likeliest.
-            self.name = self.next.drain(..count.min(self.next.len())).next_back().map(|(_, name)| name);
+            self.name =
+                self.next.drain(..count.min(self.next.len())).next_back().map(|(_, name)| name);
             self.is_told = false;
         }
     }
@@ -253,7 +264,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mount = crate::kernel::MountInfo::of(folder.path()).unwrap();
         let folder = fs::canonicalize(folder.path()).unwrap();
-        let mut names = Names::new(std::slice::from_ref(&folder), &mount.mount_point, false).unwrap();
+        let mut names =
+            Names::new(std::slice::from_ref(&folder), &mount.mount_point, false).unwrap();
         if !names.is_watched() {
             oneflush_testing::skip("fanotify needs root and Linux 5.17");
             return;

@@ -59,7 +59,9 @@ impl<W: Write> Output<W> {
 
     pub(super) fn finish(mut self) -> io::Result<()> {
         let rest = match self.text {
-            Text::Packed(packed) => packed.into_inner().map_err(IntoInnerError::into_error)?.finish()?,
+            Text::Packed(packed) => {
+                packed.into_inner().map_err(IntoInnerError::into_error)?.finish()?
+            }
             Text::Plain(rest) => rest,
         };
         self.out.write_all(&rest)?;

@@ -55,7 +55,9 @@ mod tests {
         let mut own = Own::default();
         own.queue(8..16, false);
         own.queue(16..24, false);
-        assert!(own.has(&(8..24)) && own.has(&(12..13)) && !own.has(&(24..32)) && !own.has(&(0..8)));
+        assert!(
+            own.has(&(8..24)) && own.has(&(12..13)) && !own.has(&(24..32)) && !own.has(&(0..8))
+        );
         own.complete(8..24);
         assert!(!own.has(&(8..24)));
     }

@@ -31,7 +31,9 @@ impl Pace {
     /// Called after each record.
     pub(super) fn step(&mut self) {
         self.records += 1;
-        if self.records.is_multiple_of(RECORDS_BETWEEN_LOOKS) && self.begun.elapsed() > GIVES_WAY_MAX {
+        if self.records.is_multiple_of(RECORDS_BETWEEN_LOOKS)
+            && self.begun.elapsed() > GIVES_WAY_MAX
+        {
             self.gives_way = None;
         }
     }

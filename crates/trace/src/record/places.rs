@@ -28,17 +28,24 @@ impl Places {
     pub(super) fn new(targets: Targets, events: &Events) -> Result<Places, RecordError> {
         let place = |(number, target): (usize, &Target)| -> Result<Place, RecordError> {
             let volume = &target.volume;
-            let names = match target.directories.first() {
-                Some(directory) => {
-                    let has_allocations = events.has_allocations(volume.file_system);
-                    let names = Names::new(&target.directories, &volume.mount_point, has_allocations);
-                    Some(names.map_err(|reason| KernelError::Read { path: directory.clone(), reason })?)
-                }
-                None => None,
-            };
+            let names =
+                match target.directories.first() {
+                    Some(directory) => {
+                        let has_allocations = events.has_allocations(volume.file_system);
+                        let names =
+                            Names::new(&target.directories, &volume.mount_point, has_allocations);
+                        Some(names.map_err(|reason| KernelError::Read {
+                            path: directory.clone(),
+                            reason,
+                        })?)
+                    }
+                    None => None,
+                };
             let geometry = match Geometry::of(volume) {
                 // This device was not asked for, and a container may not be allowed to read it.
-                Err(_) if !targets.is_named(number) => Geometry::new(volume.file_system, Vec::new()),
+                Err(_) if !targets.is_named(number) => {
+                    Geometry::new(volume.file_system, Vec::new())
+                }
                 geometry => geometry?,
             };
             let attribution = Attribution::new(geometry);
@@ -64,9 +71,9 @@ impl Places {
         let number = event.fields.device.and_then(|device| device.number(record)).map(device_pair);
         let found = match event.of {
             Of::Device | Of::Below | Of::Mapped => number.and_then(|number| self.of_device(number)),
-            Of::FileSystem | Of::WriteLock | Of::WalHeader => {
-                number.and_then(|number| self.all.iter().position(|place| place.target.volume.inode_dev == number))
-            }
+            Of::FileSystem | Of::WriteLock | Of::WalHeader => number.and_then(|number| {
+                self.all.iter().position(|place| place.target.volume.inode_dev == number)
+            }),
             Of::WriteBack | Of::All => None,
         };
         found.unwrap_or(0)
@@ -74,7 +81,9 @@ impl Places {
 
     /// Of a partition by its own number, else by the disk's.
     pub(super) fn of_device(&self, number: (u32, u32)) -> Option<usize> {
-        let is = |place: &Place| place.target.volume.partition.unwrap_or(place.target.volume.disk) == number;
+        let is = |place: &Place| {
+            place.target.volume.partition.unwrap_or(place.target.volume.disk) == number
+        };
         let of_disk = |place: &Place| place.target.volume.disk == number;
         self.all.iter().position(is).or_else(|| self.all.iter().position(of_disk))
     }
@@ -82,7 +91,10 @@ impl Places {
     /// All partitions of a disk of which requests are known by their sectors.
     fn of_disk(&mut self, place: usize) -> impl Iterator<Item = &mut Own> {
         let disk = self.all[place].target.volume.disk;
-        self.all.iter_mut().filter(move |other| other.target.volume.disk == disk).map(|other| &mut other.own)
+        self.all
+            .iter_mut()
+            .filter(move |other| other.target.volume.disk == disk)
+            .map(|other| &mut other.own)
     }
 
     /// Whether a request was queued by a recorded thread.
@@ -127,7 +139,8 @@ impl Places {
     pub(super) fn refresh(&mut self) -> Result<(), RecordError> {
         for Place { target, attribution, names, .. } in &mut self.all {
             let volume = &target.volume;
-            let failed = |reason: io::Error| KernelError::Read { path: volume.mount_point.clone(), reason };
+            let failed =
+                |reason: io::Error| KernelError::Read { path: volume.mount_point.clone(), reason };
             names.as_mut().map_or(Ok(()), Names::refresh).map_err(failed)?;
             if volume.file_system == FileSystem::Btrfs {
                 // Chunks are allocated as the file system grows.

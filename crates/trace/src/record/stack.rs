@@ -28,7 +28,8 @@ pub(super) struct Backing {
 /// The devices to which a whole disk hands its requests on.
 pub(super) fn mapped(disk: Number) -> Vec<Number> {
     let slaves = fs::read_dir(node(disk).join("slaves")).into_iter().flatten().flatten();
-    let mut mapped: Vec<Number> = slaves.filter_map(|slave| number(&slave.path().join("dev"))).collect();
+    let mut mapped: Vec<Number> =
+        slaves.filter_map(|slave| number(&slave.path().join("dev"))).collect();
     mapped.sort_unstable();
     mapped
 }

@@ -55,7 +55,10 @@ impl Targets {
             match all.iter_mut().find(|known| known.number() == target.number()) {
                 None => all.push(target),
                 Some(known) if known.volume.inode_dev == target.volume.inode_dev => {
-                    let new = target.directories.into_iter().filter(|new| !known.directories.contains(new));
+                    let new = target
+                        .directories
+                        .into_iter()
+                        .filter(|new| !known.directories.contains(new));
                     known.directories.extend(new.collect::<Vec<_>>());
                 }
                 Some(known) => {
@@ -109,7 +112,8 @@ impl Targets {
             None => {
                 let mut target = Target { directories: Vec::new(), ..Target::of_number(lower)? };
                 // Their events are read by what the superblock says.
-                let needs_superblock = matches!(target.volume.file_system, FileSystem::Btrfs | FileSystem::F2fs);
+                let needs_superblock =
+                    matches!(target.volume.file_system, FileSystem::Btrfs | FileSystem::F2fs);
                 if needs_superblock && !target.volume.is_readable() {
                     target.volume.file_system = FileSystem::Other;
                 }
@@ -124,7 +128,8 @@ impl Targets {
     /// Loop devices whose files are on a device that is not recorded, in words.
     pub fn left_out(&self) -> Vec<String> {
         let said = |(upper, backing): &(Number, Backing)| {
-            let [upper, lower] = [*upper, backing.device].map(|(major, minor)| format!("{major},{minor}"));
+            let [upper, lower] =
+                [*upper, backing.device].map(|(major, minor)| format!("{major},{minor}"));
             format!("device {upper} is a file on device {lower}")
         };
         self.left_out.iter().map(said).collect()
@@ -145,7 +150,9 @@ impl Targets {
 
     /// In one line each, for the head of a recording.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        let of_below = |target: &Target| format!("/dev/{} {}, below", target.volume.name, target.said_number());
+        let of_below = |target: &Target| {
+            format!("/dev/{} {}, below", target.volume.name, target.said_number())
+        };
         let (named, below) = self.all.split_at(self.named_count);
         named.iter().map(Target::describe).chain(below.iter().map(of_below))
     }
@@ -165,9 +172,10 @@ impl Target {
             return Err(wrong("is not a directory".to_owned()));
         }
         let mount = MountInfo::of(&directory).map_err(|error| wrong(error.to_string()))?;
-        let number = mount
-            .device()
-            .ok_or_else(|| RecordError::NoDevice { dir: dir.to_owned(), file_system: mount.fs.clone() })?;
+        let number = mount.device().ok_or_else(|| RecordError::NoDevice {
+            dir: dir.to_owned(),
+            file_system: mount.fs.clone(),
+        })?;
         let inode_dev = fs::metadata(&directory).map_err(|error| wrong(error.to_string()))?.dev();
         let volume = volume(number, Some((&mount, inode_dev))).map_err(wrong)?;
         Ok(Target::new(volume, Some(mount.fs), vec![directory]))
@@ -176,18 +184,23 @@ impl Target {
     /// The device by `/dev/sda1` or `sda1`. If it is mounted, all its files get names.
     pub fn of_device(device: &Path) -> Result<Target, RecordError> {
         let wrong = |reason: String| RecordError::Device { device: device.to_owned(), reason };
-        let path = if device.components().count() == 1 { Path::new("/dev").join(device) } else { device.to_owned() };
+        let path = if device.components().count() == 1 {
+            Path::new("/dev").join(device)
+        } else {
+            device.to_owned()
+        };
         let metadata = fs::metadata(&path).map_err(|error| wrong(error.to_string()))?;
         if !metadata.file_type().is_block_device() {
             return Err(wrong("is not a block device".to_owned()));
         }
-        Target::of_number((rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()))).map_err(|error| {
-            // By the name that was given.
-            match error {
-                RecordError::Device { reason, .. } => wrong(reason),
-                error => error,
-            }
-        })
+        Target::of_number((rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev())))
+            .map_err(|error| {
+                // By the name that was given.
+                match error {
+                    RecordError::Device { reason, .. } => wrong(reason),
+                    error => error,
+                }
+            })
     }
 
     fn of_number(number: Number) -> Result<Target, RecordError> {
@@ -195,7 +208,9 @@ impl Target {
         let wrong = |reason: String| RecordError::Device { device: device(), reason };
         let mounts = MountInfo::all().map_err(|error| wrong(error.to_string()))?;
         let mount = mounts.into_iter().find(|mount| mount.device() == Some(number));
-        let with_inodes = mount.as_ref().and_then(|mount| Some((mount, fs::metadata(&mount.mount_point).ok()?.dev())));
+        let with_inodes = mount
+            .as_ref()
+            .and_then(|mount| Some((mount, fs::metadata(&mount.mount_point).ok()?.dev())));
         let volume = volume(number, with_inodes).map_err(wrong)?;
         let directories = mount.iter().map(|mount| mount.mount_point.clone()).collect();
         Ok(Target::new(volume, mount.map(|mount| mount.fs), directories))
@@ -220,7 +235,8 @@ impl Target {
         let device = format!("/dev/{} {}", self.volume.name, self.said_number());
         match (&self.file_system, self.directories.as_slice()) {
             (Some(file_system), directories @ [_, ..]) => {
-                let directories: Vec<_> = directories.iter().map(|path| path.display().to_string()).collect();
+                let directories: Vec<_> =
+                    directories.iter().map(|path| path.display().to_string()).collect();
                 format!("{device}, {file_system}, files below {}", directories.join(" and "))
             }
             _ => format!("{device}, not mounted: no file names"),
@@ -240,11 +256,15 @@ fn volume(number: (u32, u32), mount: Option<(&MountInfo, u64)>) -> Result<Volume
             .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
             .ok_or("its disk has no number")?;
         partition = Some(number);
-        start_bytes = read(&node.join("start"))?.parse::<u64>().map_err(|error| error.to_string())? * SECTOR_BYTES;
+        start_bytes =
+            read(&node.join("start"))?.parse::<u64>().map_err(|error| error.to_string())?
+                * SECTOR_BYTES;
     }
     let file_system = mount.map_or(FileSystem::Other, |(mount, _)| FileSystem::named(&mount.fs));
-    let inode_dev = mount.map_or(number, |(_, dev)| (rustix::fs::major(dev), rustix::fs::minor(dev)));
-    let mount_point = mount.map_or_else(|| PathBuf::from("/"), |(mount, _)| mount.mount_point.clone());
+    let inode_dev =
+        mount.map_or(number, |(_, dev)| (rustix::fs::major(dev), rustix::fs::minor(dev)));
+    let mount_point =
+        mount.map_or_else(|| PathBuf::from("/"), |(mount, _)| mount.mount_point.clone());
     Ok(Volume { name, disk, partition, start_bytes, file_system, mount_point, inode_dev })
 }
 

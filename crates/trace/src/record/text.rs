@@ -63,7 +63,13 @@ pub(super) fn head(out: &mut Vec<u8>, thread: &[u8], cpu: u32, time_ns: u64, eve
 }
 
 /// `None` if the record is not of this form.
-pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8], device: (u32, u32)) -> Option<()> {
+pub(super) fn body(
+    out: &mut Vec<u8>,
+    form: Form,
+    fields: &Fields,
+    record: &[u8],
+    device: (u32, u32),
+) -> Option<()> {
     let number = |field: Option<Field>| field?.number(record);
     let text = |field: Option<Field>| field?.text(record);
     match form {
@@ -87,7 +93,9 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8]
             if form != Form::Queue
                 && let Some(priority) = number(fields.priority)
             {
-                let class = ["none", "rt", "be", "idle"].get((priority >> 13 & 7) as usize).unwrap_or(&"invalid");
+                let class = ["none", "rt", "be", "idle"]
+                    .get((priority >> 13 & 7) as usize)
+                    .unwrap_or(&"invalid");
                 out.push(b' ');
                 out.extend_from_slice(class.as_bytes());
                 out.push(b',');
@@ -159,9 +167,11 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8]
             let kind = number(fields.lock)?;
             out.extend_from_slice(b" fl_type=");
             out.extend_from_slice([&b"F_RDLCK"[..], b"F_WRLCK", b"F_UNLCK"].get(kind as usize)?);
-            for (before, field) in
-                [(&b" fl_start="[..], fields.lock_start), (b" fl_end=", fields.lock_end), (b" ret=", fields.result)]
-            {
+            for (before, field) in [
+                (&b" fl_start="[..], fields.lock_start),
+                (b" fl_end=", fields.lock_end),
+                (b" ret=", fields.result),
+            ] {
                 out.extend_from_slice(before);
                 signed(out, field?.signed(record)?);
             }
@@ -178,7 +188,10 @@ pub(super) fn body(out: &mut Vec<u8>, form: Form, fields: &Fields, record: &[u8]
                     Some(number) => signed(out, number),
                     None => {
                         let text = field.text(record).unwrap_or_default();
-                        out.extend(text.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'_' }));
+                        out.extend(
+                            text.iter()
+                                .map(|byte| if byte.is_ascii_graphic() { *byte } else { b'_' }),
+                        );
                     }
                 }
             }

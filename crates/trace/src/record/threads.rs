@@ -40,8 +40,12 @@ impl Threads {
         let children = children();
         while let Some(process) = processes.pop() {
             let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
-            only.extend(tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok()));
-            processes.extend(children.iter().filter(|(_, parent)| *parent == process).map(|(child, _)| *child));
+            only.extend(
+                tasks.flatten().filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok()),
+            );
+            processes.extend(
+                children.iter().filter(|(_, parent)| *parent == process).map(|(child, _)| *child),
+            );
         }
         if !only.contains(&pid) {
             return Err(RecordError::NoProcess { pid });
@@ -110,7 +114,8 @@ fn children() -> Vec<(u32, u32)> {
         .filter_map(|entry| {
             let process = entry.file_name().to_str()?.parse().ok()?;
             let status = fs::read_to_string(entry.path().join("status")).ok()?;
-            let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())?;
+            let parent =
+                status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok())?;
             Some((process, parent))
         })
         .collect()

@@ -39,9 +39,14 @@ impl<W: Write> Writer<W> {
     /// `now_ns`: a time before the first event.
     pub(super) fn begin(&mut self, now_ns: u64) -> io::Result<()> {
         let kernel = rustix::system::uname();
-        let (release, machine) = (kernel.release().to_string_lossy(), kernel.machine().to_string_lossy());
+        let (release, machine) =
+            (kernel.release().to_string_lossy(), kernel.machine().to_string_lossy());
         writeln!(self.out, "# tracer: nop\n#")?;
-        writeln!(self.out, "# oneflush trace {}, Linux {release} {machine}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(
+            self.out,
+            "# oneflush trace {}, Linux {release} {machine}",
+            env!("CARGO_PKG_VERSION")
+        )?;
         for line in self.places.targets.lines() {
             writeln!(self.out, "# {}", line.replace('\n', " "))?;
         }
@@ -52,7 +57,11 @@ impl<W: Write> Writer<W> {
             self.tell(place, backing.inode, now_ns)?;
             let below = self.places.all()[place].target.volume.inode_dev;
             self.own_head(now_ns, "oneflush_layer");
-            write!(self.line, "dev {major},{minor} on a file of dev {},{} ino {}", below.0, below.1, backing.inode)?;
+            write!(
+                self.line,
+                "dev {major},{minor} on a file of dev {},{} ino {}",
+                below.0, below.1, backing.inode
+            )?;
             self.line.push(b'\n');
             self.out.write_all(&self.line)?;
         }
@@ -61,7 +70,8 @@ impl<W: Write> Writer<W> {
             journal.into_iter().map(|area| (place.target.volume.disk, area)).collect::<Vec<_>>()
         };
         for ((major, minor), area) in self.places.all().iter().flat_map(of).collect::<Vec<_>>() {
-            let (sector, sectors) = (area.start / SECTOR_BYTES, (area.end - area.start) / SECTOR_BYTES);
+            let (sector, sectors) =
+                (area.start / SECTOR_BYTES, (area.end - area.start) / SECTOR_BYTES);
             self.own_head(0, "oneflush_area");
             writeln!(self.line, "dev {major},{minor} sector {sector} sectors {sectors} journal")?;
             self.out.write_all(&self.line)?;
@@ -86,11 +96,20 @@ impl<W: Write> Writer<W> {
         if new == 0 { Ok(()) } else { writeln!(self.out, "CPU:0 [LOST {new} EVENTS]") }
     }
 
-    pub(super) fn event(&mut self, decoder: &Decoder, events: &Events, moment: Moment) -> io::Result<()> {
+    pub(super) fn event(
+        &mut self,
+        decoder: &Decoder,
+        events: &Events,
+        moment: Moment,
+    ) -> io::Result<()> {
         let Moment { time_ns, cpu, record } = moment;
         let whose = self.attribute(decoder, time_ns, record);
         let Some(event) = events.of(record) else { return Ok(()) };
-        let Some(thread) = event.fields.thread.and_then(|thread| thread.number(record)).map(|thread| thread as u32)
+        let Some(thread) = event
+            .fields
+            .thread
+            .and_then(|thread| thread.number(record))
+            .map(|thread| thread as u32)
         else {
             return Ok(());
         };
@@ -110,9 +129,16 @@ impl<W: Write> Writer<W> {
         if let Some(inode) = inode {
             self.tell(place, inode, time_ns)?;
         }
-        let is_request = matches!(form, Form::Queue | Form::Request | Form::Complete | Form::BioComplete | Form::Remap);
+        let is_request = matches!(
+            form,
+            Form::Queue | Form::Request | Form::Complete | Form::BioComplete | Form::Remap
+        );
         let target = &self.places.all()[place].target;
-        let said = event.fields.device.and_then(|device| device.number(record)).filter(|_| target.is_below);
+        let said = event
+            .fields
+            .device
+            .and_then(|device| device.number(record))
+            .filter(|_| target.is_below);
         let device = match said {
             _ if !is_request => target.volume.inode_dev,
             Some(number) => device_pair(number),
@@ -120,8 +146,15 @@ impl<W: Write> Writer<W> {
             None => target.volume.disk,
         };
         self.line.clear();
-        let comm = if is_request { event.fields.comm.and_then(|comm| comm.text(record)) } else { None };
-        text::head(&mut self.line, self.threads.get(thread, comm).head(), cpu, time_ns, &event.name);
+        let comm =
+            if is_request { event.fields.comm.and_then(|comm| comm.text(record)) } else { None };
+        text::head(
+            &mut self.line,
+            self.threads.get(thread, comm).head(),
+            cpu,
+            time_ns,
+            &event.name,
+        );
         if text::body(&mut self.line, form, &event.fields, record, device).is_none() {
             return Ok(());
         }
@@ -136,7 +169,12 @@ impl<W: Write> Writer<W> {
     }
 
     /// The owner of a write that is queued, with its bytes.
-    fn attribute(&mut self, decoder: &Decoder, time_ns: u64, record: &[u8]) -> Option<(Whose, u64)> {
+    fn attribute(
+        &mut self,
+        decoder: &Decoder,
+        time_ns: u64,
+        record: &[u8],
+    ) -> Option<(Whose, u64)> {
         let event = decoder.decode(time_ns, record)?;
         let attribution = &mut self.places.at(event.volume).attribution;
         match event.what {
@@ -158,10 +196,14 @@ impl<W: Write> Writer<W> {
     fn note(&mut self, event: &Event, place: usize, thread: u32, record: &[u8]) {
         let number = |field: Option<Field>| field?.number(record);
         match event.does {
-            Does::SyncEnter => self.places.at(place).attribution.sync(thread, number(event.fields.inode)),
+            Does::SyncEnter => {
+                self.places.at(place).attribution.sync(thread, number(event.fields.inode))
+            }
             Does::SyncExit => self.places.at(place).attribution.sync(thread, None),
             Does::Allocate => {
-                if let (Some(names), Some(inode)) = (&mut self.places.at(place).names, number(event.fields.inode)) {
+                if let (Some(names), Some(inode)) =
+                    (&mut self.places.at(place).names, number(event.fields.inode))
+                {
                     names.allocated(inode);
                 }
             }
@@ -175,14 +217,22 @@ impl<W: Write> Writer<W> {
                 self.places.thread_ended(thread);
             }
             Does::Exec => self.threads.renamed(thread),
-            Does::Print | Does::Queue | Does::Request | Does::Complete | Does::Remap | Does::OfFile | Does::Lock => {}
+            Does::Print
+            | Does::Queue
+            | Does::Request
+            | Does::Complete
+            | Does::Remap
+            | Does::OfFile
+            | Does::Lock => {}
         }
     }
 
     fn is_recorded(&mut self, event: &Event, place: usize, thread: u32, record: &[u8]) -> bool {
         let target = &self.places.all()[place].target;
         let is_below = target.is_below;
-        if self.threads.are_all() && (target.volume.partition.is_none() || event.does == Does::Remap) {
+        if self.threads.are_all()
+            && (target.volume.partition.is_none() || event.does == Does::Remap)
+        {
             return true;
         }
         let number = |field: Option<Field>| field?.number(record);

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::sample::{Sample, Sampler};
-use crate::identify::{Class, Confidence, Database, JournalMode, Outcome, Phases, Process, Synchronous, Transaction};
+use crate::identify::{
+    Class, Confidence, Database, JournalMode, Outcome, Phases, Process, Synchronous, Transaction,
+};
 use crate::model::{Event, Names};
 
 /// What is kept of a transaction.
@@ -84,7 +86,8 @@ impl Collector {
             return;
         }
         self.events += 1;
-        self.begin_ns = Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
+        self.begin_ns =
+            Some(self.begin_ns.map_or(event.time_ns, |begin_ns| begin_ns.min(event.time_ns)));
         self.end_ns = self.end_ns.max(event.time_ns);
     }
 
@@ -98,7 +101,8 @@ impl Collector {
             begin_ns: transaction.begin_ns,
             latency_ns: transaction.latency_ns(),
             silent_ns: transaction.silent_ns,
-            bytes: [traffic.db, traffic.journal, traffic.fs_journal, traffic.metadata].map(|amount| amount.bytes),
+            bytes: [traffic.db, traffic.journal, traffic.fs_journal, traffic.metadata]
+                .map(|amount| amount.bytes),
             checkpoint_bytes: match transaction.phases {
                 Phases::Append { checkpoint, .. } => checkpoint.bytes(),
                 Phases::Rollback { .. } => 0,

@@ -78,7 +78,9 @@ impl Columns {
                 let mode = format!("{} {}", entry.journal_mode, entry.synchronous);
                 columns.mode.push(short(&mut columns.modes, &mode));
                 columns.outcome.push(short(&mut columns.outcomes, &entry.outcome.to_string()));
-                columns.reason.push(short(&mut columns.reasons, &entry.confidence.reason.to_string()));
+                columns
+                    .reason
+                    .push(short(&mut columns.reasons, &entry.confidence.reason.to_string()));
                 columns.confidence.push((entry.confidence.value * 100.0).round() as u32);
             }
         }
@@ -87,7 +89,11 @@ impl Columns {
 }
 
 /// The number of each name in the list that all traces share.
-fn numbers<'a>(list: &mut Vec<String>, known: &mut HashMap<&'a str, u32>, names: &'a [String]) -> Vec<u32> {
+fn numbers<'a>(
+    list: &mut Vec<String>,
+    known: &mut HashMap<&'a str, u32>,
+    names: &'a [String],
+) -> Vec<u32> {
     let number = |name: &'a String| {
         *known.entry(name).or_insert_with(|| {
             list.push(name.clone());

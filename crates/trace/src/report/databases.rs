@@ -71,7 +71,8 @@ pub(super) fn rows(trace: &Trace) -> Vec<DatabaseRow> {
                 flushes: (!trace.is_of_calls).then_some(sum.flushes),
                 median_ms: quantile(&sum.latencies, 0.5) as f64 / 1e6,
                 median_kb: quantile(&sum.volumes, 0.5) as f64 / 1024.0,
-                mode: mode.map_or(String::new(), |(mode, synchronous)| format!("{mode} {synchronous}")),
+                mode: mode
+                    .map_or(String::new(), |(mode, synchronous)| format!("{mode} {synchronous}")),
             }
         })
         .collect();

@@ -40,7 +40,8 @@ impl Depths {
             }
             (_, bytes) => {
                 let end = event.sector.saturating_add(bytes.div_ceil(SECTOR_BYTES));
-                let ended: Vec<u64> = depth.with_data.range(event.sector..end).map(|held| *held.0).collect();
+                let ended: Vec<u64> =
+                    depth.with_data.range(event.sector..end).map(|held| *held.0).collect();
                 ended.iter().for_each(|sector| {
                     depth.with_data.remove(sector);
                 });

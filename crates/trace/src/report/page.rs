@@ -10,7 +10,8 @@ use super::columns::{Columns, Picture, pictures};
 use super::{CLASSES, Finding, Report, Tables, Trace};
 
 const TEMPLATE: &str = include_str!("../../assets/page.html");
-const STYLES: [&str; 2] = [include_str!("../../assets/uplot/uPlot.min.css"), include_str!("../../assets/page.css")];
+const STYLES: [&str; 2] =
+    [include_str!("../../assets/uplot/uPlot.min.css"), include_str!("../../assets/page.css")];
 /// In the order in which they need each other.
 const SCRIPTS: [&str; 10] = [
     include_str!("../../assets/uplot/uPlot.iife.min.js"),
@@ -45,8 +46,16 @@ pub fn page(program: &str, report: &Report, traces: &[Trace]) -> String {
         transactions: Columns::new(traces),
         pictures: pictures(traces),
     };
-    let data = serde_json::to_string(&data).expect("numbers and texts are JSON").replace('<', "\\u003c");
-    fill(TEMPLATE, &[("{{style}}", &STYLES.join("\n")), ("{{data}}", &data), ("{{script}}", &SCRIPTS.join("\n"))])
+    let data =
+        serde_json::to_string(&data).expect("numbers and texts are JSON").replace('<', "\\u003c");
+    fill(
+        TEMPLATE,
+        &[
+            ("{{style}}", &STYLES.join("\n")),
+            ("{{data}}", &data),
+            ("{{script}}", &SCRIPTS.join("\n")),
+        ],
+    )
 }
 
 /// Fills in the places, each once, in this order. Text that is filled in is not looked through.

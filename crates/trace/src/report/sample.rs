@@ -67,7 +67,12 @@ impl Sampler {
             return;
         }
         let has_room = self.databases.len() < DATABASES_COUNT_MAX;
-        let new = Candidate { number, latency_ns: entry.latency_ns, bytes: entry.total_bytes(), accesses };
+        let new = Candidate {
+            number,
+            latency_ns: entry.latency_ns,
+            bytes: entry.total_bytes(),
+            accesses,
+        };
         match self.databases.get_mut(&entry.database) {
             Some(kept) => kept.offer(new),
             None if has_room => {
@@ -93,7 +98,8 @@ impl Sampler {
             let mut of_database = latencies.remove(&database).unwrap_or_default();
             of_database.sort_unstable();
             let median_ns = super::quantile(&of_database, 0.5);
-            let nearest = kept.spread.into_iter().min_by_key(|found| found.latency_ns.abs_diff(median_ns));
+            let nearest =
+                kept.spread.into_iter().min_by_key(|found| found.latency_ns.abs_diff(median_ns));
             let chosen = [
                 (Why::First, Some(kept.first)),
                 (Why::Median, nearest),
@@ -104,9 +110,12 @@ impl Sampler {
             for (why, candidate) in chosen {
                 let Some(candidate) = candidate else { continue };
                 let entry = place[candidate.number];
-                match samples[begin..].iter_mut().find(|sample: &&mut Sample| sample.entry == entry) {
+                match samples[begin..].iter_mut().find(|sample: &&mut Sample| sample.entry == entry)
+                {
                     Some(sample) => sample.why.push(why),
-                    None => samples.push(Sample { entry, why: vec![why], accesses: candidate.accesses }),
+                    None => {
+                        samples.push(Sample { entry, why: vec![why], accesses: candidate.accesses })
+                    }
                 }
             }
         }

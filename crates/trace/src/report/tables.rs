@@ -88,7 +88,8 @@ impl Tables {
             seconds: (trace.end_ns - trace.begin_ns) as f64 / 1e9,
             events: trace.events,
             transactions: entries.len() as u64,
-            rolled_back: entries.iter().filter(|entry| databases::is_rolled_back(entry)).count() as u64,
+            rolled_back: entries.iter().filter(|entry| databases::is_rolled_back(entry)).count()
+                as u64,
             cut_off: trace.partial_count,
             notes: trace.notes.clone(),
             flushes: (!trace.is_of_calls).then(|| entries.iter().map(|entry| entry.flushes).sum()),

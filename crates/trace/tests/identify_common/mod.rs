@@ -72,11 +72,29 @@ impl<'a> Pen<'a> {
         Actor { thread: self.thread, process: self.thread, name }
     }
 
-    pub fn push(&mut self, action: Action, sector: u64, bytes: u64, flags: Flags, actor: Actor, file: Option<&str>) {
+    pub fn push(
+        &mut self,
+        action: Action,
+        sector: u64,
+        bytes: u64,
+        flags: Flags,
+        actor: Actor,
+        file: Option<&str>,
+    ) {
         let file = file.map(|file| self.names.id(file));
         let content = None;
         let (time_ns, device) = (self.now_ns, DEVICE);
-        self.events.push(Event { time_ns, action, device, sector, bytes, flags, actor, content, file });
+        self.events.push(Event {
+            time_ns,
+            action,
+            device,
+            sector,
+            bytes,
+            flags,
+            actor,
+            content,
+            file,
+        });
     }
 
     /// Writes of pages at these places, sent together and waited for.
@@ -138,7 +156,9 @@ impl<'a> Pen<'a> {
     /// The same of a journal that has been deleted.
     pub fn deleted_written_by_kernel(&mut self, at: u64) -> &mut Self {
         self.written_by_kernel(at);
-        for event in self.events.iter_mut().rev().take(3).filter(|event| event.action == Action::Queue) {
+        for event in
+            self.events.iter_mut().rev().take(3).filter(|event| event.action == Action::Queue)
+        {
             event.content = Some(Content::DeletedData);
         }
         self
@@ -203,8 +223,11 @@ impl<'a> Pen<'a> {
     /// Header and body of the rollback journal, `pages` in all.
     pub fn log(&mut self, pages: u64) -> &mut Self {
         let sector = self.journal_sector;
-        let runs: &[(u64, u64)] =
-            if pages == 1 { &[(sector, 1)] } else { &[(sector, 1), (sector + 4 * PAGE_SECTORS, pages - 1)] };
+        let runs: &[(u64, u64)] = if pages == 1 {
+            &[(sector, 1)]
+        } else {
+            &[(sector, 1), (sector + 4 * PAGE_SECTORS, pages - 1)]
+        };
         let commit_pages = self.commit_pages;
         self.durable("-journal", runs, commit_pages)
     }
@@ -254,7 +277,11 @@ impl<'a> Pen<'a> {
 
     /// The journal is deleted and that is made durable: DELETE with EXTRA.
     pub fn delete_durably(&mut self) -> &mut Self {
-        let folder = self.database.as_deref().and_then(|path| path.rsplit_once('/')).map(|parts| parts.0.to_string());
+        let folder = self
+            .database
+            .as_deref()
+            .and_then(|path| path.rsplit_once('/'))
+            .map(|parts| parts.0.to_string());
         self.sync(folder.as_deref(), |pen| {
             pen.commit(7);
         })

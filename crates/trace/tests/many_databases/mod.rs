@@ -105,7 +105,8 @@ fn one_thread(names: &mut Names, shape: Shape, databases: u32, rounds: u32) -> V
         for number in 0..count {
             let base = 1_000_000 * u64::from(number + 1);
             (pen.db_sector, pen.journal_sector) = (base, base + 100_000);
-            pen.database = (shape != Shape::NamelessOfOneThread).then(|| format!("/data/app/{number}.db"));
+            pen.database =
+                (shape != Shape::NamelessOfOneThread).then(|| format!("/data/app/{number}.db"));
             match shape {
                 Shape::NamelessOfOneThread => nameless(&mut pen, number, round),
                 Shape::PairsOfOneThread => pair(&mut pen, number, round),

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use oneflush_trace::identify::{
-    Access, Amount, Class, Confidence, Database, JournalMode, Outcome, Phases, Process, Reason, Synchronous, Traffic,
-    Transaction,
+    Access, Amount, Class, Confidence, Database, JournalMode, Outcome, Phases, Process, Reason,
+    Synchronous, Traffic, Transaction,
 };
 use oneflush_trace::model::{DeviceId, Names};
 use oneflush_trace::report::{Collector, Trace};
@@ -15,7 +15,8 @@ pub const MS: u64 = 1_000_000;
 /// A committed PERSIST transaction of `database` that takes `ms`. It writes so many KB of each
 /// class, in as many requests.
 pub fn transaction(database: &str, begin_ms: u64, ms: u64, kb: [u64; 4]) -> Transaction {
-    let [db, journal, fs_journal, metadata] = kb.map(|kb| Amount { bytes: kb * KB, requests: u64::from(kb > 0) });
+    let [db, journal, fs_journal, metadata] =
+        kb.map(|kb| Amount { bytes: kb * KB, requests: u64::from(kb > 0) });
     let (begin_ns, latency_ns) = (begin_ms * MS, ms * MS);
     Transaction {
         begin_ns,
@@ -30,7 +31,11 @@ pub fn transaction(database: &str, begin_ms: u64, ms: u64, kb: [u64; 4]) -> Tran
         flushes: 4,
         syncs: 4,
         segments: 1,
-        phases: Phases::Rollback { log_ns: latency_ns / 2, db_ns: latency_ns / 4, reset_ns: latency_ns / 4 },
+        phases: Phases::Rollback {
+            log_ns: latency_ns / 2,
+            db_ns: latency_ns / 4,
+            reset_ns: latency_ns / 4,
+        },
         silent_ns: 0,
         confidence: Confidence { value: 1.0, reason: Reason::Whole },
         accesses: Vec::new(),
@@ -49,7 +54,13 @@ pub fn with_accesses(mut transaction: Transaction) -> Transaction {
         flushes: 0,
         is_call: false,
     };
-    let flush = Access { begin_ns: write.done_ns, done_ns: transaction.begin_ns + MS, bytes: 0, flushes: 1, ..write };
+    let flush = Access {
+        begin_ns: write.done_ns,
+        done_ns: transaction.begin_ns + MS,
+        bytes: 0,
+        flushes: 1,
+        ..write
+    };
     transaction.accesses = vec![write, flush];
     transaction
 }

@@ -1,10 +1,13 @@
-//! A guarded database beside a log of any content: opened with strategy `eager`, read, written to and closed.
+//! A guarded database beside a log of any content: opened with strategy `eager`, read, written to
+//! and closed.
 //!
-//! The input is a program: each step appends a record with the log itself, so that its checksums are right and what is behind them is
-//! reached. Its payload is the fuzzer's bytes, or pages made by the rules from a few of them, against bases that are right or wrong. A step may
-//! also patch the file of the log, or leave an image of the WAL.
+//! The input is a program: each step appends a record with the log itself, so that its checksums
+//! are right and what is behind them is reached. Its payload is the fuzzer's bytes, or pages made
+//! by the rules from a few of them, against bases that are right or wrong. A step may also patch
+//! the file of the log, or leave an image of the WAL.
 //!
-//! Wanted: no panic, no unbounded memory, and where SQLite is told that nothing was changed, nothing was.
+//! Wanted: no panic, no unbounded memory, and where SQLite is told that nothing was changed,
+//! nothing was.
 
 #![no_main]
 
@@ -18,7 +21,9 @@ use std::sync::{Once, OnceLock};
 use libfuzzer_sys::fuzz_target;
 use memory::Memory;
 use oneflush_blocklog::delta::Row;
-use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc};
+use oneflush_blocklog::group::{
+    Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc,
+};
 use oneflush_blocklog::{CHUNK_BYTES, Head, Log, Uuid, delta};
 use rusqlite::{Connection, OpenFlags, ffi, trace};
 
@@ -37,8 +42,10 @@ fn database() -> &'static [u8] {
         let path = folder.path().join("a.db");
         let db = Connection::open(&path).unwrap();
         db.execute_batch(&format!(
-            "PRAGMA page_size={PAGE}; PRAGMA journal_mode=WAL; CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE INDEX i ON t(v);
-             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<60) INSERT INTO t SELECT i, hex(randomblob(20)) FROM n;"
+            "PRAGMA page_size={PAGE}; PRAGMA journal_mode=WAL; CREATE TABLE t(id INTEGER PRIMARY \
+                KEY, v); CREATE INDEX i ON t(v);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<60) INSERT INTO \
+             t SELECT i, hex(randomblob(20)) FROM n;"
         ))
         .unwrap();
         drop(db);
@@ -61,11 +68,16 @@ fn group(what: u8, pages: &[u8]) -> Vec<u8> {
     let begin = match what & 3 {
         0 => None,
         1 => Some(Begin::Database),
-        frames => Some(Begin::Image { frames: u32::from(frames - 1), salt: [1, 2], checksum: [3, 4] }),
+        frames => {
+            Some(Begin::Image { frames: u32::from(frames - 1), salt: [1, 2], checksum: [3, 4] })
+        }
     };
     let mut writer = GroupWriter::new(begin, u32::from(what >> 2));
     // As SQLite splits a page: each of them may have what another had.
-    let row: Vec<u8> = pages.chunks_exact(4).flat_map(|entry| page_of(database(), u32::from(entry[0] & 31))).collect();
+    let row: Vec<u8> = pages
+        .chunks_exact(4)
+        .flat_map(|entry| page_of(database(), u32::from(entry[0] & 31)))
+        .collect();
     for (own, entry) in pages.chunks_exact(4).enumerate() {
         let page_no = u32::from(entry[0] & 31);
         let old = page_of(database(), page_no);
@@ -74,17 +86,28 @@ fn group(what: u8, pages: &[u8]) -> Vec<u8> {
         new[at] ^= entry[2];
         if entry[3] >= 128 {
             let from = usize::from(entry[1]) % (row.len() / PAGE);
-            let (mut delta, base) = (Vec::new(), [Base::Previous, Base::Database { crc: page_crc(&old) }][usize::from(entry[3] & 1)]);
+            let (mut delta, base) = (
+                Vec::new(),
+                [Base::Previous, Base::Database { crc: page_crc(&old) }][usize::from(entry[3] & 1)],
+            );
             new = row[from * PAGE..][..PAGE].to_vec();
             Row::new(&row, PAGE).encode(own, &new, u64::MAX, &mut delta);
-            writer.push_entry(PageEntry { page_no, base, in_row: entry[3] & 2 == 0, delta: &delta });
+            writer.push_entry(PageEntry {
+                page_no,
+                base,
+                in_row: entry[3] & 2 == 0,
+                delta: &delta,
+            });
             continue;
         }
         match entry[3] % 4 {
             0 => writer.push(page_no, Base::Zeros, |out| delta::encode_from_zeros(&new, out)),
             1 => writer.push(page_no, Base::Previous, |out| delta::encode(&old, &new, out)),
-            2 => writer.push(page_no, Base::Database { crc: page_crc(&old) }, |out| delta::encode(&old, &new, out)),
-            _ => writer.push(page_no, Base::Database { crc: 1 }, |out| delta::encode(&old, &new, out)),
+            2 => writer.push(page_no, Base::Database { crc: page_crc(&old) }, |out| {
+                delta::encode(&old, &new, out)
+            }),
+            _ => writer
+                .push(page_no, Base::Database { crc: 1 }, |out| delta::encode(&old, &new, out)),
         }
     }
     writer.finish().to_vec()
@@ -130,7 +153,10 @@ fn heard(_: std::ffi::c_int, message: &str) {
 
 fn use_it(path: &Path) -> rusqlite::Result<()> {
     let uri = format!("file:{}?vfs=oneflush&strategy=eager", path.display());
-    let db = Connection::open_with_flags(uri, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI)?;
+    let db = Connection::open_with_flags(
+        uri,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI,
+    )?;
     db.busy_timeout(std::time::Duration::ZERO)?;
     let _: i64 = db.query_row("SELECT count(*) FROM t", [], |row| row.get(0))?;
     db.execute("INSERT INTO t(v) VALUES ('new')", [])?;

@@ -130,7 +130,11 @@ impl ProcessBatching {
         let expected = self.expected.load(SeqCst);
         let (flush_ns, interval_ns) = (self.flush_ns.load(SeqCst), self.interval_ns.load(SeqCst));
         let write_meanwhile = flush_ns.checked_div(interval_ns).unwrap_or(u32::MAX);
-        if write_meanwhile >= expected { expected } else { expected - write_meanwhile.min(expected / 2) }
+        if write_meanwhile >= expected {
+            expected
+        } else {
+            expected - write_meanwhile.min(expected / 2)
+        }
     }
 
     /// Begins a record for all that have arrived.
@@ -231,8 +235,10 @@ mod tests {
     #[test]
     fn those_who_can_write_while_a_record_lasts_are_not_waited_for() {
         let needed = |expected: u32, flush_ns: u32, interval_ns: u32| {
-            let [expected, flush_ns, interval_ns] = [expected, flush_ns, interval_ns].map(AtomicU32::new);
-            ProcessBatching { expected, flush_ns, interval_ns, ..ProcessBatching::default() }.needed()
+            let [expected, flush_ns, interval_ns] =
+                [expected, flush_ns, interval_ns].map(AtomicU32::new);
+            ProcessBatching { expected, flush_ns, interval_ns, ..ProcessBatching::default() }
+                .needed()
         };
         assert_eq!(needed(8, 180, 0), 8, "it is not known how long they take");
         assert_eq!(needed(8, 180, 200), 8, "none");
@@ -289,7 +295,11 @@ mod tests {
     #[test]
     fn the_count_may_begin_anew() {
         let first = u32::MAX - 3;
-        let batching = ProcessBatching { arrived: first.into(), covered: first.into(), ..ProcessBatching::default() };
+        let batching = ProcessBatching {
+            arrived: first.into(),
+            covered: first.into(),
+            ..ProcessBatching::default()
+        };
         record(&batching, 2, 1);
         assert_eq!(batching.expected.load(SeqCst), 3);
         wait_until_two_come(&batching);

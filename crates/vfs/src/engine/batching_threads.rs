@@ -77,7 +77,8 @@ impl ThreadBatching {
             return false;
         }
         let writers_in_a_flush = self.flush_ns / self.interval_ns.max(1);
-        let enough = if writers_in_a_flush < u64::from(self.writers) { writers_in_a_flush } else { 0 };
+        let enough =
+            if writers_in_a_flush < u64::from(self.writers) { writers_in_a_flush } else { 0 };
         u64::from(queue()) > enough
     }
 

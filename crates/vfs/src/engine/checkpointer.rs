@@ -236,7 +236,8 @@ impl Checkpointer {
             KillPoint::CheckpointBegun.reached();
             self.run.run(&self.path, options)
         };
-        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err("internal error: a panic".to_owned()))
+        catch_unwind(AssertUnwindSafe(run))
+            .unwrap_or_else(|_| Err("internal error: a panic".to_owned()))
     }
 
     /// Keeps checkpoints from beginning and waits for the one that runs.
@@ -397,7 +398,9 @@ impl Checkpointer {
         let mut pause = PAUSE_MIN;
         loop {
             let mut state = self.state();
-            while !state.ends_thread() && (state.wanted.is_none() || state.held_off > 0 || state.running) {
+            while !state.ends_thread()
+                && (state.wanted.is_none() || state.held_off > 0 || state.running)
+            {
                 state = self.wait_for_work(state);
             }
             if state.ends_thread() {
@@ -475,7 +478,8 @@ impl Checkpointer {
                 state.starvation_said = true;
                 state.counts.starved += 1;
                 let message = format!(
-                    "oneflush: readers have held up the checkpoint of {} for {} s; its WAL grows until they end their transactions",
+                    "oneflush: readers have held up the checkpoint of {} for {} s; its WAL grows \
+                        until they end their transactions",
                     self.path,
                     since.elapsed().as_secs()
                 );

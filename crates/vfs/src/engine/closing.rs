@@ -59,7 +59,8 @@ impl<S: Store> WalConnection<S> {
     /// The connection has taken the database's exclusive lock.
     pub(super) fn locked_exclusively(&self) {
         let mut closing = lock(&self.closing);
-        *closing = if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
+        *closing =
+            if *closing == Closing::Announced { Closing::Exclusive } else { Closing::Leaving };
         if *closing == Closing::Exclusive
             && let Some(main) = lock(&self.main).as_deref()
         {
@@ -84,7 +85,9 @@ impl<S: Store> WalConnection<S> {
         }
         // Where nothing is left to copy, this call comes right after the lock.
         *closing = match *closing {
-            Closing::Exclusive | Closing::Complete if stays || self.options.keep_wal => Closing::Kept,
+            Closing::Exclusive | Closing::Complete if stays || self.options.keep_wal => {
+                Closing::Kept
+            }
             _ => Closing::No,
         };
         stays

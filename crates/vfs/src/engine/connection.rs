@@ -34,7 +34,8 @@ use super::waiter::Waiter;
 use crate::config::{Durability, Options};
 use crate::error::{Code, Error};
 use crate::port::{
-    Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock, SyncRequest, WalIndex,
+    Below, BusyHandler, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock, SyncRequest,
+    WalIndex,
 };
 use crate::role::Role;
 use crate::sync::{Barrier, Mutex, lock};
@@ -105,7 +106,8 @@ pub struct WalConnection<S: Store> {
     /// The last call was the end of a commit. A checkpoint that begins now is SQLite's automatic
     /// one.
     pub(crate) just_committed: AtomicBool,
-    /// After its last commit SQLite would try its automatic checkpoint, and has not tried one since.
+    /// After its last commit SQLite would try its automatic checkpoint, and has not tried one
+    /// since.
     pub(super) expects_automatic: AtomicBool,
     /// SQLite has tried no checkpoint after the last commits, though there were enough frames. A
     /// checkpoint that comes now was asked for.
@@ -178,7 +180,9 @@ impl<S: Store> InWalMode for WalConnection<S> {
     fn is_idle(&self) -> bool {
         let has_wal = self.has_wal();
         self.doing.load(Relaxed) == doing::NOTHING
-            && [&self.writing, &self.checkpoint.running, &self.recovering].iter().all(|flag| !flag.load(Relaxed))
+            && [&self.writing, &self.checkpoint.running, &self.recovering]
+                .iter()
+                .all(|flag| !flag.load(Relaxed))
             && self.level() <= if has_wal { LockLevel::Shared } else { LockLevel::None }
             && (!has_wal || self.shares_index.load(Relaxed))
     }
@@ -219,7 +223,12 @@ impl<S: Store> InWalMode for WalConnection<S> {
 }
 
 impl<S: Store> WalConnection<S> {
-    pub fn new(id: u64, options: &Options, shared: Arc<Shared<S>>, purpose: Purpose) -> Arc<WalConnection<S>> {
+    pub fn new(
+        id: u64,
+        options: &Options,
+        shared: Arc<Shared<S>>,
+        purpose: Purpose,
+    ) -> Arc<WalConnection<S>> {
         if purpose == Purpose::Checkpoints {
             shared.checkpointer_id.store(id, Relaxed);
         } else {
@@ -275,7 +284,9 @@ impl<S: Store> WalConnection<S> {
     /// share.
     pub(crate) fn published_frames(&self) -> Option<u32> {
         let shares_index = self.shares_index.load(Relaxed);
-        shares_index.then(|| lock(&self.main).as_deref().and_then(|main| main.published_frames())).flatten()
+        shares_index
+            .then(|| lock(&self.main).as_deref().and_then(|main| main.published_frames()))
+            .flatten()
     }
 
     pub(crate) fn is_likely_to_write(&self) -> bool {
@@ -383,7 +394,9 @@ impl<S: Store> WalConnection<S> {
 
     /// Requests a checkpoint if the store says that one is due.
     fn request_own_checkpoint(&self) {
-        let Some(frames) = self.store().frames().filter(|_| !self.is_checkpointer()) else { return };
+        let Some(frames) = self.store().frames().filter(|_| !self.is_checkpointer()) else {
+            return;
+        };
         if self.checkpoint_is_due() {
             self.request_checkpoint();
         } else if self.options.checkpoints_in_background && frames >= AUTOMATIC_FRAMES {
@@ -391,7 +404,13 @@ impl<S: Store> WalConnection<S> {
         }
     }
 
-    pub fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+    pub fn read(
+        &self,
+        below: &dyn Below,
+        role: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         if role == Role::Wal {
             self.store().write_held(self, below)?;
             if self.unchained.is_passed_over(buffer.len(), offset) {
@@ -401,7 +420,13 @@ impl<S: Store> WalConnection<S> {
         Ok(self.store().read(self, below, role, buffer, offset)?)
     }
 
-    pub fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
+    pub fn write(
+        &self,
+        below: &dyn Below,
+        role: Role,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         match role {
             Role::Wal => {
                 self.unchained.note(data, offset);
@@ -412,7 +437,9 @@ impl<S: Store> WalConnection<S> {
                 self.refuse_if_failed()?;
                 self.store().write_page(self, below, data, offset)
             }
-            Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.write(data, offset)?),
+            Role::RollbackJournal | Role::SuperJournal | Role::Temp => {
+                Ok(below.write(data, offset)?)
+            }
         }
     }
 
@@ -434,7 +461,9 @@ impl<S: Store> WalConnection<S> {
                 }
                 Ok(())
             }
-            Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.truncate(size_bytes)?),
+            Role::RollbackJournal | Role::SuperJournal | Role::Temp => {
+                Ok(below.truncate(size_bytes)?)
+            }
         }
     }
 
@@ -448,7 +477,9 @@ impl<S: Store> WalConnection<S> {
                 self.store().database_synced();
                 Ok(())
             }
-            Role::Db | Role::RollbackJournal | Role::SuperJournal | Role::Temp => Ok(below.sync(request)?),
+            Role::Db | Role::RollbackJournal | Role::SuperJournal | Role::Temp => {
+                Ok(below.sync(request)?)
+            }
         }
     }
 
@@ -523,6 +554,10 @@ impl<S: Store> WalConnection<S> {
 
     pub fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics {
         let characteristics = below.device_characteristics();
-        if role == Role::Db && self.has_wal() { self.store().claimed(characteristics) } else { characteristics }
+        if role == Role::Db && self.has_wal() {
+            self.store().claimed(characteristics)
+        } else {
+            characteristics
+        }
     }
 }

@@ -120,7 +120,8 @@ impl GroupFlush {
                 return Err(code);
             }
             let lingers = queue.filter(|_| !state.flushing);
-            let lingers = lingers.and_then(|queue| state.batching.is_worth(state.pending_commits(), queue));
+            let lingers =
+                lingers.and_then(|queue| state.batching.is_worth(state.pending_commits(), queue));
             if state.flushing || (lingers.is_some() && state.lingerer.is_some()) {
                 let seen = self.ended.get();
                 state.waits(commit);
@@ -166,7 +167,8 @@ impl GroupFlush {
                 Err(code) => drop(self.failed.set(code)),
             }
             self.ended.count();
-            let (leads, done) = if result.is_ok() { state.whom_to_wake(upto) } else { (None, Some(futex::ALL)) };
+            let (leads, done) =
+                if result.is_ok() { state.whom_to_wake(upto) } else { (None, Some(futex::ALL)) };
             drop(state);
             leads.into_iter().chain(done).for_each(|bits| self.ended.wake(bits));
             if result == Err(Code::BUSY) {
@@ -244,8 +246,10 @@ impl State {
     ///
     /// Answers the bits of the next leader, and those of the covered commits.
     fn whom_to_wake(&mut self, upto: u64) -> (Option<NonZeroU32>, Option<NonZeroU32>) {
-        let done =
-            self.waiting.extract_if(.., |commit| commit.0 <= upto).fold(0, |bits, commit| bits | commit.bit().get());
+        let done = self
+            .waiting
+            .extract_if(.., |commit| commit.0 <= upto)
+            .fold(0, |bits, commit| bits | commit.bit().get());
         let leads = self.waiting.iter().copied().min();
         self.waiting.retain(|&commit| Some(commit) != leads);
         (leads.map(CommitNo::bit), NonZeroU32::new(done))
@@ -314,10 +318,14 @@ mod tests {
             }
         };
         group.wait_for(commit, Some(&|| 0), while_flushing(GroupFlush::register_sync)).unwrap();
-        group.wait_for(group.register_sync(), None, while_flushing(|group| group.register(0))).unwrap();
+        group
+            .wait_for(group.register_sync(), None, while_flushing(|group| group.register(0)))
+            .unwrap();
         assert!(!group.expects_batch());
         assert_eq!(group.counts().commits, 3);
-        group.wait_for(group.register(0), Some(&|| 0), while_flushing(|group| group.register(0))).unwrap();
+        group
+            .wait_for(group.register(0), Some(&|| 0), while_flushing(|group| group.register(0)))
+            .unwrap();
         assert!(group.expects_batch(), "two commits are");
     }
 
@@ -362,7 +370,9 @@ mod tests {
             flushes.fetch_add(1, SeqCst);
             Ok(true)
         };
-        let waits = &|commit, queue: u32| time_of(|| group.wait_for(commit, Some(&|| queue), flush).unwrap());
+        let waits = &|commit, queue: u32| {
+            time_of(|| group.wait_for(commit, Some(&|| queue), flush).unwrap())
+        };
         std::thread::scope(|scope| {
             let leader = scope.spawn(move || waits(early, 6));
             while lock(&group.state).lingerer.is_none() {
@@ -376,7 +386,10 @@ mod tests {
             assert_eq!(flushes.load(SeqCst), 0);
             let last = group.register(0);
             assert!(waits(last, 0) < LONG / 2);
-            assert!(leader.join().unwrap() < LONG / 2 && another.join().unwrap() < LONG / 2, "they are woken");
+            assert!(
+                leader.join().unwrap() < LONG / 2 && another.join().unwrap() < LONG / 2,
+                "they are woken"
+            );
         });
         assert_eq!(flushes.load(SeqCst), 1);
         assert!(lock(&group.state).lingerer.is_none() && lock(&group.state).waiting.is_empty());
@@ -387,11 +400,17 @@ mod tests {
         for (interval, queue) in [(Duration::from_micros(100), 0), (LONG / 7, 6)] {
             let group = crowd(interval);
             let commit = group.register(queue);
-            assert!(time_of(|| group.wait_for(commit, Some(&|| queue), || Ok(true)).unwrap()) < LONG / 2);
+            assert!(
+                time_of(|| group.wait_for(commit, Some(&|| queue), || Ok(true)).unwrap())
+                    < LONG / 2
+            );
         }
         let group = crowd(Duration::from_micros(100));
         let commit = group.register(6);
-        assert!(time_of(|| group.wait_for(commit, None, || Ok(true)).unwrap()) < LONG / 2, "it keeps them from it");
+        assert!(
+            time_of(|| group.wait_for(commit, None, || Ok(true)).unwrap()) < LONG / 2,
+            "it keeps them from it"
+        );
     }
 
     // A panic is stopped at SQLite's callback: `flushing` stayed up, and the next commit waited for
@@ -484,7 +503,8 @@ mod model {
         let write_lock = Arc::new(Mutex::new(()));
         let threads: Vec<_> = (0..3)
             .map(|_| {
-                let (group, disk, write_lock) = (Arc::clone(&group), Arc::clone(&disk), Arc::clone(&write_lock));
+                let (group, disk, write_lock) =
+                    (Arc::clone(&group), Arc::clone(&disk), Arc::clone(&write_lock));
                 shuttle::thread::spawn(move || {
                     for _ in 0..2 {
                         let held = lock(&write_lock);
@@ -494,7 +514,10 @@ mod model {
                         let number = early.unwrap_or_else(|| group.register(6));
                         drop(held);
                         if group.wait_for(number, Some(&|| 6), || disk.flush()).is_ok() {
-                            assert!(disk.durable.load(SeqCst) >= mine, "acknowledged and not durable");
+                            assert!(
+                                disk.durable.load(SeqCst) >= mine,
+                                "acknowledged and not durable"
+                            );
                         }
                     }
                 })

@@ -77,16 +77,21 @@ impl<S: Store> WalConnection<S> {
         if lock.acquire {
             self.waiter.ends_sleep();
         }
-        let just_committed =
-            lock.acquire && taken(&self.just_committed) && self.pragmas_before.load(Relaxed) == pragmas();
+        let just_committed = lock.acquire
+            && taken(&self.just_committed)
+            && self.pragmas_before.load(Relaxed) == pragmas();
         match (lock.exclusive, lock.acquire) {
             (true, true) if lock.covers(ShmLock::WRITE) && self.is_checkpointer() => {
                 self.take_write_lock_for_checkpoint(index, lock)
             }
             (true, true) if lock.covers(ShmLock::WRITE) => self.take_write_lock(index, lock),
             (true, false) if lock.covers(ShmLock::WRITE) => self.release_write_lock(index, lock),
-            (true, true) if lock.covers(ShmLock::CHECKPOINT) => self.begin_checkpoint(index, lock, just_committed),
-            (true, true) if self.is_checkpointer() && self.writing.load(Relaxed) => self.wait_for_readers(index, lock),
+            (true, true) if lock.covers(ShmLock::CHECKPOINT) => {
+                self.begin_checkpoint(index, lock, just_committed)
+            }
+            (true, true) if self.is_checkpointer() && self.writing.load(Relaxed) => {
+                self.wait_for_readers(index, lock)
+            }
             (true, true)
                 if self.checkpoint.automatic.load(Relaxed)
                     && (!self.checkpoint_is_due() || self.request_checkpoint()) =>
@@ -117,7 +122,12 @@ impl<S: Store> WalConnection<S> {
     }
 
     /// `just_committed`: nothing came between a commit and this checkpoint.
-    fn begin_checkpoint(&self, index: &dyn WalIndex, lock: ShmLock, just_committed: bool) -> Result<(), Error> {
+    fn begin_checkpoint(
+        &self,
+        index: &dyn WalIndex,
+        lock: ShmLock,
+        just_committed: bool,
+    ) -> Result<(), Error> {
         self.expects_automatic.store(false, Relaxed);
         if just_committed && !self.is_checkpointer() && self.shared.checkpointer.is_at_it() {
             return Err(Error::Below(Code::BUSY));
@@ -154,7 +164,11 @@ impl<S: Store> WalConnection<S> {
     /// Takes the read lock of a transaction that is expected to write. The wait for the turn is
     /// here.
     #[inline(never)]
-    pub(super) fn take_read_lock_to_write(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+    pub(super) fn take_read_lock_to_write(
+        &self,
+        index: &dyn WalIndex,
+        read: ShmLock,
+    ) -> Result<(), Code> {
         // "Busy" is answered once. SQLite counts these answers, sleeps longer after each, and gives
         // up with `SQLITE_PROTOCOL` after 100. On a busy machine the turn may be over before SQLite
         // is here again.
@@ -271,7 +285,11 @@ impl<S: Store> WalConnection<S> {
         self.waiter.prediction.store((prediction - 2).max(-1), Relaxed);
     }
 
-    pub(crate) fn take_write_lock(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
+    pub(crate) fn take_write_lock(
+        &self,
+        index: &dyn WalIndex,
+        write: ShmLock,
+    ) -> Result<(), Error> {
         self.checkpoint.automatic.store(false, Relaxed);
         self.store().taking_write_lock(self);
         if !self.group_commit() {
@@ -304,7 +322,11 @@ impl<S: Store> WalConnection<S> {
         if tries {
             // What this transaction writes could not become durable. SQLite can still be told so
             // here.
-            let tried = if self.store().is_stuck() { Err(Code::BUSY) } else { self.try_write_lock(index, write) };
+            let tried = if self.store().is_stuck() {
+                Err(Code::BUSY)
+            } else {
+                self.try_write_lock(index, write)
+            };
             match tried {
                 Ok(()) => {
                     if has_turn {
@@ -366,7 +388,11 @@ impl<S: Store> WalConnection<S> {
     ///
     /// After "busy" SQLite would go on without the lock, and a writer could begin the WAL anew
     /// meanwhile. The WAL-reset bug needs exactly that.
-    pub(super) fn take_write_lock_for_checkpoint(&self, index: &dyn WalIndex, write: ShmLock) -> Result<(), Error> {
+    pub(super) fn take_write_lock_for_checkpoint(
+        &self,
+        index: &dyn WalIndex,
+        write: ShmLock,
+    ) -> Result<(), Error> {
         let began = Instant::now();
         while began.elapsed() < CHECKPOINTER_PATIENCE && !self.shared.checkpointer.is_called_off() {
             // With the checkpointer's turn, no queued writer of this process is between its read
@@ -402,7 +428,11 @@ impl<S: Store> WalConnection<S> {
     ///
     /// Commits that wait for their flush are readers too, and soon gone. A reader that stays longer
     /// must not stop the writers.
-    pub(super) fn wait_for_readers(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
+    pub(super) fn wait_for_readers(
+        &self,
+        index: &dyn WalIndex,
+        lock: ShmLock,
+    ) -> Result<(), Error> {
         let deadline = Instant::now() + READERS_PATIENCE;
         loop {
             match index.shm_lock(lock) {
@@ -416,7 +446,8 @@ impl<S: Store> WalConnection<S> {
         let asked = *lock(&self.waiter.asked);
         self.waiter.may_sleep.store(true, Relaxed);
         // During thread exit the note may be gone. Then the sleep is an ordinary one.
-        let _ = WAITING.try_with(|waiting| *waiting.borrow_mut() = Some((Weak::clone(&self.me) as _, asked)));
+        let _ = WAITING
+            .try_with(|waiting| *waiting.borrow_mut() = Some((Weak::clone(&self.me) as _, asked)));
     }
 
     /// True if another connection has the write lock.
@@ -430,7 +461,9 @@ impl<S: Store> WalConnection<S> {
         }
         let asked_now = lock(&self.waiter.asked);
         let main = lock(&self.main);
-        let Some(index) = main.as_deref().filter(|_| *asked_now == asked && !self.writing.load(Relaxed)) else {
+        let Some(index) =
+            main.as_deref().filter(|_| *asked_now == asked && !self.writing.load(Relaxed))
+        else {
             return false;
         };
         match index.shm_lock(ShmLock::of_writer(true)) {

@@ -63,7 +63,12 @@ impl Pacing {
     ///
     /// `write_out` has a range (offset, length) of the database file written and waits for it.
     #[must_use]
-    pub fn copied(&mut self, offset: u64, length: u64, write_out: impl FnOnce(u64, u64)) -> Duration {
+    pub fn copied(
+        &mut self,
+        offset: u64,
+        length: u64,
+        write_out: impl FnOnce(u64, u64),
+    ) -> Duration {
         self.first = self.first.min(offset);
         self.end = self.end.max(offset + length);
         self.copied_bytes += length;
@@ -121,7 +126,8 @@ mod tests {
     fn copy(pacing: &mut Pacing, pages: u64) -> Vec<(u64, u64)> {
         let mut pieces = Vec::new();
         for page in 0..pages {
-            let rest = pacing.copied(2 * page * PAGE, PAGE, |offset, length| pieces.push((offset, length)));
+            let rest = pacing
+                .copied(2 * page * PAGE, PAGE, |offset, length| pieces.push((offset, length)));
             assert_eq!(rest, Duration::ZERO, "that took no time");
         }
         pieces
@@ -134,7 +140,11 @@ mod tests {
         assert_eq!(copy(&mut pacing, pages - 1), []);
         pacing.begin_pass();
         let pieces = copy(&mut pacing, pages);
-        assert_eq!(pieces, [(0, (2 * pages - 1) * PAGE)], "what was synced before is not written again");
+        assert_eq!(
+            pieces,
+            [(0, (2 * pages - 1) * PAGE)],
+            "what was synced before is not written again"
+        );
         let larger = pacing.piece_bytes / PAGE;
         assert!(larger > pages, "that took no time");
         assert_eq!(copy(&mut pacing, larger), [(0, (2 * larger - 1) * PAGE)]);
@@ -150,7 +160,8 @@ mod tests {
             (1, PIECE_TIME / 10, 2 * PIECE_BYTES_MIN),
             (20, PIECE_TIME / 10, PIECE_BYTES_MAX),
         ] {
-            (0..times).for_each(|_| assert_eq!(pacing.took(time), Duration::ZERO, "no rest was granted"));
+            (0..times)
+                .for_each(|_| assert_eq!(pacing.took(time), Duration::ZERO, "no rest was granted"));
             assert_eq!(pacing.piece_bytes, expected, "{times} times {time:?}");
         }
     }

@@ -1,4 +1,5 @@
-//! A WAL as SQLite sees it. A store may hold the frames where it wants, so the bytes of the file below are not the WAL's.
+//! A WAL as SQLite sees it. A store may hold the frames where it wants, so the bytes of the file
+//! below are not the WAL's.
 
 use super::connection::WalConnection;
 use super::store::Store;

@@ -108,7 +108,8 @@ impl<S: Store> Shared<S> {
     /// True if a writer of another process waits though none was known of. It need not have met
     /// this process, which has the write lock nearly always.
     fn sees_outsiders(&self) -> bool {
-        self.commits_alone.fetch_add(1, Relaxed) % LOOKS_EVERY == LOOKS_EVERY - 1 && self.store.gate().is_wanted()
+        self.commits_alone.fetch_add(1, Relaxed) % LOOKS_EVERY == LOOKS_EVERY - 1
+            && self.store.gate().is_wanted()
     }
 
     pub(super) fn waited(&self, began: Instant) {
@@ -124,7 +125,11 @@ impl<S: Store> Shared<S> {
         WalReport {
             commits: flush.commits,
             flushes: flush.flushes,
-            commits_per_flush: if flush.flushes == 0 { 0.0 } else { flush.commits as f64 / flush.flushes as f64 },
+            commits_per_flush: if flush.flushes == 0 {
+                0.0
+            } else {
+                flush.commits as f64 / flush.flushes as f64
+            },
             flush_failed: self.flush.failure().is_some(),
             turns: TurnsReport {
                 waits: get(&self.counts.turn_waits),

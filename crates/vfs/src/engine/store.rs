@@ -64,13 +64,22 @@ pub trait Store: Sized + Send + Sync + 'static {
         offset: u64,
     ) -> Result<(), Error>;
     /// Writes headers that SQLite has forgotten ([`unchained`](super::unchained)).
-    fn write_headers(&self, connection: &WalConnection<Self>, wal: &dyn Below, headers: &[Header])
-    -> Result<(), Error>;
+    fn write_headers(
+        &self,
+        connection: &WalConnection<Self>,
+        wal: &dyn Below,
+        headers: &[Header],
+    ) -> Result<(), Error>;
     /// Writes the frames that are held back, before anything else is done with the WAL.
     fn write_held(&self, connection: &WalConnection<Self>, wal: &dyn Below) -> Result<(), Error>;
     /// Called before a sync of the WAL. `of_commit`: the sync is a commit's. True: there is nothing
     /// to sync.
-    fn is_durable(&self, connection: &WalConnection<Self>, wal: &dyn Below, of_commit: bool) -> Result<bool, Error>;
+    fn is_durable(
+        &self,
+        connection: &WalConnection<Self>,
+        wal: &dyn Below,
+        of_commit: bool,
+    ) -> Result<bool, Error>;
     /// Makes durable what was written before.
     ///
     /// False: another process had already done so. `SQLITE_BUSY`: nothing was tried.
@@ -138,8 +147,17 @@ pub trait Store: Sized + Send + Sync + 'static {
         offset: u64,
     ) -> Result<(), Code>;
     /// The size of the WAL as SQLite is to see it.
-    fn wal_size_bytes(&self, connection: &WalConnection<Self>, wal: &dyn Below) -> Result<u64, Code>;
-    fn truncate_wal(&self, connection: &WalConnection<Self>, wal: &dyn Below, size_bytes: u64) -> Result<(), Error>;
+    fn wal_size_bytes(
+        &self,
+        connection: &WalConnection<Self>,
+        wal: &dyn Below,
+    ) -> Result<u64, Code>;
+    fn truncate_wal(
+        &self,
+        connection: &WalConnection<Self>,
+        wal: &dyn Below,
+        size_bytes: u64,
+    ) -> Result<(), Error>;
     /// A checkpoint writes a page.
     fn write_page(
         &self,

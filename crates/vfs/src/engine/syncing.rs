@@ -35,7 +35,12 @@ pub enum For {
 
 impl<S: Store> WalConnection<S> {
     /// A commit's sync of the WAL, shared with all others that want one.
-    pub(super) fn flush(&self, wal: &dyn Below, number: CommitNo, request: SyncRequest) -> Result<(), Error> {
+    pub(super) fn flush(
+        &self,
+        wal: &dyn Below,
+        number: CommitNo,
+        request: SyncRequest,
+    ) -> Result<(), Error> {
         self.flush_for(wal, number, request, For::Commit)
     }
 
@@ -55,7 +60,8 @@ impl<S: Store> WalConnection<S> {
         self.header_unsynced.store(false, Relaxed);
         self.checkpoint.wal_unsynced.store(false, Relaxed);
         let waiting = || self.shared.turns.waiting();
-        let queue: Option<&dyn Fn() -> u32> = if what == For::CommitInBatch { Some(&waiting) } else { None };
+        let queue: Option<&dyn Fn() -> u32> =
+            if what == For::CommitInBatch { Some(&waiting) } else { None };
         let flush = || self.store().flush(self, wal, request, what);
         Ok(self.shared.flush.wait_for(number, queue, flush)?)
     }
@@ -69,8 +75,14 @@ impl<S: Store> WalConnection<S> {
     /// After a failure nothing may be copied, and the WAL not begun anew, until all connections are
     /// closed. The next opener copies everything, and so does the next checkpoint of another
     /// process.
-    pub(crate) fn sync_database(&self, database: &dyn Below, request: SyncRequest) -> Result<(), Code> {
-        database.sync(request).inspect_err(|&code| self.database_sync_failed(code, lock(&self.main).as_deref()))
+    pub(crate) fn sync_database(
+        &self,
+        database: &dyn Below,
+        request: SyncRequest,
+    ) -> Result<(), Code> {
+        database
+            .sync(request)
+            .inspect_err(|&code| self.database_sync_failed(code, lock(&self.main).as_deref()))
     }
 
     /// The same through the main file itself.
@@ -102,12 +114,17 @@ impl<S: Store> WalConnection<S> {
         if self.copies_beside_writers() {
             self.shared.checkpointer.copied(offset, page.len() as u64);
         }
-        if self.is_checkpointer() && self.shared.checkpointer.is_called_off() { Err(Code::BUSY) } else { Ok(()) }
+        if self.is_checkpointer() && self.shared.checkpointer.is_called_off() {
+            Err(Code::BUSY)
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn sync_wal(&self, wal: &dyn Below, request: SyncRequest) -> Result<(), Error> {
         self.store().write_held(self, wal)?;
-        let of_commit = self.unsynced_frames.load(Relaxed) && !self.checkpoint.running.load(Relaxed);
+        let of_commit =
+            self.unsynced_frames.load(Relaxed) && !self.checkpoint.running.load(Relaxed);
         if of_commit && self.writing.load(Relaxed) && self.unchained.any() {
             // Recovery would find neither this commit nor any behind it
             // ([`unchained`](super::unchained)).
@@ -144,7 +161,9 @@ impl<S: Store> WalConnection<S> {
     pub(crate) fn shares_flush(&self) -> bool {
         let has_outsiders = self.shared.commit_has_outsiders();
         let checkpointer = self.shared.checkpointer_id.load(Relaxed);
-        has_outsiders || self.shared.turns.wanted_beside(checkpointer) || self.shared.flush.expects_batch()
+        has_outsiders
+            || self.shared.turns.wanted_beside(checkpointer)
+            || self.shared.flush.expects_batch()
     }
 
     /// Invariant 2.

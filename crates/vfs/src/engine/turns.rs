@@ -258,7 +258,8 @@ impl State {
         }
         if let Some(next) = self.waiting.pop_front() {
             self.give(next, now);
-            let first = self.waiting.front().map(|first| first.id).filter(|_| self.is_worth_looking());
+            let first =
+                self.waiting.front().map(|first| first.id).filter(|_| self.is_worth_looking());
             self.sleeps = [Some(next.id).filter(|_| self.looks != Some(next.id)), first];
             self.looks = None;
         }
@@ -278,8 +279,11 @@ impl State {
 
     /// Invariant 4.
     fn revoke_if_idle(&mut self) {
-        if !self.waiting.is_empty() && self.idle_until().is_some_and(|until| until <= Instant::now()) {
-            let lost = self.holder.as_ref().map(|holder| Waiter { id: holder.id, lost: holder.lost + 1 });
+        if !self.waiting.is_empty()
+            && self.idle_until().is_some_and(|until| until <= Instant::now())
+        {
+            let lost =
+                self.holder.as_ref().map(|holder| Waiter { id: holder.id, lost: holder.lost + 1 });
             self.pass_on();
             if let Some(lost) = lost.filter(|lost| lost.lost <= LOST_MAX) {
                 self.waiting.push_front(lost);
@@ -311,7 +315,10 @@ mod tests {
         turns.begin_writing(1);
         assert!(!turns.wait(2, Duration::ZERO));
         assert!(!turns.wait(3, Duration::ZERO));
-        assert!(!turns.wait(2, Duration::ZERO), "waiting again keeps the place and does not take a second one");
+        assert!(
+            !turns.wait(2, Duration::ZERO),
+            "waiting again keeps the place and does not take a second one"
+        );
         turns.leave(1);
         assert!(turns.holds(2));
         turns.leave(2);

@@ -75,7 +75,9 @@ impl Unchained {
     /// True: SQLite is about to write headers anew, but not from the first that it owes.
     #[inline(always)]
     pub fn is_passed_over(&self, len: usize, offset: u64) -> bool {
-        len == CHECKSUM_BYTES && offset != CHECKSUM_IN_WAL && (1..=offset).contains(&self.0.load(Relaxed))
+        len == CHECKSUM_BYTES
+            && offset != CHECKSUM_IN_WAL
+            && (1..=offset).contains(&self.0.load(Relaxed))
     }
 }
 
@@ -97,7 +99,10 @@ impl Owed {
         let of = WalFile { file: wal, page_bytes };
         let frame_at = |offset: u64| {
             let frames = (offset - HEADER_BYTES) / of.frame_bytes();
-            u32::try_from(frames + 1).ok().filter(|&frame| of.offset_of(frame) == offset).ok_or(Code::IOERR_READ)
+            u32::try_from(frames + 1)
+                .ok()
+                .filter(|&frame| of.offset_of(frame) == offset)
+                .ok_or(Code::IOERR_READ)
         };
         let (first, last) = (frame_at(first)?, frame_at(read_at - CHECKSUM_IN_FRAME)?);
         let mut chain = if first == 1 { chain_of_wal } else { of.header_of(first - 1)?.chain };
@@ -126,7 +131,12 @@ impl<S: Store> WalConnection<S> {
     /// Writes the headers that SQLite has passed over, and answers the checksum that SQLite goes on
     /// from.
     #[cold]
-    pub(super) fn mend_chain(&self, wal: &dyn Below, answer: &mut [u8], offset: u64) -> Result<(), Error> {
+    pub(super) fn mend_chain(
+        &self,
+        wal: &dyn Below,
+        answer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         let seen = SeenWal { connection: self, wal };
         let owed = Owed::find(&seen, self.unchained.0.load(Relaxed), offset)?;
         self.store().write_headers(self, wal, &owed.headers)?;
@@ -177,7 +187,10 @@ mod tests {
             header[..4].copy_from_slice(&frame.to_be_bytes());
             header[4..8].copy_from_slice(&database_pages.to_be_bytes());
             self.write(&header, self.of().offset_of(frame));
-            self.write(&[frame as u8; PAGE_BYTES], self.of().offset_of(frame) + FRAME_HEADER_BYTES as u64);
+            self.write(
+                &[frame as u8; PAGE_BYTES],
+                self.of().offset_of(frame) + FRAME_HEADER_BYTES as u64,
+            );
         }
 
         /// Does what SQLite's `walRewriteChecksums` does, with what `mend_chain` does at its read.
@@ -186,7 +199,9 @@ mod tests {
             let mut chain = self.of().header_of(first_written_over - 1).unwrap().chain;
             if self.unchained.is_passed_over(CHECKSUM_BYTES, read_at) {
                 let owed = Owed::find(&self.wal, self.unchained.0.load(Relaxed), read_at).unwrap();
-                owed.headers.iter().for_each(|(offset, header)| self.wal.write(header, *offset).unwrap());
+                owed.headers
+                    .iter()
+                    .for_each(|(offset, header)| self.wal.write(header, *offset).unwrap());
                 self.unchained.forget();
                 chain = owed.chain;
             }
@@ -213,10 +228,16 @@ mod tests {
             let (first, last) = (transaction.first, 12);
             (first..last).for_each(|frame| transaction.write_without(frame, 0));
             transaction.write_without(last, 30);
-            (last + 1..20).for_each(|frame| transaction.of().write_pages(frame, [&[1; PAGE_BYTES][..]]).unwrap());
+            (last + 1..20).for_each(|frame| {
+                transaction.of().write_pages(frame, [&[1; PAGE_BYTES][..]]).unwrap()
+            });
             let chain = transaction.end(first_written_over, last);
             assert!(transaction.of().continues(0, last).unwrap(), "{first_written_over}");
-            assert_eq!(transaction.of().header_of(last).unwrap().chain, chain, "{first_written_over}");
+            assert_eq!(
+                transaction.of().header_of(last).unwrap().chain,
+                chain,
+                "{first_written_over}"
+            );
             assert!(!transaction.unchained.any());
         }
     }
@@ -232,7 +253,10 @@ mod tests {
         assert!(transaction.unchained.any());
         for written_over in [3, 4, 5] {
             let read_at = transaction.of().offset_of(written_over - 1) + CHECKSUM_IN_FRAME;
-            assert!(!transaction.unchained.is_passed_over(CHECKSUM_BYTES, read_at), "{written_over}");
+            assert!(
+                !transaction.unchained.is_passed_over(CHECKSUM_BYTES, read_at),
+                "{written_over}"
+            );
         }
         assert!(!transaction.unchained.is_passed_over(CHECKSUM_BYTES, CHECKSUM_IN_WAL));
         transaction.end(3, 6);

@@ -30,12 +30,22 @@ pub struct Api {
     vfs_find: unsafe extern "C" fn(*const c_char) -> *mut sqlite::sqlite3_vfs,
     vfs_register: unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, c_int) -> c_int,
     // For connections of our own (`checkpoint.rs`).
-    pub(super) open_v2: unsafe extern "C" fn(*const c_char, *mut *mut sqlite::sqlite3, c_int, *const c_char) -> c_int,
+    pub(super) open_v2: unsafe extern "C" fn(
+        *const c_char,
+        *mut *mut sqlite::sqlite3,
+        c_int,
+        *const c_char,
+    ) -> c_int,
     pub(super) close: unsafe extern "C" fn(*mut sqlite::sqlite3) -> c_int,
     pub(super) errmsg: unsafe extern "C" fn(*mut sqlite::sqlite3) -> *const c_char,
     pub(super) exec: Exec,
-    pub(super) wal_checkpoint_v2:
-        unsafe extern "C" fn(*mut sqlite::sqlite3, *const c_char, c_int, *mut c_int, *mut c_int) -> c_int,
+    pub(super) wal_checkpoint_v2: unsafe extern "C" fn(
+        *mut sqlite::sqlite3,
+        *const c_char,
+        c_int,
+        *mut c_int,
+        *mut c_int,
+    ) -> c_int,
 }
 
 type Exec = unsafe extern "C" fn(

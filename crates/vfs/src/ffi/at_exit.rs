@@ -73,7 +73,9 @@ pub fn ends() {
     let until = Instant::now() + PATIENCE;
     let end = move || {
         let databases = Database::all_in_wal_mode();
-        for database in databases.iter().filter(|one| one.shared().is_some_and(SharedWal::is_guarded)) {
+        for database in
+            databases.iter().filter(|one| one.shared().is_some_and(SharedWal::is_guarded))
+        {
             close(database, is_alone, until);
         }
     };
@@ -87,7 +89,9 @@ pub fn ends() {
 fn is_alone() -> bool {
     let Ok(tasks) = fs::read_dir("/proc/self/task") else { return false };
     let is_ours = |name: String| name.starts_with("oneflush-");
-    let others = tasks.flatten().filter(|task| !fs::read_to_string(task.path().join("comm")).is_ok_and(is_ours));
+    let others = tasks
+        .flatten()
+        .filter(|task| !fs::read_to_string(task.path().join("comm")).is_ok_and(is_ours));
     others.count() == 1
 }
 
@@ -104,7 +108,10 @@ fn close(database: &Database, is_alone: bool, until: Instant) {
             left.give_up_transactions();
             checkpointer.run_by_hand();
             CLOSES_LAST.set(true);
-            let closed = checkpoint::close_last(left.api(), database.path(), left.options(), || left.give_up_locks());
+            let closed =
+                checkpoint::close_last(left.api(), database.path(), left.options(), || {
+                    left.give_up_locks()
+                });
             CLOSES_LAST.set(false);
             if closed && !fs::exists(log_path(database.path())).unwrap_or(true) {
                 return;

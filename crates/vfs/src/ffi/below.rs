@@ -158,8 +158,15 @@ impl WalIndex for BelowFile {
     #[inline]
     fn shm_lock(&self, lock: ShmLock) -> Result<(), Code> {
         let action = if lock.acquire { sqlite::SQLITE_SHM_LOCK } else { sqlite::SQLITE_SHM_UNLOCK };
-        let kind = if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
-        check(call!(self, xShmLock, c_int::from(lock.first), c_int::from(lock.count), action | kind))
+        let kind =
+            if lock.exclusive { sqlite::SQLITE_SHM_EXCLUSIVE } else { sqlite::SQLITE_SHM_SHARED };
+        check(call!(
+            self,
+            xShmLock,
+            c_int::from(lock.first),
+            c_int::from(lock.count),
+            action | kind
+        ))
     }
 
     fn published_frames(&self) -> Option<u32> {

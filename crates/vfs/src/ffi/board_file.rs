@@ -176,10 +176,14 @@ impl BoardFile {
 fn open_or_create(path: &Path, database: &Path) -> io::Result<File> {
     match open_beside(path, database) {
         // Another process may have made it meanwhile.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match create_beside(path, database) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => open_beside(path, database),
-            created => created,
-        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match create_beside(path, database) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    open_beside(path, database)
+                }
+                created => created,
+            }
+        }
         opened => opened,
     }
 }
@@ -194,8 +198,16 @@ impl Drop for BoardFile {
 /// Maps a file that is at least as long as a board.
 fn map_shared(file: &File) -> io::Result<NonNull<AtomicU64>> {
     // SAFETY: a new mapping of a file that is long enough and that nobody cuts.
-    let words =
-        unsafe { mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
+    let words = unsafe {
+        mmap(
+            std::ptr::null_mut(),
+            BYTES,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED,
+            file,
+            0,
+        )
+    };
     match words {
         Ok(words) => NonNull::new(words.cast()).ok_or(io::ErrorKind::OutOfMemory.into()),
         Err(Errno::NOMEM) => Err(Errno::NOMEM.into()),
@@ -230,7 +242,12 @@ impl Common for BoardFile {
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
     }
 
-    fn lock_unless(&self, frame: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+    fn lock_unless(
+        &self,
+        frame: u32,
+        patience: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<bool, Code> {
         if std::process::id() != self.pid {
             return Err(Code::MISUSE);
         }
@@ -321,7 +338,8 @@ impl Common for BoardFile {
     }
 
     fn be_alone(&self) -> Result<bool, Code> {
-        let log = OwnFile::open(|| open_to_lock(Path::new(&self.log_path))).map_err(|_| Code::CANTOPEN)?;
+        let log = OwnFile::open(|| open_to_lock(Path::new(&self.log_path)))
+            .map_err(|_| Code::CANTOPEN)?;
         let alone = match flock(&log, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => true,
             Err(Errno::WOULDBLOCK) => false,
@@ -335,7 +353,8 @@ impl Common for BoardFile {
         let mut log = lock(&self.log);
         let file = match log.take() {
             Some(file) => file,
-            None => OwnFile::open(|| open_to_lock(Path::new(&self.log_path))).map_err(|_| Code::CANTOPEN)?,
+            None => OwnFile::open(|| open_to_lock(Path::new(&self.log_path)))
+                .map_err(|_| Code::CANTOPEN)?,
         };
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {}
@@ -358,7 +377,8 @@ impl Common for BoardFile {
     }
 
     fn is_there(&self) -> bool {
-        is_at(&self.file, &self.path) && lock(&self.log).as_ref().is_some_and(|log| is_at(log, &self.log_path))
+        is_at(&self.file, &self.path)
+            && lock(&self.log).as_ref().is_some_and(|log| is_at(log, &self.log_path))
     }
 
     fn leave(&self) {
@@ -385,10 +405,12 @@ impl Common for BoardFile {
 /// the line. Device and inode number of each file follow, each as 8 bytes, the lowest first. The
 /// result is never 0. Processes of several versions compare it, so it may not change.
 fn identity_of(boot: &str, files: [(u64, u64); 3]) -> u64 {
-    let numbers = files.into_iter().flat_map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()]);
+    let numbers =
+        files.into_iter().flat_map(|(device, inode)| [device.to_le_bytes(), inode.to_le_bytes()]);
     let bytes = boot.bytes().chain(numbers.flatten());
-    let hash =
-        bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    });
     hash.max(1)
 }
 

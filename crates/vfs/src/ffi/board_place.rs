@@ -29,13 +29,15 @@ use crate::own_file::open_to_lock;
 pub enum Unfit {
     #[error("flock fails here ({}); use a local disk, or strategy=plain", io::Error::from(*.0))]
     Flock(Errno),
-    #[error("record locks fail here ({}), which SQLite needs as well; use a local disk", io::Error::from(*.0))]
+    #[error("record locks fail here ({}), which SQLite needs as well; use a local \
+        disk", io::Error::from(*.0))]
     RecordLock(Errno),
     #[error("flock keeps nobody out here: two have one lock; use a local disk, or strategy=plain")]
     FlockOfTwo,
     #[error("record locks keep nobody out here, on which SQLite relies as well; use a local disk")]
     RecordLockOfTwo,
-    #[error("mmap with MAP_SHARED fails here ({}), as for SQLite's WAL; use a local disk, or a rollback mode", io::Error::from(*.0))]
+    #[error("mmap with MAP_SHARED fails here ({}), as for SQLite's WAL; use a local disk, or a \
+        rollback mode", io::Error::from(*.0))]
     Map(Errno),
 }
 
@@ -85,7 +87,11 @@ pub fn record_locks_exclude(file: &File, other: &File) -> Result<(), Unfit> {
 
 /// A record lock of the open file, on its first byte. `command` takes the lock or asks what is in
 /// its way. The answer is the kind of that lock.
-pub fn record_lock(file: &File, command: libc::c_int, kind: libc::c_int) -> Result<libc::c_int, Errno> {
+pub fn record_lock(
+    file: &File,
+    command: libc::c_int,
+    kind: libc::c_int,
+) -> Result<libc::c_int, Errno> {
     // SAFETY: all zeros is a value of this structure; `l_pid` has to be 0.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;

@@ -27,7 +27,12 @@ impl Handler {
     /// file was closed.
     pub unsafe fn new(pair: *mut *mut c_void) -> Arc<Handler> {
         // SAFETY: the first is a function of that type, the second its argument.
-        unsafe { Arc::new(Handler { call: std::mem::transmute::<*mut c_void, Call>(*pair), argument: *pair.add(1) }) }
+        unsafe {
+            Arc::new(Handler {
+                call: std::mem::transmute::<*mut c_void, Call>(*pair),
+                argument: *pair.add(1),
+            })
+        }
     }
 }
 

@@ -66,7 +66,8 @@ impl RunCheckpoint for Checkpoints {
     }
 
     fn write_out(&self, path: &str, offset: u64, length: u64) {
-        let descriptor = DESCRIPTOR.get().unwrap_or_else(|| page_cache::descriptor_of(Path::new(path)));
+        let descriptor =
+            DESCRIPTOR.get().unwrap_or_else(|| page_cache::descriptor_of(Path::new(path)));
         DESCRIPTOR.set(Some(descriptor));
         if let Some(descriptor) = descriptor {
             page_cache::write_out(descriptor, offset, length);
@@ -120,7 +121,10 @@ pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce(
     let Ok(Some(db)) = Db::open(api, path, options) else { return false };
     // This mode succeeds only if all is copied and the WAL is empty. Then no reader was in the way,
     // and no writer of another process wrote meanwhile.
-    let is_copied = matches!(db.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE), Ok(Progress { held_up: false, .. }));
+    let is_copied = matches!(
+        db.checkpoint(sqlite::SQLITE_CHECKPOINT_TRUNCATE),
+        Ok(Progress { held_up: false, .. })
+    );
     if is_copied {
         copied();
     }
@@ -158,23 +162,34 @@ struct Db<'a> {
 impl<'a> Db<'a> {
     /// None if another connection has locked the database exclusively.
     fn open(api: &'a Api, path: &str, options: &Options) -> Result<Option<Db<'a>>, SqliteError> {
-        let of_name =
-            |_| SqliteError { code: sqlite::SQLITE_CANTOPEN, message: "its name contains a NUL byte".to_owned() };
+        let of_name = |_| SqliteError {
+            code: sqlite::SQLITE_CANTOPEN,
+            message: "its name contains a NUL byte".to_owned(),
+        };
         let c_path = CString::new(path).map_err(of_name)?;
         let c_vfs = CString::new(crate::VFS_NAME).unwrap_or_default();
         let mut db = ptr::null_mut();
         OPENING.with(|opening| opening.set(Some(options.clone())));
         // Without NOMUTEX: SQLite may have been configured without support for threads.
         // SAFETY: two strings that end with NUL and a place for the handle.
-        let code = unsafe { (api.open_v2)(c_path.as_ptr(), &mut db, sqlite::SQLITE_OPEN_READWRITE, c_vfs.as_ptr()) };
+        let code = unsafe {
+            (api.open_v2)(c_path.as_ptr(), &mut db, sqlite::SQLITE_OPEN_READWRITE, c_vfs.as_ptr())
+        };
         OPENING.with(Cell::take);
         // SQLite makes a handle even where the open fails. The drop closes it.
         let db = Db { api, db };
         db.check(code)?;
         // The first read takes the shared lock and opens the WAL. A checkpoint needs both.
         // SAFETY: the handle is open, the statement ends with NUL, and no row is wanted.
-        let code =
-            unsafe { (api.exec)(db.db, c"PRAGMA schema_version".as_ptr(), None, ptr::null_mut(), ptr::null_mut()) };
+        let code = unsafe {
+            (api.exec)(
+                db.db,
+                c"PRAGMA schema_version".as_ptr(),
+                None,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            )
+        };
         // Locked: the WAL has to be recovered first, and a writer outside the queue keeps its lock.
         if matches!(code, sqlite::SQLITE_BUSY | sqlite::SQLITE_LOCKED) {
             return Ok(None);
@@ -186,12 +201,22 @@ impl<'a> Db<'a> {
     fn checkpoint(&self, mode: c_int) -> Result<Progress, SqliteError> {
         let (mut wal_frames, mut copied_frames) = (0, 0);
         // SAFETY: the handle is open; null stands for all databases, of which it has one.
-        let code =
-            unsafe { (self.api.wal_checkpoint_v2)(self.db, ptr::null(), mode, &mut wal_frames, &mut copied_frames) };
+        let code = unsafe {
+            (self.api.wal_checkpoint_v2)(
+                self.db,
+                ptr::null(),
+                mode,
+                &mut wal_frames,
+                &mut copied_frames,
+            )
+        };
         // -1 stands for "no WAL mode" and for "could not begin".
         let frames = |count: c_int| u64::try_from(count).unwrap_or(0);
-        let progress =
-            |held_up| Progress { held_up, wal_frames: frames(wal_frames), copied_frames: frames(copied_frames) };
+        let progress = |held_up| Progress {
+            held_up,
+            wal_frames: frames(wal_frames),
+            copied_frames: frames(copied_frames),
+        };
         match code {
             sqlite::SQLITE_OK => Ok(progress(false)),
             sqlite::SQLITE_BUSY | sqlite::SQLITE_LOCKED => Ok(progress(true)),

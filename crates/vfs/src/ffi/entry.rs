@@ -43,8 +43,13 @@ pub fn register_default() -> Result<(), RegisterError> {
 fn register_with(api: Api, default: bool) -> Result<(), RegisterError> {
     let found = api.libversion_number();
     if found < api::LIBVERSION_NUMBER_MIN {
-        let text = |number: c_int| format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000);
-        return Err(RegisterError::Version { found: text(found), needed: text(api::LIBVERSION_NUMBER_MIN) });
+        let text = |number: c_int| {
+            format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000)
+        };
+        return Err(RegisterError::Version {
+            found: text(found),
+            needed: text(api::LIBVERSION_NUMBER_MIN),
+        });
     }
     let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let options = Options::from_environment(environment)?;

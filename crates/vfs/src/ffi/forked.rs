@@ -184,7 +184,9 @@ impl Left {
     }
 
     pub fn is_idle(&self) -> bool {
-        self.connections.iter().all(|connection| in_wal_mode(connection).is_some_and(|one| one.is_idle()))
+        self.connections
+            .iter()
+            .all(|connection| in_wal_mode(connection).is_some_and(|one| one.is_idle()))
     }
 
     /// Gives up the locks of transactions: what is not committed ends with the process.
@@ -215,7 +217,10 @@ impl Left {
             let Some(one) = in_wal_mode(connection) else { continue };
             let Some(main) = self.mains.iter().find(|&&main| {
                 // SAFETY: the file is open.
-                unsafe { state(main) }.file.connection().is_some_and(|one| Arc::ptr_eq(one, connection))
+                unsafe { state(main) }
+                    .file
+                    .connection()
+                    .is_some_and(|one| Arc::ptr_eq(one, connection))
             }) else {
                 continue;
             };
@@ -234,7 +239,10 @@ impl Left {
     }
 }
 
-fn set_methods(file: *mut OpenFile, of: fn(&sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods) {
+fn set_methods(
+    file: *mut OpenFile,
+    of: fn(&sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods,
+) {
     // SAFETY: the file is open. Both tables are for the same type of file, so a call that another
     // thread has begun may have either.
     unsafe { (*file).methods = of(state(file).file.below().methods()) };
@@ -295,7 +303,10 @@ pub fn in_child() {
         if opened.inherited.is_none() {
             opened.inherited = Some(Inherited::Unsettled);
             // SAFETY: the file is open, and no other thread is there.
-            unsafe { (*opened.file).methods = inherited::methods_for(state(opened.file).file.below().methods()) };
+            unsafe {
+                (*opened.file).methods =
+                    inherited::methods_for(state(opened.file).file.below().methods())
+            };
         }
     }
     HAS_INHERITED.store(!open.is_empty(), SeqCst);
@@ -343,7 +354,9 @@ fn has_mark(wal: &Opened) -> bool {
 }
 
 fn ids(database: &str) -> Ids {
-    let of = |suffix| fs::metadata(format!("{database}{suffix}")).ok().map(|file| (file.dev(), file.ino()));
+    let of = |suffix| {
+        fs::metadata(format!("{database}{suffix}")).ok().map(|file| (file.dev(), file.ino()))
+    };
     // Only one of these two exists.
     Ids { database: of(""), wal: of("-oneflush-wal").or_else(|| of("-wal")), index: of("-shm") }
 }
@@ -357,11 +370,14 @@ pub struct Refused {
 impl Refused {
     fn lost(database: &str, why: &str) -> Refused {
         if why == ENDING {
-            let why = format!("oneflush: {database}: this process is ending, and the database was closed for it");
+            let why = format!(
+                "oneflush: {database}: this process is ending, and the database was closed for it"
+            );
             return Refused { code: Code::CANTOPEN, why: Some(why) };
         }
         let why = format!(
-            "oneflush: {database}: opened in the process that this one was forked from, and {why}. Close this connection and open the database again here"
+            "oneflush: {database}: opened in the process that this one was forked from, and {why}. \
+                Close this connection and open the database again here"
         );
         Refused { code: Code::CANTOPEN, why: Some(why) }
     }
@@ -381,7 +397,9 @@ pub fn before_open(database: &str) -> Result<(), Refused> {
 pub fn has_inherited(database: &str) -> bool {
     let is_of = |opened: &Opened| {
         opened.inherited.is_some()
-            && opened.ids.is_some_and(|of| of.database.is_some() && of.database == ids(database).database)
+            && opened
+                .ids
+                .is_some_and(|of| of.database.is_some() && of.database == ids(database).database)
     };
     HAS_INHERITED.load(SeqCst) && OPEN.lock().iter().any(is_of)
 }
@@ -398,15 +416,18 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
     let mut at_fork = None;
     let (mut is_locked, mut has_index) = (false, false);
     let mut of_database = Vec::new();
-    for opened in open.iter_mut().filter(|opened| opened.role == Role::Db && opened.inherited.is_some()) {
+    for opened in
+        open.iter_mut().filter(|opened| opened.role == Role::Db && opened.inherited.is_some())
+    {
         if opened.ids.is_none_or(|ids| ids.database.is_none() || ids.database != now.database) {
             continue;
         }
         if opened.inherited == Some(Inherited::Unsettled) {
-            let lost = connection_of(opened).and_then(in_wal_mode).and_then(|one| match one.purpose() {
-                Purpose::Checkpoints => Some(CHECKPOINT),
-                _ => (!one.is_idle()).then_some(IN_TRANSACTION),
-            });
+            let lost =
+                connection_of(opened).and_then(in_wal_mode).and_then(|one| match one.purpose() {
+                    Purpose::Checkpoints => Some(CHECKPOINT),
+                    _ => (!one.is_idle()).then_some(IN_TRANSACTION),
+                });
             if let Some(why) = lost {
                 // SAFETY: the file is open, and nobody else uses it: the thread of its transaction
                 // is the parent's.
@@ -416,14 +437,21 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
         }
         if let Some(one) = connection_of(opened).and_then(in_wal_mode) {
             has_index |= one.has_wal();
-            is_locked |= one.level() >= LockLevel::Shared && !matches!(opened.inherited, Some(Inherited::Lost(_)));
+            is_locked |= one.level() >= LockLevel::Shared
+                && !matches!(opened.inherited, Some(Inherited::Lost(_)));
         }
         at_fork = opened.ids;
         of_database.push(opened);
     }
     let unsettled = |opened: &&mut Opened| opened.inherited == Some(Inherited::Unsettled);
-    if let Some(gone) = of_database.iter().find(|opened| opened.inherited == Some(Inherited::Lost(GONE))) {
-        return if gone.ids.is_some() && has_index { Err(Refused::lost(database, GONE)) } else { Ok(()) };
+    if let Some(gone) =
+        of_database.iter().find(|opened| opened.inherited == Some(Inherited::Lost(GONE)))
+    {
+        return if gone.ids.is_some() && has_index {
+            Err(Refused::lost(database, GONE))
+        } else {
+            Ok(())
+        };
     }
     if !of_database.iter().any(|opened| opened.inherited == Some(Inherited::Unsettled)) {
         return Ok(());
@@ -488,7 +516,9 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         let Some(connection) = connection_of(&open[at]).cloned() else {
             return Err(Refused { code: Code::MISUSE, why: None });
         };
-        let of_connection = |opened: &&Opened| connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, &connection));
+        let of_connection = |opened: &&Opened| {
+            connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, &connection))
+        };
         let (mut main, mut wal) = (None, None);
         let settled = settle(&mut open, connection.database().path());
         for opened in open.iter().filter(of_connection) {
@@ -514,7 +544,8 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
     // SAFETY: both files are open.
     let (main_state, wal_state) = unsafe { (state(main), wal.map(|wal| state(wal))) };
     let calls = Calls::of(Some(path.as_bytes())).map(Box::new);
-    let main_file = File::new(Role::Db, Owner::Connection(Arc::clone(&again)), calls, *main_state.file.below());
+    let main_file =
+        File::new(Role::Db, Owner::Connection(Arc::clone(&again)), calls, *main_state.file.below());
     main_file.opened().inspect_err(|_| main_file.closing()).map_err(refused)?;
     let wal_file = match wal_state {
         None => None,
@@ -532,7 +563,8 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         }
     };
     main_file.note_use();
-    let barrier = in_wal_mode(&again).filter(|_| main_state.barrier.is_some()).map(InWalMode::barrier);
+    let barrier =
+        in_wal_mode(&again).filter(|_| main_state.barrier.is_some()).map(InWalMode::barrier);
     let mut open = OPEN.lock();
     // Invariant 1: the old states are overwritten and not dropped. The name that the VFS below was
     // given is leaked with them.

@@ -49,14 +49,19 @@ impl MappedImage {
         let mut found = vec![0; header.len()];
         file.read_exact_at(&mut found, 0).ok()?;
         let device = rustix::fs::fstat(&file).ok()?.st_dev;
-        let is_on_ext4 = is_mounted_as_ext4(&std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?, device);
+        let is_on_ext4 = is_mounted_as_ext4(
+            &std::fs::read_to_string("/proc/thread-self/mountinfo").ok()?,
+            device,
+        );
         if found == header && is_on_ext4 { MappedImage::map(&file) } else { None }
     }
 
     fn map(file: &File) -> Option<MappedImage> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping. A page is used only after the kernel has said that it is there.
-        let start = unsafe { mmap(std::ptr::null_mut(), LEN_BYTES, access, MapFlags::SHARED, file.as_fd(), 0) };
+        let start = unsafe {
+            mmap(std::ptr::null_mut(), LEN_BYTES, access, MapFlags::SHARED, file.as_fd(), 0)
+        };
         NonNull::new(start.ok()?).map(MappedImage)
     }
 }
@@ -66,15 +71,24 @@ impl ImageMemory for MappedImage {
         let Some(range) = within(&range) else { return false };
         let begin = range.start / page_size() * page_size();
         // SAFETY: pages of the mapping, and nothing in them changes.
-        unsafe { madvise(self.0.byte_add(begin).as_ptr(), range.end - begin, Advice::LinuxPopulateWrite).is_ok() }
+        unsafe {
+            madvise(self.0.byte_add(begin).as_ptr(), range.end - begin, Advice::LinuxPopulateWrite)
+                .is_ok()
+        }
     }
 
     fn store(&self, data: &[u8], offset: u64) -> bool {
-        let Some(range) = within(&(offset..offset.saturating_add(data.len() as u64))) else { return false };
+        let Some(range) = within(&(offset..offset.saturating_add(data.len() as u64))) else {
+            return false;
+        };
         // SAFETY: inside of the mapping. The caller's data is elsewhere, since no reference into
         // the mapping exists.
         unsafe {
-            std::ptr::copy_nonoverlapping(data.as_ptr(), self.0.byte_add(range.start).cast().as_ptr(), data.len());
+            std::ptr::copy_nonoverlapping(
+                data.as_ptr(),
+                self.0.byte_add(range.start).cast().as_ptr(),
+                data.len(),
+            );
         }
         true
     }
@@ -124,7 +138,11 @@ mod tests {
         assert!(image.store(&[7; 12_000], 104_000));
         let mut found = [1; 14_000];
         file.read_exact_at(&mut found, 103_000).unwrap();
-        assert!(found[..1000] == [0; 1000] && found[1000..13_000] == [7; 12_000] && found[13_000..] == [0; 1000]);
+        assert!(
+            found[..1000] == [0; 1000]
+                && found[1000..13_000] == [7; 12_000]
+                && found[13_000..] == [0; 1000]
+        );
     }
 
     #[test]

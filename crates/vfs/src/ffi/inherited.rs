@@ -142,7 +142,9 @@ unsafe extern "C" fn x_file_control(file: SqliteFile, op: c_int, argument: *mut 
     // SAFETY: as SQLite called.
     unsafe {
         match op {
-            sqlite::SQLITE_FCNTL_PRAGMA | sqlite::SQLITE_FCNTL_BUSYHANDLER if attach(file) == sqlite::SQLITE_OK => {
+            sqlite::SQLITE_FCNTL_PRAGMA | sqlite::SQLITE_FCNTL_BUSYHANDLER
+                if attach(file) == sqlite::SQLITE_OK =>
+            {
                 use_file_control_of(file, op, argument)
             }
             sqlite::SQLITE_FCNTL_COMMIT_PHASETWO => use_file_control(file, op, argument),
@@ -155,7 +157,11 @@ unsafe extern "C" fn x_file_control(file: SqliteFile, op: c_int, argument: *mut 
 /// As for the ordinary method, which is called.
 unsafe fn use_file_control_of(file: SqliteFile, op: c_int, argument: *mut c_void) -> c_int {
     // SAFETY: as the caller promises.
-    unsafe { (*(*file).pMethods).xFileControl.map_or(sqlite::SQLITE_NOTFOUND, |method| method(file, op, argument)) }
+    unsafe {
+        (*(*file).pMethods)
+            .xFileControl
+            .map_or(sqlite::SQLITE_NOTFOUND, |method| method(file, op, argument))
+    }
 }
 
 unsafe extern "C" fn x_close(file: SqliteFile) -> c_int {

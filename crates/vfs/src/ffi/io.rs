@@ -141,7 +141,10 @@ unsafe extern "C" fn x_write(
     }
 }
 
-unsafe extern "C" fn x_truncate(file: *mut sqlite::sqlite3_file, size: sqlite::sqlite3_int64) -> c_int {
+unsafe extern "C" fn x_truncate(
+    file: *mut sqlite::sqlite3_file,
+    size: sqlite::sqlite3_int64,
+) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     unsafe { on(file, "xTruncate", |state| state.file.truncate(unsigned("xTruncate", size)?)) }
 }
@@ -155,7 +158,10 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_
     unsafe { on(file, "xSync", |state| state.file.sync(request)) }
 }
 
-unsafe extern "C" fn x_file_size(file: *mut sqlite::sqlite3_file, size: *mut sqlite::sqlite3_int64) -> c_int {
+unsafe extern "C" fn x_file_size(
+    file: *mut sqlite::sqlite3_file,
+    size: *mut sqlite::sqlite3_int64,
+) -> c_int {
     // SAFETY: SQLite passes a file that we opened and a place for the answer. The size came from an
     // i64.
     unsafe {
@@ -195,11 +201,18 @@ unsafe extern "C" fn x_unlock(file: *mut sqlite::sqlite3_file, wanted: c_int) ->
     }
 }
 
-unsafe extern "C" fn x_check_reserved_lock(file: *mut sqlite::sqlite3_file, result: *mut c_int) -> c_int {
+unsafe extern "C" fn x_check_reserved_lock(
+    file: *mut sqlite::sqlite3_file,
+    result: *mut c_int,
+) -> c_int {
     pass_on!("xCheckReservedLock", file, xCheckReservedLock, result)
 }
 
-unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, argument: *mut c_void) -> c_int {
+unsafe extern "C" fn x_file_control(
+    file: *mut sqlite::sqlite3_file,
+    op: c_int,
+    argument: *mut c_void,
+) -> c_int {
     let body = |state: &State| {
         if op == sqlite::SQLITE_FCNTL_COMMIT_PHASETWO {
             // "sent after a transaction has been committed but before the database is unlocked"
@@ -220,8 +233,10 @@ unsafe extern "C" fn x_file_control(file: *mut sqlite::sqlite3_file, op: c_int, 
         // "This op code queries or sets the persistent WAL setting … a negative value queries". The
         // strategy is told only of the query, which SQLite makes at the end of a close.
         // SAFETY: the argument is an `int*`.
-        let persist_wal =
-            |op| (op == sqlite::SQLITE_FCNTL_PERSIST_WAL).then(|| unsafe { &mut *argument.cast::<c_int>() });
+        let persist_wal = |op| {
+            (op == sqlite::SQLITE_FCNTL_PERSIST_WAL)
+                .then(|| unsafe { &mut *argument.cast::<c_int>() })
+        };
         let asks_for_wal = persist_wal(op).is_some_and(|answer| *answer < 0);
         // The VFS below answers "SQLITE_NOTFOUND" to an operation that it does not know. That is an
         // answer as any other.
@@ -324,7 +339,12 @@ const READ: c_int = ShmLock::READ as c_int;
 const TAKE_SHARED: c_int = sqlite::SQLITE_SHM_LOCK | sqlite::SQLITE_SHM_SHARED;
 const RELEASE_SHARED: c_int = sqlite::SQLITE_SHM_UNLOCK | sqlite::SQLITE_SHM_SHARED;
 
-unsafe extern "C" fn x_shm_lock(file: *mut sqlite::sqlite3_file, offset: c_int, n: c_int, flags: c_int) -> c_int {
+unsafe extern "C" fn x_shm_lock(
+    file: *mut sqlite::sqlite3_file,
+    offset: c_int,
+    n: c_int,
+    flags: c_int,
+) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
     let state = unsafe { state(file) };
     // Every read transaction takes and releases a slot of the readers. These two calls have small

@@ -81,7 +81,8 @@ fn beside(board: &File, board_path: &str, log_path: &str) -> Option<LogInUse> {
 }
 
 fn in_use(path: &str, log: File) -> io::Result<LogInUse> {
-    let opened = DirectFile::open_to_read(Path::new(path)).and_then(Log::open).map_err(io::Error::other)?;
+    let opened =
+        DirectFile::open_to_read(Path::new(path)).and_then(Log::open).map_err(io::Error::other)?;
     Ok(LogInUse { uuid: opened.uuid(), file: Some(log) })
 }
 

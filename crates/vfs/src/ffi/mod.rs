@@ -58,7 +58,9 @@ macro_rules! method_tables {
         static METHODS_3_SHM: sqlite::sqlite3_io_methods = methods(3, true);
 
         /// The table that offers exactly what the file below offers (invariant 2).
-        pub fn methods_for(below: &sqlite::sqlite3_io_methods) -> &'static sqlite::sqlite3_io_methods {
+        pub fn methods_for(
+            below: &sqlite::sqlite3_io_methods,
+        ) -> &'static sqlite::sqlite3_io_methods {
             match (below.iVersion, below.iVersion >= 2 && below.xShmMap.is_some()) {
                 (..=1, _) => &METHODS_1,
                 (2, false) => &METHODS_2,
@@ -171,7 +173,10 @@ mod tests {
 
     #[test]
     fn a_panic_stops_at_the_callback_and_becomes_an_io_error() {
-        assert_eq!(callback(&api::linked(), "xTest", || panic!("on purpose")), sqlite::SQLITE_IOERR);
+        assert_eq!(
+            callback(&api::linked(), "xTest", || panic!("on purpose")),
+            sqlite::SQLITE_IOERR
+        );
         assert_eq!(callback_or(&api::linked(), "xTest", 7, || panic!("{}", "formatted")), 7);
     }
 

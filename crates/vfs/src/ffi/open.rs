@@ -97,7 +97,8 @@ pub unsafe fn open(
     let chosen = file.connection().map(Arc::clone);
     // SAFETY: the header is ours; the state is set before the methods that use it.
     unsafe {
-        (*open).state = MaybeUninit::new(State { api: &shim.api, file, barrier, _name: other_name });
+        (*open).state =
+            MaybeUninit::new(State { api: &shim.api, file, barrier, _name: other_name });
         (*open).methods = io::methods_for(below.methods());
     }
     forked::opened(open, role, chosen.as_ref().map(|connection| connection.strategy()));
@@ -125,7 +126,8 @@ impl Request<'_> {
             recover_if_guarded(self.shim, path, &below).inspect_err(|_| _ = below.close())?;
         }
         // SAFETY: null, or the place where the VFS below has said how it opened the file.
-        let opened = unsafe { self.flags_out.as_ref() }.map_or(self.flags, |opened| self.flags | opened);
+        let opened =
+            unsafe { self.flags_out.as_ref() }.map_or(self.flags, |opened| self.flags | opened);
         let purpose = match opened & sqlite::SQLITE_OPEN_READONLY {
             _ if is_checkpointer => Purpose::Checkpoints,
             0 => Purpose::ReadWrite,
@@ -160,7 +162,9 @@ impl Request<'_> {
         let is_file = self.flags & sqlite::SQLITE_OPEN_MEMORY == 0;
         if self.shim.is_over_unix && !is_checkpointer && is_file {
             ground::before_open(path, options, |message| api.log(sqlite::SQLITE_WARNING, message))
-                .map_err(|source| Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))?;
+                .map_err(|source| {
+                    Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
+                })?;
         }
         Ok(())
     }
@@ -169,7 +173,11 @@ impl Request<'_> {
     fn open_side(&self, role: Role) -> Result<Opened, Error> {
         let owner = Owner::of_opened(role, self.path.as_deref(), self.name.addr());
         if role != Role::Wal {
-            return Ok(Opened { below: self.open_below(self.flags, None)?, owner, other_name: None });
+            return Ok(Opened {
+                below: self.open_below(self.flags, None)?,
+                owner,
+                other_name: None,
+            });
         }
         let other_name = owner.wal_path()?.map(|path| c_name(&path)).transpose()?;
         owner.opening_wal()?;
@@ -238,7 +246,8 @@ fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Er
         (StrategyKind::Plain, Durability::Pragma) => {
             if !SAID.swap(true, Relaxed) {
                 let message = format!(
-                    "oneflush: {path}: this name is not UTF-8, so SQLite alone opens it, as strategy stock does"
+                    "oneflush: {path}: this name is not UTF-8, so SQLite alone opens it, as \
+                        strategy stock does"
                 );
                 shim.api.log(sqlite::SQLITE_WARNING, &message);
             }
@@ -312,7 +321,12 @@ fn role(flags: c_int) -> Role {
 ///
 /// # Safety
 /// `name` and `flags` are those of one call of `xOpen`.
-unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c_int) -> Result<Options, Error> {
+unsafe fn options(
+    shim: &Shim,
+    name: *const c_char,
+    path: Option<&str>,
+    flags: c_int,
+) -> Result<Options, Error> {
     let defaults = lock(&shim.defaults).clone();
     if flags & sqlite::SQLITE_OPEN_URI == 0 {
         return Ok(defaults);
@@ -323,6 +337,9 @@ unsafe fn options(shim: &Shim, name: *const c_char, path: Option<&str>, flags: c
         unsafe { shim.api.uri_parameter(name, &parameter) }
     };
     defaults.with_uri(parameter).map_err(|source| {
-        Error::Option(Box::new(RefusedOption { path: path.unwrap_or("temporary database").to_owned(), source }))
+        Error::Option(Box::new(RefusedOption {
+            path: path.unwrap_or("temporary database").to_owned(),
+            source,
+        }))
     })
 }

@@ -33,7 +33,8 @@ extern "C" fn in_child() {
 
 /// Signals that an instruction of the thread itself raises. If they were blocked, they would end
 /// the process without its handler, which may be a crash reporter's or a runtime's.
-const OF_THE_THREAD: [i32; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+const OF_THE_THREAD: [i32; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
 
 /// Runs `body` with all signals blocked that somebody else may send. A thread that `body` starts
 /// inherits the mask, so it has them blocked from its first instruction on. In this thread the

@@ -48,7 +48,8 @@ impl Files {
 
 /// Boards of databases on simulated disks, by their full names. Such a disk may have several names
 /// for one database. Then the users of different names are processes to each other.
-static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> = LazyLock::new(Mutex::default);
+static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> =
+    LazyLock::new(Mutex::default);
 
 impl SideFiles for Files {
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code> {
@@ -124,7 +125,8 @@ impl SideFiles for Files {
 impl LogFiles for Files {
     fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code> {
         if self.are_real() {
-            let opened = BoardFile::open_locked(database, patience).map_err(|error| self.board_error(database, &error));
+            let opened = BoardFile::open_locked(database, patience)
+                .map_err(|error| self.board_error(database, &error));
             return opened?.map_or(Err(Code::BUSY), |board| Ok(Arc::new(board)));
         }
         let name = full_name(self.below, &board_path(database))?;
@@ -227,7 +229,8 @@ impl LogFiles for Files {
             return None;
         }
         let system = rustix::fs::statvfs(database).ok()?;
-        let taken = |path: String| rustix::fs::stat(path).map_or(0, |stat| stat.st_blocks as u64 * 512);
+        let taken =
+            |path: String| rustix::fs::stat(path).map_or(0, |stat| stat.st_blocks as u64 * 512);
         Some(Room {
             free_bytes: system.f_bavail.saturating_mul(system.f_frsize),
             taken_bytes: taken(image_path(database)) + taken(log_path(database)),
@@ -275,7 +278,9 @@ fn rename(vfs: *mut sqlite::sqlite3_vfs, from: &str, to: &str) -> Result<(), Cod
 }
 
 fn copy(vfs: *mut sqlite::sqlite3_vfs, from: &str, to: &str) -> Result<(), Code> {
-    let open = |path, flags| VfsFile::open(vfs, path, sqlite::SQLITE_OPEN_READWRITE | flags)?.ok_or(Code::CANTOPEN);
+    let open = |path, flags| {
+        VfsFile::open(vfs, path, sqlite::SQLITE_OPEN_READWRITE | flags)?.ok_or(Code::CANTOPEN)
+    };
     let (from, to) = (open(from, 0)?, open(to, sqlite::SQLITE_OPEN_CREATE)?);
     let (size_bytes, mut piece) = (from.below.size_bytes()?, vec![0; 64 << 10]);
     for offset in (0..size_bytes).step_by(piece.len()) {
@@ -304,9 +309,9 @@ fn full_name(vfs: *mut sqlite::sqlite3_vfs, path: &str) -> Result<String, Code> 
     let (code, full) = unsafe {
         let mut full = vec![0_u8; (*vfs).mxPathname as usize + 1];
         let answer = full.as_mut_ptr().cast();
-        let code = (*vfs)
-            .xFullPathname
-            .map_or(sqlite::SQLITE_CANTOPEN, |method| method(vfs, name.as_ptr(), full.len() as c_int, answer));
+        let code = (*vfs).xFullPathname.map_or(sqlite::SQLITE_CANTOPEN, |method| {
+            method(vfs, name.as_ptr(), full.len() as c_int, answer)
+        });
         (code, full)
     };
     if code != sqlite::SQLITE_OK {
@@ -329,7 +334,11 @@ struct VfsFile {
 const BLOCK_BYTES: usize = 4096;
 
 impl VfsFile {
-    fn open(vfs: *mut sqlite::sqlite3_vfs, path: &str, flags: c_int) -> Result<Option<VfsFile>, Code> {
+    fn open(
+        vfs: *mut sqlite::sqlite3_vfs,
+        path: &str,
+        flags: c_int,
+    ) -> Result<Option<VfsFile>, Code> {
         // URI parameters may follow a name in memory. Here there are none.
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         if flags & sqlite::SQLITE_OPEN_CREATE == 0 && !exists(vfs, &name)? {
@@ -342,7 +351,13 @@ impl VfsFile {
             let mut file = vec![0_u64; ((*vfs).szOsFile as usize).div_ceil(8)].into_boxed_slice();
             let raw = file.as_mut_ptr().cast::<sqlite::sqlite3_file>();
             let open = (*vfs).xOpen.ok_or(Code::CANTOPEN)?;
-            let code = open(vfs, name.as_ptr(), raw, flags | sqlite::SQLITE_OPEN_MAIN_JOURNAL, std::ptr::null_mut());
+            let code = open(
+                vfs,
+                name.as_ptr(),
+                raw,
+                flags | sqlite::SQLITE_OPEN_MAIN_JOURNAL,
+                std::ptr::null_mut(),
+            );
             if code != sqlite::SQLITE_OK {
                 return Err(Code(code));
             }
@@ -413,7 +428,10 @@ impl ImageMemory for VfsFile {
 
     fn store(&self, data: &[u8], offset: u64) -> bool {
         if let Ok(size_bytes) = self.below.size_bytes() {
-            assert!(offset + data.len() as u64 <= size_bytes, "a store to memory that the image has not");
+            assert!(
+                offset + data.len() as u64 <= size_bytes,
+                "a store to memory that the image has not"
+            );
         }
         self.below.write(data, offset).is_ok()
     }

@@ -118,10 +118,26 @@ unsafe fn vfs_over(below: &sqlite::sqlite3_vfs, shim: *mut Shim) -> sqlite::sqli
         xSleep: below.xSleep.and(Some(x_sleep)),
         xCurrentTime: below.xCurrentTime.and(Some(x_current_time)),
         xGetLastError: below.xGetLastError.and(Some(x_get_last_error)),
-        xCurrentTimeInt64: if second { below.xCurrentTimeInt64.and(Some(x_current_time_int64)) } else { None },
-        xSetSystemCall: if third { below.xSetSystemCall.and(Some(x_set_system_call)) } else { None },
-        xGetSystemCall: if third { below.xGetSystemCall.and(Some(x_get_system_call)) } else { None },
-        xNextSystemCall: if third { below.xNextSystemCall.and(Some(x_next_system_call)) } else { None },
+        xCurrentTimeInt64: if second {
+            below.xCurrentTimeInt64.and(Some(x_current_time_int64))
+        } else {
+            None
+        },
+        xSetSystemCall: if third {
+            below.xSetSystemCall.and(Some(x_set_system_call))
+        } else {
+            None
+        },
+        xGetSystemCall: if third {
+            below.xGetSystemCall.and(Some(x_get_system_call))
+        } else {
+            None
+        },
+        xNextSystemCall: if third {
+            below.xNextSystemCall.and(Some(x_next_system_call))
+        } else {
+            None
+        },
     }
 }
 
@@ -142,8 +158,11 @@ pub(super) fn c_name(path: &str) -> Result<CString, Error> {
 /// `name` is null or a C string.
 unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
     // SAFETY: as the caller promises.
-    let path = (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    let Some(path) = path.filter(|path| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal)) else {
+    let path =
+        (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+    let Some(path) =
+        path.filter(|path| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal))
+    else {
         return Ok(None);
     };
     let Some(connection) = Connection::of_side_file(&path) else { return Ok(None) };
@@ -156,10 +175,14 @@ unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
 /// `name` is null or a C string.
 unsafe fn deleting(name: *const c_char) -> Result<Deletion, Error> {
     // SAFETY: as the caller promises.
-    let path = (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+    let path =
+        (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
     let is_wal = |path: &str| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal);
-    let connection = path.filter(|path| is_wal(path)).and_then(|path| Connection::of_side_file(&path));
-    connection.map_or(Ok(Deletion::Delete), |connection| connection.strategy().call(|strategy| strategy.deleting_wal()))
+    let connection =
+        path.filter(|path| is_wal(path)).and_then(|path| Connection::of_side_file(&path));
+    connection.map_or(Ok(Deletion::Delete), |connection| {
+        connection.strategy().call(|strategy| strategy.deleting_wal())
+    })
 }
 
 /// True if SQLite is to see no WAL of this name because another file stands for it.
@@ -168,8 +191,10 @@ unsafe fn deleting(name: *const c_char) -> Result<Deletion, Error> {
 /// `name` is a C string.
 unsafe fn hides_wal(name: *const c_char) -> Result<bool, Error> {
     // SAFETY: as the caller promises.
-    let connection = Connection::of_side_file(&path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    connection.map_or(Ok(false), |connection| connection.strategy().call(|strategy| strategy.hides_wal()))
+    let connection =
+        Connection::of_side_file(&path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
+    connection
+        .map_or(Ok(false), |connection| connection.strategy().call(|strategy| strategy.hides_wal()))
 }
 
 unsafe extern "C" fn x_open(
@@ -185,7 +210,11 @@ unsafe extern "C" fn x_open(
     callback(&shim.api, "xOpen", || unsafe { open::open(shim, name, file, flags, flags_out) })
 }
 
-unsafe extern "C" fn x_delete(vfs: *mut sqlite::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
+unsafe extern "C" fn x_delete(
+    vfs: *mut sqlite::sqlite3_vfs,
+    name: *const c_char,
+    sync_dir: c_int,
+) -> c_int {
     // SAFETY: `vfs` is ours.
     let shim = unsafe { shim_of(vfs) };
     callback(&shim.api, "xDelete", || {
@@ -262,7 +291,12 @@ unsafe extern "C" fn x_access(
                 return Ok(());
             }
             let method = (*shim.below).xAccess.ok_or_else(|| Error::missing("xAccess"))?;
-            method(shim.below, other_name.as_ref().map_or(name, |name| name.as_ptr()), flags, result)
+            method(
+                shim.below,
+                other_name.as_ref().map_or(name, |name| name.as_ptr()),
+                flags,
+                result,
+            )
         };
         if code == sqlite::SQLITE_OK { Ok(()) } else { Err(Error::Below(Code(code))) }
     })

@@ -46,7 +46,9 @@ fn open(path: &Path) -> io::Result<File> {
     }
     let made = match options.create_new(true).mode(0o644).open(path) {
         // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return options.create_new(false).open(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return options.create_new(false).open(path);
+        }
         made => made?,
     };
     let directory = path.parent().map_or_else(|| Path::new("/").metadata(), Path::metadata)?;
@@ -73,7 +75,10 @@ mod tests {
             let text = std::fs::read_to_string(dir.path().join(name)).unwrap();
             text.lines().map(|line| line.split_once("Z ").unwrap().1.to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!((words("log.1"), words("log")), (vec!["one".into(), "two".into()], vec!["three".to_owned()]));
+        assert_eq!(
+            (words("log.1"), words("log")),
+            (vec!["one".into(), "two".into()], vec!["three".to_owned()])
+        );
     }
 
     #[test]

@@ -41,8 +41,13 @@ pub struct Limit {
 
 impl Limit {
     pub const fn new() -> Limit {
-        let slots = [const { Slot { hash: AtomicU64::new(0), said_at: AtomicU64::new(0), left_out: AtomicU64::new(0) } };
-            SLOTS_COUNT];
+        let slots = [const {
+            Slot {
+                hash: AtomicU64::new(0),
+                said_at: AtomicU64::new(0),
+                left_out: AtomicU64::new(0),
+            }
+        }; SLOTS_COUNT];
         Limit { slots, minute: AtomicU64::new(0), lines_in_minute: AtomicU64::new(0) }
     }
 
@@ -95,10 +100,13 @@ mod tests {
     #[test]
     fn a_minute_has_a_bounded_number_of_lines_however_different_they_are() {
         let limit = Limit::new();
-        let ask = |now: u64| (0..1000).map(|n| limit.ask(&format!("message {n} at {now}"), now)).collect::<Vec<_>>();
+        let ask = |now: u64| {
+            (0..1000).map(|n| limit.ask(&format!("message {n} at {now}"), now)).collect::<Vec<_>>()
+        };
         for now in [6000, 6060] {
             let verdicts = ask(now);
-            let count = |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count() as u64;
+            let count =
+                |wanted| verdicts.iter().filter(|verdict| **verdict == wanted).count() as u64;
             assert_eq!((count(Verdict::Say), count(Verdict::TooMany)), (LINES_MAX, 1), "at {now}");
         }
     }

@@ -63,7 +63,8 @@ impl Stderr {
         if Identity::of(&stat) != self.0 {
             // Either descriptor 2 was redirected: to a terminal, to `/dev/null`, or to a log that
             // was rotated. Or it is another file, which must stay as it is.
-            let is_redirected = kind == FileType::CharacterDevice || kind == FileType::RegularFile && is_log(stderr);
+            let is_redirected = kind == FileType::CharacterDevice
+                || kind == FileType::RegularFile && is_log(stderr);
             if !is_redirected {
                 return;
             }
@@ -92,7 +93,9 @@ fn noted(note: &str) -> Option<(u64, u64)> {
 
 /// True if the file was opened only for appending, as logs are and databases never are.
 fn is_log(file: BorrowedFd<'_>) -> bool {
-    fcntl_getfl(file).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY && flags.contains(OFlags::APPEND))
+    fcntl_getfl(file).is_ok_and(|flags| {
+        flags & OFlags::RWMODE == OFlags::WRONLY && flags.contains(OFlags::APPEND)
+    })
 }
 
 /// True if the file was opened for writing, and its beginning is text or cannot be read.
@@ -100,7 +103,9 @@ fn is_text(file: BorrowedFd<'_>) -> bool {
     let mut begin = [0; LOOK_BYTES];
     match fcntl_getfl(file).map(|flags| flags & OFlags::RWMODE) {
         Ok(OFlags::WRONLY) => true,
-        Ok(OFlags::RDWR) => rustix::io::pread(file, &mut begin[..], 0).is_ok_and(|read| !begin[..read].contains(&0)),
+        Ok(OFlags::RDWR) => {
+            rustix::io::pread(file, &mut begin[..], 0).is_ok_and(|read| !begin[..read].contains(&0))
+        }
         _ => false,
     }
 }
@@ -132,9 +137,11 @@ mod tests {
         let log = options().append(true).open(dir.path().join("log")).unwrap();
         let stderr = Stderr::of(log.as_fd(), None).unwrap();
         stderr.write_to(log.as_fd(), "one\n");
-        let data = options().read(true).write(true).truncate(true).open(dir.path().join("data")).unwrap();
+        let data =
+            options().read(true).write(true).truncate(true).open(dir.path().join("data")).unwrap();
         stderr.write_to(data.as_fd(), "lost\n");
-        let written_only = options().write(true).truncate(true).open(dir.path().join("other")).unwrap();
+        let written_only =
+            options().write(true).truncate(true).open(dir.path().join("other")).unwrap();
         stderr.write_to(written_only.as_fd(), "lost\n");
         let rotated = options().append(true).open(dir.path().join("log.new")).unwrap();
         stderr.write_to(rotated.as_fd(), "two\n");
@@ -153,13 +160,17 @@ mod tests {
         assert!(Stderr::of(File::open(dir.path()).unwrap().as_fd(), None).is_none());
         assert!(Stderr::of(File::open(&path).unwrap().as_fd(), None).is_none(), "open for reading");
         std::fs::write(&path, b"").unwrap();
-        assert!(Stderr::of(database.as_fd(), None).is_some(), "a new file, as test harnesses give it");
+        assert!(
+            Stderr::of(database.as_fd(), None).is_some(),
+            "a new file, as test harnesses give it"
+        );
     }
 
     #[test]
     fn a_file_is_standard_error_if_it_was_when_the_process_began() {
         let dir = tempfile::tempdir().unwrap();
-        let file = options().read(true).write(true).truncate(true).open(dir.path().join("a")).unwrap();
+        let file =
+            options().read(true).write(true).truncate(true).open(dir.path().join("a")).unwrap();
         let stat = fstat(&file).unwrap();
         let note = |process, inode| format!("{process}:{}:{inode}", stat.st_dev);
         let is_it = |note: &str| Stderr::of(file.as_fd(), Some(note)).is_some();

@@ -12,7 +12,9 @@ const PRIORITY: u8 = 8 + 4;
 
 pub fn is_there() -> io::Result<()> {
     let connect = || UnixDatagram::unbound()?.connect(PATH);
-    connect().map_err(|error| io::Error::new(error.kind(), format!("{PATH}: {error}; use stderr or a file")))
+    connect().map_err(|error| {
+        io::Error::new(error.kind(), format!("{PATH}: {error}; use stderr or a file"))
+    })
 }
 
 pub fn write(socket: &Path, line: &str) {

@@ -17,7 +17,8 @@ use crate::names::{board_path, image_path, log_path};
 use crate::path::{beside, with_suffix};
 use crate::strategy::guard;
 
-const SUFFIXES: [&str; 7] = ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-wal", "-shm", "-journal"];
+const SUFFIXES: [&str; 7] =
+    ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-wal", "-shm", "-journal"];
 
 /// Gives a file of ours the owner, group and mode of the file that it is made from.
 fn belongs_as(path: &Path, original: &fs::Metadata) -> io::Result<()> {
@@ -38,22 +39,32 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), SalvageError> {
 impl Aside {
     /// Copies the database and all files beside it, durably. `why` is what a recovery says of them.
     /// With `into`, for a dry run, the copies are made there, and not beside the database.
-    pub fn copy(database: &Path, why: &InspectError, into: Option<&Path>) -> Result<Aside, SalvageError> {
+    pub fn copy(
+        database: &Path,
+        why: &InspectError,
+        into: Option<&Path>,
+    ) -> Result<Aside, SalvageError> {
         let alone = alone_with(database, &beside(database, log_path))?;
         refuse_if_open(database)?;
         let mut header = vec![0; guard::HEADER_BYTES];
         let begins = File::open(database).and_then(|file| file.read_exact_at(&mut header, 0));
         begins.map_err(failed(database))?;
-        if guard::of(&header).is_some() && with_suffix(database, "-wal").metadata().is_ok_and(|wal| wal.len() > 0) {
+        if guard::of(&header).is_some()
+            && with_suffix(database, "-wal").metadata().is_ok_and(|wal| wal.len() > 0)
+        {
             return Err(SalvageError::WalBeside(with_suffix(database, "-wal")));
         }
         let id = Uuid::random()?.to_string();
         let folder = with_suffix(database, format!("-before-recovery-{}", &id[..8]));
-        let folder = into.map_or(folder.clone(), |into| into.join(folder.file_name().unwrap_or_default()));
+        let folder =
+            into.map_or(folder.clone(), |into| into.join(folder.file_name().unwrap_or_default()));
         fs::create_dir(&folder).map_err(failed(&folder))?;
-        let changed = SUFFIXES.iter().filter_map(|&suffix| Some((suffix, modified(&with_suffix(database, suffix))?)));
+        let changed = SUFFIXES
+            .iter()
+            .filter_map(|&suffix| Some((suffix, modified(&with_suffix(database, suffix))?)));
         let changed = changed.collect();
-        let files = copy_all(database, &folder).inspect_err(|_| drop(fs::remove_dir_all(&folder)))?;
+        let files =
+            copy_all(database, &folder).inspect_err(|_| drop(fs::remove_dir_all(&folder)))?;
         let page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
             1 => 65536,
             bytes => usize::from(bytes),

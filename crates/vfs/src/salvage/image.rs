@@ -15,24 +15,32 @@ use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
 impl Aside {
     /// True if the image has, for each page of the log, the version that the log has.
     pub(super) fn image_has_what_the_log_has(&self) -> Result<bool, SalvageError> {
-        let Some(versions) = image_pages(&self.copied("-oneflush-wal"), self.page_bytes)? else { return Ok(false) };
+        let Some(versions) = image_pages(&self.copied("-oneflush-wal"), self.page_bytes)? else {
+            return Ok(false);
+        };
         let scratch = self.folder.join("log-wal");
         let built = self.build(&scratch)?;
         let _ = fs::remove_file(&scratch);
         let Some(Built { contents, .. }) = built else { return Ok(true) };
-        Ok(contents.iter().all(|(page_no, content)| versions.get(page_no).is_some_and(|of| of.contains(content))))
+        Ok(contents
+            .iter()
+            .all(|(page_no, content)| versions.get(page_no).is_some_and(|of| of.contains(content))))
     }
 }
 
 /// The pages of all commits in an image, with the checksums of all their versions. None: the file
 /// is no image of pages of this size.
-pub(super) fn image_pages(path: &Path, page_bytes: usize) -> Result<Option<HashMap<u32, HashSet<u32>>>, SalvageError> {
+pub(super) fn image_pages(
+    path: &Path,
+    page_bytes: usize,
+) -> Result<Option<HashMap<u32, HashSet<u32>>>, SalvageError> {
     let image = FileBelow(File::open(path).ok());
     let mut header = [0; HEADER_BYTES as usize];
     if image.read(&mut header, 0).is_err() {
         return Ok(None);
     }
-    let Some((_, mut chain)) = WalFile::header(&header).filter(|(found, _)| *found == page_bytes) else {
+    let Some((_, mut chain)) = WalFile::header(&header).filter(|(found, _)| *found == page_bytes)
+    else {
         return Ok(None);
     };
     let wal = WalFile { file: &image, page_bytes };

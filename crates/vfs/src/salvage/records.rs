@@ -53,21 +53,27 @@ impl Aside {
 
     /// Writes the pages of the log into a WAL for SQLite. None: the log has no usable pages.
     pub(super) fn build(&self, wal: &Path) -> Result<Option<Built>, SalvageError> {
-        let whole = |record: &oneflush_blocklog::ReadRecord| Some((record.kind, record.lsn, record.payload.clone()?));
-        let mut records: Vec<(u8, Lsn, Vec<u8>)> = self.found.records.iter().map_while(whole).collect();
+        let whole = |record: &oneflush_blocklog::ReadRecord| {
+            Some((record.kind, record.lsn, record.payload.clone()?))
+        };
+        let mut records: Vec<(u8, Lsn, Vec<u8>)> =
+            self.found.records.iter().map_while(whole).collect();
         let main = FileBelow(Some(File::open(self.copied("")).map_err(failed(&self.copied("")))?));
         while !records.is_empty() {
             let image = self.copied("-oneflush-wal");
             if image.exists() {
                 fs::copy(&image, wal).map_err(failed(wal))?;
             }
-            let made = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(wal);
+            let made =
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(wal);
             let file = FileBelow(Some(made.map_err(failed(wal))?));
             let image = WalFile { file: &file, page_bytes: self.page_bytes };
             match build_of(&records, &main, RebuiltPages::new(image, usize::MAX)) {
                 Ok(built) => {
                     let salt = Uuid::random()?.0;
-                    let word = |at: usize| u32::from_ne_bytes([salt[at], salt[at + 1], salt[at + 2], salt[at + 3]]);
+                    let word = |at: usize| {
+                        u32::from_ne_bytes([salt[at], salt[at + 1], salt[at + 2], salt[at + 3]])
+                    };
                     let (pages, _) = match write_image(built, &main, image, [word(0), word(4)]) {
                         Ok(written) => written,
                         Err(RecoverError::Below(code)) => return Err(code.into()),
@@ -104,13 +110,18 @@ impl Aside {
             _ => known.len() as u64,
         };
         let mut pages = HashSet::new();
-        for payload in known.iter().filter_map(|record| record.payload.as_ref().map(|payload| (record.kind, payload))) {
+        for payload in known
+            .iter()
+            .filter_map(|record| record.payload.as_ref().map(|payload| (record.kind, payload)))
+        {
             if let Ok(group) = Group::decode(payload.0, payload.1) {
                 pages.extend(group.pages().map(|entry| entry.page_no));
             }
         }
-        let are_told = known.len() as u64 == count && self.found.behind.iter().all(|record| record.payload.is_some());
-        let is_exact = are_told && last.is_some() && known.iter().all(|record| record.kind != KIND_IMAGES);
+        let are_told = known.len() as u64 == count
+            && self.found.behind.iter().all(|record| record.payload.is_some());
+        let is_exact =
+            are_told && last.is_some() && known.iter().all(|record| record.kind != KIND_IMAGES);
         ((count > 0).then_some(count), pages.len() as u64, is_exact)
     }
 }

@@ -120,7 +120,9 @@ impl CommitTracker {
     }
 
     fn is_outside(&self, role: Role) -> bool {
-        !role.is_durable() || self.checkpoint_locked.load(Relaxed) || self.checkpoint_announced.load(Relaxed)
+        !role.is_durable()
+            || self.checkpoint_locked.load(Relaxed)
+            || self.checkpoint_announced.load(Relaxed)
     }
 
     fn commit_begins(&self, now_ns: impl Fn() -> u64) {

@@ -46,7 +46,9 @@ impl Measured {
     pub fn add(&mut self, samples: impl IntoIterator<Item = Sample>) {
         for sample in samples {
             match sample {
-                Sample::Sync { role, latency_ns } => self.sync_latency_ns[role.index()].record(latency_ns),
+                Sample::Sync { role, latency_ns } => {
+                    self.sync_latency_ns[role.index()].record(latency_ns)
+                }
                 Sample::Commit(commit) => self.commits.record(commit),
             }
         }
@@ -132,7 +134,9 @@ impl<'a, R: Serialize> Report<'a, R> {
         measured: &Measured,
         strategy_report: Option<R>,
     ) -> Report<'a, R> {
-        let file = |role: Role| (role.key(), FileReport::new(tally.of(role), &measured.sync_latency_ns[role.index()]));
+        let file = |role: Role| {
+            (role.key(), FileReport::new(tally.of(role), &measured.sync_latency_ns[role.index()]))
+        };
         Report {
             version: crate::VERSION,
             database,

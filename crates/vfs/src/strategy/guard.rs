@@ -60,7 +60,8 @@ fn named(header: &[u8]) -> Option<Uuid> {
 /// A write that was to take the guard away ended half-way. The database file had everything by
 /// then. SQLite alone may have changed it since.
 fn is_half_cleared(header: &[u8]) -> bool {
-    named(header).is_some() && header[FIRST..=FIRST + 1].iter().all(|version| matches!(version, 1 | 2))
+    named(header).is_some()
+        && header[FIRST..=FIRST + 1].iter().all(|version| matches!(version, 1 | 2))
 }
 
 /// True if this is the header of a database, with or without guard.

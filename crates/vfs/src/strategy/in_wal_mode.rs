@@ -9,10 +9,13 @@ use super::eager::{EagerLog, EagerReport};
 use super::plain::{PlainReport, PlainStore};
 use super::{LogFiles, Strategy};
 use crate::config::{Options, StrategyKind};
-use crate::engine::{Checkpointer, Progress, RunCheckpoint, Shared, Store, WalConnection, WalReport};
+use crate::engine::{
+    Checkpointer, Progress, RunCheckpoint, Shared, Store, WalConnection, WalReport,
+};
 use crate::error::{Code, Error};
 use crate::port::{
-    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest, WalIndex,
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest,
+    WalIndex,
 };
 use crate::role::Role;
 
@@ -31,7 +34,11 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn new(path: &str, run_checkpoint: &Arc<dyn RunCheckpoint>, files: &Arc<dyn LogFiles>) -> Site {
+    pub fn new(
+        path: &str,
+        run_checkpoint: &Arc<dyn RunCheckpoint>,
+        files: &Arc<dyn LogFiles>,
+    ) -> Site {
         let (run_checkpoint, files) = (Arc::clone(run_checkpoint), Arc::clone(files));
         Site { path: path.to_owned(), run_checkpoint, files, shared: OnceLock::new() }
     }
@@ -65,7 +72,9 @@ impl Site {
     pub fn checkpoint_now(&self, options: &Options) -> Result<Progress, String> {
         match self.shared() {
             Some(shared) => shared.checkpointer().run_now(options),
-            None => Checkpointer::new(&self.path, Arc::clone(&self.run_checkpoint)).run_now(options),
+            None => {
+                Checkpointer::new(&self.path, Arc::clone(&self.run_checkpoint)).run_now(options)
+            }
         }
     }
 }
@@ -114,7 +123,13 @@ impl<S: Store> Strategy for WalConnection<S> {
         S::KIND
     }
 
-    fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read(
+        &self,
+        below: &dyn Below,
+        role: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         self.read(below, role, buffer, offset)
     }
 

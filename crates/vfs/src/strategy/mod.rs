@@ -16,8 +16,8 @@ mod plain;
 mod stock;
 
 pub use eager::board::{
-    Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open, look as look_at_board,
-    read_words as read_board,
+    Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open,
+    look as look_at_board, read_words as read_board,
 };
 pub use eager::building::build_of;
 pub use eager::files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
@@ -38,7 +38,8 @@ use crate::config::{Options, StrategyKind};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::port::{
-    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock, SyncRequest, WalIndex,
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock,
+    SyncRequest, WalIndex,
 };
 use crate::role::Role;
 
@@ -48,7 +49,13 @@ use crate::role::Role;
 /// lose data silently.
 pub trait Strategy: Send + Sync {
     fn kind(&self) -> StrategyKind;
-    fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error>;
+    fn read(
+        &self,
+        below: &dyn Below,
+        role: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Error>;
     fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error>;
     fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error>;
     fn sync(&self, below: &dyn Below, role: Role, request: SyncRequest) -> Result<(), Error>;
@@ -131,8 +138,12 @@ pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chose
 /// do not go together.
 fn in_wal_mode(id: u64, options: &Options, shared: &SharedWal, purpose: Purpose) -> Chosen {
     match shared {
-        SharedWal::Plain(shared) => Chosen::Plain(Plain::new(id, options, Arc::clone(shared), purpose)),
-        SharedWal::Eager(shared) => Chosen::Eager(Eager::new(id, options, Arc::clone(shared), purpose)),
+        SharedWal::Plain(shared) => {
+            Chosen::Plain(Plain::new(id, options, Arc::clone(shared), purpose))
+        }
+        SharedWal::Eager(shared) => {
+            Chosen::Eager(Eager::new(id, options, Arc::clone(shared), purpose))
+        }
     }
 }
 

@@ -12,7 +12,8 @@ use super::Strategy;
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
 use crate::port::{
-    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest, WalIndex,
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest,
+    WalIndex,
 };
 use crate::role::Role;
 
@@ -23,7 +24,13 @@ impl Strategy for Stock {
         StrategyKind::Stock
     }
 
-    fn read(&self, below: &dyn Below, _: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read(
+        &self,
+        below: &dyn Below,
+        _: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         Ok(below.read(buffer, offset)?)
     }
 

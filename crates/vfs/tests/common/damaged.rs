@@ -47,16 +47,28 @@ impl Fixture {
         let dir = scratch();
         let live = dir.path().join("live.db");
         let db = open_with(&live, "strategy=eager&checkpoints=sqlite&log_size=1048576").unwrap();
-        db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0").unwrap();
+        db.execute_batch(
+            "PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0",
+        )
+        .unwrap();
         commits::create(&db);
         history(&db);
         let commits = commits::check(&db).unwrap();
-        let side_files: &[&str] = if with_image { &["-oneflush", "-oneflush-wal"] } else { &["-oneflush"] };
+        let side_files: &[&str] =
+            if with_image { &["-oneflush", "-oneflush-wal"] } else { &["-oneflush"] };
         let path = crash(&live, side_files);
         drop(db);
         let read = |suffix: &str| fs::read(side(&path, suffix)).unwrap();
         let image = with_image.then(|| read("-oneflush-wal"));
-        Fixture { name, _dir: dir, database: read(""), log: read("-oneflush"), path, image, commits }
+        Fixture {
+            name,
+            _dir: dir,
+            database: read(""),
+            log: read("-oneflush"),
+            path,
+            image,
+            commits,
+        }
     }
 
     /// All fixtures. The last record of each has another kind or epoch.
@@ -130,9 +142,14 @@ impl Fixture {
     /// The records in the order of their LSNs.
     pub fn records(&self) -> Vec<Record> {
         let number = |at: usize, len: usize| {
-            self.log[at..at + len].iter().rev().fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
+            self.log[at..at + len]
+                .iter()
+                .rev()
+                .fold(0_u64, |number, &byte| number << 8 | u64::from(byte))
         };
-        let starts = (BLOCK_BYTES..self.log.len()).step_by(BLOCK_BYTES).filter(|&at| self.log[at..at + 4] == *b"1FLR");
+        let starts = (BLOCK_BYTES..self.log.len())
+            .step_by(BLOCK_BYTES)
+            .filter(|&at| self.log[at..at + 4] == *b"1FLR");
         let mut records: Vec<Record> = starts
             .map(|at| Record {
                 bytes: at..at + RECORD_HEADER_BYTES + number(at + 32, 4) as usize,
@@ -152,7 +169,8 @@ impl Fixture {
         let mut byte = [0];
         file.read_exact_at(&mut byte, at as u64).unwrap();
         file.write_all_at(&[byte[0] ^ 1 << bit], at as u64).unwrap();
-        let opened = self.judge(&format!("bit {bit} of byte {at} of the file {suffix:?}"), last_may_go);
+        let opened =
+            self.judge(&format!("bit {bit} of byte {at} of the file {suffix:?}"), last_may_go);
         match opened {
             None => file.write_all_at(&byte, at as u64).unwrap(),
             Some(_) => self.restore(),
@@ -169,17 +187,28 @@ impl Fixture {
         take_said(&self.path);
         let opened = open(&self.path);
         let said = take_said(&self.path);
-        assert_eq!(inspected.is_ok(), opened.is_ok(), "{what}: dry run {inspected:?}, open {opened:?}, {said}");
+        assert_eq!(
+            inspected.is_ok(),
+            opened.is_ok(),
+            "{what}: dry run {inspected:?}, open {opened:?}, {said}"
+        );
         match opened {
             Ok(found) => {
                 let enough = self.commits - i64::from(last_may_go);
-                assert!((enough..=self.commits).contains(&found), "{what}: {found} of {} commits", self.commits);
+                assert!(
+                    (enough..=self.commits).contains(&found),
+                    "{what}: {found} of {} commits",
+                    self.commits
+                );
                 Some(found)
             }
             Err(error) => {
                 assert!(self.bytes() == before, "{what}: refused, but the files have changed");
                 let name = self.path.file_name().unwrap().to_str().unwrap();
-                assert!(said.contains(name), "{what}: no reason in SQLite's error log, but {error:?}");
+                assert!(
+                    said.contains(name),
+                    "{what}: no reason in SQLite's error log, but {error:?}"
+                );
                 let inspected = inspected.unwrap_err().to_string();
                 assert!(inspected.contains(name), "{what}: {inspected}");
                 None
@@ -197,7 +226,8 @@ pub const UNSOUND: i64 = -1;
 
 /// How many commits are there. A refusal is an error.
 pub fn open(path: &Path) -> Result<i64, String> {
-    let db = open_with(path, "strategy=eager&checkpoints=sqlite").map_err(|error| error.to_string())?;
+    let db =
+        open_with(path, "strategy=eager&checkpoints=sqlite").map_err(|error| error.to_string())?;
     db.busy_timeout(Duration::ZERO).unwrap();
     match db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0)) {
         Err(error) => Err(error.to_string()),

@@ -39,16 +39,23 @@ pub fn setup() {
 pub fn take_said(database: &Path) -> String {
     let name = database.display().to_string();
     let mut log = LOG.lock().unwrap_or_else(PoisonError::into_inner);
-    let (said, others): (Vec<String>, Vec<String>) = log.drain(..).partition(|line| line.contains(&name));
+    let (said, others): (Vec<String>, Vec<String>) =
+        log.drain(..).partition(|line| line.contains(&name));
     *log = others;
-    let ours: Vec<String> = said.into_iter().filter(|line| line.starts_with("oneflush: ")).collect();
+    let ours: Vec<String> =
+        said.into_iter().filter(|line| line.starts_with("oneflush: ")).collect();
     ours.join("\n")
 }
 
 pub fn open_with(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
     setup();
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
-    let db = Connection::open_with_flags(format!("file:{}?vfs=oneflush&{parameters}", path.display()), flags)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI;
+    let db = Connection::open_with_flags(
+        format!("file:{}?vfs=oneflush&{parameters}", path.display()),
+        flags,
+    )?;
     db.busy_timeout(Duration::from_secs(2))?;
     Ok(db)
 }
@@ -76,8 +83,9 @@ pub fn side(path: &Path, suffix: &str) -> PathBuf {
 pub fn files(path: &Path) -> Vec<String> {
     let name = path.file_name().unwrap().to_str().unwrap();
     let entries = std::fs::read_dir(path.parent().unwrap()).unwrap();
-    let names = entries
-        .filter_map(|entry| entry.unwrap().file_name().into_string().unwrap().strip_prefix(name).map(str::to_owned));
+    let names = entries.filter_map(|entry| {
+        entry.unwrap().file_name().into_string().unwrap().strip_prefix(name).map(str::to_owned)
+    });
     let mut files: Vec<String> = names.collect();
     files.sort();
     files
@@ -85,7 +93,10 @@ pub fn files(path: &Path) -> Vec<String> {
 
 /// The files as they are, with these side files, under another name.
 pub fn crash(path: &Path, side_files: &[&str]) -> PathBuf {
-    let name = (0..).map(|n| path.with_extension(format!("crash{n}.db"))).find(|name| !name.exists()).unwrap();
+    let name = (0..)
+        .map(|n| path.with_extension(format!("crash{n}.db")))
+        .find(|name| !name.exists())
+        .unwrap();
     std::fs::copy(path, &name).unwrap();
     for side_file in side_files {
         std::fs::copy(side(path, side_file), side(&name, side_file)).unwrap();
@@ -94,7 +105,8 @@ pub fn crash(path: &Path, side_files: &[&str]) -> PathBuf {
 }
 
 pub fn integrity(db: &Connection) -> String {
-    db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap_or_else(|error| error.to_string())
+    db.query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .unwrap_or_else(|error| error.to_string())
 }
 
 pub fn number(db: &Connection, sql: &str) -> i64 {
@@ -110,7 +122,11 @@ pub fn stats(db: &Connection) -> Value {
 /// A number of `PRAGMA oneflush_stats`, by its JSON pointer.
 pub fn statistic(db: &Connection, pointer: &str) -> u64 {
     let stats = stats(db);
-    stats.pointer(pointer).unwrap_or_else(|| panic!("{pointer} missing in {stats}")).as_u64().unwrap()
+    stats
+        .pointer(pointer)
+        .unwrap_or_else(|| panic!("{pointer} missing in {stats}"))
+        .as_u64()
+        .unwrap()
 }
 
 /// Rows of table `t`.
@@ -134,8 +150,11 @@ pub mod commits {
     const CONTENT: &str = "substr(replace(hex(zeroblob(40)), '00', n || ','), 1, 30 + n % 50)";
 
     pub fn create(db: &Connection) {
-        db.execute_batch("CREATE TABLE t(n INTEGER PRIMARY KEY, v); CREATE INDEX i ON t(v); CREATE TABLE total(n)")
-            .unwrap();
+        db.execute_batch(
+            "CREATE TABLE t(n INTEGER PRIMARY KEY, v); CREATE INDEX i ON t(v); CREATE \
+            TABLE total(n)",
+        )
+        .unwrap();
         db.execute_batch("INSERT INTO total VALUES (0)").unwrap();
     }
 
@@ -152,25 +171,35 @@ pub mod commits {
     /// A commit that does something else as well.
     pub fn try_make_with(db: &Connection, sql: &str) -> rusqlite::Result<()> {
         let insert = format!("INSERT INTO t SELECT n, {CONTENT} FROM total");
-        db.execute_batch(&format!("BEGIN IMMEDIATE; UPDATE total SET n = n + 1; {insert}; {sql}; COMMIT")).inspect_err(
-            |_| {
-                let _ = db.execute_batch("ROLLBACK");
-            },
-        )
+        db.execute_batch(&format!(
+            "BEGIN IMMEDIATE; UPDATE total SET n = n + 1; {insert}; {sql}; COMMIT"
+        ))
+        .inspect_err(|_| {
+            let _ = db.execute_batch("ROLLBACK");
+        })
     }
 
     /// How many commits are there. They must be the first ones, whole, and the database must be
     /// sound. Otherwise the answer is what is wrong.
     pub fn check(db: &Connection) -> Result<i64, String> {
-        let query =
-            format!("SELECT count(*), coalesce(max(n), 0), sum(v IS NOT {CONTENT}), (SELECT n FROM total) FROM t");
+        let query = format!(
+            "SELECT count(*), coalesce(max(n), 0), sum(v IS NOT {CONTENT}), (SELECT n FROM total) \
+                FROM t"
+        );
         let found = db.query_row(&query, [], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, Option<i64>>(2)?, row.get::<_, i64>(3)?))
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, Option<i64>>(2)?,
+                row.get::<_, i64>(3)?,
+            ))
         });
         let (count, last, wrong, total) = found.map_err(|error| error.to_string())?;
         let sound = super::integrity(db);
         if (last, wrong.unwrap_or(0), total, sound.as_str()) != (count, 0, count, "ok") {
-            return Err(format!("{count} rows, the last {last}, {wrong:?} wrong, counter {total}, integrity {sound}"));
+            return Err(format!(
+                "{count} rows, the last {last}, {wrong:?} wrong, counter {total}, integrity {sound}"
+            ));
         }
         Ok(count)
     }

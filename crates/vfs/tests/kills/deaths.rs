@@ -38,7 +38,9 @@ fn run(scenario: &Scenario, others: Others) {
 /// True if the victim came to its place. In any case nothing that was acknowledged is lost.
 fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
     let Scenario { point, count, before, after_crash, in_company } = *scenario;
-    let about = format!("{point:?} no. {count}, before it {before:?}, in company: {in_company}, others: {others:?}");
+    let about = format!(
+        "{point:?} no. {count}, before it {before:?}, in company: {in_company}, others: {others:?}"
+    );
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     create(&path);
@@ -47,8 +49,10 @@ fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
         crash(&path, &mut said, &about);
     }
     let deadline = Instant::now() + PATIENCE;
-    let company: Vec<Worker> =
-        (1..=2).filter(|_| in_company).map(|writer| Worker::start(&path, writer, 120, None)).collect();
+    let company: Vec<Worker> = (1..=2)
+        .filter(|_| in_company)
+        .map(|writer| Worker::start(&path, writer, 120, None))
+        .collect();
     // A process that finds itself alone would recover what the first victim leaves. So this one
     // keeps the database open and only reads.
     let reader = before.map(|_| open(&path).unwrap());
@@ -86,11 +90,14 @@ fn came_to_its_place(scenario: &Scenario, others: Others) -> bool {
 
 pub fn scenarios() -> Vec<Scenario> {
     use KillPoint::*;
-    let alone = |point| Scenario { point, count: 1, before: None, after_crash: false, in_company: false };
+    let alone =
+        |point| Scenario { point, count: 1, before: None, after_crash: false, in_company: false };
     KillPoint::ALL
         .iter()
         .flat_map(|&point| match point {
-            LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => vec![alone(point)],
+            LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => {
+                vec![alone(point)]
+            }
             // Other tests are for places where a process has the board's lock for long, or where a
             // thread of the process runs.
             Seen | Using | CheckpointBegun => Vec::new(),

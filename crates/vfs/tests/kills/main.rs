@@ -38,7 +38,12 @@ fn open_as(strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Co
     open_for(Duration::from_secs(20), strategy, path, parameters)
 }
 
-fn open_for(busy: Duration, strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+fn open_for(
+    busy: Duration,
+    strategy: &str,
+    path: &Path,
+    parameters: &str,
+) -> rusqlite::Result<Connection> {
     oneflush_vfs::register().unwrap();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy={strategy}&{parameters}", path.display());
@@ -57,7 +62,8 @@ fn create(path: &Path) {
     db.execute_batch(
         "PRAGMA journal_mode=wal; CREATE TABLE ballast(b);
          CREATE TABLE kept(writer, number, filler, PRIMARY KEY(writer, number));
-         CREATE VIEW numbers AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;",
+         CREATE VIEW numbers AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+         SELECT i FROM n;",
     )
     .unwrap();
 }

@@ -51,8 +51,19 @@ fn panicker() {
 #[test]
 fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
     use KillPoint::*;
-    let under_the_lock =
-        [Locked, Gathered, Busy, Recorded, HalfShown, Shown, Unlocking, Durable, ImageSynced, RestartNoted, Forgotten];
+    let under_the_lock = [
+        Locked,
+        Gathered,
+        Busy,
+        Recorded,
+        HalfShown,
+        Shown,
+        Unlocking,
+        Durable,
+        ImageSynced,
+        RestartNoted,
+        Forgotten,
+    ];
     let others = [Noted, Prepared, CheckpointBegun];
     for point in under_the_lock.into_iter().chain(others) {
         let about = format!("a panic at {point:?}");
@@ -84,7 +95,10 @@ fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
         // `ProcessBatching` needs several processes that commit.
         if !matches!(point, Gathered | Noted) || told.contains("met it") {
             assert!(told.contains("met it") || point == CheckpointBegun, "{about}: {told}");
-            assert!(!under_the_lock.contains(&point) || !told.contains("went on"), "{about}: {told}");
+            assert!(
+                !under_the_lock.contains(&point) || !told.contains("went on"),
+                "{about}: {told}"
+            );
         }
         let mut said = Said::default();
         said.numbers.insert(1, acknowledged(&told));

@@ -35,7 +35,9 @@ fn an_old_version_of_the_board_is_not_gone_on_with() {
     let (old_board, mut old_image) = loop {
         assert!(Instant::now() < deadline);
         match (std::fs::read(&board), std::fs::read(&image)) {
-            (Ok(board), Ok(image)) if board.len() > 512 && word(&board, BUSY) == 0 && word(&board, RECORDS) >= 3 => {
+            (Ok(board), Ok(image))
+                if board.len() > 512 && word(&board, BUSY) == 0 && word(&board, RECORDS) >= 3 =>
+            {
                 break (board, image);
             }
             _ => {}
@@ -85,7 +87,9 @@ fn what_sqlite_alone_commits_behind_a_close_that_power_undoes_is_found_by_each_s
     // first sector.
     let noise: Vec<u8> = (0..512).map(|at: usize| (at * 31 + at / 7) as u8).collect();
     for (about, wal, there) in [("commits", with_commits, 5), ("a header", header_alone, 0)] {
-        for (strategy, garbled) in [("eager", false), ("plain", false), ("eager", true), ("plain", true)] {
+        for (strategy, garbled) in
+            [("eager", false), ("plain", false), ("eager", true), ("plain", true)]
+        {
             let about = format!("{about} in the WAL, then {strategy}; header garbled: {garbled}");
             let deadline = Instant::now() + PATIENCE;
             // On a busy machine the process may have come and gone between two looks.
@@ -104,7 +108,8 @@ fn what_sqlite_alone_commits_behind_a_close_that_power_undoes_is_found_by_each_s
             assert!(said.add(worker));
             assert_eq!(std::fs::read(&path).unwrap()[18], 2);
 
-            let alone = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), "unix").unwrap();
+            let alone =
+                Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), "unix").unwrap();
             wal(&alone, &dir.path().join("a.db-wal"));
             let crashed = tempfile::tempdir().unwrap();
             let path = crashed.path().join("a.db");

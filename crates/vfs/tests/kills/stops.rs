@@ -11,7 +11,10 @@ use rusqlite::Connection;
 
 use crate::deaths::{Scenario, scenarios};
 use crate::worker::{Said, Worker, crash, go_on, start_to_stop};
-use crate::{PATIENCE, TRIES, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for, open_with};
+use crate::{
+    PATIENCE, TRIES, acknowledged, again, count_rows, create, is_busy, is_so_by, open, open_for,
+    open_with,
+};
 
 const VISITOR: &str = "ONEFLUSH_TEST_VISITOR";
 /// By then a process that comes while another is stopped has all its answers, on any machine.
@@ -23,13 +26,14 @@ fn visitor() {
     let Ok(told) = std::env::var(VISITOR) else { return };
     let (path, writer) = told.rsplit_once('#').unwrap();
     let writer: i64 = writer.parse().unwrap();
-    let db = match open_for(Duration::from_millis(300), "eager", Path::new(path), "log_size=1048576") {
-        Ok(db) => db,
-        Err(error) => {
-            assert!(is_busy(&error), "{error}");
-            return println!("open busy");
-        }
-    };
+    let db =
+        match open_for(Duration::from_millis(300), "eager", Path::new(path), "log_size=1048576") {
+            Ok(db) => db,
+            Err(error) => {
+                assert!(is_busy(&error), "{error}");
+                return println!("open busy");
+            }
+        };
     let read = db.query_row(
         "SELECT count(*), coalesce(max(CASE writer WHEN ?1 THEN number END), 0) FROM kept",
         [writer],
@@ -45,7 +49,10 @@ fn visitor() {
             let last: i64 = last;
             let write = |db: &Connection| {
                 db.execute_batch("BEGIN IMMEDIATE")?;
-                db.execute("INSERT INTO kept VALUES (?1, ?2, randomblob(100))", [writer, last + 1])?;
+                db.execute(
+                    "INSERT INTO kept VALUES (?1, ?2, randomblob(100))",
+                    [writer, last + 1],
+                )?;
                 db.execute_batch("COMMIT")
             };
             match write(&db) {
@@ -54,7 +61,11 @@ fn visitor() {
                 Err(error) => {
                     // SQLITE_IOERR_FSYNC: the commit may be there or not. No later commit is
                     // accepted.
-                    assert_eq!(error.sqlite_error().map(|error| error.extended_code), Some(1034), "{error}");
+                    assert_eq!(
+                        error.sqlite_error().map(|error| error.extended_code),
+                        Some(1034),
+                        "{error}"
+                    );
                     println!("failed");
                     let _ = db.execute_batch("ROLLBACK");
                     assert!(write(&db).is_err(), "nothing is acknowledged after a failure");
@@ -108,7 +119,15 @@ fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
     }
     let opens_or_closes = matches!(
         point,
-        LogMade | PageOneLogged | Guarded | Alone | Joined | Rebuilt | Opened | GuardHidden | BoardDeleted
+        LogMade
+            | PageOneLogged
+            | Guarded
+            | Alone
+            | Joined
+            | Rebuilt
+            | Opened
+            | GuardHidden
+            | BoardDeleted
     );
     let reader = (!opens_or_closes).then(|| open(&path).unwrap());
     if let Some(reader) = &reader {
@@ -178,7 +197,8 @@ fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_is_kil
 /// A dashboard opens the database for reading only. It waited two seconds for the board's lock,
 /// which the stopped process had, and was then refused.
 #[test]
-fn who_only_reads_opens_and_reads_beside_a_process_that_is_stopped_in_an_append_and_goes_on_when_it_is_killed() {
+fn who_only_reads_opens_and_reads_beside_a_process_that_is_stopped_in_an_append_and_goes_on_when_it_is_killed()
+ {
     use KillPoint::*;
     for point in [Locked, Busy, Recorded, HalfShown, Unlocking] {
         let about = format!("{point:?}");
@@ -204,9 +224,12 @@ fn who_only_reads_opens_and_reads_beside_a_process_that_is_stopped_in_an_append_
 /// one of them dies, nobody recovers while the other lives.
 #[test]
 fn who_joins_beside_a_stopped_process_may_be_stopped_itself() {
-    for (point, kills) in
-        [(KillPoint::Seen, false), (KillPoint::Using, false), (KillPoint::Seen, true), (KillPoint::Using, true)]
-    {
+    for (point, kills) in [
+        (KillPoint::Seen, false),
+        (KillPoint::Using, false),
+        (KillPoint::Seen, true),
+        (KillPoint::Using, true),
+    ] {
         let about = format!("{point:?}, the one that appends is killed: {kills}");
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");

@@ -47,12 +47,16 @@ impl Stopped {
 /// A checkpoint copies all that is published, and cuts the file to the size of the last commit
 /// there.
 #[test]
-fn a_commit_that_is_not_published_yet_comes_back_though_a_checkpoint_cuts_off_the_pages_that_it_was_logged_against() {
+fn a_commit_that_is_not_published_yet_comes_back_though_a_checkpoint_cuts_off_the_pages_that_it_was_logged_against()
+ {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     let stock = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), "unix").unwrap();
     stock
-        .execute_batch("PRAGMA auto_vacuum=full; PRAGMA journal_mode=wal; CREATE TABLE t(id INTEGER PRIMARY KEY, v)")
+        .execute_batch(
+            "PRAGMA auto_vacuum=full; PRAGMA journal_mode=wal; CREATE TABLE t(id \
+            INTEGER PRIMARY KEY, v)",
+        )
         .unwrap();
     drop(stock);
     let insert = |first: u32| {
@@ -62,7 +66,11 @@ fn a_commit_that_is_not_published_yet_comes_back_though_a_checkpoint_cuts_off_th
         )
     };
     let db = open_with(&path, "checkpoints=sqlite").unwrap();
-    db.execute_batch(&format!("PRAGMA wal_autocheckpoint=0; {}; PRAGMA wal_checkpoint(RESTART)", insert(1))).unwrap();
+    db.execute_batch(&format!(
+        "PRAGMA wal_autocheckpoint=0; {}; PRAGMA wal_checkpoint(RESTART)",
+        insert(1)
+    ))
+    .unwrap();
     let size = || std::fs::metadata(&path).unwrap().len();
     let whole = size();
     db.execute_batch("DELETE FROM t WHERE id > 50").unwrap();
@@ -79,7 +87,10 @@ fn a_commit_that_is_not_published_yet_comes_back_though_a_checkpoint_cuts_off_th
     }
     let check = |db: &Connection| {
         let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
-        assert_eq!((sound.as_str(), db.query_row("SELECT count(*) FROM t", [], |row| row.get(0))), ("ok", Ok(100)));
+        assert_eq!(
+            (sound.as_str(), db.query_row("SELECT count(*) FROM t", [], |row| row.get(0))),
+            ("ok", Ok(100))
+        );
     };
     check(&open(&crashed).unwrap());
     commit.go_on();

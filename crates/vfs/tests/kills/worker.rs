@@ -35,7 +35,9 @@ fn worker() {
     };
     let mut db = open(path);
     let mut number: i64 = db
-        .query_row("SELECT coalesce(max(number), 0) FROM kept WHERE writer = ?1", [writer], |row| row.get(0))
+        .query_row("SELECT coalesce(max(number), 0) FROM kept WHERE writer = ?1", [writer], |row| {
+            row.get(0)
+        })
         .unwrap();
     for at in 1..=commits {
         number += 1;
@@ -46,8 +48,12 @@ fn worker() {
         println!("acknowledged {number}");
         if at % 7 == 0 {
             let mode = ["PASSIVE", "FULL", "RESTART", "TRUNCATE"][(at / 7 + writer) as usize % 4];
-            let checkpointed = db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
-            assert!(checkpointed.as_ref().is_ok() || checkpointed.as_ref().is_err_and(is_busy), "{checkpointed:?}");
+            let checkpointed =
+                db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
+            assert!(
+                checkpointed.as_ref().is_ok() || checkpointed.as_ref().is_err_and(is_busy),
+                "{checkpointed:?}"
+            );
         }
         if at % 20 == 0 {
             drop(db);
@@ -91,7 +97,12 @@ impl Worker {
         Worker { writer, child: Running::start(command), heard: String::new() }
     }
 
-    pub fn start(path: &Path, writer: i64, commits: i64, kill_at: Option<(KillPoint, u32)>) -> Worker {
+    pub fn start(
+        path: &Path,
+        writer: i64,
+        commits: i64,
+        kill_at: Option<(KillPoint, u32)>,
+    ) -> Worker {
         let mut command = Worker::command(path, writer, commits);
         if let Some((point, count)) = kill_at {
             command.env("ONEFLUSH_KILL_AT", format!("{}:{count}", point.name()));
@@ -165,13 +176,21 @@ impl Said {
     pub fn check(&self, path: &Path, about: &str) {
         let db = open(path).unwrap();
         let rows = |writer: i64| -> Vec<i64> {
-            let mut statement = db.prepare("SELECT number FROM kept WHERE writer = ?1 ORDER BY number").unwrap();
+            let mut statement =
+                db.prepare("SELECT number FROM kept WHERE writer = ?1 ORDER BY number").unwrap();
             statement.query_map([writer], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
         };
         for (&writer, said) in &self.numbers {
             let rows = rows(writer);
-            assert_eq!(rows, (1..=rows.len() as i64).collect::<Vec<_>>(), "{about}: writer {writer}");
-            assert!(said.iter().all(|number| rows.contains(number)), "{about}: writer {writer} lost one of {said:?}");
+            assert_eq!(
+                rows,
+                (1..=rows.len() as i64).collect::<Vec<_>>(),
+                "{about}: writer {writer}"
+            );
+            assert!(
+                said.iter().all(|number| rows.contains(number)),
+                "{about}: writer {writer} lost one of {said:?}"
+            );
             let unsaid = rows.len() - said.len();
             assert!(
                 unsaid as i64 <= self.deaths[&writer],
@@ -181,8 +200,10 @@ impl Said {
         let sound: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
         assert_eq!(sound, "ok", "{about}");
         drop(db);
-        let left: Vec<PathBuf> =
-            std::fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let left: Vec<PathBuf> = std::fs::read_dir(path.parent().unwrap())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         assert_eq!(left, [path], "{about}: a clean close leaves the database alone");
     }
 }

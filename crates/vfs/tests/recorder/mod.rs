@@ -63,7 +63,8 @@ macro_rules! method {
             unsafe {
                 let below = real(file);
                 let code = (*(*below).pMethods).$method.unwrap()(below $(, $argument)*);
-                note(format!("{} {} {} = {code}", stringify!($method), (*file.cast::<Recorded>()).id, $show));
+                note(format!("{} {} {} = \
+                    {code}", stringify!($method), (*file.cast::<Recorded>()).id, $show));
                 code
             }
         }
@@ -83,7 +84,8 @@ method!(control, xFileControl, (op: c_int, argument: *mut c_void) op);
 method!(sector_size, xSectorSize, () "");
 method!(characteristics, xDeviceCharacteristics, () "");
 method!(shm_map, xShmMap, (page: c_int, size: c_int, extend: c_int, result: *mut *mut c_void) format!("{page} {size} {extend}"));
-method!(shm_lock, xShmLock, (offset: c_int, n: c_int, flags: c_int) format!("{offset} {n} {flags}"));
+method!(shm_lock, xShmLock, (offset: c_int, n: c_int, flags: c_int) format!("{offset} {n} \
+    {flags}"));
 method!(shm_unmap, xShmUnmap, (delete: c_int) delete);
 method!(fetch, xFetch, (offset: i64, amount: c_int, result: *mut *mut c_void) format!("{amount}@{offset} {}", (*result).is_null()));
 method!(unfetch, xUnfetch, (offset: i64, page: *mut c_void) format!("{offset} {}", page.is_null()));
@@ -131,12 +133,17 @@ unsafe extern "C" fn open(
         note(format!("xOpen {} {flags:x} -> file {id} = {code}", base_name(name)));
         let recorded = file.cast::<Recorded>();
         (*recorded).id = id;
-        (*recorded).methods = if (*real(file)).pMethods.is_null() { std::ptr::null() } else { &METHODS };
+        (*recorded).methods =
+            if (*real(file)).pMethods.is_null() { std::ptr::null() } else { &METHODS };
         code
     }
 }
 
-unsafe extern "C" fn delete(_: *mut sqlite::sqlite3_vfs, name: *const c_char, sync_dir: c_int) -> c_int {
+unsafe extern "C" fn delete(
+    _: *mut sqlite::sqlite3_vfs,
+    name: *const c_char,
+    sync_dir: c_int,
+) -> c_int {
     unsafe {
         let code = (*unix()).xDelete.unwrap()(unix(), name, sync_dir);
         note(format!("xDelete {} {sync_dir} = {code}", base_name(name)));
@@ -171,6 +178,9 @@ fn register() {
         vfs.xOpen = Some(open);
         vfs.xDelete = Some(delete);
         vfs.xAccess = Some(access);
-        assert_eq!(sqlite::sqlite3_vfs_register(Box::into_raw(Box::new(vfs)), 1), sqlite::SQLITE_OK);
+        assert_eq!(
+            sqlite::sqlite3_vfs_register(Box::into_raw(Box::new(vfs)), 1),
+            sqlite::SQLITE_OK
+        );
     }
 }

@@ -17,7 +17,10 @@ struct Box {
 
 impl Box {
     fn touches(&self, other: &Box) -> bool {
-        self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
+        self.left < other.right
+            && other.left < self.right
+            && self.top < other.bottom
+            && other.top < self.bottom
     }
 }
 
@@ -66,9 +69,13 @@ fn assert_apart(report: &Report, picture: Picture) -> Recorder {
     let height = picture.draw(report, &mut seen);
     assert!(seen.texts.len() > 5 && seen.shapes.len() > 2, "{picture:?}");
     for (at, text) in seen.texts.iter().enumerate() {
-        let inside = text.left >= 2.0 && text.right <= WIDTH - 2.0 && text.top >= 2.0 && text.bottom <= height - 2.0;
+        let inside = text.left >= 2.0
+            && text.right <= WIDTH - 2.0
+            && text.top >= 2.0
+            && text.bottom <= height - 2.0;
         assert!(inside, "{picture:?} of {WIDTH} x {height}: {text:?}");
-        let other = seen.texts[at + 1..].iter().chain(&seen.shapes).find(|other| text.touches(other));
+        let other =
+            seen.texts[at + 1..].iter().chain(&seen.shapes).find(|other| text.touches(other));
         assert!(other.is_none(), "{picture:?}: {text:?} touches {other:?}");
     }
     seen
@@ -106,9 +113,11 @@ fn report(modes: &[Made]) -> Value {
     json!({
         "environment": {
             "oneflush_version": "0.1.0", "date": "2026-11-26T10:33:54Z", "kernel": "6.18.44-a-long-name x86_64",
-            "sqlite_version": "3.54.1", "sqlite_source_id": "", "place": "ext4 on a 1 GiB loop device, direct I/O",
+            "sqlite_version": "3.54.1", "sqlite_source_id": "", "place": "ext4 on a 1 GiB loop \
+                device, direct I/O",
             "fs": "ext4", "mount_options": "rw,relatime,seclabel,data=ordered", "device": null,
-            "cpu_model": "Some Maker's Processor With a Long Name 9999X 64-Core", "cpu_count": 128, "memory_bytes": 1
+            "cpu_model": "Some Maker's Processor With a Long Name 9999X \
+                64-Core", "cpu_count": 128, "memory_bytes": 1
         },
         "workload": "insert one row of 100 bytes a transaction", "unit": "transaction", "rounds": 2,
         "connections": connections, "workers": "threads", "rate": null, "busy_loops": 0, "in_turns": false,
@@ -148,18 +157,37 @@ fn strategies_beside_each_other() {
     assert_eq!(speed, "16 writers: wal:plain commits 11.9× as fast as wal:stock");
     assert_eq!(longest, "16 writers, longest commit: wal:stock 6.58 s, wal:eager 16.3 ms");
     let seen = assert_apart(&report, Picture::Summary);
-    for figure in ["7,873", "661", "76.8", "276 µs", "6.58 s", "16 writers", "wal:stock", "file system's journal"] {
+    for figure in [
+        "7,873",
+        "661",
+        "76.8",
+        "276 µs",
+        "6.58 s",
+        "16 writers",
+        "wal:stock",
+        "file system's journal",
+    ] {
         assert!(seen.texts.iter().any(|text| text.what == figure), "{figure}");
     }
 }
 
 #[test]
 fn journal_modes_of_which_some_lose_commits() {
-    let journals = ["delete", "truncate:normal", "wal-growing:extra:sqlite", "wal:normal:eager", "memory", "off:off"];
+    let journals = [
+        "delete",
+        "truncate:normal",
+        "wal-growing:extra:sqlite",
+        "wal:normal:eager",
+        "memory",
+        "off:off",
+    ];
     let made = |(at, mode)| Made(mode, 1, 83.2 + 1_234_567.0 * at as f64, 320_000, 999_400_000);
     let report = read(report(&journals.into_iter().enumerate().map(made).collect::<Vec<_>>()));
     let [speed, _] = titles(&report);
-    assert!(speed.starts_with("wal-growing:extra:sqlite commits 29678.1× as fast as delete:stock"), "{speed}");
+    assert!(
+        speed.starts_with("wal-growing:extra:sqlite commits 29678.1× as fast as delete:stock"),
+        "{speed}"
+    );
     let seen = assert_apart(&report, Picture::Summary);
     assert!(seen.texts.iter().any(|text| text.what == "memory:stock *"), "{:?}", seen.texts);
 }
@@ -175,7 +203,8 @@ fn what_nobody_counted_and_what_did_not_run() {
     titles(&read(value.clone()));
     value["modes"][4]["median"]["transactions"] = json!(0);
     value["modes"][4]["median"]["transactions_per_s"] = json!(0.0);
-    value["modes"][4]["latency_timeline"] = json!({"stretch_ns": 1000, "counts": [], "p50_ns": [], "max_ns": []});
+    value["modes"][4]["latency_timeline"] =
+        json!({"stretch_ns": 1000, "counts": [], "p50_ns": [], "max_ns": []});
     let report = read(value.clone());
     assert_eq!(titles(&report)[0], "16 writers: wal:eager commits 11.2× as fast as wal:stock");
     let seen = assert_apart(&report, Picture::Summary);
@@ -201,14 +230,20 @@ fn reads_turns_rates_and_long_names() {
     paced["environment"]["place"] = json!(format!("directory {}", "/with-a-long-name".repeat(30)));
     paced["workload"] = json!("replay of SQL ".repeat(30));
     assert!(titles(&read(paced))[0].starts_with("16 writers, longest commit: "));
-    let mut turns = report(&[Made("wal", 1, 99.0, 300_000, 1_000_000), Made("wal:eager", 1, 99.0, 200_000, 2_000_000)]);
+    let mut turns = report(&[
+        Made("wal", 1, 99.0, 300_000, 1_000_000),
+        Made("wal:eager", 1, 99.0, 200_000, 2_000_000),
+    ]);
     turns["in_turns"] = json!(true);
     assert_eq!(titles(&read(turns))[0], "wal:eager commits 1.5× as fast as wal:stock");
 }
 
 #[test]
 fn times_from_nanoseconds_to_minutes_and_all_the_same() {
-    titles(&read(report(&[Made("wal", 1, 0.01, 100, 590_000_000_000), Made("delete", 1, 0.01, 999_400, 999_400)])));
+    titles(&read(report(&[
+        Made("wal", 1, 0.01, 100, 590_000_000_000),
+        Made("delete", 1, 0.01, 999_400, 999_400),
+    ])));
     titles(&read(report(&[Made("wal", 1, 5000.0, 200_000, 200_000)])));
 }
 

@@ -94,7 +94,8 @@ trait Canvas {
 pub enum PlotError {
     #[error("{option} {}: the name must end in .svg or .png", path.display())]
     Format { option: &'static str, path: PathBuf },
-    #[error("{option} {}: {source}; give a name in an existing, writable directory", path.display())]
+    #[error("{option} {}: {source}; give a name in an existing, writable \
+        directory", path.display())]
     Write { option: &'static str, path: PathBuf, source: std::io::Error },
     #[error("the picture could not be drawn: {0}")]
     Draw(String),
@@ -175,7 +176,8 @@ impl Plot {
     pub fn check_writable(&self) -> Result<(), PlotError> {
         let existed = self.path.exists();
         let opened = std::fs::OpenOptions::new().append(true).create(true).open(&self.path);
-        let removed = opened.and_then(|_| if existed { Ok(()) } else { std::fs::remove_file(&self.path) });
+        let removed =
+            opened.and_then(|_| if existed { Ok(()) } else { std::fs::remove_file(&self.path) });
         removed.map_err(|source| self.write_error(source))
     }
 
@@ -183,7 +185,8 @@ impl Plot {
         let height = self.picture.draw(report, &mut Nowhere);
         let bytes = match self.format {
             PlotFormat::Svg => {
-                let mut canvas = svg::SvgCanvas::new(WIDTH, height, &self.picture.title(report).text);
+                let mut canvas =
+                    svg::SvgCanvas::new(WIDTH, height, &self.picture.title(report).text);
                 background(height, &mut canvas);
                 self.picture.draw(report, &mut canvas);
                 canvas.finish().into_bytes()
@@ -220,7 +223,13 @@ fn header(report: &Report, title: &Title, canvas: &mut dyn Canvas) -> f32 {
     let text = font::shorten(&title.text, size, width);
     canvas.text(MARGIN, baseline, &text, Style::new(size, INK, Anchor::Start));
     let subtitle = format!("{}; {}", report.headline(), report.environment.place);
-    paragraph(&subtitle, (MARGIN, baseline + 10.0), width, Style::new(14.0, FAINT, Anchor::Start), canvas)
+    paragraph(
+        &subtitle,
+        (MARGIN, baseline + 10.0),
+        width,
+        Style::new(14.0, FAINT, Anchor::Start),
+        canvas,
+    )
 }
 
 /// What the figures depend on. Returns the picture's height.
@@ -244,7 +253,13 @@ fn footer(report: &Report, top: f32, canvas: &mut dyn Canvas) -> f32 {
 }
 
 /// A text of as many lines as it needs, from a left upper corner on. Returns where it ends.
-fn paragraph(text: &str, (x, top): (f32, f32), width: f32, style: Style, canvas: &mut dyn Canvas) -> f32 {
+fn paragraph(
+    text: &str,
+    (x, top): (f32, f32),
+    width: f32,
+    style: Style,
+    canvas: &mut dyn Canvas,
+) -> f32 {
     let mut bottom = top;
     for line in font::wrap(text, style.size, width) {
         let baseline = bottom + style.size * 1.1;
@@ -293,7 +308,9 @@ mod tests {
 
     #[test]
     fn large_counts_have_commas() {
-        for (value, text) in [(0.5, "0.500"), (999.0, "999"), (7872.9, "7,873"), (1_234_567.0, "1,234,567")] {
+        for (value, text) in
+            [(0.5, "0.500"), (999.0, "999"), (7872.9, "7,873"), (1_234_567.0, "1,234,567")]
+        {
             assert_eq!(count(value), text);
         }
         assert_eq!((grouped(40).as_str(), grouped(2000).as_str()), ("40", "2,000"));
@@ -305,6 +322,9 @@ mod tests {
         assert_eq!(format("a.SVG").unwrap(), PlotFormat::Svg);
         assert_eq!(format("b/c.png").unwrap(), PlotFormat::Png);
         let message = Plot::new(Picture::Timelines, Path::new("a.pdf")).unwrap_err().to_string();
-        assert!(message.contains("--plot-latency a.pdf") && message.contains(".svg or .png"), "{message}");
+        assert!(
+            message.contains("--plot-latency a.pdf") && message.contains(".svg or .png"),
+            "{message}"
+        );
     }
 }

@@ -15,7 +15,9 @@ pub struct PngCanvas {
 impl PngCanvas {
     pub fn new(width: f32, height: f32) -> Result<PngCanvas, PlotError> {
         let pixels = Pixmap::new((width * SCALE) as u32, (height.round() * SCALE) as u32)
-            .ok_or_else(|| PlotError::Draw(format!("{width} x {height} is no size for a picture")))?;
+            .ok_or_else(|| {
+                PlotError::Draw(format!("{width} x {height} is no size for a picture"))
+            })?;
         Ok(PngCanvas { pixels })
     }
 

@@ -4,8 +4,8 @@
 //! Each column has its legend below it, an entry a line.
 
 use super::{
-    Anchor, BAR, BLUE, Canvas, Color, FAINT, GRAY, GRID, INK, MARGIN, ORANGE, PAPER, Pen, Rect, SUBJECT, Style,
-    VERMILION, WIDTH, connections, count, font, name, paragraph, ticks,
+    Anchor, BAR, BLUE, Canvas, Color, FAINT, GRAY, GRID, INK, MARGIN, ORANGE, PAPER, Pen, Rect,
+    SUBJECT, Style, VERMILION, WIDTH, connections, count, font, name, paragraph, ticks,
 };
 use crate::observe::{Class, Source};
 use crate::report::{ModeReport, Report};
@@ -49,7 +49,12 @@ impl Row<'_> {
     }
 
     fn bar(&self, left: f32, right: f32) -> Rect {
-        Rect { x: left, y: self.middle() - BAR_HEIGHT / 2.0, width: right - left, height: BAR_HEIGHT }
+        Rect {
+            x: left,
+            y: self.middle() - BAR_HEIGHT / 2.0,
+            width: right - left,
+            height: BAR_HEIGHT,
+        }
     }
 
     fn figure(&self, x: f32, text: &str, color: Color, anchor: Anchor, canvas: &mut dyn Canvas) {
@@ -68,7 +73,8 @@ pub fn draw(report: &Report, subject: Option<usize>, top: f32, canvas: &mut dyn 
     let mut bottom = head_bottom + 6.0;
     let mut group = None;
     for (at, mode) in report.modes.iter().enumerate() {
-        if group != Some(mode.connections) && (report.connections.len() > 1 || mode.connections > 1) {
+        if group != Some(mode.connections) && (report.connections.len() > 1 || mode.connections > 1)
+        {
             bottom = group_head(report, mode.connections, bottom, canvas);
         }
         group = Some(mode.connections);
@@ -87,7 +93,10 @@ pub fn draw(report: &Report, subject: Option<usize>, top: f32, canvas: &mut dyn 
 
     let first = Column { left: MARGIN, right: columns.rate.right };
     let below = bottom + 12.0;
-    let mut ends = vec![risks(report, first, below, canvas), times_legend(report, columns.time, axis_bottom, canvas)];
+    let mut ends = vec![
+        risks(report, first, below, canvas),
+        times_legend(report, columns.time, axis_bottom, canvas),
+    ];
     ends.extend(columns.bytes.map(|column| classes_legend(&rows, column, below, canvas)));
     ends.into_iter().fold(bottom, f32::max)
 }
@@ -118,7 +127,11 @@ fn heads(report: &Report, columns: &Columns, top: f32, canvas: &mut dyn Canvas) 
         Unit::Cycle => ["Cycles", "cycle"],
         Unit::Read => ["Reads", "read"],
     };
-    let counted = if report.counted_at == Some(Source::Vfs) { "as SQLite asked for" } else { "at the block device" };
+    let counted = if report.counted_at == Some(Source::Vfs) {
+        "as SQLite asked for"
+    } else {
+        "at the block device"
+    };
     let mut heads = vec![
         (columns.rate, format!("{many}/s"), "more is better"),
         (columns.time, format!("Time of a {one}"), "logarithmic; left is better"),
@@ -137,7 +150,8 @@ fn heads(report: &Report, columns: &Columns, top: f32, canvas: &mut dyn Canvas) 
 
 fn group_head(report: &Report, count: u32, top: f32, canvas: &mut dyn Canvas) -> f32 {
     let y = top + 6.0;
-    canvas.lines(&[(MARGIN, y), (WIDTH - MARGIN, y)], Pen { width: 1.0, color: GRID, dashed: false });
+    canvas
+        .lines(&[(MARGIN, y), (WIDTH - MARGIN, y)], Pen { width: 1.0, color: GRID, dashed: false });
     let style = Style::new(14.0, FAINT, Anchor::Start);
     canvas.text(MARGIN, top + 25.0, &connections(report, count), style);
     top + GROUP_HEIGHT
@@ -145,7 +159,9 @@ fn group_head(report: &Report, count: u32, top: f32, canvas: &mut dyn Canvas) ->
 
 fn rates(rows: &[Row], column: Column, canvas: &mut dyn Canvas) {
     let rate = |row: &Row| row.mode.median.transactions_per_s;
-    let figure = |row: &Row| if row.mode.median.transactions == 0 { "–".to_owned() } else { count(rate(row)) };
+    let figure = |row: &Row| {
+        if row.mode.median.transactions == 0 { "–".to_owned() } else { count(rate(row)) }
+    };
     let end = bar_end(rows.iter().map(&figure), column);
     let most = rows.iter().map(rate).fold(f64::MIN_POSITIVE, f64::max);
     for row in rows {
@@ -179,9 +195,17 @@ fn bytes(rows: &[Row], column: Column, canvas: &mut dyn Canvas) {
 fn split(mode: &ModeReport) -> Vec<(Class, f64)> {
     let by_class = &mode.median.bytes_per_transaction_by_class;
     if by_class.is_empty() {
-        return mode.median.bytes_per_transaction.map(|bytes| (Class::Other, bytes / 1024.0)).into_iter().collect();
+        return mode
+            .median
+            .bytes_per_transaction
+            .map(|bytes| (Class::Other, bytes / 1024.0))
+            .into_iter()
+            .collect();
     }
-    Class::ALL.into_iter().filter_map(|class| by_class.get(&class).map(|bytes| (class, bytes / 1024.0))).collect()
+    Class::ALL
+        .into_iter()
+        .filter_map(|class| by_class.get(&class).map(|bytes| (class, bytes / 1024.0)))
+        .collect()
 }
 
 /// Where the longest bar ends, so that its figure has room behind it.
@@ -200,15 +224,19 @@ fn fill(canvas: &mut dyn Canvas, rect: Rect, color: Color) {
 fn times(rows: &[Row], column: Column, axis: f32, canvas: &mut dyn Canvas) -> f32 {
     let figures = |row: &Row| {
         let latency = &row.mode.median.latency_ns;
-        (row.mode.median.transactions > 0).then_some((latency.p50.max(1), latency.max.max(latency.p50).max(1)))
+        (row.mode.median.transactions > 0)
+            .then_some((latency.p50.max(1), latency.max.max(latency.p50).max(1)))
     };
-    let shortest = rows.iter().filter_map(figures).map(|(p50, _)| p50).min().unwrap_or(100_000) as f64;
-    let longest = rows.iter().filter_map(figures).map(|(_, max)| max).max().unwrap_or(1_000_000) as f64;
+    let shortest =
+        rows.iter().filter_map(figures).map(|(p50, _)| p50).min().unwrap_or(100_000) as f64;
+    let longest =
+        rows.iter().filter_map(figures).map(|(_, max)| max).max().unwrap_or(1_000_000) as f64;
     let longest = longest.max(shortest * 10.0);
     // The widest that a figure can be.
     let room = font::room("99.9 ms", FIGURE_SIZE) + BESIDE + MARK / 2.0;
     let (left, right) = (column.left + room, column.right - room);
-    let x_of = |ns: f64| left + (right - left) * ((ns / shortest).ln() / (longest / shortest).ln()) as f32;
+    let x_of =
+        |ns: f64| left + (right - left) * ((ns / shortest).ln() / (longest / shortest).ln()) as f32;
     for row in rows {
         let Some((p50, max)) = figures(row) else {
             row.figure(left, "–", INK, Anchor::Start, canvas);
@@ -241,7 +269,8 @@ fn times(rows: &[Row], column: Column, axis: f32, canvas: &mut dyn Canvas) -> f3
 
 /// The longest is filled, the median is not.
 fn mark((x, y): (f32, f32), color: Color, filled: bool, canvas: &mut dyn Canvas) {
-    let square = |size: f32| Rect { x: x - size / 2.0, y: y - size / 2.0, width: size, height: size };
+    let square =
+        |size: f32| Rect { x: x - size / 2.0, y: y - size / 2.0, width: size, height: size };
     canvas.fill(square(MARK), color);
     if !filled {
         canvas.fill(square(MARK - 5.0), PAPER);
@@ -263,7 +292,10 @@ fn times_legend(report: &Report, column: Column, top: f32, canvas: &mut dyn Canv
     if report.unit == Unit::Read {
         return bottom;
     }
-    let floor = format!("floor, a 4 KiB overwrite + fdatasync: median {}", ticks::duration(report.floor.p50_ns));
+    let floor = format!(
+        "floor, a 4 KiB overwrite + fdatasync: median {}",
+        ticks::duration(report.floor.p50_ns)
+    );
     paragraph(&floor, (column.left, bottom + 2.0), column.right - column.left, LEGEND_STYLE, canvas)
 }
 

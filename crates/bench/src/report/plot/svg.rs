@@ -12,8 +12,10 @@ impl SvgCanvas {
     /// `title`: what is read aloud instead of the picture.
     pub fn new(width: f32, height: f32, title: &str) -> SvgCanvas {
         let text = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width}\" height=\"{height:.0}\" \
-             viewBox=\"0 0 {width} {height:.0}\" font-family=\"'Noto Sans', 'Open Sans', 'DejaVu Sans', sans-serif\">\n<title>{}</title>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{width}\" \
+                height=\"{height:.0}\" \
+             viewBox=\"0 0 {width} {height:.0}\" font-family=\"'Noto Sans', 'Open Sans', 'DejaVu \
+             Sans', sans-serif\">\n<title>{}</title>\n",
             escape(title)
         );
         SvgCanvas { text }
@@ -35,7 +37,8 @@ impl Canvas for SvgCanvas {
     fn fill(&mut self, rect: Rect, color: Color) {
         let Rect { x, y, width, height } = rect;
         self.add(format_args!(
-            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"{}\"/>",
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+                fill=\"{}\"/>",
             hex(color)
         ));
     }
@@ -44,7 +47,8 @@ impl Canvas for SvgCanvas {
         let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let dashes = if pen.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
         self.add(format_args!(
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{dashes}/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" \
+                stroke-linejoin=\"round\"{dashes}/>",
             points.join(" "),
             hex(pen.color),
             pen.width
@@ -59,7 +63,8 @@ impl Canvas for SvgCanvas {
         };
         let escaped = escape(text);
         self.add(format_args!(
-            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{}\" fill=\"{}\" text-anchor=\"{anchor}\">{escaped}</text>",
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{}\" fill=\"{}\" \
+                text-anchor=\"{anchor}\">{escaped}</text>",
             style.size,
             hex(style.color)
         ));

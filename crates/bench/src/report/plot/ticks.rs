@@ -8,7 +8,11 @@ pub fn round_step(least: f64) -> f64 {
         return 1.0;
     }
     let power = 10f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| *step >= least).unwrap_or(10.0 * power)
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|factor| factor * power)
+        .into_iter()
+        .find(|step| *step >= least)
+        .unwrap_or(10.0 * power)
 }
 
 /// 1, 2 and 5 times each power of ten; only the powers where there are more than `decades_max`.
@@ -62,16 +66,21 @@ mod tests {
 
     #[test]
     fn labels_have_the_unit_that_fits() {
-        for (ns, text) in [(0.0, "0"), (500.0, "500 ns"), (1e5, "100 µs"), (2e6, "2 ms"), (2.5e9, "2.5 s")] {
+        for (ns, text) in
+            [(0.0, "0"), (500.0, "500 ns"), (1e5, "100 µs"), (2e6, "2 ms"), (2.5e9, "2.5 s")]
+        {
             assert_eq!(label(ns), text);
         }
     }
 
     #[test]
     fn durations_have_three_digits() {
-        for (ns, text) in
-            [(276_000, "276 µs"), (999_900, "1.00 ms"), (12_841_589, "12.8 ms"), (6_583_023_678, "6.58 s")]
-        {
+        for (ns, text) in [
+            (276_000, "276 µs"),
+            (999_900, "1.00 ms"),
+            (12_841_589, "12.8 ms"),
+            (6_583_023_678, "6.58 s"),
+        ] {
             assert_eq!(duration(ns), text);
         }
     }

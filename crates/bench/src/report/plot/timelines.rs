@@ -9,8 +9,8 @@
 use std::ops::Range;
 
 use super::{
-    Anchor, BLUE, Canvas, Color, FAINT, GRID, INK, MARGIN, Pen, Rect, Style, WIDTH, connections, font, grouped, name,
-    paragraph, ticks,
+    Anchor, BLUE, Canvas, Color, FAINT, GRID, INK, MARGIN, Pen, Rect, Style, WIDTH, connections,
+    font, grouped, name, paragraph, ticks,
 };
 use crate::report::{ModeReport, Report};
 
@@ -36,7 +36,9 @@ impl Axes {
     fn of(report: &Report) -> Axes {
         let timelines = || report.modes.iter().map(|mode| &mode.latency_timeline);
         let medians = timelines().flat_map(|timeline| timeline.p50_ns.iter().copied());
-        let from_ns = medians.chain([report.floor.p50_ns]).filter(|ns| *ns > 0).min().unwrap_or(1_000) as f64 * 0.8;
+        let from_ns =
+            medians.chain([report.floor.p50_ns]).filter(|ns| *ns > 0).min().unwrap_or(1_000) as f64
+                * 0.8;
         let longest = timelines().flat_map(|timeline| timeline.max_ns.iter().copied()).max();
         Axes {
             from_ns,
@@ -50,15 +52,18 @@ impl Axes {
     }
 
     fn share(&self, ns: f64) -> f32 {
-        ((ns.clamp(self.from_ns, self.to_ns) / self.from_ns).ln() / (self.to_ns / self.from_ns).ln()) as f32
+        ((ns.clamp(self.from_ns, self.to_ns) / self.from_ns).ln()
+            / (self.to_ns / self.from_ns).ln()) as f32
     }
 }
 
 pub fn draw(report: &Report, top: f32, canvas: &mut dyn Canvas) -> f32 {
     let axes = Axes::of(report);
     let text = format!(
-        "Latencies of {}, logarithmic, in the round with the mode's longest; peaks: the longest of a stretch of time, dark line: \
-         its median, dashes: the floor. All panels have the same time axis, and their ground ends when the mode was done.",
+        "Latencies of {}, logarithmic, in the round with the mode's longest; peaks: the longest of \
+            a stretch of time, dark line: \
+         its median, dashes: the floor. All panels have the same time axis, and their ground ends \
+         when the mode was done.",
         report.unit.timed()
     );
     let style = Style::new(14.0, FAINT, Anchor::Start);
@@ -75,13 +80,24 @@ fn length_s(mode: &ModeReport) -> f64 {
     timeline.counts.len() as f64 * timeline.stretch_ns as f64 / 1e9
 }
 
-fn panel(report: &Report, mode: &ModeReport, top: f32, axes: &Axes, canvas: &mut dyn Canvas) -> f32 {
+fn panel(
+    report: &Report,
+    mode: &ModeReport,
+    top: f32,
+    axes: &Axes,
+    canvas: &mut dyn Canvas,
+) -> f32 {
     let (plot_top, bottom) = (top + NAME_HEIGHT, top + PANEL_HEIGHT);
     let y_of = |ns: f64| bottom - (bottom - plot_top) * axes.share(ns);
     let caption = font::shorten(&caption(report, mode), 15.0, RIGHT - MARGIN);
     canvas.text(MARGIN, top + 20.0, &caption, Style::new(15.0, INK, Anchor::Start));
 
-    let ground = Rect { x: LEFT, y: plot_top, width: axes.x_of(length_s(mode)) - LEFT, height: bottom - plot_top };
+    let ground = Rect {
+        x: LEFT,
+        y: plot_top,
+        width: axes.x_of(length_s(mode)) - LEFT,
+        height: bottom - plot_top,
+    };
     if ground.width > 0.0 {
         canvas.fill(ground, GROUND);
     }
@@ -93,7 +109,12 @@ fn panel(report: &Report, mode: &ModeReport, top: f32, axes: &Axes, canvas: &mut
             continue;
         }
         lowest_free = y_of(ns);
-        canvas.text(LEFT - 8.0, y_of(ns) + 4.5, &ticks::label(ns), Style::new(13.0, FAINT, Anchor::End));
+        canvas.text(
+            LEFT - 8.0,
+            y_of(ns) + 4.5,
+            &ticks::label(ns),
+            Style::new(13.0, FAINT, Anchor::End),
+        );
     }
     let floor_ns = report.floor.p50_ns as f64;
     if floor_ns > axes.from_ns {
@@ -101,11 +122,13 @@ fn panel(report: &Report, mode: &ModeReport, top: f32, axes: &Axes, canvas: &mut
         canvas.lines(&[(LEFT, y_of(floor_ns)), (RIGHT, y_of(floor_ns))], pen);
     }
     let stretch_s = mode.latency_timeline.stretch_ns as f64 / 1e9;
-    let point = |number: usize, ns: u64| (axes.x_of((number as f64 + 0.5) * stretch_s), y_of(ns as f64));
+    let point =
+        |number: usize, ns: u64| (axes.x_of((number as f64 + 0.5) * stretch_s), y_of(ns as f64));
     for run in runs(&mode.latency_timeline.counts) {
         let median = |number: usize| point(number, mode.latency_timeline.p50_ns[number]);
-        let peak =
-            |number: usize| [median(number), point(number, mode.latency_timeline.max_ns[number]), median(number)];
+        let peak = |number: usize| {
+            [median(number), point(number, mode.latency_timeline.max_ns[number]), median(number)]
+        };
         let peaks: Vec<(f32, f32)> = run.clone().flat_map(peak).collect();
         canvas.lines(&peaks, Pen { width: 1.4, color: BLUE, dashed: false });
         let mut medians: Vec<(f32, f32)> = run.map(median).collect();
@@ -128,7 +151,8 @@ fn time_axis(axes: &Axes, top: f32, canvas: &mut dyn Canvas) -> f32 {
         let (x, label) = (axes.x_of(seconds), ticks::label(seconds * 1e9));
         canvas.lines(&[(x, top), (x, top + 5.0)], pen);
         // The last one may have no room on both sides of its tick.
-        let anchor = if x + font::room(&label, 13.0) / 2.0 > RIGHT { Anchor::End } else { Anchor::Middle };
+        let anchor =
+            if x + font::room(&label, 13.0) / 2.0 > RIGHT { Anchor::End } else { Anchor::Middle };
         canvas.text(x, top + 20.0, &label, Style::new(13.0, FAINT, anchor));
     }
     top + 24.0
@@ -156,7 +180,11 @@ fn caption(report: &Report, mode: &ModeReport) -> String {
     };
     let done = grouped(mode.latency_timeline.counts.iter().sum());
     let length = ticks::duration((length_s(mode) * 1e9) as u64);
-    format!("{who}: {done} {} in {length}, the longest {}", report.unit.timed(), ticks::duration(longest))
+    format!(
+        "{who}: {done} {} in {length}, the longest {}",
+        report.unit.timed(),
+        ticks::duration(longest)
+    )
 }
 
 #[cfg(test)]

@@ -22,14 +22,22 @@ pub fn speed(report: &Report) -> Title {
     let slowness = |at: usize| {
         let figures = &report.modes[at].median;
         // Modes in turns are compared by their medians.
-        if report.in_turns { figures.latency_ns.p50 as f64 } else { 1.0 / figures.transactions_per_s }
+        if report.in_turns {
+            figures.latency_ns.p50 as f64
+        } else {
+            1.0 / figures.transactions_per_s
+        }
     };
     let Some((best, other)) = pair(report, slowness) else { return nothing(report) };
-    let prefix = connections(report, best).map_or(String::new(), |connections| format!("{connections}: "));
+    let prefix =
+        connections(report, best).map_or(String::new(), |connections| format!("{connections}: "));
     let best_name = name(report, &report.modes[best]);
     let text = match other {
         None if report.in_turns => {
-            format!("{prefix}{best_name}, median {}", duration(report.modes[best].median.latency_ns.p50))
+            format!(
+                "{prefix}{best_name}, median {}",
+                duration(report.modes[best].median.latency_ns.p50)
+            )
         }
         None => {
             let rate = super::count(report.modes[best].median.transactions_per_s);
@@ -43,7 +51,10 @@ pub fn speed(report: &Report) -> Title {
                 Unit::Cycle => "is",
                 Unit::Read => "reads",
             };
-            format!("{prefix}{best_name} {does} {times}as fast as {}", name(report, &report.modes[other]))
+            format!(
+                "{prefix}{best_name} {does} {times}as fast as {}",
+                name(report, &report.modes[other])
+            )
         }
     };
     Title { text, subject: Some(best) }
@@ -57,7 +68,8 @@ pub fn longest(report: &Report) -> Title {
         Unit::Cycle => "longest cycle",
         Unit::Read => "longest read",
     };
-    let prefix = connections(report, best).map_or(String::new(), |connections| format!("{connections}, "));
+    let prefix =
+        connections(report, best).map_or(String::new(), |connections| format!("{connections}, "));
     let one = |at: usize| format!("{} {}", name(report, &report.modes[at]), duration(ns(at)));
     let text = match other {
         Some(other) => format!("{prefix}{what}: {}, {}", one(other), one(best)),
@@ -82,9 +94,16 @@ fn connections(report: &Report, at: usize) -> Option<String> {
 /// compared only among themselves.
 fn pair(report: &Report, value: impl Fn(usize) -> f64) -> Option<(usize, Option<usize>)> {
     let measured = |at: &usize| report.modes[*at].median.transactions > 0;
-    let most = report.modes.iter().filter(|mode| mode.median.transactions > 0).map(|mode| mode.connections).max()?;
-    let mut modes: Vec<usize> =
-        (0..report.modes.len()).filter(measured).filter(|at| report.modes[*at].connections == most).collect();
+    let most = report
+        .modes
+        .iter()
+        .filter(|mode| mode.median.transactions > 0)
+        .map(|mode| mode.connections)
+        .max()?;
+    let mut modes: Vec<usize> = (0..report.modes.len())
+        .filter(measured)
+        .filter(|at| report.modes[*at].connections == most)
+        .collect();
     if modes.iter().any(|at| report.modes[*at].mode.is_durable()) {
         modes.retain(|at| report.modes[*at].mode.is_durable());
     }
@@ -92,8 +111,11 @@ fn pair(report: &Report, value: impl Fn(usize) -> f64) -> Option<(usize, Option<
     let best = modes.iter().copied().min_by(by_value)?;
     let is_control = |mode: &ModeReport| mode.to_control.is_none();
     let is_default = |mode: &ModeReport| mode.mode.journal == Journal::Delete;
-    let find = |fits: &dyn Fn(&ModeReport) -> bool| modes.iter().copied().find(|at| fits(&report.modes[*at]));
+    let find = |fits: &dyn Fn(&ModeReport) -> bool| {
+        modes.iter().copied().find(|at| fits(&report.modes[*at]))
+    };
     let highest = || modes.iter().copied().max_by(by_value);
-    let other = find(&is_control).or_else(|| find(&is_default)).filter(|at| *at != best).or_else(highest);
+    let other =
+        find(&is_control).or_else(|| find(&is_default)).filter(|at| *at != best).or_else(highest);
     Some((best, other.filter(|at| *at != best)))
 }

@@ -56,15 +56,18 @@ impl Databases {
     pub(super) fn journal_of(&self, run: &Run) -> Option<usize> {
         let device = run.device;
         let header = |sector| Place { device, landmark: Landmark::JournalHeader, sector };
-        let headers = run.ranges.iter().flat_map(|&(begin, end)| self.by_place.range(header(begin)..header(end)));
+        let headers = run
+            .ranges
+            .iter()
+            .flat_map(|&(begin, end)| self.by_place.range(header(begin)..header(end)));
         if let Some(first) = headers.map(|(_, &index)| index).min() {
             return Some(first);
         }
         let (first, others) = run.ranges.split_first()?;
         let bodies = self.bodies.range((device, first.0, 0)..=(device, first.0, usize::MAX));
-        bodies
-            .map(|&(_, _, index)| index)
-            .find(|&index| others.iter().all(|range| self.bodies.contains(&(device, range.0, index))))
+        bodies.map(|&(_, _, index)| index).find(|&index| {
+            others.iter().all(|range| self.bodies.contains(&(device, range.0, index)))
+        })
     }
 
     pub(super) fn learn(&mut self, index: usize, run: &Run, role: Role) {

@@ -44,7 +44,10 @@ impl Requests {
                 return;
             }
             // The block layer's own flushes are not inserted, but sent.
-            let own = self.flushing.iter().find(|&&(of, _)| of == device && event.action == Action::Issue);
+            let own = self
+                .flushing
+                .iter()
+                .find(|&&(of, _)| of == device && event.action == Action::Issue);
             if let Some(&(_, number)) = own {
                 self.request(number).flushes += 1;
                 return;
@@ -58,11 +61,16 @@ impl Requests {
     /// give neither a place.
     fn flush_ends(&mut self, event: &Event) {
         let has_place = event.sector != 0 && event.sector <= u64::MAX / 2;
-        let flush = self.flushes.iter().find(|&&(of, _)| of == event.device && !has_place).map(|found| found.1);
+        let flush = self
+            .flushes
+            .iter()
+            .find(|&&(of, _)| of == event.device && !has_place)
+            .map(|found| found.1);
         let asked = self.flushing.iter().map(|found| found.1).find(|&number| {
             let slot = self.held(number);
-            let is_it =
-                |request: &Request| request.device == event.device && (request.sector == event.sector || !has_place);
+            let is_it = |request: &Request| {
+                request.device == event.device && (request.sector == event.sector || !has_place)
+            };
             // Without a place, this may also be one of the flushes on its way.
             slot.write().is_some_and(is_it) && (has_place || slot.done && event.sector == 0)
         });
@@ -127,7 +135,8 @@ impl Requests {
         }
         for &other in &found[1..] {
             let part = *self.request(other);
-            if part.file == whole.file && part.content == whole.content && part.sector >= new.sector {
+            if part.file == whole.file && part.content == whole.content && part.sector >= new.sector
+            {
                 self.fold(first, other);
             }
         }
@@ -137,7 +146,9 @@ impl Requests {
     pub(super) fn fold(&mut self, first: u64, other: u64) {
         let part = *self.request(other);
         let whole = *self.request(first);
-        if part.end_sector() != whole.sector && whole.end_sector() != part.sector || !self.fold_uppers(first, other) {
+        if part.end_sector() != whole.sector && whole.end_sector() != part.sector
+            || !self.fold_uppers(first, other)
+        {
             return;
         }
         self.places.remove(&(part.device, part.sector, other));
@@ -152,7 +163,8 @@ impl Requests {
         request.sector = whole.sector.min(part.sector);
         request.bytes += part.bytes;
         request.data.bytes += part.data.bytes;
-        let (device, sector, sectors) = (request.device, request.sector, request.end_sector() - request.sector);
+        let (device, sector, sectors) =
+            (request.device, request.sector, request.end_sector() - request.sector);
         self.places.insert((device, sector, first));
         self.longest_sectors = self.longest_sectors.max(sectors);
     }

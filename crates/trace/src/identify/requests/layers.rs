@@ -68,10 +68,13 @@ impl Requests {
         }
         let asks = event.flags.preflush;
         match event.action {
-            Action::Queue => Counted { bytes: event.bytes > 0, flush: asks && !self.devices.is_sent(device) },
-            Action::Issue => {
-                Counted { bytes: event.bytes > 0 && !self.devices.is_queued(device), flush: asks && event.bytes == 0 }
+            Action::Queue => {
+                Counted { bytes: event.bytes > 0, flush: asks && !self.devices.is_sent(device) }
             }
+            Action::Issue => Counted {
+                bytes: event.bytes > 0 && !self.devices.is_queued(device),
+                flush: asks && event.bytes == 0,
+            },
             _ => Counted::default(),
         }
     }
@@ -113,7 +116,11 @@ impl Requests {
     fn rename(&mut self, partition: DeviceId, disk: DeviceId) {
         self.devices.add_alias(partition, disk);
         self.devices.queue_at(disk);
-        let places: Vec<_> = self.places.range((partition, 0, 0)..=(partition, u64::MAX, u64::MAX)).copied().collect();
+        let places: Vec<_> = self
+            .places
+            .range((partition, 0, 0)..=(partition, u64::MAX, u64::MAX))
+            .copied()
+            .collect();
         for place in places {
             self.places.remove(&place);
             self.places.insert((disk, place.1, place.2));
@@ -226,11 +233,16 @@ impl Requests {
         // much comes first.
         let lacks = |number: u64| {
             let slot = self.held(number);
-            let lacks = slot.write()?.bytes.checked_sub(self.lower_bytes(slot, Some(event.device)))?;
+            let lacks =
+                slot.write()?.bytes.checked_sub(self.lower_bytes(slot, Some(event.device)))?;
             (lacks >= event.bytes).then_some((lacks > event.bytes, number))
         };
         let write = || open().filter_map(lacks).min().map(|(_, number)| number);
-        if event.flags.meta { flush().or_else(write).or_else(|| open().min()) } else { write().or_else(flush) }
+        if event.flags.meta {
+            flush().or_else(write).or_else(|| open().min())
+        } else {
+            write().or_else(flush)
+        }
     }
 
     /// Flushes of the device, and writes there that asked for one.
@@ -246,26 +258,36 @@ impl Requests {
     /// The oldest request that waits for a flush of `upper` and has no flush of `lower`.
     fn flush_above(&self, upper: DeviceId, lower: DeviceId) -> Option<u64> {
         let is_flush_below = |request: &Request| request.bytes == 0 && request.device == lower;
-        let has_one = |number: u64| self.parts(self.held(number)).filter_map(Slot::write).any(is_flush_below);
+        let has_one =
+            |number: u64| self.parts(self.held(number)).filter_map(Slot::write).any(is_flush_below);
         self.waiting_for_flush(upper).filter(|&number| !has_one(number)).min()
     }
 
     /// `bytes` more of the request can be at `lower`.
     fn has_room(&self, number: u64, lower: DeviceId, bytes: u64) -> bool {
         let slot = self.held(number);
-        let is_enough = |request: &Request| self.lower_bytes(slot, Some(lower)) + bytes <= request.bytes;
+        let is_enough =
+            |request: &Request| self.lower_bytes(slot, Some(lower)) + bytes <= request.bytes;
         slot.write().is_some_and(is_enough)
     }
 
     /// Bytes of the parts below. `device`: only those at this device.
     fn lower_bytes(&self, slot: &Slot, device: Option<DeviceId>) -> u64 {
         let parts = self.parts(slot).filter(|part| !part.gone).filter_map(Slot::write);
-        parts.filter(|part| device.is_none_or(|device| device == part.device)).map(|part| part.bytes).sum()
+        parts
+            .filter(|part| device.is_none_or(|device| device == part.device))
+            .map(|part| part.bytes)
+            .sum()
     }
 
     fn add_lower(&mut self, upper: u64, event: &Event, is_announced: bool) {
         let above = *self.request(upper);
-        let part = Request { actor: above.actor, content: above.content, file: above.file, ..Request::of(event) };
+        let part = Request {
+            actor: above.actor,
+            content: above.content,
+            file: above.file,
+            ..Request::of(event)
+        };
         self.add(Item::Write(part), false);
         let number = self.front + self.slots.len() as u64 - 1;
         let slot = self.slot(number);
@@ -277,7 +299,8 @@ impl Requests {
     /// The request and all its parts have ended.
     pub(super) fn is_complete(&self, slot: &Slot) -> bool {
         let Some(request) = slot.write() else { return true };
-        let has_ended = slot.done && (slot.is_final || self.now_ns > request.done_ns + FLUSH_TAIL_NS);
+        let has_ended =
+            slot.done && (slot.is_final || self.now_ns > request.done_ns + FLUSH_TAIL_NS);
         if slot.lowers.is_empty() {
             return has_ended;
         }
@@ -286,7 +309,8 @@ impl Requests {
         let may_grow = request.bytes == 0 && self.ended.contains(&request.device);
         let is_told = self.devices.is_on_file(request.device) || may_grow;
         let is_covered = !is_told && self.lower_bytes(slot, None) >= request.bytes;
-        (has_ended || is_covered) && self.parts(slot).all(|part| part.gone || self.is_complete(part))
+        (has_ended || is_covered)
+            && self.parts(slot).all(|part| part.gone || self.is_complete(part))
     }
 
     /// The parts of a request that leaves go with it. The request costs what its parts cost, unless

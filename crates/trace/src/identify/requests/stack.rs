@@ -79,26 +79,33 @@ impl Devices {
         let may_be = |device: &&DeviceId| {
             **device != disk
                 && !self.with_queue.contains(device)
-                && (self.partitions.contains(device) || [disk.major, EXTENDED_MAJOR].contains(&device.major))
+                && (self.partitions.contains(device)
+                    || [disk.major, EXTENDED_MAJOR].contains(&device.major))
         };
         self.queued.iter().filter(may_be).copied().collect()
     }
 
     /// The devices that lie on `device`, by remaps.
     pub(super) fn above(&self, device: DeviceId) -> Vec<DeviceId> {
-        self.below.iter().filter(|(_, below)| below.contains(&device)).map(|(upper, _)| *upper).collect()
+        self.below
+            .iter()
+            .filter(|(_, below)| below.contains(&device))
+            .map(|(upper, _)| *upper)
+            .collect()
     }
 
     /// The loop devices whose files are on it.
     pub(super) fn loops_above(&self, device: DeviceId) -> Vec<DeviceId> {
-        let is_it = |(_, (below, _)): &(&DeviceId, &(DeviceId, Option<NameId>))| self.of(*below) == device;
+        let is_it =
+            |(_, (below, _)): &(&DeviceId, &(DeviceId, Option<NameId>))| self.of(*below) == device;
         self.on_file.iter().filter(is_it).map(|(upper, _)| *upper).collect()
     }
 
     /// The device lies on no other, as far as the trace shows. Two things hold: no remap says
     /// otherwise, and the device sends what it was asked for, if any device does.
     pub(super) fn is_bottom(&self, device: DeviceId) -> bool {
-        !self.below.contains_key(&device) && (self.with_queue.is_empty() || self.with_queue.contains(&device))
+        !self.below.contains_key(&device)
+            && (self.with_queue.is_empty() || self.with_queue.contains(&device))
     }
 
     /// The device lies on others.
@@ -108,7 +115,8 @@ impl Devices {
 
     /// Other devices lie on this one.
     pub(super) fn is_below(&self, device: DeviceId) -> bool {
-        self.below.values().any(|below| below.contains(&device)) || !self.loops_above(device).is_empty()
+        self.below.values().any(|below| below.contains(&device))
+            || !self.loops_above(device).is_empty()
     }
 
     pub(super) fn is_sent(&self, device: DeviceId) -> bool {
@@ -129,15 +137,23 @@ impl Devices {
     /// - or requests were sent or `ended` there and not queued, while another device has queued
     ///   some.
     pub(super) fn untied(&self, ended: &HashSet<DeviceId>) -> Vec<DeviceId> {
-        let is_above = |device: &&DeviceId| !self.with_queue.is_empty() && !self.with_queue.contains(device);
-        let is_below = |device: &&DeviceId| !self.queued.is_empty() && !self.queued.contains(device);
+        let is_above =
+            |device: &&DeviceId| !self.with_queue.is_empty() && !self.with_queue.contains(device);
+        let is_below =
+            |device: &&DeviceId| !self.queued.is_empty() && !self.queued.contains(device);
         let halves = self.queued.iter().filter(is_above);
         let others = self.with_queue.iter().chain(ended).filter(is_below);
         let is_tied = |device: DeviceId| {
-            let of_below = self.below.iter().any(|(upper, below)| *upper == device || below.contains(&device));
-            of_below || self.on_file.iter().any(|(upper, (below, _))| *upper == device || self.of(*below) == device)
+            let of_below =
+                self.below.iter().any(|(upper, below)| *upper == device || below.contains(&device));
+            of_below
+                || self
+                    .on_file
+                    .iter()
+                    .any(|(upper, (below, _))| *upper == device || self.of(*below) == device)
         };
-        let untied: BTreeSet<DeviceId> = halves.chain(others).copied().filter(|device| !is_tied(*device)).collect();
+        let untied: BTreeSet<DeviceId> =
+            halves.chain(others).copied().filter(|device| !is_tied(*device)).collect();
         untied.into_iter().collect()
     }
 

@@ -42,7 +42,8 @@ impl Track {
             (State::UpdatedFull | State::UpdatedNormal, Some(draft))
                 if !one_page
                     && group.holds(draft.header)
-                    && (draft.segments > 1 && !draft.overwrites_first_log(group) || draft.leaves_first_body(group))
+                    && (draft.segments > 1 && !draft.overwrites_first_log(group)
+                        || draft.leaves_first_body(group))
                     && !matches!(self.mode, Some(JournalMode::Delete | JournalMode::Truncate)) =>
             {
                 Input::Leftover
@@ -59,7 +60,9 @@ impl Track {
                     {
                         Input::Header
                     }
-                    Some(JournalMode::Persist) if matches!(self.state, State::UpdatedFull | State::UpdatedNormal) => {
+                    Some(JournalMode::Persist)
+                        if matches!(self.state, State::UpdatedFull | State::UpdatedNormal) =>
+                    {
                         Input::Header
                     }
                     Some(JournalMode::Delete | JournalMode::Truncate) => Input::Log,

@@ -73,7 +73,11 @@ fn group(letter: char, number: usize) -> Group {
 }
 
 fn letters(walk: &str, bytes: u64) -> String {
-    walk.chars().enumerate().filter(|(number, _)| bytes >> number & 1 == 1).map(|(_, letter)| letter).collect()
+    walk.chars()
+        .enumerate()
+        .filter(|(number, _)| bytes >> number & 1 == 1)
+        .map(|(_, letter)| letter)
+        .collect()
 }
 
 fn shown(walk: &str, draft: &Draft) -> String {

@@ -58,7 +58,10 @@ fn a_request_with_its_file_its_process_and_its_time() {
     );
     let event = events[0];
     assert_eq!((event.action, event.sector, event.bytes), (Action::Issue, 23_901_648, 8192));
-    assert_eq!((event.device, event.content), (DeviceId { major: 179, minor: 28 }, Some(Content::Data)));
+    assert_eq!(
+        (event.device, event.content),
+        (DeviceId { major: 179, minor: 28 }, Some(Content::Data))
+    );
     assert_eq!(event.flags, Flags { write: true, sync: true, ..Flags::default() });
     // `date -u -d '2015-06-19 14:05:09 +0900' +%s`
     assert_eq!(event.time_ns, 1_434_690_309_123_456_789);
@@ -79,7 +82,8 @@ fn a_long_file_name_makes_the_size_field_run_over_and_is_read_all_the_same() {
 
 #[test]
 fn a_file_cut_within_a_record_gives_the_records_before() {
-    let mut bytes = [request(WRITE_SYNC_ISSUE, 2, 1, "p", "a.db"), request(0, 2, 2, "p", "b.db")].concat();
+    let mut bytes =
+        [request(WRITE_SYNC_ISSUE, 2, 1, "p", "a.db"), request(0, 2, 2, "p", "b.db")].concat();
     bytes.pop();
     let (events, reader) = read(bytes);
     assert_eq!((events.len(), reader.skipped().cut_off), (1, Some("the last record is not whole")));

@@ -33,8 +33,14 @@ fn the_life_of_a_request() {
     assert_eq!(ends, [(32956, 1024), (0, 0), (32956, 0), (0, 0)]);
     let actions: Vec<_> = events.iter().map(|event| event.action).collect();
     use Action::{Complete, Insert, Issue, Queue};
-    assert_eq!(actions, [Queue, Issue, Complete, Insert, Issue, Complete, Complete, Complete, Complete]);
-    assert_eq!((events[0].device, events[0].sector, events[0].bytes), (DeviceId { major: 7, minor: 0 }, 32956, 1024));
+    assert_eq!(
+        actions,
+        [Queue, Issue, Complete, Insert, Issue, Complete, Complete, Complete, Complete]
+    );
+    assert_eq!(
+        (events[0].device, events[0].sector, events[0].bytes),
+        (DeviceId { major: 7, minor: 0 }, 32956, 1024)
+    );
     assert!(events[0].flags.preflush && events[0].flags.fua && events[0].flags.meta);
     assert!(events[1].flags.preflush && !events[1].flags.write && events[1].bytes == 0);
     assert_eq!((events[0].time_ns, events[0].actor.thread), (239_773_000, 26070));
@@ -69,7 +75,12 @@ fn what_says_nothing_more_is_ignored_and_the_sums_are_no_events() {
     assert_eq!(events.len(), 2);
     let from = DeviceId { major: 8, minor: 1 };
     assert_eq!(events[1].action, Action::Remap { from, from_sector: 223_427 });
-    assert_eq!((reader.skipped().ignored, reader.skipped().count), (6, 0), "{:?}", reader.skipped());
+    assert_eq!(
+        (reader.skipped().ignored, reader.skipped().count),
+        (6, 0),
+        "{:?}",
+        reader.skipped()
+    );
 }
 
 #[test]

@@ -23,8 +23,9 @@ impl Record {
         let u32s = |value: u32, out: &mut Vec<u8>| {
             out.extend(if big { value.to_be_bytes() } else { value.to_le_bytes() });
         };
-        let u64s =
-            |value: u64, out: &mut Vec<u8>| out.extend(if big { value.to_be_bytes() } else { value.to_le_bytes() });
+        let u64s = |value: u64, out: &mut Vec<u8>| {
+            out.extend(if big { value.to_be_bytes() } else { value.to_le_bytes() })
+        };
         u32s(MAGIC, out);
         u32s(1, out);
         u64s(self.time, out);
@@ -65,22 +66,49 @@ fn both_byte_orders_say_the_same() {
         let mut bytes = Vec::new();
         name(42).put(&mut bytes, big, b"kjournald\0\0\0\0\0\0\0");
         issue(1_000_000_007, 1 << 33, 42).put(&mut bytes, big, b"");
-        let flush = Record { time: 2_000_000_000, sector: 7, bytes: 0, action: FLUSH << 16 | 8, pid: 9 };
+        let flush =
+            Record { time: 2_000_000_000, sector: 7, bytes: 0, action: FLUSH << 16 | 8, pid: 9 };
         flush.put(&mut bytes, big, b"");
-        let fua = Record { time: 3, sector: 7, bytes: 512, action: (WRITE | FUA | META | FLUSH) << 16 | 1, pid: 9 };
+        let fua = Record {
+            time: 3,
+            sector: 7,
+            bytes: 512,
+            action: (WRITE | FUA | META | FLUSH) << 16 | 1,
+            pid: 9,
+        };
         fua.put(&mut bytes, big, b"");
-        let discard = Record { time: 3, sector: 7, bytes: 512, action: (WRITE | DISCARD) << 16 | 12 | CGROUP, pid: 9 };
+        let discard = Record {
+            time: 3,
+            sector: 7,
+            bytes: 512,
+            action: (WRITE | DISCARD) << 16 | 12 | CGROUP,
+            pid: 9,
+        };
         discard.put(&mut bytes, big, &[0; 8]);
         let (events, reader) = read(bytes);
         let first = events[0];
-        assert_eq!((first.action, first.time_ns, first.sector), (Action::Issue, 1_000_000_007, 1 << 33));
+        assert_eq!(
+            (first.action, first.time_ns, first.sector),
+            (Action::Issue, 1_000_000_007, 1 << 33)
+        );
         assert_eq!((first.bytes, first.device), (4096, DeviceId { major: 259, minor: 5 }));
         assert_eq!(first.flags, Flags { write: true, sync: true, ..Flags::default() });
         assert_eq!(reader.names().text(first.actor.name.unwrap()), "kjournald");
-        assert_eq!((events[1].action, events[1].sector, events[1].actor.name), (Action::Complete, 0, None));
+        assert_eq!(
+            (events[1].action, events[1].sector, events[1].actor.name),
+            (Action::Complete, 0, None)
+        );
         assert_eq!(events[1].flags, Flags { preflush: true, ..Flags::default() });
-        assert!(events[2].flags.fua && events[2].flags.meta && events[2].flags.preflush && events[2].flags.write);
-        assert_eq!((events[3].action, events[3].flags), (Action::Insert, Flags { discard: true, ..Flags::default() }));
+        assert!(
+            events[2].flags.fua
+                && events[2].flags.meta
+                && events[2].flags.preflush
+                && events[2].flags.write
+        );
+        assert_eq!(
+            (events[3].action, events[3].flags),
+            (Action::Insert, Flags { discard: true, ..Flags::default() })
+        );
         assert_eq!((events.len(), reader.skipped().count, reader.skipped().cut_off), (4, 0, None));
     }
 }
@@ -94,7 +122,10 @@ fn other_actions_are_ignored_and_an_unknown_one_is_not_understood() {
     let (events, reader) = read(bytes);
     assert!(events.is_empty());
     assert_eq!((reader.skipped().ignored, reader.skipped().count), (2, 1));
-    assert_eq!((reader.skipped().first[0].number, &reader.skipped().first[0].text[..11]), (3, "07 74 61 65"));
+    assert_eq!(
+        (reader.skipped().first[0].number, &reader.skipped().first[0].text[..11]),
+        (3, "07 74 61 65")
+    );
 }
 
 #[test]
@@ -116,7 +147,11 @@ fn a_file_cut_within_a_record_gives_the_records_before() {
     issue(2, 2, 1).put(&mut bytes, false, b"0123456789");
     for cut in [whole + 1, whole + RECORD_BYTES, bytes.len() - 1] {
         let (events, reader) = read(bytes[..cut].to_vec());
-        assert_eq!((events.len(), reader.skipped().cut_off), (1, Some("the last record is not whole")), "{cut}");
+        assert_eq!(
+            (events.len(), reader.skipped().cut_off),
+            (1, Some("the last record is not whole")),
+            "{cut}"
+        );
     }
 }
 

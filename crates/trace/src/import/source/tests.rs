@@ -58,8 +58,9 @@ fn what_is_shorter_than_a_magic_is_read_too() {
 
 #[test]
 fn compressed_data_that_end_early_give_what_they_hold() {
-    let text: Vec<u8> =
-        (0..200_000u32).flat_map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761)).into_bytes()).collect();
+    let text: Vec<u8> = (0..200_000u32)
+        .flat_map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761)).into_bytes())
+        .collect();
     for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
         let mut source = Source::new(Cursor::new(packed[..packed.len() / 2].to_vec())).unwrap();
         let mut held = Vec::new();

@@ -88,7 +88,10 @@ pub(super) struct Call<'a> {
 
 /// The name before the first parenthesis.
 pub(super) fn name(text: &[u8]) -> Option<&[u8]> {
-    let n = text.iter().take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_').count();
+    let n = text
+        .iter()
+        .take_while(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || **b == b'_')
+        .count();
     (n > 0 && text.get(n) == Some(&b'(')).then(|| &text[..n])
 }
 
@@ -104,7 +107,8 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
         _ if kind == Kind::Clone => Descriptor { number: 0, file: None, is_file: false },
         _ => descriptor(arguments[0])?,
     };
-    let is_folder = name == b"unlinkat" && memchr::memmem::find(arguments[2], b"AT_REMOVEDIR").is_some();
+    let is_folder =
+        name == b"unlinkat" && memchr::memmem::find(arguments[2], b"AT_REMOVEDIR").is_some();
     // A call with a position has it as its fourth argument: pwrite64(fd, data, count, AT),
     // pwritev(fd, vectors, count, AT[, flags]).
     let offset = match kind {
@@ -117,23 +121,33 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
     let mut cursor = Cursor::new(rest);
     cursor.spaces().eat(b"=")?;
     cursor.spaces();
-    let result = if cursor.eat(b"?").is_some() || cursor.eat(b"-").is_some() { None } else { Some(cursor.number()?) };
-    let has = |text: &[u8], flags: &[&[u8]]| text.split(|b| *b == b'|').any(|flag| flags.contains(&flag.trim_ascii()));
+    let result = if cursor.eat(b"?").is_some() || cursor.eat(b"-").is_some() {
+        None
+    } else {
+        Some(cursor.number()?)
+    };
+    let has = |text: &[u8], flags: &[&[u8]]| {
+        text.split(|b| *b == b'|').any(|flag| flags.contains(&flag.trim_ascii()))
+    };
     let is_durable = match name {
         b"openat" => has(arguments[2], &[b"O_DSYNC", b"O_SYNC"]),
         b"open" => has(arguments[1], &[b"O_DSYNC", b"O_SYNC"]),
         b"pwritev2" => has(arguments[4], &[b"RWF_DSYNC", b"RWF_SYNC"]),
         _ => false,
     };
-    let control = if kind == Kind::Control { control(arguments[1].trim_ascii(), arguments[2]) } else { None };
+    let control =
+        if kind == Kind::Control { control(arguments[1].trim_ascii(), arguments[2]) } else { None };
     let is_process = kind == Kind::Clone && memchr::memmem::find(text, b"CLONE_FILES").is_none();
     // With -y, a call that opens a file says after the result which file it opened.
     let opened = if kind == Kind::Open && cursor.eat(b"<").is_some() {
-        angle_end(cursor.rest).map(|n| unescaped(&cursor.rest[..n])).filter(|path| path.starts_with(b"/"))
+        angle_end(cursor.rest)
+            .map(|n| unescaped(&cursor.rest[..n]))
+            .filter(|path| path.starts_with(b"/"))
     } else {
         None
     };
-    let took = memchr::memrchr(b'<', cursor.rest).and_then(|at| Cursor::new(&cursor.rest[at + 1..]).seconds());
+    let took = memchr::memrchr(b'<', cursor.rest)
+        .and_then(|at| Cursor::new(&cursor.rest[at + 1..]).seconds());
     Some(Call {
         kind,
         descriptor: descriptor.number,
@@ -152,7 +166,8 @@ pub(super) fn whole(kind: Kind, text: &[u8]) -> Option<Call<'_>> {
 fn control(command: &[u8], lock: &[u8]) -> Option<Control> {
     match command {
         b"F_DUPFD" | b"F_DUPFD_CLOEXEC" => return Some(Control::Duplicate),
-        b"F_SETLK" | b"F_SETLKW" | b"F_OFD_SETLK" | b"F_OFD_SETLKW" | b"F_SETLK64" | b"F_SETLKW64" => {}
+        b"F_SETLK" | b"F_SETLKW" | b"F_OFD_SETLK" | b"F_OFD_SETLKW" | b"F_SETLK64"
+        | b"F_SETLKW64" => {}
         _ => return None,
     }
     let number = |label: &[u8]| {
@@ -163,7 +178,11 @@ fn control(command: &[u8], lock: &[u8]) -> Option<Control> {
         return None;
     }
     let is = |kind: &[u8]| memchr::memmem::find(lock, kind).is_some();
-    if is(b"l_type=F_WRLCK") { Some(Control::Lock) } else { is(b"l_type=F_UNLCK").then_some(Control::Unlock) }
+    if is(b"l_type=F_WRLCK") {
+        Some(Control::Lock)
+    } else {
+        is(b"l_type=F_UNLCK").then_some(Control::Unlock)
+    }
 }
 
 /// Descriptor and file of a call of which only the begin is known. `None` in another notation.
@@ -306,7 +325,9 @@ fn unescaped(path: &[u8]) -> Cow<'_, [u8]> {
         }
         let octal = rest.iter().take(3).take_while(|b| (b'0'..=b'7').contains(b)).count();
         if octal > 0 {
-            out.push(rest[..octal].iter().fold(0u32, |value, b| value * 8 + u32::from(b - b'0')) as u8);
+            out.push(
+                rest[..octal].iter().fold(0u32, |value, b| value * 8 + u32::from(b - b'0')) as u8
+            );
             rest = &rest[octal..];
         } else if let Some((&b, behind)) = rest.split_first() {
             rest = behind;

@@ -97,7 +97,8 @@ impl Descriptors {
 
     /// A file of SQLite's is written under its name.
     pub fn written(&mut self, thread: u32, name: &[u8]) {
-        let ending = [&b"-journal"[..], b"-wal"].into_iter().find_map(|ending| name.strip_suffix(ending));
+        let ending =
+            [&b"-journal"[..], b"-wal"].into_iter().find_map(|ending| name.strip_suffix(ending));
         if let Some(database) = ending
             && self.databases.get(&thread).is_none_or(|known| **known != *database)
             && (self.databases.len() < TABLES_MAX || self.databases.contains_key(&thread))
@@ -108,7 +109,13 @@ impl Descriptors {
 
     /// The thread writes this to a descriptor without a name. If the write looks like pages, the
     /// descriptor is the database's from now on.
-    pub fn guess(&mut self, thread: u32, descriptor: u64, offset: Option<u64>, bytes: u64) -> Option<&Open> {
+    pub fn guess(
+        &mut self,
+        thread: u32,
+        descriptor: u64,
+        offset: Option<u64>,
+        bytes: u64,
+    ) -> Option<&Open> {
         let is_page = bytes >= PAGE_BYTES_MIN && bytes.is_power_of_two() && offset? % bytes == 0;
         let database = self.databases.get(&thread).filter(|_| is_page)?.clone();
         self.opened(thread, descriptor, Open { name: Some(database), is_durable: false });

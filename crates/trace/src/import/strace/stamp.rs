@@ -65,8 +65,10 @@ fn of_day(cursor: &mut Cursor) -> Option<Stamp> {
     };
     cursor.eat(b" ")?;
     cursor.spaces();
-    (seconds_ns < 61 * SECOND_NS)
-        .then_some(Stamp::OfDay { ns: (hours * 60 + minutes) * 60 * SECOND_NS + seconds_ns, is_whole })
+    (seconds_ns < 61 * SECOND_NS).then_some(Stamp::OfDay {
+        ns: (hours * 60 + minutes) * 60 * SECOND_NS + seconds_ns,
+        is_whole,
+    })
 }
 
 /// Makes the trace's clock out of stamps.
@@ -131,9 +133,18 @@ mod tests {
 
     #[test]
     fn each_options_time_is_read() {
-        assert_eq!(read("1795199476.845520 close(3"), (Stamp::Epoch(1_795_199_476_845_520_000), "close(3"));
-        assert_eq!(read("01:00:02.5 close(3"), (Stamp::OfDay { ns: 3_602_500_000_000, is_whole: false }, "close(3"));
-        assert_eq!(read("00:01:02 close(3"), (Stamp::OfDay { ns: 62_000_000_000, is_whole: true }, "close(3"));
+        assert_eq!(
+            read("1795199476.845520 close(3"),
+            (Stamp::Epoch(1_795_199_476_845_520_000), "close(3")
+        );
+        assert_eq!(
+            read("01:00:02.5 close(3"),
+            (Stamp::OfDay { ns: 3_602_500_000_000, is_whole: false }, "close(3")
+        );
+        assert_eq!(
+            read("00:01:02 close(3"),
+            (Stamp::OfDay { ns: 62_000_000_000, is_whole: true }, "close(3")
+        );
         assert_eq!(read("     0.000123 close(3"), (Stamp::Since(123_000), "close(3"));
         assert_eq!(read("  close(3"), (Stamp::Missing, "close(3"));
     }
@@ -144,7 +155,11 @@ mod tests {
         let of_day = |ns| Stamp::OfDay { ns, is_whole: false };
         let before = stamps.time_ns(of_day(DAY_NS - 5)).unwrap();
         assert_eq!(stamps.time_ns(of_day(5)), Some(before + 10));
-        assert_eq!(stamps.time_ns(of_day(3)), Some(before + 8), "lines of two threads, out of order");
+        assert_eq!(
+            stamps.time_ns(of_day(3)),
+            Some(before + 8),
+            "lines of two threads, out of order"
+        );
         assert_eq!(stamps.lacks(), None);
     }
 }

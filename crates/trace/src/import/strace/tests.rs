@@ -22,7 +22,8 @@ fn file(reader: &Reader, event: &Event) -> String {
 #[test]
 fn a_write_and_a_sync_in_one_line_each() {
     let (events, reader) = events(concat!(
-        "26990 1795199476.837514 pwrite64(5</mnt/s1.db-journal>, \"\\0\\0\\17\\36\\272H\\0\"..., 512, 1024) = 512 <0.000019>\n",
+        "26990 1795199476.837514 pwrite64(5</mnt/s1.db-journal>, \"\\0\\0\\17\\36\\272H\\0\"..., \
+            512, 1024) = 512 <0.000019>\n",
         "26989 1795199476.845520 fdatasync(6</mnt/s0.db-journal>) = 0 <0.000600>\n",
         "26989 1795199476.846166 munmap(0x7f46679a9000, 208896) = 0 <0.000120>\n",
         "26989 1795199476.846167 +++ exited with 0 +++\n",
@@ -40,15 +41,18 @@ fn a_write_and_a_sync_in_one_line_each() {
 #[test]
 fn calls_of_two_threads_are_put_together_again() {
     let (events, reader) = events(concat!(
-        "26990 1795199476.842279 pwrite64(4</mnt/s1.db>, \"SQLite format 3\\0\\20\\0\"..., 4096, 8192 <unfinished ...>\n",
+        "26990 1795199476.842279 pwrite64(4</mnt/s1.db>, \"SQLite format 3\\0\\20\\0\"..., 4096, \
+            8192 <unfinished ...>\n",
         "26989 1795199476.842290 fdatasync(7</mnt> <unfinished ...>\n",
         "26990 1795199476.842362 <... pwrite64 resumed>) = 4096 <0.000055>\n",
         "26990 1795199476.842400 pread64(4</mnt/s1.db>,  <unfinished ...>\n",
         "26989 1795199476.845167 <... fdatasync resumed>) = 0 <0.002688>\n",
         "26990 1795199476.845200 <... pread64 resumed>\"\\r\\0, )\\\"\", 16, 24) = 16 <0.000010>\n",
     ));
-    let told: Vec<_> =
-        events.iter().map(|event| (event.action, event.actor.thread, event.sector, event.bytes)).collect();
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.action, event.actor.thread, event.sector, event.bytes))
+        .collect();
     assert_eq!(
         told,
         [
@@ -66,8 +70,10 @@ fn calls_of_two_threads_are_put_together_again() {
 #[test]
 fn vectors_give_their_result_and_their_offset() {
     let (mut events, _) = events(concat!(
-        "1 1795199476.000001 pwritev(3</a>, [{iov_base=\"a, )\\\"\", iov_len=24}, {iov_base=\"b\", iov_len=4096}], 2, 32) = 4120 <0.000019>\n",
-        "1 1795199476.000002 pwritev2(3</a>, [{iov_base=\"b\"..., iov_len=4096}], 1, 4152, RWF_DSYNC) = 4096 <0.000019>\n",
+        "1 1795199476.000001 pwritev(3</a>, [{iov_base=\"a, )\\\"\", iov_len=24}, \
+            {iov_base=\"b\", iov_len=4096}], 2, 32) = 4120 <0.000019>\n",
+        "1 1795199476.000002 pwritev2(3</a>, [{iov_base=\"b\"..., iov_len=4096}], 1, 4152, \
+            RWF_DSYNC) = 4096 <0.000019>\n",
     ));
     events.retain(|event| event.action == Action::FileWrite);
     assert_eq!((events[0].bytes, events[0].sector), (4120, 32));
@@ -92,8 +98,10 @@ fn only_files_are_told_and_their_names_are_the_real_ones() {
     let (events, reader) = events(concat!(
         "1 1795199476.000001 write(2</dev/null<char 1:3>>, \"x\", 1) = 1 <0.000001>\n",
         "1 1795199476.000002 write(4<socket:[17]>, \"x\", 1) = 1 <0.000001>\n",
-        "1 1795199476.000003 write(4<TCP:[127.0.0.1:5000->127.0.0.1:80]>, \"x\", 1) = 1 <0.000001>\n",
-        "1 1795199476.000004 pwrite64(4</a b\\74c\\76, (d)\\303\\251.db>, \"x\", 1, 0) = 1 <0.000001>\n",
+        "1 1795199476.000003 write(4<TCP:[127.0.0.1:5000->127.0.0.1:80]>, \"x\", 1) = 1 \
+            <0.000001>\n",
+        "1 1795199476.000004 pwrite64(4</a b\\74c\\76, (d)\\303\\251.db>, \"x\", 1, 0) = 1 \
+            <0.000001>\n",
         "1 1795199476.000005 pwrite64(4</tmp/x (deleted)>, \"x\", 1, 0) = 1 <0.000001>\n",
         "1 1795199476.000006 pwrite64(4</tmp/x>(deleted), \"x\", 1, 0) = 1 <0.000001>\n",
         "1 1795199476.000007 pwrite64(4</dev/sda<block 8:0>>, \"x\", 1, 0) = 1 <0.000001>\n",
@@ -110,7 +118,8 @@ fn deletions_and_truncations_name_the_file_as_far_as_the_call_does() {
         "7590 1795202402.600709 unlink(\"/mnt/a.db-journal\") = 0 <0.000219>\n",
         "7590 1795202402.609784 ftruncate(4</mnt/b.db-journal>, 0) = 0 <0.000168>\n",
         "7590 1795202402.615817 truncate(\"/mnt/c.db-journal\", 0) = 0 <0.000197>\n",
-        "7590 1795202402.616115 unlinkat(3</mnt>, \"b, \\\"\\303\\251.db-journal\", 0) = 0 <0.000142>\n",
+        "7590 1795202402.616115 unlinkat(3</mnt>, \"b, \\\"\\303\\251.db-journal\", 0) = 0 \
+            <0.000142>\n",
         "7590 1795202402.616116 unlinkat(AT_FDCWD</mnt>, \"a.db\", 0) = 0 <0.000142>\n",
         "7590 1795202402.616117 unlinkat(AT_FDCWD</mnt>, \"/tmp/a.db\", 0) = 0 <0.000142>\n",
         "7590 1795202402.616392 unlink(\"s_delete.db\") = 0 <0.000014>\n",
@@ -130,7 +139,12 @@ fn deletions_and_truncations_name_the_file_as_far_as_the_call_does() {
         (Action::FileDelete, "/mnt/d.db-journal"),
     ];
     assert_eq!(told, expected.map(|(action, file)| (action, file.to_owned())));
-    assert_eq!((reader.skipped().ignored, reader.skipped().count), (0, 0), "{:?}", reader.skipped());
+    assert_eq!(
+        (reader.skipped().ignored, reader.skipped().count),
+        (0, 0),
+        "{:?}",
+        reader.skipped()
+    );
 }
 
 #[test]
@@ -138,17 +152,26 @@ fn a_folder_that_goes_a_file_that_shrinks_and_a_call_that_failed_delete_nothing(
     let (events, reader) = events(concat!(
         "1 1795199476.000001 unlinkat(AT_FDCWD</mnt>, \"folder\", AT_REMOVEDIR) = 0 <0.000001>\n",
         "1 1795199476.000002 ftruncate(4</mnt/a.db>, 8192) = 0 <0.000001>\n",
-        "1 1795199476.000003 unlink(\"/mnt/a.db-wal\") = -1 ENOENT (No such file or directory) <0.000001>\n",
+        "1 1795199476.000003 unlink(\"/mnt/a.db-wal\") = -1 ENOENT (No such file or directory) \
+            <0.000001>\n",
         "1 1795199476.000004 fsync(4</mnt/a.db>) = 0 <0.000001>\n",
     ));
-    assert!(events.iter().all(|event| matches!(event.action, Action::SyncEnter | Action::SyncExit)));
-    assert_eq!((reader.skipped().ignored, reader.skipped().count), (3, 0), "{:?}", reader.skipped());
+    assert!(
+        events.iter().all(|event| matches!(event.action, Action::SyncEnter | Action::SyncExit))
+    );
+    assert_eq!(
+        (reader.skipped().ignored, reader.skipped().count),
+        (3, 0),
+        "{:?}",
+        reader.skipped()
+    );
 }
 
 #[test]
 fn a_call_that_failed_wrote_nothing() {
     let (events, reader) = events(concat!(
-        "1 1795199476.000001 pwrite64(4</a>, \"x\", 1, 0) = -1 ENOSPC (No space left on device) <0.000001>\n",
+        "1 1795199476.000001 pwrite64(4</a>, \"x\", 1, 0) = -1 ENOSPC (No space left on device) \
+            <0.000001>\n",
         "1 1795199476.000002 fsync(4</a>) = ? ERESTARTSYS (To be restarted)\n",
     ));
     assert_eq!(events.len(), 1);
@@ -160,14 +183,18 @@ fn the_terminals_form_with_notes_of_strace_in_its_lines() {
     let (events, reader) = events(concat!(
         "strace: Process 27010 attached\n",
         "1795199477.322708 brk(NULL)             = 0x55e871b32000 <0.000007>\n",
-        "[pid 27012] 1795199477.372062 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 27013 attached\n",
+        "[pid 27012] 1795199477.372062 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 27013 \
+            attached\n",
         " <unfinished ...>\n",
         "[pid 27012] 1795199477.372338 fsync(3</a>strace: Process 27014 attached\n",
         " <unfinished ...>\n",
         "[pid 27013<python3>] 1795199477.372339 fsync(4</b>) = 0 <0.000010>\n",
         "[pid 27012] 1795199477.372400 <... fsync resumed>) = 0 <0.000055>\n",
     ));
-    let told: Vec<_> = events.iter().map(|event| (event.action, event.actor.thread, file(&reader, event))).collect();
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.action, event.actor.thread, file(&reader, event)))
+        .collect();
     let (a, b) = ("/a".to_owned(), "/b".to_owned());
     assert_eq!(
         told,
@@ -192,7 +219,8 @@ fn a_sync_whose_begin_is_not_in_the_trace_ends_all_the_same() {
 #[test]
 fn times_of_every_option_are_read_and_what_they_do_not_say_is_told() {
     let calls = ["pwrite64(3</a>, \"x\", 1, 0) = 1", "fsync(3</a>) = 0"];
-    let trace = |times: [&str; 2]| format!("7 {} {}\n7 {} {}\n", times[0], calls[0], times[1], calls[1]);
+    let trace =
+        |times: [&str; 2]| format!("7 {} {}\n7 {} {}\n", times[0], calls[0], times[1], calls[1]);
     for (times, apart_ns, lacks) in [
         (["1795199476.000001", "1795199476.000003"], 2_000, false),
         (["12:00:00.000100", "12:00:00.000300"], 200_000, false),
@@ -213,7 +241,8 @@ fn times_of_every_option_are_read_and_what_they_do_not_say_is_told() {
 fn descriptors_without_names_are_those_that_were_opened() {
     let (events, reader) = events(concat!(
         "1 1795199476.000001 openat(AT_FDCWD, \"/m/a.db-journal\", O_RDWR|O_CREAT, 0644) = 4\n",
-        "1 1795199476.000002 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD) = 2\n",
+        "1 1795199476.000002 clone(child_stack=0x7f, \
+            flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD) = 2\n",
         "1 1795199476.000003 clone(child_stack=NULL, flags=SIGCHLD) = 3\n",
         "3 1795199476.000004 close(4) = 0\n",
         "2 1795199476.000005 pwrite64(4, \"x\"..., 512, 0) = 512\n",
@@ -230,8 +259,10 @@ fn a_write_that_is_durable_on_return_is_a_write_inside_of_a_sync() {
     let (events, _) = events(concat!(
         "1 1795199476.000001 openat(AT_FDCWD, \"/a\", O_WRONLY|O_DSYNC) = 4</a>\n",
         "1 1795199476.000002 pwrite64(4</a>, \"x\"..., 512, 0) = 512 <0.000300>\n",
-        "1 1795199476.000003 pwritev2(5</b>, [{iov_base=\"b\"..., iov_len=4096}], 1, 0, RWF_HIPRI|RWF_SYNC) = 4096 <0.000019>\n",
-        "1 1795199476.000004 pwritev2(5</b>, [{iov_base=\"b\"..., iov_len=4096}], 1, 0, 0) = 4096 <0.000019>\n",
+        "1 1795199476.000003 pwritev2(5</b>, [{iov_base=\"b\"..., iov_len=4096}], 1, 0, \
+            RWF_HIPRI|RWF_SYNC) = 4096 <0.000019>\n",
+        "1 1795199476.000004 pwritev2(5</b>, [{iov_base=\"b\"..., iov_len=4096}], 1, 0, 0) = 4096 \
+            <0.000019>\n",
     ));
     let actions: Vec<_> = events.iter().map(|event| event.action).collect();
     let durable = [Action::SyncEnter, Action::FileWrite, Action::SyncExit];
@@ -242,7 +273,8 @@ fn a_write_that_is_durable_on_return_is_a_write_inside_of_a_sync() {
 #[test]
 fn a_begin_that_is_too_long_to_keep_is_told() {
     let (events, reader) = events(&format!(
-        "1 1795199476.000001 pwrite64(4</a>, \"{}\", 9000, 0 <unfinished ...>\n1 1795199476.000002 <... pwrite64 resumed>) = 9000 <0.1>\n",
+        "1 1795199476.000001 pwrite64(4</a>, \"{}\", 9000, 0 <unfinished ...>\n1 1795199476.000002 \
+            <... pwrite64 resumed>) = 9000 <0.1>\n",
         "x".repeat(9000)
     ));
     assert_eq!((events.len(), reader.skipped().count), (0, 1));

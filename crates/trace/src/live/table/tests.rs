@@ -27,7 +27,12 @@ fn transaction(name: &str, end_ns: u64, latency_ns: u64) -> Transaction {
         journal_mode: JournalMode::Persist,
         synchronous: Synchronous::Full,
         outcome: Outcome::Committed,
-        traffic: Traffic { db: amount(12), journal: amount(6), fs_journal: amount(4), metadata: amount(2) },
+        traffic: Traffic {
+            db: amount(12),
+            journal: amount(6),
+            fs_journal: amount(4),
+            metadata: amount(2),
+        },
         flushes: 2,
         syncs: 0,
         segments: 1,
@@ -58,7 +63,10 @@ fn a_database_has_its_rate_and_what_a_transaction_costs() {
     let snapshot = table.snapshot(BEGIN + 20 * SECOND);
     let [row] = &snapshot.rows[..] else { panic!("{snapshot:?}") };
     assert!(row.is_current && close(row.rate, 50.0), "{}", row.rate);
-    assert_eq!((row.figures.bytes_each(), row.figures.flushes_each()), (Some(24.0 * 1024.0), Some(2.0)));
+    assert_eq!(
+        (row.figures.bytes_each(), row.figures.flushes_each()),
+        (Some(24.0 * 1024.0), Some(2.0))
+    );
     assert_eq!(row.figures.journaling_share(), Some(0.5));
     assert_eq!((row.journal_mode, row.synchronous), (JournalMode::Persist, Synchronous::Full));
     assert_eq!((row.owner.id, row.figures.processes()), (Some(77), 1));
@@ -89,9 +97,14 @@ fn the_99th_percentile_is_of_the_last_ten_seconds() {
 }
 
 #[test]
-fn one_that_was_silent_keeps_the_figures_of_its_last_transaction_and_is_forgotten_after_ten_minutes() {
+fn one_that_was_silent_keeps_the_figures_of_its_last_transaction_and_is_forgotten_after_ten_minutes()
+ {
     let mut table = Table::new(BEGIN);
-    table.transaction(transaction("/d/a.db", BEGIN + SECOND, MS), &Names::default(), BEGIN + SECOND);
+    table.transaction(
+        transaction("/d/a.db", BEGIN + SECOND, MS),
+        &Names::default(),
+        BEGIN + SECOND,
+    );
     let later = BEGIN + 60 * SECOND;
     table.expire(later);
     let snapshot = table.snapshot(later);
@@ -108,7 +121,11 @@ fn one_that_was_silent_keeps_the_figures_of_its_last_transaction_and_is_forgotte
 #[test]
 fn a_transaction_that_is_told_after_its_window_is_seen_but_not_counted() {
     let mut table = Table::new(BEGIN);
-    table.transaction(transaction("/d/a.db", BEGIN + SECOND, MS), &Names::default(), BEGIN + 30 * SECOND);
+    table.transaction(
+        transaction("/d/a.db", BEGIN + SECOND, MS),
+        &Names::default(),
+        BEGIN + 30 * SECOND,
+    );
     let row = &table.snapshot(BEGIN + 30 * SECOND).rows[0];
     assert_eq!((row.rate, row.is_current), (0.0, false));
 }
@@ -116,8 +133,15 @@ fn a_transaction_that_is_told_after_its_window_is_seen_but_not_counted() {
 #[test]
 fn write_back_does_not_take_the_place_of_who_committed() {
     let mut table = Table::new(BEGIN);
-    table.transaction(transaction("/d/a.db", BEGIN + SECOND, MS), &Names::default(), BEGIN + SECOND);
-    let written_back = Transaction { process: Process::default(), ..transaction("/d/a.db", BEGIN + 2 * SECOND, MS) };
+    table.transaction(
+        transaction("/d/a.db", BEGIN + SECOND, MS),
+        &Names::default(),
+        BEGIN + SECOND,
+    );
+    let written_back = Transaction {
+        process: Process::default(),
+        ..transaction("/d/a.db", BEGIN + 2 * SECOND, MS)
+    };
     table.transaction(written_back, &Names::default(), BEGIN + 2 * SECOND);
     assert_eq!(table.snapshot(BEGIN + 2 * SECOND).rows[0].owner.id, Some(77));
 }
@@ -139,10 +163,17 @@ fn databases_are_kept_up_to_a_bound_and_the_longest_silent_one_goes() {
     let mut table = Table::new(BEGIN);
     for n in 0..ROWS_COUNT_MAX as u64 + 1 {
         let now_ns = BEGIN + SECOND + n;
-        table.transaction(transaction(&format!("/d/{n}.db"), now_ns, MS), &Names::default(), now_ns);
+        table.transaction(
+            transaction(&format!("/d/{n}.db"), now_ns, MS),
+            &Names::default(),
+            now_ns,
+        );
     }
     assert_eq!(table.rows.len(), ROWS_COUNT_MAX);
-    assert!(!table.rows.contains_key(&database("/d/0.db")) && table.rows.contains_key(&database("/d/1.db")));
+    assert!(
+        !table.rows.contains_key(&database("/d/0.db"))
+            && table.rows.contains_key(&database("/d/1.db"))
+    );
 }
 
 fn event(bytes: u64, write: bool) -> Event {
@@ -172,9 +203,15 @@ fn the_devices_have_what_counts() {
 fn what_belongs_to_no_transaction_counts_when_it_is_told() {
     let mut table = Table::new(BEGIN);
     for second in 1..=20 {
-        table.no_transaction(Load { bytes: 1000 * second, flushes: second }, BEGIN + second * SECOND);
+        table.no_transaction(
+            Load { bytes: 1000 * second, flushes: second },
+            BEGIN + second * SECOND,
+        );
     }
     // Of 11 s to 20 s: the window begins at 10.5 s.
-    assert_eq!(table.snapshot(BEGIN + 20 * SECOND).no_transaction, Load { bytes: 10_000, flushes: 10 });
+    assert_eq!(
+        table.snapshot(BEGIN + 20 * SECOND).no_transaction,
+        Load { bytes: 10_000, flushes: 10 }
+    );
     assert_eq!(table.snapshot(BEGIN + 40 * SECOND).no_transaction, Load::default());
 }

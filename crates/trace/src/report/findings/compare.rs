@@ -8,7 +8,11 @@ pub(super) fn findings(tables: &[Tables]) -> Vec<Finding> {
     if first.transactions < TRANSACTIONS_COUNT_MIN {
         return Vec::new();
     }
-    others.iter().filter(|other| other.transactions >= TRANSACTIONS_COUNT_MIN).map(|other| said(first, other)).collect()
+    others
+        .iter()
+        .filter(|other| other.transactions >= TRANSACTIONS_COUNT_MIN)
+        .map(|other| said(first, other))
+        .collect()
 }
 
 fn said(first: &Tables, other: &Tables) -> Finding {
@@ -24,7 +28,8 @@ fn said(first: &Tables, other: &Tables) -> Finding {
     let (bytes, before_bytes) = (other.kb.average * 1024.0, first.kb.average * 1024.0);
     let (latency, before_latency) = (other.latency_ms.median, first.latency_ms.median);
     let text = format!(
-        "Beside {}, a transaction writes {} in place of {}{}{flushes}, and a median latency of {} in \
+        "Beside {}, a transaction writes {} in place of {}{}{flushes}, and a median latency of {} \
+            in \
          place of {}{}.",
         first.trace,
         amount(bytes),
@@ -34,7 +39,12 @@ fn said(first: &Tables, other: &Tables) -> Finding {
         duration(before_latency),
         change(before_latency, latency),
     );
-    let basis = format!("averages of {} and {} transactions", count(other.transactions), count(first.transactions));
-    let action = "Find the databases that differ on a page of both: `oneflush report FIRST OTHER -o report.html`.";
+    let basis = format!(
+        "averages of {} and {} transactions",
+        count(other.transactions),
+        count(first.transactions)
+    );
+    let action = "Find the databases that differ on a page of both: `oneflush report FIRST OTHER \
+        -o report.html`.";
     finding("comparison", other, text, basis, action.to_owned())
 }

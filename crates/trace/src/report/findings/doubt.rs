@@ -10,7 +10,8 @@ const CONFIDENCE_MIN: f64 = 0.7;
 const UNSURE_SHARE_MIN: f64 = 0.1;
 
 pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
-    let unsure: Vec<&Entry> = trace.entries.iter().filter(|entry| entry.confidence.value < CONFIDENCE_MIN).collect();
+    let unsure: Vec<&Entry> =
+        trace.entries.iter().filter(|entry| entry.confidence.value < CONFIDENCE_MIN).collect();
     let of_all = share(unsure.len() as u64, tables.transactions);
     if of_all < UNSURE_SHARE_MIN {
         return Vec::new();
@@ -22,7 +23,9 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
             None => reasons.push((entry.confidence.reason, 1)),
         }
     }
-    let Some((reason, number)) = reasons.into_iter().max_by_key(|reason| reason.1) else { return Vec::new() };
+    let Some((reason, number)) = reasons.into_iter().max_by_key(|reason| reason.1) else {
+        return Vec::new();
+    };
     let text = format!(
         "{} of the transactions are not told apart for certain, mostly for this reason: {reason}.",
         percent(of_all)
@@ -43,13 +46,16 @@ fn action(reason: Reason) -> &'static str {
             "Record with `sudo oneflush trace --dir DIR -o FILE`, which has the files' names."
         }
         Reason::Batch | Reason::Lock | Reason::Unsynced => {
-            "Record with `sudo oneflush trace --syscalls --dir DIR -o FILE`, which has each commit's own calls."
+            "Record with `sudo oneflush trace --syscalls --dir DIR -o FILE`, which has each \
+                commit's own calls."
         }
         Reason::NoJournal => {
-            "Ask the program's connection for PRAGMA journal_mode: MEMORY and OFF leave no journal to see."
+            "Ask the program's connection for PRAGMA journal_mode: MEMORY and OFF leave no journal \
+                to see."
         }
         Reason::Whole | Reason::Single | Reason::Neighbours => {
-            "Record longer: `sudo oneflush trace --dir DIR -o FILE`. More transactions of a database tell its mode."
+            "Record longer: `sudo oneflush trace --dir DIR -o FILE`. More transactions of a \
+                database tell its mode."
         }
     }
 }

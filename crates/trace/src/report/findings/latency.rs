@@ -14,18 +14,23 @@ const TAIL_TRANSACTIONS_MIN: u64 = 1000;
 const ROLLED_BACK_SHARE_MIN: f64 = 0.01;
 
 pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
-    [long(trace, tables), tail(trace, tables), rolled_back(trace, tables)].into_iter().flatten().collect()
+    [long(trace, tables), tail(trace, tables), rolled_back(trace, tables)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn long(trace: &Trace, tables: &Tables) -> Option<Finding> {
-    let long: Vec<&Entry> = trace.entries.iter().filter(|entry| entry.latency_ns >= LONG_NS_MIN).collect();
+    let long: Vec<&Entry> =
+        trace.entries.iter().filter(|entry| entry.latency_ns >= LONG_NS_MIN).collect();
     let silent = long.iter().filter(|entry| entry.silent_ns * 2 > entry.latency_ns).count() as u64;
     let number = long.len() as u64;
     (number > 0).then(|| {
         let why = match silent {
             0 => String::new(),
             _ => format!(
-                " In {} of them nothing at all happened most of the time: the machine was suspended or idle.",
+                " In {} of them nothing at all happened most of the time: the machine was \
+                    suspended or idle.",
                 count(silent)
             ),
         };
@@ -39,10 +44,21 @@ fn long(trace: &Trace, tables: &Tables) -> Option<Finding> {
         let action = if silent == number {
             "Nothing in SQLite: judge the device by the 99 % quantile."
         } else {
-            "Choose the slowest in the list of `oneflush report TRACE -o report.html`: its block accesses show what it waited \
+            "Choose the slowest in the list of `oneflush report TRACE -o report.html`: its block \
+                accesses show what it waited \
              for. `oneflush probe DIR` says whether the device or the file system is slow."
         };
-        finding("long transactions", tables, text, format!("{} transactions", count(tables.transactions)), action.to_owned())
+        finding(
+            "long transactions",
+            tables,
+            text,
+            format!(
+                "{} \
+            transactions",
+                count(tables.transactions)
+            ),
+            action.to_owned(),
+        )
     })
 }
 
@@ -57,29 +73,55 @@ fn tail(trace: &Trace, tables: &Tables) -> Option<Finding> {
         );
         let slow_ns = latency.q99 * 1e6;
         let slow = || trace.entries.iter().filter(|entry| entry.latency_ns as f64 >= slow_ns);
-        let action = if slow().filter(|entry| entry.checkpoint_bytes > 0).count() * 2 > slow().count() {
-            "Most of the slow ones do a checkpoint. Set PRAGMA wal_autocheckpoint=0, and run PRAGMA wal_checkpoint(PASSIVE) on \
+        let action = if slow().filter(|entry| entry.checkpoint_bytes > 0).count() * 2
+            > slow().count()
+        {
+            "Most of the slow ones do a checkpoint. Set PRAGMA wal_autocheckpoint=0, and run \
+                PRAGMA wal_checkpoint(PASSIVE) on \
              a connection of its own."
         } else {
-            "Choose slow ones in the list of `oneflush report TRACE -o report.html`: their block accesses show what they waited \
+            "Choose slow ones in the list of `oneflush report TRACE -o report.html`: their block \
+                accesses show what they waited \
              for. `oneflush bench --plot-latency FILE.svg` shows the device without the program."
         };
-        finding("latency tail", tables, text, format!("{} transactions", count(tables.transactions)), action.to_owned())
+        finding(
+            "latency tail",
+            tables,
+            text,
+            format!(
+                "{} \
+            transactions",
+                count(tables.transactions)
+            ),
+            action.to_owned(),
+        )
     })
 }
 
 fn rolled_back(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let of_all = share(tables.rolled_back, tables.transactions);
     (of_all >= ROLLED_BACK_SHARE_MIN).then(|| {
-        let bytes: u64 = trace.entries.iter().filter(|entry| is_rolled_back(entry)).map(Entry::total_bytes).sum();
+        let bytes: u64 = trace
+            .entries
+            .iter()
+            .filter(|entry| is_rolled_back(entry))
+            .map(Entry::total_bytes)
+            .sum();
         let text = format!(
             "{} of the transactions were rolled back, having written {}.",
             percent(of_all),
             amount(bytes as f64)
         );
-        let basis = format!("{} of {} transactions", count(tables.rolled_back), count(tables.transactions));
-        let action = "Where the reason is a lock that another connection has: BEGIN IMMEDIATE before the first statement, and \
-                      PRAGMA busy_timeout. Where they are long: a larger PRAGMA cache_size writes nothing before COMMIT.";
+        let basis = format!(
+            "{} of {} \
+            transactions",
+            count(tables.rolled_back),
+            count(tables.transactions)
+        );
+        let action = "Where the reason is a lock that another connection has: BEGIN IMMEDIATE \
+            before the first statement, and \
+                      PRAGMA busy_timeout. Where they are long: a larger PRAGMA cache_size writes \
+                      nothing before COMMIT.";
         finding("rolled back", tables, text, basis, action.to_owned())
     })
 }

@@ -42,7 +42,13 @@ pub(super) fn all(traces: &[Trace], tables: &[Tables]) -> Vec<Finding> {
     findings
 }
 
-fn finding(kind: &'static str, tables: &Tables, text: String, basis: String, action: String) -> Finding {
+fn finding(
+    kind: &'static str,
+    tables: &Tables,
+    text: String,
+    basis: String,
+    action: String,
+) -> Finding {
     Finding { kind, trace: tables.trace.clone(), text, basis, action }
 }
 

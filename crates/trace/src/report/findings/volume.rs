@@ -33,7 +33,8 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let journaling = of_all(bytes.journal + bytes.fs_journal);
     (journaling >= JOURNALING_SHARE_MIN).then(|| {
         let text = format!(
-            "{} of the bytes are journaling: SQLite's journal {}, the file system's {}. The databases themselves are {}.",
+            "{} of the bytes are journaling: SQLite's journal {}, the file system's {}. The \
+                databases themselves are {}.",
             percent(journaling),
             percent(of_all(bytes.journal)),
             percent(of_all(bytes.fs_journal)),
@@ -42,10 +43,12 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
         let action = if mostly_rollback(trace.entries.iter()) {
             "Set PRAGMA journal_mode=WAL; the database keeps it."
         } else if bytes.fs_journal > bytes.journal {
-            "Let the -wal file keep its size: keep one connection open, and leave PRAGMA journal_size_limit at -1; or start \
+            "Let the -wal file keep its size: keep one connection open, and leave PRAGMA \
+                journal_size_limit at -1; or start \
              the program with `oneflush run -- CMD`, which makes the space ahead."
         } else {
-            "Put more rows into a transaction (BEGIN … COMMIT). Where several connections commit at once, start the program \
+            "Put more rows into a transaction (BEGIN … COMMIT). Where several connections commit \
+                at once, start the program \
              with `oneflush run --strategy eager -- CMD`."
         };
         finding("journaling", tables, text, whole(tables), action.to_owned())
@@ -68,8 +71,10 @@ fn heavy(tables: &Tables) -> Option<Finding> {
             count(row.transactions),
             amount(row.bytes.total() as f64)
         );
-        let action =
-            format!("Look at it alone: `oneflush report --database {} TRACE -o report.html`.", tail(&row.database));
+        let action = format!(
+            "Look at it alone: `oneflush report --database {} TRACE -o report.html`.",
+            tail(&row.database)
+        );
         finding("heavy database", tables, text, basis, action)
     })
 }
@@ -78,12 +83,22 @@ fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let flushes = tables.flushes?;
     let each = flushes as f64 / tables.transactions as f64;
     (each >= FLUSHES_MIN).then(|| {
-        let text = format!("A transaction makes the device empty its cache {each:.1} times; one would do.");
-        let basis = format!("{} flushes of {} transactions", count(flushes), count(tables.transactions));
+        let text = format!(
+            "A transaction makes the device empty its cache {each:.1} times; one \
+            would do."
+        );
+        let basis = format!(
+            "{} flushes of {} \
+            transactions",
+            count(flushes),
+            count(tables.transactions)
+        );
         let action = if mostly_rollback(trace.entries.iter()) {
-            "Set PRAGMA journal_mode=WAL: a commit in a -wal file that keeps its size needs one flush."
+            "Set PRAGMA journal_mode=WAL: a commit in a -wal file that keeps its size needs one \
+                flush."
         } else {
-            "Start the program with `oneflush run -- CMD`: the file grows ahead of commits, and writers who commit at once \
+            "Start the program with `oneflush run -- CMD`: the file grows ahead of commits, and \
+                writers who commit at once \
              share a flush."
         };
         finding("flushes", tables, text, basis, action.to_owned())
@@ -99,7 +114,8 @@ fn tail(database: &str) -> String {
 }
 
 fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
-    let with: Vec<&Entry> = trace.entries.iter().filter(|entry| entry.checkpoint_bytes > 0).collect();
+    let with: Vec<&Entry> =
+        trace.entries.iter().filter(|entry| entry.checkpoint_bytes > 0).collect();
     let bytes = with.iter().map(|entry| entry.checkpoint_bytes).sum();
     let of_all = share(bytes, tables.bytes.total());
     (of_all >= CHECKPOINT_SHARE_MIN).then(|| {
@@ -109,7 +125,8 @@ fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
             percent(share(with.len() as u64, tables.transactions)),
         );
         let basis = format!("{} checkpoints, {}", count(with.len() as u64), amount(bytes as f64));
-        let action = "Try a larger PRAGMA wal_autocheckpoint (default 1000 pages): a page that many transactions change is \
+        let action = "Try a larger PRAGMA wal_autocheckpoint (default 1000 pages): a page that \
+            many transactions change is \
                       then written to the database less often. The -wal file grows by as much.";
         finding("checkpoints", tables, text, basis, action.to_owned())
     })
@@ -127,8 +144,13 @@ fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
             count(medians.round() as u64),
         );
         let at = (entry.begin_ns - trace.begin_ns.min(entry.begin_ns)) as f64 / 1e9;
-        let basis = format!("it began at {at:.1} s of the trace; the median is {:.1} KB", tables.kb.median);
-        let action = "If it is a VACUUM, use PRAGMA auto_vacuum=INCREMENTAL with PRAGMA incremental_vacuum(N); if a bulk load, \
+        let basis = format!(
+            "it began at {at:.1} s of the trace; the median is {:.1} \
+            KB",
+            tables.kb.median
+        );
+        let action = "If it is a VACUUM, use PRAGMA auto_vacuum=INCREMENTAL with PRAGMA \
+            incremental_vacuum(N); if a bulk load, \
                       COMMIT every some thousand rows.";
         finding("large transaction", tables, text, basis, action.to_owned())
     })

@@ -9,7 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Finding, TRANSACTIONS_COUNT_MIN, amount, count, finding, keeps_old_pages, percent, share};
+use super::{
+    Finding, TRANSACTIONS_COUNT_MIN, amount, count, finding, keeps_old_pages, percent, share,
+};
 use crate::identify::{JournalMode, Outcome};
 use crate::report::collect::Trace;
 use crate::report::tables::Tables;
@@ -37,7 +39,8 @@ pub(super) fn wal_bytes(db_bytes: u64) -> u64 {
         return 0;
     }
     let frames = db_bytes.div_ceil(BLOCK_BYTES);
-    let appended = (db_bytes + frames * FRAME_HEADER_BYTES).div_ceil(BLOCK_BYTES) * BLOCK_BYTES + BLOCK_BYTES;
+    let appended =
+        (db_bytes + frames * FRAME_HEADER_BYTES).div_ceil(BLOCK_BYTES) * BLOCK_BYTES + BLOCK_BYTES;
     appended + db_bytes
 }
 
@@ -58,33 +61,48 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
     let mut worth: Vec<(u32, Sum)> = sums
         .into_iter()
         .filter(|(_, sum)| {
-            sum.transactions >= TRANSACTIONS_COUNT_MIN && share(saved(sum), sum.bytes) >= SAVED_SHARE_MIN
+            sum.transactions >= TRANSACTIONS_COUNT_MIN
+                && share(saved(sum), sum.bytes) >= SAVED_SHARE_MIN
         })
         .collect();
     worth.sort_by_key(|(_, sum)| std::cmp::Reverse(saved(sum)));
     worth.truncate(DATABASES_COUNT_MAX);
-    worth.into_iter().map(|(database, sum)| said(&trace.databases[database as usize], &sum, tables)).collect()
+    worth
+        .into_iter()
+        .map(|(database, sum)| said(&trace.databases[database as usize], &sum, tables))
+        .collect()
 }
 
 fn said(database: &str, sum: &Sum, tables: &Tables) -> Finding {
     let each = |number: u64| number as f64 / sum.transactions as f64;
     let flushes = each(sum.flushes);
-    let flushes = if flushes > 1.0 { format!(", with 1 flush in place of {flushes:.1}") } else { String::new() };
+    let flushes = if flushes > 1.0 {
+        format!(", with 1 flush in place of {flushes:.1}")
+    } else {
+        String::new()
+    };
     let saved = sum.bytes.saturating_sub(sum.wal_bytes);
     let text = format!(
-        "In WAL mode, {database} would write about {} a transaction or less in place of {}{flushes}: {} less, {} of all bytes.",
+        "In WAL mode, {database} would write about {} a transaction or less in place of \
+            {}{flushes}: {} less, {} of all bytes.",
         amount(each(sum.wal_bytes)),
         amount(each(sum.bytes)),
         percent(share(saved, sum.bytes)),
         percent(share(saved, tables.bytes.total())),
     );
-    let mode = sum.modes.iter().max_by_key(|(_, count)| **count).map_or(JournalMode::Unknown, |(mode, _)| *mode);
+    let mode = sum
+        .modes
+        .iter()
+        .max_by_key(|(_, count)| **count)
+        .map_or(JournalMode::Unknown, |(mode, _)| *mode);
     let basis = format!(
-        "{} transactions with {mode}; an estimate on the high side: each page once to the WAL with its frame's header, once to the database by a \
+        "{} transactions with {mode}; an estimate on the high side: each page once to the WAL with \
+            its frame's header, once to the database by a \
          checkpoint, and nothing for the file system's journal, as where the WAL keeps its size",
         count(sum.transactions),
     );
-    let action = "Set PRAGMA journal_mode=WAL once; the database keeps it. To see what it brings on your device: `oneflush bench \
+    let action = "Set PRAGMA journal_mode=WAL once; the database keeps it. To see what it brings \
+        on your device: `oneflush bench \
                   --dir DIR --modes delete,wal`.";
     finding("wal", tables, text, basis, action.to_owned())
 }

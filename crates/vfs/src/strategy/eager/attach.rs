@@ -41,7 +41,12 @@ impl EagerLog {
     /// To be called before a connection opens the image. Opens or makes the log, and sets the
     /// guard. `level` is the connection's lock on the database. After each success
     /// [`EagerLog::closed_image`] must follow.
-    pub fn before_image(&self, main: &dyn Below, level: LockLevel, options: &Options) -> Result<(), Error> {
+    pub fn before_image(
+        &self,
+        main: &dyn Below,
+        level: LockLevel,
+        options: &Options,
+    ) -> Result<(), Error> {
         let mut state = self.state();
         if state.images_open == 0 {
             // The log was not in use since. Others may have closed the database, and its log may be
@@ -110,16 +115,24 @@ impl EagerLog {
 
     /// Joins without the board's lock, which a stopped process may hold (invariant 9 of the board).
     /// False: no process uses the log, or none is known to have finished its opening.
-    fn join_beside(&self, state: &mut State, main: &dyn Below, options: &Options) -> Result<bool, AttachError> {
+    fn join_beside(
+        &self,
+        state: &mut State,
+        main: &dyn Below,
+        options: &Options,
+    ) -> Result<bool, AttachError> {
         let header = guard::header(main)?;
-        let (Some(wanted), Some(common)) = (guard::of(&header), self.files.common_in_use(&self.path)?) else {
+        let (Some(wanted), Some(common)) =
+            (guard::of(&header), self.files.common_in_use(&self.path)?)
+        else {
             return Ok(false);
         };
         let board = Board::new(common);
         if !board.join_beside(wanted)? {
             return Ok(false);
         }
-        let opened = self.open_guarded(&header, wanted, options).inspect_err(|_| board.common().leave())?;
+        let opened =
+            self.open_guarded(&header, wanted, options).inspect_err(|_| board.common().leave())?;
         state.open = Some(opened);
         state.joined = true;
         *lock(&self.board) = board;
@@ -127,7 +140,12 @@ impl EagerLog {
     }
 
     /// Opens the log that the guard names.
-    fn open_guarded(&self, header: &[u8], wanted: Uuid, options: &Options) -> Result<OpenLog, AttachError> {
+    fn open_guarded(
+        &self,
+        header: &[u8],
+        wanted: Uuid,
+        options: &Options,
+    ) -> Result<OpenLog, AttachError> {
         // A WAL here is that of another database, or of another time; or the log is. SQLite alone
         // cannot have made it behind the guard. Before the guard was set there was none, durably.
         // What an undone close has left was mended before ([`mend`](super::mend)).
@@ -170,7 +188,8 @@ impl EagerLog {
         let way_out = match error {
             AttachError::Below(Code::BUSY) => return Error::Below(Code::BUSY),
             AttachError::Log(_) | AttachError::Recover(_) => {
-                ". Nothing was changed. Restore the database and its log together from a backup, or see `oneflush recover --dry-run`"
+                ". Nothing was changed. Restore the database and its log together from a backup, \
+                    or see `oneflush recover --dry-run`"
             }
             _ => "",
         };
@@ -211,7 +230,11 @@ impl EagerLog {
         }
         if !guard::is_possible(&header) {
             let is_any = guard::is_any_database(&header);
-            return Err(if is_any { AttachError::NoGuard } else { AttachError::Below(Code::NOTADB) });
+            return Err(if is_any {
+                AttachError::NoGuard
+            } else {
+                AttachError::Below(Code::NOTADB)
+            });
         }
         // An empty WAL that nobody has open is in nobody's way. A copy in a rollback mode may have
         // been put beside it.
@@ -309,7 +332,9 @@ impl EagerLog {
             self.files.rename(&self.image_path(), &format!("{aside}-wal"))?;
         }
         self.files.rename(path, &aside)?;
-        self.files.warn(&format!("oneflush: {aside}: this log was in the way and is not this database's; {why}"));
+        self.files.warn(&format!(
+            "oneflush: {aside}: this log was in the way and is not this database's; {why}"
+        ));
         Ok(())
     }
 
@@ -342,7 +367,12 @@ impl EagerLog {
         Ok(())
     }
 
-    fn prepare_image(&self, state: &mut State, main: &dyn Below, image: &dyn Below) -> Result<(), AttachError> {
+    fn prepare_image(
+        &self,
+        state: &mut State,
+        main: &dyn Below,
+        image: &dyn Below,
+    ) -> Result<(), AttachError> {
         let board = self.board();
         let Some(log) = state.open.as_mut() else { return Err(AttachError::Below(Code::BUSY)) };
         if state.image == Stale::Check {
@@ -369,7 +399,9 @@ impl EagerLog {
             Stale::Rebuild => {
                 let began = Instant::now();
                 let salt = Uuid::random()?.0;
-                let word = |at: usize| u32::from_ne_bytes([salt[at], salt[at + 1], salt[at + 2], salt[at + 3]]);
+                let word = |at: usize| {
+                    u32::from_ne_bytes([salt[at], salt[at + 1], salt[at + 2], salt[at + 3]])
+                };
                 let page_bytes = log.page_bytes;
                 let will_read = |pages: &[u32]| self.files.will_read(&self.path, pages, page_bytes);
                 let recovered = recover::run(log, main, image, [word(0), word(4)], &will_read)?;
@@ -383,7 +415,8 @@ impl EagerLog {
                     let header = guard::header(main)?;
                     write_guard(&board, main, &header)?;
                 }
-                state.recovered = Some(Recovered { time_ns: began.elapsed().as_nanos() as u64, ..recovered });
+                state.recovered =
+                    Some(Recovered { time_ns: began.elapsed().as_nanos() as u64, ..recovered });
             }
         }
         board.note_committed(log.logged);

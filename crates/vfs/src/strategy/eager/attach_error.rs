@@ -10,36 +10,50 @@ use crate::error::Code;
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     #[error(
-        "the log is missing: this database was in use with strategy eager, and commits may be in it. Put it back beside the database"
+        "the log is missing: this database was in use with strategy eager, and commits may be in \
+            it. Put it back beside the database"
     )]
     LogMissing,
-    #[error("the log belongs to another database (it is {found}, the database wants {wanted}). Put the right one back")]
+    #[error(
+        "the log belongs to another database (it is {found}, the database wants {wanted}). Put the \
+            right one back"
+    )]
     OtherLog { wanted: Uuid, found: Uuid },
     #[error("the log is for pages of {log} bytes, the database has {database}")]
     PageSize { log: u32, database: u32 },
     #[error(
-        "strategy eager cannot mark this database as in use: its header is not that of a database in WAL mode, or uses reserved bytes"
+        "strategy eager cannot mark this database as in use: its header is not that of a database \
+            in WAL mode, or uses reserved bytes"
     )]
     NoGuard,
     #[error(
-        "the database cannot be locked for writing (code {}); strategy eager has to mark it as in use: open it for reading only, or use strategy=plain",
+        "the database cannot be locked for writing (code {}); strategy eager has to mark it as in \
+            use: open it for reading only, or use strategy=plain",
         .0.0
     )]
     NotWritable(Code),
-    #[error("another process keeps the log to itself (oneflush recover --dry-run does, while it reads)")]
+    #[error(
+        "another process keeps the log to itself (oneflush recover --dry-run does, while it reads)"
+    )]
     InUse,
     #[error(
-        "strategy eager was asked for, but the database is open elsewhere with SQLite's own WAL (SQLite alone, or strategy stock or plain); close it there first"
+        "strategy eager was asked for, but the database is open elsewhere with SQLite's own WAL \
+            (SQLite alone, or strategy stock or plain); close it there first"
     )]
     OtherStrategy,
-    #[error("its WAL, which SQLite or strategy plain has left, cannot be copied into the database file: {0}")]
+    #[error(
+        "its WAL, which SQLite or strategy plain has left, cannot be copied into the database \
+            file: {0}"
+    )]
     Fold(String),
     #[error(
-        "a crash has left commits in the log, and this connection cannot recover them ({0}). Run `oneflush recover` as the owner"
+        "a crash has left commits in the log, and this connection cannot recover them ({0}). Run \
+            `oneflush recover` as the owner"
     )]
     NeedsRecovery(String),
     #[error(
-        "SQLite takes the file for no database, and its WAL has no first page to take instead. Restore both from a backup"
+        "SQLite takes the file for no database, and its WAL has no first page to take instead. \
+            Restore both from a backup"
     )]
     FoldNoDatabase,
     #[error("{0}")]
@@ -47,25 +61,30 @@ pub enum AttachError {
     #[error("{0}")]
     Recover(#[from] RecoverError),
     #[error(
-        "the file begins as no database does, not by a crash of ours, and the log beside it may hold commits of it. Restore both from a backup, or move the log away"
+        "the file begins as no database does, not by a crash of ours, and the log beside it may \
+            hold commits of it. Restore both from a backup, or move the log away"
     )]
     HeaderDamaged,
     #[error(
-        "the file begins as no database does, encrypted perhaps, and the log beside it is not its own: move the log away"
+        "the file begins as no database does, encrypted perhaps, and the log beside it is not its \
+            own: move the log away"
     )]
     NoDatabase,
     #[error(
-        "a WAL of SQLite's own is beside the log, and both may hold commits. Move it away, run `oneflush recover`, move it back"
+        "a WAL of SQLite's own is beside the log, and both may hold commits. Move it away, run \
+            `oneflush recover`, move it back"
     )]
     WalBesideLog,
     #[error("other processes use another log beside this database; close it there")]
     OtherBoard,
     #[error(
-        "processes with another version of Oneflush have the database open; close it there, or use the same version"
+        "processes with another version of Oneflush have the database open; close it there, or use \
+            the same version"
     )]
     OtherVersion,
     #[error(
-        "this process has inherited connections to it by a fork, and its parent has gone without closing the database. Close them all and open it again"
+        "this process has inherited connections to it by a fork, and its parent has gone without \
+            closing the database. Close them all and open it again"
     )]
     Inherited,
     #[error("code {}", .0.0)]

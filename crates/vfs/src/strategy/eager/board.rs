@@ -94,7 +94,12 @@ pub trait Common: Send + Sync {
     /// Waits for the lock and takes it. False: not taken, because `done` says that it is not needed
     /// any more. `done` may change when `frame` is logged; 0: at no frame. `SQLITE_BUSY`: nobody
     /// has released the lock for `patience`. One caller at a time in each process.
-    fn lock_unless(&self, frame: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code>;
+    fn lock_unless(
+        &self,
+        frame: u32,
+        patience: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<bool, Code>;
     /// Releases the lock. These frames were logged under it.
     fn unlock(&self, logged: Range<u32>);
     /// The holder of the lock, if it is another process. It may have died since.
@@ -238,7 +243,8 @@ pub fn look(words: &[u64]) -> Option<Look> {
 pub fn is_open(words: &[u64], uuid: Option<Uuid>) -> bool {
     let word = |word: Word| words.get(word as usize).copied().unwrap_or_default();
     let is_of = |uuid: Uuid| {
-        u128::from_be_bytes(uuid.0) == u128::from(word(Word::UuidHigh)) << 64 | u128::from(word(Word::UuidLow))
+        u128::from_be_bytes(uuid.0)
+            == u128::from(word(Word::UuidHigh)) << 64 | u128::from(word(Word::UuidLow))
     };
     word(Word::Layout) == LAYOUT && word(Word::Open) != 0 && uuid.is_none_or(is_of)
 }
@@ -353,7 +359,8 @@ impl Board {
     /// Makes the board anew (invariant 5). Answers the record of this log that the last user left
     /// unsure.
     pub fn begin(&self, uuid: Uuid, page_bytes: usize) -> Option<Lsn> {
-        let unsure = Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0 && self.uuid() == uuid).map(Lsn);
+        let unsure =
+            Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0 && self.uuid() == uuid).map(Lsn);
         let guard_unsure = self.is_guard_unsure();
         self.0.words().iter().for_each(|word| word.store(0, SeqCst));
         let (high, low) = uuid.0.split_at(8);
@@ -592,18 +599,23 @@ impl Board {
             self.pages().iter().for_each(|word| word.store(0, SeqCst));
             self.set(Word::PagesGeneration, generation);
         }
-        self.pages()[frame as usize % PAGES_WORDS].store(u64::from(frame) << 32 | u64::from(page_no), SeqCst);
+        self.pages()[frame as usize % PAGES_WORDS]
+            .store(u64::from(frame) << 32 | u64::from(page_no), SeqCst);
     }
 
     /// The page of a frame up to `Logged`. `None`: the image has to be asked.
     pub fn page_of(&self, frame: u32) -> Option<u32> {
         let noted = self.pages()[frame as usize % PAGES_WORDS].load(SeqCst);
-        let is_known = self.get(Word::PagesGeneration) == self.generation() && noted >> 32 == u64::from(frame);
+        let is_known =
+            self.get(Word::PagesGeneration) == self.generation() && noted >> 32 == u64::from(frame);
         is_known.then_some(noted as u32).filter(|&page_no| page_no != 0)
     }
 
     pub fn note_contained(&self, pages: &FxHashMap<u32, Page>) {
-        pages.values().filter(|page| page.contained).for_each(|page| self.set_contained(page.frame));
+        pages
+            .values()
+            .filter(|page| page.contained)
+            .for_each(|page| self.set_contained(page.frame));
     }
 }
 
@@ -641,7 +653,12 @@ impl Common for Private {
         &self.words
     }
 
-    fn lock_unless(&self, _: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+    fn lock_unless(
+        &self,
+        _: u32,
+        patience: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<bool, Code> {
         let deadline = Instant::now() + patience;
         let mut state = lock(&self.state);
         loop {
@@ -727,7 +744,10 @@ mod tests {
         board.begin(Uuid([1; 16]), 4096);
         assert_eq!(board.page_of(0), None);
         (1..=2000).for_each(|frame| board.note_page(frame, frame * 3));
-        assert_eq!([976, 977, 2000, 2001].map(|frame| board.page_of(frame)), [None, Some(977 * 3), Some(6000), None]);
+        assert_eq!(
+            [976, 977, 2000, 2001].map(|frame| board.page_of(frame)),
+            [None, Some(977 * 3), Some(6000), None]
+        );
         // The frames are taken back and logged again, with other pages.
         board.next_generation();
         assert_eq!(board.page_of(2000), None);

@@ -93,25 +93,48 @@ struct Plan {
     copied: Vec<Copied>,
 }
 
-fn note_copied(group: &Group<'_>, page_bytes: usize, lsn: Lsn, copied: &mut Vec<Copied>) -> Result<(), RecoverError> {
+fn note_copied(
+    group: &Group<'_>,
+    page_bytes: usize,
+    lsn: Lsn,
+    copied: &mut Vec<Copied>,
+) -> Result<(), RecoverError> {
     if !group.pages().any(|entry| entry.in_row) {
         return Ok(());
     }
     let entries: Vec<PageEntry<'_>> = group.pages().take(ROW_PAGES_MAX + 1).collect();
     for (own, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.in_row) {
         let sources = delta::sources(entry.delta, page_bytes, own, entries.len())?;
-        let others = entries.iter().enumerate().filter(|(at, _)| *at != own && sources & 1 << at != 0);
-        copied.extend(others.map(|(_, from)| Copied { lsn, to: entry.page_no, from: from.page_no }));
+        let others =
+            entries.iter().enumerate().filter(|(at, _)| *at != own && sources & 1 << at != 0);
+        copied.extend(others.map(|(_, from)| Copied {
+            lsn,
+            to: entry.page_no,
+            from: from.page_no,
+        }));
     }
     Ok(())
 }
 
 impl<'a> Building<'a> {
     fn new(pages: RebuiltPages<'a>) -> Building<'a> {
-        Building { pages, database_pages: 0, on_image: None, records: 0, images: HashMap::new(), kept: HashMap::new() }
+        Building {
+            pages,
+            database_pages: 0,
+            on_image: None,
+            records: 0,
+            images: HashMap::new(),
+            kept: HashMap::new(),
+        }
     }
 
-    fn note(&mut self, plan: &mut Plan, kind: u8, lsn: Lsn, payload: &[u8]) -> Result<(), RecoverError> {
+    fn note(
+        &mut self,
+        plan: &mut Plan,
+        kind: u8,
+        lsn: Lsn,
+        payload: &[u8],
+    ) -> Result<(), RecoverError> {
         let group = Group::decode(kind, payload)?;
         for entry in group.pages() {
             if kind == KIND_IMAGES {
@@ -154,7 +177,13 @@ impl<'a> Building<'a> {
         }
     }
 
-    fn record(&mut self, main: &dyn Below, kind: u8, lsn: Lsn, payload: &[u8]) -> Result<(), RecoverError> {
+    fn record(
+        &mut self,
+        main: &dyn Below,
+        kind: u8,
+        lsn: Lsn,
+        payload: &[u8],
+    ) -> Result<(), RecoverError> {
         let group = Group::decode(kind, payload)?;
         self.records += 1;
         if let Some(Begin::Image { frames, salt, checksum }) = group.begin {
@@ -182,7 +211,13 @@ impl<'a> Building<'a> {
     }
 
     /// Builds a record with copies between its pages. All bases are read first.
-    fn row(&mut self, main: &dyn Below, kind: u8, lsn: Lsn, group: &Group<'_>) -> Result<(), RecoverError> {
+    fn row(
+        &mut self,
+        main: &dyn Below,
+        kind: u8,
+        lsn: Lsn,
+        group: &Group<'_>,
+    ) -> Result<(), RecoverError> {
         let entries: Vec<PageEntry<'_>> = group.pages().take(ROW_PAGES_MAX + 1).collect();
         let page_nos: BTreeSet<u32> = entries.iter().map(|entry| entry.page_no).collect();
         if kind == KIND_IMAGES || entries.len() > ROW_PAGES_MAX || page_nos.len() != entries.len() {
@@ -213,13 +248,19 @@ impl<'a> Building<'a> {
             } else {
                 delta::apply(entry.delta, &mut content)?;
             }
-            self.pages.put(entry.page_no, Rebuilt { content, contained: sources & !contained == 0 })?;
+            self.pages
+                .put(entry.page_no, Rebuilt { content, contained: sources & !contained == 0 })?;
         }
         Ok(())
     }
 
     /// The base of a page's delta.
-    fn take_base(&mut self, main: &dyn Below, lsn: Lsn, entry: &PageEntry<'_>) -> Result<Rebuilt, RecoverError> {
+    fn take_base(
+        &mut self,
+        main: &dyn Below,
+        lsn: Lsn,
+        entry: &PageEntry<'_>,
+    ) -> Result<Rebuilt, RecoverError> {
         let &PageEntry { page_no, base, .. } = entry;
         let page_bytes = self.pages.page_bytes();
         match base {

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use oneflush_blocklog::delta::{self, Row};
-use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc};
+use oneflush_blocklog::group::{
+    Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES, PageEntry, page_crc,
+};
 use oneflush_blocklog::{DirectFile, Head, Log, Uuid};
 use tempfile::TempDir;
 
@@ -34,10 +36,17 @@ fn database_page(page_no: u32) -> Vec<u8> {
 impl Files {
     fn new() -> Files {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("a.db"), (1..=8).flat_map(database_page).collect::<Vec<u8>>()).unwrap();
+        std::fs::write(
+            dir.path().join("a.db"),
+            (1..=8).flat_map(database_page).collect::<Vec<u8>>(),
+        )
+        .unwrap();
         let file = DirectFile::open(&dir.path().join("log"), true).unwrap();
-        let (log, head) = Log::create(LogFile(Box::new(file)), Uuid([7; 16]), PAGE as u32, 1).unwrap();
-        let head = log.begin_epoch(&head, KIND_BEGIN, GroupWriter::new(Some(Begin::Database), 8).finish()).unwrap();
+        let (log, head) =
+            Log::create(LogFile(Box::new(file)), Uuid([7; 16]), PAGE as u32, 1).unwrap();
+        let head = log
+            .begin_epoch(&head, KIND_BEGIN, GroupWriter::new(Some(Begin::Database), 8).finish())
+            .unwrap();
         Files { dir, log, head }
     }
 
@@ -60,10 +69,13 @@ impl Files {
         let build = |memory_bytes_max| {
             let wal = Wal::default();
             wal.extend([0xaa; 3000]);
-            let pages = RebuiltPages::new(WalFile { file: &wal, page_bytes: PAGE }, memory_bytes_max);
+            let pages =
+                RebuiltPages::new(WalFile { file: &wal, page_bytes: PAGE }, memory_bytes_max);
             let built = build(&self.log, &main, pages, &|_| {}).map(|built| {
                 let mut pages = built.unwrap().1.pages;
-                (1..=16).filter_map(|page_no| Some((page_no, pages.take(page_no).unwrap()?))).collect::<HashMap<_, _>>()
+                (1..=16)
+                    .filter_map(|page_no| Some((page_no, pages.take(page_no).unwrap()?)))
+                    .collect::<HashMap<_, _>>()
             });
             assert_eq!(wal.bytes(), [0xaa; 3000], "what the image had");
             built
@@ -72,7 +84,9 @@ impl Files {
         for memory_bytes_max in [0, PAGE, 2 * PAGE] {
             match (&built, build(memory_bytes_max)) {
                 (Ok(expected), Ok(built)) => assert!(*expected == built, "{memory_bytes_max}"),
-                (expected, built) => assert!(expected.is_err() && built.is_err(), "{memory_bytes_max}"),
+                (expected, built) => {
+                    assert!(expected.is_err() && built.is_err(), "{memory_bytes_max}")
+                }
             }
         }
         built
@@ -109,7 +123,10 @@ fn split(files: &mut Files) -> Vec<u8> {
     let mut delta = Vec::new();
     delta::encode(&old, &new, &mut delta);
     let copied = copy(&[old, vec![0; PAGE]], 1, 0);
-    files.append(KIND_COMMITS, &[entry(3, database(3), false, &delta), entry(9, Base::Zeros, true, &copied)]);
+    files.append(
+        KIND_COMMITS,
+        &[entry(3, database(3), false, &delta), entry(9, Base::Zeros, true, &copied)],
+    );
     new
 }
 
@@ -126,7 +143,10 @@ fn a_page_is_copied_from_another_as_it_was_before_the_record_and_is_contained_no
     let six = database_page(6);
     files.append(KIND_COMMITS, &[entry(6, Base::Zeros, false, &whole(&six))]);
     let copied = copy(&[six.clone(), vec![0; PAGE]], 1, 0);
-    files.append(KIND_COMMITS, &[entry(6, Base::Previous, false, &[]), entry(9, Base::Zeros, true, &copied)]);
+    files.append(
+        KIND_COMMITS,
+        &[entry(6, Base::Previous, false, &[]), entry(9, Base::Zeros, true, &copied)],
+    );
     let built = files.build().unwrap();
     assert!(built[&9].content == six && built[&9].contained);
 }
@@ -136,7 +156,10 @@ fn two_pages_change_places() {
     let mut files = Files::new();
     let row = [database_page(3), database_page(4)];
     let (third, fourth) = (copy(&row, 0, 1), copy(&row, 1, 0));
-    files.append(KIND_COMMITS, &[entry(3, database(3), true, &third), entry(4, database(4), true, &fourth)]);
+    files.append(
+        KIND_COMMITS,
+        &[entry(3, database(3), true, &third), entry(4, database(4), true, &fourth)],
+    );
     let built = files.build().unwrap();
     assert!(built[&3].content == row[1] && built[&4].content == row[0]);
 }
@@ -147,7 +170,10 @@ fn after_the_images_of_both_nothing_is_read_of_a_torn_database_file() {
     let three = split(&mut files);
     let nine = database_page(3);
     let (three_whole, nine_whole) = (whole(&three), whole(&nine));
-    files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &three_whole), entry(9, Base::Zeros, false, &nine_whole)]);
+    files.append(
+        KIND_IMAGES,
+        &[entry(3, Base::Zeros, false, &three_whole), entry(9, Base::Zeros, false, &nine_whole)],
+    );
     files.tear(3);
     let built = files.build().unwrap();
     assert!(built[&3].content == three && built[&9].content == nine);
@@ -162,7 +188,10 @@ fn with_the_image_of_its_source_alone_a_copy_is_made_from_the_database_file() {
     // A copy of the copy, and a further version of its source.
     let row = [three.clone(), vec![0; PAGE]];
     let copied = copy(&row, 1, 0);
-    files.append(KIND_COMMITS, &[entry(3, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copied)]);
+    files.append(
+        KIND_COMMITS,
+        &[entry(3, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copied)],
+    );
     files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &whole(&three))]);
     let built = files.build().unwrap();
     assert!(built[&9].content == database_page(3) && built[&10].content == three);
@@ -179,12 +208,18 @@ fn a_source_that_is_itself_a_copy_is_made_from_its_own_source() {
     split(&mut files);
     let nine = database_page(3);
     let copied = copy(&[nine.clone(), vec![0; PAGE]], 1, 0);
-    files.append(KIND_COMMITS, &[entry(9, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copied)]);
+    files.append(
+        KIND_COMMITS,
+        &[entry(9, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copied)],
+    );
     // Pages 3 and 9 have page images. Page 10 has none: it is copied from 9, which is copied from
     // 3.
     files.append(
         KIND_IMAGES,
-        &[entry(3, Base::Zeros, false, &whole(&database_page(5))), entry(9, Base::Zeros, false, &whole(&nine))],
+        &[
+            entry(3, Base::Zeros, false, &whole(&database_page(5))),
+            entry(9, Base::Zeros, false, &whole(&nine)),
+        ],
     );
     let built = files.build().unwrap();
     assert!(built[&10].content == nine && built[&3].content == database_page(5));
@@ -204,7 +239,10 @@ fn of_two_images_the_first_is_what_a_later_copy_is_made_from() {
     files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &whole(&new))]);
     files.tear(3);
     let copied = copy(&[new.clone(), vec![0; PAGE]], 1, 0);
-    files.append(KIND_COMMITS, &[entry(3, Base::Previous, false, &[]), entry(9, Base::Zeros, true, &copied)]);
+    files.append(
+        KIND_COMMITS,
+        &[entry(3, Base::Previous, false, &[]), entry(9, Base::Zeros, true, &copied)],
+    );
     let built = files.build().unwrap();
     assert!(built[&3].content == new && built[&9].content == new && built[&9].contained);
 
@@ -215,11 +253,17 @@ fn of_two_images_the_first_is_what_a_later_copy_is_made_from() {
     // Of two copies the earlier one counts. A copy made between the two page images is made from
     // the first one, too.
     let row = [new.clone(), vec![0; PAGE]];
-    files
-        .append(KIND_COMMITS, &[entry(3, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copy(&row, 1, 0))]);
+    files.append(
+        KIND_COMMITS,
+        &[entry(3, Base::Previous, false, &[]), entry(10, Base::Zeros, true, &copy(&row, 1, 0))],
+    );
     files.append(KIND_IMAGES, &[entry(3, Base::Zeros, false, &whole(&database_page(5)))]);
     let built = files.build().unwrap();
-    assert!(built[&3].content == database_page(5) && built[&9].content == new && built[&10].content == new);
+    assert!(
+        built[&3].content == database_page(5)
+            && built[&9].content == new
+            && built[&10].content == new
+    );
 }
 
 #[test]
@@ -237,6 +281,7 @@ fn rows_that_cannot_be_are_refused() {
     assert!(matches!(found, RecoverError::Impossible(2)), "{found}");
     let found = refused(KIND_COMMITS, &[entry(9, Base::Zeros, true, &copied), source()]);
     assert!(matches!(found, RecoverError::Log(_)), "a copy from before the row: {found}");
-    let many: Vec<PageEntry<'_>> = (10..80).map(|page_no| entry(page_no, Base::Zeros, true, &[])).collect();
+    let many: Vec<PageEntry<'_>> =
+        (10..80).map(|page_no| entry(page_no, Base::Zeros, true, &[])).collect();
     assert!(matches!(refused(KIND_COMMITS, &many), RecoverError::Log(_)));
 }

@@ -52,13 +52,19 @@ impl Draft<'_> {
 
 impl OpenLog {
     /// Encodes the record. Answers for each page whether the log then has all of it.
-    pub fn encode(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+    pub fn encode(
+        &self,
+        board: &Board,
+        writer: &mut GroupWriter,
+        draft: &Draft<'_>,
+    ) -> Result<Vec<bool>, Code> {
         writer.reset(draft.begin, draft.database_pages);
         let contained = self.encode_each(board, writer, draft)?;
         let bytes = self.log.record_bytes(writer.len_bytes());
         let pages = draft.last_frames.len();
-        let is_searched =
-            bytes > self.log.record_bytes(0) && pages <= ROW_PAGES_MAX && pages * self.page_bytes <= SEARCH_BYTES_MAX;
+        let is_searched = bytes > self.log.record_bytes(0)
+            && pages <= ROW_PAGES_MAX
+            && pages * self.page_bytes <= SEARCH_BYTES_MAX;
         if !is_searched {
             return Ok(contained);
         }
@@ -72,7 +78,12 @@ impl OpenLog {
     }
 
     /// Each page against one base of its own.
-    fn encode_each(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+    fn encode_each(
+        &self,
+        board: &Board,
+        writer: &mut GroupWriter,
+        draft: &Draft<'_>,
+    ) -> Result<Vec<bool>, Code> {
         let mut contained = Vec::with_capacity(draft.last_frames.len());
         let (mut page, mut base) = (Vec::new(), Vec::new());
         let (mut whole, mut changes) = (Vec::new(), Vec::new());
@@ -91,7 +102,9 @@ impl OpenLog {
                 delta::encode(&base, page, &mut changes);
                 if changes.len() < whole.len() / 2 {
                     let crc = page_crc(&base);
-                    writer.push(page_no, Base::Database { crc }, |out| out.extend_from_slice(&changes));
+                    writer.push(page_no, Base::Database { crc }, |out| {
+                        out.extend_from_slice(&changes)
+                    });
                     contained.push(false);
                     continue;
                 }
@@ -103,7 +116,12 @@ impl OpenLog {
     }
 
     /// Like [`OpenLog::encode_each`], with copies between the pages of the record.
-    fn encode_in_row(&self, board: &Board, writer: &mut GroupWriter, draft: &Draft<'_>) -> Result<Vec<bool>, Code> {
+    fn encode_in_row(
+        &self,
+        board: &Board,
+        writer: &mut GroupWriter,
+        draft: &Draft<'_>,
+    ) -> Result<Vec<bool>, Code> {
         let (mut page, mut base) = (Vec::new(), Vec::new());
         let (mut changes, mut moved) = (Vec::new(), Vec::new());
         let mut row = Vec::with_capacity(draft.last_frames.len() * self.page_bytes);
@@ -111,7 +129,12 @@ impl OpenLog {
         let mut contained_bases = 0;
         for (own, &(page_no, frame)) in draft.last_frames.iter().enumerate() {
             let (kind, contained) = if let Some(known) = self.pages.get(&page_no) {
-                row.extend_from_slice(self.known_version(draft, page_no, known.frame, &mut base)?);
+                row.extend_from_slice(self.known_version(
+                    draft,
+                    page_no,
+                    known.frame,
+                    &mut base,
+                )?);
                 (Base::Previous, self.is_contained(board, known))
             } else {
                 changes.clear();
@@ -129,7 +152,9 @@ impl OpenLog {
         }
         let searched = Row::new(&row, self.page_bytes);
         let mut all_contained = Vec::with_capacity(bases.len());
-        for (own, (&(page_no, frame), (base, contained))) in draft.last_frames.iter().zip(bases).enumerate() {
+        for (own, (&(page_no, frame), (base, contained))) in
+            draft.last_frames.iter().zip(bases).enumerate()
+        {
             let page = draft.page(frame, &mut page)?;
             changes.clear();
             delta::encode(&row[own * self.page_bytes..][..self.page_bytes], page, &mut changes);
@@ -150,8 +175,14 @@ impl OpenLog {
                     sources |= found;
                 }
             }
-            writer.push_entry(PageEntry { page_no, base, in_row: sources != itself, delta: &changes });
-            let sources_contained = sources & !contained_bases == 0 || mutant::is(Mutant::SourcesUncounted);
+            writer.push_entry(PageEntry {
+                page_no,
+                base,
+                in_row: sources != itself,
+                delta: &changes,
+            });
+            let sources_contained =
+                sources & !contained_bases == 0 || mutant::is(Mutant::SourcesUncounted);
             all_contained.push(contained && sources_contained);
         }
         Ok(all_contained)
@@ -182,6 +213,8 @@ impl OpenLog {
         whole_bytes: usize,
         base: &mut Vec<u8>,
     ) -> Result<bool, Code> {
-        Ok(page_no != 1 && whole_bytes > WHOLE_BYTES_MAX && self.read_database_page(draft.main, page_no, base)?)
+        Ok(page_no != 1
+            && whole_bytes > WHOLE_BYTES_MAX
+            && self.read_database_page(draft.main, page_no, base)?)
     }
 }

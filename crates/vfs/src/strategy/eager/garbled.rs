@@ -22,7 +22,11 @@ const PAGES_MAX: usize = 64;
 
 /// True if the file may be the one whose page 1 the log has. `logged`: the pages that the log has.
 /// `None`: the log may have had any page.
-pub fn is_likely(main: &dyn Below, page_bytes: u64, logged: Option<&FxHashSet<u32>>) -> Result<bool, Code> {
+pub fn is_likely(
+    main: &dyn Below,
+    page_bytes: u64,
+    logged: Option<&FxHashSet<u32>>,
+) -> Result<bool, Code> {
     let mut header = [0; guard::HEADER_BYTES];
     main.read(&mut header, 0)?;
     let Some(logged) = logged.filter(|_| !guard::is_any_database(&header)) else { return Ok(true) };

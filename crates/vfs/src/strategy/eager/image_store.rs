@@ -77,13 +77,17 @@ impl ImageStore {
         let mut state = lock(&self.0);
         match &mut *state {
             State::Untried(writes) if *writes < WRITES_BEFORE => *writes += 1,
-            State::Untried(_) => *state = begin(board, image, map).map_or(State::Impossible, State::Mapped),
+            State::Untried(_) => {
+                *state = begin(board, image, map).map_or(State::Impossible, State::Mapped)
+            }
             State::Impossible => {}
             State::Mapped(mapped) => {
                 let range = offset..offset + data.len() as u64;
                 // Invariant 2.
                 if range.end <= board.image_bytes().min(IMAGE_MEMORY_BYTES) {
-                    if mapped.is_ready(board, range, clock::now_ns()) && mapped.memory.store(data, offset) {
+                    if mapped.is_ready(board, range, clock::now_ns())
+                        && mapped.memory.store(data, offset)
+                    {
                         return Ok(());
                     }
                     *state = State::Impossible;
@@ -99,7 +103,11 @@ impl ImageStore {
     }
 }
 
-fn begin(board: &Board, image: &dyn Below, map: impl FnOnce(&[u8]) -> Option<Box<dyn ImageMemory>>) -> Option<Mapped> {
+fn begin(
+    board: &Board,
+    image: &dyn Below,
+    map: impl FnOnce(&[u8]) -> Option<Box<dyn ImageMemory>>,
+) -> Option<Mapped> {
     let mut header = [0; HEADER_BYTES as usize];
     image.read(&mut header, 0).ok()?;
     // The board may come from users who have died, and the image may be shorter than they left it.
@@ -107,7 +115,11 @@ fn begin(board: &Board, image: &dyn Below, map: impl FnOnce(&[u8]) -> Option<Box
     if size_bytes < board.image_bytes() {
         board.image_cut(size_bytes);
     }
-    Some(Mapped { memory: map(&header)?, cuts: board.image_cuts(), until_ns: Box::new([0; PIECES]) })
+    Some(Mapped {
+        memory: map(&header)?,
+        cuts: board.image_cuts(),
+        until_ns: Box::new([0; PIECES]),
+    })
 }
 
 impl Mapped {
@@ -209,7 +221,10 @@ mod tests {
         let fixture = Fixture::mapped(1 << 18);
         assert_eq!(fixture.put(100, 32), [Prepare(0..16_384), Store(32)]);
         assert_eq!(fixture.put(12_360, 132), [Store(132)]);
-        assert_eq!(fixture.put(20_000, 16_000), [Prepare(16_384..32_768), Prepare(32_768..49_152), Store(16_000)]);
+        assert_eq!(
+            fixture.put(20_000, 16_000),
+            [Prepare(16_384..32_768), Prepare(32_768..49_152), Store(16_000)]
+        );
         let (_, written) = fixture.image.written();
         assert_eq!(written, 100);
         fixture.store.closed();

@@ -174,14 +174,16 @@ impl OpenLog {
         let has_died_behind_a_record = board.is_busy()
             && found.lsn.0 == known.lsn.0 + 1
             && (found.epoch == known.epoch || found.epoch.0 == known.epoch.0 + 1);
-        has_died_behind_a_record || Head { lane_bytes: 0, ..found } == Head { lane_bytes: 0, ..known }
+        has_died_behind_a_record
+            || Head { lane_bytes: 0, ..found } == Head { lane_bytes: 0, ..known }
     }
 
     /// Makes log and board agree again after a process died between the two (invariant 2 of the
     /// board). A new epoch begins behind the log's own end. It stands on the image, which has all
     /// commits. Where no frame is committed, it stands on the database file.
     pub fn repair(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
-        let head = self.log.scan(|_, _, _| Ok::<(), LogError>(())).map_err(|error| code_of(&error))?;
+        let head =
+            self.log.scan(|_, _, _| Ok::<(), LogError>(())).map_err(|error| code_of(&error))?;
         self.head = match head {
             Some(head) => head,
             None => self.log.empty_head().map_err(|error| code_of(&error))?,
@@ -193,9 +195,11 @@ impl OpenLog {
         self.versions.clear();
         let committed = board.committed();
         match image.filter(|_| committed > 0) {
-            Some(image) => {
-                self.take_back_to(board, &WalFile { file: image, page_bytes: self.page_bytes }, committed)?
-            }
+            Some(image) => self.take_back_to(
+                board,
+                &WalFile { file: image, page_bytes: self.page_bytes },
+                committed,
+            )?,
             None => {
                 self.on_image = true;
                 self.forget_frames()?;
@@ -242,7 +246,8 @@ impl OpenLog {
         }
         let begin = (!self.begun).then_some(Begin::Database);
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
-        let draft = Draft { begin, database_pages, main, image: &image, recent, last_frames: &last_frames };
+        let draft =
+            Draft { begin, database_pages, main, image: &image, recent, last_frames: &last_frames };
         let contained = self.encode(board, &mut writer, &draft);
         let appended = contained.and_then(|contained| {
             let kind = if begin.is_some() { KIND_BEGIN } else { KIND_COMMITS };
@@ -255,7 +260,8 @@ impl OpenLog {
         self.counts.frame_bytes += u64::from(target - self.logged) * self.page_bytes as u64;
         for ((page_no, frame), contained) in last_frames.into_iter().zip(contained) {
             match recent.get(frame, self.page_bytes) {
-                Some(_) if mutant::is(Mutant::WrongBase) && self.versions.get(page_no).is_some() => {}
+                Some(_)
+                    if mutant::is(Mutant::WrongBase) && self.versions.get(page_no).is_some() => {}
                 Some((_, page)) => self.versions.put(page_no, page),
                 None => self.versions.forget(page_no),
             }
@@ -269,7 +275,12 @@ impl OpenLog {
     }
 
     /// Reads a page of the database file. False: the file ends before it.
-    pub fn read_database_page(&self, main: &dyn Below, page_no: u32, page: &mut Vec<u8>) -> Result<bool, Code> {
+    pub fn read_database_page(
+        &self,
+        main: &dyn Below,
+        page_no: u32,
+        page: &mut Vec<u8>,
+    ) -> Result<bool, Code> {
         page.resize(self.page_bytes, 0);
         match main.read(page, u64::from(page_no - 1) * self.page_bytes as u64) {
             Ok(()) => Ok(true),
@@ -361,7 +372,12 @@ impl OpenLog {
 
     /// Syncs the image up to `target` and begins an epoch on it. For large transactions, and for a
     /// full log.
-    fn through_image(&mut self, board: &Board, image: &WalFile<'_>, target: u32) -> Result<(), Code> {
+    fn through_image(
+        &mut self,
+        board: &Board,
+        image: &WalFile<'_>,
+        target: u32,
+    ) -> Result<(), Code> {
         image.file.sync(SyncRequest::ALL)?;
         KillPoint::ImageSynced.reached();
         self.counts.image_syncs += 1;
@@ -373,9 +389,15 @@ impl OpenLog {
         self.begin_on_image(board, image, target)
     }
 
-    fn begin_on_image(&mut self, board: &Board, image: &WalFile<'_>, target: u32) -> Result<(), Code> {
+    fn begin_on_image(
+        &mut self,
+        board: &Board,
+        image: &WalFile<'_>,
+        target: u32,
+    ) -> Result<(), Code> {
         let last = image.header_of(target)?;
-        let begin = Begin::Image { frames: target, salt: last.chain.salt, checksum: last.chain.checksum };
+        let begin =
+            Begin::Image { frames: target, salt: last.chain.salt, checksum: last.chain.checksum };
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
         writer.reset(Some(begin), last.database_pages);
         if let Some(page_one) = self.pages.get(&1) {
@@ -407,7 +429,12 @@ impl OpenLog {
     /// - Every page that the log has is contained (invariant 3). That includes pages changed since
     ///   the checkpoint began: they may be copies of pages that it will write.
     /// - The last record stands behind all commits of the checkpoint (invariant 4).
-    pub fn log_images(&mut self, board: &Board, image: &dyn Below, missing: &mut Vec<u32>) -> Result<bool, Code> {
+    pub fn log_images(
+        &mut self,
+        board: &Board,
+        image: &dyn Below,
+        missing: &mut Vec<u32>,
+    ) -> Result<bool, Code> {
         if !self.begun || self.logged == 0 {
             return Ok(true);
         }

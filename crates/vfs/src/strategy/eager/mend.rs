@@ -60,7 +60,9 @@ impl EagerLog {
         let needs_none = || -> Result<bool, Code> {
             match guard::header(main) {
                 Err(Code::SHORT_READ) => Ok(main.size_bytes()? == 0),
-                header => header.map(|header| guard::is_database(&header) && !guard::has_wal(&header)),
+                header => {
+                    header.map(|header| guard::is_database(&header) && !guard::has_wal(&header))
+                }
             }
         };
         let is_beside = |path: &str| self.files.is_there(path);
@@ -121,7 +123,11 @@ impl EagerLog {
         }
         self.restore_page_one(main)?;
         let header = guard::header(main)?;
-        if guard::of(&header).is_some() { self.end_close_again(main) } else { Err(AttachError::FoldNoDatabase) }
+        if guard::of(&header).is_some() {
+            self.end_close_again(main)
+        } else {
+            Err(AttachError::FoldNoDatabase)
+        }
     }
 
     /// Ends an undone close again, where SQLite's own WAL is beside a guarded database. The last
@@ -153,7 +159,10 @@ impl EagerLog {
     fn restore_page_one(&self, main: &dyn Below) -> Result<(), AttachError> {
         self.if_alone(|board| {
             let header = guard::header(main)?;
-            let Some(file) = self.files.open_log(&log_path(&self.path))?.filter(|_| !guard::is_database(&header))
+            let Some(file) = self
+                .files
+                .open_log(&log_path(&self.path))?
+                .filter(|_| !guard::is_database(&header))
             else {
                 return Ok(());
             };
@@ -176,7 +185,10 @@ impl EagerLog {
 
     /// Runs `mend` if there is a log and nobody uses it. A log in use has a database that was
     /// mended before.
-    fn if_alone(&self, mend: impl FnOnce(&Board) -> Result<(), AttachError>) -> Result<(), AttachError> {
+    fn if_alone(
+        &self,
+        mend: impl FnOnce(&Board) -> Result<(), AttachError>,
+    ) -> Result<(), AttachError> {
         let _state = self.state();
         if !self.files.exists(&log_path(&self.path))? {
             return Ok(());

@@ -118,7 +118,8 @@ const CHECKPOINT_LOG_BYTES: u64 = 4 << 20;
 /// (frames, age): a checkpoint is due at so many frames when the image's generation is so old. The
 /// kernel then need not write the frames back. For fewer frames a checkpoint would write more than
 /// the kernel.
-const CHECKPOINT_AFTER: [(u32, Duration); 2] = [(160, Duration::from_secs(5)), (32, Duration::from_secs(20))];
+const CHECKPOINT_AFTER: [(u32, Duration); 2] =
+    [(160, Duration::from_secs(5)), (32, Duration::from_secs(20))];
 
 /// An image of this age is cut when SQLite begins it anew. The kernel writes back what has been
 /// dirty for 30 s.
@@ -271,10 +272,14 @@ impl EagerLog {
         }
         let mut state = self.state();
         // `None`, or another board: the log was closed during the wait.
-        let Some(log) = state.open.as_mut().filter(|_| self.board().is_of(&board)) else { return Err(Code::READONLY) };
+        let Some(log) = state.open.as_mut().filter(|_| self.board().is_of(&board)) else {
+            return Err(Code::READONLY);
+        };
         let result = match board.failure() {
             Some(code) => Err(code),
-            None => self.act_alone(log, &board, image, act).inspect_err(|&code| board.fail(code, log.unsure)),
+            None => self
+                .act_alone(log, &board, image, act)
+                .inspect_err(|&code| board.fail(code, log.unsure)),
         };
         KillPoint::Shown.reached();
         board.set_busy(false);
@@ -291,7 +296,10 @@ impl EagerLog {
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
         if board.is_busy() {
-            self.files.warn(&format!("oneflush: {}: a process died while it wrote to the log", self.path));
+            self.files.warn(&format!(
+                "oneflush: {}: a process died while it wrote to the log",
+                self.path
+            ));
             log.repair(board, image)?;
         }
         if !mutant::is(Mutant::StaleHead) || !log.begun {
@@ -318,7 +326,12 @@ impl EagerLog {
     }
 
     /// To be called before a checkpoint writes its first page to the database file.
-    pub fn before_checkpoint(&self, main: &dyn Below, image: &dyn Below, published: Option<u32>) -> Result<(), Code> {
+    pub fn before_checkpoint(
+        &self,
+        main: &dyn Below,
+        image: &dyn Below,
+        published: Option<u32>,
+    ) -> Result<(), Code> {
         self.settle(image, published)?;
         let mut missing = Vec::new();
         let mut done = self.with_log(Some(image), |log, board| {
@@ -328,14 +341,20 @@ impl EagerLog {
         while !done {
             // A checkpoint of many pages: a waiting commit waits for one record of images at most.
             std::thread::sleep(IMAGES_PAUSE);
-            done = self.with_log(Some(image), |log, board| log.log_images(board, image, &mut missing))?;
+            done = self
+                .with_log(Some(image), |log, board| log.log_images(board, image, &mut missing))?;
         }
         Ok(())
     }
 
     /// Truncates the database file for a checkpoint. An unpublished commit may be in the log as a
     /// delta against a page behind the new end. So the log first gets those pages whole.
-    pub fn cut_database(&self, main: &dyn Below, image: &dyn Below, size_bytes: u64) -> Result<(), Code> {
+    pub fn cut_database(
+        &self,
+        main: &dyn Below,
+        image: &dyn Below,
+        size_bytes: u64,
+    ) -> Result<(), Code> {
         if main.size_bytes()? <= size_bytes {
             return main.truncate(size_bytes);
         }
@@ -386,17 +405,25 @@ impl EagerLog {
     /// To be called before `data` is written to the image. A frame that is committed, written or
     /// logged already is about to be overwritten. So its commit has failed, and is taken back here.
     /// After a failure of the log this is an error, and nothing may be written.
-    pub fn before_frame(&self, image: &dyn Below, data: &[u8], offset: u64) -> Result<FramePart, Code> {
+    pub fn before_frame(
+        &self,
+        image: &dyn Below,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<FramePart, Code> {
         let board = self.board();
         board.failure().map_or(Ok(()), Err)?;
         let page_bytes = board.page_bytes();
-        let Some(frame) = frame_at(&board, offset) else { return Ok(FramePart { ends_commit: None, page_bytes }) };
+        let Some(frame) = frame_at(&board, offset) else {
+            return Ok(FramePart { ends_commit: None, page_bytes });
+        };
         let (committed, written) = (board.committed(), board.written());
         if frame <= committed.max(written).max(board.logged()) {
             lock(&self.unlogged).clear();
             board.take_back(frame - 1);
             KillPoint::TakenBack.reached();
-            let taken_back = self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1));
+            let taken_back =
+                self.with_log(Some(image), |log, board| log.take_back(board, image, frame - 1));
             if taken_back == Err(Code::BUSY) {
                 // Nothing was overwritten, so the next write has to take the commit back.
                 board.note_committed(committed);
@@ -456,11 +483,14 @@ impl EagerLog {
     /// pages after another thread's commit. False: the page has to be read from the image.
     pub fn read_unlogged(&self, page: &mut [u8], offset: u64) -> bool {
         let board = self.board();
-        let frame = offset.checked_sub(wal_file::FRAME_HEADER_BYTES as u64).and_then(|header| frame_at(&board, header));
+        let frame = offset
+            .checked_sub(wal_file::FRAME_HEADER_BYTES as u64)
+            .and_then(|header| frame_at(&board, header));
         let Some(frame) = frame.filter(|_| page.len() == board.page_bytes()) else { return false };
         let unlogged = lock(&self.unlogged);
         // A process that overwrites these frames begins a new generation first.
-        let known = if unlogged.is_of(board.generation()) { unlogged.get(frame, page.len()) } else { None };
+        let known =
+            if unlogged.is_of(board.generation()) { unlogged.get(frame, page.len()) } else { None };
         known.map(|(_, known)| page.copy_from_slice(known)).is_some()
     }
 
@@ -515,7 +545,9 @@ impl EagerLog {
         });
         // The commit is published, or noted for the holder of the lock: it cannot be taken back
         // (invariant 12 of the board).
-        let records = records.map_err(|code| if code == Code::BUSY && is_commit { Code::IOERR_FSYNC } else { code })?;
+        let records = records.map_err(|code| {
+            if code == Code::BUSY && is_commit { Code::IOERR_FSYNC } else { code }
+        })?;
         KillPoint::Durable.reached();
         Ok(records.is_some_and(|records| records > 0))
     }
@@ -534,7 +566,9 @@ impl EagerLog {
         if extend_image(&board, image, offset + bytes.len() as u64, by_bytes)? {
             self.note_space();
         }
-        self.image.put(&board, image, bytes, offset, |header| self.files.map_image(&self.image_path(), header))?;
+        self.image.put(&board, image, bytes, offset, |header| {
+            self.files.map_image(&self.image_path(), header)
+        })?;
         match frame_at(&board, offset) {
             Some(first) => frames.take(board.generation(), first, bytes, board.page_bytes()),
             // A page that SQLite writes over its first version, without its header.
@@ -571,8 +605,11 @@ impl EagerLog {
         let state = self.state();
         let counts = state.open.as_ref().map(|log| log.counts).unwrap_or_default();
         let (lane_used_bytes, lane_bytes) = (board.used_bytes(), board.lane_bytes());
-        let packing_ratio =
-            if counts.logged_bytes == 0 { 0.0 } else { counts.frame_bytes as f64 / counts.logged_bytes as f64 };
+        let packing_ratio = if counts.logged_bytes == 0 {
+            0.0
+        } else {
+            counts.frame_bytes as f64 / counts.logged_bytes as f64
+        };
         LogReport { counts, packing_ratio, lane_used_bytes, lane_bytes, recovered: state.recovered }
     }
 }
@@ -589,7 +626,12 @@ fn sync_database(board: &Board, main: &dyn Below) -> Result<(), Code> {
 
 /// Makes the image's file longer ahead, by a hole; true if it did. A write that extends the file
 /// would change the inode each time.
-fn extend_image(board: &Board, image: &dyn Below, end_bytes: u64, by_bytes: u64) -> Result<bool, Code> {
+fn extend_image(
+    board: &Board,
+    image: &dyn Below,
+    end_bytes: u64,
+    by_bytes: u64,
+) -> Result<bool, Code> {
     if by_bytes == 0 || end_bytes <= board.image_bytes() {
         return Ok(false);
     }

@@ -85,7 +85,11 @@ impl Storage for Disk {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        if Disk::read(self, buffer, offset) { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+        if Disk::read(self, buffer, offset) {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
     }
 
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
@@ -215,7 +219,9 @@ impl Handle {
 
     /// Releases the locks of a dead process, as the kernel does.
     fn die(&self) {
-        if std::mem::take(&mut *self.has_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())) {
+        if std::mem::take(
+            &mut *self.has_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()),
+        ) {
             self.shared.unlock(0..0);
         }
         self.leave();
@@ -227,7 +233,12 @@ impl Common for Handle {
         self.shared.words()
     }
 
-    fn lock_unless(&self, frame: u32, patience: Duration, done: &dyn Fn() -> bool) -> Result<bool, Code> {
+    fn lock_unless(
+        &self,
+        frame: u32,
+        patience: Duration,
+        done: &dyn Fn() -> bool,
+    ) -> Result<bool, Code> {
         loop {
             if done() {
                 return Ok(false);
@@ -376,7 +387,8 @@ impl World {
         let on_image = WalFile { file: &image, page_bytes: PAGE_BYTES };
         let chain = on_image.write_header([1, 2]).unwrap();
         let (made, head) =
-            Log::create(LogFile(Box::new(log.clone())), Uuid([7; 16]), PAGE_BYTES as u32, 1 << 18).unwrap();
+            Log::create(LogFile(Box::new(log.clone())), Uuid([7; 16]), PAGE_BYTES as u32, 1 << 18)
+                .unwrap();
         let mut open = OpenLog::new(made, head, 1 << 19);
         let first = Board::new(std::sync::Arc::new(Handle::new(&board)));
         first.begin(Uuid([7; 16]), PAGE_BYTES);
@@ -404,7 +416,11 @@ impl World {
         let head = log.empty_head().unwrap();
         eager.state().open = Some(OpenLog::new(log, head, 1 << 19));
         *lock(&eager.board) = Board::new(board.clone());
-        Process { eager, board, write_lock: Handle::with(&self.write_lock, write_stopped, &Default::default()) }
+        Process {
+            eager,
+            board,
+            write_lock: Handle::with(&self.write_lock, write_stopped, &Default::default()),
+        }
     }
 
     /// Stops this process until all others have ended.
@@ -421,7 +437,13 @@ impl World {
 
     /// Writes `number` to the process's page, adds one to the shared page, and returns when both
     /// are durable. An error: the commit is not acknowledged.
-    fn commit(&self, process: &Process, own_page: u32, number: u32, early: bool) -> Result<(), Code> {
+    fn commit(
+        &self,
+        process: &Process,
+        own_page: u32,
+        number: u32,
+        early: bool,
+    ) -> Result<(), Code> {
         let Process { eager, write_lock, .. } = process;
         write_lock.lock_unless(0, FOR_EVER, &|| false)?;
         let written = self.write(process, own_page, number, early);
@@ -433,7 +455,13 @@ impl World {
         Ok(())
     }
 
-    fn write(&self, process: &Process, own_page: u32, number: u32, early: bool) -> Result<(), Code> {
+    fn write(
+        &self,
+        process: &Process,
+        own_page: u32,
+        number: u32,
+        early: bool,
+    ) -> Result<(), Code> {
         let eager = &process.eager;
         let on_image = WalFile { file: &self.image, page_bytes: PAGE_BYTES };
         let mut next = *self.published.lock().unwrap();
@@ -441,7 +469,8 @@ impl World {
         eager.before_frame(&self.image, &[], on_image.offset_of(next.frame + 1))?;
         for (page_no, ends, value) in [(own_page, 0, number), (SHARED_PAGE, PAGES, next.total)] {
             next.frame += 1;
-            next.chain = on_image.write_frame(next.frame, next.chain, page_no, ends, &page(value)).unwrap();
+            next.chain =
+                on_image.write_frame(next.frame, next.chain, page_no, ends, &page(value)).unwrap();
         }
         eager.note_commit(on_image.offset_of(next.frame), &mut Frames::default());
         if early {
@@ -454,7 +483,8 @@ impl World {
 
     /// The number that a recovery finds on each page, if power is lost now.
     fn recovered(&self) -> BTreeMap<u32, u32> {
-        let (log, image, database) = (self.log.after_crash(), self.image.after_crash(), self.database.after_crash());
+        let (log, image, database) =
+            (self.log.after_crash(), self.image.after_crash(), self.database.after_crash());
         let log = Log::open(LogFile(Box::new(log))).unwrap();
         let head = log.empty_head().unwrap();
         let mut open = OpenLog::new(log, head, 1 << 19);
@@ -491,10 +521,16 @@ fn run(first: First) {
                 let process = std::sync::Arc::new(world.process());
                 let own_page = 3 + at;
                 match first {
-                    First::Dies | First::DiesHidden if at == 0 => Died::after(thread_rng().gen_range(1..24)),
+                    First::Dies | First::DiesHidden if at == 0 => {
+                        Died::after(thread_rng().gen_range(1..24))
+                    }
                     First::IsStopped if at == 0 => {
-                        let (world, process) = (Arc::clone(&world), std::sync::Arc::clone(&process));
-                        Stopped::after(thread_rng().gen_range(1..24), Box::new(move || world.stops(&process)));
+                        let (world, process) =
+                            (Arc::clone(&world), std::sync::Arc::clone(&process));
+                        Stopped::after(
+                            thread_rng().gen_range(1..24),
+                            Box::new(move || world.stops(&process)),
+                        );
                     }
                     _ => {}
                 }
@@ -507,10 +543,17 @@ fn run(first: First) {
                             return;
                         }
                         let found = world.recovered();
-                        assert!(found.get(&own_page) >= Some(&number), "acknowledged and not durable: {found:?}");
+                        assert!(
+                            found.get(&own_page) >= Some(&number),
+                            "acknowledged and not durable: {found:?}"
+                        );
                         // Commits are whole, and in order.
                         let commits: u32 = (3..6).filter_map(|page_no| found.get(&page_no)).sum();
-                        assert_eq!(found.get(&SHARED_PAGE).copied().unwrap_or_default(), commits, "{found:?}");
+                        assert_eq!(
+                            found.get(&SHARED_PAGE).copied().unwrap_or_default(),
+                            commits,
+                            "{found:?}"
+                        );
                     }
                 }));
                 world.running.fetch_sub(1, SeqCst);
@@ -617,7 +660,8 @@ fn come_and_go(sees_what_is_not_there: bool) {
     let uuid = Uuid([7; 16]);
     let shared = Arc::new(Private::default());
     let kernel = std::sync::Arc::<StdMutex<Kernel>>::default();
-    let first = Board::new(std::sync::Arc::new(Handle::with(&shared, &Default::default(), &kernel)));
+    let first =
+        Board::new(std::sync::Arc::new(Handle::with(&shared, &Default::default(), &kernel)));
     first.begin(uuid, PAGE_BYTES);
     first.set_open();
     let users = Arc::new(Users::default());
@@ -630,7 +674,9 @@ fn come_and_go(sees_what_is_not_there: bool) {
                 if at == 0 {
                     Died::after(thread_rng().gen_range(1..8));
                 }
-                let before = AssertUnwindSafe(|| (0..3).for_each(|_| joins_and_leaves(&handle, &users, uuid)));
+                let before = AssertUnwindSafe(|| {
+                    (0..3).for_each(|_| joins_and_leaves(&handle, &users, uuid))
+                });
                 if let Err(reason) = catch_unwind(before) {
                     if !reason.is::<Died>() {
                         std::panic::resume_unwind(reason);

@@ -28,7 +28,8 @@ use crate::config::StrategyKind;
 use crate::error::{Code, Error};
 use crate::names::{image_path, log_path};
 use crate::port::{
-    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest, WalIndex,
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest,
+    WalIndex,
 };
 use crate::role::Role;
 use crate::strategy::guard;
@@ -69,7 +70,11 @@ impl Onlooker {
 
     fn look_on(&self, wanted: Uuid) -> Result<Option<LogInUse>, AttachError> {
         let Some(in_use) = self.files.look_on(&self.path)? else { return Ok(None) };
-        if in_use.uuid == wanted { Ok(Some(in_use)) } else { Err(AttachError::OtherLog { wanted, found: in_use.uuid }) }
+        if in_use.uuid == wanted {
+            Ok(Some(in_use))
+        } else {
+            Err(AttachError::OtherLog { wanted, found: in_use.uuid })
+        }
     }
 
     /// The database was opened. Recovers what a crash has left, if this process may write.
@@ -84,7 +89,8 @@ impl Onlooker {
             None if !is_garbled || !self.files.exists(&log_path(&self.path))? => {
                 if lock(&SAID).insert(self.path.clone()) {
                     self.files.warn(&format!(
-                        "oneflush: {}: open for reading only, so strategy eager is not in force: it is read as with SQLite alone",
+                        "oneflush: {}: open for reading only, so strategy eager is not in force: \
+                            it is read as with SQLite alone",
                         self.path
                     ));
                 }
@@ -98,9 +104,9 @@ impl Onlooker {
             None => Ok(()),
             // Another process has opened it meanwhile.
             Some(wanted) if self.look_on(wanted)?.is_some() => Ok(()),
-            Some(_) => {
-                Err(AttachError::NeedsRecovery(recovered.err().unwrap_or_else(|| "it may not write".to_owned())))
-            }
+            Some(_) => Err(AttachError::NeedsRecovery(
+                recovered.err().unwrap_or_else(|| "it may not write".to_owned()),
+            )),
         }
     }
 
@@ -117,7 +123,13 @@ impl Strategy for Onlooker {
         StrategyKind::Eager
     }
 
-    fn read(&self, below: &dyn Below, role: Role, buffer: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read(
+        &self,
+        below: &dyn Below,
+        role: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         let result = below.read(buffer, offset);
         if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
             guard::hide(buffer);
@@ -144,7 +156,9 @@ impl Strategy for Onlooker {
     fn opening_wal(&self) -> Result<(), Error> {
         let Some(wanted) = self.wanted_log()? else { return Ok(()) };
         let in_use = self.look_on(wanted).and_then(|in_use| {
-            in_use.ok_or_else(|| AttachError::NeedsRecovery("all who had it open have died".to_owned()))
+            in_use.ok_or_else(|| {
+                AttachError::NeedsRecovery("all who had it open have died".to_owned())
+            })
         });
         *lock(&self.in_use) = Some(in_use.map_err(|error| self.refuse(&error))?);
         self.was_beside.store(true, Relaxed);

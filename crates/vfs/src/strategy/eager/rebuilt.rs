@@ -86,7 +86,11 @@ impl<'a> RebuiltPages<'a> {
         Ok(Some(Rebuilt { content, contained: page.contained }))
     }
 
-    pub fn put(&mut self, page_no: u32, Rebuilt { content, contained }: Rebuilt) -> Result<(), Code> {
+    pub fn put(
+        &mut self,
+        page_no: u32,
+        Rebuilt { content, contained }: Rebuilt,
+    ) -> Result<(), Code> {
         let page = self.pages.entry(page_no).or_insert(Page { frame: 0, contained });
         page.contained = contained;
         if page.frame <= self.standing {
@@ -102,7 +106,11 @@ impl<'a> RebuiltPages<'a> {
 
     /// Writes the frames of all pages that were made, as one transaction that leaves
     /// `database_pages`. Answers every page with its frame.
-    pub fn write(mut self, chain: Chain, database_pages: u32) -> Result<FxHashMap<u32, Page>, Code> {
+    pub fn write(
+        mut self,
+        chain: Chain,
+        database_pages: u32,
+    ) -> Result<FxHashMap<u32, Page>, Code> {
         let made = std::mem::take(&mut self.made);
         let mut frames = FrameWriter::new(self.image, self.standing + 1, chain);
         let mut spilled = FrameReader::new(self.image, self.image.frames()?);
@@ -112,7 +120,11 @@ impl<'a> RebuiltPages<'a> {
                 Some(content) => frames.push(page_no, ends, &content)?,
                 // A spilled page is as far behind its frame as every other. So no frame that is
                 // written reaches a place that is still to be read.
-                None => frames.push(page_no, ends, &spilled.frame(self.place(frame))?[FRAME_HEADER_BYTES..])?,
+                None => frames.push(
+                    page_no,
+                    ends,
+                    &spilled.frame(self.place(frame))?[FRAME_HEADER_BYTES..],
+                )?,
             }
         }
         frames.finish()?;
@@ -129,7 +141,9 @@ impl<'a> RebuiltPages<'a> {
 
     fn place(&self, frame: u32) -> u32 {
         match self.spilled {
-            Some(Spilled { frames, .. }) if frame > self.standing => frames + (frame - self.standing),
+            Some(Spilled { frames, .. }) if frame > self.standing => {
+                frames + (frame - self.standing)
+            }
             _ => frame,
         }
     }
@@ -137,12 +151,16 @@ impl<'a> RebuiltPages<'a> {
     fn spill(&mut self) -> Result<(), Code> {
         if self.spilled.is_none() {
             let size_bytes_before = self.image.file.size_bytes()?;
-            let frames = size_bytes_before.saturating_sub(HEADER_BYTES).div_ceil(self.image.frame_bytes()) as u32;
+            let frames = size_bytes_before
+                .saturating_sub(HEADER_BYTES)
+                .div_ceil(self.image.frame_bytes()) as u32;
             self.spilled = Some(Spilled { size_bytes_before, frames: frames.max(self.standing) });
         }
         let contents = std::mem::take(&mut self.in_memory);
-        let mut contents: Vec<(u32, Vec<u8>)> =
-            contents.into_iter().map(|(page_no, content)| (self.place(self.pages[&page_no].frame), content)).collect();
+        let mut contents: Vec<(u32, Vec<u8>)> = contents
+            .into_iter()
+            .map(|(page_no, content)| (self.place(self.pages[&page_no].frame), content))
+            .collect();
         contents.sort_unstable_by_key(|(place, _)| *place);
         for run in contents.chunk_by(|(place, _), (next, _)| place + 1 == *next) {
             self.image.write_pages(run[0].0, run.iter().map(|(_, content)| &content[..]))?;
@@ -187,7 +205,9 @@ mod tests {
     fn frames(wal: &Wal, count: u32, expected: Chain) -> Vec<(u32, u8, u32)> {
         let file = WalFile { file: wal, page_bytes: PAGE };
         let (mut found, mut content) = (Vec::new(), Vec::new());
-        let verified = file.verify(count, expected, |_, header| found.push((header.page_no, 0, header.database_pages)));
+        let verified = file.verify(count, expected, |_, header| {
+            found.push((header.page_no, 0, header.database_pages))
+        });
         assert!(verified.unwrap());
         for (frame, (_, byte, _)) in (1..).zip(&mut found) {
             file.page(frame, &mut content).unwrap();
@@ -209,9 +229,13 @@ mod tests {
 
             let mut pages = RebuiltPages::new(file, memory_bytes_max);
             assert!(pages.stand_on(3, standing).unwrap());
-            assert!(pages.take(9).unwrap().is_none(), "of a frame that the epoch does not stand on");
+            assert!(
+                pages.take(9).unwrap().is_none(),
+                "of a frame that the epoch does not stand on"
+            );
             for (page_no, byte) in [(2, 40), (7, 51), (1, 60), (7, 52), (8, 70), (2, 41), (4, 80)] {
-                let had = pages.take(page_no).unwrap().map(|page| (page.content[0], page.contained));
+                let had =
+                    pages.take(page_no).unwrap().map(|page| (page.content[0], page.contained));
                 let expected = match (page_no, byte) {
                     (2, 40) => Some((12, true)),
                     (1, 60) => Some((11, true)),
@@ -224,9 +248,22 @@ mod tests {
             }
             assert_eq!(pages.count(), 5);
             let written = pages.write(standing, 8).unwrap();
-            let mut of: Vec<_> = written.iter().map(|(&page_no, page)| (page_no, page.frame, page.contained)).collect();
+            let mut of: Vec<_> = written
+                .iter()
+                .map(|(&page_no, page)| (page_no, page.frame, page.contained))
+                .collect();
             of.sort_unstable();
-            assert_eq!(of, [(1, 6, true), (2, 4, false), (3, 3, true), (4, 8, true), (7, 5, true), (8, 7, true)]);
+            assert_eq!(
+                of,
+                [
+                    (1, 6, true),
+                    (2, 4, false),
+                    (3, 3, true),
+                    (4, 8, true),
+                    (7, 5, true),
+                    (8, 7, true)
+                ]
+            );
             let found = frames(&wal, 8, file.header_of(8).unwrap().chain);
             assert_eq!(found[3..], [(2, 41, 0), (7, 52, 0), (1, 60, 0), (8, 70, 0), (4, 80, 8)]);
         }
@@ -259,7 +296,11 @@ mod tests {
         let found = frames(&wal, PAGES + 1, file.header_of(PAGES + 1).unwrap().chain);
         for (at, (frame, (page_no, byte, _))) in (2..).zip(&found[1..]).enumerate() {
             assert_eq!(written[page_no].frame, frame);
-            assert_eq!(*byte, if at % 3 == 0 { !*page_no as u8 } else { *page_no as u8 }, "{page_no}");
+            assert_eq!(
+                *byte,
+                if at % 3 == 0 { !*page_no as u8 } else { *page_no as u8 },
+                "{page_no}"
+            );
         }
     }
 

@@ -37,7 +37,10 @@ impl Frames {
     pub fn take(&mut self, generation: u64, first: u32, bytes: &mut Vec<u8>, page_bytes: usize) {
         let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
         let behind = self.first + (self.bytes.len() / frame_bytes) as u32;
-        if first != behind || !self.is_of(generation) || self.bytes.len() + bytes.len() > FRAMES_BYTES_MAX {
+        if first != behind
+            || !self.is_of(generation)
+            || self.bytes.len() + bytes.len() > FRAMES_BYTES_MAX
+        {
             self.bytes.clear();
             self.first = first;
             self.generation = generation;
@@ -45,7 +48,9 @@ impl Frames {
         if bytes.len() > FRAMES_BYTES_MAX || !bytes.len().is_multiple_of(frame_bytes) {
             return;
         }
-        if self.bytes.is_empty() && self.bytes.capacity().max(bytes.capacity()) <= HANDED_ON_BYTES_MAX {
+        if self.bytes.is_empty()
+            && self.bytes.capacity().max(bytes.capacity()) <= HANDED_ON_BYTES_MAX
+        {
             std::mem::swap(&mut self.bytes, bytes);
         } else {
             self.bytes.extend_from_slice(bytes);
@@ -75,7 +80,8 @@ impl Frames {
     pub fn get(&self, frame: u32, page_bytes: usize) -> Option<(FrameHeader, &[u8])> {
         let frame_bytes = FRAME_HEADER_BYTES + page_bytes;
         let at = frame.checked_sub(self.first)? as usize * frame_bytes;
-        let (header, page) = self.bytes.get(at..at + frame_bytes)?.split_first_chunk::<FRAME_HEADER_BYTES>()?;
+        let (header, page) =
+            self.bytes.get(at..at + frame_bytes)?.split_first_chunk::<FRAME_HEADER_BYTES>()?;
         Some((FrameHeader::decode(header), page))
     }
 
@@ -131,15 +137,23 @@ mod tests {
         let mut frames = Frames::default();
         frames.take(1, 5, &mut [frame(1), frame(2)].concat(), PAGE_BYTES);
         frames.take(1, 7, &mut frame(3), PAGE_BYTES);
-        let page_no = |frames: &Frames, at| frames.get(at, PAGE_BYTES).map(|(header, page)| (header.page_no, page[0]));
+        let page_no = |frames: &Frames, at| {
+            frames.get(at, PAGE_BYTES).map(|(header, page)| (header.page_no, page[0]))
+        };
         assert_eq!(
             (4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(),
             [None, Some((1, 1)), Some((2, 2)), Some((3, 3)), None]
         );
         frames.take(1, 6, &mut frame(4), PAGE_BYTES);
-        assert_eq!((4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(), [None, None, Some((4, 4)), None, None]);
+        assert_eq!(
+            (4..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(),
+            [None, None, Some((4, 4)), None, None]
+        );
         frames.take(2, 7, &mut frame(5), PAGE_BYTES);
-        assert_eq!((6..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(), [None, Some((5, 5)), None]);
+        assert_eq!(
+            (6..9).map(|at| page_no(&frames, at)).collect::<Vec<_>>(),
+            [None, Some((5, 5)), None]
+        );
         assert!(frames.is_of(2) && !frames.is_of(1));
         frames.clear();
         assert_eq!(page_no(&frames, 7), None);
@@ -147,7 +161,8 @@ mod tests {
 
     #[test]
     fn the_memory_of_frames_is_handed_on_unless_it_is_much() {
-        let (mut written, mut unlogged, mut spare) = (Frames::default(), Frames::default(), Frames::default());
+        let (mut written, mut unlogged, mut spare) =
+            (Frames::default(), Frames::default(), Frames::default());
         let mut held = frame(1);
         let address = held.as_ptr();
         written.take(1, 5, &mut held, PAGE_BYTES);

@@ -36,7 +36,8 @@ pub enum RecoverError {
     #[error("record {0} of the log changes page {1}, which no record before it has")]
     NoBase(u64, u32),
     #[error(
-        "page {1} of the database file is not the one that record {0} of the log was written against; the file was changed without Oneflush"
+        "page {1} of the database file is not the one that record {0} of the log was written \
+            against; the file was changed without Oneflush"
     )]
     OtherBase(u64, u32),
     #[error("the first {0} frames of the WAL image are not those that the log stands on")]
@@ -92,7 +93,8 @@ pub fn run(
         image.empty()?;
         return Ok(Recovered::default());
     };
-    let (on_image, records, count) = (built.on_image.is_some(), built.records, built.pages.count() as u32);
+    let (on_image, records, count) =
+        (built.on_image.is_some(), built.records, built.pages.count() as u32);
     let (pages, frame) = write_image(built, main, image, salt)?;
     log.pages = pages;
     log.head = head;
@@ -120,7 +122,8 @@ pub fn write_image(
     };
     if database_pages == 0 {
         database_pages = match standing {
-            0 => u32::try_from(main.size_bytes()? / image.page_bytes as u64).map_err(|_| Code::CORRUPT)?,
+            0 => u32::try_from(main.size_bytes()? / image.page_bytes as u64)
+                .map_err(|_| Code::CORRUPT)?,
             _ => image.header_of(standing)?.database_pages,
         };
     }
@@ -155,13 +158,17 @@ pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
 
 /// Says why a log beside a database that names none must not be removed. `None`: it holds no
 /// commit. `open` opens the log, each time anew.
-pub fn why_kept<E: From<LogError>>(open: impl Fn() -> Result<LogFile, E>) -> Result<Option<String>, E> {
+pub fn why_kept<E: From<LogError>>(
+    open: impl Fn() -> Result<LogFile, E>,
+) -> Result<Option<String>, E> {
     match Log::open(open()?) {
         Ok(log) => Ok(match holds_commits(&log) {
             Ok(holds) => holds.then(|| "it holds commits".to_owned()),
             Err(error) => Some(error.to_string()),
         }),
-        Err(error @ (LogError::NewerFormat { .. } | LogError::BlockSize { .. })) => Ok(Some(error.to_string())),
+        Err(error @ (LogError::NewerFormat { .. } | LogError::BlockSize { .. })) => {
+            Ok(Some(error.to_string()))
+        }
         Err(error) => Ok(shows_records(&open()?)?.then(|| error.to_string())),
     }
 }
@@ -208,7 +215,8 @@ fn page_one_behind(
     payload: &[u8],
     page_bytes: usize,
 ) -> Result<Option<Vec<u8>>, RecoverError> {
-    for PageEntry { page_no, base, in_row, delta: changes } in Group::decode(kind, payload)?.pages() {
+    for PageEntry { page_no, base, in_row, delta: changes } in Group::decode(kind, payload)?.pages()
+    {
         if page_no != 1 {
             continue;
         }
@@ -217,7 +225,9 @@ fn page_one_behind(
         }
         let mut page = match base {
             Base::Zeros => vec![0; page_bytes],
-            Base::Previous | Base::Database { .. } => content.take().ok_or(RecoverError::NoBase(lsn.0, 1))?,
+            Base::Previous | Base::Database { .. } => {
+                content.take().ok_or(RecoverError::NoBase(lsn.0, 1))?
+            }
         };
         delta::apply(changes, &mut page)?;
         content = Some(page);

@@ -63,7 +63,9 @@ mod tests {
         const MIB: u64 = 1 << 20;
         let space = Space::default();
         assert!(!space.is_short());
-        for (free_mib, taken_mib, share) in [(14, 2, 2 * MIB), (0, 8, MIB), (1, 0, MIB / 4), (500, 0, 500 * MIB / 8)] {
+        for (free_mib, taken_mib, share) in
+            [(14, 2, 2 * MIB), (0, 8, MIB), (1, 0, MIB / 4), (500, 0, 500 * MIB / 8)]
+        {
             space.note(Some(Room { free_bytes: free_mib * MIB, taken_bytes: taken_mib * MIB }));
             assert_eq!((space.share_bytes(), space.is_short()), (share, true), "{free_mib}");
         }

@@ -115,11 +115,22 @@ impl Store for EagerLog {
         *lock(&connection.own.frame) = Frame::default();
     }
 
-    fn write_wal(&self, connection: &Eager, image: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+    fn write_wal(
+        &self,
+        connection: &Eager,
+        image: &dyn Below,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         connection.write_frames(image, data, offset)
     }
 
-    fn write_headers(&self, connection: &Eager, image: &dyn Below, headers: &[Header]) -> Result<(), Error> {
+    fn write_headers(
+        &self,
+        connection: &Eager,
+        image: &dyn Below,
+        headers: &[Header],
+    ) -> Result<(), Error> {
         for (offset, header) in headers {
             image.write(header, *offset)?;
         }
@@ -132,7 +143,12 @@ impl Store for EagerLog {
         connection.write_held(image)
     }
 
-    fn is_durable(&self, connection: &Eager, image: &dyn Below, of_commit: bool) -> Result<bool, Error> {
+    fn is_durable(
+        &self,
+        connection: &Eager,
+        image: &dyn Below,
+        of_commit: bool,
+    ) -> Result<bool, Error> {
         if connection.writing.load(Relaxed) && of_commit {
             if self.is_held() && !connection.puts_off() {
                 connection.wait_before_commit(image)?;
@@ -147,7 +163,13 @@ impl Store for EagerLog {
         Ok(self.has_logged_all(image, connection.published_frames())?)
     }
 
-    fn flush(&self, connection: &Eager, image: &dyn Below, _: SyncRequest, what: For) -> Result<bool, Code> {
+    fn flush(
+        &self,
+        connection: &Eager,
+        image: &dyn Below,
+        _: SyncRequest,
+        what: For,
+    ) -> Result<bool, Code> {
         let main = lock(&connection.main);
         self.append(main.as_deref().ok_or(Code::READONLY)?, image, what)
     }
@@ -166,7 +188,10 @@ impl Store for EagerLog {
 
     fn committed(&self, connection: &Eager) {
         connection.note_commit();
-        self.note_commit(connection.own.released_frame.swap(0, Relaxed), &mut lock(&connection.own.frames));
+        self.note_commit(
+            connection.own.released_frame.swap(0, Relaxed),
+            &mut lock(&connection.own.frames),
+        );
     }
 
     fn frames(&self) -> Option<u32> {
@@ -251,7 +276,10 @@ impl Store for EagerLog {
         offset: u64,
     ) -> Result<(), Code> {
         // A connection that only reads does not wait at the mutex of the writers.
-        if role == Role::Wal && connection.is_likely_to_write() && self.read_unlogged(buffer, offset) {
+        if role == Role::Wal
+            && connection.is_likely_to_write()
+            && self.read_unlogged(buffer, offset)
+        {
             return Ok(());
         }
         let result = below.read(buffer, offset);
@@ -265,7 +293,12 @@ impl Store for EagerLog {
         wal.size_bytes()
     }
 
-    fn truncate_wal(&self, connection: &Eager, image: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+    fn truncate_wal(
+        &self,
+        connection: &Eager,
+        image: &dyn Below,
+        size_bytes: u64,
+    ) -> Result<(), Error> {
         if let (0, Some(main)) = (size_bytes, lock(&connection.main).as_deref()) {
             connection.restart_image(main, image)?;
         }
@@ -273,11 +306,22 @@ impl Store for EagerLog {
         Ok(image.truncate(size_bytes)?)
     }
 
-    fn write_page(&self, connection: &Eager, main: &dyn Below, page: &[u8], offset: u64) -> Result<(), Error> {
+    fn write_page(
+        &self,
+        connection: &Eager,
+        main: &dyn Below,
+        page: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         connection.copy_page(main, page, offset)
     }
 
-    fn truncate_database(&self, connection: &Eager, main: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+    fn truncate_database(
+        &self,
+        connection: &Eager,
+        main: &dyn Below,
+        size_bytes: u64,
+    ) -> Result<(), Error> {
         match lock(&connection.wal).as_deref() {
             Some(image) => Ok(self.cut_database(main, image, size_bytes)?),
             None => Ok(main.truncate(size_bytes)?),

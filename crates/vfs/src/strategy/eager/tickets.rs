@@ -292,8 +292,11 @@ mod tests {
 
     #[test]
     fn the_count_may_begin_anew() {
-        let tickets =
-            Tickets { next: AtomicU32::new(u32::MAX), serving: AtomicU32::new(u32::MAX), ..Tickets::default() };
+        let tickets = Tickets {
+            next: AtomicU32::new(u32::MAX),
+            serving: AtomicU32::new(u32::MAX),
+            ..Tickets::default()
+        };
         let (one, two) = (Ticket::default(), Ticket::default());
         assert!(take_to_write(&one, &tickets));
         assert!(!two.take(&tickets));

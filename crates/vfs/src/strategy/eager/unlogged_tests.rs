@@ -12,7 +12,9 @@ const PAGE_BYTES: usize = 512;
 const FRAME_BYTES: usize = wal_file::FRAME_HEADER_BYTES + PAGE_BYTES;
 
 fn offset_of_page(frame: u32) -> u64 {
-    wal_file::HEADER_BYTES + u64::from(frame - 1) * FRAME_BYTES as u64 + wal_file::FRAME_HEADER_BYTES as u64
+    wal_file::HEADER_BYTES
+        + u64::from(frame - 1) * FRAME_BYTES as u64
+        + wal_file::FRAME_HEADER_BYTES as u64
 }
 
 /// A commit of frames 3 and 4, filled with these bytes.
@@ -21,7 +23,12 @@ fn log_with_a_commit() -> EagerLog {
     let board = log.board();
     board.begin(Uuid([1; 16]), PAGE_BYTES);
     let mut frames = Frames::default();
-    frames.take(board.generation(), 3, &mut [[3; FRAME_BYTES], [4; FRAME_BYTES]].concat(), PAGE_BYTES);
+    frames.take(
+        board.generation(),
+        3,
+        &mut [[3; FRAME_BYTES], [4; FRAME_BYTES]].concat(),
+        PAGE_BYTES,
+    );
     log.note_commit(offset_of_page(4) - wal_file::FRAME_HEADER_BYTES as u64, &mut frames);
     log
 }

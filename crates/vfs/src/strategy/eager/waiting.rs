@@ -132,7 +132,8 @@ fn dies_in_the_model() -> bool {
 impl EagerLog {
     /// How long an opener waits for the lock now.
     pub(super) fn open_patience(&self) -> Duration {
-        let was_refused = lock(&self.waits.open_refused).is_some_and(|at| at.elapsed() < OPEN_AGAIN_WITHIN);
+        let was_refused =
+            lock(&self.waits.open_refused).is_some_and(|at| at.elapsed() < OPEN_AGAIN_WITHIN);
         if was_refused { OPEN_AGAIN } else { OPEN_PATIENCE }
     }
 
@@ -157,7 +158,10 @@ impl EagerLog {
         let board = self.board();
         let Some(holder) = board.common().holder() else { return false };
         let held = Duration::from_nanos(clock::now_ns().saturating_sub(holder.since_ns));
-        if held < self.stuck_after(&board) || !board.common().is_locked() || board.common().holder() != Some(holder) {
+        if held < self.stuck_after(&board)
+            || !board.common().is_locked()
+            || board.common().holder() != Some(holder)
+        {
             return false;
         }
         if held >= SAID_AFTER {
@@ -204,15 +208,19 @@ impl EagerLog {
     /// Names the holder of the lock in SQLite's error log, once a holder.
     #[cold]
     pub(super) fn say_who_holds(&self, board: &Board) {
-        let Some(holder) = board.common().holder().filter(|_| board.common().is_locked()) else { return };
+        let Some(holder) = board.common().holder().filter(|_| board.common().is_locked()) else {
+            return;
+        };
         if std::mem::replace(&mut *lock(&self.waits.said_ns), holder.since_ns) == holder.since_ns {
             return;
         }
         let (pid, path) = (holder.pid, &self.path);
         let held_ms = clock::now_ns().saturating_sub(holder.since_ns) / 1_000_000;
         self.files.warn(&format!(
-            "oneflush: {path}: process {pid} has had the lock of the log for {held_ms} ms and does not go on. It may be stopped (SIGSTOP, a debugger, a frozen \
-             cgroup), or its device is slow. Until it goes on or ends nobody can commit: kill -CONT {pid}, or kill -KILL {pid}"
+            "oneflush: {path}: process {pid} has had the lock of the log for {held_ms} ms and does \
+                not go on. It may be stopped (SIGSTOP, a debugger, a frozen \
+             cgroup), or its device is slow. Until it goes on or ends nobody can commit: kill \
+             -CONT {pid}, or kill -KILL {pid}"
         ));
     }
 }

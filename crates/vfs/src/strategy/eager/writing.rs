@@ -37,7 +37,12 @@ pub struct Frame {
 
 impl Eager {
     /// SQLite writes to the image.
-    pub(super) fn write_frames(&self, image: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+    pub(super) fn write_frames(
+        &self,
+        image: &dyn Below,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         self.doing.store(doing::WRITES, Relaxed);
         if offset == 0 {
             return self.begin_image(image, data);
@@ -70,7 +75,8 @@ impl Eager {
         }
         held.add(data, offset);
         // SQLite's last write of a commit is the page of the frame that ends it.
-        let ends = self.own.commit_frame.load(Relaxed) != 0 && data.len() > wal_file::FRAME_HEADER_BYTES;
+        let ends =
+            self.own.commit_frame.load(Relaxed) != 0 && data.len() > wal_file::FRAME_HEADER_BYTES;
         let is_much = held.len() >= HELD_BYTES_MAX;
         drop(held);
         if ends || is_much {
@@ -90,7 +96,12 @@ impl Eager {
     }
 
     /// A checkpoint writes a page to the database file.
-    pub(super) fn copy_page(&self, main: &dyn Below, page: &[u8], offset: u64) -> Result<(), Error> {
+    pub(super) fn copy_page(
+        &self,
+        main: &dyn Below,
+        page: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         let image = lock(&self.wal);
         let Some(image) = image.as_deref() else { return Ok(main.write(page, offset)?) };
         if !self.checkpoint.prepared.swap(true, Relaxed) {
@@ -122,7 +133,10 @@ impl Eager {
             }
             return;
         }
-        if known != 0 && frame.header <= known && offset == frame.header + wal_file::FRAME_HEADER_BYTES as u64 {
+        if known != 0
+            && frame.header <= known
+            && offset == frame.header + wal_file::FRAME_HEADER_BYTES as u64
+        {
             // The known commit failed. Another takes its place.
             self.own.commit_frame.store(0, Relaxed);
             frame.ending = if frame.ends_commit { frame.header } else { 0 };
@@ -185,7 +199,13 @@ impl Eager {
         let mut held = lock(&self.held);
         let Some((bytes, offset)) = held.take() else { return Ok(()) };
         let mut frames = lock(&self.own.frames);
-        if let Err(code) = self.store().write_frames(image, bytes, offset, &mut frames, self.options.prealloc_bytes) {
+        if let Err(code) = self.store().write_frames(
+            image,
+            bytes,
+            offset,
+            &mut frames,
+            self.options.prealloc_bytes,
+        ) {
             // The commit is not in the image, so it is none. SQLite believes that these frames are
             // written. Where only a read has failed, SQLite need not end the transaction. So the
             // frames are kept for the next write, which writes them or fails too.

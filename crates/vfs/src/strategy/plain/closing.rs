@@ -13,14 +13,17 @@ impl Plain {
     /// instead.
     pub(super) fn keep_closed_wal(&self) -> Deletion {
         let closing = std::mem::take(&mut *lock(&self.closing));
-        let is_kept = closing == Closing::Marked && self.store().files.keep_wal(&self.store().path).is_ok();
+        let is_kept =
+            closing == Closing::Marked && self.store().files.keep_wal(&self.store().path).is_ok();
         if is_kept { Deletion::Renamed } else { Deletion::Delete }
     }
 
     /// Called before the WAL is opened. The connection has a shared lock on the database.
     pub(super) fn take_kept_wal_back(&self) {
         let main = lock(&self.main);
-        let Some(main) = main.as_deref().filter(|_| self.level() >= LockLevel::Shared) else { return };
+        let Some(main) = main.as_deref().filter(|_| self.level() >= LockLevel::Shared) else {
+            return;
+        };
         if self.options.keep_wal && self.purpose != Purpose::ReadOnly {
             let mut same = None;
             let mut fits = |wal: &dyn Below| match kept::look_at(wal, main) {

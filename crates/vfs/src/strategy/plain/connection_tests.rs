@@ -13,7 +13,9 @@ use super::{Plain, PlainStore};
 use crate::config::Options;
 use crate::engine::{Progress, READ_PATIENCE, RunCheckpoint, Shared, sleep};
 use crate::error::{Code, Error};
-use crate::port::{Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, SyncRequest, WalIndex};
+use crate::port::{
+    Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, SyncRequest, WalIndex,
+};
 use crate::role::Role;
 use crate::strategy::Strategy;
 use crate::super_journal;
@@ -137,8 +139,13 @@ fn shared(path: &str, run: Arc<dyn RunCheckpoint>) -> Arc<Shared<PlainStore>> {
     Arc::new(Shared::new(path, run, PlainStore::new(path, Arc::new(NoLogs))))
 }
 
-fn connection_with(path: &str, purpose: Purpose, run: Arc<dyn RunCheckpoint>) -> (Arc<Plain>, Database) {
-    let (connection, database) = (Plain::new(1, &Options::default(), shared(path, run), purpose), Database::default());
+fn connection_with(
+    path: &str,
+    purpose: Purpose,
+    run: Arc<dyn RunCheckpoint>,
+) -> (Arc<Plain>, Database) {
+    let (connection, database) =
+        (Plain::new(1, &Options::default(), shared(path, run), purpose), Database::default());
     connection.opened(Box::new(database.clone())).unwrap();
     connection.opened_wal(Box::new(Wal::default())).unwrap();
     (connection, database)
@@ -181,7 +188,8 @@ fn what_a_pass_copies_is_written_out_on_the_way_unless_somebody_waits_for_the_pa
     const MB: u64 = 1 << 20;
     let copied = |purpose, keeps_writers_out: bool| {
         let run = Arc::new(WrittenOut::default());
-        let (connection, database) = connection_with("/nonexistent/pieces.db", purpose, run.clone());
+        let (connection, database) =
+            connection_with("/nonexistent/pieces.db", purpose, run.clone());
         if keeps_writers_out {
             connection.shm_lock(&database, ShmLock::of_writer(true)).unwrap();
         }
@@ -191,8 +199,16 @@ fn what_a_pass_copies_is_written_out_on_the_way_unless_somebody_waits_for_the_pa
         std::mem::take(&mut *lock(&run.0))
     };
     let pieces = copied(Purpose::Checkpoints, false);
-    assert!(pieces.iter().try_fold(0, |end, &(offset, length)| (offset == end).then_some(end + length)).is_some());
-    assert!(pieces.len() >= 4 && pieces.iter().map(|piece| piece.1).sum::<u64>() > 3 * MB, "{pieces:?}");
+    assert!(
+        pieces
+            .iter()
+            .try_fold(0, |end, &(offset, length)| (offset == end).then_some(end + length))
+            .is_some()
+    );
+    assert!(
+        pieces.len() >= 4 && pieces.iter().map(|piece| piece.1).sum::<u64>() > 3 * MB,
+        "{pieces:?}"
+    );
     assert_eq!(copied(Purpose::Checkpoints, true), []);
     assert_eq!(copied(Purpose::ReadWrite, false), []);
 }
@@ -225,7 +241,8 @@ impl RunCheckpoint for HeldUp {
 #[test]
 fn the_last_close_waits_for_the_checkpoint_that_runs_and_none_begins_after_it() {
     let run = Arc::new(HeldUp::default());
-    let (last, _) = connection_with("/nonexistent/close.db", Purpose::ReadWrite, Arc::clone(&run) as _);
+    let (last, _) =
+        connection_with("/nonexistent/close.db", Purpose::ReadWrite, Arc::clone(&run) as _);
     let first = Plain::new(2, &Options::default(), Arc::clone(&last.shared), Purpose::ReadWrite);
     assert!(last.request_checkpoint());
     while run.begun.load(Relaxed) == 0 {
@@ -330,7 +347,10 @@ fn a_pass_whose_sync_failed_is_not_believed_by_anybody() {
     database.take_calls();
     // SQLite notes the frames as copied here. Nobody else can look before the lock is released.
     database.fails.store(false, Relaxed);
-    assert!(checkpointer.sync(&database, Role::Db, SyncRequest::ALL).is_err(), "a second sync would succeed");
+    assert!(
+        checkpointer.sync(&database, Role::Db, SyncRequest::ALL).is_err(),
+        "a second sync would succeed"
+    );
     checkpointer.shm_lock(&database, checkpoint_lock(false)).unwrap();
     assert_eq!(database.take_calls(), [Call::Forgot, Call::Released]);
     // That happens once, and nothing is copied any more.
@@ -455,7 +475,10 @@ fn who_reads_for_a_while_before_it_writes_lets_others_go_on_meanwhile() {
     let (_folder, _wal, connection, database, handler) = behind_another_process();
     // Since the system was started.
     connection.waiter.reads_since_ns.store(1, Relaxed);
-    assert!(connection.take_write_lock(&database, ShmLock::of_writer(true)).is_err(), "the gate is not open");
+    assert!(
+        connection.take_write_lock(&database, ShmLock::of_writer(true)).is_err(),
+        "the gate is not open"
+    );
     assert!(connection.take_read_lock(&database, read_lock(true)).is_ok());
     assert_eq!(handler.0.load(Relaxed), 0);
 }
@@ -490,7 +513,9 @@ fn a_reader_that_asks_for_the_write_lock_does_not_queue_and_does_not_wait_for_a_
     for before in [0, -1] {
         connection.waiter.prediction.store(before, Relaxed);
         assert!(connection.take_write_lock(&database, write).is_err());
-        assert!(!turns.wanted_beside(writer) && connection.waiter.prediction.load(Relaxed) == before);
+        assert!(
+            !turns.wanted_beside(writer) && connection.waiter.prediction.load(Relaxed) == before
+        );
         assert!(connection.take_read_lock(&database, read_lock(true)).is_ok(), "without its turn");
         connection.release_read_lock(&database, read_lock(false)).unwrap();
     }
@@ -550,8 +575,12 @@ fn a_sleep_that_comes_late_does_not_touch_the_write_lock_of_a_connection_that_ha
     let (connection, database) = connection(Purpose::ReadWrite);
     connection.take_read_lock(&database, read_lock(true)).unwrap();
     database.is_taken.store(true, Relaxed);
-    let bounced =
-        || assert!(matches!(connection.shm_lock(&database, ShmLock::of_writer(true)), Err(Error::Below(Code::BUSY))));
+    let bounced = || {
+        assert!(matches!(
+            connection.shm_lock(&database, ShmLock::of_writer(true)),
+            Err(Error::Below(Code::BUSY))
+        ))
+    };
     bounced();
     assert!(sleep(1000), "it waits for the lock");
     assert!(database.take_calls().is_empty());

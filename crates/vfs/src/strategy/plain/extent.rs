@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn a_long_wal_is_extended_by_more_at_a_time() {
-        for (size_mib, chunk_mib) in [(1, 1), (4, 1), (7, 1), (8, 2), (13, 3), (16, 4), (17, 4), (4096, 4)] {
+        for (size_mib, chunk_mib) in
+            [(1, 1), (4, 1), (7, 1), (8, 2), (13, 3), (16, 4), (17, 4), (4096, 4)]
+        {
             assert_eq!(chunk_at(size_mib * MIB, MIB), chunk_mib * MIB, "{size_mib}");
         }
         assert_eq!(chunk_at(4096 * MIB, 64 * MIB), 64 * MIB, "what was asked for is more");
@@ -129,7 +131,9 @@ mod tests {
 
     #[test]
     fn a_short_wal_is_doubled_until_a_chunk_is_no_more() {
-        for (size_kib, chunk_kib) in [(0, 64), (63, 64), (64, 64), (100, 64), (128, 128), (900, 512), (1023, 512)] {
+        for (size_kib, chunk_kib) in
+            [(0, 64), (63, 64), (64, 64), (100, 64), (128, 128), (900, 512), (1023, 512)]
+        {
             assert_eq!(chunk_at(size_kib << 10, MIB), chunk_kib << 10, "{size_kib}");
         }
         assert_eq!(chunk_at(0, 4096), 4096, "what was asked for is less");
@@ -144,7 +148,18 @@ mod tests {
         let mut flushes = 0;
         let mut sizes = Vec::new();
         const K: u64 = 1024;
-        for needed in [1, 64 * K, 64 * K + 1, 130 * K, 300 * K, 700 * K, MIB + 1, 9 * MIB - 1, 9 * MIB + 1, 11 * MIB] {
+        for needed in [
+            1,
+            64 * K,
+            64 * K + 1,
+            130 * K,
+            300 * K,
+            700 * K,
+            MIB + 1,
+            9 * MIB - 1,
+            9 * MIB + 1,
+            11 * MIB,
+        ] {
             let flush = || {
                 flushes += 1;
                 Ok(())

@@ -90,14 +90,19 @@ impl Plain {
         let main = lock(&self.main);
         let Some(main) = main.as_deref() else { return };
         // A connection that cannot write to the database file does not close the WAL again.
-        if self.purpose == Purpose::ReadOnly || self.refuse_if_failed().is_err() || *lock(&self.store().left) {
+        if self.purpose == Purpose::ReadOnly
+            || self.refuse_if_failed().is_err()
+            || *lock(&self.store().left)
+        {
             return;
         }
         // After an error the WAL is empty, as it was.
         let known = lock(&self.own.kept).take();
         let Ok(Some(mut taken_up)) = take_up(wal, main, known) else { return };
-        taken_up.changed =
-            self.store().database_changed().filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
+        taken_up.changed = self
+            .store()
+            .database_changed()
+            .filter(|at| at.elapsed().is_ok_and(|elapsed| elapsed > CLOCK_TICK_MAX));
         self.store().salts.taken_up(taken_up.salts, taken_up.end_bytes);
         *lock(&self.store().taken_up) = Some(taken_up);
     }
@@ -105,16 +110,24 @@ impl Plain {
     /// Declares the frames that were taken up as copied, at the last close under the exclusive
     /// lock.
     pub(super) fn believe_taken_up(&self, main: &dyn MainFile) {
-        let taken_up = lock(&self.store().taken_up).take().filter(|_| self.shares_index.load(Relaxed));
+        let taken_up =
+            lock(&self.store().taken_up).take().filter(|_| self.shares_index.load(Relaxed));
         let wal = lock(&self.wal);
         let (Some(taken_up), Some(wal)) = (taken_up, wal.as_deref()) else { return };
-        let Some(published) = main.published_frames().filter(|&frames| frames >= taken_up.frames) else { return };
+        let Some(published) = main.published_frames().filter(|&frames| frames >= taken_up.frames)
+        else {
+            return;
+        };
         if !taken_up.is_of(wal) {
             return;
         }
-        let is_untouched = taken_up.changed.is_some() && taken_up.changed == self.store().database_changed();
+        let is_untouched =
+            taken_up.changed.is_some() && taken_up.changed == self.store().database_changed();
         // Where there are other frames to copy, SQLite syncs the database itself.
-        if is_untouched || published > taken_up.frames || self.sync_main(main, SyncRequest::ALL).is_ok() {
+        if is_untouched
+            || published > taken_up.frames
+            || self.sync_main(main, SyncRequest::ALL).is_ok()
+        {
             main.believe_backfill(taken_up.frames);
         }
     }
@@ -164,7 +177,8 @@ pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
     let mut mark = MARK;
     if let Some((page_bytes, chain)) = begin(wal)? {
         let file = WalFile { file: wal, page_bytes };
-        let is_short = end_bytes.is_some_and(|end_bytes| end_bytes <= file.offset_of(FRAMES_MAX + 1));
+        let is_short =
+            end_bytes.is_some_and(|end_bytes| end_bytes <= file.offset_of(FRAMES_MAX + 1));
         let counts_none = checkpoints(wal)? == [0; 4];
         if !is_short || !counts_none {
             // Without a page number nobody looks further.
@@ -180,7 +194,11 @@ pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
     }
     header[MARKED].copy_from_slice(mark);
     wal.write(&header, FIRST_FRAME)?;
-    if mark == DURABLE_MARK { wal.sync(SyncRequest { full: false, data_only: true }) } else { Ok(()) }
+    if mark == DURABLE_MARK {
+        wal.sync(SyncRequest { full: false, data_only: true })
+    } else {
+        Ok(())
+    }
 }
 
 /// Makes a marked WAL valid again if that changes nothing. Otherwise the WAL stays as it is.
@@ -189,7 +207,11 @@ pub fn close(wal: &dyn Below, end_bytes: Option<u64>) -> Result<(), Code> {
 /// found already. It holds while the WAL has its mark. The connection has had its shared lock
 /// since, so the database file was changed only by way of a WAL. A writer of this WAL has written
 /// over the mark.
-pub fn take_up(wal: &dyn Below, database: &dyn Below, known: Option<Same>) -> Result<Option<TakenUp>, Code> {
+pub fn take_up(
+    wal: &dyn Below,
+    database: &dyn Below,
+    known: Option<Same>,
+) -> Result<Option<TakenUp>, Code> {
     let mut header = first_header(wal)?;
     if header[MARKED] != *MARK {
         return Ok(None);
@@ -262,7 +284,8 @@ struct Found {
 
 /// What SQLite would recover if the first frame were valid. None: nothing, or too many frames.
 fn read(file: &WalFile<'_>, mut chain: Chain) -> Result<Option<Found>, Code> {
-    let mut found = Found { first: [0; MARK.len()], frames: 0, database_pages: 0, pages: BTreeMap::new() };
+    let mut found =
+        Found { first: [0; MARK.len()], frames: 0, database_pages: 0, pages: BTreeMap::new() };
     let mut open = Vec::new();
     let mut bytes = vec![0; FRAME_HEADER_BYTES + file.page_bytes];
     for frame in 1.. {

@@ -75,10 +75,14 @@ impl Salts {
             FRAME_HEADER_BYTES => salts_at(FRAME_SALTS).filter(|salts| *salts != [0; 8]),
             _ => None,
         };
-        let is_behind_others =
-            state.known.as_ref().is_some_and(|known| salts == Some(known.salts) && offset > known.end_bytes);
+        let is_behind_others = state
+            .known
+            .as_ref()
+            .is_some_and(|known| salts == Some(known.salts) && offset > known.end_bytes);
         state.known = match (state.known.take(), salts) {
-            (Some(known), None) => Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known }),
+            (Some(known), None) => {
+                Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known })
+            }
             (Some(known), Some(salts)) if known.salts == salts => {
                 Some(Known { end_bytes: known.end_bytes.max(end_bytes), ..known })
             }
@@ -138,7 +142,9 @@ impl Salts {
 
     pub fn is_durable(&self, wal: &dyn Below) -> bool {
         let state = lock(&self.0);
-        let Some(known) = state.known.as_ref().filter(|_| state.flushed == state.writes) else { return false };
+        let Some(known) = state.known.as_ref().filter(|_| state.flushed == state.writes) else {
+            return false;
+        };
         if !has_salts(wal, known.salts) {
             return false;
         }
@@ -227,7 +233,10 @@ mod tests {
     #[test]
     fn frames_that_were_rolled_back_do_not_hide_those_of_another_process() {
         let spill = |salts: &Salts, at: usize| {
-            salts.wrote(&[&frame(1)[..4], &[0; 4], &frame(1)[8..FRAME_HEADER_BYTES]].concat(), at as u64);
+            salts.wrote(
+                &[&frame(1)[..4], &[0; 4], &frame(1)[8..FRAME_HEADER_BYTES]].concat(),
+                at as u64,
+            );
             salts.wrote(&frame(1)[FRAME_HEADER_BYTES..], (at + FRAME_HEADER_BYTES) as u64);
         };
         let second = HEADER_BYTES + FRAME_BYTES;

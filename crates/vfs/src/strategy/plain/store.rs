@@ -14,7 +14,9 @@ use super::{Plain, unsure};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Header, Store};
 use crate::error::{Code, Error};
-use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SideFiles, SyncRequest};
+use crate::port::{
+    Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SideFiles, SyncRequest,
+};
 use crate::role::Role;
 use crate::sync::{Mutex, lock};
 
@@ -138,20 +140,38 @@ impl Store for PlainStore {
 
     fn taking_write_lock(&self, _: &Plain) {}
 
-    fn write_wal(&self, connection: &Plain, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+    fn write_wal(
+        &self,
+        connection: &Plain,
+        wal: &dyn Below,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         connection.refuse_if_failed()?;
         connection.write_frames(wal, data, offset)
     }
 
-    fn write_headers(&self, connection: &Plain, wal: &dyn Below, headers: &[Header]) -> Result<(), Error> {
-        headers.iter().try_for_each(|(offset, header)| connection.write_frames(wal, header, *offset))
+    fn write_headers(
+        &self,
+        connection: &Plain,
+        wal: &dyn Below,
+        headers: &[Header],
+    ) -> Result<(), Error> {
+        headers
+            .iter()
+            .try_for_each(|(offset, header)| connection.write_frames(wal, header, *offset))
     }
 
     fn write_held(&self, connection: &Plain, wal: &dyn Below) -> Result<(), Error> {
         connection.write_header_held(wal)
     }
 
-    fn is_durable(&self, connection: &Plain, wal: &dyn Below, of_commit: bool) -> Result<bool, Error> {
+    fn is_durable(
+        &self,
+        connection: &Plain,
+        wal: &dyn Below,
+        of_commit: bool,
+    ) -> Result<bool, Error> {
         if of_commit {
             return Ok(false);
         }
@@ -161,7 +181,13 @@ impl Store for PlainStore {
         Ok(self.salts.is_durable(wal))
     }
 
-    fn flush(&self, _: &Plain, wal: &dyn Below, request: SyncRequest, _: For) -> Result<bool, Code> {
+    fn flush(
+        &self,
+        _: &Plain,
+        wal: &dyn Below,
+        request: SyncRequest,
+        _: For,
+    ) -> Result<bool, Code> {
         let writes = self.salts.begin_flush();
         wal.sync(request).inspect_err(|_| {
             self.note_failure();
@@ -278,14 +304,25 @@ impl Store for PlainStore {
         wal.size_bytes()
     }
 
-    fn truncate_wal(&self, connection: &Plain, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+    fn truncate_wal(
+        &self,
+        connection: &Plain,
+        wal: &dyn Below,
+        size_bytes: u64,
+    ) -> Result<(), Error> {
         connection.forget_closing();
         self.extent.forget();
         self.salts.forget();
         Ok(wal.truncate(size_bytes)?)
     }
 
-    fn write_page(&self, connection: &Plain, main: &dyn Below, page: &[u8], offset: u64) -> Result<(), Error> {
+    fn write_page(
+        &self,
+        connection: &Plain,
+        main: &dyn Below,
+        page: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         *lock(&self.taken_up) = None;
         main.write(page, offset)?;
         Ok(connection.pace_checkpoint(page, offset)?)

@@ -50,7 +50,12 @@ fn next<'a>(held: &'a mut Held, data: &[u8], offset: u64) -> Next<'a> {
 
 impl Plain {
     /// SQLite writes to the WAL.
-    pub(super) fn write_frames(&self, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+    pub(super) fn write_frames(
+        &self,
+        wal: &dyn Below,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
         self.doing.store(doing::WRITES, Relaxed);
         let mut held = lock(&self.held);
         match next(&mut held, data, offset) {
@@ -78,7 +83,13 @@ impl Plain {
     }
 
     /// Writes what SQLite has written in two parts. The first part may be empty.
-    fn write_parts(&self, wal: &dyn Below, data: &[u8], offset: u64, first_bytes: usize) -> Result<(), Error> {
+    fn write_parts(
+        &self,
+        wal: &dyn Below,
+        data: &[u8],
+        offset: u64,
+        first_bytes: usize,
+    ) -> Result<(), Error> {
         self.prepare_wal(wal, offset, data.len())?;
         let Err(code) = wal.write(data, offset) else {
             let (first, second) = data.split_at(first_bytes);
@@ -114,7 +125,12 @@ impl Plain {
         // This must come after the header. Zeros over a file that was cut need not reach the device
         // before the header does. The device would then have the first frames under the old salts,
         // and a header that makes them valid.
-        self.store().extent.reserve(wal, offset + len as u64, self.options.prealloc_bytes, flush)?;
+        self.store().extent.reserve(
+            wal,
+            offset + len as u64,
+            self.options.prealloc_bytes,
+            flush,
+        )?;
         self.unsynced_frames.store(true, Relaxed);
         Ok(())
     }
