@@ -446,8 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wal_belongs_to_the_connection_whose_name_lies_nearest_before_its_own_and_which_was_used_last()
-     {
+    fn a_wal_belongs_to_the_last_used_connection_whose_name_lies_nearest_before_its_own() {
         let (low, high) = (open_at("/wal/a.db", 1000), open_at("/wal/a.db", 5000));
         low.note_use();
         assert_eq!(Connection::of_wal("/wal/a.db-wal", 1030).unwrap().id, low.id);

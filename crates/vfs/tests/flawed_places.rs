@@ -247,10 +247,9 @@ fn what_is_tried_decides_where_the_type_is_believed() {
 }
 
 #[test]
-fn a_type_that_is_not_believed_is_refused_by_eager_and_named_once_by_plain_which_does_as_sqlite_alone()
- {
+fn a_type_not_believed_is_refused_by_eager_and_named_once_by_plain_that_does_as_sqlite_alone() {
     if !goes_on(
-        "a_type_that_is_not_believed_is_refused_by_eager_and_named_once_by_plain_which_does_as_sqlite_alone",
+        "a_type_not_believed_is_refused_by_eager_and_named_once_by_plain_that_does_as_sqlite_alone",
     ) {
         return;
     }

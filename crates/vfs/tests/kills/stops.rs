@@ -197,8 +197,7 @@ fn wherever_a_process_is_stopped_others_open_read_and_are_answered_and_it_is_kil
 /// A dashboard opens the database for reading only. It waited two seconds for the board's lock,
 /// which the stopped process had, and was then refused.
 #[test]
-fn who_only_reads_opens_and_reads_beside_a_process_that_is_stopped_in_an_append_and_goes_on_when_it_is_killed()
- {
+fn a_reader_opens_and_reads_beside_a_process_stopped_in_an_append_and_goes_on_when_it_is_killed() {
     use KillPoint::*;
     for point in [Locked, Busy, Recorded, HalfShown, Unlocking] {
         let about = format!("{point:?}");

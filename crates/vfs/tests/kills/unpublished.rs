@@ -47,8 +47,7 @@ impl Stopped {
 /// A checkpoint copies all that is published, and cuts the file to the size of the last commit
 /// there.
 #[test]
-fn a_commit_that_is_not_published_yet_comes_back_though_a_checkpoint_cuts_off_the_pages_that_it_was_logged_against()
- {
+fn an_unpublished_commit_comes_back_though_a_checkpoint_cuts_off_the_pages_it_was_logged_against() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     let stock = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), "unix").unwrap();

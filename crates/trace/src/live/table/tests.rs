@@ -97,8 +97,7 @@ fn the_99th_percentile_is_of_the_last_ten_seconds() {
 }
 
 #[test]
-fn one_that_was_silent_keeps_the_figures_of_its_last_transaction_and_is_forgotten_after_ten_minutes()
- {
+fn a_silent_one_keeps_the_figures_of_its_last_transaction_and_is_forgotten_after_ten_minutes() {
     let mut table = Table::new(BEGIN);
     table.transaction(
         transaction("/d/a.db", BEGIN + SECOND, MS),
