@@ -5,13 +5,13 @@
 //!
 //! | flaw | what the kernel makes of it | as |
 //! |---|---|---|
-//! | [`Sync::Ignored`]: the request is answered `ENOSYS` | every later sync succeeds and reaches nobody | a FUSE program without `fsync` |
+//! | [`Sync::Ignored`]: `ENOSYS` | later syncs succeed, reach nobody | FUSE without `fsync` |
 //! | [`Sync::Fails`] | the sync fails | a device that is lost |
-//! | [`Locks`] of one kind are refused, or granted to everybody | the same | 9p and NFS without a lock manager |
+//! | [`Locks`] of one kind: refused, or granted to all | the same | 9p, NFS without lock manager |
 //! | [`Answer::WriterOnly`] | a lock for writing wants a descriptor for writing | NFS |
-//! | [`Flaws::refuses_direct`]: a write or read with `O_DIRECT` | `EINVAL`, though `fcntl` has taken the flag | FUSE programs, ZFS, old overlays |
-//! | [`Cache::No`]: files have `FOPEN_DIRECT_IO` | `RWF_DSYNC` is ignored | 9p, FUSE programs over networks |
-//! | [`Cache::NoMaps`] | the same, and `mmap` with `MAP_SHARED` is `ENODEV` | 9p without a cache, FUSE before Linux 6.6 |
+//! | [`Flaws::refuses_direct`] | `EINVAL`, though `fcntl` took the flag | FUSE, ZFS, old overlays |
+//! | [`Cache::No`]: `FOPEN_DIRECT_IO` | `RWF_DSYNC` is ignored | 9p, FUSE programs over networks |
+//! | [`Cache::NoMaps`] | the same; `MAP_SHARED` is `ENODEV` | uncached 9p, FUSE before Linux 6.6 |
 //!
 //! The file system knows which files have been written since their last sync
 //! ([`Flawed::unsynced`]). An acknowledged commit must not be among them.
@@ -78,6 +78,7 @@ pub enum Cache {
 pub struct Flaws {
     pub sync: Sync,
     pub locks: Locks,
+    /// Writes and reads with `O_DIRECT`.
     pub refuses_direct: bool,
     pub cache: Cache,
 }
