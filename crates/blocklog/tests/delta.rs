@@ -42,7 +42,11 @@ fn versions() -> impl Strategy<Value = (Vec<u8>, Vec<u8>)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn applying_a_delta_to_its_base_gives_the_page((base, page) in versions()) {
@@ -100,7 +104,10 @@ proptest! {
     }
 
     #[test]
-    fn a_delta_of_another_page_size_is_applied_inside_of_the_page_or_refused((base, page) in versions(), length in 0..5000usize) {
+    fn a_delta_of_another_page_size_is_applied_inside_of_the_page_or_refused(
+        (base, page) in versions(),
+        length in 0..5000usize,
+    ) {
         let mut out = Vec::new();
         delta::encode(&base, &page, &mut out);
         let mut other = vec![0; length];

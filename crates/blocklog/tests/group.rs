@@ -26,17 +26,25 @@ fn base() -> impl Strategy<Value = Base> {
 
 type Page = (u32, Base, Vec<u8>, bool);
 
+fn page() -> impl Strategy<Value = Page> {
+    (1..=u32::MAX, base(), prop::collection::vec(any::<u8>(), 0..300), any::<bool>())
+}
+
 fn entry((page_no, base, delta, in_row): &Page) -> PageEntry<'_> {
     PageEntry { page_no: *page_no, base: *base, in_row: *in_row, delta }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 500,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn decodes_what_was_pushed_also_into_used_memory(
         groups in prop::collection::vec(
-            (begin(), any::<u32>(), prop::collection::vec((1..=u32::MAX, base(), prop::collection::vec(any::<u8>(), 0..300), any::<bool>()), 0..8)),
+            (begin(), any::<u32>(), prop::collection::vec(page(), 0..8)),
             1..4,
         ),
     ) {
@@ -46,7 +54,9 @@ proptest! {
             for page in &pages {
                 match page {
                     (_, _, _, true) => writer.push_entry(entry(page)),
-                    (page_no, base, delta, false) => writer.push(*page_no, *base, |out| out.extend_from_slice(delta)),
+                    (page_no, base, delta, false) => {
+                        writer.push(*page_no, *base, |out| out.extend_from_slice(delta))
+                    }
                 }
             }
             writer.set_database_pages(database_pages);
@@ -66,11 +76,15 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_decoded_or_refused(kind in 0..6u8, payload in prop::collection::vec(prop_oneof![any::<u8>(), 0..4u8], 0..80)) {
+    fn any_bytes_are_decoded_or_refused(
+        kind in 0..6u8,
+        payload in prop::collection::vec(prop_oneof![any::<u8>(), 0..4u8], 0..80),
+    ) {
         match Group::decode(kind, &payload) {
             Ok(group) => {
                 prop_assert!([KIND_BEGIN, KIND_COMMITS, KIND_IMAGES].contains(&kind));
-                prop_assert!(group.pages().map(|entry| entry.delta.len() + 3).sum::<usize>() <= payload.len());
+                let least: usize = group.pages().map(|entry| entry.delta.len() + 3).sum();
+                prop_assert!(least <= payload.len());
             }
             Err(error) => prop_assert!(matches!(error, Error::BadGroup { .. }), "{error}"),
         }

@@ -41,7 +41,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (1..40u64).prop_map(|chunks| Step::Grow { chunks }),
         1 => Just(Step::Reopen),
         4 => (any::<bool>(), length(), 0..4usize, any::<bool>(), any::<u64>())
-            .prop_map(|(begin, length, at, power, seed)| Step::Fail { begin, length, at, power, seed }),
+            .prop_map(|(begin, length, at, power, seed)| {
+                Step::Fail { begin, length, at, power, seed }
+            }),
     ]
 }
 
@@ -122,7 +124,11 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_log_shows_what_was_acknowledged_whatever_happens(
@@ -141,7 +147,10 @@ proptest! {
     #[test]
     fn any_damage_gives_an_error_or_records_that_were_written(
         lengths in prop::collection::vec(0..3000usize, 1..12),
-        damage in prop::collection::vec((any::<prop::sample::Index>(), 1..2000usize, any::<u8>()), 1..4),
+        damage in prop::collection::vec(
+            (any::<prop::sample::Index>(), 1..2000usize, any::<u8>()),
+            1..4,
+        ),
         cut in any::<prop::sample::Index>(),
     ) {
         let (log, head) = Log::create(Memory::new(512), UUID, 4096, CHUNK_BYTES).unwrap();
@@ -149,7 +158,12 @@ proptest! {
         let mut written = Vec::new();
         for (index, length) in lengths.iter().enumerate() {
             let payload = vec![index as u8; *length];
-            head = if index % 5 == 0 { log.begin_epoch(&head, 1, &payload) } else { log.append(&head, 1, &payload) }.unwrap();
+            head = if index % 5 == 0 {
+                log.begin_epoch(&head, 1, &payload)
+            } else {
+                log.append(&head, 1, &payload)
+            }
+            .unwrap();
             written.push((1, head.lsn.0, payload));
         }
         let mut bytes = log.storage().bytes();

@@ -56,7 +56,8 @@ import os, signal, sqlite3, sys
 sqlite3.connect(":memory:").execute("SELECT 1")
 def got(number, frame):
     os.write(1, (signal.Signals(number).name + "\n").encode())
-for name in ("INT", "QUIT", "HUP", "TERM", "USR1", "USR2", "TTIN", "TTOU", "WINCH", "CHLD", "PIPE", "ALRM"):
+for name in ("INT", "QUIT", "HUP", "TERM", "USR1", "USR2",
+             "TTIN", "TTOU", "WINCH", "CHLD", "PIPE", "ALRM"):
     signal.signal(getattr(signal, "SIG" + name), got)
 os.write(1, f"{os.getpid()}\n".encode())
 sys.stdin.readline()
@@ -143,7 +144,8 @@ signal.signal(signal.SIGPIPE, signal.SIG_IGN if ignored == "1" else signal.SIG_D
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1, signal.SIGTERM])
 python = ["/usr/bin/python3", "-c", program]
-said = [subprocess.run(command, restore_signals=False, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd="/").stdout
+said = [subprocess.run(command, restore_signals=False, stdout=subprocess.PIPE,
+                       stdin=subprocess.DEVNULL, cwd="/").stdout
         for command in (python, [folder + "/oneflush", "run", "--", *python])]
 assert said[0] == said[1] and b"SigIgn" in said[0], said
 "#;

@@ -298,7 +298,8 @@ def wait_for(what):
         seen += os.read(terminal, 4096)
     seen = seen[seen.index(what) + len(what):]
 wait_for(b"sqlite> ")
-os.write(terminal, b"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n;\n")
+os.write(terminal, b"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+         b"SELECT count(*) FROM n;\n")
 wait_for(b"FROM n;")
 # Before the query runs, Ctrl-C would interrupt nothing: it has used a processor for a fifth of a
 # second.

@@ -290,7 +290,9 @@ fn what_lies_below_is_followed_where_it_is_asked_for() {
     assert!(text.contains(&layer), "{layer}");
     let (found, _) = identify(&sandbox, Layer::Lowest);
     assert_eq!(found.len(), INSERTS / 4);
-    assert!(found.iter().all(|found| found.database.to_string() == above.mounted.join("a.db").to_str().unwrap()));
+    let path = above.mounted.join("a.db");
+    let path = path.to_str().unwrap();
+    assert!(found.iter().all(|found| found.database.to_string() == path));
     let output = sandbox.oneflush().args(["identify", "t.zst"]).output().unwrap();
     let table = stdout(&output);
     assert!(

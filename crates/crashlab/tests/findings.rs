@@ -38,7 +38,11 @@ fn a_kept_wal_that_the_database_has_outgrown_does_not_come_back_with_its_frames(
     // The database that the run begins with has left a WAL of 32 frames. One commit more makes it a
     // long one, and the next writer begins a short one.
     for sessions in [1, 2] {
-        let commit = |connection, amount| json!({"commit": {"connection": connection, "amount": amount, "seed": 3}});
+        let commit = |connection, amount| {
+            json!({
+                "commit": {"connection": connection, "amount": amount, "seed": 3}
+            })
+        };
         let switch = |strategy| json!({"switch": {"strategy": strategy}});
         let session = [commit(0, "small"), json!({"close": {"connection": 0}})];
         let others = [
@@ -50,8 +54,8 @@ fn a_kept_wal_that_the_database_has_outgrown_does_not_come_back_with_its_frames(
         ];
         let steps: Vec<_> = session.iter().cycle().take(2 * sessions).chain(&others).collect();
         let script = serde_json::from_value(json!({
-            "workload": "switched", "seed": 3, "page_bytes": 1024, "checkpoint_frames": 1000, "auto_vacuum": false,
-            "rows_before": 4, "lives": [],
+            "workload": "switched", "seed": 3, "page_bytes": 1024, "checkpoint_frames": 1000,
+            "auto_vacuum": false, "rows_before": 4, "lives": [],
             "steps": steps,
         }));
         assert_no_state_loses_a_commit(&script.unwrap(), &setting);

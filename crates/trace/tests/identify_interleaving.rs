@@ -138,7 +138,11 @@ fn of(found: &[Transaction], number: u32) -> Vec<Transaction> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 400,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn interleaving_two_databases_changes_neithers_transactions(
@@ -156,7 +160,8 @@ proptest! {
         let (found, summary) = identify(&interleaved(vec![first, second]), &names);
         prop_assert_eq!(of(&found, 0), alone_first);
         prop_assert_eq!(of(&found, 1), alone_second);
-        prop_assert_eq!(summary.partial_count, summary_first.partial_count + summary_second.partial_count);
+        let partial_count = summary_first.partial_count + summary_second.partial_count;
+        prop_assert_eq!(summary.partial_count, partial_count);
     }
 
     #[test]
@@ -181,10 +186,15 @@ proptest! {
             .map(|event| event.bytes)
             .sum();
         let counted: u64 = found.iter().map(|found| found.traffic.bytes()).sum();
-        let left = summary.other.bytes + summary.fs_journal.bytes + summary.metadata.bytes + summary.partial.bytes();
+        let left = summary.other.bytes
+            + summary.fs_journal.bytes
+            + summary.metadata.bytes
+            + summary.partial.bytes();
         prop_assert_eq!(counted + left, written);
-        let asked = events.iter().filter(|event| event.action == Action::Queue && event.flags.preflush).count() as u64;
-        prop_assert_eq!(found.iter().map(|found| found.flushes).sum::<u64>() + summary.flushes, asked);
+        let asks = |event: &&Event| event.action == Action::Queue && event.flags.preflush;
+        let asked = events.iter().filter(asks).count() as u64;
+        let flushes: u64 = found.iter().map(|found| found.flushes).sum();
+        prop_assert_eq!(flushes + summary.flushes, asked);
     }
 
     /// No order of any events makes it panic, and what it hands out is possible.
@@ -196,32 +206,43 @@ proptest! {
         ),
     ) {
         let mut names = Names::default();
-        let files = ["/d/a.db", "/d/a.db-journal", "/d/a.db-wal", "/d/a.db-mj0A1B2C9FF", "/d", "/d/b.db-oneflush", "/d/a.db-shm"]
-            .map(|path| names.id(path));
+        let files = [
+            "/d/a.db", "/d/a.db-journal", "/d/a.db-wal", "/d/a.db-mj0A1B2C9FF", "/d",
+            "/d/b.db-oneflush", "/d/a.db-shm",
+        ]
+        .map(|path| names.id(path));
         let comms = ["app", "jbd2/sda1-8", "kworker/0:1", "other"].map(|name| names.id(name));
         let mut time_ns = 0;
         let mut events = Vec::new();
         for (action, file, place, pages, bits, thread, pause_ns) in raw {
             let action = [
                 Action::Queue, Action::Insert, Action::Issue, Action::Complete, Action::SyncEnter,
-                Action::SyncExit, Action::FileWrite, Action::FileRead, Action::Marker, Action::FileTruncate,
-                Action::FileDelete, Action::WalWrite, Action::WriteLock, Action::WriteUnlock,
+                Action::SyncExit, Action::FileWrite, Action::FileRead, Action::Marker,
+                Action::FileTruncate, Action::FileDelete, Action::WalWrite, Action::WriteLock,
+                Action::WriteUnlock,
             ][usize::from(action)];
             time_ns += if bits & 1 == 0 { pause_ns } else { pause_ns % 100_000 };
+            let contents = [None, None, Some(Content::Data), Some(Content::Metadata)];
             events.push(Event {
                 time_ns,
                 action,
                 device: DeviceId { major: 8, minor: u32::from(bits >> 7) },
                 sector: if place == 39 { u64::MAX } else { place * 8 },
                 bytes: pages * 4096,
-                flags: Flags { write: bits & 6 != 0, preflush: bits & 24 == 24, fua: bits & 40 == 40, ..Flags::default() },
+                flags: Flags {
+                    write: bits & 6 != 0,
+                    preflush: bits & 24 == 24,
+                    fua: bits & 40 == 40,
+                    ..Flags::default()
+                },
                 actor: Actor { thread, process: 1, name: Some(comms[thread as usize]) },
-                content: [None, None, Some(Content::Data), Some(Content::Metadata)][usize::from(bits >> 3 & 3)],
+                content: contents[usize::from(bits >> 3 & 3)],
                 file: if bits & 64 == 0 { Some(files[usize::from(file)]) } else { None },
             });
         }
         for transaction in identify(&events, &names).0 {
-            prop_assert!(transaction.begin_ns <= transaction.end_ns && transaction.end_ns <= time_ns);
+            prop_assert!(transaction.begin_ns <= transaction.end_ns);
+            prop_assert!(transaction.end_ns <= time_ns);
             prop_assert!((0.0..=1.0).contains(&transaction.confidence.value));
             prop_assert!(transaction.segments > 0);
         }
@@ -229,7 +250,9 @@ proptest! {
 
     /// The same of a WAL alone, so that locks, frames and synchronizations meet.
     #[test]
-    fn any_events_of_a_wal_are_taken(raw in prop::collection::vec((0..9u8, 0..5u64, 1..4u32, 0..1_000_000u64), 0..400)) {
+    fn any_events_of_a_wal_are_taken(
+        raw in prop::collection::vec((0..9u8, 0..5u64, 1..4u32, 0..1_000_000u64), 0..400),
+    ) {
         let mut names = Names::default();
         let [db, wal, index] = ["/d/a.db", "/d/a.db-wal", "/d/a.db-shm"].map(|path| names.id(path));
         let (mut time_ns, mut events) = (0, Vec::new());
@@ -266,7 +289,8 @@ proptest! {
         }
         let (found, summary) = identify(&events, &names);
         for transaction in &found {
-            prop_assert!(transaction.begin_ns <= transaction.end_ns && transaction.end_ns <= time_ns);
+            prop_assert!(transaction.begin_ns <= transaction.end_ns);
+            prop_assert!(transaction.end_ns <= time_ns);
         }
         let counted: u64 = found.iter().map(|found| found.traffic.bytes()).sum();
         prop_assert_eq!(counted + summary.partial.bytes() + summary.other.bytes, written);

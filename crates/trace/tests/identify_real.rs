@@ -29,7 +29,10 @@ fn identify(path: &Path) -> (Vec<Transaction>, Summary) {
 }
 
 fn of<'a>(found: &'a [Transaction], ending: &str) -> Vec<&'a Transaction> {
-    let is = |transaction: &&Transaction| matches!(&transaction.database, Database::Named(path) if path.ends_with(ending));
+    let is = |transaction: &&Transaction| match &transaction.database {
+        Database::Named(path) => path.ends_with(ending),
+        _ => false,
+    };
     found.iter().filter(is).collect()
 }
 

@@ -97,12 +97,18 @@ proptest! {
     }
 
     #[test]
-    fn any_mixture_of_pieces_of_lines_is_read_or_refused(pieces in prop::collection::vec(piece(), 0..20)) {
+    fn any_mixture_of_pieces_of_lines_is_read_or_refused(
+        pieces in prop::collection::vec(piece(), 0..20),
+    ) {
         check(&pieces.concat());
     }
 
     #[test]
-    fn a_real_line_with_any_byte_changed_is_read_or_refused(n in 0..SEEDS.len(), at in any::<usize>(), to in any::<u8>()) {
+    fn a_real_line_with_any_byte_changed_is_read_or_refused(
+        n in 0..SEEDS.len(),
+        at in any::<usize>(),
+        to in any::<u8>(),
+    ) {
         let mut bytes = SEEDS[n].as_bytes().to_vec();
         let at = at % bytes.len();
         bytes[at] = to;

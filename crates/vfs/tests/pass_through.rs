@@ -221,8 +221,10 @@ fn the_vfs_has_just_the_methods_of_the_one_below() {
     macro_rules! same {
         ($($method:ident)*) => { $(assert_eq!(ours.$method.is_some(), below.$method.is_some());)* };
     }
-    same!(xOpen xDelete xAccess xFullPathname xDlOpen xDlError xDlSym xDlClose xRandomness xSleep xCurrentTime
-        xGetLastError xCurrentTimeInt64 xSetSystemCall xGetSystemCall xNextSystemCall);
+    same!(
+        xOpen xDelete xAccess xFullPathname xDlOpen xDlError xDlSym xDlClose xRandomness xSleep
+        xCurrentTime xGetLastError xCurrentTimeInt64 xSetSystemCall xGetSystemCall xNextSystemCall
+    );
     // SAFETY: the VFS is ours; the system call is looked up by name in the VFS below.
     unsafe {
         let ours_ptr = ffi::sqlite3_vfs_find(c"oneflush".as_ptr());

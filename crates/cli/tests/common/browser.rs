@@ -174,7 +174,10 @@ impl Browser {
     pub fn drag(&mut self, from: (f64, f64), to: (f64, f64)) {
         let mut mouse = |kind: &str, (x, y): (f64, f64), buttons: u32| {
             let button = if kind == "mouseMoved" && buttons == 0 { "none" } else { "left" };
-            let event = json!({"type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1});
+            let event = json!({
+                "type": kind, "x": x, "y": y,
+                "button": button, "buttons": buttons, "clickCount": 1
+            });
             self.call("Input.dispatchMouseEvent", event);
         };
         mouse("mouseMoved", from, 0);

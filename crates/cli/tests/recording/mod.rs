@@ -234,7 +234,10 @@ impl Recording {
 
     /// The transactions of one database, alone or with others.
     pub fn of(&self, database: &Path) -> Vec<&Transaction> {
-        let is = |name: &Database| matches!(name, Database::Named(path) if Path::new(&**path) == database);
+        let is = |name: &Database| match name {
+            Database::Named(path) => Path::new(&**path) == database,
+            _ => false,
+        };
         let found = self.transactions.iter();
         found.filter(|found| is(&found.database) || found.others.iter().any(&is)).collect()
     }

@@ -1,6 +1,7 @@
 //! A VFS over "unix" that notes every call with its arguments and its answer, and passes it on.
 
-#![allow(clippy::undocumented_unsafe_blocks)] // a test instrument: every pointer below is SQLite's own, passed on as it came
+// A test instrument: every pointer below is SQLite's own, passed on as it came.
+#![allow(clippy::undocumented_unsafe_blocks)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Mutex, MutexGuard, Once};
@@ -59,7 +60,10 @@ unsafe fn base_name(name: *const c_char) -> String {
 /// runs.
 macro_rules! method {
     ($name:ident, $method:ident, ($($argument:ident: $type:ty),*) $show:expr) => {
-        unsafe extern "C" fn $name(file: *mut sqlite::sqlite3_file $(, $argument: $type)*) -> c_int {
+        unsafe extern "C" fn $name(
+            file: *mut sqlite::sqlite3_file
+            $(, $argument: $type)*
+        ) -> c_int {
             unsafe {
                 let below = real(file);
                 let code = (*(*below).pMethods).$method.unwrap()(below $(, $argument)*);
@@ -72,8 +76,14 @@ macro_rules! method {
 }
 
 method!(close, xClose, () "");
-method!(read, xRead, (buffer: *mut c_void, amount: c_int, offset: i64) format!("{amount}@{offset}"));
-method!(write, xWrite, (data: *const c_void, amount: c_int, offset: i64) format!("{amount}@{offset}"));
+method!(
+    read, xRead,
+    (buffer: *mut c_void, amount: c_int, offset: i64) format!("{amount}@{offset}")
+);
+method!(
+    write, xWrite,
+    (data: *const c_void, amount: c_int, offset: i64) format!("{amount}@{offset}")
+);
 method!(truncate, xTruncate, (size: i64) size);
 method!(sync, xSync, (flags: c_int) flags);
 method!(file_size, xFileSize, (size: *mut i64) *size);
@@ -83,11 +93,19 @@ method!(check_reserved, xCheckReservedLock, (result: *mut c_int) *result);
 method!(control, xFileControl, (op: c_int, argument: *mut c_void) op);
 method!(sector_size, xSectorSize, () "");
 method!(characteristics, xDeviceCharacteristics, () "");
-method!(shm_map, xShmMap, (page: c_int, size: c_int, extend: c_int, result: *mut *mut c_void) format!("{page} {size} {extend}"));
+method!(
+    shm_map, xShmMap,
+    (page: c_int, size: c_int, extend: c_int, result: *mut *mut c_void)
+    format!("{page} {size} {extend}")
+);
 method!(shm_lock, xShmLock, (offset: c_int, n: c_int, flags: c_int) format!("{offset} {n} \
     {flags}"));
 method!(shm_unmap, xShmUnmap, (delete: c_int) delete);
-method!(fetch, xFetch, (offset: i64, amount: c_int, result: *mut *mut c_void) format!("{amount}@{offset} {}", (*result).is_null()));
+method!(
+    fetch, xFetch,
+    (offset: i64, amount: c_int, result: *mut *mut c_void)
+    format!("{amount}@{offset} {}", (*result).is_null())
+);
 method!(unfetch, xUnfetch, (offset: i64, page: *mut c_void) format!("{offset} {}", page.is_null()));
 
 unsafe extern "C" fn shm_barrier(file: *mut sqlite::sqlite3_file) {
