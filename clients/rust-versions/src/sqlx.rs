@@ -5,7 +5,10 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions};
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     oneflush_vfs::register()?;
-    let options = SqliteConnectOptions::new().filename("app.db").create_if_missing(true).vfs("oneflush");
+    let options = SqliteConnectOptions::new()
+        .filename("app.db")
+        .create_if_missing(true)
+        .vfs("oneflush");
     let options = options.journal_mode(SqliteJournalMode::Wal);
     let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
     let strategy: String = sqlx::query_scalar("PRAGMA oneflush_strategy").fetch_one(&pool).await?;

@@ -76,7 +76,8 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         _ => false,
     };
     if options.json {
-        let json = json!({ "database": shown_name(&options.database), "recovered": recovered, "log": contents });
+        let database = shown_name(&options.database);
+        let json = json!({ "database": database, "recovered": recovered, "log": contents });
         return output::print(&format!("{json}\n"));
     }
     let name = shown_name(&options.database);

@@ -213,10 +213,13 @@ impl Disk {
     /// The place in the log of the file's last write since its last sync. Without such a write, the
     /// end.
     fn before_last_write(&self, ino: Ino) -> usize {
-        let of_file = self
-            .log
-            .iter()
-            .rposition(|op| matches!(op, Op::Write { ino: other, .. } | Op::Sync { ino: other, .. } if *other == ino));
+        let is_of_file = |op: &Op| {
+            matches!(
+                op,
+                Op::Write { ino: other, .. } | Op::Sync { ino: other, .. } if *other == ino
+            )
+        };
+        let of_file = self.log.iter().rposition(is_of_file);
         of_file.filter(|&at| matches!(self.log[at], Op::Write { .. })).unwrap_or(self.log.len())
     }
 

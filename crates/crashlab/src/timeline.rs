@@ -266,7 +266,10 @@ impl Timeline {
         }
         self.namings = later;
         let reachable = |ino: &Ino| {
-            let created = |naming: &InFlight<Naming>| matches!(naming.what, Naming::Create { ino: new, .. } if new == *ino);
+            let created = |naming: &InFlight<Naming>| match naming.what {
+                Naming::Create { ino: new, .. } => new == *ino,
+                _ => false,
+            };
             self.names.values().any(|named| named == ino) || self.namings.iter().any(created)
         };
         let gone: Vec<Ino> = self.nodes.keys().filter(|ino| !reachable(ino)).copied().collect();

@@ -329,7 +329,8 @@ mod tests {
             not(feature = \"x\")))]\n#[allow(unused)]\nmod inner { use crate::a; }\n\
                     #[cfg(test)]\nuse crate::b::{C, D};\n#[cfg(test)]\nfn e<F, G>() -> \
                     crate::h::I<F, G> { crate::j() }\n\
-                    struct K { #[cfg(test)] l: crate::m::N, o: crate::p::Q }\n#[cfg(not(test))]\nuse crate::r;\n";
+                    struct K { #[cfg(test)] l: crate::m::N, o: crate::p::Q }\n\
+                    #[cfg(not(test))]\nuse crate::r;\n";
         let found = said(&[
             ("lib.rs", root),
             ("only_tests.rs", "use crate::s;"),

@@ -4,11 +4,13 @@ use super::{Figures, ModeReport, Report};
 use crate::observe::Class;
 use crate::run::Workers;
 
-const HEAD: &str = "mode,round,transactions,seconds,transactions_per_s,mean_ns,p50_ns,p95_ns,p99_ns,p999_ns,max_ns,\
-cpu_us_per_transaction,counted_at,bytes_per_transaction,writes_per_transaction,flushes_per_transaction,\
+const HEAD: &str = "mode,round,transactions,seconds,transactions_per_s,mean_ns,p50_ns,p95_ns,\
+p99_ns,p999_ns,max_ns,cpu_us_per_transaction,counted_at,\
+bytes_per_transaction,writes_per_transaction,flushes_per_transaction,\
 db_bytes_per_transaction,journal_bytes_per_transaction,fs_journal_bytes_per_transaction,\
-other_bytes_per_transaction,floor_p50_ns,floor_p99_ns,workload,connections,workers,oneflush,date,kernel,sqlite,\
-place,fs,mount_options,device,write_cache,cpu,cpu_count,memory_bytes,unit,wal_bytes_at_end,\
+other_bytes_per_transaction,floor_p50_ns,floor_p99_ns,workload,connections,workers,\
+oneflush,date,kernel,sqlite,place,fs,mount_options,device,write_cache,\
+cpu,cpu_count,memory_bytes,unit,wal_bytes_at_end,\
 beside_commits_per_s,beside_p99_ns,beside_max_ns,before_per_s,while_per_s,after_per_s,\
 before_max_ns,while_max_ns,after_max_ns";
 

@@ -189,7 +189,8 @@ impl Row {
         let (fs_journal, metadata) = (of_device(kb(fs_journal)), of_device(kb(metadata)));
         let _ = writeln!(
             out,
-            "  {mode:15}{count:>6}{db:>7}{journal:>8}{fs_journal:>8}{metadata:>7}{flushes:>8}{p50:>6}{p99:>7}{share:>6}"
+            "  {mode:15}{count:>6}{db:>7}{journal:>8}{fs_journal:>8}{metadata:>7}\
+            {flushes:>8}{p50:>6}{p99:>7}{share:>6}"
         );
     }
 

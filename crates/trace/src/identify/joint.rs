@@ -231,7 +231,10 @@ impl Joint {
 
     fn merge(self) -> Option<Transaction> {
         let mut parts = self.parts;
-        let is_main = |part: &Transaction| matches!(&part.database, Database::Named(path) if *path == self.main);
+        let is_main = |part: &Transaction| match &part.database {
+            Database::Named(path) => *path == self.main,
+            _ => false,
+        };
         let main = parts.iter().position(is_main).unwrap_or(0);
         if parts.is_empty() {
             return None;

@@ -131,7 +131,9 @@ pub(super) struct Transition {
 macro_rules! table {
     ($($from:ident { $($on:ident => $to:ident, $action:expr;)* })*) => {{
         use Action::*;
-        &[$($(Transition { from: State::$from, on: Input::$on, to: State::$to, action: $action },)*)*]
+        &[$($(
+            Transition { from: State::$from, on: Input::$on, to: State::$to, action: $action },
+        )*)*]
     }};
 }
 

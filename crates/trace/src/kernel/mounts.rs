@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn line_with_optional_fields_and_escapes_is_read() {
-        let line = br"36 35 98:5 / /mnt/a\040b rw,noatime master:1 shared:2 - ext4 /dev/root rw,errors=continue";
+        let line = b"36 35 98:5 / /mnt/a\\040b rw,noatime master:1 shared:2 - ext4 \
+            /dev/root rw,errors=continue";
         let mount = parse(line).unwrap();
         assert_eq!(mount.mount_point, Path::new("/mnt/a b"));
         assert_eq!((mount.major, mount.minor), (98, 5));

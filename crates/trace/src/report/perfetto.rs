@@ -40,7 +40,9 @@ impl Perfetto {
         self.process += 1;
         self.depths = Depths::default();
         let head = (!self.begun).then(|| HEAD.to_owned());
-        let name = self.line(json!({"ph": "M", "name": "process_name", "pid": self.process, "args": {"name": label}}));
+        let name = self.line(json!({
+            "ph": "M", "name": "process_name", "pid": self.process, "args": {"name": label}
+        }));
         head.into_iter().chain([name]).collect()
     }
 
@@ -49,7 +51,8 @@ impl Perfetto {
         let name = format!("requests at {}:{}", event.device.major, event.device.minor);
         let args = json!({"requests": requests});
         Some(self.line(json!({
-            "ph": "C", "name": name, "pid": self.process, "ts": microseconds(event.time_ns), "args": args
+            "ph": "C", "name": name, "pid": self.process,
+            "ts": microseconds(event.time_ns), "args": args
         })))
     }
 

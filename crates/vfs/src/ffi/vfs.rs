@@ -249,7 +249,10 @@ unsafe extern "C" fn x_delete(
 /// cannot panic. The VFS below has the method, or ours would not be there (`vfs_over`).
 macro_rules! pass_on {
     ($name:ident, $method:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $missing:expr) => {
-        unsafe extern "C" fn $name(vfs: *mut sqlite::sqlite3_vfs $(, $argument: $type)*) -> $result {
+        unsafe extern "C" fn $name(
+            vfs: *mut sqlite::sqlite3_vfs
+            $(, $argument: $type)*
+        ) -> $result {
             // SAFETY: `vfs` is ours, the VFS below lives for ever, and the arguments are SQLite's.
             unsafe {
                 let below = shim_of(vfs).below;
@@ -304,7 +307,11 @@ unsafe extern "C" fn x_access(
 
 type Symbol = unsafe extern "C" fn(*mut sqlite::sqlite3_vfs, *mut c_void, *const c_char);
 
-pass_on!(x_full_pathname, xFullPathname, (name: *const c_char, len: c_int, out: *mut c_char) -> c_int, sqlite::SQLITE_CANTOPEN);
+pass_on!(
+    x_full_pathname, xFullPathname,
+    (name: *const c_char, len: c_int, out: *mut c_char) -> c_int,
+    sqlite::SQLITE_CANTOPEN
+);
 pass_on!(x_dl_open, xDlOpen, (name: *const c_char) -> *mut c_void, std::ptr::null_mut());
 pass_on!(x_dl_error, xDlError, (len: c_int, message: *mut c_char) -> (), ());
 pass_on!(x_dl_sym, xDlSym, (library: *mut c_void, symbol: *const c_char) -> Option<Symbol>, None);
@@ -312,7 +319,23 @@ pass_on!(x_dl_close, xDlClose, (library: *mut c_void) -> (), ());
 pass_on!(x_randomness, xRandomness, (len: c_int, out: *mut c_char) -> c_int, 0);
 pass_on!(x_current_time, xCurrentTime, (out: *mut f64) -> c_int, sqlite::SQLITE_ERROR);
 pass_on!(x_get_last_error, xGetLastError, (len: c_int, out: *mut c_char) -> c_int, 0);
-pass_on!(x_current_time_int64, xCurrentTimeInt64, (out: *mut sqlite::sqlite3_int64) -> c_int, sqlite::SQLITE_ERROR);
-pass_on!(x_set_system_call, xSetSystemCall, (name: *const c_char, call: sqlite::sqlite3_syscall_ptr) -> c_int, sqlite::SQLITE_NOTFOUND);
-pass_on!(x_get_system_call, xGetSystemCall, (name: *const c_char) -> sqlite::sqlite3_syscall_ptr, None);
-pass_on!(x_next_system_call, xNextSystemCall, (name: *const c_char) -> *const c_char, std::ptr::null());
+pass_on!(
+    x_current_time_int64, xCurrentTimeInt64,
+    (out: *mut sqlite::sqlite3_int64) -> c_int,
+    sqlite::SQLITE_ERROR
+);
+pass_on!(
+    x_set_system_call, xSetSystemCall,
+    (name: *const c_char, call: sqlite::sqlite3_syscall_ptr) -> c_int,
+    sqlite::SQLITE_NOTFOUND
+);
+pass_on!(
+    x_get_system_call, xGetSystemCall,
+    (name: *const c_char) -> sqlite::sqlite3_syscall_ptr,
+    None
+);
+pass_on!(
+    x_next_system_call, xNextSystemCall,
+    (name: *const c_char) -> *const c_char,
+    std::ptr::null()
+);

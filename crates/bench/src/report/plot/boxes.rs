@@ -91,28 +91,38 @@ struct Made(&'static str, u32, f64, u64, u64);
 fn report(modes: &[Made]) -> Value {
     let mode = |Made(mode, connections, rate, p50, max): &Made| {
         let figures = json!({
-            "transactions": 2000, "seconds": 2.0, "transactions_per_s": rate, "latency_ns": latency(*p50, *max),
-            "cpu_us_per_transaction": 40.0, "counted_at": "block_device", "bytes_per_transaction": 78_643.2,
+            "transactions": 2000, "seconds": 2.0, "transactions_per_s": rate,
+            "latency_ns": latency(*p50, *max),
+            "cpu_us_per_transaction": 40.0, "counted_at": "block_device",
+            "bytes_per_transaction": 78_643.2,
             "writes_per_transaction": 2.0, "flushes_per_transaction": 1.0,
-            "bytes_per_transaction_by_class": {"db": 32_768.0, "journal": 13_107.2, "fs_journal": 28_672.0, "other": 4096.0},
-            "writes_per_transaction_by_class": {}, "trace_events_lost": 0, "unattributed_ratio": 0.0,
-            "wal_bytes_at_end": null, "phases": [], "beside": null
+            "bytes_per_transaction_by_class": {
+                "db": 32_768.0, "journal": 13_107.2, "fs_journal": 28_672.0, "other": 4096.0
+            },
+            "writes_per_transaction_by_class": {}, "trace_events_lost": 0,
+            "unattributed_ratio": 0.0, "wal_bytes_at_end": null, "phases": [], "beside": null
         });
         json!({
-            "mode": mode, "connections": connections, "median": figures, "rounds": [figures], "to_control": null,
-            "latency_histogram_ns": {"max_ns": max, "sum_ns": max, "counts": [[p50, 1999], [max, 1]]},
+            "mode": mode, "connections": connections, "median": figures,
+            "rounds": [figures], "to_control": null,
+            "latency_histogram_ns": {
+                "max_ns": max, "sum_ns": max, "counts": [[p50, 1999], [max, 1]]
+            },
             "latency_timeline": {
                 "stretch_ns": 4_000_000, "counts": vec![10; *p50 as usize % 97 + 3],
-                "p50_ns": vec![p50; *p50 as usize % 97 + 3], "max_ns": vec![max; *p50 as usize % 97 + 3]
+                "p50_ns": vec![p50; *p50 as usize % 97 + 3],
+                "max_ns": vec![max; *p50 as usize % 97 + 3]
             },
-            "vfs_stats": [], "failed_statements": {}, "same_contents_in_all_rounds": null, "contents_fingerprint": null
+            "vfs_stats": [], "failed_statements": {},
+            "same_contents_in_all_rounds": null, "contents_fingerprint": null
         })
     };
     let mut connections: Vec<u32> = modes.iter().map(|made| made.1).collect();
     connections.dedup();
     json!({
         "environment": {
-            "oneflush_version": "0.1.0", "date": "2026-11-26T10:33:54Z", "kernel": "6.18.44-a-long-name x86_64",
+            "oneflush_version": "0.1.0", "date": "2026-11-26T10:33:54Z",
+            "kernel": "6.18.44-a-long-name x86_64",
             "sqlite_version": "3.54.1", "sqlite_source_id": "", "place": "ext4 on a 1 GiB loop \
                 device, direct I/O",
             "fs": "ext4", "mount_options": "rw,relatime,seclabel,data=ordered", "device": null,
@@ -120,10 +130,15 @@ fn report(modes: &[Made]) -> Value {
                 64-Core", "cpu_count": 128, "memory_bytes": 1
         },
         "workload": "insert one row of 100 bytes a transaction", "unit": "transaction", "rounds": 2,
-        "connections": connections, "workers": "threads", "rate": null, "busy_loops": 0, "in_turns": false,
+        "connections": connections, "workers": "threads", "rate": null,
+        "busy_loops": 0, "in_turns": false,
         "counted_at": "block_device",
-        "floor": {"p50_ns": 231_434, "p99_ns": 8_118_950, "max_ns": 98_573_350, "writes": 2400, "direct_io": true},
-        "modes": modes.iter().map(mode).collect::<Vec<_>>(), "recording": null, "conclusion": "", "notes": []
+        "floor": {
+            "p50_ns": 231_434, "p99_ns": 8_118_950, "max_ns": 98_573_350,
+            "writes": 2400, "direct_io": true
+        },
+        "modes": modes.iter().map(mode).collect::<Vec<_>>(),
+        "recording": null, "conclusion": "", "notes": []
     })
 }
 
