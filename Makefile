@@ -43,9 +43,10 @@ everything:
 	@command -v python3 >/dev/null || scripts/need python3
 	@scripts/stages $(filter-out suite-subset,$(STAGES)) crash-states sqlite-suite
 
-## lint: formatting, lints as errors, and the lock files of what is no member of the workspace
+## lint: formatting, lines of at most 100 characters, lints as errors, and the lock files of what is no member of the workspace
 lint:
 	cargo fmt --all --check
+	scripts/columns
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
