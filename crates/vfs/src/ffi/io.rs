@@ -232,10 +232,10 @@ unsafe extern "C" fn x_file_control(
         }
         // "This op code queries or sets the persistent WAL setting … a negative value queries". The
         // strategy is told only of the query, which SQLite makes at the end of a close.
-        // SAFETY: the argument is an `int*`.
         let persist_wal = |op| {
-            (op == sqlite::SQLITE_FCNTL_PERSIST_WAL)
-                .then(|| unsafe { &mut *argument.cast::<c_int>() })
+            let is_asked = op == sqlite::SQLITE_FCNTL_PERSIST_WAL;
+            // SAFETY: the argument is an `int*`.
+            is_asked.then(|| unsafe { &mut *argument.cast::<c_int>() })
         };
         let asks_for_wal = persist_wal(op).is_some_and(|answer| *answer < 0);
         // The VFS below answers "SQLITE_NOTFOUND" to an operation that it does not know. That is an
