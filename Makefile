@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo check test everything bench sqlite-suite lint units unit mutants model kills tsan clients compat guest suite-subset clean help
+.PHONY: build demo check test everything bench sqlite-suite lint units unit mutants model kills tsan clients all-clients compat guest suite-subset clean help
 
 RELEASE := target/release
 STAGES := lint build units model tsan clients compat guest suite-subset
@@ -41,7 +41,7 @@ test:
 ## everything: the same, with the whole of SQLite's own suite and a million states of the crash simulator for each strategy
 everything:
 	@command -v python3 >/dev/null || scripts/need python3
-	@scripts/stages $(filter-out suite-subset,$(STAGES)) crash-states sqlite-suite
+	@scripts/stages $(filter-out clients suite-subset,$(STAGES)) all-clients crash-states sqlite-suite
 
 ## lint: formatting, lines of at most 100 characters, lints as errors, and the lock files of what is no member of the workspace
 lint:
@@ -79,6 +79,10 @@ tsan:
 
 clients: build
 	SKIP_MISSING=1 clients/run
+
+## all-clients: the same, the recipes of docs/recipes.md as they stand, and the crate with the versions of others
+all-clients: build
+	SKIP_MISSING=1 RUST_VERSIONS=all clients/run all
 
 ## compat: what else meets a live database: stock SQLite, Litestream, backups, kill -9, full disks
 compat: build
