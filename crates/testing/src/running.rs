@@ -26,6 +26,14 @@ pub fn dies_with_test(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(ask) }
 }
 
+/// Copies the test's own program there, to be started. The copy is written by another process: a
+/// descriptor of ours, open for writing, could be inherited by a process that another test starts,
+/// and the kernel starts no such file ("text file busy").
+pub fn copy_program(to: &std::path::Path) {
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(to).status();
+    assert!(copied.is_ok_and(|status| status.success()), "cannot copy to {}", to.display());
+}
+
 /// Gives the command's process a mount namespace of its own, from which nothing reaches others.
 #[cfg(feature = "fuse")]
 pub fn with_own_mounts(command: &mut Command) -> &mut Command {

@@ -223,7 +223,7 @@ fn root_migrates_gives_the_database_away_and_the_service_starts() {
     }
     let (dir, path) = closed();
     let program = dir.path().join("program");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    oneflush_testing::copy_program(&program);
     chown(path.parent().unwrap(), Some(SERVICE.0), Some(SERVICE.1)).unwrap();
     chown(&path, Some(SERVICE.0), Some(SERVICE.1)).unwrap();
     let mut service = Command::new(program);

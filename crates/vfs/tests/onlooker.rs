@@ -135,7 +135,7 @@ fn reads_as_another_user() {
 fn as_nobody(dir: &Path, path: &Path) -> Vec<String> {
     let program = dir.join("program");
     if !program.exists() {
-        fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        oneflush_testing::copy_program(&program);
     }
     let mut command = Command::new(program);
     command

@@ -34,7 +34,7 @@ fn place(mode: u32) -> Option<Place> {
     }
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    fs::copy(std::env::current_exe().unwrap(), dir.path().join("program")).unwrap();
+    oneflush_testing::copy_program(&dir.path().join("program"));
     let folder = dir.path().join("data");
     fs::create_dir(&folder).unwrap();
     chown(&folder, Some(SERVICE.0), Some(SERVICE.1)).unwrap();
