@@ -624,7 +624,7 @@ impl Board {
 pub struct Private {
     words: Box<[AtomicU64]>,
     tickets: Tickets,
-    gathering: ProcessBatching,
+    batching: ProcessBatching,
     state: Mutex<PrivateState>,
     changed: Condvar,
 }
@@ -641,7 +641,7 @@ impl Default for Private {
         Private {
             words: (0..WORDS).map(|_| AtomicU64::new(0)).collect(),
             tickets: Tickets::default(),
-            gathering: ProcessBatching::default(),
+            batching: ProcessBatching::default(),
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -697,7 +697,7 @@ impl Common for Private {
     }
 
     fn batching(&self) -> &ProcessBatching {
-        &self.gathering
+        &self.batching
     }
 
     fn be_alone(&self) -> Result<bool, Code> {

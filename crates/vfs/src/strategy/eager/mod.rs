@@ -89,7 +89,7 @@ use self::recover::Recovered;
 use self::space::Space;
 pub use self::store::{Eager, EagerReport};
 use self::tickets::Ticket;
-use self::waiting::{Gate, Locked, Waits};
+use self::waiting::{Entrance, Locked, Waits};
 use crate::config::Options;
 use crate::engine::For;
 use crate::error::Code;
@@ -133,9 +133,9 @@ const IMAGES_PAUSE: Duration = Duration::from_micros(50);
 pub struct EagerLog {
     path: String,
     files: Arc<dyn LogFiles>,
-    /// A thread passes this gate before it waits for the board's lock. So one thread of this
+    /// A thread passes this entrance before it waits for the board's lock. So one thread of this
     /// process at a time waits there.
-    appending: Gate,
+    appending: Entrance,
     /// Held over an append and its flush. Taken after the board's lock, so no thread waits here for
     /// another process.
     state: Mutex<State>,
@@ -204,7 +204,7 @@ impl EagerLog {
         EagerLog {
             path: path.to_owned(),
             files,
-            appending: Gate::default(),
+            appending: Entrance::default(),
             state: Mutex::default(),
             board: Mutex::new(private_board()),
             ticket: Ticket::default(),
@@ -268,7 +268,7 @@ impl EagerLog {
         KillPoint::Locked.reached();
         if needs.awaits_batch {
             board.common().batching().wait();
-            KillPoint::Gathered.reached();
+            KillPoint::BatchAwaited.reached();
         }
         let mut state = self.state();
         // `None`, or another board: the log was closed during the wait.

@@ -67,15 +67,15 @@ pub struct Waits {
 
 /// Lets one thread through at a time. A wait has a limit.
 #[derive(Default)]
-pub struct Gate {
+pub struct Entrance {
     taken: Mutex<bool>,
     freed: Condvar,
 }
 
-pub struct Entered<'a>(&'a Gate);
+pub struct Entered<'a>(&'a Entrance);
 
-impl Gate {
-    /// `None`: the gate was not free within `patience`.
+impl Entrance {
+    /// `None`: the entrance was not free within `patience`.
     pub fn enter(&self, patience: Duration) -> Option<Entered<'_>> {
         let mut taken = lock(&self.taken);
         if *taken {
