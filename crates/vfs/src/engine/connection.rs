@@ -484,11 +484,10 @@ impl<S: Store> WalConnection<S> {
     }
 
     pub fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
-        if role != Role::Wal {
-            return Ok(below.size_bytes()?);
+        if role == Role::Wal {
+            self.store().write_held(self, below)?;
         }
-        self.store().write_held(self, below)?;
-        Ok(self.store().wal_size_bytes(self, below)?)
+        Ok(below.size_bytes()?)
     }
 
     pub fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {

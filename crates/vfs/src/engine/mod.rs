@@ -59,7 +59,6 @@ mod gate;
 mod held;
 mod locking;
 mod pacing;
-mod seen;
 mod shared;
 mod store;
 mod syncing;

@@ -218,11 +218,6 @@ impl Store for EagerLog {
         false
     }
 
-    fn maps(&self, offset: u64) -> bool {
-        // Page 1 may hold the guard.
-        offset > 0
-    }
-
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
         // SQLite reads this bit of the database file to decide whether it fills the sectors of its
         // WAL. The image need not survive a loss of power. While there is a WAL, SQLite writes the
@@ -287,10 +282,6 @@ impl Store for EagerLog {
             self.hide_guard(buffer, offset);
         }
         result
-    }
-
-    fn wal_size_bytes(&self, _: &Eager, wal: &dyn Below) -> Result<u64, Code> {
-        wal.size_bytes()
     }
 
     fn truncate_wal(

@@ -244,10 +244,6 @@ impl Store for PlainStore {
         self.has_durable_wal() && self.salts.is_of(wal)
     }
 
-    fn maps(&self, _: u64) -> bool {
-        true
-    }
-
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
         characteristics
     }
@@ -298,10 +294,6 @@ impl Store for PlainStore {
             connection.take_up_kept_wal(below);
         }
         below.read(buffer, offset)
-    }
-
-    fn wal_size_bytes(&self, _: &Plain, wal: &dyn Below) -> Result<u64, Code> {
-        wal.size_bytes()
     }
 
     fn truncate_wal(
