@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 
 use super::locking::READ_PATIENCE;
-use super::{Progress, RunCheckpoint, Shared, sleep};
+use super::{Gate, Progress, RunCheckpoint, Shared, sleep};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::port::{
