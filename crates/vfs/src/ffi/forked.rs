@@ -61,6 +61,7 @@ use crate::connection::{AllDatabases, Connection, Database};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::file::{File, Owner};
+use crate::names::{image_path, index_path, wal_path};
 use crate::own_file;
 use crate::port::{Below, LockLevel, Purpose, ShmLock, WalIndex};
 use crate::role::Role;
@@ -354,11 +355,13 @@ fn has_mark(wal: &Opened) -> bool {
 }
 
 fn ids(database: &str) -> Ids {
-    let of = |suffix| {
-        fs::metadata(format!("{database}{suffix}")).ok().map(|file| (file.dev(), file.ino()))
-    };
-    // Only one of these two exists.
-    Ids { database: of(""), wal: of("-oneflush-wal").or_else(|| of("-wal")), index: of("-shm") }
+    let of = |path: &str| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    Ids {
+        database: of(database),
+        // Only one of these two exists.
+        wal: of(&image_path(database)).or_else(|| of(&wal_path(database))),
+        index: of(&index_path(database)),
+    }
 }
 
 /// Why an inherited file cannot be used.
@@ -456,7 +459,7 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
     if !of_database.iter().any(|opened| opened.inherited == Some(Inherited::Unsettled)) {
         return Ok(());
     }
-    let index = format!("{database}-shm");
+    let index = index_path(database);
     let mut why = None;
     for (path, range) in [(database, SHARED), (&index, INDEX_IN_USE)] {
         if (path == database && !is_locked) || (path != database && !has_index) {
@@ -552,7 +555,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         Some(wal_state) => {
             let owner = Owner::Connection(Arc::clone(&again));
             owner.opening_wal().inspect_err(|_| main_file.closing()).map_err(refused)?;
-            let calls = Calls::of(Some(format!("{path}-wal").as_bytes())).map(Box::new);
+            let calls = Calls::of(Some(wal_path(path).as_bytes())).map(Box::new);
             let wal_file = File::new(Role::Wal, owner, calls, *wal_state.file.below());
             let opened = wal_file.opened().inspect_err(|_| {
                 wal_file.closing();

@@ -14,6 +14,7 @@ use super::{Plain, unsure};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Header, Store};
 use crate::error::{Code, Error};
+use crate::names::wal_path;
 use crate::port::{
     Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SideFiles, SyncRequest,
 };
@@ -66,7 +67,7 @@ impl PlainStore {
             open_wals: AtomicU32::new(0),
             taken_up: Mutex::default(),
             left: Mutex::new(unsure::take(path)),
-            door: Door::new(&format!("{path}-wal")),
+            door: Door::new(&wal_path(path)),
         }
     }
 
