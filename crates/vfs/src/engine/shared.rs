@@ -75,9 +75,7 @@ impl<S: Store> Shared<S> {
 
     /// Ends the turn of a connection, if it has it, and lets the next process through the gate.
     pub(super) fn leave(&self, id: u64) {
-        let had_turn = self.turns.holds(id);
-        self.turns.leave(id);
-        if had_turn {
+        if self.turns.leave(id) {
             self.store.gate().leave();
         }
     }
