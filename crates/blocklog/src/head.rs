@@ -63,10 +63,11 @@ impl fmt::Display for Lsn {
 /// | of an epoch | `begin_epoch`, `append`, `grow`, or [`scan`](crate::Log::scan) | any |
 /// | unsure | an append that failed, or whose process died in it | a scan |
 ///
-/// **A head is good only while the fate of every append from it is known.** After a failed append,
-/// or the death of its process, the log may have the record or not. Take a new head from `scan`
-/// before anything else is appended. (Appending to the old head could leave two histories, one in
-/// each lane.)
+/// **A head is good only while the fate of every append from it is known.**
+///
+/// After a failed append, or the death of its process, the log may have the record or not. Take a
+/// new head from `scan` before anything else is appended. Appending to the old head could leave two
+/// histories, one in each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     pub epoch: Epoch,

@@ -26,9 +26,11 @@ pub fn dies_with_test(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(ask) }
 }
 
-/// Copies the test's own program there, to be started. The copy is written by another process: a
-/// descriptor of ours, open for writing, could be inherited by a process that another test starts,
-/// and the kernel starts no such file ("text file busy").
+/// Copies the test's own program there, to be started.
+///
+/// Another process writes the copy. If this one did, a process that another test starts meanwhile
+/// could inherit the descriptor. The kernel starts no file that is open for writing ("text file
+/// busy").
 pub fn copy_program(to: &std::path::Path) {
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(to).status();
     assert!(copied.is_ok_and(|status| status.success()), "cannot copy to {}", to.display());

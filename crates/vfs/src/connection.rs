@@ -177,16 +177,13 @@ pub struct Connection {
     samples: Samples,
     /// The address of the database's name in SQLite's pager; never followed.
     name_address: usize,
-    rollback_mode: Mutex<RollbackMode>,
+    /// The journal mode while the database is not in WAL mode: SQLite's own default, unless a
+    /// PRAGMA asked for another.
+    rollback_mode: Mutex<&'static str>,
     /// The connection has written the database file in a rollback mode since this flag was last
     /// looked at.
     writes_in_place: AtomicBool,
 }
-
-/// The journal mode of a connection to a database that is not in WAL mode, if a PRAGMA asked for
-/// one.
-#[derive(Clone, Copy, Default)]
-struct RollbackMode(Option<&'static str>);
 
 /// What is needed to open a main database file.
 pub(crate) struct Opening<'a> {
@@ -213,7 +210,7 @@ impl Connection {
             tally: Tally::default(),
             commit: CommitTracker::default(),
             samples: Samples::default(),
-            rollback_mode: Mutex::default(),
+            rollback_mode: Mutex::new("delete"),
             writes_in_place: AtomicBool::new(false),
         });
         let mut connections = lock(&connection.database.connections);
@@ -338,7 +335,7 @@ impl Connection {
     pub(crate) fn asked_for_journal_mode(&self, mode: &str) {
         const MODES: [&str; 5] = ["delete", "truncate", "persist", "memory", "off"];
         if let Some(mode) = MODES.into_iter().find(|known| mode.eq_ignore_ascii_case(known)) {
-            *lock(&self.rollback_mode) = RollbackMode(Some(mode));
+            *lock(&self.rollback_mode) = mode;
         }
     }
 
@@ -349,9 +346,7 @@ impl Connection {
     pub(crate) fn inactive_because(&self, header: &[u8]) -> Option<String> {
         let is_new = header.iter().all(|&byte| byte == 0);
         let is_rollback = guard::is_any_database(header) && header[guard::FIRST] == 1;
-        // SQLite's own default, unless the connection was told otherwise.
-        let mode = || lock(&self.rollback_mode).0.unwrap_or("delete");
-        (is_new || is_rollback).then(|| format!("journal_mode={}", mode()))
+        (is_new || is_rollback).then(|| format!("journal_mode={}", lock(&self.rollback_mode)))
     }
 
     /// Notes a write of the first page.
@@ -377,13 +372,13 @@ impl Connection {
         {
             return None;
         }
-        let mode = lock(&self.rollback_mode).0.unwrap_or("delete");
         Some(format!(
-            "oneflush: {}: strategy {} is inactive: journal_mode={mode}, and it works in WAL mode \
+            "oneflush: {}: strategy {} is inactive: journal_mode={}, and it works in WAL mode \
                 only; the commits are SQLite's own. \
              PRAGMA journal_mode=WAL puts it in force",
             self.database.path(),
-            self.options.strategy
+            self.options.strategy,
+            lock(&self.rollback_mode)
         ))
     }
 

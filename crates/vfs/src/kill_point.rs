@@ -32,7 +32,7 @@ kill_points! {
     /// The board's lock is taken.
     Locked = "locked",
     /// The same, and others have been waited for.
-    Gathered = "gathered",
+    BatchAwaited = "batch-awaited",
     /// The board says that somebody changes the log.
     Busy = "busy",
     /// A record is durable, and the board does not know of it.

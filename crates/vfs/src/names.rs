@@ -5,6 +5,16 @@ pub fn wal_path(database: &str) -> String {
     format!("{database}-wal")
 }
 
+/// The WAL index of SQLite.
+pub fn index_path(database: &str) -> String {
+    format!("{database}-shm")
+}
+
+/// SQLite's rollback journal.
+pub fn journal_path(database: &str) -> String {
+    format!("{database}-journal")
+}
+
 /// The WAL of strategy `plain` between a clean close and the next open.
 pub fn kept_path(database: &str) -> String {
     format!("{database}-oneflush-kept")

@@ -40,7 +40,8 @@ use self::image::image_pages;
 use self::records::Built;
 use crate::InspectError;
 use crate::error::Code;
-use crate::path::{shown, with_suffix};
+use crate::names::{image_path, index_path, wal_path};
+use crate::path::{beside, shown, with_suffix};
 use crate::strategy::{guard, page_one_of};
 
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +138,7 @@ impl Aside {
         if self.is_plain {
             return Ok(sources);
         }
-        let has_image = image_pages(&self.copied("-oneflush-wal"), self.page_bytes)?
+        let has_image = image_pages(&self.copied(&image_path("")), self.page_bytes)?
             .is_some_and(|pages| !pages.is_empty());
         if !self.found.records.is_empty() {
             sources.insert(0, Source::Log);
@@ -161,8 +162,8 @@ impl Aside {
     /// Makes the database from a source. None: the source has nothing. The database is in WAL mode,
     /// and the caller copies its WAL into it.
     pub fn make(&self, source: Source) -> Result<Option<Salvaged>, SalvageError> {
-        let (made, wal) = (self.recovered(), with_suffix(&self.recovered(), "-wal"));
-        for path in [&made, &wal, &with_suffix(&made, "-shm")] {
+        let (made, wal) = (self.recovered(), beside(&self.recovered(), wal_path));
+        for path in [&made, &wal, &beside(&made, index_path)] {
             remove(path)?;
         }
         copy(&self.copied(""), &made)?;
@@ -182,15 +183,15 @@ impl Aside {
                     self.lost(records);
             }
             Source::Image => {
-                copy(&self.copied("-oneflush-wal"), &wal)?;
+                copy(&self.copied(&image_path("")), &wal)?;
                 let pages = image_pages(&wal, self.page_bytes)?;
                 (salvaged.records, salvaged.pages) =
                     (self.found.records.len() as u64, pages.map_or(0, |pages| pages.len() as u64));
                 salvaged.lost_records = (salvaged.records > 0).then_some(0);
             }
             Source::Database if self.is_plain => {
-                if self.copied("-wal").exists() {
-                    copy(&self.copied("-wal"), &wal)?;
+                if self.copied(&wal_path("")).exists() {
+                    copy(&self.copied(&wal_path("")), &wal)?;
                 }
                 return Ok(Some(salvaged));
             }

@@ -12,9 +12,9 @@
 //! In the second case a record waits for at least half of the processes.
 //!
 //! So the process that has the log's lock waits for as many as were there last, or for those fewer.
-//! It waits no longer than a flush takes, and not where waiting was in vain lately. (As the delays
-//! of group commit, `commit_delay` of PostgreSQL and `binlog_group_commit_sync_delay` of MySQL, but
-//! measured instead of set.)
+//! It waits no longer than a flush takes, and not where waiting was in vain lately. PostgreSQL
+//! (`commit_delay`) and MySQL (`binlog_group_commit_sync_delay`) have such delays. There they are
+//! set, and here they are measured.
 //!
 //! Processes are counted, not commits. The commits of one process share their flushes without this.
 //!

@@ -63,7 +63,7 @@ pub(super) fn pragmas() -> u64 {
 ///
 /// Only the connection's own thread touches the flag, so no `swap` is needed. Every read would pay
 /// for one.
-pub(crate) fn taken(flag: &AtomicBool) -> bool {
+pub(super) fn taken(flag: &AtomicBool) -> bool {
     let is_up = flag.load(Relaxed);
     if is_up {
         flag.store(false, Relaxed);
@@ -86,7 +86,7 @@ pub(crate) mod doing {
 /// all accesses are relaxed.
 pub struct WalConnection<S: Store> {
     /// The connection's number.
-    pub(crate) id: u64,
+    pub(super) id: u64,
     pub(crate) options: Options,
     pub(crate) shared: Arc<Shared<S>>,
     pub(crate) purpose: Purpose,
@@ -94,7 +94,7 @@ pub struct WalConnection<S: Store> {
     pub(crate) main: Mutex<Option<Box<dyn MainFile>>>,
     pub(crate) wal: Mutex<Option<Box<dyn Below>>>,
     pub(crate) busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
-    pub(crate) waiter: Waiter,
+    pub(super) waiter: Waiter,
     /// A constant of [`mod@doing`]: what the connection does under its read lock.
     pub(crate) doing: AtomicU8,
     pub(crate) writing: AtomicBool,
@@ -105,7 +105,7 @@ pub struct WalConnection<S: Store> {
     pub(crate) recovering: AtomicBool,
     /// The last call was the end of a commit. A checkpoint that begins now is SQLite's automatic
     /// one.
-    pub(crate) just_committed: AtomicBool,
+    pub(super) just_committed: AtomicBool,
     /// After its last commit SQLite would try its automatic checkpoint, and has not tried one
     /// since.
     pub(super) expects_automatic: AtomicBool,
@@ -122,10 +122,10 @@ pub struct WalConnection<S: Store> {
     pub(crate) checkpoint: Checkpoint,
     /// Frames, or a frame's header, held back to be written at once.
     pub(crate) held: Mutex<Held>,
-    pub(crate) unchained: Unchained,
+    pub(super) unchained: Unchained,
     /// The connection's lock on the database.
-    pub(crate) level: Mutex<LockLevel>,
-    pub(crate) put_off: Mutex<Option<PutOff>>,
+    pub(super) level: Mutex<LockLevel>,
+    pub(super) put_off: Mutex<Option<PutOff>>,
     pub(crate) closing: Mutex<Closing>,
     /// The store's own state for this connection.
     pub(crate) own: S::Own,
@@ -386,7 +386,7 @@ impl<S: Store> WalConnection<S> {
         self.store().checkpoint_is_due(&self.options)
     }
 
-    pub(crate) fn request_checkpoint(&self) -> bool {
+    pub(super) fn request_checkpoint(&self) -> bool {
         self.options.checkpoints_in_background
             && !self.is_checkpointer()
             && self.shared.checkpointer.request(&self.options)
@@ -484,11 +484,10 @@ impl<S: Store> WalConnection<S> {
     }
 
     pub fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
-        if role != Role::Wal {
-            return Ok(below.size_bytes()?);
+        if role == Role::Wal {
+            self.store().write_held(self, below)?;
         }
-        self.store().write_held(self, below)?;
-        Ok(self.store().wal_size_bytes(self, below)?)
+        Ok(below.size_bytes()?)
     }
 
     pub fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {

@@ -41,7 +41,7 @@ const RETRY: Duration = Duration::from_micros(5);
 const LATE: Duration = Duration::from_micros(500);
 
 /// About how long a connection that is expected to write waits for its turn before it may read.
-pub const READ_PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const READ_PATIENCE: Duration = Duration::from_millis(20);
 
 /// How long a connection waits at the gate before it tries the write lock as SQLite would.
 const GATE_PATIENCE: Duration = Duration::from_millis(200);
@@ -285,7 +285,7 @@ impl<S: Store> WalConnection<S> {
         self.waiter.prediction.store((prediction - 2).max(-1), Relaxed);
     }
 
-    pub(crate) fn take_write_lock(
+    pub(super) fn take_write_lock(
         &self,
         index: &dyn WalIndex,
         write: ShmLock,

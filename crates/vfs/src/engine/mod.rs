@@ -51,13 +51,14 @@ mod batching_threads;
 mod checkpointer;
 mod closing;
 mod connection;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod connection_tests;
 mod crowded;
 mod flush;
 mod gate;
 mod held;
 mod locking;
 mod pacing;
-mod seen;
 mod shared;
 mod store;
 mod syncing;
@@ -72,8 +73,6 @@ pub use connection::WalConnection;
 pub(crate) use connection::{InWalMode, doing};
 pub use gate::Gate;
 pub use held::Held;
-#[cfg(all(test, not(feature = "shuttle")))]
-pub use locking::READ_PATIENCE;
 pub use locking::sleep;
 pub use shared::{Shared, WalReport};
 pub use store::{Header, Store};

@@ -24,28 +24,28 @@ const LOOKS_EVERY: u32 = 8;
 /// What the connections of this process to one database share.
 pub struct Shared<S: Store> {
     barrier: Arc<Barrier>,
-    pub(crate) turns: Turns,
+    pub(super) turns: Turns,
     pub(crate) flush: GroupFlush,
     /// The connections that are not the checkpointer's.
-    pub(crate) users: AtomicU32,
-    pub(crate) checkpointer: Arc<Checkpointer>,
+    pub(super) users: AtomicU32,
+    pub(super) checkpointer: Arc<Checkpointer>,
     /// The number of the checkpointer's last connection.
-    pub(crate) checkpointer_id: AtomicU64,
+    pub(super) checkpointer_id: AtomicU64,
     /// For how many more commits writers of other processes are taken to wait.
-    pub(crate) outsiders: AtomicU64,
+    pub(super) outsiders: AtomicU64,
     /// How many commits knew of no such writer.
     commits_alone: AtomicU32,
-    pub(crate) counts: Counts,
+    pub(super) counts: Counts,
     pub(crate) store: S,
 }
 
 #[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) turn_waits: AtomicU64,
-    pub(crate) turn_wait_ns_sum: AtomicU64,
-    pub(crate) turn_wait_ns_max: AtomicU64,
-    pub(crate) bounced: AtomicU64,
-    pub(crate) mispredicted: AtomicU64,
+pub(super) struct Counts {
+    pub turn_waits: AtomicU64,
+    pub turn_wait_ns_sum: AtomicU64,
+    pub turn_wait_ns_max: AtomicU64,
+    pub bounced: AtomicU64,
+    pub mispredicted: AtomicU64,
 }
 
 impl<S: Store> Shared<S> {
@@ -75,9 +75,7 @@ impl<S: Store> Shared<S> {
 
     /// Ends the turn of a connection, if it has it, and lets the next process through the gate.
     pub(super) fn leave(&self, id: u64) {
-        let had_turn = self.turns.holds(id);
-        self.turns.leave(id);
-        if had_turn {
+        if self.turns.leave(id) {
             self.store.gate().leave();
         }
     }

@@ -4,9 +4,9 @@
 //! The engine decides when something is written, synced, shared, put off or refused. A store
 //! carries it out: `plain` by SQLite's own WAL file, `eager` by a log beside an image of the WAL.
 //!
-//! The engine takes nothing of a store for granted. Frames need not stand at SQLite's offset in any
-//! file, and the WAL's size need not be the size of a file. So all reads and writes of the WAL come
-//! here, also those of connections that only read.
+//! All of SQLite's reads and writes of the WAL come here, also those of connections that only read.
+//! The engine takes one thing for granted. Once [`Store::write_held`] has succeeded, the file that
+//! stands for the WAL has its frames, at SQLite's offsets.
 //!
 //! The calls of one commit, in their order:
 //!
@@ -36,8 +36,8 @@ pub type Header = (u64, [u8; FRAME_HEADER_BYTES]);
 /// No method has a default: a store that forgot to sync would lose data silently.
 pub trait Store: Sized + Send + Sync + 'static {
     const KIND: StrategyKind;
-    /// Plain SQLite must not open the database while it is in use. A WAL that cannot be assigned to
-    /// one connection must not be written.
+    /// Plain SQLite must not open the database while it is in use: page 1 may hold a guard, which
+    /// [`Store::read`] hides. A WAL that cannot be assigned to one connection must not be written.
     const IS_GUARDED: bool;
     /// What a connection keeps for the store.
     type Own: Default + Send + Sync;
@@ -116,8 +116,6 @@ pub trait Store: Sized + Send + Sync + 'static {
     fn has_durable_wal(&self) -> bool;
     /// True if `wal` is that WAL.
     fn knows_wal(&self, wal: &dyn Below) -> bool;
-    /// True if reads of this part of the database file may be served from mapped memory.
-    fn maps(&self, offset: u64) -> bool;
     /// The device characteristics that are claimed of the database file while its WAL is open.
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics;
 
@@ -146,12 +144,6 @@ pub trait Store: Sized + Send + Sync + 'static {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Code>;
-    /// The size of the WAL as SQLite is to see it.
-    fn wal_size_bytes(
-        &self,
-        connection: &WalConnection<Self>,
-        wal: &dyn Below,
-    ) -> Result<u64, Code>;
     fn truncate_wal(
         &self,
         connection: &WalConnection<Self>,

@@ -75,7 +75,7 @@ impl<S: Store> WalConnection<S> {
     /// After a failure nothing may be copied, and the WAL not begun anew, until all connections are
     /// closed. The next opener copies everything, and so does the next checkpoint of another
     /// process.
-    pub(crate) fn sync_database(
+    pub(super) fn sync_database(
         &self,
         database: &dyn Below,
         request: SyncRequest,
@@ -102,7 +102,7 @@ impl<S: Store> WalConnection<S> {
     }
 
     /// True for a pass of the background checkpoint that keeps nobody waiting.
-    pub(crate) fn copies_beside_writers(&self) -> bool {
+    pub(super) fn copies_beside_writers(&self) -> bool {
         self.is_checkpointer() && !self.writing.load(Relaxed)
     }
 
@@ -158,7 +158,7 @@ impl<S: Store> WalConnection<S> {
 
     /// True if another writer waits or is likely to wait in a moment. The checkpointer shares no
     /// flush.
-    pub(crate) fn shares_flush(&self) -> bool {
+    pub(super) fn shares_flush(&self) -> bool {
         let has_outsiders = self.shared.commit_has_outsiders();
         let checkpointer = self.shared.checkpointer_id.load(Relaxed);
         has_outsiders

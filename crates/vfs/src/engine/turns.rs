@@ -186,15 +186,18 @@ impl Turns {
         }
     }
 
-    /// Ends the turn of `id`, if it has it, and gives up its place in the queue, if it waits.
-    pub fn leave(&self, id: Id) {
+    /// Ends the turn of `id`, if it has it, and gives up its place in the queue, if it waits. True:
+    /// it had the turn.
+    pub fn leave(&self, id: Id) -> bool {
         let mut state = lock(&self.state);
         state.waiting.retain(|waiter| waiter.id != id);
         state.stop_looking(id);
-        if state.holds(id) {
+        let had_turn = state.holds(id);
+        if had_turn {
             state.pass_on();
         }
         self.release(state);
+        had_turn
     }
 
     /// About how many connections wait for the turn.

@@ -31,7 +31,6 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::connection::WalConnection;
-use super::seen::SeenWal;
 use super::store::{Header, Store};
 use crate::error::{Code, Error};
 use crate::port::Below;
@@ -137,8 +136,7 @@ impl<S: Store> WalConnection<S> {
         answer: &mut [u8],
         offset: u64,
     ) -> Result<(), Error> {
-        let seen = SeenWal { connection: self, wal };
-        let owed = Owed::find(&seen, self.unchained.0.load(Relaxed), offset)?;
+        let owed = Owed::find(wal, self.unchained.0.load(Relaxed), offset)?;
         self.store().write_headers(self, wal, &owed.headers)?;
         self.unchained.forget();
         answer.copy_from_slice(&owed.chain.encode()[CHECKSUM_BYTES..]);

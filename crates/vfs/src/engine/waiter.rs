@@ -8,7 +8,7 @@ use super::connection::taken;
 use crate::stats::clock;
 use crate::sync::{Mutex, lock};
 
-pub(crate) struct Waiter {
+pub(super) struct Waiter {
     /// A thread has noted that the connection may be about to sleep. Since that note it has
     /// asked for no lock of the WAL index.
     pub may_sleep: AtomicBool,

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use super::{checkpoint, forked};
 use crate::connection::Database;
-use crate::names::log_path;
+use crate::names::{index_path, log_path};
 use crate::strategy::SharedWal;
 use crate::threads;
 
@@ -55,7 +55,7 @@ pub fn note_guarded() {
 /// the file while others have it mapped, so it is deleted here.
 pub fn index_unmapped(database: &str) {
     if CLOSES_LAST.get() {
-        let _ = fs::remove_file(format!("{database}-shm"));
+        let _ = fs::remove_file(index_path(database));
     }
 }
 

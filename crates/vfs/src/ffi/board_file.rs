@@ -52,7 +52,7 @@ const POLL: Duration = Duration::from_millis(1);
 struct BehindWords {
     unlocks: Unlocks,
     tickets: Tickets,
-    gathering: ProcessBatching,
+    batching: ProcessBatching,
 }
 
 /// A waiter for the lock waits for a change of `count`, with the bit of the frame that it wants
@@ -334,7 +334,7 @@ impl Common for BoardFile {
     }
 
     fn batching(&self) -> &ProcessBatching {
-        &self.behind_words().gathering
+        &self.behind_words().batching
     }
 
     fn be_alone(&self) -> Result<bool, Code> {

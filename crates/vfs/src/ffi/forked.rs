@@ -61,6 +61,7 @@ use crate::connection::{AllDatabases, Connection, Database};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::file::{File, Owner};
+use crate::names::{image_path, index_path, wal_path};
 use crate::own_file;
 use crate::port::{Below, LockLevel, Purpose, ShmLock, WalIndex};
 use crate::role::Role;
@@ -137,8 +138,8 @@ pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
 /// The connections to a database that the program has left open at its end. Their files have the
 /// methods of `inherited.rs`, and cannot be used.
 pub struct Left {
-    connections: Vec<Arc<Connection>>,
-    mains: Vec<*mut OpenFile>,
+    /// The connections and their main files. Another thread may close a file at any moment.
+    connections: Vec<(Arc<Connection>, *mut OpenFile)>,
     api: Api,
 }
 
@@ -156,14 +157,14 @@ pub fn end_use(database: &str, is_alone: bool) -> Option<Left> {
     {
         return None;
     }
-    let (mut connections, mut mains) = (Vec::new(), Vec::new());
-    for opened in of_database.iter().filter(|opened| opened.role == Role::Db) {
-        connections.push(Arc::clone(connection_of(opened)?));
-        mains.push(opened.file);
-    }
+    let mains = of_database.iter().filter(|opened| opened.role == Role::Db);
+    let connections: Vec<_> = mains
+        .map(|main| Some((Arc::clone(connection_of(main)?), main.file)))
+        .collect::<Option<_>>()?;
+    let &(_, main) = connections.first()?;
     // SAFETY: the file is open.
-    let api = *unsafe { state(*mains.first()?) }.api;
-    let left = Left { connections, mains, api };
+    let api = *unsafe { state(main) }.api;
+    let left = Left { connections, api };
     if !is_alone && !left.is_idle() {
         return None;
     }
@@ -175,26 +176,38 @@ pub fn end_use(database: &str, is_alone: bool) -> Option<Left> {
 }
 
 impl Left {
+    /// The connections whose files no thread has closed meanwhile. None is closed while `open` is
+    /// locked. Another thread that uses such a file gets no further than to an error.
+    fn still_open<'a, 'o>(
+        &'a self,
+        open: &'o [Opened],
+    ) -> impl Iterator<Item = (&'a Arc<Connection>, &'o State)> {
+        let is_open = |main: *mut OpenFile| open.iter().any(|opened| opened.file == main);
+        let left = self.connections.iter().filter(move |&&(_, main)| is_open(main));
+        // SAFETY: the file is open: a file leaves the table before it is closed.
+        left.map(|(connection, main)| (connection, unsafe { state(*main) }))
+    }
+
     pub fn api(&self) -> &Api {
         &self.api
     }
 
     pub fn options(&self) -> &Options {
-        self.connections[0].options()
+        self.connections[0].0.options()
     }
 
     pub fn is_idle(&self) -> bool {
         self.connections
             .iter()
-            .all(|connection| in_wal_mode(connection).is_some_and(|one| one.is_idle()))
+            .all(|(connection, _)| in_wal_mode(connection).is_some_and(|one| one.is_idle()))
     }
 
     /// Gives up the locks of transactions: what is not committed ends with the process.
     pub fn give_up_transactions(&self) {
-        for (connection, &main) in self.connections.iter().zip(&self.mains) {
+        let open = OPEN.lock();
+        for (connection, main) in self.still_open(&open) {
             if in_wal_mode(connection).is_some_and(|one| !one.is_idle()) {
-                // SAFETY: the file is open, and the process has no other thread that could use it.
-                give_up_locks(unsafe { state(main) });
+                give_up_locks(main);
             }
         }
     }
@@ -202,10 +215,9 @@ impl Left {
     /// Gives up the locks of all connections on the database file. The image is copied and nobody
     /// can write to it, so the connections need not keep the database from its last close.
     pub fn give_up_locks(&self) {
-        for &main in &self.mains {
-            // SAFETY: the file is open, and another thread that uses it gets no further than to an
-            // error.
-            let _ = unsafe { state(main) }.file.below().unlock(LockLevel::None);
+        let open = OPEN.lock();
+        for (_, main) in self.still_open(&open) {
+            let _ = main.file.below().unlock(LockLevel::None);
         }
     }
 
@@ -213,22 +225,12 @@ impl Left {
     /// it could not be closed.
     pub fn go_on(self) {
         let mut open = OPEN.lock();
-        for connection in &self.connections {
-            let Some(one) = in_wal_mode(connection) else { continue };
-            let Some(main) = self.mains.iter().find(|&&main| {
-                // SAFETY: the file is open.
-                unsafe { state(main) }
-                    .file
-                    .connection()
-                    .is_some_and(|one| Arc::ptr_eq(one, connection))
-            }) else {
-                continue;
-            };
-            // SAFETY: as above.
-            let below = unsafe { state(*main) }.file.below();
-            if !one.is_idle() || below.lock(one.level()).is_err() {
-                continue;
-            }
+        let goes_on = |(connection, main): &(&Arc<Connection>, &State)| {
+            in_wal_mode(connection)
+                .is_some_and(|one| one.is_idle() && main.file.below().lock(one.level()).is_ok())
+        };
+        let go_on: Vec<_> = self.still_open(&open).filter(goes_on).map(|(one, _)| one).collect();
+        for connection in go_on {
             for opened in open.iter_mut() {
                 if connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, connection)) {
                     opened.inherited = None;
@@ -354,11 +356,13 @@ fn has_mark(wal: &Opened) -> bool {
 }
 
 fn ids(database: &str) -> Ids {
-    let of = |suffix| {
-        fs::metadata(format!("{database}{suffix}")).ok().map(|file| (file.dev(), file.ino()))
-    };
-    // Only one of these two exists.
-    Ids { database: of(""), wal: of("-oneflush-wal").or_else(|| of("-wal")), index: of("-shm") }
+    let of = |path: &str| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    Ids {
+        database: of(database),
+        // Only one of these two exists.
+        wal: of(&image_path(database)).or_else(|| of(&wal_path(database))),
+        index: of(&index_path(database)),
+    }
 }
 
 /// Why an inherited file cannot be used.
@@ -453,15 +457,13 @@ fn settle(open: &mut [Opened], database: &str) -> Result<(), Refused> {
             Ok(())
         };
     }
-    if !of_database.iter().any(|opened| opened.inherited == Some(Inherited::Unsettled)) {
+    if !of_database.iter().any(unsettled) {
         return Ok(());
     }
-    let index = format!("{database}-shm");
+    let index = index_path(database);
     let mut why = None;
-    for (path, range) in [(database, SHARED), (&index, INDEX_IN_USE)] {
-        if (path == database && !is_locked) || (path != database && !has_index) {
-            continue;
-        }
+    let locks = [(is_locked, database, SHARED), (has_index, &index, INDEX_IN_USE)];
+    for (_, path, range) in locks.into_iter().filter(|&(is_noted, ..)| is_noted) {
         match lock_for_reading(Path::new(path), range) {
             Ok(true) => {}
             Ok(false) => return Err(Refused { code: Code::BUSY, why: None }),
@@ -552,7 +554,7 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         Some(wal_state) => {
             let owner = Owner::Connection(Arc::clone(&again));
             owner.opening_wal().inspect_err(|_| main_file.closing()).map_err(refused)?;
-            let calls = Calls::of(Some(format!("{path}-wal").as_bytes())).map(Box::new);
+            let calls = Calls::of(Some(wal_path(path).as_bytes())).map(Box::new);
             let wal_file = File::new(Role::Wal, owner, calls, *wal_state.file.below());
             let opened = wal_file.opened().inspect_err(|_| {
                 wal_file.closing();

@@ -152,49 +152,22 @@ pub(super) fn c_name(path: &str) -> Result<CString, Error> {
     CString::new(path).map_err(|_| Error::Below(Code::CANTOPEN))
 }
 
-/// The name of the file that stands for a WAL, if `name` is that of a WAL with a stand-in.
+/// The connection that a WAL of this name belongs to. None: it is no WAL's name, or nobody's.
 ///
 /// # Safety
 /// `name` is null or a C string.
-unsafe fn name_below(name: *const c_char) -> Result<Option<CString>, Error> {
+unsafe fn owner_of_wal(name: *const c_char) -> Option<Arc<Connection>> {
     // SAFETY: as the caller promises.
-    let path =
-        (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    let Some(path) =
-        path.filter(|path| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal))
-    else {
-        return Ok(None);
-    };
-    let Some(connection) = Connection::of_side_file(&path) else { return Ok(None) };
-    connection.strategy().call(|strategy| strategy.wal_path()).map(|path| c_name(&path)).transpose()
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?;
+    let path = path::of_bytes(name.to_bytes());
+    let (role, _) = Role::of_side_file(&path)?;
+    (role == Role::Wal).then(|| Connection::of_side_file(&path)).flatten()
 }
 
-/// What becomes of a WAL that SQLite is about to delete: a strategy may have another use for it.
-///
-/// # Safety
-/// `name` is null or a C string.
-unsafe fn deleting(name: *const c_char) -> Result<Deletion, Error> {
-    // SAFETY: as the caller promises.
-    let path =
-        (!name.is_null()).then(|| path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    let is_wal = |path: &str| Role::of_side_file(path).is_some_and(|(role, _)| role == Role::Wal);
-    let connection =
-        path.filter(|path| is_wal(path)).and_then(|path| Connection::of_side_file(&path));
-    connection.map_or(Ok(Deletion::Delete), |connection| {
-        connection.strategy().call(|strategy| strategy.deleting_wal())
-    })
-}
-
-/// True if SQLite is to see no WAL of this name because another file stands for it.
-///
-/// # Safety
-/// `name` is a C string.
-unsafe fn hides_wal(name: *const c_char) -> Result<bool, Error> {
-    // SAFETY: as the caller promises.
-    let connection =
-        Connection::of_side_file(&path::of_bytes(unsafe { CStr::from_ptr(name) }.to_bytes()));
-    connection
-        .map_or(Ok(false), |connection| connection.strategy().call(|strategy| strategy.hides_wal()))
+/// The name of the file that stands for this connection's WAL. None: the WAL itself.
+fn name_below(owner: Option<&Connection>) -> Result<Option<CString>, Error> {
+    let path = owner.and_then(|owner| owner.strategy().call(|strategy| strategy.wal_path()));
+    path.map(|path| c_name(&path)).transpose()
 }
 
 unsafe extern "C" fn x_open(
@@ -221,9 +194,14 @@ unsafe extern "C" fn x_delete(
         let below = shim.below;
         // SAFETY: SQLite's arguments go on unchanged.
         unsafe {
-            let other_name = name_below(name)?;
+            let owner = owner_of_wal(name);
+            let other_name = name_below(owner.as_deref())?;
             let began = calls::begins();
-            let code = match deleting(name)? {
+            // A strategy may have another use for a WAL that SQLite is about to delete.
+            let deletion = owner.map_or(Ok(Deletion::Delete), |owner| {
+                owner.strategy().call(|strategy| strategy.deleting_wal())
+            })?;
+            let code = match deletion {
                 Deletion::Renamed => sqlite::SQLITE_OK,
                 Deletion::Delete => {
                     let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
@@ -288,8 +266,11 @@ unsafe extern "C" fn x_access(
     callback(&shim.api, "xAccess", || {
         // SAFETY: SQLite's arguments go on; only the name of a WAL with a stand-in is replaced.
         let code = unsafe {
-            let other_name = name_below(name)?;
-            if other_name.is_some() && hides_wal(name)? {
+            let owner = owner_of_wal(name);
+            let other_name = name_below(owner.as_deref())?;
+            if let Some(owner) = owner.filter(|_| other_name.is_some())
+                && owner.strategy().call(|strategy| strategy.hides_wal())?
+            {
                 *result = 0;
                 return Ok(());
             }

@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 use super::{Aside, SalvageError, failed, remove};
 use crate::InspectError;
 use crate::inspect::alone_with;
-use crate::names::{board_path, image_path, log_path};
+use crate::names::{board_path, image_path, log_path, wal_path};
 use crate::path::{beside, with_suffix};
 use crate::strategy::guard;
 
@@ -50,9 +50,9 @@ impl Aside {
         let begins = File::open(database).and_then(|file| file.read_exact_at(&mut header, 0));
         begins.map_err(failed(database))?;
         if guard::of(&header).is_some()
-            && with_suffix(database, "-wal").metadata().is_ok_and(|wal| wal.len() > 0)
+            && beside(database, wal_path).metadata().is_ok_and(|wal| wal.len() > 0)
         {
-            return Err(SalvageError::WalBeside(with_suffix(database, "-wal")));
+            return Err(SalvageError::WalBeside(beside(database, wal_path)));
         }
         let id = Uuid::random()?.to_string();
         let folder = with_suffix(database, format!("-before-recovery-{}", &id[..8]));

@@ -9,13 +9,14 @@ use oneflush_blocklog::group::page_crc;
 use super::records::Built;
 use super::{Aside, SalvageError};
 use crate::file_below::FileBelow;
+use crate::names::image_path;
 use crate::port::Below;
 use crate::wal_file::{FRAME_HEADER_BYTES, FrameHeader, HEADER_BYTES, WalFile};
 
 impl Aside {
     /// True if the image has, for each page of the log, the version that the log has.
     pub(super) fn image_has_what_the_log_has(&self) -> Result<bool, SalvageError> {
-        let Some(versions) = image_pages(&self.copied("-oneflush-wal"), self.page_bytes)? else {
+        let Some(versions) = image_pages(&self.copied(&image_path("")), self.page_bytes)? else {
             return Ok(false);
         };
         let scratch = self.folder.join("log-wal");

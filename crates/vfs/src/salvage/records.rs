@@ -9,6 +9,7 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Log, Lsn, Uuid};
 
 use super::{Aside, SalvageError, failed};
 use crate::file_below::FileBelow;
+use crate::names::{image_path, log_path};
 use crate::port::{Below, SyncRequest};
 use crate::strategy::{LogFile, RebuiltPages, RecoverError, build_of, write_image};
 use crate::wal_file::WalFile;
@@ -23,7 +24,7 @@ pub(super) struct Built {
 impl Aside {
     /// Finds the readable records of the log that the database names.
     pub(super) fn read_log(&mut self) -> Result<(), SalvageError> {
-        let path = self.copied("-oneflush");
+        let path = self.copied(&log_path(""));
         if !path.exists() {
             return Ok(());
         }
@@ -60,7 +61,7 @@ impl Aside {
             self.found.records.iter().map_while(whole).collect();
         let main = FileBelow(Some(File::open(self.copied("")).map_err(failed(&self.copied("")))?));
         while !records.is_empty() {
-            let image = self.copied("-oneflush-wal");
+            let image = self.copied(&image_path(""));
             if image.exists() {
                 fs::copy(&image, wal).map_err(failed(wal))?;
             }

@@ -216,7 +216,8 @@ impl<S: Store> Strategy for WalConnection<S> {
     }
 
     fn maps(&self, offset: u64) -> bool {
-        self.store().maps(offset)
+        // Page 1 may hold the guard.
+        !S::IS_GUARDED || offset > 0
     }
 
     fn has_durable_wal(&self) -> bool {

@@ -27,13 +27,14 @@ pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image
 pub use eager::space::Room;
 pub use eager::tickets::Tickets;
 pub use in_wal_mode::{SharedWal, Site};
-pub use plain::is_marked;
+#[cfg(all(test, not(feature = "shuttle")))]
+pub use plain::{Door, PlainStore};
+pub use plain::{Plain, is_marked};
 pub use stock::Stock;
 
 use std::sync::Arc;
 
 use self::eager::Eager;
-use self::plain::Plain;
 use crate::config::{Options, StrategyKind};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};

@@ -53,7 +53,7 @@ fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
     use KillPoint::*;
     let under_the_lock = [
         Locked,
-        Gathered,
+        BatchAwaited,
         Busy,
         Recorded,
         HalfShown,
@@ -93,7 +93,7 @@ fn a_panic_at_a_callback_ends_acknowledgements_and_leaves_nobody_hanging() {
         assert!(child.wait().unwrap().success(), "{about}: {told}");
         assert!(told.contains("closed"), "{about}: {told}");
         // `ProcessBatching` needs several processes that commit.
-        if !matches!(point, Gathered | Noted) || told.contains("met it") {
+        if !matches!(point, BatchAwaited | Noted) || told.contains("met it") {
             assert!(told.contains("met it") || point == CheckpointBegun, "{about}: {told}");
             assert!(
                 !under_the_lock.contains(&point) || !told.contains("went on"),

@@ -134,9 +134,9 @@ fn stopped_at_its_place(scenario: &Scenario, then: Then) -> bool {
         count_rows(reader);
     }
     let deadline = Instant::now() + PATIENCE;
-    // A process gathers commits only if other processes commit too. Those are killed before any of
+    // A process awaits a batch only if other processes commit too. Those are killed before any of
     // them can be told that its commit failed.
-    let has_first = before.is_some() || point == Gathered;
+    let has_first = before.is_some() || point == BatchAwaited;
     let mut first = has_first.then(|| Worker::start(&path, 3, 100_000, before));
     let mut victim = start_to_stop(&path, 4, point, count);
     let stopped = victim.is_stopped_by(deadline);

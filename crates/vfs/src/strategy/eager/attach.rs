@@ -63,8 +63,8 @@ impl EagerLog {
         Ok(())
     }
 
-    /// A connection is about to use the log for the first time. [`EagerLog::leave`] must follow.
-    pub fn enter(&self) {
+    /// A connection is about to use the log for the first time. [`EagerLog::remove_user`] must follow.
+    pub fn add_user(&self) {
         self.state().users += 1;
     }
 
@@ -446,7 +446,7 @@ impl EagerLog {
 
     /// A connection that has used the log is closed. After the last one the log stays for the next
     /// opener. (A connection that has only closed the image may be about to retire the log.)
-    pub fn leave(&self) {
+    pub fn remove_user(&self) {
         let mut state = self.state();
         state.users -= 1;
         if state.users == 0 {

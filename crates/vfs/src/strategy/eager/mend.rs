@@ -20,7 +20,7 @@ use super::attach_error::AttachError;
 use super::board::Board;
 use super::{EagerLog, garbled, recover};
 use crate::error::{Code, Error};
-use crate::names::{log_path, wal_path};
+use crate::names::{journal_path, log_path, wal_path};
 use crate::port::Below;
 use crate::strategy::guard;
 
@@ -109,7 +109,7 @@ impl EagerLog {
     fn mend_header(&self, main: &dyn Below) -> Result<(), AttachError> {
         // SQLite recovers what it can: from a journal through this VFS, from its own WAL only
         // without it.
-        if self.files.exists(&format!("{}-journal", self.path))? {
+        if self.files.exists(&journal_path(&self.path))? {
             return Ok(());
         }
         if !self.files.exists(&wal_path(&self.path))? {

@@ -78,19 +78,16 @@ mod writing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use self::board::{Board, Private};
 use self::files::LogFiles;
 use self::image_store::ImageStore;
-use self::log::{LogCounts, OpenLog};
+use self::log::OpenLog;
 use self::recent::Frames;
 use self::recover::Recovered;
 use self::space::Space;
 pub use self::store::{Eager, EagerReport};
 use self::tickets::Ticket;
-use self::waiting::{Gate, Locked, Waits};
-use crate::config::Options;
+use self::waiting::{Entrance, Locked, Waits};
 use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
@@ -101,25 +98,6 @@ use crate::strategy::guard;
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::wal_file::{self, WalFile};
-
-/// A checkpoint is due at this many frames in the image, whatever SQLite's own threshold says. The
-/// other reasons are in the constants below and in [`EagerLog::is_checkpoint_due`].
-const CHECKPOINT_FRAMES: u32 = 16_000;
-/// (frames, changes): a checkpoint is due at so many frames if each changed page was changed
-/// `changes` times on average. Such a checkpoint writes few pages, and the image stays small. The
-/// kernel may write back all of the image.
-const CHECKPOINT_DENSE_FRAMES: (u32, u64) = (2000, 16);
-/// A checkpoint is due at this many frames if the epoch stands on the image. The large transaction
-/// that caused the sync changed each page once. Readers find its pages faster in the database file.
-const CHECKPOINT_IMAGE_FRAMES: u32 = 1000;
-/// A checkpoint is due at this many used bytes of the log, or at the bytes of all changed pages if
-/// those are more. A quarter of the log's limit is always enough.
-const CHECKPOINT_LOG_BYTES: u64 = 4 << 20;
-/// (frames, age): a checkpoint is due at so many frames when the image's generation is so old. The
-/// kernel then need not write the frames back. For fewer frames a checkpoint would write more than
-/// the kernel.
-const CHECKPOINT_AFTER: [(u32, Duration); 2] =
-    [(160, Duration::from_secs(5)), (32, Duration::from_secs(20))];
 
 /// An image of this age is cut when SQLite begins it anew. The kernel writes back what has been
 /// dirty for 30 s.
@@ -133,9 +111,9 @@ const IMAGES_PAUSE: Duration = Duration::from_micros(50);
 pub struct EagerLog {
     path: String,
     files: Arc<dyn LogFiles>,
-    /// A thread passes this gate before it waits for the board's lock. So one thread of this
+    /// A thread passes this entrance before it waits for the board's lock. So one thread of this
     /// process at a time waits there.
-    appending: Gate,
+    appending: Entrance,
     /// Held over an append and its flush. Taken after the board's lock, so no thread waits here for
     /// another process.
     state: Mutex<State>,
@@ -204,7 +182,7 @@ impl EagerLog {
         EagerLog {
             path: path.to_owned(),
             files,
-            appending: Gate::default(),
+            appending: Entrance::default(),
             state: Mutex::default(),
             board: Mutex::new(private_board()),
             ticket: Ticket::default(),
@@ -268,7 +246,7 @@ impl EagerLog {
         KillPoint::Locked.reached();
         if needs.awaits_batch {
             board.common().batching().wait();
-            KillPoint::Gathered.reached();
+            KillPoint::BatchAwaited.reached();
         }
         let mut state = self.state();
         // `None`, or another board: the log was closed during the wait.
@@ -311,18 +289,6 @@ impl EagerLog {
         let result = act(log, board)?;
         log.show(board);
         Ok(result)
-    }
-
-    /// The error of the failed write or sync. Since then nothing is acknowledged.
-    pub fn log_failure(&self) -> Option<Code> {
-        self.board().failure()
-    }
-
-    /// Changes the first bytes of the database, as read, to what SQLite is to see.
-    pub fn hide_guard(&self, buffer: &mut [u8], offset: u64) {
-        if offset == 0 {
-            guard::hide(buffer);
-        }
     }
 
     /// To be called before a checkpoint writes its first page to the database file.
@@ -379,10 +345,6 @@ impl EagerLog {
         let mut page = data.to_vec();
         guard::set(&mut page, log.log.uuid());
         Some(page)
-    }
-
-    pub fn note_database_synced(&self) {
-        self.board().set_database_unsynced(false);
     }
 
     /// SQLite begins the image anew, or cuts it to nothing. The database file has every commit.
@@ -500,11 +462,6 @@ impl EagerLog {
         image.write(&[0; wal_file::FRAME_HEADER_BYTES], offset)
     }
 
-    /// The last frame of the last commit.
-    pub fn committed_frames(&self) -> u32 {
-        self.board().committed()
-    }
-
     /// True if every commit so far is durable in the log.
     pub fn has_logged_all(&self, image: &dyn Below, published: Option<u32>) -> Result<bool, Code> {
         self.settle(image, published)?;
@@ -576,42 +533,6 @@ impl EagerLog {
         }
         Ok(())
     }
-
-    pub fn image_cut(&self, size_bytes: u64) {
-        self.board().image_cut(size_bytes);
-    }
-
-    /// True if a checkpoint is worth it now.
-    pub fn is_checkpoint_due(&self, options: &Options) -> bool {
-        let board = self.board();
-        let committed = board.committed();
-        // Where changes are all over the database, a checkpoint writes most pages for one change
-        // each. Later is cheaper.
-        let changed_bytes = board.changed_bytes();
-        let wanted_bytes = changed_bytes.max(CHECKPOINT_LOG_BYTES);
-        let (dense_frames, changes) = CHECKPOINT_DENSE_FRAMES;
-        let is_dense = u64::from(committed) * board.page_bytes() as u64 >= changed_bytes * changes;
-        let share_bytes = self.space.share_bytes();
-        committed >= CHECKPOINT_FRAMES
-            || u64::from(committed) * board.page_bytes() as u64 >= share_bytes
-            || (is_dense && committed >= dense_frames)
-            || (board.is_on_image() && committed >= CHECKPOINT_IMAGE_FRAMES)
-            || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes.min(share_bytes) / 4)
-            || is_old(&board, committed)
-    }
-
-    pub fn log_report(&self) -> LogReport {
-        let board = self.board();
-        let state = self.state();
-        let counts = state.open.as_ref().map(|log| log.counts).unwrap_or_default();
-        let (lane_used_bytes, lane_bytes) = (board.used_bytes(), board.lane_bytes());
-        let packing_ratio = if counts.logged_bytes == 0 {
-            0.0
-        } else {
-            counts.frame_bytes as f64 / counts.logged_bytes as f64
-        };
-        LogReport { counts, packing_ratio, lane_used_bytes, lane_bytes, recovered: state.recovered }
-    }
 }
 
 /// Syncs the database file if it was written since its last sync. With `synchronous=OFF` SQLite
@@ -641,13 +562,6 @@ fn extend_image(
     Ok(true)
 }
 
-/// Enough frames have been in the image for long enough: a checkpoint is due.
-fn is_old(board: &Board, frames: u32) -> bool {
-    let is_enough = |&(least, after): &(u32, Duration)| (frames >= least).then_some(after);
-    let after = CHECKPOINT_AFTER.iter().filter_map(is_enough).min();
-    after.is_some_and(|after| age(board) >= after)
-}
-
 /// The age of the image's generation.
 fn age(board: &Board) -> Duration {
     Duration::from_nanos(clock::now_ns().saturating_sub(board.since_ns()))
@@ -658,18 +572,4 @@ fn frame_at(board: &Board, offset: u64) -> Option<u32> {
     let frame_bytes = (wal_file::FRAME_HEADER_BYTES + board.page_bytes()) as u64;
     let at = offset.checked_sub(wal_file::HEADER_BYTES)?;
     at.is_multiple_of(frame_bytes).then(|| u32::try_from(at / frame_bytes + 1).ok()).flatten()
-}
-
-/// The log in `PRAGMA oneflush_stats`; counts begin when it was opened.
-#[derive(Serialize)]
-pub struct LogReport {
-    #[serde(flatten)]
-    counts: LogCounts,
-    /// Bytes of frames per byte of the log.
-    packing_ratio: f64,
-    /// Of the lane in use. A log has two lanes.
-    lane_used_bytes: u64,
-    lane_bytes: u64,
-    /// The last recovery.
-    recovered: Option<Recovered>,
 }

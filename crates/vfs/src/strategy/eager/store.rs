@@ -5,15 +5,38 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::board::Board;
+use super::log::LogCounts;
 use super::recent::Frames;
+use super::recover::Recovered;
 use super::writing::Frame;
-use super::{EagerLog, LogReport};
+use super::{EagerLog, age};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Gate, Header, InWalMode, Store, WalConnection};
 use crate::error::{Code, Error};
 use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, SyncRequest};
 use crate::role::Role;
+use crate::strategy::guard;
 use crate::sync::{Mutex, lock};
+
+/// A checkpoint is due at this many frames in the image, whatever SQLite's own threshold says. The
+/// other reasons are in the constants below and in [`Store::checkpoint_is_due`].
+const CHECKPOINT_FRAMES: u32 = 16_000;
+/// (frames, changes): a checkpoint is due at so many frames if each changed page was changed
+/// `changes` times on average. Such a checkpoint writes few pages, and the image stays small. The
+/// kernel may write back all of the image.
+const CHECKPOINT_DENSE_FRAMES: (u32, u64) = (2000, 16);
+/// A checkpoint is due at this many frames if the epoch stands on the image. The large transaction
+/// that caused the sync changed each page once. Readers find its pages faster in the database file.
+const CHECKPOINT_IMAGE_FRAMES: u32 = 1000;
+/// A checkpoint is due at this many used bytes of the log, or at the bytes of all changed pages if
+/// those are more. A quarter of the log's limit is always enough.
+const CHECKPOINT_LOG_BYTES: u64 = 4 << 20;
+/// (frames, age): a checkpoint is due at so many frames when the image's generation is so old. The
+/// kernel then need not write the frames back. For fewer frames a checkpoint would write more than
+/// the kernel.
+const CHECKPOINT_AFTER: [(u32, Duration); 2] =
+    [(160, Duration::from_secs(5)), (32, Duration::from_secs(20))];
 
 /// A connection with `eager`.
 pub type Eager = WalConnection<EagerLog>;
@@ -40,6 +63,20 @@ pub struct EagerReport {
     /// Always 0: the image is not made ahead with written zeros.
     wal_extensions: u64,
     log: LogReport,
+}
+
+/// The log in `PRAGMA oneflush_stats`; counts begin when it was opened.
+#[derive(Serialize)]
+pub struct LogReport {
+    #[serde(flatten)]
+    counts: LogCounts,
+    /// Bytes of frames per byte of the log.
+    packing_ratio: f64,
+    /// Of the lane in use. A log has two lanes.
+    lane_used_bytes: u64,
+    lane_bytes: u64,
+    /// The last recovery.
+    recovered: Option<Recovered>,
 }
 
 impl Gate for EagerLog {
@@ -98,15 +135,31 @@ impl Store for EagerLog {
     }
 
     fn report(&self) -> EagerReport {
-        EagerReport { wal_extensions: 0, log: self.log_report() }
+        let board = self.board();
+        let state = self.state();
+        let counts = state.open.as_ref().map(|log| log.counts).unwrap_or_default();
+        let (lane_used_bytes, lane_bytes) = (board.used_bytes(), board.lane_bytes());
+        let packing_ratio = if counts.logged_bytes == 0 {
+            0.0
+        } else {
+            counts.frame_bytes as f64 / counts.logged_bytes as f64
+        };
+        let log = LogReport {
+            counts,
+            packing_ratio,
+            lane_used_bytes,
+            lane_bytes,
+            recovered: state.recovered,
+        };
+        EagerReport { wal_extensions: 0, log }
     }
 
     fn failure(&self) -> Option<Code> {
-        self.log_failure()
+        self.board().failure()
     }
 
     fn is_stuck(&self) -> bool {
-        self.is_log_stuck()
+        self.is_stuck()
     }
 
     fn taking_write_lock(&self, connection: &Eager) {
@@ -195,11 +248,25 @@ impl Store for EagerLog {
     }
 
     fn frames(&self) -> Option<u32> {
-        Some(self.committed_frames())
+        Some(self.board().committed())
     }
 
     fn checkpoint_is_due(&self, options: &Options) -> bool {
-        self.is_checkpoint_due(options)
+        let board = self.board();
+        let committed = board.committed();
+        // Where changes are all over the database, a checkpoint writes most pages for one change
+        // each. Later is cheaper.
+        let changed_bytes = board.changed_bytes();
+        let wanted_bytes = changed_bytes.max(CHECKPOINT_LOG_BYTES);
+        let (dense_frames, changes) = CHECKPOINT_DENSE_FRAMES;
+        let is_dense = u64::from(committed) * board.page_bytes() as u64 >= changed_bytes * changes;
+        let share_bytes = self.space.share_bytes();
+        committed >= CHECKPOINT_FRAMES
+            || u64::from(committed) * board.page_bytes() as u64 >= share_bytes
+            || (is_dense && committed >= dense_frames)
+            || (board.is_on_image() && committed >= CHECKPOINT_IMAGE_FRAMES)
+            || board.used_bytes() >= wanted_bytes.min(options.log_size_bytes.min(share_bytes) / 4)
+            || is_old(&board, committed)
     }
 
     fn wal_path(&self) -> Option<String> {
@@ -218,11 +285,6 @@ impl Store for EagerLog {
         false
     }
 
-    fn maps(&self, offset: u64) -> bool {
-        // Page 1 may hold the guard.
-        offset > 0
-    }
-
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
         // SQLite reads this bit of the database file to decide whether it fills the sectors of its
         // WAL. The image need not survive a loss of power. While there is a WAL, SQLite writes the
@@ -238,7 +300,7 @@ impl Store for EagerLog {
         let main = lock(&connection.main);
         let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
         if !connection.own.used_log.swap(true, Relaxed) {
-            self.enter();
+            self.add_user();
         }
         self.before_image(main, connection.level(), &connection.options)
     }
@@ -263,7 +325,7 @@ impl Store for EagerLog {
 
     fn closing(&self, connection: &Eager) {
         if connection.own.used_log.swap(false, Relaxed) {
-            self.leave();
+            self.remove_user();
         }
     }
 
@@ -283,14 +345,10 @@ impl Store for EagerLog {
             return Ok(());
         }
         let result = below.read(buffer, offset);
-        if role == Role::Db && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
-            self.hide_guard(buffer, offset);
+        if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
+            guard::hide(buffer);
         }
         result
-    }
-
-    fn wal_size_bytes(&self, _: &Eager, wal: &dyn Below) -> Result<u64, Code> {
-        wal.size_bytes()
     }
 
     fn truncate_wal(
@@ -302,7 +360,7 @@ impl Store for EagerLog {
         if let (0, Some(main)) = (size_bytes, lock(&connection.main).as_deref()) {
             connection.restart_image(main, image)?;
         }
-        self.image_cut(size_bytes);
+        self.board().image_cut(size_bytes);
         Ok(image.truncate(size_bytes)?)
     }
 
@@ -329,6 +387,13 @@ impl Store for EagerLog {
     }
 
     fn database_synced(&self) {
-        self.note_database_synced();
+        self.board().set_database_unsynced(false);
     }
+}
+
+/// Enough frames have been in the image for long enough: a checkpoint is due.
+fn is_old(board: &Board, frames: u32) -> bool {
+    let is_enough = |&(least, after): &(u32, Duration)| (frames >= least).then_some(after);
+    let after = CHECKPOINT_AFTER.iter().filter_map(is_enough).min();
+    after.is_some_and(|after| age(board) >= after)
 }

@@ -67,15 +67,15 @@ pub struct Waits {
 
 /// Lets one thread through at a time. A wait has a limit.
 #[derive(Default)]
-pub struct Gate {
+pub struct Entrance {
     taken: Mutex<bool>,
     freed: Condvar,
 }
 
-pub struct Entered<'a>(&'a Gate);
+pub struct Entered<'a>(&'a Entrance);
 
-impl Gate {
-    /// `None`: the gate was not free within `patience`.
+impl Entrance {
+    /// `None`: the entrance was not free within `patience`.
     pub fn enter(&self, patience: Duration) -> Option<Entered<'_>> {
         let mut taken = lock(&self.taken);
         if *taken {
@@ -154,7 +154,7 @@ impl EagerLog {
 
     /// Another process has the board's lock and does not go on. Costs next to nothing where no
     /// process has the lock.
-    pub fn is_log_stuck(&self) -> bool {
+    pub fn is_stuck(&self) -> bool {
         let board = self.board();
         let Some(holder) = board.common().holder() else { return false };
         let held = Duration::from_nanos(clock::now_ns().saturating_sub(holder.since_ns));
@@ -182,7 +182,7 @@ impl EagerLog {
     /// Waits while the holder of the board's lock does not go on, as long as the busy handler says.
     /// To be called before anything that cannot be taken back.
     pub fn wait_while_stuck(&self, handler: Option<&dyn BusyHandler>) -> Result<(), Code> {
-        while self.is_log_stuck() {
+        while self.is_stuck() {
             if !handler.is_some_and(BusyHandler::wait) {
                 return Err(Code::BUSY);
             }
@@ -196,7 +196,7 @@ impl EagerLog {
         let board = self.board();
         let Some(holder) = board.common().holder() else { return Ok(()) };
         while board.common().holder() == Some(holder) && board.common().is_locked() {
-            if self.is_log_stuck() {
+            if self.is_stuck() {
                 self.wait_while_stuck(handler)?;
             } else {
                 board.common().wait_for_unlock(STUCK_AFTER);

@@ -173,7 +173,7 @@ impl Eager {
 
     /// Waits in the busy handler while the process that has the log does not go on.
     pub(super) fn wait_for_log(&self) -> Result<(), Code> {
-        if !self.store().is_log_stuck() {
+        if !self.store().is_stuck() {
             return Ok(());
         }
         let handler = lock(&self.busy_handler).clone();

@@ -68,80 +68,6 @@ impl Door {
         Arc::new(Door { path: wal.to_owned(), state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// Goes through, unless another process is there. True: it is through, or there is no door.
-    pub fn enter(self: &Arc<Self>) -> bool {
-        let mut state = self.state();
-        state.wanted = true;
-        if !state.held && !state.waiting {
-            let Some(file) = self.file(&mut state) else { return true };
-            match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {
-                    self.opened(&mut state);
-                    if !self.has_thread(&mut state) {
-                        // Without the thread nobody would let an idle door go.
-                        state.wanted = false;
-                        Door::close_if_unwanted(&mut state);
-                        return true;
-                    }
-                    self.changed.notify_all();
-                }
-                Err(rustix::io::Errno::WOULDBLOCK) => {}
-                // The file system has no such locks.
-                Err(_) => return true,
-            }
-        }
-        state.held
-    }
-
-    /// True if another process is through and nobody of this process is at the door.
-    pub fn is_taken(&self) -> bool {
-        let mut state = self.state();
-        if state.wanted || state.waiting || state.held {
-            return false;
-        }
-        let Some(file) = self.file(&mut state) else { return false };
-        match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {
-                let _ = flock(&*file, FlockOperation::Unlock);
-                false
-            }
-            Err(error) => error == rustix::io::Errno::WOULDBLOCK,
-        }
-    }
-
-    /// Waits at the door. True: the door is open for this process now, or there is no door.
-    pub fn wait(self: &Arc<Self>, at_most: Duration) -> bool {
-        if self.enter() {
-            return true;
-        }
-        let deadline = Instant::now() + at_most;
-        let mut state = self.state();
-        if !self.has_thread(&mut state) {
-            return true;
-        }
-        self.changed.notify_all();
-        loop {
-            let now = Instant::now();
-            if state.held || now >= deadline {
-                return state.held;
-            }
-            let left = deadline.saturating_duration_since(now);
-            state = wait_timeout(&self.changed, state, left);
-        }
-    }
-
-    /// The connection that went through has the write lock.
-    pub fn begin_writing(&self) {
-        self.state().writing = true;
-    }
-
-    /// Lets the next process through.
-    pub fn leave(&self) {
-        let mut state = self.state();
-        state.wanted = false;
-        Door::close_if_unwanted(&mut state);
-    }
-
     /// Forgets the file: the WAL was opened, and perhaps made anew. The door is a lock on the file
     /// of that name.
     pub fn forget_file(&self) {
@@ -237,24 +163,76 @@ impl Gate for Arc<Door> {
     /// A `flock` costs a system call, so the door is used only while other processes write.
     const IS_ALWAYS_USED: bool = false;
 
+    /// Goes through, unless another process is there. True: it is through, or there is no door.
     fn enter(&self) -> bool {
-        Door::enter(self)
+        let mut state = self.state();
+        state.wanted = true;
+        if !state.held && !state.waiting {
+            let Some(file) = self.file(&mut state) else { return true };
+            match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {
+                    self.opened(&mut state);
+                    if !self.has_thread(&mut state) {
+                        // Without the thread nobody would let an idle door go.
+                        state.wanted = false;
+                        Door::close_if_unwanted(&mut state);
+                        return true;
+                    }
+                    self.changed.notify_all();
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => {}
+                // The file system has no such locks.
+                Err(_) => return true,
+            }
+        }
+        state.held
     }
 
+    /// Waits at the door. True: the door is open for this process now, or there is no door.
     fn wait(&self, at_most: Duration) -> bool {
-        Door::wait(self, at_most)
+        if self.enter() {
+            return true;
+        }
+        let deadline = Instant::now() + at_most;
+        let mut state = self.state();
+        if !self.has_thread(&mut state) {
+            return true;
+        }
+        self.changed.notify_all();
+        loop {
+            let now = Instant::now();
+            if state.held || now >= deadline {
+                return state.held;
+            }
+            let left = deadline.saturating_duration_since(now);
+            state = wait_timeout(&self.changed, state, left);
+        }
     }
 
     fn begin_writing(&self) {
-        Door::begin_writing(self);
+        self.state().writing = true;
     }
 
     fn leave(&self) {
-        Door::leave(self);
+        let mut state = self.state();
+        state.wanted = false;
+        Door::close_if_unwanted(&mut state);
     }
 
+    /// True if another process is through and nobody of this process is at the door.
     fn is_wanted(&self) -> bool {
-        self.is_taken()
+        let mut state = self.state();
+        if state.wanted || state.waiting || state.held {
+            return false;
+        }
+        let Some(file) = self.file(&mut state) else { return false };
+        match flock(&*file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {
+                let _ = flock(&*file, FlockOperation::Unlock);
+                false
+            }
+            Err(error) => error == rustix::io::Errno::WOULDBLOCK,
+        }
     }
 }
 
@@ -327,20 +305,20 @@ mod tests {
     #[test]
     fn a_door_that_another_process_has_is_seen_from_outside() {
         let (_dir, one, other) = two_processes();
-        assert!(!one.is_taken());
+        assert!(!one.is_wanted());
         assert!(other.enter());
         other.begin_writing();
-        assert!(one.is_taken());
-        assert!(!other.is_taken(), "by itself");
+        assert!(one.is_wanted());
+        assert!(!other.is_wanted(), "by itself");
         other.leave();
-        assert!(!one.is_taken());
+        assert!(!one.is_wanted());
         assert!(other.enter(), "looking does not keep it");
     }
 
     #[test]
     fn without_a_file_there_is_no_door() {
         let door = Door::new("/nonexistent/a.db-wal");
-        assert!(!door.is_taken());
+        assert!(!door.is_wanted());
         assert!(door.enter());
         assert!(door.wait(LONG));
         door.leave();

@@ -14,8 +14,6 @@
 //!    ([`kept`]). Its name is one that SQLite does not open (`kept_file.rs`).
 
 mod closing;
-#[cfg(all(test, not(feature = "shuttle")))]
-mod connection_tests;
 mod door;
 mod extent;
 mod kept;
@@ -24,6 +22,8 @@ mod store;
 mod unsure;
 mod writing;
 
+#[cfg(all(test, not(feature = "shuttle")))]
+pub use door::Door;
 pub use kept::is_marked;
 pub use store::{PlainReport, PlainStore};
 

@@ -14,6 +14,7 @@ use super::{Plain, unsure};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{For, Header, Store};
 use crate::error::{Code, Error};
+use crate::names::wal_path;
 use crate::port::{
     Below, Deletion, DeviceCharacteristics, MainFile, ShmLock, SideFiles, SyncRequest,
 };
@@ -66,7 +67,7 @@ impl PlainStore {
             open_wals: AtomicU32::new(0),
             taken_up: Mutex::default(),
             left: Mutex::new(unsure::take(path)),
-            door: Door::new(&format!("{path}-wal")),
+            door: Door::new(&wal_path(path)),
         }
     }
 
@@ -244,10 +245,6 @@ impl Store for PlainStore {
         self.has_durable_wal() && self.salts.is_of(wal)
     }
 
-    fn maps(&self, _: u64) -> bool {
-        true
-    }
-
     fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
         characteristics
     }
@@ -298,10 +295,6 @@ impl Store for PlainStore {
             connection.take_up_kept_wal(below);
         }
         below.read(buffer, offset)
-    }
-
-    fn wal_size_bytes(&self, _: &Plain, wal: &dyn Below) -> Result<u64, Code> {
-        wal.size_bytes()
     }
 
     fn truncate_wal(

@@ -25,10 +25,12 @@
 //! - "Later" is when this process opens the database again. It is before its first frame or the
 //!   sync of a checkpoint, under the write lock.
 //!
-//! Another process that had the WAL open before gets the error too, at its next flush, and
-//! acknowledges nothing. (Linux since 4.13 tells an error to every open file once.) A process that
-//! opens the WAL later finds bytes that its own flush will save. A process that dies after a failed
-//! fsync leaves what stock SQLite leaves.
+//! Other processes:
+//!
+//! - Linux since 4.13 tells an error to every open file once. A process that had the WAL open
+//!   before gets the error at its next flush, and acknowledges nothing.
+//! - A process that opens the WAL later finds bytes that its own flush will save.
+//! - A process that dies after a failed fsync leaves what stock SQLite leaves.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Calls of one connection: the checkpointer's passes, and the read lock. The database file's syncs
-//! fail when told to.
+//! Calls of one connection, with the store of `plain`: the checkpointer's passes, and the read lock.
+//! The database file's syncs fail when told to.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -8,16 +8,15 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::door::Door;
-use super::{Plain, PlainStore};
+use super::locking::READ_PATIENCE;
+use super::{Gate, Progress, RunCheckpoint, Shared, sleep};
 use crate::config::Options;
-use crate::engine::{Progress, READ_PATIENCE, RunCheckpoint, Shared, sleep};
 use crate::error::{Code, Error};
 use crate::port::{
     Below, BusyHandler, DeviceCharacteristics, LockLevel, Purpose, ShmLock, SyncRequest, WalIndex,
 };
 use crate::role::Role;
-use crate::strategy::Strategy;
+use crate::strategy::{Door, Plain, PlainStore, Strategy};
 use crate::super_journal;
 use crate::sync::{Mutex, lock};
 use crate::test_stubs::{NoCheckpoints, NoLogs};

@@ -1,0 +1,132 @@
+//! What a board says of the log: where the next record goes, and what may be unsure or has failed.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use oneflush_blocklog::{Epoch, Head, Lsn};
+
+use super::Board;
+use super::words::Word;
+use crate::error::Code;
+use crate::kill_point::KillPoint;
+use crate::strategy::eager::log::OpenLog;
+
+impl Board {
+    pub fn is_guard_unsure(&self) -> bool {
+        self.get(Word::GuardUnsure) != 0
+    }
+
+    pub fn set_guard_unsure(&self, unsure: bool) {
+        self.set(Word::GuardUnsure, u64::from(unsure));
+    }
+
+    /// The log may have a certain record or not.
+    pub fn is_unsure(&self) -> bool {
+        self.get(Word::Unsure) != 0
+    }
+
+    /// The unsure record was written again.
+    pub fn set_sure(&self) {
+        self.set(Word::Unsure, 0);
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.get(Word::Busy) != 0
+    }
+
+    pub fn set_busy(&self, busy: bool) {
+        self.set(Word::Busy, u64::from(busy));
+    }
+
+    pub fn failure(&self) -> Option<Code> {
+        // The word holds a code.
+        Some(self.get(Word::Failed) as i32).filter(|&code| code != 0).map(Code)
+    }
+
+    /// Ends the log for all processes (invariant 4).
+    pub fn fail(&self, code: Code, unsure: Option<Lsn>) {
+        self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
+        self.set(Word::Failed, code.0 as u64);
+    }
+
+    /// The number of the record that the holder of the lock may be writing.
+    pub fn next_lsn(&self) -> Lsn {
+        Lsn(self.get(Word::Lsn) + 1)
+    }
+
+    pub fn since_ns(&self) -> u64 {
+        self.get(Word::SinceNs)
+    }
+
+    pub fn set_since_ns(&self, now_ns: u64) {
+        self.set(Word::SinceNs, now_ns);
+    }
+
+    pub fn is_database_unsynced(&self) -> bool {
+        self.get(Word::DatabaseUnsynced) != 0
+    }
+
+    pub fn set_database_unsynced(&self, unsynced: bool) {
+        self.set(Word::DatabaseUnsynced, u64::from(unsynced));
+    }
+
+    /// The epoch stands on the synced image.
+    pub fn is_on_image(&self) -> bool {
+        self.get(Word::OnImage) != 0
+    }
+
+    /// Used bytes of the lane in use.
+    pub fn used_bytes(&self) -> u64 {
+        if self.get(Word::Begun) != 0 { self.get(Word::Position) } else { 0 }
+    }
+
+    pub fn lane_bytes(&self) -> u64 {
+        self.get(Word::LaneBytes)
+    }
+
+    /// Takes from the board where the next record goes, as the last holder of the lock left it.
+    pub fn read(&self, log: &mut OpenLog) {
+        let words = self.0.words();
+        let get = |word: Word| words[word as usize].load(SeqCst);
+        log.head = Head {
+            epoch: Epoch(get(Word::Epoch)),
+            position: get(Word::Position),
+            lsn: Lsn(get(Word::Lsn)),
+            previous: get(Word::Previous) as u32,
+            lane_bytes: get(Word::LaneBytes),
+        };
+        log.begun = get(Word::Begun) != 0;
+        log.on_image = get(Word::OnImage) != 0;
+        log.records_in_epoch = get(Word::RecordsInEpoch);
+    }
+
+    /// Puts on the board where the next record goes. `Logged` comes last (invariant 3).
+    pub fn write(&self, log: &OpenLog) {
+        let words = self.0.words();
+        let Head { epoch, position, lsn, previous, lane_bytes } = log.head;
+        for (at, (word, value)) in [
+            (Word::Epoch, epoch.0),
+            (Word::Position, position),
+            (Word::Lsn, lsn.0),
+            (Word::Previous, u64::from(previous)),
+            (Word::LaneBytes, lane_bytes),
+            (Word::Begun, u64::from(log.begun)),
+            (Word::OnImage, u64::from(log.on_image)),
+            (Word::RecordsInEpoch, log.records_in_epoch),
+            (Word::Pages, log.pages.len() as u64),
+            (Word::Logged, u64::from(log.logged)),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            if at == 4 {
+                KillPoint::HalfShown.reached();
+            }
+            words[word as usize].store(value, SeqCst);
+        }
+    }
+
+    /// Bytes of the pages that a checkpoint would write.
+    pub fn changed_bytes(&self) -> u64 {
+        self.get(Word::Pages) * self.get(Word::PageBytes)
+    }
+}

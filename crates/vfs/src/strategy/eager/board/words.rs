@@ -1,0 +1,142 @@
+//! The words of a board and their layout, and what a process reads in them that does not use the
+//! database.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use oneflush_blocklog::Uuid;
+use serde::Serialize;
+
+use super::Board;
+
+/// The size of the board's memory.
+pub const WORDS: usize = FIRST_PAGE + PAGES_WORDS;
+pub(super) const FIRST_BITS: usize = 64;
+/// For so many words of frames, a bit a frame, the board knows whether the log has the whole page.
+/// Of other frames it is assumed that the log has not.
+pub(super) const BITS_WORDS: usize = 1024;
+pub(super) const FIRST_PAGE: usize = FIRST_BITS + BITS_WORDS;
+/// Of this many frames, those logged last, the board knows the page. Of other frames the image
+/// knows it.
+pub(super) const PAGES_WORDS: usize = 1024;
+
+/// The version of the board's layout, and of what the processes share behind it. It grows by one
+/// whenever either changes. The words before [`Word::Layout`] keep their places.
+pub(super) const LAYOUT: u64 = 4;
+
+#[derive(Clone, Copy)]
+pub(super) enum Word {
+    UuidHigh,
+    UuidLow,
+    Busy,
+    Failed,
+    /// The LSN of a record whose append failed. The log may have it or not.
+    Unsure,
+    /// Counts how often committed or logged frames may have got other contents.
+    Generation,
+    Epoch,
+    Position,
+    Lsn,
+    Previous,
+    LaneBytes,
+    Begun,
+    OnImage,
+    RecordsInEpoch,
+    /// How many pages the log has changes of in this epoch.
+    Pages,
+    Logged,
+    /// The log has the whole page of each frame up to this.
+    Contained,
+    PageBytes,
+    /// The last frame of the last commit. It need not be durable.
+    Committed,
+    /// The last frame of a commit that was written and not synced. It may be published, or may have
+    /// failed.
+    Written,
+    /// The image's file has at least this many bytes.
+    ImageBytes,
+    /// When the image's generation began, by the monotonic clock.
+    SinceNs,
+    /// The database file was written since its last sync.
+    DatabaseUnsynced,
+    /// The guard was written and could not be synced. The cache may have what the device lacks.
+    GuardUnsure,
+    /// [`Common::identity`](super::Common::identity), taken when the image was whole.
+    Identity,
+    /// The generation of the frames whose pages the board knows.
+    PagesGeneration,
+    /// [`LAYOUT`].
+    Layout,
+    /// Counts how often the image's file was made shorter.
+    ImageCuts,
+    /// Board and image are whole (invariant 7).
+    Open,
+}
+
+/// What a board says to a process that does not use the database.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Look {
+    pub epoch: u64,
+    /// Records of this epoch.
+    pub records: u64,
+    /// How many pages the log has changes of in this epoch.
+    pub pages: u64,
+    /// The image's last frame that is durable in the log.
+    pub logged_frames: u64,
+    /// The last frame of the last commit. It need not be durable yet.
+    pub committed_frames: u64,
+    /// A write or sync has failed. Nothing is acknowledged until all processes have closed the
+    /// database.
+    pub failed: bool,
+}
+
+/// Reads the words of a board's file without mapping it. `None`: the file is being made.
+pub fn read_words(board: &File) -> Option<Vec<u64>> {
+    let mut bytes = vec![0; WORDS * size_of::<u64>()];
+    board.read_exact_at(&mut bytes, 0).ok()?;
+    let words = bytes.chunks_exact(size_of::<u64>()).filter_map(|word| word.try_into().ok());
+    Some(words.map(u64::from_ne_bytes).collect())
+}
+
+/// What these words say. `None`: they are of another version.
+pub fn look(words: &[u64]) -> Option<Look> {
+    let word = |word: Word| words.get(word as usize).copied();
+    (word(Word::Layout)? == LAYOUT).then_some(Look {
+        epoch: word(Word::Epoch)?,
+        records: word(Word::RecordsInEpoch)?,
+        pages: word(Word::Pages)?,
+        logged_frames: word(Word::Logged)?,
+        committed_frames: word(Word::Committed)?,
+        failed: word(Word::Failed)? != 0,
+    })
+}
+
+/// These words say that board and image are whole. With `uuid` they must also be of that log.
+pub fn is_open(words: &[u64], uuid: Option<Uuid>) -> bool {
+    let word = |word: Word| words.get(word as usize).copied().unwrap_or_default();
+    let is_of = |uuid: Uuid| {
+        u128::from_be_bytes(uuid.0)
+            == u128::from(word(Word::UuidHigh)) << 64 | u128::from(word(Word::UuidLow))
+    };
+    word(Word::Layout) == LAYOUT && word(Word::Open) != 0 && uuid.is_none_or(is_of)
+}
+
+impl Board {
+    pub(super) fn word(&self, word: Word) -> &AtomicU64 {
+        &self.0.words()[word as usize]
+    }
+
+    pub(super) fn get(&self, word: Word) -> u64 {
+        self.word(word).load(SeqCst)
+    }
+
+    pub(super) fn set(&self, word: Word, value: u64) {
+        self.word(word).store(value, SeqCst);
+    }
+
+    pub(super) fn frame(&self, word: Word) -> u32 {
+        // These words hold frame numbers only.
+        self.get(word) as u32
+    }
+}
