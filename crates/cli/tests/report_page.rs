@@ -239,6 +239,11 @@ fn cumulative_curves_rise_from_nothing() {
         browser.text(actions).split(',').all(|class| class == "action"),
         "each finding ends with what to do"
     );
+    let commands = "[...document.querySelectorAll('.findings code')].map((code) => \
+        code.textContent).join()";
+    assert!(browser.text(commands).contains("oneflush "), "{}", browser.text(commands));
+    let findings = browser.text("document.querySelector('.findings').textContent");
+    assert!(!findings.contains('`'), "commands are told by their type: {findings}");
     assert_calm(&browser, &page);
 }
 

@@ -23,12 +23,15 @@ const Summary = (() => {
 
   const sum = (bytes) => Data.classKeys.reduce((total, name) => total + bytes[name], 0);
 
+  /** A sentence in which commands stand between backticks, as in Markdown. */
+  const sentence = (text) => text.split("`").map((part, at) => (at % 2 === 1 ? make("code", {}, part) : part));
+
   function findings() {
     const items = Data.findings.map((finding) => make("li", {},
       traces.length > 1 ? make("p", { class: "of" }, finding.trace) : null,
       make("p", {}, finding.text),
       make("p", { class: "basis" }, finding.basis),
-      make("p", { class: "action" }, finding.action)));
+      make("p", { class: "action" }, ...sentence(finding.action))));
     body("findings").append(items.length > 0
       ? make("ul", { class: "findings" }, ...items)
       : make("p", { class: "lead" }, "None: no trace has the 30 transactions that a finding needs, or nothing stands out."));

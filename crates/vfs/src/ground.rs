@@ -1,5 +1,6 @@
 //! The ground of a database: whether its file system keeps what a sync promises, and locks as one
 //! kernel does.
+//!
 //! | file system | why | `eager` | `plain` |
 //! |---|---|---|---|
 //! | NFS, CIFS and SMB, AFS, Ceph, Lustre | another host may change the file | refuses | as stock |
@@ -12,7 +13,6 @@
 //!
 //! "As stock": `plain` says so and then acts as SQLite alone. On tmpfs and ramfs `eager` refuses
 //! only `durability=full`.
-//! | tmpfs, ramfs | nothing outlives a loss of power | refuses `durability=full` | nothing to say |
 //!
 //! The judgement is by the mount of the database's directory in `/proc/thread-self/mountinfo`. The
 //! mount is found by its number (`STATX_MNT_ID`, Linux 5.8). What cannot be looked at is not

@@ -10,7 +10,8 @@
 //! places   what is known of each device    target, stack   the devices, and those that they lie on
 //! ```
 //!
-//! A recording is ftrace's text, compressed, with three additions (`docs/trace.md`):
+//! A recording is ftrace's text, compressed, with four additions (`docs/trace.md`):
+//! - `oneflush_layer` lines say which device lies on a file of which other;
 //! - `oneflush_file` lines give an inode its name from then on;
 //! - `oneflush_area` lines say where the file system's journal is;
 //! - a queued request ends with whose it is.

@@ -1,5 +1,5 @@
-//! Calls of one connection, with the store of `plain`: the checkpointer's passes, and the read lock.
-//! The database file's syncs fail when told to.
+//! Calls of one connection, with the store of `plain`: the checkpointer's passes, and the read
+//! lock. The database file's syncs fail when told to.
 
 use std::fs::File;
 use std::sync::Arc;

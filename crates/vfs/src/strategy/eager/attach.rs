@@ -63,7 +63,8 @@ impl EagerLog {
         Ok(())
     }
 
-    /// A connection is about to use the log for the first time. [`EagerLog::remove_user`] must follow.
+    /// A connection is about to use the log for the first time. [`EagerLog::remove_user`] must
+    /// follow.
     pub fn add_user(&self) {
         self.state().users += 1;
     }

@@ -1,5 +1,5 @@
-//! What a board says of the image and its frames: which are committed, written and logged, and which
-//! pages they have.
+//! What a board says of the image and its frames: which are committed, written and logged, and
+//! which pages they have.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
