@@ -11,6 +11,8 @@ mod json;
 mod markdown;
 mod notes;
 pub mod plot;
+#[cfg(test)]
+mod sample;
 mod special;
 mod table;
 mod to_stock;
