@@ -15,21 +15,15 @@ use std::time::{Duration, Instant};
 use common::{Sandbox, skip_unless_root, stderr, stdout};
 use oneflush_bench::place::Place;
 use oneflush_testing::{Running, has_programs};
-use recording::scratch;
-use rusqlite::Connection;
+use recording::{DeviceCounts, database, device, insert, scratch};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Commits one row every few milliseconds, until it is told to stop.
 fn commit(path: &Path, mode: &str, count: &AtomicU64, over: &AtomicBool) {
-    let db = Connection::open(path).unwrap();
-    db.execute_batch(&format!(
-        "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL; CREATE TABLE t(id INTEGER PRIMARY \
-            KEY, v);"
-    ))
-    .unwrap();
+    let db = database(path, mode);
     while !over.load(Ordering::Relaxed) {
-        db.execute("INSERT INTO t(v) VALUES(zeroblob(100))", []).unwrap();
+        insert(&db);
         count.fetch_add(1, Ordering::Relaxed);
         thread::sleep(Duration::from_millis(5));
     }
@@ -79,16 +73,6 @@ fn assert_no_instances() {
     }
 }
 
-/// Written bytes and flushes, as the device itself counts them.
-fn device_counts(place: &Place) -> (f64, f64) {
-    let name = &place.device().expect("a device").name;
-    let text =
-        fs::read_to_string(format!("/sys/block/{name}/stat")).expect("the device's counters");
-    let fields: Vec<f64> =
-        text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
-    (fields[6] * 512.0, fields[15])
-}
-
 fn number(value: &Value, field: &str) -> f64 {
     value[field].as_f64().unwrap_or_else(|| panic!("{field} of {value}"))
 }
@@ -118,8 +102,8 @@ fn each_database_has_its_mode_its_rate_and_its_flushes() {
     let (tables, output) = beside_writers(&place, |counts| {
         watched(top(&sandbox, &place, &arguments), || {
             let [persist, wal] = counts.map(|count| count.load(Ordering::Relaxed) as f64);
-            let (bytes, flushes) = device_counts(&place);
-            [persist, wal, bytes, flushes]
+            let sent = DeviceCounts::of(&device(&place));
+            [persist, wal, sent.written_bytes as f64, sent.flushes as f64]
         })
     });
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -20,7 +20,7 @@ fn bytes_by_class_are_those_that_the_device_counts() {
                 PRIMARY KEY, v);"
         ))
         .unwrap();
-        recording::sync(&place);
+        recording::sync(place.path());
         let recording = record(&place, &folder.path().join("t.zst"), |_| {
             let mut insert = db.prepare("INSERT INTO t(v) VALUES(zeroblob(100))").unwrap();
             for _ in 0..INSERTS {

@@ -80,7 +80,7 @@ fn recorded(
     let names: Vec<String> = (0..count).map(|n| format!("{mode}-{sync}-{count}-{n}.db")).collect();
     let databases: Vec<Connection> =
         names.iter().map(|name| open(&place.path().join(name), mode, sync)).collect();
-    recording::sync(place);
+    recording::sync(place.path());
     let recording = record(place, &folder.file(), |marker| {
         thread::scope(|scope| {
             for (db, name) in databases.into_iter().zip(&names) {
@@ -208,7 +208,7 @@ fn a_transaction_over_two_attached_databases_is_one() {
             paths[1].display()
         ))
         .unwrap();
-        recording::sync(&place);
+        recording::sync(place.path());
         let recording = record(&place, &folder.file(), |marker| {
             for n in 0..TRANSACTIONS {
                 let both = "INSERT INTO t(v) VALUES(zeroblob(100)); INSERT INTO two.t(v) \

@@ -117,6 +117,11 @@ fn wal_is_advised_with_what_it_would_write() {
         "{}",
         finding.basis
     );
+    assert!(
+        finding.action.ends_with("`oneflush bench --dir DIR --modes persist,wal`."),
+        "{}",
+        finding.action
+    );
     assert_eq!(
         of_kind(alike(100, 10, [8, 16, 2, 0]), "wal"),
         None,

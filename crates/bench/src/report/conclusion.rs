@@ -3,10 +3,10 @@
 //! "With 16 connections WAL (eager) is 6.53 times as fast as stock SQLite: 23343 commits/s, there
 //! 3573; the longest took 3.20 ms, there 2737."
 
-use super::to_stock::{Kind, Measure, Pair, Verdict, is_stock, stock_of};
+use super::to_stock::{Kind, Measure, Pair, Verdict, is_stock, of_stock, stock_of};
 use super::words::Words;
 use super::{ModeReport, Report};
-use crate::mode::{Journal, Mode, Strategy};
+use crate::mode::Journal;
 use crate::workload::Unit;
 
 pub fn conclusion(report: &Report) -> String {
@@ -132,7 +132,7 @@ fn without_stock(report: &Report, alone: &[&ModeReport]) -> Option<String> {
     let mut names: Vec<String> = alone.iter().map(|own| Words::name(&own.mode)).collect();
     names.dedup();
     let mut modes: Vec<String> = Vec::new();
-    let missing = alone.iter().map(|own| Mode { strategy: Strategy::STOCK, ..own.mode });
+    let missing = alone.iter().map(|own| of_stock(&own.mode));
     for mode in
         missing.chain(report.modes.iter().map(|mode| mode.mode)).map(|mode| mode.to_string())
     {

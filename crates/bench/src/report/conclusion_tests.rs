@@ -1,101 +1,21 @@
 //! Sentences of runs whose figures are given.
 
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::environment::Environment;
-use crate::report::{CompanionFigures, Figures, FloorFigures, LatencyFigures, PhaseFigures};
-use crate::run::Workers;
-use crate::run::latency::Buckets;
-use crate::run::timeline::TimelineFigures;
+use crate::report::sample::{self, mode, report};
+use crate::report::{CompanionFigures, Figures, LatencyFigures, PhaseFigures};
 
 fn latency(p50_us: f64, longest_ms: f64) -> LatencyFigures {
-    let ns = |us: f64| (us * 1e3) as u64;
-    let (p50, max) = (ns(p50_us), ns(longest_ms * 1e3));
-    LatencyFigures { mean: p50, p50, p95: p50, p99: p50, p999: p50, max }
+    sample::latency((p50_us * 1e3) as u64, (longest_ms * 1e6) as u64)
 }
 
 fn round(p50_us: f64, rate: f64, longest_ms: f64) -> Figures {
-    Figures {
-        transactions: 2000,
-        seconds: 1.0,
-        transactions_per_s: rate,
-        latency_ns: latency(p50_us, longest_ms),
-        cpu_us_per_transaction: 50.0,
-        counted_at: None,
-        bytes_per_transaction: None,
-        writes_per_transaction: None,
-        flushes_per_transaction: None,
-        bytes_per_transaction_by_class: BTreeMap::new(),
-        writes_per_transaction_by_class: BTreeMap::new(),
-        trace_events_lost: 0,
-        unattributed_ratio: 0.0,
-        wal_bytes_at_end: None,
-        phases: Vec::new(),
-        beside: None,
-    }
-}
-
-fn mode(mode: &str, connections: u32, rounds: Vec<Figures>) -> ModeReport {
-    ModeReport {
-        mode: mode.parse().unwrap(),
-        connections,
-        median: Figures::median(&rounds),
-        rounds,
-        to_control: None,
-        latency_histogram_ns: Buckets::default(),
-        latency_timeline: TimelineFigures::default(),
-        vfs_stats: Vec::new(),
-        failed_statements: BTreeMap::new(),
-        same_contents_in_all_rounds: None,
-        contents_fingerprint: None,
-    }
+    sample::round(rate, latency(p50_us, longest_ms))
 }
 
 /// Three rounds that differ by a hundredth; with one connection the rate is what the time allows.
 fn steady(name: &str, connections: u32, p50_us: f64, rate: f64, longest_ms: f64) -> ModeReport {
     let rounds = [0.99, 1.0, 1.01].map(|noise| round(p50_us * noise, rate / noise, longest_ms));
     mode(name, connections, rounds.to_vec())
-}
-
-fn report(modes: Vec<ModeReport>) -> Report {
-    let environment = Environment {
-        oneflush_version: String::new(),
-        date: String::new(),
-        kernel: String::new(),
-        sqlite_version: String::new(),
-        sqlite_source_id: String::new(),
-        place: String::new(),
-        fs: String::new(),
-        mount_options: String::new(),
-        device: None,
-        cpu_model: String::new(),
-        cpu_count: 2,
-        memory_bytes: 0,
-    };
-    Report {
-        environment,
-        workload: String::new(),
-        unit: Unit::Transaction,
-        rounds: modes.first().map_or(0, |mode| mode.rounds.len() as u32),
-        connections: vec![1],
-        workers: Workers::Threads,
-        rate: None,
-        busy_loops: 0,
-        in_turns: false,
-        counted_at: None,
-        floor: FloorFigures {
-            p50_ns: 150_000,
-            p99_ns: 200_000,
-            max_ns: 400_000,
-            writes: 1200,
-            direct_io: true,
-        },
-        modes,
-        recording: None,
-        conclusion: String::new(),
-        notes: Vec::new(),
-    }
 }
 
 fn sentences(modes: Vec<ModeReport>) -> String {

@@ -33,12 +33,21 @@ pub struct Spread {
     /// The bounds that contain the median of endlessly many rounds with 95 % confidence. They are
     /// two of the ratios, found by order alone (sign test), so the kind of noise does not matter.
     /// None below six rounds.
+    #[serde(deserialize_with = "nulls_are_no_numbers")]
     pub bounds: Option<[f64; 2]>,
 }
 
 /// A ratio to nothing is written as null: JSON has no infinity.
 fn null_is_no_number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+fn nulls_are_no_numbers<'de, D>(from: D) -> Result<Option<[f64; 2]>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let bounds: Option<[Option<f64>; 2]> = Option::deserialize(from)?;
+    Ok(bounds.map(|bounds| bounds.map(|bound| bound.unwrap_or(f64::NAN))))
 }
 
 impl Spread {
@@ -107,6 +116,17 @@ mod tests {
     fn a_spread_has_the_middle_and_both_ends() {
         let spread = Spread::of(vec![1.02, 0.99, 1.4]);
         assert_eq!(spread, Spread { median: 1.02, lowest: 0.99, highest: 1.4, bounds: None });
+    }
+
+    /// The ratios to a control that did nothing in most of its rounds were written as null, and
+    /// then `--from` refused the report that `--json` had printed.
+    #[test]
+    fn bounds_without_a_number_are_read_again() {
+        let spread = Spread::of([vec![1.0; 2], vec![f64::INFINITY; 8]].concat());
+        assert_eq!(spread.bounds, Some([1.0, f64::INFINITY]));
+        let again: Spread = serde_json::from_str(&serde_json::to_string(&spread).unwrap()).unwrap();
+        let [low, high] = again.bounds.unwrap();
+        assert!(low == 1.0 && high.is_nan() && again.median.is_nan());
     }
 
     /// From tables of the confidence interval of a median.

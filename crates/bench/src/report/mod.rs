@@ -11,6 +11,8 @@ mod json;
 mod markdown;
 mod notes;
 pub mod plot;
+#[cfg(test)]
+mod sample;
 mod special;
 mod table;
 mod to_stock;
@@ -187,17 +189,22 @@ impl Report {
         };
         let in_turns = if self.in_turns { ", all modes in turns" } else { "" };
         let rate = self.rate.map_or(String::new(), |rate| format!(", {rate} a second"));
-        let busy = match self.busy_loops {
-            0 => String::new(),
-            1 => ", beside a busy loop".to_owned(),
-            loops => format!(", beside {loops} busy loops"),
-        };
+        let busy = self.beside_loops().map_or(String::new(), |beside| format!(", {beside}"));
         let rounds = if self.rounds == 1 {
             "1 round".to_owned()
         } else {
             format!("medians of {} rounds", self.rounds)
         };
         format!("{}, {connections}{rate}{busy}{in_turns}, {rounds}", self.workload)
+    }
+
+    /// "beside 2 busy loops"
+    fn beside_loops(&self) -> Option<String> {
+        match self.busy_loops {
+            0 => None,
+            1 => Some("beside a busy loop".to_owned()),
+            loops => Some(format!("beside {loops} busy loops")),
+        }
     }
 
     /// A row's name: the mode, and the number of connections where it tells rows apart.

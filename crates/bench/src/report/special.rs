@@ -2,7 +2,7 @@
 //! not end does to writers.
 
 use super::format::{millis, option, significant};
-use super::table::{Table, Titled, floors, speed};
+use super::table::{Table, Titled, floors, speed, speed_head};
 use super::{ModeReport, Report, Spread};
 
 /// What a read takes; where a writer is beside the readers, its figures as well.
@@ -41,20 +41,9 @@ pub fn in_turns(report: &Report) -> Table {
         cells.push(format!("{:.3}", floors(report, mode)));
         cells
     };
-    Table {
-        head: vec![
-            "mode",
-            report.unit.per_second(),
-            "p50",
-            "p95",
-            "p99",
-            "p99.9",
-            "max",
-            "CPU µs",
-            "p50/floor",
-        ],
-        rows: report.modes.iter().map(row).collect(),
-    }
+    let mut head = speed_head(report);
+    head.extend(["CPU µs", "p50/floor"]);
+    Table { head, rows: report.modes.iter().map(row).collect() }
 }
 
 /// The time of a unit, divided by that of the control in the same round: the median of the rounds

@@ -84,6 +84,11 @@ pub fn all(report: &Report) -> Vec<Titled> {
     tables
 }
 
+/// The head of [`speed`].
+pub(super) fn speed_head(report: &Report) -> Vec<&'static str> {
+    vec!["mode", report.unit.per_second(), "p50", "p95", "p99", "p99.9", "max"]
+}
+
 /// A row's first cells.
 pub(super) fn speed(report: &Report, mode: &ModeReport) -> Vec<String> {
     let latency = &mode.median.latency_ns;
@@ -111,21 +116,9 @@ fn commits(report: &Report) -> Table {
         cells
     };
     let flushes = if report.counted_at == Some(Source::Vfs) { "syncs" } else { "flush" };
-    Table {
-        head: vec![
-            "mode",
-            report.unit.per_second(),
-            "p50",
-            "p95",
-            "p99",
-            "p99.9",
-            "max",
-            "KB",
-            "writes",
-            flushes,
-        ],
-        rows: report.modes.iter().map(row).collect(),
-    }
+    let mut head = speed_head(report);
+    head.extend(["KB", "writes", flushes]);
+    Table { head, rows: report.modes.iter().map(row).collect() }
 }
 
 /// Whose bytes, and what else a transaction costs.

@@ -76,8 +76,7 @@ pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a Mo
             .filter(|other| other.connections == own.connections && is_stock(&other.mode))
     };
     let alone = |other: &&ModeReport| other.mode.strategy == Strategy::Sqlite;
-    let same = |mode: &Mode| Mode { strategy: Strategy::STOCK, ..*mode };
-    let alike = |other: &&ModeReport| same(&other.mode) == same(&own.mode);
+    let alike = |other: &&ModeReport| of_stock(&other.mode) == of_stock(&own.mode);
     let exact = others().filter(alike).find(alone);
     if own.mode.strategy == Strategy::STOCK {
         return exact;
@@ -92,6 +91,11 @@ pub fn stock_of<'a>(own: &ModeReport, modes: &[&'a ModeReport]) -> Option<&'a Mo
 
 pub fn is_stock(mode: &Mode) -> bool {
     matches!(mode.strategy, Strategy::Sqlite | Strategy::STOCK)
+}
+
+/// The same mode with the strategy that changes nothing.
+pub fn of_stock(mode: &Mode) -> Mode {
+    Mode { strategy: Strategy::STOCK, ..*mode }
 }
 
 impl<'a> Pair<'a> {

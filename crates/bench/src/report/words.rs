@@ -1,9 +1,9 @@
 //! The words that sentences about a comparison are made of.
 
+use super::Report;
 use super::format::{millis, significant};
-use super::to_stock::{Kind, Measure, Pair, Verdict, is_stock};
-use super::{ModeReport, Report};
-use crate::mode::{Journal, Mode, Strategy};
+use super::to_stock::{Kind, Measure, Pair, Verdict, is_stock, of_stock};
+use crate::mode::{Journal, Mode};
 use crate::workload::Unit;
 
 pub struct Words<'a>(pub &'a Report);
@@ -36,9 +36,8 @@ impl Words<'_> {
 
     /// "stock SQLite", with the mode where that is not the same.
     pub fn stock(&self, pair: &Pair) -> String {
-        let bare = |mode: &ModeReport| Mode { strategy: Strategy::STOCK, ..mode.mode };
-        match bare(pair.stock) {
-            mode if mode == bare(pair.own) => "stock SQLite".to_owned(),
+        match of_stock(&pair.stock.mode) {
+            mode if mode == of_stock(&pair.own.mode) => "stock SQLite".to_owned(),
             mode => format!("stock SQLite in {}", Self::name(&mode)),
         }
     }
@@ -49,10 +48,8 @@ impl Words<'_> {
             1 => "with 1 connection".to_owned(),
             several => format!("with {several} connections"),
         };
-        match self.0.busy_loops {
-            0 => {}
-            1 => text.push_str(" beside a busy loop"),
-            loops => text.push_str(&format!(" beside {loops} busy loops")),
+        if let Some(beside) = self.0.beside_loops() {
+            text.push_str(&format!(" {beside}"));
         }
         if let Some(rate) = self.0.rate {
             text.push_str(&format!(" at {rate} {}/s", self.0.unit.timed()));

@@ -4,9 +4,11 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub mod above;
+pub mod watched;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::ops::{Add, Sub};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -14,11 +16,12 @@ use std::thread;
 use std::time::Duration;
 
 use oneflush_bench::place::{FsKind, Place, PlaceError, enter_private_namespace};
-use oneflush_trace::identify::{Database, Identifier, Summary, Transaction};
-use oneflush_trace::import;
+use oneflush_trace::identify::{Database, Identifier, Layer, Summary, Transaction};
+use oneflush_trace::import::{self, Reader};
 use oneflush_trace::kernel::find_or_mount_tracefs;
 use oneflush_trace::model::{Action, Content, Event, Names};
 use oneflush_trace::record::{Counts, Options, Recorder, Target};
+use rusqlite::Connection;
 
 const SIZE_BYTES: u64 = 1 << 30;
 
@@ -89,7 +92,7 @@ impl Marker {
     }
 }
 
-/// What the device itself counted.
+/// What a device was sent, as the device itself counts it or as a trace tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCounts {
     pub written_bytes: u64,
@@ -97,13 +100,87 @@ pub struct DeviceCounts {
 }
 
 impl DeviceCounts {
-    fn read(device: &str) -> DeviceCounts {
+    /// By the device itself, since it was made.
+    pub fn of(device: &str) -> DeviceCounts {
         let text =
             fs::read_to_string(format!("/sys/block/{device}/stat")).expect("the device's counters");
         let fields: Vec<u64> =
             text.split_ascii_whitespace().map(|field| field.parse().expect("a number")).collect();
         DeviceCounts { written_bytes: fields[6] * 512, flushes: fields[15] }
     }
+
+    pub fn of_transactions(found: &[Transaction]) -> DeviceCounts {
+        DeviceCounts {
+            written_bytes: found.iter().map(|found| found.traffic.bytes()).sum(),
+            flushes: found.iter().map(|found| found.flushes).sum(),
+        }
+    }
+
+    /// Also of what belongs to no transaction.
+    pub fn of_all(found: &[Transaction], summary: &Summary) -> DeviceCounts {
+        let rest = [summary.other, summary.fs_journal, summary.metadata];
+        let rest = rest.iter().map(|amount| amount.bytes).sum::<u64>();
+        let written_bytes = rest + summary.partial.bytes();
+        Self::of_transactions(found) + DeviceCounts { written_bytes, flushes: summary.flushes }
+    }
+
+    pub fn is_near(self, truth: DeviceCounts, share: f64) -> bool {
+        is_near(self.written_bytes, truth.written_bytes, share)
+            && is_near(self.flushes, truth.flushes, share)
+    }
+}
+
+impl Add for DeviceCounts {
+    type Output = DeviceCounts;
+    fn add(self, other: DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
+            written_bytes: self.written_bytes + other.written_bytes,
+            flushes: self.flushes + other.flushes,
+        }
+    }
+}
+
+impl Sub for DeviceCounts {
+    type Output = DeviceCounts;
+    fn sub(self, other: DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
+            written_bytes: self.written_bytes - other.written_bytes,
+            flushes: self.flushes - other.flushes,
+        }
+    }
+}
+
+pub fn is_near(found: u64, truth: u64, share: f64) -> bool {
+    found.abs_diff(truth) as f64 <= truth as f64 * share
+}
+
+/// The name of a place's device.
+pub fn device(place: &Place) -> String {
+    place.device().expect("a device").name.clone()
+}
+
+/// The number of a device, as a trace writes it: `7,0`.
+pub fn number(device: &str) -> String {
+    fs::read_to_string(format!("/sys/block/{device}/dev"))
+        .expect("the device's number")
+        .trim()
+        .replace(':', ",")
+}
+
+/// A new database with a table for [`insert`].
+pub fn database(path: &Path, mode: &str) -> Connection {
+    let db = Connection::open(path).unwrap();
+    db.execute_batch(&format!(
+        "PRAGMA journal_mode={mode}; PRAGMA synchronous=FULL;
+         CREATE TABLE t(id INTEGER PRIMARY KEY, v);"
+    ))
+    .unwrap();
+    db
+}
+
+/// A transaction.
+pub fn insert(db: &Connection) {
+    db.execute("INSERT INTO t(v) VALUES(zeroblob(100))", []).unwrap();
 }
 
 pub struct Recording {
@@ -137,45 +214,51 @@ pub fn record(place: &Place, file: &Path, work: impl FnOnce(&Marker)) -> Recordi
     let marker = begun.recv().expect("the recorder begins");
     let marker =
         Marker(Arc::new(OpenOptions::new().write(true).open(marker).expect("trace_marker")));
-    let device = &place.device().expect("a device").name;
-    let before = DeviceCounts::read(device);
+    let device = device(place);
+    let before = DeviceCounts::of(&device);
     work(&marker);
-    sync(place);
-    let after = DeviceCounts::read(device);
+    sync(place.path());
+    let device = DeviceCounts::of(&device) - before;
     // An instance that is in use does not go away.
     drop(marker);
     over.store(true, Ordering::Relaxed);
     let counts = turns.join().expect("the recorder");
     assert_eq!(counts.lost, 0);
-    let device = DeviceCounts {
-        written_bytes: after.written_bytes - before.written_bytes,
-        flushes: after.flushes - before.flushes,
-    };
     read(file, counts, device)
 }
 
-pub fn sync(place: &Place) {
-    rustix::fs::syncfs(File::open(place.path()).expect("the place")).expect("syncfs");
+/// The whole file system that the folder is on.
+pub fn sync(folder: &Path) {
+    rustix::fs::syncfs(File::open(folder).expect("the place")).expect("syncfs");
 }
 
 fn read(file: &Path, counts: Counts, device: DeviceCounts) -> Recording {
     let mut reader = import::open(file).expect("a recording is a trace");
-    let mut identifier = Identifier::new();
-    let (mut events, mut transactions) = (Vec::new(), Vec::new());
-    while let Some(event) = reader.next().expect("a recording can be read") {
-        identifier.push(&event, reader.names());
-        events.push(event);
-        while let Some(transaction) = identifier.next_transaction() {
-            transactions.push(transaction);
-        }
-    }
-    assert_eq!(reader.skipped().count, 0, "{:?}", reader.skipped());
-    assert_eq!((reader.skipped().lost, reader.skipped().cut_off), (0, None));
-    let names = reader.names().clone();
-    let (rest, summary) = identifier.finish(&names);
-    transactions.extend(rest);
+    let mut events = Vec::new();
+    let (mut transactions, summary) =
+        identified(&mut reader, Layer::default(), |event| events.push(event));
     transactions.sort_by_key(|transaction| transaction.begin_ns);
-    Recording { events, names, transactions, summary, counts, device }
+    Recording { events, names: reader.names().clone(), transactions, summary, counts, device }
+}
+
+/// The transactions of a whole trace, of which every line is understood.
+pub fn identified(
+    reader: &mut Reader,
+    layer: Layer,
+    mut see: impl FnMut(Event),
+) -> (Vec<Transaction>, Summary) {
+    let mut identifier = Identifier::new().count_at(layer);
+    let mut found = Vec::new();
+    while let Some(event) = reader.next().expect("a trace can be read") {
+        identifier.push(&event, reader.names());
+        see(event);
+        found.extend(std::iter::from_fn(|| identifier.next_transaction()));
+    }
+    let skipped = reader.skipped();
+    assert_eq!((skipped.count, skipped.lost, skipped.cut_off), (0, 0, None), "{skipped:?}");
+    let (rest, summary) = identifier.finish(reader.names());
+    found.extend(rest);
+    (found, summary)
 }
 
 /// Bytes that were queued, by whose they are.

@@ -18,7 +18,7 @@
 use super::line::{Interner, Line};
 use super::rwbs;
 use super::text::{self, Cursor};
-use crate::model::{Action, Actor, DeviceId, Event, Flags, SECTOR_BYTES};
+use crate::model::{Action, Actor, DeviceId, Event, Flags, NameId, SECTOR_BYTES};
 
 /// blkparse's letters. Outer `None`: no letter of blkparse's. Inner `None`: a letter that means
 /// nothing here.
@@ -98,29 +98,27 @@ fn event(head: &Head, action: Action, body: &[u8], names: &mut Interner) -> Opti
     }
     // At a completion the bracket holds the error.
     let name = if action == Action::Complete { None } else { names.id(last) };
-    let actor = Actor { thread: head.thread, process: 0, name };
-    Some(Event {
-        device: head.device,
-        sector,
-        bytes,
-        flags,
-        ..Event::plain(head.time_ns, action, actor)
-    })
+    Some(request(head, action, flags, (sector, bytes), name))
 }
 
 /// `223490 + 8 <- (8,1) 223427`
 fn remap(head: &Head, flags: Flags, body: &[u8]) -> Option<Event> {
     let mut cursor = Cursor::new(body);
-    let (sector, bytes) = cursor.place()?;
+    let place = cursor.place()?;
     let action = cursor.remap()?;
-    let actor = Actor { thread: head.thread, process: 0, name: None };
-    Some(Event {
-        device: head.device,
-        sector,
-        bytes,
-        flags,
-        ..Event::plain(head.time_ns, action, actor)
-    })
+    Some(request(head, action, flags, place, None))
+}
+
+/// `place`: sector and bytes. `name`: the thread's.
+fn request(
+    head: &Head,
+    action: Action,
+    flags: Flags,
+    (sector, bytes): (u64, u64),
+    name: Option<NameId>,
+) -> Event {
+    let actor = Actor { thread: head.thread, process: 0, name };
+    Event { device: head.device, sector, bytes, flags, ..Event::plain(head.time_ns, action, actor) }
 }
 
 /// Sums behind the events, and notes before them ("Input file sda.blktrace.0 added").

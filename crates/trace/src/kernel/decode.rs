@@ -60,7 +60,35 @@ pub struct Decoder {
     /// numbers must be enough to see that.
     ids: Arc<[u16]>,
     events: Arc<[(Kind, Fields)]>,
-    volumes: Arc<[OfVolume]>,
+    volumes: Volumes,
+}
+
+/// The volumes that are recorded, in the order in which they were given. Finds the one that a
+/// number in an event is of; such numbers are those of [`kernel_dev`]. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Volumes(Arc<[OfVolume]>);
+
+impl Volumes {
+    /// The only one: the filters let nothing else through.
+    pub(crate) fn only(&self) -> Option<usize> {
+        (self.0.len() == 1).then_some(0)
+    }
+
+    /// By the number of a request: the partition's own, else the disk's.
+    pub(crate) fn of_device(&self, number: u64) -> Option<usize> {
+        let of_device = self.0.iter().position(|volume| volume.device == number);
+        of_device.or_else(|| self.0.iter().position(|volume| volume.disk == number))
+    }
+
+    /// By the number that the file system's inodes carry.
+    pub(crate) fn of_inodes(&self, number: u64) -> Option<usize> {
+        self.0.iter().position(|volume| volume.inode_dev == number)
+    }
+
+    /// By the identifier of btrfs.
+    fn of_fsid(&self, fsid: &[u8]) -> Option<usize> {
+        self.0.iter().position(|volume| volume.fsid.is_some_and(|own| own == fsid))
+    }
 }
 
 /// The data of a volume that every record is compared with.
@@ -207,7 +235,11 @@ impl Decoder {
             ids.push(format.id);
             events.push((kind, Fields::of(&format)));
         }
-        Ok(Decoder { ids: ids.into(), events: events.into(), volumes })
+        Ok(Decoder { ids: ids.into(), events: events.into(), volumes: Volumes(volumes) })
+    }
+
+    pub(crate) fn volumes(&self) -> &Volumes {
+        &self.volumes
     }
 
     /// `None` for an event that says nothing about writes.
@@ -236,7 +268,7 @@ impl Decoder {
                     NODE => Whose::Journal,
                     _ => return None,
                 };
-                let blocks = self.volumes[volume].f2fs_blocks.as_ref()?;
+                let blocks = self.volumes.0[volume].f2fs_blocks.as_ref()?;
                 let address = number(fields.new_block)?
                     .checked_mul(blocks.block_bytes)?
                     .checked_add(blocks.start_bytes)?;
@@ -270,21 +302,12 @@ impl Decoder {
     /// The volume of a record.
     fn volume(&self, kind: Kind, fields: &Fields, record: &[u8]) -> Option<usize> {
         if kind == Kind::Extent {
-            let fsid = fields.fsid?.bytes(record)?;
-            return self
-                .volumes
-                .iter()
-                .position(|volume| volume.fsid.is_some_and(|own| own == fsid));
+            return self.volumes.of_fsid(fields.fsid?.bytes(record)?);
         }
-        if self.volumes.len() == 1 {
-            // The filter lets nothing else through.
-            return Some(0);
-        }
-        let device = fields.device?.number(record)?;
-        if matches!(kind, Kind::File | Kind::Page) {
-            return self.volumes.iter().position(|volume| volume.inode_dev == device);
-        }
-        let of_device = self.volumes.iter().position(|volume| volume.device == device);
-        of_device.or_else(|| self.volumes.iter().position(|volume| volume.disk == device))
+        let device = || fields.device?.number(record);
+        self.volumes.only().or_else(|| match kind {
+            Kind::File | Kind::Page => self.volumes.of_inodes(device()?),
+            _ => self.volumes.of_device(device()?),
+        })
     }
 }

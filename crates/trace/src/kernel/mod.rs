@@ -27,7 +27,7 @@ mod ring;
 mod tracefs;
 
 pub use decode::{Decoder, Scope};
-pub(crate) use decode::{any_of, device_pair, kernel_dev};
+pub(crate) use decode::{Volumes, any_of, device_pair, kernel_dev};
 pub use error::KernelError;
 pub use fanotify::{Named, Watch};
 pub use format::{Field, Format};

@@ -47,6 +47,13 @@ pub(super) enum Of {
     All,
 }
 
+impl Of {
+    /// The event is of a request, and not of a file system.
+    pub(super) fn is_device(self) -> bool {
+        matches!(self, Of::Device | Of::Below | Of::Mapped)
+    }
+}
+
 /// The events of all devices must be there, the others may be. An event without a form is not
 /// printed.
 const EVENTS: [(&str, Of, Does, Option<Form>); 28] = [

@@ -151,7 +151,7 @@ impl<W: Write> Recorder<W> {
         let volumes: Vec<_> = targets.all().iter().map(|target| &target.volume).collect();
         let decoder = Decoder::enable(&instance, &volumes, Scope::All)?;
         let events = Events::enable(&instance, &targets, sched, syscalls)?;
-        let places = Places::new(targets, &events)?;
+        let places = Places::new(targets, &events, decoder.volumes().clone())?;
         let mut writer = Writer::new(places, threads, out);
         writer.begin(now_ns()).map_err(RecordError::Output)?;
         let buffers = instance.buffers()?;

@@ -9,7 +9,7 @@ use super::names::Names;
 use super::own::Own;
 use super::target::{Target, Targets};
 use crate::kernel::attribute::{Attribution, Geometry};
-use crate::kernel::{FileSystem, KernelError, device_pair};
+use crate::kernel::{FileSystem, KernelError, Volumes};
 
 pub(super) struct Place {
     pub(super) target: Target,
@@ -21,11 +21,17 @@ pub(super) struct Place {
 /// In the order of the targets, which is that of the decoder's volumes.
 pub(super) struct Places {
     all: Vec<Place>,
+    /// By the numbers that events carry.
+    numbers: Volumes,
     pub(super) targets: Targets,
 }
 
 impl Places {
-    pub(super) fn new(targets: Targets, events: &Events) -> Result<Places, RecordError> {
+    pub(super) fn new(
+        targets: Targets,
+        events: &Events,
+        numbers: Volumes,
+    ) -> Result<Places, RecordError> {
         let place = |(number, target): (usize, &Target)| -> Result<Place, RecordError> {
             let volume = &target.volume;
             let names =
@@ -52,7 +58,7 @@ impl Places {
             Ok(Place { target: target.clone(), attribution, names, own: Own::default() })
         };
         let all = targets.all().iter().enumerate().map(place).collect::<Result<_, _>>()?;
-        Ok(Places { all, targets })
+        Ok(Places { all, numbers, targets })
     }
 
     pub(super) fn all(&self) -> &[Place] {
@@ -65,27 +71,18 @@ impl Places {
 
     /// The place that an event is of; the first one, if it is of none.
     pub(super) fn of(&self, event: &Event, record: &[u8]) -> usize {
-        if self.all.len() == 1 {
-            return 0;
-        }
-        let number = event.fields.device.and_then(|device| device.number(record)).map(device_pair);
-        let found = match event.of {
-            Of::Device | Of::Below | Of::Mapped => number.and_then(|number| self.of_device(number)),
-            Of::FileSystem | Of::WriteLock | Of::WalHeader => number.and_then(|number| {
-                self.all.iter().position(|place| place.target.volume.inode_dev == number)
-            }),
+        let number = || event.fields.device?.number(record);
+        let found = self.numbers.only().or_else(|| match event.of {
+            Of::Device | Of::Below | Of::Mapped => self.of_device(number()?),
+            Of::FileSystem | Of::WriteLock | Of::WalHeader => self.numbers.of_inodes(number()?),
             Of::WriteBack | Of::All => None,
-        };
+        });
         found.unwrap_or(0)
     }
 
-    /// Of a partition by its own number, else by the disk's.
-    pub(super) fn of_device(&self, number: (u32, u32)) -> Option<usize> {
-        let is = |place: &Place| {
-            place.target.volume.partition.unwrap_or(place.target.volume.disk) == number
-        };
-        let of_disk = |place: &Place| place.target.volume.disk == number;
-        self.all.iter().position(is).or_else(|| self.all.iter().position(of_disk))
+    /// By a device's number as events carry it.
+    pub(super) fn of_device(&self, number: u64) -> Option<usize> {
+        self.numbers.of_device(number)
     }
 
     /// All partitions of a disk of which requests are known by their sectors.
@@ -111,7 +108,7 @@ impl Places {
         &mut self,
         place: usize,
         sectors: Range<u64>,
-        from: ((u32, u32), Range<u64>),
+        from: (u64, Range<u64>),
         asks_flush: bool,
     ) -> bool {
         let (device, from_sectors) = from;

@@ -39,11 +39,13 @@ pub(super) fn is_mapped(disk: Number) -> bool {
     !mapped(disk).is_empty()
 }
 
-fn node((major, minor): Number) -> PathBuf {
+/// The folder in which sysfs tells of a disk or partition.
+pub(super) fn node((major, minor): Number) -> PathBuf {
     PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 
-fn number(file: &Path) -> Option<Number> {
+/// `file`: sysfs's `dev`.
+pub(super) fn number(file: &Path) -> Option<Number> {
     let text = fs::read_to_string(file).ok()?;
     let (major, minor) = text.trim().split_once(':')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

@@ -245,16 +245,13 @@ impl Target {
 }
 
 fn volume(number: (u32, u32), mount: Option<(&MountInfo, u64)>) -> Result<Volume, String> {
-    let link = format!("/sys/dev/block/{}:{}", number.0, number.1);
-    let node = fs::canonicalize(&link).map_err(|error| format!("{link}: {error}"))?;
+    let link = stack::node(number);
+    let node = fs::canonicalize(&link).map_err(|error| format!("{}: {error}", link.display()))?;
     let name = node.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (mut disk, mut partition, mut start_bytes) = (number, None, 0);
     if node.join("partition").exists() {
         let whole = node.parent().ok_or("a partition without a disk")?;
-        disk = read(&whole.join("dev"))?
-            .split_once(':')
-            .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-            .ok_or("its disk has no number")?;
+        disk = stack::number(&whole.join("dev")).ok_or("its disk has no number")?;
         partition = Some(number);
         start_bytes =
             read(&node.join("start"))?.parse::<u64>().map_err(|error| error.to_string())?

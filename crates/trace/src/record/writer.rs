@@ -12,7 +12,7 @@ use super::threads::Threads;
 use super::{Counts, RecordError};
 use crate::escape::escape;
 use crate::kernel::attribute::{What, Whose};
-use crate::kernel::{Decoder, Field, device_pair};
+use crate::kernel::{Decoder, Field, device_pair, kernel_dev};
 use crate::model::SECTOR_BYTES;
 
 pub(super) struct Writer<W: Write> {
@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
         }
         writeln!(self.out, "#")?;
         for ((major, minor), backing) in self.places.targets.on_file.clone() {
-            let place = self.places.of_device(backing.device).unwrap_or_default();
+            let place = self.places.of_device(kernel_dev(backing.device)).unwrap_or_default();
             // The line then speaks of the file as all later lines do.
             self.tell(place, backing.inode, now_ns)?;
             let below = self.places.all()[place].target.volume.inode_dev;
@@ -129,10 +129,7 @@ impl<W: Write> Writer<W> {
         if let Some(inode) = inode {
             self.tell(place, inode, time_ns)?;
         }
-        let is_request = matches!(
-            form,
-            Form::Queue | Form::Request | Form::Complete | Form::BioComplete | Form::Remap
-        );
+        let is_request = event.of.is_device();
         let target = &self.places.all()[place].target;
         let said = event
             .fields
@@ -255,7 +252,7 @@ impl<W: Write> Writer<W> {
                 true
             }
             Does::Remap => {
-                let from = number(event.fields.from_device).map(device_pair);
+                let from = number(event.fields.from_device);
                 let parts = (sectors(), from, range(number(event.fields.from_sector)));
                 let (Some(sectors), Some(from), Some(from_sectors)) = parts else { return false };
                 self.places.remap(place, sectors, (from, from_sectors), asks_flush())

@@ -1,10 +1,13 @@
 //! No text of a picture leaves the picture, or touches another text, a bar, a mark or a line. That
 //! holds in any common font.
 
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 use super::{Anchor, Canvas, Color, Pen, Picture, Rect, Style, WIDTH, font};
-use crate::report::Report;
+use crate::observe::{Class, Source};
+use crate::report::{Figures, FloorFigures, ModeReport, Report, sample};
+use crate::run::timeline::TimelineFigures;
+use crate::workload::Unit;
 
 #[derive(Clone, Debug)]
 struct Box {
@@ -81,68 +84,44 @@ fn assert_apart(report: &Report, picture: Picture) -> Recorder {
     seen
 }
 
-fn latency(p50: u64, max: u64) -> Value {
-    json!({"mean": p50, "p50": p50, "p95": p50, "p99": max, "p999": max, "max": max})
-}
-
 /// What one mode made: commits a second, median and longest.
 struct Made(&'static str, u32, f64, u64, u64);
 
-fn report(modes: &[Made]) -> Value {
-    let mode = |Made(mode, connections, rate, p50, max): &Made| {
-        let figures = json!({
-            "transactions": 2000, "seconds": 2.0, "transactions_per_s": rate,
-            "latency_ns": latency(*p50, *max),
-            "cpu_us_per_transaction": 40.0, "counted_at": "block_device",
-            "bytes_per_transaction": 78_643.2,
-            "writes_per_transaction": 2.0, "flushes_per_transaction": 1.0,
-            "bytes_per_transaction_by_class": {
-                "db": 32_768.0, "journal": 13_107.2, "fs_journal": 28_672.0, "other": 4096.0
+fn report(made: &[Made]) -> Report {
+    let mode = |Made(name, connections, rate, p50, max): &Made| {
+        let figures = Figures {
+            counted_at: Some(Source::BlockDevice),
+            bytes_per_transaction: Some(78_643.2),
+            bytes_per_transaction_by_class: BTreeMap::from([
+                (Class::Db, 32_768.0),
+                (Class::Journal, 13_107.2),
+                (Class::FsJournal, 28_672.0),
+                (Class::Other, 4096.0),
+            ]),
+            ..sample::round(*rate, sample::latency(*p50, *max))
+        };
+        let stretches = *p50 as usize % 97 + 3;
+        ModeReport {
+            latency_timeline: TimelineFigures {
+                stretch_ns: 4_000_000,
+                counts: vec![10; stretches],
+                p50_ns: vec![*p50; stretches],
+                max_ns: vec![*max; stretches],
             },
-            "writes_per_transaction_by_class": {}, "trace_events_lost": 0,
-            "unattributed_ratio": 0.0, "wal_bytes_at_end": null, "phases": [], "beside": null
-        });
-        json!({
-            "mode": mode, "connections": connections, "median": figures,
-            "rounds": [figures], "to_control": null,
-            "latency_histogram_ns": {
-                "max_ns": max, "sum_ns": max, "counts": [[p50, 1999], [max, 1]]
-            },
-            "latency_timeline": {
-                "stretch_ns": 4_000_000, "counts": vec![10; *p50 as usize % 97 + 3],
-                "p50_ns": vec![p50; *p50 as usize % 97 + 3],
-                "max_ns": vec![max; *p50 as usize % 97 + 3]
-            },
-            "vfs_stats": [], "failed_statements": {},
-            "same_contents_in_all_rounds": null, "contents_fingerprint": null
-        })
+            ..sample::mode(name, *connections, vec![figures; 2])
+        }
     };
-    let mut connections: Vec<u32> = modes.iter().map(|made| made.1).collect();
-    connections.dedup();
-    json!({
-        "environment": {
-            "oneflush_version": "0.1.0", "date": "2026-11-26T10:33:54Z",
-            "kernel": "6.18.44-a-long-name x86_64",
-            "sqlite_version": "3.54.1", "sqlite_source_id": "", "place": "ext4 on a 1 GiB loop \
-                device, direct I/O",
-            "fs": "ext4", "mount_options": "rw,relatime,seclabel,data=ordered", "device": null,
-            "cpu_model": "Some Maker's Processor With a Long Name 9999X \
-                64-Core", "cpu_count": 128, "memory_bytes": 1
-        },
-        "workload": "insert one row of 100 bytes a transaction", "unit": "transaction", "rounds": 2,
-        "connections": connections, "workers": "threads", "rate": null,
-        "busy_loops": 0, "in_turns": false,
-        "counted_at": "block_device",
-        "floor": {
-            "p50_ns": 231_434, "p99_ns": 8_118_950, "max_ns": 98_573_350,
-            "writes": 2400, "direct_io": true
-        },
-        "modes": modes.iter().map(mode).collect::<Vec<_>>(),
-        "recording": null, "conclusion": "", "notes": []
-    })
+    let report = sample::report(made.iter().map(mode).collect());
+    let floor = FloorFigures {
+        p50_ns: 231_434,
+        p99_ns: 8_118_950,
+        max_ns: 98_573_350,
+        ..report.floor.clone()
+    };
+    Report { counted_at: Some(Source::BlockDevice), floor, ..report }
 }
 
-fn strategies() -> Value {
+fn strategies() -> Report {
     report(&[
         Made("wal", 1, 1948.0, 275_583, 12_841_589),
         Made("wal:plain", 1, 903.0, 333_567, 14_261_101),
@@ -151,10 +130,6 @@ fn strategies() -> Value {
         Made("wal:plain", 16, 7872.9, 1_494_015, 196_208_459),
         Made("wal:eager", 16, 7421.8, 1_705_983, 16_314_303),
     ])
-}
-
-fn read(report: Value) -> Report {
-    serde_json::from_value(report).expect("all fields of a report")
 }
 
 /// The title of each picture.
@@ -167,7 +142,7 @@ fn titles(report: &Report) -> [String; 2] {
 
 #[test]
 fn strategies_beside_each_other() {
-    let report = read(strategies());
+    let report = strategies();
     let [speed, longest] = titles(&report);
     assert_eq!(speed, "16 writers: wal:plain commits 11.9× as fast as wal:stock");
     assert_eq!(longest, "16 writers, longest commit: wal:stock 6.58 s, wal:eager 16.3 ms");
@@ -197,7 +172,7 @@ fn journal_modes_of_which_some_lose_commits() {
         "off:off",
     ];
     let made = |(at, mode)| Made(mode, 1, 83.2 + 1_234_567.0 * at as f64, 320_000, 999_400_000);
-    let report = read(report(&journals.into_iter().enumerate().map(made).collect::<Vec<_>>()));
+    let report = report(&journals.into_iter().enumerate().map(made).collect::<Vec<_>>());
     let [speed, _] = titles(&report);
     assert!(
         speed.starts_with("wal-growing:extra:sqlite commits 29678.1× as fast as delete:stock"),
@@ -209,62 +184,59 @@ fn journal_modes_of_which_some_lose_commits() {
 
 #[test]
 fn what_nobody_counted_and_what_did_not_run() {
-    let mut value = strategies();
-    value["counted_at"] = Value::Null;
-    for mode in value["modes"].as_array_mut().unwrap() {
-        mode["median"]["bytes_per_transaction"] = Value::Null;
-        mode["median"]["bytes_per_transaction_by_class"] = json!({});
+    let mut report = strategies();
+    report.counted_at = None;
+    for mode in &mut report.modes {
+        mode.median.bytes_per_transaction = None;
+        mode.median.bytes_per_transaction_by_class.clear();
     }
-    titles(&read(value.clone()));
-    value["modes"][4]["median"]["transactions"] = json!(0);
-    value["modes"][4]["median"]["transactions_per_s"] = json!(0.0);
-    value["modes"][4]["latency_timeline"] =
-        json!({"stretch_ns": 1000, "counts": [], "p50_ns": [], "max_ns": []});
-    let report = read(value.clone());
+    titles(&report);
+    report.modes[4].median.transactions = 0;
+    report.modes[4].median.transactions_per_s = 0.0;
+    report.modes[4].latency_timeline =
+        TimelineFigures { stretch_ns: 1000, ..TimelineFigures::default() };
     assert_eq!(titles(&report)[0], "16 writers: wal:eager commits 11.2× as fast as wal:stock");
     let seen = assert_apart(&report, Picture::Summary);
     assert_eq!(seen.texts.iter().filter(|text| text.what == "–").count(), 2, "rate and times");
-    for mode in value["modes"].as_array_mut().unwrap() {
-        mode["median"]["transactions"] = json!(0);
-    }
-    assert_eq!(titles(&read(value))[0], "No transaction was measured");
+    report.modes.iter_mut().for_each(|mode| mode.median.transactions = 0);
+    assert_eq!(titles(&report)[0], "No transaction was measured");
 }
 
 #[test]
 fn reads_turns_rates_and_long_names() {
     let mut reads = strategies();
-    reads["unit"] = json!("read");
-    for mode in reads["modes"].as_array_mut().unwrap() {
-        mode["median"]["latency_ns"] = latency(900, 999_499);
-        mode["median"]["transactions_per_s"] = json!(612_345.6);
+    reads.unit = Unit::Read;
+    for mode in &mut reads.modes {
+        mode.median.latency_ns = sample::latency(900, 999_499);
+        mode.median.transactions_per_s = 612_345.6;
     }
-    reads["modes"][4]["median"]["transactions_per_s"] = json!(622_345.6);
-    assert_eq!(titles(&read(reads))[0], "16 readers: wal:plain reads as fast as wal:stock");
+    reads.modes[4].median.transactions_per_s = 622_345.6;
+    assert_eq!(titles(&reads)[0], "16 readers: wal:plain reads as fast as wal:stock");
     let mut paced = strategies();
-    paced["rate"] = json!(100.0);
-    paced["environment"]["place"] = json!(format!("directory {}", "/with-a-long-name".repeat(30)));
-    paced["workload"] = json!("replay of SQL ".repeat(30));
-    assert!(titles(&read(paced))[0].starts_with("16 writers, longest commit: "));
+    paced.rate = Some(100.0);
+    paced.environment.place = format!("directory {}", "/with-a-long-name".repeat(30));
+    paced.workload = "replay of SQL ".repeat(30);
+    assert!(titles(&paced)[0].starts_with("16 writers, longest commit: "));
     let mut turns = report(&[
         Made("wal", 1, 99.0, 300_000, 1_000_000),
         Made("wal:eager", 1, 99.0, 200_000, 2_000_000),
     ]);
-    turns["in_turns"] = json!(true);
-    assert_eq!(titles(&read(turns))[0], "wal:eager commits 1.5× as fast as wal:stock");
+    turns.in_turns = true;
+    assert_eq!(titles(&turns)[0], "wal:eager commits 1.5× as fast as wal:stock");
 }
 
 #[test]
 fn times_from_nanoseconds_to_minutes_and_all_the_same() {
-    titles(&read(report(&[
+    titles(&report(&[
         Made("wal", 1, 0.01, 100, 590_000_000_000),
         Made("delete", 1, 0.01, 999_400, 999_400),
-    ])));
-    titles(&read(report(&[Made("wal", 1, 5000.0, 200_000, 200_000)])));
+    ]));
+    titles(&report(&[Made("wal", 1, 5000.0, 200_000, 200_000)]));
 }
 
 #[test]
 fn a_report_that_was_written_is_read_again() {
-    let report = read(strategies());
+    let report = strategies();
     let again: Report = serde_json::from_str(&report.to_json()).unwrap();
     assert_eq!(again.to_json(), report.to_json());
 }

@@ -200,12 +200,12 @@ impl Requests {
         }
         let mut above = None;
         if event.bytes == 0 {
-            let uppers = self.devices.above(device);
-            above = uppers.into_iter().find_map(|upper| self.flush_above(upper, device));
+            let mut uppers = self.devices.above(device);
+            above = uppers.find_map(|upper| self.flush_above(upper, device));
         }
         if is_kernels && above.is_none() {
-            let loops = self.devices.loops_above(device);
-            above = loops.into_iter().find_map(|upper| self.of_loop(upper, event));
+            let mut loops = self.devices.loops_above(device);
+            above = loops.find_map(|upper| self.of_loop(upper, event));
         }
         if let Some(number) = above {
             self.add_lower(number, event, false);

@@ -86,19 +86,15 @@ impl Devices {
     }
 
     /// The devices that lie on `device`, by remaps.
-    pub(super) fn above(&self, device: DeviceId) -> Vec<DeviceId> {
-        self.below
-            .iter()
-            .filter(|(_, below)| below.contains(&device))
-            .map(|(upper, _)| *upper)
-            .collect()
+    pub(super) fn above(&self, device: DeviceId) -> impl Iterator<Item = DeviceId> {
+        let all = self.below.iter();
+        all.filter(move |(_, below)| below.contains(&device)).map(|(upper, _)| *upper)
     }
 
     /// The loop devices whose files are on it.
-    pub(super) fn loops_above(&self, device: DeviceId) -> Vec<DeviceId> {
-        let is_it =
-            |(_, (below, _)): &(&DeviceId, &(DeviceId, Option<NameId>))| self.of(*below) == device;
-        self.on_file.iter().filter(is_it).map(|(upper, _)| *upper).collect()
+    pub(super) fn loops_above(&self, device: DeviceId) -> impl Iterator<Item = DeviceId> {
+        let all = self.on_file.iter();
+        all.filter(move |(_, (below, _))| self.of(*below) == device).map(|(upper, _)| *upper)
     }
 
     /// The device lies on no other, as far as the trace shows. Two things hold: no remap says
@@ -115,8 +111,7 @@ impl Devices {
 
     /// Other devices lie on this one.
     pub(super) fn is_below(&self, device: DeviceId) -> bool {
-        self.below.values().any(|below| below.contains(&device))
-            || !self.loops_above(device).is_empty()
+        self.above(device).chain(self.loops_above(device)).next().is_some()
     }
 
     pub(super) fn is_sent(&self, device: DeviceId) -> bool {
@@ -137,21 +132,13 @@ impl Devices {
     /// - or requests were sent or `ended` there and not queued, while another device has queued
     ///   some.
     pub(super) fn untied(&self, ended: &HashSet<DeviceId>) -> Vec<DeviceId> {
-        let is_above =
+        let only_queued =
             |device: &&DeviceId| !self.with_queue.is_empty() && !self.with_queue.contains(device);
-        let is_below =
+        let only_sent =
             |device: &&DeviceId| !self.queued.is_empty() && !self.queued.contains(device);
-        let halves = self.queued.iter().filter(is_above);
-        let others = self.with_queue.iter().chain(ended).filter(is_below);
-        let is_tied = |device: DeviceId| {
-            let of_below =
-                self.below.iter().any(|(upper, below)| *upper == device || below.contains(&device));
-            of_below
-                || self
-                    .on_file
-                    .iter()
-                    .any(|(upper, (below, _))| *upper == device || self.of(*below) == device)
-        };
+        let halves = self.queued.iter().filter(only_queued);
+        let others = self.with_queue.iter().chain(ended).filter(only_sent);
+        let is_tied = |device: DeviceId| self.is_above(device) || self.is_below(device);
         let untied: BTreeSet<DeviceId> =
             halves.chain(others).copied().filter(|device| !is_tied(*device)).collect();
         untied.into_iter().collect()

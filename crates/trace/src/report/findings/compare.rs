@@ -46,5 +46,5 @@ fn said(first: &Tables, other: &Tables) -> Finding {
     );
     let action = "Find the databases that differ on a page of both: `oneflush report FIRST OTHER \
         -o report.html`.";
-    finding("comparison", other, text, basis, action.to_owned())
+    finding("comparison", other, text, basis, action)
 }

@@ -36,7 +36,7 @@ pub(super) fn findings(trace: &Trace, tables: &Tables) -> Vec<Finding> {
         count(tables.transactions),
         count(number),
     );
-    vec![finding("doubt", tables, text, basis, action(reason).to_owned())]
+    vec![finding("doubt", tables, text, basis, action(reason))]
 }
 
 /// What a trace needs to be sure.

@@ -1,6 +1,6 @@
 //! Where the time goes.
 
-use super::{Finding, amount, count, duration, finding, percent, share};
+use super::{Finding, amount, count, duration, finding, percent, share, transactions};
 use crate::report::collect::{Entry, Trace};
 use crate::report::databases::is_rolled_back;
 use crate::report::tables::Tables;
@@ -48,17 +48,7 @@ fn long(trace: &Trace, tables: &Tables) -> Option<Finding> {
                 accesses show what it waited \
              for. `oneflush probe DIR` says whether the device or the file system is slow."
         };
-        finding(
-            "long transactions",
-            tables,
-            text,
-            format!(
-                "{} \
-            transactions",
-                count(tables.transactions)
-            ),
-            action.to_owned(),
-        )
+        finding("long transactions", tables, text, transactions(tables), action)
     })
 }
 
@@ -84,17 +74,7 @@ fn tail(trace: &Trace, tables: &Tables) -> Option<Finding> {
                 accesses show what they waited \
              for. `oneflush bench --plot-latency FILE.svg` shows the device without the program."
         };
-        finding(
-            "latency tail",
-            tables,
-            text,
-            format!(
-                "{} \
-            transactions",
-                count(tables.transactions)
-            ),
-            action.to_owned(),
-        )
+        finding("latency tail", tables, text, transactions(tables), action)
     })
 }
 
@@ -112,16 +92,11 @@ fn rolled_back(trace: &Trace, tables: &Tables) -> Option<Finding> {
             percent(of_all),
             amount(bytes as f64)
         );
-        let basis = format!(
-            "{} of {} \
-            transactions",
-            count(tables.rolled_back),
-            count(tables.transactions)
-        );
+        let basis = format!("{} of {}", count(tables.rolled_back), transactions(tables));
         let action = "Where the reason is a lock that another connection has: BEGIN IMMEDIATE \
             before the first statement, and \
                       PRAGMA busy_timeout. Where they are long: a larger PRAGMA cache_size writes \
                       nothing before COMMIT.";
-        finding("rolled back", tables, text, basis, action.to_owned())
+        finding("rolled back", tables, text, basis, action)
     })
 }

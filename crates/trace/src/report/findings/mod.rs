@@ -47,19 +47,15 @@ fn finding(
     tables: &Tables,
     text: String,
     basis: String,
-    action: String,
+    action: impl Into<String>,
 ) -> Finding {
-    Finding { kind, trace: tables.trace.clone(), text, basis, action }
+    Finding { kind, trace: tables.trace.clone(), text, basis, action: action.into() }
 }
 
-/// Whether most of these transactions keep old pages in a rollback journal.
-fn mostly_rollback<'a>(entries: impl Iterator<Item = &'a Entry>) -> bool {
-    let (mut rollback, mut all) = (0u64, 0u64);
-    for entry in entries {
-        all += 1;
-        rollback += u64::from(keeps_old_pages(entry.journal_mode));
-    }
-    rollback * 2 > all
+/// Whether most of the transactions keep old pages in a rollback journal.
+fn mostly_rollback(trace: &Trace) -> bool {
+    let rollback = trace.entries.iter().filter(|entry| keeps_old_pages(entry.journal_mode));
+    rollback.count() * 2 > trace.entries.len()
 }
 
 fn keeps_old_pages(mode: JournalMode) -> bool {
@@ -68,7 +64,12 @@ fn keeps_old_pages(mode: JournalMode) -> bool {
 
 /// "1,234 transactions, 56.1 MB"
 fn whole(tables: &Tables) -> String {
-    format!("{} transactions, {}", count(tables.transactions), amount(tables.bytes.total() as f64))
+    format!("{}, {}", transactions(tables), amount(tables.bytes.total() as f64))
+}
+
+/// "1,234 transactions"
+fn transactions(tables: &Tables) -> String {
+    format!("{} transactions", count(tables.transactions))
 }
 
 /// 1,234,567

@@ -1,6 +1,8 @@
 //! Where the bytes go.
 
-use super::{Finding, amount, count, database, finding, mostly_rollback, percent, share, whole};
+use super::{
+    Finding, amount, count, database, finding, mostly_rollback, percent, share, transactions, whole,
+};
 use crate::report::collect::{Entry, Trace};
 use crate::report::tables::Tables;
 
@@ -40,7 +42,7 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
             percent(of_all(bytes.fs_journal)),
             percent(of_all(bytes.db)),
         );
-        let action = if mostly_rollback(trace.entries.iter()) {
+        let action = if mostly_rollback(trace) {
             "Set PRAGMA journal_mode=WAL; the database keeps it."
         } else if bytes.fs_journal > bytes.journal {
             "Let the -wal file keep its size: keep one connection open, and leave PRAGMA \
@@ -51,7 +53,7 @@ fn journaling(trace: &Trace, tables: &Tables) -> Option<Finding> {
                 at once, start the program \
              with `oneflush run --strategy eager -- CMD`."
         };
-        finding("journaling", tables, text, whole(tables), action.to_owned())
+        finding("journaling", tables, text, whole(tables), action)
     })
 }
 
@@ -65,8 +67,7 @@ fn heavy(tables: &Tables) -> Option<Finding> {
             percent(row.share_of_transactions),
         );
         let basis = format!(
-            "{} of {} databases; {} transactions, {}",
-            1,
+            "1 of {} databases; {} transactions, {}",
             count(tables.databases.len() as u64),
             count(row.transactions),
             amount(row.bytes.total() as f64)
@@ -84,16 +85,10 @@ fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
     let each = flushes as f64 / tables.transactions as f64;
     (each >= FLUSHES_MIN).then(|| {
         let text = format!(
-            "A transaction makes the device empty its cache {each:.1} times; one \
-            would do."
+            "A transaction makes the device empty its cache {each:.1} times; one would do."
         );
-        let basis = format!(
-            "{} flushes of {} \
-            transactions",
-            count(flushes),
-            count(tables.transactions)
-        );
-        let action = if mostly_rollback(trace.entries.iter()) {
+        let basis = format!("{} flushes of {}", count(flushes), transactions(tables));
+        let action = if mostly_rollback(trace) {
             "Set PRAGMA journal_mode=WAL: a commit in a -wal file that keeps its size needs one \
                 flush."
         } else {
@@ -101,7 +96,7 @@ fn flushes(trace: &Trace, tables: &Tables) -> Option<Finding> {
                 writers who commit at once \
              share a flush."
         };
-        finding("flushes", tables, text, basis, action.to_owned())
+        finding("flushes", tables, text, basis, action)
     })
 }
 
@@ -128,7 +123,7 @@ fn checkpoints(trace: &Trace, tables: &Tables) -> Option<Finding> {
         let action = "Try a larger PRAGMA wal_autocheckpoint (default 1000 pages): a page that \
             many transactions change is \
                       then written to the database less often. The -wal file grows by as much.";
-        finding("checkpoints", tables, text, basis, action.to_owned())
+        finding("checkpoints", tables, text, basis, action)
     })
 }
 
@@ -144,14 +139,11 @@ fn largest(trace: &Trace, tables: &Tables) -> Option<Finding> {
             count(medians.round() as u64),
         );
         let at = (entry.begin_ns - trace.begin_ns.min(entry.begin_ns)) as f64 / 1e9;
-        let basis = format!(
-            "it began at {at:.1} s of the trace; the median is {:.1} \
-            KB",
-            tables.kb.median
-        );
+        let median = tables.kb.median;
+        let basis = format!("it began at {at:.1} s of the trace; the median is {median:.1} KB");
         let action = "If it is a VACUUM, use PRAGMA auto_vacuum=INCREMENTAL with PRAGMA \
             incremental_vacuum(N); if a bulk load, \
                       COMMIT every some thousand rows.";
-        finding("large transaction", tables, text, basis, action.to_owned())
+        finding("large transaction", tables, text, basis, action)
     })
 }

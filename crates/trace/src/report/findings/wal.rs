@@ -101,8 +101,10 @@ fn said(database: &str, sum: &Sum, tables: &Tables) -> Finding {
          checkpoint, and nothing for the file system's journal, as where the WAL keeps its size",
         count(sum.transactions),
     );
-    let action = "Set PRAGMA journal_mode=WAL once; the database keeps it. To see what it brings \
-        on your device: `oneflush bench \
-                  --dir DIR --modes delete,wal`.";
-    finding("wal", tables, text, basis, action.to_owned())
+    let action = format!(
+        "Set PRAGMA journal_mode=WAL once; the database keeps it. To see what it brings on your \
+            device: `oneflush bench --dir DIR --modes {},wal`.",
+        mode.to_string().to_lowercase()
+    );
+    finding("wal", tables, text, basis, action)
 }
