@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo check test everything bench sqlite-suite lint units unit mutants model kills tsan clients all-clients compat guest suite-subset clean help
+.PHONY: build demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest suite-subset clean help
 
 RELEASE := target/release
 STAGES := lint build units model tsan clients compat guest suite-subset
@@ -27,10 +27,10 @@ demo: build
 	$(RELEASE)/oneflush bench --modes wal:stock,wal:plain,wal:eager -t 1,16 -n 10000 --rounds 2 --plot build/demo-strategies.svg --plot-latency build/demo-latency.svg
 	$(RELEASE)/oneflush bench --plot build/demo.svg
 
-## check: formatting, lints and unit tests, for daily work
+## check: formatting, lints, unit tests, other processors and licences, for daily work
 check:
 	@command -v python3 >/dev/null || scripts/need python3
-	@scripts/stages lint unit
+	@scripts/stages lint unit targets deny
 
 ## test: formatting, lints, unit and integration tests, broken variants, deaths, model check, races, clients, neighbours, F2FS, a part of SQLite's own suite
 ## (every stage runs to its end, and a table closes the run; `make test STAGES="lint units"` runs some)
@@ -51,6 +51,14 @@ lint:
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
 	for manifest in clients/rust-*/Cargo.toml crates/*/fuzz/Cargo.toml; do cargo fetch --quiet --locked --manifest-path $$manifest || exit 1; done
+
+## targets: the workspace compiles for aarch64 and for a processor of 32 bits
+targets:
+	scripts/targets
+
+## deny: licences, sources and known holes of the crates that are used, if cargo-deny is there
+deny:
+	scripts/deny
 
 units: build
 	scripts/need python3 sqlite3 xfsprogs btrfs-progs chromium fonts-dejavu-core fonts-liberation

@@ -30,7 +30,7 @@ def arguments():
     parser.add_argument("--processes", type=int, default=8, metavar="N", help="writers (default: 8)")
     parser.add_argument("--strategy", default="plain",
                         help="of the writers; several, with commas between, one after the other (default: plain)")
-    parser.add_argument("--seed", type=int, help="of the moments of the kills (default: by the clock)")
+    parser.add_argument("--seed", type=int, help="of the moments of the kills (default: ONEFLUSH_TEST_SEED, else by the clock)")
     parser.add_argument("--directory", metavar="DIR", help="where the database is to be (default: a new one in build/)")
     parser.add_argument("--python", default=sys.executable, metavar="FILE", help="the Python that the writers run in")
     return parser.parse_args()
@@ -77,7 +77,9 @@ def soak(options, chance, database, folder):
 
 def main():
     options = arguments()
-    seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
+    seed = options.seed
+    if seed is None:
+        seed = int(os.environ.get("ONEFLUSH_TEST_SEED") or time.time_ns() % 1_000_000)
     base = options.directory or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "compat")
     os.makedirs(base, exist_ok=True)
     folder = os.path.abspath(tempfile.mkdtemp(prefix="soak-", dir=base))

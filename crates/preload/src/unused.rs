@@ -98,10 +98,10 @@ fn had_children() -> bool {
 }
 
 fn stderr() -> [u64; 2] {
-    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    let mut stat = MaybeUninit::<libc::stat64>::zeroed();
     // SAFETY: zeros are a valid value, which the kernel replaces if the descriptor is open.
     let stat = unsafe {
-        libc::fstat(2, stat.as_mut_ptr());
+        libc::fstat64(2, stat.as_mut_ptr());
         stat.assume_init()
     };
     [stat.st_dev, stat.st_ino]

@@ -27,6 +27,8 @@ pub use waiting::wait_until;
 /// A file that [`skip`] appends to: `make test` sets it and shows in its table what is there.
 const SKIPPED: &str = "ONEFLUSH_TEST_SKIPPED";
 
+const SEED: &str = "ONEFLUSH_TEST_SEED";
+
 /// Says that the calling test, or a part of it, cannot run here, and why; the test then returns.
 ///
 /// `cargo test` shows nothing of it and counts the test as passed, hence the file.
@@ -51,6 +53,16 @@ pub fn skip(reason: impl Display) {
         file.write_all(format!("{program} {test}\t{reason}\n").as_bytes())
             .expect("the list of skipped tests");
     }
+}
+
+/// What random tests draw from. `make test` sets it by the commit, so that each commit draws
+/// something else, and a failure repeats.
+///
+/// Without it, as in `cargo test`, it is always the same.
+pub fn seed() -> u64 {
+    let Some(text) = std::env::var_os(SEED) else { return 3 };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.unwrap_or_else(|| panic!("{SEED}: {text:?} is no number"))
 }
 
 /// A file or folder of the data beside the project, which are no part of it (`../shared/data`).

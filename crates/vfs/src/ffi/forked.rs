@@ -73,8 +73,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// "unix.c": the bytes of a database that a reader locks (`SHARED_FIRST`, `SHARED_SIZE`), and the
 /// byte of the WAL index that says that it is in use (`UNIX_SHM_DMS`).
-const SHARED: (i64, i64) = (0x4000_0002, 510);
-const INDEX_IN_USE: (i64, i64) = (128, 1);
+const SHARED: (libc::off_t, libc::off_t) = (0x4000_0002, 510);
+const INDEX_IN_USE: (libc::off_t, libc::off_t) = (128, 1);
 
 /// Device and inode of a file. None: there is no such file.
 type FileId = Option<(u64, u64)>;
@@ -493,7 +493,7 @@ fn give_up_locks(state: &State) {
 
 /// Takes a POSIX lock of this process on SQLite's own descriptor. The close of any other descriptor
 /// of the file would release the lock. False: another process has an exclusive lock.
-fn lock_for_reading(path: &Path, (start, length): (i64, i64)) -> Result<bool, ()> {
+fn lock_for_reading(path: &Path, (start, length): (libc::off_t, libc::off_t)) -> Result<bool, ()> {
     let descriptor = descriptor_of(path).ok_or(())?;
     // SAFETY: all zeros is a value of this structure.
     let mut range: libc::flock = unsafe { MaybeUninit::zeroed().assume_init() };
