@@ -2,6 +2,12 @@
 # there.
 .PHONY: build demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest suite-subset clean help
 
+# Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
+ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
+export RUSTUP_TOOLCHAIN := $(firstword $(shell rustup default 2>/dev/null))
+$(info Rust: the toolchain of rust-toolchain.toml is not here; $(RUSTUP_TOOLCHAIN) serves)
+endif
+
 RELEASE := target/release
 STAGES := lint build units model tsan clients compat guest suite-subset
 # Features that only tests have: broken variants and places to die at. One set for all test programs, so that nothing is compiled twice.
