@@ -1,7 +1,6 @@
-//! A guest in somebody's process: real programs, in Python, that know nothing of Oneflush, and do
-//! with their process what they like: signals, forks, ends without a close. They run under the
-//! preload library as `make build` leaves it; without `ONEFLUSH_BUILT` these tests say that they
-//! skip.
+//! A guest in somebody's process. Real programs, in Python, know nothing of Oneflush and do with
+//! their process what they like: signals, forks, ends without a close. They run under the preload
+//! library as `make build` leaves it. Without `ONEFLUSH_BUILT` these tests say that they skip.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -79,16 +78,16 @@ fn forks(scenario: &str, more: &[&str]) {
     }
 }
 
-/// gunicorn with `--preload` and a pool that was filled before the fork: with SQLite alone no
-/// error, with `eager` hundreds of "bad parameter or other API misuse", because a child shares its
-/// parent's `flock`s and so could not use the board.
+/// gunicorn with `--preload` and a pool that was filled before the fork. With SQLite alone there
+/// was no error, with `eager` hundreds of "bad parameter or other API misuse". A child shares its
+/// parent's `flock`s, and so it could not use the board.
 #[test]
 fn children_use_the_idle_connections_of_a_pool_that_was_filled_before_the_fork() {
     forks("by_inherited_connections", &[]);
 }
 
-/// gunicorn with `--preload`, from the second start on: a reader leaves the mark of the kept WAL as
-/// it is, and the children took it for that of a close since the fork. Each of their uses was
+/// gunicorn with `--preload`, from the second start on. A reader leaves the mark of the kept WAL as
+/// it is. The children took the mark for that of a close since the fork, and each of their uses was
 /// refused.
 #[test]
 fn children_of_a_program_that_was_started_again_and_has_only_read_write_to_the_kept_wal() {

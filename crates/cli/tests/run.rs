@@ -63,9 +63,9 @@ os.write(1, f"{os.getpid()}\n".encode())
 sys.stdin.readline()
 "#;
 
-/// `oneflush run` was the program's parent: it died of SIGUSR1, USR2, TTIN and others and left the
-/// program an orphan, so that gunicorn's and systemd's ways to speak to a service ended it in the
-/// supervisor's eyes.
+/// `oneflush run` was the program's parent. It died of SIGUSR1, USR2, TTIN and others, and left the
+/// program an orphan. gunicorn and systemd speak to a service by such signals, and took it for
+/// ended.
 #[test]
 fn every_signal_to_the_process_that_was_started_reaches_the_program_for_it_is_the_program() {
     let Some(folder) = built(&["python3"]) else { return };

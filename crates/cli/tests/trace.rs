@@ -210,8 +210,8 @@ fn the_exit_code_is_the_programs_and_its_notes_are_kept() {
     assert!(lines.last().unwrap().starts_with("# end of the recording"), "{lines:?}");
 }
 
-/// The test once looked into the machine's own tracefs: where none is mounted, as on a fresh
-/// machine, it saw nothing and failed, and the recorder that it had started went on for ever.
+/// The test once looked into the machine's own tracefs. Where none is mounted, as on a fresh
+/// machine, it saw nothing and failed. The recorder that it had started went on for ever.
 #[test]
 fn ctrl_c_ends_the_recording_and_leaves_nothing_in_the_kernel() {
     let Some(place) = recording::scratch() else { return };

@@ -1,13 +1,14 @@
 //! Loads Oneflush into an unmodified program that links `libsqlite3.so`.
 //!
-//! `oneflush run` puts this library into `LD_PRELOAD`. It stands before SQLite's `sqlite3_open`,
-//! `sqlite3_open_v2` and `sqlite3_open16`, wherever in the program `libsqlite3.so` is linked (the
-//! program itself, or a module that it loads later, such as Python's `_sqlite3`). At the first
-//! open, when the program has done its `sqlite3_config()` calls, it lets SQLite itself load the
-//! extension, and then passes every open on unchanged. The extension makes its VFS the default
-//! because `oneflush run` sets `ONEFLUSH_DEFAULT=1`.
+//! `oneflush run` puts this library into `LD_PRELOAD`. The library stands before SQLite's
+//! `sqlite3_open`, `sqlite3_open_v2` and `sqlite3_open16`, wherever `libsqlite3.so` is linked. That
+//! is the program itself, or a module that it loads later, such as Python's `_sqlite3`.
 //!
-//! A program that asked for Oneflush must not go on without it: if the extension cannot be loaded,
+//! At the first open the program has done its `sqlite3_config()` calls. The library then has SQLite
+//! itself load the extension, and passes every open on unchanged. The extension makes its VFS the
+//! default because `oneflush run` sets `ONEFLUSH_DEFAULT=1`.
+//!
+//! A program that asked for Oneflush must not go on without it. If the extension cannot be loaded,
 //! the process ends with a message and exit code 1.
 //!
 //! | environment variable | meaning |

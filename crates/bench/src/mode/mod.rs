@@ -2,9 +2,9 @@
 //! `wal`, `delete:normal` or `wal:full:sqlite`.
 //!
 //! The parts that are left out are the safe and the measuring ones: `full`, and our VFS with the
-//! strategy that changes nothing. The words of the three lists are disjoint but for `off`, which
-//! is a journal where it comes first and a synchronous setting behind one, so that either
-//! optional part may be left out without a placeholder.
+//! strategy that changes nothing. Either may be left out without a placeholder, since the words of
+//! the three lists differ. Only `off` is in two: it is a journal where it comes first, and a
+//! synchronous setting behind one.
 
 mod strategy;
 

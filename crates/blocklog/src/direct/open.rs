@@ -88,9 +88,9 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
     })
 }
 
-/// True where `RWF_DSYNC` is known to be heeded. Some file systems take it and do nothing, which
-/// would look like the cheapest durable write of all. 9p, and everything on Linux's netfs library,
-/// ignores it for direct writes. FUSE ignores it for files with `FOPEN_DIRECT_IO`.
+/// True where `RWF_DSYNC` is known to be heeded. Some file systems take it and do nothing.
+/// That would look like the cheapest durable write of all. 9p, and everything on Linux's netfs
+/// library, ignores it for direct writes. FUSE ignores it for files with `FOPEN_DIRECT_IO`.
 fn heeds_dsync(file: &File) -> io::Result<bool> {
     const EXT4: i64 = 0xef53;
     const XFS: i64 = 0x5846_5342;
