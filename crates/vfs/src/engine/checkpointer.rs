@@ -422,7 +422,8 @@ impl Checkpointer {
                 }
                 Err(message) => {
                     self.run.warn(&format!(
-                        "oneflush: checkpoint of {}: {message}; SQLite does them itself now [OF-204]",
+                        "oneflush: checkpoint of {}: {message}; SQLite does them itself now \
+                            [OF-204]",
                         self.path
                     ));
                     let mut state = self.state();
