@@ -43,6 +43,7 @@ fn what_fails_in_a_place_is_said_and_ends_no_probe() {
             probe.tried.iter().find(|tried| tried.fails.is_some()).map_or("", |tried| tried.what);
         assert_eq!(failed, fails, "{probe}");
         assert!(probe.to_string().contains(expected), "{expected}: {probe}");
+        assert!(!probe.to_string().contains("[OF-"), "a table has no codes: {probe}");
         assert_eq!(probe.latencies.is_empty(), flaws.sync == Sync::Fails, "{probe}");
         assert_eq!(std::fs::read_dir(place.lower()).unwrap().count(), 0, "nothing is left");
     }

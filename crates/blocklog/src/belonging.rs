@@ -79,7 +79,7 @@ fn why_not(path: &Path, database: &Path, error: io::Error) -> io::Error {
         error.kind(),
         format!(
             "user {} may not: it belongs to user {} (mode {:04o}), the database to user {}; open \
-                it once as root, or chown it",
+                it once as root, or chown it [OF-138]",
             rustix::process::geteuid().as_raw(),
             found.st_uid,
             found.st_mode & 0o777,

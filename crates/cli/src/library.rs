@@ -11,10 +11,10 @@ pub const EXTENSION: &str = "liboneflush.so";
 pub enum LibraryError {
     #[error(
         "{name} is neither in {beside} nor in {installed}; `make build` leaves it beside the \
-            program"
+            program [OF-501]"
     )]
     Missing { name: &'static str, beside: String, installed: String },
-    #[error("cannot find this program's own folder: {0}")]
+    #[error("cannot find this program's own folder: {0} [OF-502]")]
     Myself(io::Error),
 }
 

@@ -5,7 +5,7 @@ mod accept_loss;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use oneflush_vfs::{LogContents, StrategyKind, shown_name};
+use oneflush_vfs::{InspectError, LogContents, StrategyKind, shown_name};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -41,14 +41,13 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
-    let database = options
-        .database
-        .canonicalize()
-        .map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&options.database))))?;
+    let database = options.database.canonicalize().map_err(|source| {
+        Failure::failed(InspectError::Read { path: options.database.clone(), source })
+    })?;
     if !database.is_file() {
         let name = shown_name(&options.database);
         return Err(Failure::failed(format!(
-            "{name}: not a regular file; name the database file itself"
+            "{name}: not a regular file; name the database file itself [OF-319]"
         )));
     }
     let contents = match oneflush_vfs::inspect(&database) {
@@ -58,7 +57,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         Err(error) if accept_loss::is_for(&error) => {
             return Err(Failure::failed(format!(
                 "{error}. If there is nothing to put back, `oneflush recover --accept-loss` keeps \
-                    what can be kept"
+                    what can be kept [OF-318]"
             )));
         }
         contents => contents.map_err(Failure::failed)?,
@@ -103,7 +102,7 @@ fn recover(database: &Path) -> Result<(), Box<dyn std::error::Error>> {
         return Err("strategy eager opens no database whose path is not UTF-8, and so cannot \
             recover it here. \
                     Rename the database, and the files beside it alike, or move them together to \
-                    another folder; then recover it"
+                    another folder; then recover it [OF-320]"
             .into());
     }
     oneflush_vfs::register()?;
@@ -114,7 +113,8 @@ fn recover(database: &Path) -> Result<(), Box<dyn std::error::Error>> {
     match oneflush_vfs::inspect(database)? {
         None => Ok(()),
         Some(_) => {
-            Err("the log could not be copied into the database file; is the disk full?".into())
+            Err("the log could not be copied into the database file; is the disk full? [OF-321]"
+                .into())
         }
     }
 }

@@ -65,12 +65,12 @@ pub(crate) enum RunError {
     #[error("{0}")]
     Library(#[from] LibraryError),
     #[error("{} cannot be preloaded: its path has a space or a colon; set TMPDIR to one \
-        without", .0.display())]
+        without [OF-503]", .0.display())]
     Unpreloadable(PathBuf),
-    #[error("cannot start {command}: {source}")]
+    #[error("cannot start {command}: {source} [OF-504]")]
     Start { command: String, source: io::Error },
     #[error("{}: cannot be made, so that {PRELOAD} can be preloaded: {source}; set TMPDIR to \
-        another folder", .link.display())]
+        another folder [OF-505]", .link.display())]
     Link { link: PathBuf, source: io::Error },
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn with_variables(
         eprintln!(
             "oneflush run: {name} is linked statically, so nothing can be preloaded and Oneflush \
                 is not in use; \
-             a program with SQLite built in needs the extension: see oneflush run --help"
+             a program with SQLite built in needs the extension: see oneflush run --help [OF-506]"
         );
     }
     let mut command = Command::new(&program[0]);

@@ -123,7 +123,7 @@ fn read(given: &[OsString]) -> Result<Asked, String> {
                 Some(name) => name.to_owned(),
                 None => rest
                     .next()
-                    .ok_or("--strategy: a name is missing")?
+                    .ok_or("--strategy: a name is missing [OF-528]")?
                     .to_string_lossy()
                     .into_owned(),
             };
@@ -154,19 +154,19 @@ enum ShellError {
     #[error("{0}")]
     Library(#[from] LibraryError),
     #[error("there is no {SHELL} in PATH; install the SQLite shell (Debian: apt install sqlite3), \
-        {wanted}", wanted = wanted())]
+        {wanted} [OF-521]", wanted = wanted())]
     Missing,
     #[error(
-        "{} is {found}; Oneflush needs {wanted}. Put a newer one before it in PATH",
+        "{} is {found}; Oneflush needs {wanted}. Put a newer one before it in PATH [OF-522]",
         .shell.display(), wanted = wanted()
     )]
     TooOld { shell: PathBuf, found: String },
     #[error("{} -version says {said:?}, which is no version of SQLite; is it the SQLite \
-        shell?", .shell.display())]
+        shell? [OF-523]", .shell.display())]
     NotTheShell { shell: PathBuf, said: String },
-    #[error("cannot start {}: {source}", .shell.display())]
+    #[error("cannot start {}: {source} [OF-524]", .shell.display())]
     Start { shell: PathBuf, source: io::Error },
-    #[error("{}: {source}", .database.display())]
+    #[error("{}: {source} [OF-525]", .database.display())]
     Database { database: PathBuf, source: io::Error },
 }
 
@@ -182,13 +182,13 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         return Err(Failure::usage(format!(
             "-{name}: Oneflush opens the database, so {SHELL} cannot choose how; leave the option \
                 out, \
-             or use {SHELL} without Oneflush"
+             or use {SHELL} without Oneflush [OF-526]"
         )));
     }
     let Some(database) = &asked.database else {
         return Err(Failure::usage(format!(
             "which database? Name its file, as in `oneflush shell app.db`; for one in memory use \
-                {SHELL} without Oneflush"
+                {SHELL} without Oneflush [OF-527]"
         )));
     };
     become_shell(database, asked.strategy, &asked.arguments).map_err(Failure::failed)

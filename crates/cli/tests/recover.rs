@@ -57,8 +57,11 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
         let message = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{message}");
         assert!(message.contains(what) && message.contains("app.db"), "{message}");
+        message
     };
-    fails("its log is missing");
+    let message = fails("its log is missing");
+    let codes = ["commits are lost [OF-302]. ", "keeps what can be kept [OF-318]\n"];
+    assert!(message.contains(codes[0]) && message.ends_with(codes[1]), "{message}");
     let mut damaged = bytes.clone();
     damaged[300] ^= 1;
     fs::write(log(&database), &damaged).unwrap();

@@ -91,19 +91,19 @@ fn load_once() {
 fn load(extension: &OsStr) -> Result<(), String> {
     let path = CString::new(extension.as_bytes());
     let extension = extension.display();
-    let path = path.map_err(|_| format!("{extension}: not a path"))?;
+    let path = path.map_err(|_| format!("{extension}: not a path [OF-508]"))?;
     // SAFETY: the library's entry point has the type that SQLite's extension contract gives it;
     // SQLite's functions have their documented types; all strings end with a NUL.
     unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
         if library.is_null() {
-            return Err(text(libc::dlerror()));
+            return Err(format!("{} [OF-509]", text(libc::dlerror())));
         }
         let entry = libc::dlsym(library, c"sqlite3_oneflush_init".as_ptr());
         let version = libc::dlsym(library, c"oneflush_version".as_ptr());
         if entry.is_null() || version.is_null() {
             return Err(format!(
-                "{extension}: not the Oneflush extension: no sqlite3_oneflush_init"
+                "{extension}: not the Oneflush extension: no sqlite3_oneflush_init [OF-510]"
             ));
         }
         let version = text(std::mem::transmute::<*mut c_void, Version>(version)());
@@ -112,7 +112,7 @@ fn load(extension: &OsStr) -> Result<(), String> {
         {
             return Err(format!(
                 "{extension} is version {version}, the oneflush program is {expected}; install \
-                    both from one build"
+                    both from one build [OF-511]"
             ));
         }
         ENTRY.store(entry, std::sync::atomic::Ordering::Release);
@@ -171,7 +171,7 @@ fn sqlite(name: &CStr) -> *mut c_void {
             libc::dlsym(library, name.as_ptr())
         };
         if found.is_null() {
-            fail(&format!("{} is in no library of this program", name.to_string_lossy()));
+            fail(&format!("{} is in no library of this program [OF-512]", name.to_string_lossy()));
         }
         found
     }

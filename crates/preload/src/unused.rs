@@ -69,7 +69,7 @@ extern "C" fn at_end() {
     let name = std::env::args_os().next().unwrap_or_default();
     let line = format!(
         "oneflush run: {} opened no database through libsqlite3.so, so Oneflush was not in use; \
-         a program with SQLite built in needs the extension: see oneflush run --help\n",
+         a program with SQLite built in needs the extension: see oneflush run --help [OF-507]\n",
         name.to_string_lossy()
     );
     // SAFETY: the bytes are the line's. Nobody is left to tell of an error.

@@ -1,4 +1,5 @@
-//! The house of a crate: which of its modules know which. Read from the sources, token by token.
+//! The house of a crate: which of its modules know which, and the texts in them. Read from the
+//! sources, token by token.
 //!
 //! What only tests have is left out: items under `#[cfg(test)]` and `#[cfg(all(test, …))]`, and the
 //! files of such modules.
@@ -28,19 +29,31 @@ impl fmt::Display for Import {
     }
 }
 
+/// A string literal.
+#[derive(Clone, Debug)]
+pub struct Text {
+    /// Relative to `src`.
+    pub file: PathBuf,
+    pub line: usize,
+    /// As the program has it, except for rare escapes, such as `\u{e9}`.
+    pub text: String,
+    /// The attribute that the literal stands in, such as `error`.
+    pub attribute: Option<String>,
+    module: Vec<String>,
+}
+
 /// Those of the crate whose sources are in the folder `src`.
 pub fn imports(src: &Path) -> Vec<Import> {
-    let mut house = House::default();
-    for path in sources(src) {
-        let file = path.strip_prefix(src).unwrap().to_owned();
-        let text = fs::read_to_string(&path).unwrap();
-        let tokens = text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let module = module_of(&file);
-        house.read(tokens, &file, &module);
-    }
-    let House { mut imports, tests } = house;
+    let House { mut imports, tests, .. } = House::of(src);
     imports.retain(|import| !tests.iter().any(|test| import.from.starts_with(test)));
     imports
+}
+
+/// Those of the crate whose sources are in the folder `src`. Comments are none.
+pub fn texts(src: &Path) -> Vec<Text> {
+    let House { mut texts, tests, .. } = House::of(src);
+    texts.retain(|text| !tests.iter().any(|test| text.module.starts_with(test)));
+    texts
 }
 
 /// Imports that lead from one part of the crate over others back to it, one a line; none: no part
@@ -107,12 +120,32 @@ fn module_of(file: &Path) -> Vec<String> {
 #[derive(Default)]
 struct House {
     imports: Vec<Import>,
+    texts: Vec<Text>,
     /// Modules that only tests have.
     tests: Vec<Vec<String>>,
 }
 
 impl House {
-    fn read(&mut self, tokens: TokenStream, file: &Path, module: &[String]) {
+    fn of(src: &Path) -> House {
+        let mut house = House::default();
+        for path in sources(src) {
+            let file = path.strip_prefix(src).unwrap().to_owned();
+            let text = fs::read_to_string(&path).unwrap();
+            let tokens = text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let module = module_of(&file);
+            house.read(tokens, &file, &module, None);
+        }
+        house
+    }
+
+    /// `attribute`: the one that the tokens are in.
+    fn read(
+        &mut self,
+        tokens: TokenStream,
+        file: &Path,
+        module: &[String],
+        attribute: Option<&str>,
+    ) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut rest = &tokens[..];
         loop {
@@ -123,6 +156,16 @@ impl House {
                 {
                     self.skip_item(after, file, module)
                 }
+                [TokenTree::Punct(hash), TokenTree::Group(inner), after @ ..]
+                    if hash.as_char() == '#' && inner.delimiter() == Delimiter::Bracket =>
+                {
+                    let inner = inner.stream();
+                    let name = inner.clone().into_iter().next().map(|name| name.to_string());
+                    if !is_comment(&inner) {
+                        self.read(inner, file, module, name.as_deref());
+                    }
+                    after
+                }
                 [
                     TokenTree::Ident(word),
                     TokenTree::Ident(name),
@@ -130,7 +173,7 @@ impl House {
                     after @ ..,
                 ] if word == "mod" => {
                     let module = [module, &[name.to_string()]].concat();
-                    self.read(body.stream(), file, &module);
+                    self.read(body.stream(), file, &module, attribute);
                     after
                 }
                 [TokenTree::Ident(word), after @ ..] if *word == "crate" || *word == "super" => {
@@ -138,7 +181,22 @@ impl House {
                     self.follow(base, after, file, module)
                 }
                 [TokenTree::Group(group), after @ ..] => {
-                    self.read(group.stream(), file, module);
+                    let inner = group.stream();
+                    if !is_comment(&inner) {
+                        self.read(inner, file, module, attribute);
+                    }
+                    after
+                }
+                [TokenTree::Literal(literal), after @ ..] => {
+                    if let Some(text) = text_of(&literal.to_string()) {
+                        self.texts.push(Text {
+                            file: file.to_owned(),
+                            line: literal.span().start().line,
+                            text,
+                            attribute: attribute.map(str::to_owned),
+                            module: module.to_vec(),
+                        });
+                    }
                     after
                 }
                 [_, after @ ..] => after,
@@ -245,6 +303,33 @@ impl House {
     }
 }
 
+/// Comments for readers of the documentation are the attribute `doc`.
+fn is_comment(attribute: &TokenStream) -> bool {
+    let mut tokens = attribute.clone().into_iter();
+    let is = |token: Option<TokenTree>, text| token.is_some_and(|token| token.to_string() == text);
+    is(tokens.next(), "doc") && is(tokens.next(), "=")
+}
+
+/// The text that a literal stands for; none: it is no text.
+fn text_of(literal: &str) -> Option<String> {
+    let mut rest = literal.strip_prefix('"')?.strip_suffix('"')?;
+    let mut text = String::new();
+    while let Some((before, behind)) = rest.split_once('\\') {
+        text += before;
+        let mut behind = behind.chars();
+        match behind.next() {
+            // The line goes on in the next one.
+            Some('\n') => behind = behind.as_str().trim_start().chars(),
+            Some('n') => text.push('\n'),
+            Some('t') => text.push('\t'),
+            Some(other) => text.push(other),
+            None => {}
+        }
+        rest = behind.as_str();
+    }
+    Some(text + rest)
+}
+
 fn above(module: &[String]) -> &[String] {
     module.split_last().map_or(&[], |(_, above)| above)
 }
@@ -337,6 +422,22 @@ mod tests {
             ("inner/t.rs", "use crate::u;"),
         ]);
         assert_eq!(found, ["lib.rs:11 imports p::Q", "lib.rs:13 imports r"]);
+    }
+
+    #[test]
+    fn texts_are_found_with_their_attribute_and_as_the_program_has_them() {
+        let src = tempfile::tempdir().unwrap();
+        let text = "//! \"no\"\n#[error(\"a \\\n    \\\"b\\\"\")]\nstruct C;\nfn d() { \
+            e(\"f\\n\", 1) } // \"no\"\n#[cfg(test)]\nmod tests { const G: &str = \"no\"; }\n";
+        fs::write(src.path().join("lib.rs"), text).unwrap();
+        let found: Vec<_> = texts(src.path())
+            .into_iter()
+            .map(|text| (text.line, text.text, text.attribute))
+            .collect();
+        assert_eq!(
+            found,
+            [(2, "a \"b\"".to_owned(), Some("error".to_owned())), (5, "f\n".to_owned(), None)]
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! How a test skips itself, how it waits, and where data are that are no part of the project.
 //! Processes that die with the test. With feature `fuse`, places that do not keep what a database
-//! relies on. With feature `house`, which modules of a crate know which.
+//! relies on. With feature `house`, which modules of a crate know which, and the texts in them.
 
 #[cfg(feature = "fuse")]
 pub mod flawed;

@@ -117,42 +117,45 @@ impl fmt::Display for Source {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    #[error("{source_name}: \"{value}\" is not known to Oneflush {version}; allowed: {allowed}")]
+    #[error(
+        "{source_name}: \"{value}\" is not known to Oneflush {version}; allowed: {allowed} [OF-401]"
+    )]
     Value { source_name: String, value: String, allowed: &'static str, version: &'static str },
     #[error(
         "durability=full: strategy {strategy} changes nothing, so it cannot promise more than \
             PRAGMA synchronous; \
-         use durability=pragma and PRAGMA synchronous=FULL or EXTRA"
+         use durability=pragma and PRAGMA synchronous=FULL or EXTRA [OF-402]"
     )]
     DurabilityNotPromised { strategy: StrategyKind },
     #[error(
         "strategy {asked} was asked for, but this process has the database open with strategy \
-            {in_use}; use that, or close it first"
+            {in_use}; use that, or close it first [OF-119]"
     )]
     OtherStrategy { asked: StrategyKind, in_use: StrategyKind },
     #[error(
         "strategy {asked} was asked for, but the database is, or was, in use with strategy eager, \
             and its log cannot be copied into it: {why}; \
-         use strategy=eager, or close it there"
+         use strategy=eager, or close it there [OF-120]"
     )]
     Guarded { asked: StrategyKind, why: String },
     #[error(
         "{promised} is not possible for a database whose name is not UTF-8; rename it or its \
-            folder, or leave the option out"
+            folder, or leave the option out [OF-121]"
     )]
     NotUtf8 { promised: &'static str },
     #[error(
-        "eager is refused on {file_system}: {fault}, or strategy=plain, or unsafe_ground=allow"
+        "eager is refused on {file_system}: {fault}, or strategy=plain, or unsafe_ground=allow \
+            [OF-118]"
     )]
     UnsafeGround { file_system: String, fault: Fault },
     #[error(
         "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a \
-            folder that is there"
+            folder that is there [OF-403]"
     )]
     Trace { path: String, reason: String },
     #[error(
         "environment variable ONEFLUSH_LOG: {path}: messages cannot be written there: {reason}; \
-            name another place, or off"
+            name another place, or off [OF-404]"
     )]
     Log { path: String, reason: String },
 }

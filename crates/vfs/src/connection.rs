@@ -375,7 +375,7 @@ impl Connection {
         Some(format!(
             "oneflush: {}: strategy {} is inactive: journal_mode={}, and it works in WAL mode \
                 only; the commits are SQLite's own. \
-             PRAGMA journal_mode=WAL puts it in force",
+             PRAGMA journal_mode=WAL puts it in force [OF-205]",
             self.database.path(),
             self.options.strategy,
             lock(&self.rollback_mode)

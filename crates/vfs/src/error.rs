@@ -38,13 +38,13 @@ pub enum Error {
     #[error("{}: {}", .0.path, .0.source)]
     Option(Box<RefusedOption>),
     /// SQLite passed an argument that its own contract excludes.
-    #[error("{}: argument out of range: {}", .0.call, .0.value)]
+    #[error("{}: argument out of range: {} [OF-213]", .0.call, .0.value)]
     Argument(Box<BadArgument>),
     /// The VFS below lacks a method that SQLite called nevertheless.
-    #[error("the VFS below has no {0}")]
+    #[error("the VFS below has no {0} [OF-214]")]
     Missing(Box<&'static str>),
     /// A panic was stopped at the callback (invariant 3 of the crate).
-    #[error("internal error in {}: {}", .0.call, .0.message)]
+    #[error("internal error in {}: {} [OF-212]", .0.call, .0.message)]
     Panic(Box<Caught>),
 }
 

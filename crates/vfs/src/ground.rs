@@ -29,6 +29,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use serde::Serialize;
 
 use crate::config::{Durability, OptionError, Options, StrategyKind};
+use crate::message_codes::without_codes;
 use crate::sync::{Mutex, lock};
 use crate::tried::Tried;
 
@@ -138,6 +139,7 @@ pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
                 reason: Some(missing.to_owned()),
             };
         }
+        let reason = reason.map(|reason| without_codes(&reason));
         Verdict { strategy: strategy.name(), refuses, reason }
     };
     StrategyKind::ALL.into_iter().map(of).collect()
@@ -153,9 +155,9 @@ fn fits(
     if options.strategy == StrategyKind::Eager {
         return match ground.refuses_eager(options.durability == Durability::Full) {
             None => Ok(None),
-            Some(fault) if options.allows_unsafe_ground => {
-                Ok(Some(format!("eager on {file_system}, as unsafe_ground=allow has it: {fault}")))
-            }
+            Some(fault) if options.allows_unsafe_ground => Ok(Some(format!(
+                "eager on {file_system}, as unsafe_ground=allow has it: {fault} [OF-125]"
+            ))),
             Some(fault) => {
                 Err(OptionError::UnsafeGround { file_system: ground.file_system, fault })
             }
@@ -165,13 +167,13 @@ fn fits(
         return Ok(None);
     }
     if !ground.is_shared() || options.allows_unsafe_ground {
-        return Ok(Some(format!("on {file_system}: {fault}")));
+        return Ok(Some(format!("on {file_system}: {fault} [OF-124]")));
     }
     options.group_commit = false;
     options.keep_wal = false;
     options.prealloc_bytes = 0;
     options.checkpoints_in_background = false;
-    Ok(Some(format!("on {file_system} plain does as SQLite alone: {fault}")))
+    Ok(Some(format!("on {file_system} plain does as SQLite alone: {fault} [OF-123]")))
 }
 
 impl Fault {
@@ -307,7 +309,7 @@ mod tests {
         assert!(fits("tmpfs", Fault::Memory, &mut options).is_err());
     }
 
-    /// The way out was behind the end of the line.
+    /// The way out was behind the end of the line. The code may stand in the next one.
     #[test]
     fn what_is_said_of_a_database_fits_a_line_of_sqlites_error_log() {
         const LINE_BYTES: usize = 210;
@@ -320,7 +322,8 @@ mod tests {
                 let mut options = Options { strategy, durability, ..Options::default() };
                 let said = fits("fuse.sshfs", fault, &mut options)
                     .unwrap_or_else(|error| Some(error.to_string()));
-                let line = format!("oneflush: {path}: {}", said.unwrap_or_default());
+                let line = without_codes(&said.unwrap_or_default());
+                let line = format!("oneflush: {path}: {line}");
                 assert!(line.len() < LINE_BYTES, "{line}");
             }
         }

@@ -20,33 +20,33 @@ use crate::strategy::{LogFile, RecoverError, check, guard, why_kept};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    #[error("{}: {source}", shown(.path))]
+    #[error("{}: {source} [OF-331]", shown(.path))]
     Read { path: PathBuf, source: io::Error },
-    #[error("{}: this is not a SQLite database", shown(.0))]
+    #[error("{}: this is not a SQLite database [OF-301]", shown(.0))]
     NotADatabase(PathBuf),
     #[error(
         "{}: the database is, or was, in use with strategy eager, and its log is missing: {}. Put \
-            it back; without it commits are lost",
+            it back; without it commits are lost [OF-302]",
         shown(.database), shown(.log)
     )]
     LogMissing { database: PathBuf, log: PathBuf },
     #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to \
-        another", shown(.log))]
+        another [OF-303]", shown(.log))]
     OtherLog { log: PathBuf, wanted: Uuid, found: Uuid },
     #[error(
         "{}: a plain database file, and beside it a log that may hold commits of another, or of \
             the one that was here before: {}. Put that database back to recover it, or move the \
-            log away",
+            log away [OF-304]",
         shown(.database), shown(.log)
     )]
     LogOfAnother { database: PathBuf, log: PathBuf },
     #[error("{}: a program has the database open with strategy eager; it needs no recovery while \
-        that runs", shown(.0))]
+        that runs [OF-305]", shown(.0))]
     InUse(PathBuf),
     #[error("{}: {source}", shown(.log))]
     Log { log: PathBuf, source: LogError },
     #[error("{}: {source}. Restore the database and its files together from a \
-        backup", shown(.database))]
+        backup [OF-306]", shown(.database))]
     Recover { database: PathBuf, source: RecoverError },
 }
 

@@ -37,6 +37,7 @@ mod ground;
 mod inspect;
 mod kept_file;
 mod kill_point;
+mod message_codes;
 mod messages;
 mod names;
 mod own_file;
@@ -69,6 +70,7 @@ pub use ground::{Fault, Ground, Verdict, verdicts};
 pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;
+pub use message_codes::without_codes;
 pub use messages::VARIABLE as LOG_VARIABLE;
 pub use path::shown as shown_name;
 pub use port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};

@@ -123,7 +123,7 @@ pub fn say(message: &str) {
         )),
         Verdict::TooMany => destination.write(&format!(
             "more than {LINES_MAX} messages in a minute; the others are left out, and SQLite's \
-                error log has them"
+                error log has them [OF-219]"
         )),
         Verdict::LeaveOut => {}
     }

@@ -27,16 +27,18 @@ pub fn answer(
         }
         ("stats", None) => Ok(connection.stats_json(inactive())),
         ("checkpoint", None) => connection.checkpoint_now(),
-        ("checkpoint", Some(_)) => Err("PRAGMA oneflush_checkpoint takes no value".to_owned()),
+        ("checkpoint", Some(_)) => {
+            Err("PRAGMA oneflush_checkpoint takes no value [OF-220]".to_owned())
+        }
         ("strategy", Some(_)) => Err(format!(
             "PRAGMA oneflush_strategy only tells; to choose, reopen {} with strategy=NAME in its \
-                URI",
+                URI [OF-221]",
             connection.database().path()
         )),
-        ("stats", Some(_)) => Err("PRAGMA oneflush_stats takes no value".to_owned()),
+        ("stats", Some(_)) => Err("PRAGMA oneflush_stats takes no value [OF-222]".to_owned()),
         _ => Err(format!(
             "PRAGMA {name}: not known; there are oneflush_strategy, oneflush_stats and \
-                oneflush_checkpoint"
+                oneflush_checkpoint [OF-223]"
         )),
     })
 }

@@ -46,18 +46,18 @@ use crate::strategy::{guard, page_one_of};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SalvageError {
-    #[error("{}: {source}", shown(.path))]
+    #[error("{}: {source} [OF-332]", shown(.path))]
     File { path: PathBuf, source: io::Error },
     #[error("{0}")]
     Inspect(#[from] InspectError),
-    #[error("{}: a program has the database open; end it first", shown(.0))]
+    #[error("{}: a program has the database open; end it first [OF-322]", shown(.0))]
     InUse(PathBuf),
     #[error("{}: a WAL of SQLite's own is beside the database, and may hold commits too; move it \
-        away first", shown(.0))]
+        away first [OF-323]", shown(.0))]
     WalBeside(PathBuf),
-    #[error("{}: its header is damaged, and no log says what it was", shown(.0))]
+    #[error("{}: its header is damaged, and no log says what it was [OF-324]", shown(.0))]
     NoHeader(PathBuf),
-    #[error("reading or writing the copies failed: code {}", .0.0)]
+    #[error("reading or writing the copies failed: code {} [OF-325]", .0.0)]
     Below(Code),
     #[error("{0}")]
     Log(#[from] LogError),

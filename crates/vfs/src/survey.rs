@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::file_below::FileBelow;
 use crate::inspect::{InspectError, LogContents, inspect};
+use crate::message_codes::without_codes;
 use crate::names::{board_path, wal_path};
 use crate::path::{beside, serialize_shown, with_suffix};
 use crate::strategy::{BoardLook, guard, look_at_board, read_board};
@@ -90,7 +91,7 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
             (None, Some("in use; its figures are the live ones".to_owned()))
         }
         Ok(log) => (log, None),
-        Err(error) => (None, Some(error.to_string())),
+        Err(error) => (None, Some(without_codes(&error.to_string()))),
     };
     Ok(Survey {
         database: database.to_owned(),

@@ -14,6 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use crate::ffi::{Unfit, flock_excludes, record_locks_exclude, try_map};
+use crate::message_codes::without_codes;
 use crate::own_file::open_to_lock;
 
 const SYNC_OF_FILE: &str = "sync of file";
@@ -48,7 +49,7 @@ pub fn tried(folder: &Path) -> io::Result<Vec<Tried>> {
     let other = open_to_lock(&path)?;
     file.set_len(1)?;
     let needed = |what, result: io::Result<()>| {
-        let fails = result.err().map(|error| error.to_string());
+        let fails = result.err().map(|error| without_codes(&error.to_string()));
         Tried { what, fails, needed: true }
     };
     let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(Unfit::Flock);
@@ -69,7 +70,7 @@ fn direct_io(path: &Path) -> Tried {
         Ok(file) => {
             (!file.is_direct()).then(|| "refused, or done through the page cache".to_owned())
         }
-        Err(error) => Some(error.to_string()),
+        Err(error) => Some(without_codes(&error.to_string())),
     };
     Tried { what: "direct I/O", fails, needed: false }
 }

@@ -48,7 +48,7 @@ fn message(name: &str, known: &[String]) -> String {
     };
     format!(
         "oneflush: environment variable {name} is not known to Oneflush {} and has no effect; \
-            {way_out}",
+            {way_out} [OF-406]",
         crate::VERSION
     )
 }

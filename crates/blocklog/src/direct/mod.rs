@@ -147,12 +147,12 @@ impl DirectFile {
         if self.is_poisoned() {
             return Err(io::Error::other(
                 "an earlier write or sync of this file failed; nothing more is written until it is \
-                    opened anew",
+                    opened anew [OF-209]",
             ));
         }
         if std::process::id() != self.pid {
             return Err(io::Error::other(
-                "the file was opened before a fork; the child must open it itself",
+                "the file was opened before a fork; the child must open it itself [OF-210]",
             ));
         }
         Ok(())

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use oneflush_vfs::{Aside, InspectError, Salvaged, Source, shown_name};
+use oneflush_vfs::{Aside, InspectError, Salvaged, Source, shown_name, without_codes};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -46,7 +46,7 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
                     if !options.dry_run {
                         aside.put_in_place().map_err(|error| {
                             Failure::failed(format!(
-                                "{error}. The copies are in {}",
+                                "{error}. The copies are in {} [OF-328]",
                                 shown_name(&aside.folder)
                             ))
                         })?;
@@ -56,13 +56,13 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
                 Err(problem) => problem,
             },
         };
-        problems.push(format!("from {}: {problem}", name_of(source)));
+        problems.push(format!("from {}: {problem} [OF-327]", name_of(source)));
     }
     let problems = problems.join("; ");
     let name = shown_name(&options.database);
     if options.dry_run {
         return Err(Failure::failed(format!(
-            "{name}: {}. No consistent database can be had: {problems}",
+            "{name}: {}. No consistent database can be had: {problems} [OF-334]",
             aside.damage
         )));
     }
@@ -71,7 +71,7 @@ fn recover(options: &Options, database: &Path, aside: &Aside) -> Result<(), Fail
     Err(Failure::failed(format!(
         "{name}: {}. No consistent database can be had: {problems}. {name} and the files beside it \
             are as they were; copies are in {}. What rows can be read, SQLite's shell may save: \
-            sqlite3 {} .recover",
+            sqlite3 {} .recover [OF-326]",
         aside.damage,
         shown_name(&aside.folder),
         shown_name(&aside.recovered())
@@ -150,19 +150,21 @@ impl Loss {
         }
     }
 
-    fn said(self, salvaged: &Salvaged) -> String {
+    /// The line for it. `when` is what is known of the time, or empty.
+    fn said(self, salvaged: &Salvaged, when: &str) -> String {
         match (self, salvaged.lost_records) {
             (Loss::None, _) => String::new(),
-            (Loss::Unreadable, _) => "nothing that the readable part of the log has".to_owned(),
-            (Loss::Unknown, _) => {
-                "cannot be known: no log tells what the image should have. The image of this \
-                    database has every commit, \
-                 but after a loss of power it may lack the last ones"
-                    .to_owned()
+            (Loss::Unreadable, _) => {
+                format!("lost: nothing that the readable part of the log has{when}\n")
             }
-            (Loss::Records, None) => "an unknown number of commits".to_owned(),
+            (Loss::Unknown, _) => format!(
+                "lost: cannot be known: no log tells what the image should have. The image of this \
+                    database has every commit, but after a loss of power it may lack the last \
+                    ones{when} [OF-330]\n"
+            ),
+            (Loss::Records, None) => format!("lost: an unknown number of commits{when}\n"),
             (Loss::Records, Some(records)) => format!(
-                "at least {} (those that can be read change {})",
+                "lost: at least {} (those that can be read change {}){when}\n",
                 plural(records, "record"),
                 plural(salvaged.lost_pages, "page")
             ),
@@ -186,7 +188,7 @@ fn report(
             "recovered": !options.dry_run,
             "log": null,
             "accepted_loss": {
-                "reason": aside.damage,
+                "reason": without_codes(&aside.damage),
                 "copies": (!options.dry_run).then(|| shown_name(&aside.folder)),
                 "files": aside.files.iter().map(shown_name).collect::<Vec<_>>(),
                 "integrity_check": "ok",
@@ -218,21 +220,17 @@ fn report(
             "has what the last checkpoint has written to the database file\n".to_owned()
         }
     };
-    if loss != Loss::None {
-        text += &format!("lost: {}", loss.said(salvaged));
-        if let Some((from, name, until)) = between {
-            let or_unknown =
-                |time: Option<String>| time.unwrap_or_else(|| "an unknown time".to_owned());
-            let (from, until) = (or_unknown(from), or_unknown(until));
-            text +=
-                &format!("; the database file was last changed at {from}, the {name} at {until}");
-        }
-        text.push('\n');
-    }
+    let when = between.map_or_else(String::new, |(from, name, until)| {
+        let or_unknown =
+            |time: Option<String>| time.unwrap_or_else(|| "an unknown time".to_owned());
+        let (from, until) = (or_unknown(from), or_unknown(until));
+        format!("; the database file was last changed at {from}, the {name} at {until}")
+    });
+    text += &loss.said(salvaged, &when);
     text += "PRAGMA integrity_check: ok\n";
     if !salvaged.is_exact && !aside.is_plain {
         text += "not sure: whether a transaction is there in part only, since a checkpoint may \
-            have copied later pages; check what matters to you\n";
+            have copied later pages; check what matters to you [OF-329]\n";
     }
     text += &match options.dry_run {
         true => "nothing was changed\n".to_owned(),

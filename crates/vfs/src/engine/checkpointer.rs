@@ -422,7 +422,8 @@ impl Checkpointer {
                 }
                 Err(message) => {
                     self.run.warn(&format!(
-                        "oneflush: checkpoint of {}: {message}; SQLite does them itself now",
+                        "oneflush: checkpoint of {}: {message}; SQLite does them itself now \
+                            [OF-204]",
                         self.path
                     ));
                     let mut state = self.state();
@@ -479,7 +480,7 @@ impl Checkpointer {
                 state.counts.starved += 1;
                 let message = format!(
                     "oneflush: readers have held up the checkpoint of {} for {} s; its WAL grows \
-                        until they end their transactions",
+                        until they end their transactions [OF-203]",
                     self.path,
                     since.elapsed().as_secs()
                 );

@@ -27,17 +27,24 @@ use crate::own_file::open_to_lock;
 /// and the file's name takes some of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    #[error("flock fails here ({}); use a local disk, or strategy=plain", io::Error::from(*.0))]
+    #[error("flock fails here ({}); use a local disk, or strategy=plain [OF-126]",
+        io::Error::from(*.0))]
     Flock(Errno),
     #[error("record locks fail here ({}), which SQLite needs as well; use a local \
-        disk", io::Error::from(*.0))]
+        disk [OF-127]", io::Error::from(*.0))]
     RecordLock(Errno),
-    #[error("flock keeps nobody out here: two have one lock; use a local disk, or strategy=plain")]
+    #[error(
+        "flock keeps nobody out here: two have one lock; use a local disk, or \
+        strategy=plain [OF-128]"
+    )]
     FlockOfTwo,
-    #[error("record locks keep nobody out here, on which SQLite relies as well; use a local disk")]
+    #[error(
+        "record locks keep nobody out here, on which SQLite relies as well; use a local \
+        disk [OF-129]"
+    )]
     RecordLockOfTwo,
     #[error("mmap with MAP_SHARED fails here ({}), as for SQLite's WAL; use a local disk, or a \
-        rollback mode", io::Error::from(*.0))]
+        rollback mode [OF-130]", io::Error::from(*.0))]
     Map(Errno),
 }
 

@@ -141,7 +141,7 @@ pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<(
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("{message} (code {code})")]
+#[error("{message} (code {code}) [OF-218]")]
 struct SqliteError {
     code: c_int,
     message: String,

@@ -17,11 +17,11 @@ use crate::{calls, messages, variables};
 pub enum RegisterError {
     #[error("{0}")]
     Option(#[from] OptionError),
-    #[error("SQLite {found} is too old: Oneflush needs {needed} or newer")]
+    #[error("SQLite {found} is too old: Oneflush needs {needed} or newer [OF-407]")]
     Version { found: String, needed: String },
-    #[error("this SQLite has no default VFS to build on")]
+    #[error("this SQLite has no default VFS to build on [OF-408]")]
     NoVfs,
-    #[error("SQLite refused to register the VFS: code {0}")]
+    #[error("SQLite refused to register the VFS: code {0} [OF-409]")]
     Refused(c_int),
 }
 
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn sqlite3_oneflush_init(
         // "SQLITE_OK_LOAD_PERMANENTLY": SQLite keeps pointers into this library from now on.
         Ok(Ok(())) => return sqlite::SQLITE_OK_LOAD_PERMANENTLY,
         Ok(Err(error)) => format!("oneflush: {error}"),
-        Err(_) => "oneflush: internal error while the extension was loaded".to_owned(),
+        Err(_) => "oneflush: internal error while the extension was loaded [OF-410]".to_owned(),
     };
     if !error_out.is_null() {
         // SAFETY: "*pzErrMsg may be set to a string from sqlite3_mprintf()"; SQLite frees it.

@@ -375,13 +375,14 @@ impl Refused {
     fn lost(database: &str, why: &str) -> Refused {
         if why == ENDING {
             let why = format!(
-                "oneflush: {database}: this process is ending, and the database was closed for it"
+                "oneflush: {database}: this process is ending, and the database was closed for it \
+                    [OF-207]"
             );
             return Refused { code: Code::CANTOPEN, why: Some(why) };
         }
         let why = format!(
             "oneflush: {database}: opened in the process that this one was forked from, and {why}. \
-                Close this connection and open the database again here"
+                Close this connection and open the database again here [OF-206]"
         );
         Refused { code: Code::CANTOPEN, why: Some(why) }
     }

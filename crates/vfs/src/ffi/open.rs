@@ -247,7 +247,7 @@ fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Er
             if !SAID.swap(true, Relaxed) {
                 let message = format!(
                     "oneflush: {path}: this name is not UTF-8, so SQLite alone opens it, as \
-                        strategy stock does"
+                        strategy stock does [OF-122]"
                 );
                 shim.api.log(sqlite::SQLITE_WARNING, &message);
             }

@@ -191,7 +191,7 @@ impl LogFiles for Files {
         // gets the log's owner and mode.
         match open_beside(Path::new(path), Path::new(database_of(path))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                self.warn(&format!("oneflush: {path}: {error}"));
+                self.warn(&format!("oneflush: {path}: {error} [OF-133]"));
                 Err(code_of(&error))
             }
             _ => Ok(()),
@@ -240,7 +240,7 @@ impl LogFiles for Files {
 
 impl Files {
     fn board_error(&self, database: &str, error: &io::Error) -> Code {
-        self.warn(&format!("oneflush: {}: {error}", board_path(database)));
+        self.warn(&format!("oneflush: {}: {error} [OF-134]", board_path(database)));
         code_of(error)
     }
 

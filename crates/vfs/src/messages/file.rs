@@ -21,7 +21,7 @@ pub fn check(path: &Path) -> io::Result<()> {
         let _ = File::open(path).and_then(|file| file.take(LOOK_BYTES).read_to_end(&mut begin));
     }
     if begin.contains(&0) {
-        return Err(io::Error::other("this is no text file; messages would damage it"));
+        return Err(io::Error::other("this is no text file; messages would damage it [OF-411]"));
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ const PRIORITY: u8 = 8 + 4;
 pub fn is_there() -> io::Result<()> {
     let connect = || UnixDatagram::unbound()?.connect(PATH);
     connect().map_err(|error| {
-        io::Error::new(error.kind(), format!("{PATH}: {error}; use stderr or a file"))
+        io::Error::new(error.kind(), format!("{PATH}: {error}; use stderr or a file [OF-405]"))
     })
 }
 

@@ -190,7 +190,7 @@ impl EagerLog {
             AttachError::Below(Code::BUSY) => return Error::Below(Code::BUSY),
             AttachError::Log(_) | AttachError::Recover(_) => {
                 ". Nothing was changed. Restore the database and its log together from a backup, \
-                    or see `oneflush recover --dry-run`"
+                    or see `oneflush recover --dry-run` [OF-333]"
             }
             _ => "",
         };
@@ -334,7 +334,8 @@ impl EagerLog {
         }
         self.files.rename(path, &aside)?;
         self.files.warn(&format!(
-            "oneflush: {aside}: this log was in the way and is not this database's; {why}"
+            "oneflush: {aside}: this log was in the way and is not this database's; {why} \
+                [OF-132]"
         ));
         Ok(())
     }

@@ -11,49 +11,50 @@ use crate::error::Code;
 pub enum AttachError {
     #[error(
         "the log is missing: this database was in use with strategy eager, and commits may be in \
-            it. Put it back beside the database"
+            it. Put it back beside the database [OF-101]"
     )]
     LogMissing,
     #[error(
         "the log belongs to another database (it is {found}, the database wants {wanted}). Put the \
-            right one back"
+            right one back [OF-102]"
     )]
     OtherLog { wanted: Uuid, found: Uuid },
-    #[error("the log is for pages of {log} bytes, the database has {database}")]
+    #[error("the log is for pages of {log} bytes, the database has {database} [OF-103]")]
     PageSize { log: u32, database: u32 },
     #[error(
         "strategy eager cannot mark this database as in use: its header is not that of a database \
-            in WAL mode, or uses reserved bytes"
+            in WAL mode, or uses reserved bytes [OF-104]"
     )]
     NoGuard,
     #[error(
         "the database cannot be locked for writing (code {}); strategy eager has to mark it as in \
-            use: open it for reading only, or use strategy=plain",
+            use: open it for reading only, or use strategy=plain [OF-105]",
         .0.0
     )]
     NotWritable(Code),
     #[error(
-        "another process keeps the log to itself (oneflush recover --dry-run does, while it reads)"
+        "another process keeps the log to itself (oneflush recover --dry-run does, while it \
+            reads) [OF-106]"
     )]
     InUse,
     #[error(
         "strategy eager was asked for, but the database is open elsewhere with SQLite's own WAL \
-            (SQLite alone, or strategy stock or plain); close it there first"
+            (SQLite alone, or strategy stock or plain); close it there first [OF-107]"
     )]
     OtherStrategy,
     #[error(
         "its WAL, which SQLite or strategy plain has left, cannot be copied into the database \
-            file: {0}"
+            file: {0} [OF-108]"
     )]
     Fold(String),
     #[error(
         "a crash has left commits in the log, and this connection cannot recover them ({0}). Run \
-            `oneflush recover` as the owner"
+            `oneflush recover` as the owner [OF-109]"
     )]
     NeedsRecovery(String),
     #[error(
         "SQLite takes the file for no database, and its WAL has no first page to take instead. \
-            Restore both from a backup"
+            Restore both from a backup [OF-110]"
     )]
     FoldNoDatabase,
     #[error("{0}")]
@@ -62,32 +63,32 @@ pub enum AttachError {
     Recover(#[from] RecoverError),
     #[error(
         "the file begins as no database does, not by a crash of ours, and the log beside it may \
-            hold commits of it. Restore both from a backup, or move the log away"
+            hold commits of it. Restore both from a backup, or move the log away [OF-111]"
     )]
     HeaderDamaged,
     #[error(
         "the file begins as no database does, encrypted perhaps, and the log beside it is not its \
-            own: move the log away"
+            own: move the log away [OF-112]"
     )]
     NoDatabase,
     #[error(
         "a WAL of SQLite's own is beside the log, and both may hold commits. Move it away, run \
-            `oneflush recover`, move it back"
+            `oneflush recover`, move it back [OF-113]"
     )]
     WalBesideLog,
-    #[error("other processes use another log beside this database; close it there")]
+    #[error("other processes use another log beside this database; close it there [OF-114]")]
     OtherBoard,
     #[error(
         "processes with another version of Oneflush have the database open; close it there, or use \
-            the same version"
+            the same version [OF-115]"
     )]
     OtherVersion,
     #[error(
         "this process has inherited connections to it by a fork, and its parent has gone without \
-            closing the database. Close them all and open it again"
+            closing the database. Close them all and open it again [OF-116]"
     )]
     Inherited,
-    #[error("code {}", .0.0)]
+    #[error("code {} [OF-117]", .0.0)]
     Below(Code),
 }
 

@@ -275,7 +275,7 @@ impl EagerLog {
     ) -> Result<T, Code> {
         if board.is_busy() {
             self.files.warn(&format!(
-                "oneflush: {}: a process died while it wrote to the log",
+                "oneflush: {}: a process died while it wrote to the log [OF-202]",
                 self.path
             ));
             log.repair(board, image)?;

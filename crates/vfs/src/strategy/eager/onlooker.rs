@@ -90,7 +90,7 @@ impl Onlooker {
                 if lock(&SAID).insert(self.path.clone()) {
                     self.files.warn(&format!(
                         "oneflush: {}: open for reading only, so strategy eager is not in force: \
-                            it is read as with SQLite alone",
+                            it is read as with SQLite alone [OF-131]",
                         self.path
                     ));
                 }

@@ -31,18 +31,18 @@ const MEMORY_BYTES_MAX: usize = 4 << 20;
 pub enum RecoverError {
     #[error("{0}")]
     Log(#[from] LogError),
-    #[error("reading or writing beside the log failed: code {}", .0.0)]
+    #[error("reading or writing beside the log failed: code {} [OF-317]", .0.0)]
     Below(Code),
-    #[error("record {0} of the log changes page {1}, which no record before it has")]
+    #[error("record {0} of the log changes page {1}, which no record before it has [OF-313]")]
     NoBase(u64, u32),
     #[error(
         "page {1} of the database file is not the one that record {0} of the log was written \
-            against; the file was changed without Oneflush"
+            against; the file was changed without Oneflush [OF-314]"
     )]
     OtherBase(u64, u32),
-    #[error("the first {0} frames of the WAL image are not those that the log stands on")]
+    #[error("the first {0} frames of the WAL image are not those that the log stands on [OF-315]")]
     Image(u32),
-    #[error("record {0} of the log has a number of frames or pages that cannot be")]
+    #[error("record {0} of the log has a number of frames or pages that cannot be [OF-316]")]
     Impossible(u64),
 }
 

@@ -220,7 +220,7 @@ impl EagerLog {
             "oneflush: {path}: process {pid} has had the lock of the log for {held_ms} ms and does \
                 not go on. It may be stopped (SIGSTOP, a debugger, a frozen \
              cgroup), or its device is slow. Until it goes on or ends nobody can commit: kill \
-             -CONT {pid}, or kill -KILL {pid}"
+             -CONT {pid}, or kill -KILL {pid} [OF-201]"
         ));
     }
 }
