@@ -77,6 +77,7 @@ impl Layout {
     }
 
     pub(crate) fn offset(self, lane: u64, position: u64) -> u64 {
+        debug_assert!(lane < 2, "there are two lanes");
         let chunk = self.chunk_at(position);
         self.block_bytes
             + 2 * chunk.start

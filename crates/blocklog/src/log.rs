@@ -248,6 +248,7 @@ impl<S: Storage> Log<S> {
             previous: head.previous,
             payload_crc: crc32c::crc32c(payload),
         };
+        debug_assert!(header.fits(self.layout, head.lane_bytes), "V4: a record lies in its lane");
         let (header_bytes, checksum) = header.encode(self.uuid);
         self.write_record(lane_of(head.epoch.0), head.position, &header_bytes, payload, needed)?;
         Ok(Head { position: head.position + needed, lsn: Lsn(lsn), previous: checksum, ..*head })

@@ -328,6 +328,10 @@ impl<'a, S: Storage> Reader<'a, S> {
                     head.position += header.record_bytes(self.log.layout());
                     head.lsn = Lsn(header.lsn);
                     head.previous = checksum;
+                    debug_assert!(
+                        head.position <= self.lane_bytes,
+                        "V4: a record lies in its lane"
+                    );
                     visit(header.kind, head, &self.payload)?;
                 }
                 Next::End { behind } => return Ok(behind),

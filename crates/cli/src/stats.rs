@@ -38,31 +38,37 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 const LABEL_CHARS: usize = 13;
 const LINE_CHARS_MAX: usize = 80;
 
+/// A label and its value.
+type Row = (String, String);
+
 fn table(survey: &Survey) -> String {
+    let mut rows = Vec::new();
+    rows_of_files(survey, &mut rows);
+    rows_of_log(survey, &mut rows);
+    rows_of_users(survey, &mut rows);
     let mut text = format!("{}\n", shown_name(&survey.database));
-    let mut row = |label: &str, value: &str| {
-        for (n, line) in folded(value, LINE_CHARS_MAX - LABEL_CHARS - 2).into_iter().enumerate() {
-            text += &format!("  {:LABEL_CHARS$}{line}\n", if n == 0 { label } else { "" });
+    for (label, value) in rows {
+        for (n, line) in folded(&value, LINE_CHARS_MAX - LABEL_CHARS - 2).into_iter().enumerate() {
+            text += &format!("  {:LABEL_CHARS$}{line}\n", if n == 0 { &label } else { "" });
         }
+    }
+    text
+}
+
+/// The database file, and the files beside it.
+fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
+    let mode = match survey.journal_mode {
+        "wal" => "wal",
+        "none" => "none: no page was written yet",
+        _ => "rollback (delete, truncate, persist or memory; plain and eager are inactive)",
     };
-    row(
-        "journal mode",
-        match survey.journal_mode {
-            "wal" => "wal",
-            "none" => "none: no page was written yet",
-            _ => "rollback (delete, truncate, persist or memory; plain and eager are inactive)",
-        },
-    );
-    row(
+    rows.push(row("journal mode", mode));
+    let page_bytes = size(survey.page_bytes.into());
+    rows.push(row(
         "pages",
-        &format!(
-            "{} of {}, {} free",
-            survey.pages,
-            size(survey.page_bytes.into()),
-            survey.free_pages
-        ),
-    );
-    row("file", &size(survey.bytes));
+        format!("{} of {page_bytes}, {} free", survey.pages, survey.free_pages),
+    ));
+    rows.push(row("file", size(survey.bytes)));
     for file in &survey.side_files {
         let what = match file.suffix.to_str().unwrap_or_default() {
             "-wal" => match survey.wal_frames {
@@ -77,8 +83,12 @@ fn table(survey: &Survey) -> String {
             "-oneflush-shm" => ", the board of eager".to_owned(),
             _ => String::new(),
         };
-        row(&shown_name(&file.suffix), &format!("{}{what}", size(file.bytes)));
+        rows.push(row(shown_name(&file.suffix), format!("{}{what}", size(file.bytes))));
     }
+}
+
+/// The guard, and the log as its file or its users say.
+fn rows_of_log(survey: &Survey, rows: &mut Vec<Row>) {
     if survey.guarded {
         let state = if survey.users.is_empty() {
             "set, and nobody uses the database: the next open with eager, or oneflush recover, \
@@ -86,18 +96,16 @@ fn table(survey: &Survey) -> String {
         } else {
             "set: the database is in use with eager"
         };
-        row("guard", state);
+        rows.push(row("guard", state));
     }
     if let Some(log) = &survey.log {
-        row(
-            "log",
-            &format!(
-                "{}, {}, {} frames in the image",
-                count(log.records, "record"),
-                count(log.pages, "page"),
-                log.image_frames
-            ),
+        let value = format!(
+            "{}, {}, {} frames in the image",
+            count(log.records, "record"),
+            count(log.pages, "page"),
+            log.image_frames
         );
+        rows.push(row("log", value));
     }
     if let Some(live) = &survey.live {
         let value = format!(
@@ -108,19 +116,29 @@ fn table(survey: &Survey) -> String {
             live.logged_frames,
             live.committed_frames
         );
-        row("log, live", &value);
+        rows.push(row("log, live", value));
         if live.failed {
-            row("", "a write or sync has failed: nothing is acknowledged until all have closed it");
+            let failed =
+                "a write or sync has failed: nothing is acknowledged until all have closed it";
+            rows.push(row("", failed));
         }
     }
     if let Some(why) = survey.log_unread.as_ref().filter(|_| survey.live.is_none()) {
-        row("log", why);
+        rows.push(row("log", why.as_str()));
     }
+}
+
+fn rows_of_users(survey: &Survey, rows: &mut Vec<Row>) {
     let users: Vec<String> =
         survey.users.iter().map(|user| format!("{} ({})", user.pid, user.command)).collect();
-    row("used by", &if users.is_empty() { "nobody".to_owned() } else { users.join(", ") });
-    row("counters", "of a program's own commits: PRAGMA oneflush_stats in that program");
-    text
+    let users = if users.is_empty() { "nobody".to_owned() } else { users.join(", ") };
+    rows.push(row("used by", users));
+    let counters = "of a program's own commits: PRAGMA oneflush_stats in that program";
+    rows.push(row("counters", counters));
+}
+
+fn row(label: impl Into<String>, value: impl Into<String>) -> Row {
+    (label.into(), value.into())
 }
 
 fn count(count: u64, what: &str) -> String {

@@ -32,14 +32,13 @@ fn wrapped(text: &str) -> Vec<String> {
     lines
 }
 
-impl fmt::Display for Probe {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |f: &mut fmt::Formatter<'_>, label: &str, text: String| {
-            let text: String = text.chars().take(TEXT_COLUMNS_MAX).collect();
-            writeln!(f, "{label:<17} {text}")
-        };
-        line(f, "directory", self.dir.display().to_string())?;
-        line(f, "file system", format!("{} {}", self.fs, self.mount_options))?;
+fn line(f: &mut fmt::Formatter<'_>, label: &str, text: String) -> fmt::Result {
+    let text: String = text.chars().take(TEXT_COLUMNS_MAX).collect();
+    writeln!(f, "{label:<17} {text}")
+}
+
+impl Probe {
+    fn write_device(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.device {
             Some(device) => {
                 line(f, "device", device.to_string())?;
@@ -56,6 +55,11 @@ impl fmt::Display for Probe {
             }
             None => line(f, "device", "none of its own: write cache and FUA are unknown".into())?,
         }
+        Ok(())
+    }
+
+    /// What device and file system offer beyond plain reads and writes.
+    fn write_abilities(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let direct_io = match self.direct_io {
             DirectIo::Refused => "refused".to_owned(),
             DirectIo::Unknown => "accepted; this kernel does not tell the alignment".to_owned(),
@@ -78,21 +82,10 @@ impl fmt::Display for Probe {
         if let Some(sync) = &self.zfs_sync {
             line(f, "ZFS sync", sync.clone())?;
         }
-        line(f, "tried", "what the strategies rely on".into())?;
-        for tried in &self.tried {
-            let said = tried.fails.clone().unwrap_or_else(|| "works".to_owned());
-            let mut label = format!("  {}", tried.what);
-            for text in wrapped(&said) {
-                line(f, &std::mem::take(&mut label), text)?;
-            }
-        }
-        line(f, "strategies", self.strategies.join(", "))?;
-        for of_strategy in &self.ground {
-            let mut label = format!("  {}", of_strategy.strategy);
-            for text in verdict(of_strategy) {
-                line(f, &std::mem::take(&mut label), text)?;
-            }
-        }
+        Ok(())
+    }
+
+    fn write_latencies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.latencies.is_empty() {
             return Ok(());
         }
@@ -108,5 +101,30 @@ impl fmt::Display for Probe {
             )?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line(f, "directory", self.dir.display().to_string())?;
+        line(f, "file system", format!("{} {}", self.fs, self.mount_options))?;
+        self.write_device(f)?;
+        self.write_abilities(f)?;
+        line(f, "tried", "what the strategies rely on".into())?;
+        for tried in &self.tried {
+            let said = tried.fails.clone().unwrap_or_else(|| "works".to_owned());
+            let mut label = format!("  {}", tried.what);
+            for text in wrapped(&said) {
+                line(f, &std::mem::take(&mut label), text)?;
+            }
+        }
+        line(f, "strategies", self.strategies.join(", "))?;
+        for of_strategy in &self.ground {
+            let mut label = format!("  {}", of_strategy.strategy);
+            for text in verdict(of_strategy) {
+                line(f, &std::mem::take(&mut label), text)?;
+            }
+        }
+        self.write_latencies(f)
     }
 }

@@ -159,6 +159,24 @@ pub struct RunResults {
     pub recording: Option<Kept>,
 }
 
+/// Measures a slice. A recording says where it begins and ends.
+fn recorded(
+    slice: Slice<'_>,
+    mut recording: Option<&mut Recording>,
+) -> Result<SliceResult, RunError> {
+    let Slice { mode, connections, round, .. } = slice;
+    let mut note = |what: &str| match &mut recording {
+        Some(recording) => {
+            recording.note(&format!("oneflush bench: {what} {mode} x{connections}, round {round}"))
+        }
+        None => Ok(()),
+    };
+    note("begin")?;
+    let result = slice.measure()?;
+    note("end")?;
+    Ok(result)
+}
+
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunError> {
     let place = match &plan.place {
         PlaceChoice::Scratch { fs, size_bytes } => Place::scratch(*fs, *size_bytes),
@@ -193,8 +211,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
                 if interrupt::requested() {
                     return Err(RunError::Interrupted);
                 }
-                let at = ((turn + round - 1) % slices_count) as usize;
-                let ModeResults { mode, connections, .. } = results[at];
+                let of_mode = &mut results[((turn + round - 1) % slices_count) as usize];
+                let ModeResults { mode, connections, .. } = *of_mode;
                 progress.slice(
                     (round - 1) * slices_count + turn + 1,
                     plan.rounds.max * slices_count,
@@ -202,27 +220,16 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
                     mode,
                 );
                 floor.merge(&floor::measure(place.path(), plan.floor_writes)?);
-                let directory = place.path();
                 let slice = Slice {
                     plan,
                     place: &place,
-                    directory,
+                    directory: place.path(),
                     observer: observer.as_mut(),
                     mode,
                     connections,
                     round,
                 };
-                if let Some(recording) = &mut recording {
-                    recording.note(&format!(
-                        "oneflush bench: begin {mode} x{connections}, round {round}"
-                    ))?;
-                }
-                results[at].rounds.push(slice.measure()?);
-                if let Some(recording) = &mut recording {
-                    recording.note(&format!(
-                        "oneflush bench: end {mode} x{connections}, round {round}"
-                    ))?;
-                }
+                of_mode.rounds.push(recorded(slice, recording.as_mut())?);
             }
         }
         progress.round_done(round, plan.rounds.max);

@@ -167,6 +167,7 @@ impl DirectFile {
 
     /// Writes all of it, or fails.
     fn write_all(&self, blocks: &[u8], offset: u64, flags: ReadWriteFlags) -> io::Result<()> {
+        debug_assert!(!self.is_poisoned(), "nothing is written to a poisoned file");
         let mut done = 0;
         while done < blocks.len() {
             match pwritev2(

@@ -172,6 +172,9 @@ impl Loss {
     }
 }
 
+/// When the last checkpoint was written, what the last commit was written to, and when.
+type Between = Option<(Option<String>, &'static str, Option<String>)>;
+
 fn report(
     options: &Options,
     database: &Path,
@@ -183,25 +186,44 @@ fn report(
         .last_changed()
         .map(|(name, suffix)| (time_of(aside, ""), name, time_of(aside, suffix)));
     if options.json {
-        let mut json = json!({
-            "database": shown_name(&options.database),
-            "recovered": !options.dry_run,
-            "log": null,
-            "accepted_loss": {
-                "reason": without_codes(&aside.damage),
-                "copies": (!options.dry_run).then(|| shown_name(&aside.folder)),
-                "files": aside.files.iter().map(shown_name).collect::<Vec<_>>(),
-                "integrity_check": "ok",
-                "written_between": between.map(|(from, _, until)| [from, until]),
-            },
-        });
-        if let (Some(object), Ok(serde_json::Value::Object(more))) =
-            (json["accepted_loss"].as_object_mut(), serde_json::to_value(salvaged))
-        {
-            object.extend(more);
-        }
-        return output::print(&format!("{json}\n"));
+        return output::print(&format!("{}\n", json_report(options, aside, salvaged, between)));
     }
+    output::print(&text_report(options, database, aside, salvaged, (loss, between)))
+}
+
+fn json_report(
+    options: &Options,
+    aside: &Aside,
+    salvaged: &Salvaged,
+    between: Between,
+) -> serde_json::Value {
+    let mut json = json!({
+        "database": shown_name(&options.database),
+        "recovered": !options.dry_run,
+        "log": null,
+        "accepted_loss": {
+            "reason": without_codes(&aside.damage),
+            "copies": (!options.dry_run).then(|| shown_name(&aside.folder)),
+            "files": aside.files.iter().map(shown_name).collect::<Vec<_>>(),
+            "integrity_check": "ok",
+            "written_between": between.map(|(from, _, until)| [from, until]),
+        },
+    });
+    if let (Some(object), Ok(serde_json::Value::Object(more))) =
+        (json["accepted_loss"].as_object_mut(), serde_json::to_value(salvaged))
+    {
+        object.extend(more);
+    }
+    json
+}
+
+fn text_report(
+    options: &Options,
+    database: &Path,
+    aside: &Aside,
+    salvaged: &Salvaged,
+    (loss, between): (Loss, Between),
+) -> String {
     let name = shown_name(&options.database);
     let mut text = format!("{name}: {}\n", aside.damage);
     if !options.dry_run {
@@ -241,5 +263,5 @@ fn report(
             )
         }
     };
-    output::print(&text)
+    text
 }

@@ -1,9 +1,9 @@
 //! The single requests of a transaction, kept only on demand
 //! ([`super::Identifier::keep_accesses`]).
 
+use super::Identifier;
 use super::requests::Request;
-use super::transaction::{Class, Database};
-use super::{Identifier, Known};
+use super::transaction::Class;
 use crate::model::DeviceId;
 
 /// So many requests of one transaction are kept. What comes later is left out.
@@ -62,14 +62,8 @@ impl Identifier {
     /// Keeps the single requests of each transaction ([`super::Transaction::accesses`]). To be
     /// called before the first event.
     pub fn keep_accesses(mut self) -> Identifier {
-        self.keeps_accesses = true;
+        self.databases.keeps_accesses = true;
         self.joints.keeps_accesses = true;
         self
-    }
-
-    pub(super) fn add_track(&mut self, database: Database, folder: Option<u32>) {
-        let mut known = Known::new(database, folder);
-        known.track.keeps_accesses = self.keeps_accesses;
-        self.tracks.push(known);
     }
 }

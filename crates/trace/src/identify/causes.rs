@@ -43,7 +43,7 @@ impl Identifier {
     pub(super) fn follow_renamed(&mut self) {
         for (device, to) in self.requests.devices.take_new_aliases() {
             self.attach.rename(device, to);
-            for known in self.tracks.iter_mut().filter(|known| known.device == Some(device)) {
+            for known in self.databases.iter_mut().filter(|known| known.device == Some(device)) {
                 known.device = Some(to);
             }
         }
@@ -109,13 +109,7 @@ impl Identifier {
             .owner(device, request.begin_ns, thread, is_commit)
             .filter(|_| is_commit || thread.is_some());
         let Some(owner) = owner else {
-            let is_journal = class == Class::FsJournal;
-            *(if is_journal {
-                &mut self.summary.fs_journal
-            } else {
-                &mut self.summary.metadata
-            }) += request.amount();
-            self.summary.flushes += request.flushes;
+            self.summary.add(Some(class), &request);
             if !is_commit && thread.is_some() && request.flags.sync {
                 self.attach.other_wrote(device, request.done_ns);
             }
@@ -164,7 +158,7 @@ impl Identifier {
         let mut device = self.requests.devices.of(device);
         let of = file.and_then(|file| self.file(file, names));
         if let Some(File::Of(index, _)) = of
-            && let Some(known) = self.tracks[index].device
+            && let Some(known) = self.databases[index].device
             && !self.requests.devices.is_block(device)
         {
             self.requests.devices.add_alias(device, known);
@@ -230,9 +224,9 @@ impl Identifier {
     ) -> Option<Owner> {
         let folder = folder.strip_suffix('/').filter(|stem| !stem.is_empty()).unwrap_or(folder);
         let track = self
-            .folders
-            .get(folder)
-            .and_then(|&number| self.attach.in_folder(device, thread, number, time_ns));
+            .databases
+            .folder(folder)
+            .and_then(|number| self.attach.in_folder(device, thread, number, time_ns));
         let joint =
             self.joints.open(thread, time_ns).map(|number| (self.joints.done_ns(number), number));
         match (track, joint) {

@@ -10,7 +10,7 @@ use super::{Identifier, Known};
 impl Identifier {
     /// Takes the complete transactions of a database to their decision.
     pub(super) fn collect(&mut self, index: usize) {
-        let Known { track, history, .. } = &mut self.tracks[index];
+        let Known { track, history, .. } = &mut self.databases[index];
         if track.finished.is_empty() {
             return self.follow_joints(index);
         }
@@ -24,7 +24,7 @@ impl Identifier {
     pub(super) fn hand_out(&mut self, index: usize, judged: Vec<Judged>) {
         for judged in judged {
             let joint = judged.draft.joint;
-            let transaction = self.transaction(&self.tracks[index].track.database, judged);
+            let transaction = self.transaction(&self.databases[index].track.database, judged);
             let alone = match joint {
                 Some(number) => self.joints.add(number, transaction),
                 None => Some(transaction),
@@ -41,7 +41,7 @@ impl Identifier {
     /// Tells `joints` which transactions over several databases have gained or lost an open part
     /// here.
     fn follow_joints(&mut self, index: usize) {
-        let Known { track, history, joints, .. } = &mut self.tracks[index];
+        let Known { track, history, joints, .. } = &mut self.databases[index];
         let open = || track.open_joints().chain(history.open_joints());
         joints.retain(|&number| {
             let is_open = open().any(|other| other == number);
@@ -80,9 +80,6 @@ impl Identifier {
                 checkpoint: draft.checkpoint,
             },
         };
-        let within = |&(from, to): &(u64, u64)| {
-            to.min(draft.end_ns).saturating_sub(from.max(draft.begin_ns))
-        };
         Transaction {
             begin_ns: draft.begin_ns,
             end_ns: draft.end_ns,
@@ -97,7 +94,7 @@ impl Identifier {
             syncs: draft.syncs,
             segments: draft.segments,
             phases,
-            silent_ns: self.silences.iter().map(within).sum(),
+            silent_ns: self.silences.within_ns(draft.begin_ns, draft.end_ns),
             confidence,
             accesses: draft.accesses.into_vec(),
         }

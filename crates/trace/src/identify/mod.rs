@@ -47,22 +47,24 @@ mod attach;
 mod causes;
 mod committers;
 mod complete;
+mod databases;
 mod decide;
 mod draft;
 mod files;
 mod group;
 mod joint;
+mod meanings;
 mod nameless;
 mod ranges;
 mod requests;
+mod silences;
 mod table;
 mod track;
 mod transaction;
 mod unsynced;
 mod waiters;
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
 pub use access::{ACCESSES_COUNT_MAX, Access};
 pub use requests::{Counted, Layer};
@@ -74,18 +76,16 @@ pub use transaction::{
 use crate::model::{Action, Content, DeviceId, Event, NameId, Names};
 use attach::{Attach, Window};
 use causes::Cause;
-use decide::History;
+use databases::{Databases, Known};
 use files::{Role, Writer};
 use joint::Joints;
-use nameless::{Found, Nameless, Place, Step};
+use meanings::{File, Meanings};
+use nameless::{Found, Nameless, Step};
 use requests::{Item, Removal, Request, Requests};
+use silences::Silences;
 use track::{Context, Track};
 use unsynced::Unsynced;
 use waiters::Owner;
-
-/// A silence of the whole trace of at least this length: the machine was suspended or idle.
-const SILENCE_NS_MIN: u64 = 1_000_000_000;
-const SILENCES_COUNT_MAX: usize = 256;
 
 /// What belongs to no transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,6 +136,16 @@ impl Observed {
 }
 
 impl Summary {
+    /// Adds a write that no transaction has caused.
+    fn add(&mut self, class: Option<Class>, request: &Request) {
+        self.flushes += request.flushes;
+        *(match class {
+            Some(Class::FsJournal) => &mut self.fs_journal,
+            Some(Class::Metadata) => &mut self.metadata,
+            _ => &mut self.other,
+        }) += request.amount();
+    }
+
     /// Adds a flush that no transaction has caused, and the writes that a loop device made of it
     /// below.
     fn add_flush(&mut self, request: &Request) {
@@ -151,57 +161,16 @@ impl Summary {
 pub struct Identifier {
     requests: Requests,
     attach: Attach,
-    tracks: Vec<Known>,
-    by_path: HashMap<Arc<str>, usize>,
-    by_place: HashMap<Place, usize>,
-    /// Numbers of the folders with databases.
-    folders: HashMap<Box<str>, u32>,
-    /// What a file name stands for, by its number.
-    files: Vec<Option<File>>,
-    /// What a thread's name stands for, by its number.
-    writers: Vec<Option<Writer>>,
+    databases: Databases,
+    meanings: Meanings,
     nameless: Nameless,
     joints: Joints,
     unsynced: Unsynced,
     ready: VecDeque<Transaction>,
-    silences: VecDeque<(u64, u64)>,
-    last_event_ns: Option<u64>,
-    names_seen: bool,
+    silences: Silences,
     blocks_seen: bool,
     observed: Observed,
     summary: Summary,
-    keeps_accesses: bool,
-}
-
-struct Known {
-    track: Track,
-    history: History,
-    /// Number of its folder.
-    folder: Option<u32>,
-    /// Transactions over several databases of which a part is open here.
-    joints: Vec<u64>,
-    /// The device at which the database was written last. `None`: no write yet, or a trace of
-    /// calls.
-    device: Option<DeviceId>,
-}
-
-impl Known {
-    fn new(database: Database, folder: Option<u32>) -> Known {
-        let has_name = matches!(database, Database::Named(_));
-        Known {
-            track: Track::new(database),
-            history: History::new(has_name),
-            folder,
-            joints: Vec::new(),
-            device: None,
-        }
-    }
-}
-
-#[derive(Clone)]
-enum File {
-    Of(usize, Role),
-    SuperJournal(Arc<str>),
 }
 
 impl Identifier {
@@ -213,16 +182,8 @@ impl Identifier {
         if !event.has_time() {
             return self.requests.push(event, false);
         }
-        if let Some(last_ns) = self.last_event_ns
-            && event.time_ns >= last_ns + SILENCE_NS_MIN
-        {
-            if self.silences.len() == SILENCES_COUNT_MAX {
-                self.silences.pop_front();
-            }
-            self.silences.push_back((last_ns, event.time_ns));
-        }
-        self.last_event_ns = self.last_event_ns.max(Some(event.time_ns));
-        let is_kernels = self.writer(event.actor.name, names) != Writer::Program;
+        self.silences.see(event.time_ns);
+        let is_kernels = self.meanings.writer(event.actor.name, names) != Writer::Program;
         self.requests.push(event, is_kernels);
         self.observed.see(*event);
         self.follow_renamed();
@@ -245,10 +206,10 @@ impl Identifier {
     /// What the trace has shown so far.
     pub fn observed(&self) -> Observed {
         let unwritten =
-            !self.tracks.is_empty() && self.tracks.iter().all(|known| known.device.is_none());
+            self.databases.count() > 0 && self.databases.iter().all(|known| known.device.is_none());
         Observed {
             lacks_ends: self.requests.lacks_ends(),
-            names: self.names_seen,
+            names: self.meanings.names_seen,
             unwritten,
             ..self.observed
         }
@@ -272,7 +233,7 @@ impl Identifier {
     /// What belongs to no transaction so far. What is still open may yet join it.
     pub fn summary(&self) -> Summary {
         let mut summary = self.summary;
-        for Known { track, .. } in &self.tracks {
+        for Known { track, .. } in self.databases.iter() {
             summary.partial_count += track.partial_count;
             summary.partial += track.rest.0;
             summary.flushes += track.rest.1;
@@ -289,11 +250,11 @@ impl Identifier {
         self.place_found(found);
         self.leave_out_nameless();
         self.finish_unsynced();
-        for index in 0..self.tracks.len() {
-            let context = self.context(self.tracks[index].device.unwrap_or_default());
-            self.tracks[index].track.finish(context);
+        for index in 0..self.databases.count() {
+            let context = self.context(self.databases[index].device.unwrap_or_default());
+            self.databases[index].track.finish(context);
             self.collect(index);
-            let judged = self.tracks[index].history.finish();
+            let judged = self.databases[index].history.finish();
             self.hand_out(index, judged);
         }
         let mut summary = self.summary();
@@ -342,7 +303,7 @@ impl Identifier {
             return;
         }
         self.blocks_seen |= !request.is_call;
-        let writer = self.writer(request.actor.name, names);
+        let writer = self.meanings.writer(request.actor.name, names);
         let thread = (writer == Writer::Program).then_some(request.actor.thread);
         if request.bytes == 0 && !request.is_call {
             return self.flush(request, thread);
@@ -397,7 +358,7 @@ impl Identifier {
                 self.joint_is_busy(number);
                 self.own_window(thread, device, Owner::Joint(number), Role::SuperJournal);
             }
-            (None, Some(thread)) if !self.names_seen => {
+            (None, Some(thread)) if !self.meanings.names_seen => {
                 self.own_window(
                     Some(thread),
                     device,
@@ -446,7 +407,7 @@ impl Identifier {
                 {
                     self.joints.alive(number, request.done_ns);
                     context.joint =
-                        Some(number).filter(|&number| !self.tracks[index].track.began(number));
+                        Some(number).filter(|&number| !self.databases[index].track.began(number));
                 }
                 let actor = request.actor;
                 let process = thread.map(|thread| Process {
@@ -462,14 +423,14 @@ impl Identifier {
 
     /// Every change of a database goes through here, so that `attach` knows who waits.
     fn change(&mut self, index: usize, change: impl FnOnce(&mut Track)) {
-        let Known { track, folder, device, .. } = &mut self.tracks[index];
+        let Known { track, folder, device, .. } = &mut self.databases[index];
         change(track);
         self.attach.set_busy(device.unwrap_or_default(), Owner::Track(index), track.busy(*folder));
     }
 
     /// A file of the database is written at this device.
     fn is_written_at(&mut self, index: usize, device: DeviceId) {
-        if let Some(before) = self.tracks[index].device.replace(device)
+        if let Some(before) = self.databases[index].device.replace(device)
             && before != device
         {
             self.attach.set_busy(before, Owner::Track(index), None);
@@ -492,49 +453,9 @@ impl Identifier {
         }
     }
 
-    fn writer(&mut self, name: Option<NameId>, names: &Names) -> Writer {
-        let Some(name) = name else { return Writer::Program };
-        let number = name.0 as usize;
-        if let Some(&Some(known)) = self.writers.get(number) {
-            return known;
-        }
-        if self.writers.len() <= number {
-            self.writers.resize(number + 1, None);
-        }
-        *self.writers[number].insert(files::writer(names.text(name)))
-    }
-
     /// The role of the file, and its database.
     fn file(&mut self, file: NameId, names: &Names) -> Option<File> {
-        let number = file.0 as usize;
-        if let Some(Some(known)) = self.files.get(number) {
-            return Some(known.clone());
-        }
-        let path = names.text(file);
-        // A path without a folder is the number of an inode whose name nobody knows.
-        self.names_seen |= path.contains('/');
-        let known = match files::classify(path) {
-            Some((main, Role::SuperJournal)) => File::SuperJournal(main.into()),
-            Some((database, role)) => File::Of(self.track_of(database), role),
-            None => File::Of(*self.by_path.get(path)?, Role::Database),
-        };
-        if self.files.len() <= number {
-            self.files.resize(number + 1, None);
-        }
-        self.files[number] = Some(known.clone());
-        Some(known)
-    }
-
-    fn track_of(&mut self, path: &str) -> usize {
-        if let Some(&index) = self.by_path.get(path) {
-            return index;
-        }
-        let path: Arc<str> = path.into();
-        self.by_path.insert(path.clone(), self.tracks.len());
-        let count = self.folders.len() as u32;
-        let folder = *self.folders.entry(files::folder(&path).into()).or_insert(count);
-        self.add_track(Database::Named(path), Some(folder));
-        self.tracks.len() - 1
+        self.meanings.file(file, names, &mut self.databases)
     }
 
     /// Takes the groups that `nameless` has found to belong to no database.
@@ -549,26 +470,14 @@ impl Identifier {
                 self.summary.add_flush(&request);
                 continue;
             }
-            self.summary.flushes += request.flushes;
-            let amount = request.amount();
-            match class {
-                Some(Class::FsJournal) => self.summary.fs_journal += amount,
-                Some(Class::Metadata) => self.summary.metadata += amount,
-                _ => self.summary.other += amount,
-            }
+            self.summary.add(class, &request);
         }
     }
 
     /// Takes the groups whose database `nameless` has found.
     fn place_found(&mut self, found: Vec<Found>) {
         for Found { place, role, steps } in found {
-            let count = self.tracks.len();
-            let index = *self.by_place.entry(place).or_insert(count);
-            if index == count {
-                let Place { device, landmark, sector } = place;
-                let database = Database::Sectors { device, landmark, sector };
-                self.add_track(database, None);
-            }
+            let index = self.databases.with_place(place);
             for step in steps {
                 match step {
                     Step::Write(request) => {

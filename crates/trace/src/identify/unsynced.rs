@@ -209,7 +209,7 @@ impl Identifier {
         names: &Names,
     ) {
         let Some(index) = self.database_of(file, Role::Wal, names) else { return };
-        self.tracks[index].track.shows_locks |=
+        self.databases[index].track.shows_locks |=
             self.unsynced.lock_ns(index, actor.thread).is_some();
         for held in self.unsynced.wal_write(index, actor.thread, offset) {
             self.tell_unsynced(index, &held);

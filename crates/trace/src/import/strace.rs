@@ -261,67 +261,16 @@ impl Strace {
 
     /// `resumed`: the begin of the call has been told already.
     fn call(&mut self, head: Head, call: &Call, resumed: bool, names: &mut Interner) -> Line {
-        let is_on_descriptor =
-            matches!(call.kind, Kind::Sync | Kind::Write | Kind::Truncate | Kind::Control);
-        let mut file = call.file.as_deref().map(Cow::Borrowed);
-        if is_on_descriptor && call.is_file {
-            file = self.named(head.thread, call.descriptor, file);
-            if file.is_none() && call.kind == Kind::Write {
-                let bytes = call.result.unwrap_or(0);
-                let open = self.descriptors.guess(head.thread, call.descriptor, call.offset, bytes);
-                file = open.and_then(Open::owned_name);
-            }
-            if file.is_none()
-                && matches!(call.kind, Kind::Sync | Kind::Write)
-                && call.result.is_some()
-            {
-                self.nameless_count += 1;
-            }
-        }
+        let file = self.file_of(head.thread, call);
         let file = file.as_deref();
         // Only the end is known of a call that another line interrupted.
         let exit_ns =
             if resumed { head.time_ns } else { head.time_ns.saturating_add(call.took_ns) };
+        let exit = Head { time_ns: exit_ns, ..head };
         match call.kind {
-            Kind::Sync => {
-                let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
-                match (resumed, call.result) {
-                    // The process was killed in the call.
-                    (true, None) => Line::Nothing,
-                    (true, Some(_)) => Line::Event(exit),
-                    (false, None) => Line::Event(event(head, Action::SyncEnter, file, names)),
-                    (false, Some(_)) => {
-                        Line::Two(event(head, Action::SyncEnter, file, names), exit)
-                    }
-                }
-            }
-            Kind::Open => {
-                if let Some(descriptor) = call.result {
-                    let open = Open { name: file.map(Box::from), is_durable: call.is_durable };
-                    self.descriptors.opened(head.thread, descriptor, open);
-                }
-                Line::Ignored
-            }
-            Kind::Close => {
-                if call.result.is_some() {
-                    self.descriptors.closed(head.thread, call.descriptor);
-                }
-                Line::Ignored
-            }
-            Kind::Duplicate => {
-                if let Some(to) = call.result {
-                    self.descriptors.duplicated(head.thread, call.descriptor, to);
-                }
-                Line::Ignored
-            }
-            Kind::Clone => {
-                if let Some(child) = call
-                    .result
-                    .and_then(|child| u32::try_from(child).ok())
-                    .filter(|child| *child > 0)
-                {
-                    self.descriptors.cloned(head.thread, child, call.is_process);
-                }
+            Kind::Sync => synced(head, exit, call, resumed, file, names),
+            Kind::Open | Kind::Close | Kind::Duplicate | Kind::Clone => {
+                self.descriptors_change(head.thread, call, file);
                 Line::Ignored
             }
             Kind::Control => match (call.control, call.result) {
@@ -356,38 +305,87 @@ impl Strace {
                     _ => Line::Ignored,
                 }
             }
-            Kind::Write | Kind::Read => {
-                let Some(bytes) = call.result else { return Line::Ignored };
-                let sector = match call.offset {
-                    Some(offset) => offset,
-                    None => self.move_on(head.thread, call.descriptor, bytes),
-                };
-                // Only files are of interest.
-                if bytes == 0 || !call.is_file {
-                    return Line::Ignored;
-                }
-                let action =
-                    if call.kind == Kind::Write { Action::FileWrite } else { Action::FileRead };
-                let flags = Flags {
-                    write: action == Action::FileWrite,
-                    read: action == Action::FileRead,
-                    ..Flags::default()
-                };
-                let told = Event { sector, bytes, flags, ..event(head, action, file, names) };
-                if action == Action::FileRead {
-                    return Line::Event(told);
-                }
-                if let Some(file) = file {
-                    self.descriptors.written(head.thread, file);
-                }
-                let opened = self.descriptors.get(head.thread, call.descriptor);
-                if !call.is_durable && !opened.is_some_and(|open| open.is_durable) {
-                    return Line::Event(told);
-                }
-                let exit = event(Head { time_ns: exit_ns, ..head }, Action::SyncExit, file, names);
-                Line::Three(event(head, Action::SyncEnter, file, names), told, exit)
-            }
+            Kind::Write | Kind::Read => self.transferred(head, exit, call, file, names),
         }
+    }
+
+    /// The file of a call. Counts a call on a descriptor whose file is unknown.
+    fn file_of<'a>(&mut self, thread: u32, call: &'a Call) -> Option<Cow<'a, [u8]>> {
+        let said = call.file.as_deref().map(Cow::Borrowed);
+        let is_on_descriptor =
+            matches!(call.kind, Kind::Sync | Kind::Write | Kind::Truncate | Kind::Control);
+        if !is_on_descriptor || !call.is_file {
+            return said;
+        }
+        let mut file = self.named(thread, call.descriptor, said);
+        if file.is_none() && call.kind == Kind::Write {
+            let bytes = call.result.unwrap_or(0);
+            let open = self.descriptors.guess(thread, call.descriptor, call.offset, bytes);
+            file = open.and_then(Open::owned_name);
+        }
+        if file.is_none() && matches!(call.kind, Kind::Sync | Kind::Write) && call.result.is_some()
+        {
+            self.nameless_count += 1;
+        }
+        file
+    }
+
+    /// Notes what a call that succeeded has made of the descriptors.
+    fn descriptors_change(&mut self, thread: u32, call: &Call, file: Option<&[u8]>) {
+        let Some(result) = call.result else { return };
+        match call.kind {
+            Kind::Open => {
+                let open = Open { name: file.map(Box::from), is_durable: call.is_durable };
+                self.descriptors.opened(thread, result, open);
+            }
+            Kind::Close => self.descriptors.closed(thread, call.descriptor),
+            Kind::Duplicate => self.descriptors.duplicated(thread, call.descriptor, result),
+            Kind::Clone => {
+                if let Some(child) = u32::try_from(result).ok().filter(|child| *child > 0) {
+                    self.descriptors.cloned(thread, child, call.is_process);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A write or a read.
+    fn transferred(
+        &mut self,
+        head: Head,
+        exit: Head,
+        call: &Call,
+        file: Option<&[u8]>,
+        names: &mut Interner,
+    ) -> Line {
+        let Some(bytes) = call.result else { return Line::Ignored };
+        let sector = match call.offset {
+            Some(offset) => offset,
+            None => self.move_on(head.thread, call.descriptor, bytes),
+        };
+        // Only files are of interest.
+        if bytes == 0 || !call.is_file {
+            return Line::Ignored;
+        }
+        let action = if call.kind == Kind::Write { Action::FileWrite } else { Action::FileRead };
+        let flags = Flags {
+            write: action == Action::FileWrite,
+            read: action == Action::FileRead,
+            ..Flags::default()
+        };
+        let told = Event { sector, bytes, flags, ..event(head, action, file, names) };
+        if action == Action::FileRead {
+            return Line::Event(told);
+        }
+        if let Some(file) = file {
+            self.descriptors.written(head.thread, file);
+        }
+        let opened = self.descriptors.get(head.thread, call.descriptor);
+        if !call.is_durable && !opened.is_some_and(|open| open.is_durable) {
+            return Line::Event(told);
+        }
+        let exit = event(exit, Action::SyncExit, file, names);
+        Line::Three(event(head, Action::SyncEnter, file, names), told, exit)
     }
 
     /// The file of a descriptor. The call itself says it; if not, the call that opened the
@@ -426,6 +424,25 @@ impl Strace {
             }
             _ => OFFSET_UNKNOWN,
         }
+    }
+}
+
+/// A sync, whose end is at `exit`. `resumed`: its begin has been told already.
+fn synced(
+    head: Head,
+    exit: Head,
+    call: &Call,
+    resumed: bool,
+    file: Option<&[u8]>,
+    names: &mut Interner,
+) -> Line {
+    let exit = event(exit, Action::SyncExit, file, names);
+    match (resumed, call.result) {
+        // The process was killed in the call.
+        (true, None) => Line::Nothing,
+        (true, Some(_)) => Line::Event(exit),
+        (false, None) => Line::Event(event(head, Action::SyncEnter, file, names)),
+        (false, Some(_)) => Line::Two(event(head, Action::SyncEnter, file, names), exit),
     }
 }
 

@@ -70,134 +70,184 @@ pub(super) fn body(
     record: &[u8],
     device: (u32, u32),
 ) -> Option<()> {
-    let number = |field: Option<Field>| field?.number(record);
-    let text = |field: Option<Field>| field?.text(record);
+    let body = Body { fields, record, device };
     match form {
-        Form::Queue | Form::Request | Form::Complete => {
-            pair(out, device);
-            out.push(b' ');
-            out.extend_from_slice(text(fields.flags)?);
-            if form == Form::Request {
-                out.push(b' ');
-                decimal(out, number(fields.bytes)?);
-            }
-            if form != Form::Queue {
-                out.extend_from_slice(b" (");
-                out.extend_from_slice(text(fields.cmd).unwrap_or_default());
-                out.push(b')');
-            }
-            out.push(b' ');
-            decimal(out, number(fields.sector)?);
-            out.extend_from_slice(b" + ");
-            decimal(out, number(fields.sectors)?);
-            if form != Form::Queue
-                && let Some(priority) = number(fields.priority)
-            {
-                let class = ["none", "rt", "be", "idle"]
-                    .get((priority >> 13 & 7) as usize)
-                    .unwrap_or(&"invalid");
-                out.push(b' ');
-                out.extend_from_slice(class.as_bytes());
-                out.push(b',');
-                decimal(out, priority >> 3 & 0x3FF);
-                out.push(b',');
-                decimal(out, priority & 7);
-            }
-            out.extend_from_slice(b" [");
-            if form == Form::Complete {
-                signed(out, fields.error?.signed(record)?);
-            } else {
-                out.extend_from_slice(text(fields.comm)?);
-            }
-            out.push(b']');
-        }
-        Form::BioComplete | Form::Remap => {
-            pair(out, device);
-            out.push(b' ');
-            out.extend_from_slice(text(fields.flags)?);
-            out.push(b' ');
-            decimal(out, number(fields.sector)?);
-            out.extend_from_slice(b" + ");
-            decimal(out, number(fields.sectors)?);
-            if form == Form::BioComplete {
-                out.extend_from_slice(b" [");
-                signed(out, fields.error?.signed(record)?);
-                out.push(b']');
-            } else {
-                out.extend_from_slice(b" <- (");
-                pair(out, device_pair(number(fields.from_device)?));
-                out.extend_from_slice(b") ");
-                decimal(out, number(fields.from_sector)?);
-                if let Some(bios) = number(fields.bios) {
-                    out.push(b' ');
-                    decimal(out, bios);
-                }
-            }
-        }
-        Form::Ext4 => {
-            out.extend_from_slice(b"dev ");
-            pair(out, device);
-            out.extend_from_slice(b" ino ");
-            decimal(out, number(fields.inode)?);
-            named(out, fields, record)?;
-        }
-        Form::F2fs => {
-            out.extend_from_slice(b"dev = (");
-            pair(out, device);
-            out.extend_from_slice(b"), ino = ");
-            decimal(out, number(fields.inode)?);
-            named(out, fields, record)?;
-        }
-        Form::Jbd2 => {
-            out.extend_from_slice(b"dev ");
-            pair(out, device);
-            out.extend_from_slice(b" transaction ");
-            decimal(out, number(fields.transaction)?);
-            out.extend_from_slice(b" sync ");
-            decimal(out, number(fields.is_sync_commit)?);
-        }
-        Form::Lock => {
-            let (major, minor) = device;
-            out.extend_from_slice(b"dev=0x");
-            hexadecimal(out, major.into());
-            out.extend_from_slice(b":0x");
-            hexadecimal(out, minor.into());
-            out.extend_from_slice(b" ino=0x");
-            hexadecimal(out, number(fields.inode)?);
-            let kind = number(fields.lock)?;
-            out.extend_from_slice(b" fl_type=");
-            out.extend_from_slice([&b"F_RDLCK"[..], b"F_WRLCK", b"F_UNLCK"].get(kind as usize)?);
-            for (before, field) in [
-                (&b" fl_start="[..], fields.lock_start),
-                (b" fl_end=", fields.lock_end),
-                (b" ret=", fields.result),
-            ] {
-                out.extend_from_slice(before);
-                signed(out, field?.signed(record)?);
-            }
-        }
-        Form::Marker => {
-            let text = text(fields.marker)?.trim_ascii_end();
-            out.extend(text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }));
-        }
+        Form::Queue | Form::Request | Form::Complete => body.request(out, form),
+        Form::BioComplete => body.bio_complete(out),
+        Form::Remap => body.remap(out),
+        Form::Ext4 => body.inode(out, b"dev ", b" ino "),
+        Form::F2fs => body.inode(out, b"dev = (", b"), ino = "),
+        Form::Jbd2 => body.journal_commit(out),
+        Form::Lock => body.lock(out),
+        Form::Marker => body.marker(out),
         Form::Fields => {
-            for (n, (before, field)) in fields.named.iter().enumerate() {
-                // The first field stands behind the head's own blank.
-                out.extend_from_slice(&before[usize::from(n == 0)..]);
-                match value(*field, record) {
-                    Some(number) => signed(out, number),
-                    None => {
-                        let text = field.text(record).unwrap_or_default();
-                        out.extend(
-                            text.iter()
-                                .map(|byte| if byte.is_ascii_graphic() { *byte } else { b'_' }),
-                        );
-                    }
-                }
-            }
+            body.all_fields(out);
+            Some(())
         }
     }
-    Some(())
+}
+
+/// A record whose fields are printed. Each function answers `None` if a field is missing.
+struct Body<'a> {
+    fields: &'a Fields,
+    record: &'a [u8],
+    device: (u32, u32),
+}
+
+impl<'a> Body<'a> {
+    fn number(&self, field: Option<Field>) -> Option<u64> {
+        field?.number(self.record)
+    }
+
+    fn text(&self, field: Option<Field>) -> Option<&'a [u8]> {
+        field?.text(self.record)
+    }
+
+    /// `7,0 WS`
+    fn device_and_flags(&self, out: &mut Vec<u8>) -> Option<()> {
+        pair(out, self.device);
+        out.push(b' ');
+        out.extend_from_slice(self.text(self.fields.flags)?);
+        Some(())
+    }
+
+    /// ` 1024 + 8`
+    fn sectors(&self, out: &mut Vec<u8>) -> Option<()> {
+        out.push(b' ');
+        decimal(out, self.number(self.fields.sector)?);
+        out.extend_from_slice(b" + ");
+        decimal(out, self.number(self.fields.sectors)?);
+        Some(())
+    }
+
+    /// ` [0]`
+    fn error(&self, out: &mut Vec<u8>) -> Option<()> {
+        out.extend_from_slice(b" [");
+        signed(out, self.fields.error?.signed(self.record)?);
+        out.push(b']');
+        Some(())
+    }
+
+    fn request(&self, out: &mut Vec<u8>, form: Form) -> Option<()> {
+        self.device_and_flags(out)?;
+        if form == Form::Request {
+            out.push(b' ');
+            decimal(out, self.number(self.fields.bytes)?);
+        }
+        if form != Form::Queue {
+            out.extend_from_slice(b" (");
+            out.extend_from_slice(self.text(self.fields.cmd).unwrap_or_default());
+            out.push(b')');
+        }
+        self.sectors(out)?;
+        if form != Form::Queue {
+            self.priority(out);
+        }
+        if form == Form::Complete {
+            return self.error(out);
+        }
+        out.extend_from_slice(b" [");
+        out.extend_from_slice(self.text(self.fields.comm)?);
+        out.push(b']');
+        Some(())
+    }
+
+    /// ` be,0,4`; nothing from a kernel that does not say it.
+    fn priority(&self, out: &mut Vec<u8>) {
+        let Some(priority) = self.number(self.fields.priority) else { return };
+        let class =
+            ["none", "rt", "be", "idle"].get((priority >> 13 & 7) as usize).unwrap_or(&"invalid");
+        out.push(b' ');
+        out.extend_from_slice(class.as_bytes());
+        out.push(b',');
+        decimal(out, priority >> 3 & 0x3FF);
+        out.push(b',');
+        decimal(out, priority & 7);
+    }
+
+    fn bio_complete(&self, out: &mut Vec<u8>) -> Option<()> {
+        self.device_and_flags(out)?;
+        self.sectors(out)?;
+        self.error(out)
+    }
+
+    fn remap(&self, out: &mut Vec<u8>) -> Option<()> {
+        self.device_and_flags(out)?;
+        self.sectors(out)?;
+        out.extend_from_slice(b" <- (");
+        pair(out, device_pair(self.number(self.fields.from_device)?));
+        out.extend_from_slice(b") ");
+        decimal(out, self.number(self.fields.from_sector)?);
+        if let Some(bios) = self.number(self.fields.bios) {
+            out.push(b' ');
+            decimal(out, bios);
+        }
+        Some(())
+    }
+
+    /// A file: its device behind `before`, its inode behind `between`, and the named fields.
+    fn inode(&self, out: &mut Vec<u8>, before: &[u8], between: &[u8]) -> Option<()> {
+        out.extend_from_slice(before);
+        pair(out, self.device);
+        out.extend_from_slice(between);
+        decimal(out, self.number(self.fields.inode)?);
+        for (before, field) in &self.fields.named {
+            out.extend_from_slice(before);
+            signed(out, value(*field, self.record)?);
+        }
+        Some(())
+    }
+
+    fn journal_commit(&self, out: &mut Vec<u8>) -> Option<()> {
+        out.extend_from_slice(b"dev ");
+        pair(out, self.device);
+        out.extend_from_slice(b" transaction ");
+        decimal(out, self.number(self.fields.transaction)?);
+        out.extend_from_slice(b" sync ");
+        decimal(out, self.number(self.fields.is_sync_commit)?);
+        Some(())
+    }
+
+    fn lock(&self, out: &mut Vec<u8>) -> Option<()> {
+        let (major, minor) = self.device;
+        out.extend_from_slice(b"dev=0x");
+        hexadecimal(out, major.into());
+        out.extend_from_slice(b":0x");
+        hexadecimal(out, minor.into());
+        out.extend_from_slice(b" ino=0x");
+        hexadecimal(out, self.number(self.fields.inode)?);
+        let kind = self.number(self.fields.lock)?;
+        out.extend_from_slice(b" fl_type=");
+        out.extend_from_slice([&b"F_RDLCK"[..], b"F_WRLCK", b"F_UNLCK"].get(kind as usize)?);
+        for (before, field) in [
+            (&b" fl_start="[..], self.fields.lock_start),
+            (b" fl_end=", self.fields.lock_end),
+            (b" ret=", self.fields.result),
+        ] {
+            out.extend_from_slice(before);
+            signed(out, field?.signed(self.record)?);
+        }
+        Some(())
+    }
+
+    fn marker(&self, out: &mut Vec<u8>) -> Option<()> {
+        let text = self.text(self.fields.marker)?.trim_ascii_end();
+        out.extend(text.iter().map(|byte| if byte.is_ascii_control() { b' ' } else { *byte }));
+        Some(())
+    }
+
+    fn all_fields(&self, out: &mut Vec<u8>) {
+        for (n, (before, field)) in self.fields.named.iter().enumerate() {
+            // The first field stands behind the head's own blank.
+            out.extend_from_slice(&before[usize::from(n == 0)..]);
+            if let Some(number) = value(*field, self.record) {
+                signed(out, number);
+                continue;
+            }
+            let text = field.text(self.record).unwrap_or_default();
+            out.extend(text.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'_' }));
+        }
+    }
 }
 
 /// `7,0`
@@ -205,15 +255,6 @@ pub(super) fn pair(out: &mut Vec<u8>, (major, minor): (u32, u32)) {
     decimal(out, major.into());
     out.push(b',');
     decimal(out, minor.into());
-}
-
-/// The fields that are printed with their names.
-fn named(out: &mut Vec<u8>, fields: &Fields, record: &[u8]) -> Option<()> {
-    for (before, field) in &fields.named {
-        out.extend_from_slice(before);
-        signed(out, value(*field, record)?);
-    }
-    Some(())
 }
 
 /// Numbers of 4 and 8 bytes are printed with their sign. File descriptors, results and offsets are

@@ -145,8 +145,10 @@ impl GroupFlush {
             }
             state.lingerer = None;
             debug_assert!(!state.flushing, "invariant 2");
+            debug_assert!(self.failure().is_none(), "invariant 3: nobody leads after a failure");
             state.flushing = true;
             let (upto, commits) = (state.given, state.counts.commits);
+            debug_assert!(commit.0 <= upto, "invariant 1: a flush covers its leader's commit");
             let waiting = state.pending_commits();
             let began_ns = state.batching.flush_begins();
             drop(state);
@@ -154,6 +156,7 @@ impl GroupFlush {
             let result = flush();
             std::mem::forget(leads);
             state = lock(&self.state);
+            debug_assert!(state.flushing, "invariant 2: only its leader ends a flush");
             state.flushing = false;
             let was_shared = waiting > 1 || (waiting > 0 && state.counts.commits > commits);
             state.batching.flush_ended(began_ns, was_shared);

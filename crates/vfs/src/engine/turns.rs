@@ -213,6 +213,14 @@ impl Turns {
     /// Invariant 5.
     fn release(&self, mut state: MutexGuard<'_, State>) {
         let sleeps = std::mem::take(&mut state.sleeps);
+        debug_assert!(
+            state.holder.is_some() || state.waiting.is_empty(),
+            "invariant 5: a free turn is given to who waits"
+        );
+        debug_assert!(
+            state.looks.is_none() || !sleeps.contains(&state.looks),
+            "invariant 6: who looks is not woken"
+        );
         self.waiting.store(state.waiting.len() as u32, Relaxed);
         self.whose.store(state.holder.as_ref().map_or(NOBODY, |holder| holder.id), SeqCst);
         if sleeps != [None; 2] {
@@ -243,6 +251,7 @@ impl State {
 
     /// How many connections are before `id` in the queue. Takes the last place if `id` has none.
     fn place_of(&mut self, id: Id) -> u32 {
+        debug_assert!(!self.holds(id), "invariant 1: the holder takes no place");
         let place = self.waiting.iter().position(|waiter| waiter.id == id).unwrap_or_else(|| {
             self.waiting.push_back(Waiter { id, lost: 0 });
             self.waiting.len() - 1
@@ -261,6 +270,7 @@ impl State {
         }
         if let Some(next) = self.waiting.pop_front() {
             self.give(next, now);
+            debug_assert_eq!(self.sleeps, [None; 2], "invariant 5: nobody to wake is forgotten");
             let first =
                 self.waiting.front().map(|first| first.id).filter(|_| self.is_worth_looking());
             self.sleeps = [Some(next.id).filter(|_| self.looks != Some(next.id)), first];
@@ -289,6 +299,10 @@ impl State {
                 self.holder.as_ref().map(|holder| Waiter { id: holder.id, lost: holder.lost + 1 });
             self.pass_on();
             if let Some(lost) = lost.filter(|lost| lost.lost <= LOST_MAX) {
+                debug_assert!(
+                    self.waiting.iter().all(|waiter| waiter.id != lost.id),
+                    "invariant 1: who has lost its turn waits once"
+                );
                 self.waiting.push_front(lost);
             }
         }

@@ -136,7 +136,13 @@ impl<S: Store> WalConnection<S> {
         answer: &mut [u8],
         offset: u64,
     ) -> Result<(), Error> {
-        let owed = Owed::find(wal, self.unchained.0.load(Relaxed), offset)?;
+        let first = self.unchained.0.load(Relaxed);
+        let owed = Owed::find(wal, first, offset)?;
+        debug_assert_eq!(
+            owed.headers.first().map(|(offset, _)| *offset),
+            Some(first),
+            "invariant 1: the first header owed is written"
+        );
         self.store().write_headers(self, wal, &owed.headers)?;
         self.unchained.forget();
         answer.copy_from_slice(&owed.chain.encode()[CHECKSUM_BYTES..]);

@@ -149,6 +149,12 @@ impl Board {
         &*self.0
     }
 
+    /// False: `Busy` is to be set before the change (invariant 2). Before `Open` is set, nobody
+    /// else reads the board.
+    fn may_change(&self) -> bool {
+        self.is_busy() || !self.is_open()
+    }
+
     pub fn is_of(&self, other: &Board) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -88,6 +88,11 @@ impl ImageStore {
                     if mapped.is_ready(board, range, clock::now_ns())
                         && mapped.memory.store(data, offset)
                     {
+                        debug_assert_eq!(
+                            board.image_cuts(),
+                            mapped.cuts,
+                            "invariant 1: nobody cuts the image while this process stores"
+                        );
                         return Ok(());
                     }
                     *state = State::Impossible;

@@ -244,6 +244,10 @@ impl OpenLog {
         if last_frames.len() * self.page_bytes > RECORD_PAGES_BYTES_MAX {
             return self.through_image(board, &image, target);
         }
+        debug_assert!(
+            self.begun || self.logged == 0 || mutant::is(Mutant::EpochAfterRecovery),
+            "invariant 5: an epoch on the database begins when no frame is needed"
+        );
         let begin = (!self.begun).then_some(Begin::Database);
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
         let draft =
@@ -412,6 +416,7 @@ impl OpenLog {
             return Err(Code::FULL);
         }
         for page in self.pages.values_mut() {
+            debug_assert!(page.frame <= target, "invariant 2: a page's frame is logged");
             page.contained = true;
         }
         board.set_all_contained(target);
@@ -471,6 +476,16 @@ impl OpenLog {
                 page.contained = true;
                 board.set_contained(page.frame);
             });
+        }
+        if is_last {
+            debug_assert!(
+                self.pages.keys().all(|&page_no| !self.is_missing(board, page_no)),
+                "invariant 3: every page is contained before the checkpoint writes"
+            );
+            debug_assert!(
+                self.records_in_epoch > 1,
+                "invariant 4: the last record is not the epoch's first"
+            );
         }
         Ok(is_last)
     }

@@ -249,10 +249,15 @@ impl EagerLog {
             KillPoint::BatchAwaited.reached();
         }
         let mut state = self.state();
+        let is_image_whole = state.image == Stale::No;
         // `None`, or another board: the log was closed during the wait.
         let Some(log) = state.open.as_mut().filter(|_| self.board().is_of(&board)) else {
             return Err(Code::READONLY);
         };
+        debug_assert!(
+            is_image_whole,
+            "invariant 7 of the board: the log is used when the image is whole"
+        );
         let result = match board.failure() {
             Some(code) => Err(code),
             None => self
@@ -273,6 +278,7 @@ impl EagerLog {
         image: Option<&dyn Below>,
         act: impl FnOnce(&mut OpenLog, &Board) -> Result<T, Code>,
     ) -> Result<T, Code> {
+        debug_assert!(board.is_open(), "invariant 7 of the board: `Open` is set while it is used");
         if board.is_busy() {
             self.files.warn(&format!(
                 "oneflush: {}: a process died while it wrote to the log [OF-202]",

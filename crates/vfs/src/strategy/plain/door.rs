@@ -121,6 +121,7 @@ impl Door {
     }
 
     fn opened(&self, state: &mut State) {
+        debug_assert!(!state.held && !state.waiting, "invariant 2: the door is opened once");
         state.held = true;
         state.held_since = Some(Instant::now());
         state.writing = false;
@@ -138,6 +139,7 @@ impl Door {
     /// Invariant 3.
     fn close_if_unwanted(state: &mut State) {
         if state.held && !state.wanted {
+            debug_assert!(state.file.is_some(), "invariant 3: a held door can be let go");
             state.held = false;
             if let Some(file) = &state.file {
                 // The lock of an open file can always be released.

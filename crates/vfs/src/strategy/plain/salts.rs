@@ -89,6 +89,10 @@ impl Salts {
             (_, Some(salts)) => Some(Known::new(salts, end_bytes)),
             (None, None) => None,
         };
+        debug_assert!(
+            state.known.as_ref().is_none_or(|known| end_bytes <= known.end_bytes),
+            "invariant: no write of this process lies behind its last frame"
+        );
         if let (Some(known), FRAME_HEADER_BYTES) = (&mut state.known, data.len()) {
             known.last_header = Some((offset, data[FRAME_COMMIT] != [0; 4]));
             known.furthest_header = known.furthest_header.max(offset);
@@ -126,6 +130,7 @@ impl Salts {
     /// Notes that the flush that began with `writes` succeeded.
     pub fn flushed(&self, writes: u64) {
         let mut state = lock(&self.0);
+        debug_assert!(writes <= state.writes, "invariant: a flush covers writes before its begin");
         state.flushed = state.flushed.max(writes);
     }
 

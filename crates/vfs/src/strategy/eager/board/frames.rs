@@ -16,6 +16,7 @@ impl Board {
     }
 
     pub fn next_generation(&self) {
+        debug_assert!(self.may_change(), "invariant 2: a generation begins while `Busy` is set");
         self.word(Word::Generation).fetch_add(1, SeqCst);
     }
 
@@ -79,6 +80,7 @@ impl Board {
     }
 
     pub fn set_contained(&self, frame: u32) {
+        debug_assert!(self.may_change(), "invariant 2: a page is contained while `Busy` is set");
         if let Some((word, bit)) = self.bit_of(frame) {
             word.fetch_or(bit, SeqCst);
         }
@@ -86,11 +88,13 @@ impl Board {
 
     /// The log has the whole page of each frame up to this.
     pub fn set_all_contained(&self, upto: u32) {
+        debug_assert!(self.may_change(), "invariant 2: pages are contained while `Busy` is set");
         self.set(Word::Contained, u64::from(upto));
     }
 
     /// Forgets for all frames that the log has their pages.
     pub fn forget_contained(&self) {
+        debug_assert!(self.may_change(), "invariant 2: pages are forgotten while `Busy` is set");
         self.set(Word::Contained, 0);
         self.0.words()[FIRST_BITS..FIRST_PAGE].iter().for_each(|word| word.store(0, SeqCst));
     }
@@ -101,6 +105,7 @@ impl Board {
 
     /// The frame, which is being logged, is of this page.
     pub fn note_page(&self, frame: u32, page_no: u32) {
+        debug_assert!(self.may_change(), "invariant 2: a page is noted while `Busy` is set");
         let generation = self.generation();
         if self.get(Word::PagesGeneration) != generation {
             self.pages().iter().for_each(|word| word.store(0, SeqCst));

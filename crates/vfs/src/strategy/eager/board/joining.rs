@@ -56,6 +56,8 @@ impl Board {
 
     /// Board and image are whole from now on (invariant 7).
     pub fn set_open(&self) {
+        debug_assert!(self.has_our_layout(), "invariant 7: an open board is whole");
+        debug_assert!(self.failure().is_none(), "invariant 4: a log that failed is not opened");
         self.set(Word::Open, 1);
     }
 
@@ -86,6 +88,7 @@ impl Board {
     /// Makes the board anew (invariant 5). Answers the record of this log that the last user left
     /// unsure.
     pub fn begin(&self, uuid: Uuid, page_bytes: usize) -> Option<Lsn> {
+        debug_assert!(!self.is_open(), "invariant 8: only who was alone makes the board anew");
         let unsure =
             Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0 && self.uuid() == uuid).map(Lsn);
         let guard_unsure = self.is_guard_unsure();

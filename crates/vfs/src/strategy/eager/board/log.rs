@@ -44,6 +44,7 @@ impl Board {
 
     /// Ends the log for all processes (invariant 4).
     pub fn fail(&self, code: Code, unsure: Option<Lsn>) {
+        debug_assert_ne!(code, Code(0), "invariant 4: `Failed` is set");
         self.set(Word::Unsure, unsure.map_or(0, |lsn| lsn.0));
         self.set(Word::Failed, code.0 as u64);
     }
@@ -101,6 +102,7 @@ impl Board {
 
     /// Puts on the board where the next record goes. `Logged` comes last (invariant 3).
     pub fn write(&self, log: &OpenLog) {
+        debug_assert!(self.may_change(), "invariant 2: the log is shown while `Busy` is set");
         let words = self.0.words();
         let Head { epoch, position, lsn, previous, lane_bytes } = log.head;
         for (at, (word, value)) in [
