@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use super::batching_threads::ThreadBatching;
 use crate::error::Code;
 use crate::futex;
-use crate::sync::{EventCount, Mutex, lock};
+use crate::sync::{EventCount, Mutex, MutexGuard, lock};
 
 /// The position of a commit in the order of commits of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,42 +143,51 @@ impl GroupFlush {
                 state.batching.note_wait(pending);
                 continue;
             }
-            state.lingerer = None;
-            debug_assert!(!state.flushing, "invariant 2");
-            debug_assert!(self.failure().is_none(), "invariant 3: nobody leads after a failure");
-            state.flushing = true;
-            let (upto, commits) = (state.given, state.counts.commits);
-            debug_assert!(commit.0 <= upto, "invariant 1: a flush covers its leader's commit");
-            let waiting = state.pending_commits();
-            let began_ns = state.batching.flush_begins();
-            drop(state);
-            let leads = Leads { group: self };
-            let result = flush();
-            std::mem::forget(leads);
-            state = lock(&self.state);
-            debug_assert!(state.flushing, "invariant 2: only its leader ends a flush");
-            state.flushing = false;
-            let was_shared = waiting > 1 || (waiting > 0 && state.counts.commits > commits);
-            state.batching.flush_ended(began_ns, was_shared);
-            state.counts.flushes += u64::from(!matches!(result, Ok(false) | Err(Code::BUSY)));
-            match result {
-                Ok(_) => {
-                    self.covered.fetch_max(upto, SeqCst);
-                    state.covered_commits = state.covered_commits.max(commits);
-                }
-                Err(Code::BUSY) => state.waiting.clear(),
-                Err(code) => drop(self.failed.set(code)),
-            }
-            self.ended.count();
-            let (leads, done) =
-                if result.is_ok() { state.whom_to_wake(upto) } else { (None, Some(futex::ALL)) };
-            drop(state);
-            leads.into_iter().chain(done).for_each(|bits| self.ended.wake(bits));
-            if result == Err(Code::BUSY) {
-                return Err(Code::BUSY);
-            }
+            self.lead(commit, state, &flush)?;
         }
         Ok(())
+    }
+
+    /// Carries out a flush for all numbers given out so far. "Busy" is the only error: any other is
+    /// the group's.
+    fn lead<'a>(
+        &'a self,
+        commit: CommitNo,
+        mut state: MutexGuard<'a, State>,
+        flush: impl Fn() -> Result<bool, Code>,
+    ) -> Result<(), Code> {
+        state.lingerer = None;
+        debug_assert!(!state.flushing, "invariant 2");
+        debug_assert!(self.failure().is_none(), "invariant 3: nobody leads after a failure");
+        state.flushing = true;
+        let (upto, commits) = (state.given, state.counts.commits);
+        debug_assert!(commit.0 <= upto, "invariant 1: a flush covers its leader's commit");
+        let waiting = state.pending_commits();
+        let began_ns = state.batching.flush_begins();
+        drop(state);
+        let leads = Leads { group: self };
+        let result = flush();
+        std::mem::forget(leads);
+        state = lock(&self.state);
+        debug_assert!(state.flushing, "invariant 2: only its leader ends a flush");
+        state.flushing = false;
+        let was_shared = waiting > 1 || (waiting > 0 && state.counts.commits > commits);
+        state.batching.flush_ended(began_ns, was_shared);
+        state.counts.flushes += u64::from(!matches!(result, Ok(false) | Err(Code::BUSY)));
+        match result {
+            Ok(_) => {
+                self.covered.fetch_max(upto, SeqCst);
+                state.covered_commits = state.covered_commits.max(commits);
+            }
+            Err(Code::BUSY) => state.waiting.clear(),
+            Err(code) => drop(self.failed.set(code)),
+        }
+        self.ended.count();
+        let (leads, done) =
+            if result.is_ok() { state.whom_to_wake(upto) } else { (None, Some(futex::ALL)) };
+        drop(state);
+        leads.into_iter().chain(done).for_each(|bits| self.ended.wake(bits));
+        if result == Err(Code::BUSY) { Err(Code::BUSY) } else { Ok(()) }
     }
 
     /// Poisons the group, as a failed flush does, after another failure of what commits stand on.

@@ -329,22 +329,34 @@ impl<S: Store> WalConnection<S> {
             };
             match tried {
                 Ok(()) => {
-                    if has_turn {
-                        self.shared.turns.begin_writing(self.id);
-                        self.shared.store.gate().begin_writing();
-                    }
-                    self.waiter.passes_by_the_gate.store(false, Relaxed);
-                    self.waiter.outside_holder.store(false, Relaxed);
-                    self.waiter.waits_at_gate.store(false, Relaxed);
-                    self.writing.store(true, Relaxed);
+                    self.begins_writing(has_turn);
                     return Ok(());
                 }
                 Err(Code::BUSY) => {}
                 Err(code) => return Err(code.into()),
             }
         }
+        self.bounced(has_turn, tries);
+        Err(Error::Below(Code::BUSY))
+    }
+
+    /// The connection has the write lock.
+    fn begins_writing(&self, has_turn: bool) {
+        if has_turn {
+            self.shared.turns.begin_writing(self.id);
+            self.shared.store.gate().begin_writing();
+        }
+        self.waiter.passes_by_the_gate.store(false, Relaxed);
+        self.waiter.outside_holder.store(false, Relaxed);
+        self.waiter.waits_at_gate.store(false, Relaxed);
+        self.writing.store(true, Relaxed);
+    }
+
+    /// The connection is told "busy", and takes a place in the queue. `tried`: it was no gate that
+    /// kept it out, but the write lock.
+    fn bounced(&self, has_turn: bool, tried: bool) {
         self.waiter.prediction.store(2, Relaxed);
-        self.waiter.outside_holder.store(has_turn && tries, Relaxed);
+        self.waiter.outside_holder.store(has_turn && tried, Relaxed);
         self.waiter.waits_at_gate.store(has_turn, Relaxed);
         if has_turn {
             self.shared.meets_outsiders();
@@ -356,7 +368,6 @@ impl<S: Store> WalConnection<S> {
             self.waiter.bounced.store(true, Relaxed);
             self.about_to_sleep();
         }
-        Err(Error::Below(Code::BUSY))
     }
 
     /// True if SQLite wants the write lock only to read the WAL index.

@@ -52,6 +52,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::api::Api;
 use super::at_exit;
+use super::below::BelowFile;
 use super::inherited;
 use super::io::{self, OpenFile, State};
 use super::page_cache::descriptor_of;
@@ -505,66 +506,79 @@ fn lock_for_reading(path: &Path, (start, length): (libc::off_t, libc::off_t)) ->
     Ok(unsafe { libc::fcntl(descriptor, libc::F_SETLK, &range) } == 0)
 }
 
+/// The inherited files of one connection that may be made anew.
+struct Idle {
+    connection: Arc<Connection>,
+    main: *mut OpenFile,
+    wal: Option<*mut OpenFile>,
+}
+
+/// Settles the database of `file`, and answers the files of its connection.
+fn settled(file: *mut OpenFile) -> Result<Idle, Refused> {
+    let misused = || Refused { code: Code::MISUSE, why: None };
+    let mut open = OPEN.lock();
+    let of_file = open.iter().find(|opened| opened.file == file).ok_or_else(misused)?;
+    let connection = connection_of(of_file).cloned().ok_or_else(misused)?;
+    let of_connection =
+        |opened: &&Opened| connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, &connection));
+    let (mut main, mut wal) = (None, None);
+    let settled = settle(&mut open, connection.database().path());
+    for opened in open.iter().filter(of_connection) {
+        match opened.role {
+            Role::Wal => wal = Some(opened.file),
+            _ => main = Some(opened),
+        }
+    }
+    let main = main.ok_or_else(misused)?;
+    if let Some(Inherited::Lost(why)) = main.inherited {
+        return Err(Refused::lost(connection.database().path(), why));
+    }
+    settled?;
+    if main.inherited != Some(Inherited::Idle) {
+        // Its database has another name by now.
+        return Err(Refused::lost(connection.database().path(), GONE));
+    }
+    let main = main.file;
+    Ok(Idle { connection, main, wal })
+}
+
+/// Opens the connection `again` by the descriptors of the inherited files. Answers its main file
+/// and its WAL.
+fn opened_anew(
+    again: &Arc<Connection>,
+    path: &str,
+    main: &State,
+    wal: Option<&State>,
+) -> Result<(File<BelowFile>, Option<File<BelowFile>>), Error> {
+    let calls = Calls::of(Some(path.as_bytes())).map(Box::new);
+    let main_file =
+        File::new(Role::Db, Owner::Connection(Arc::clone(again)), calls, *main.file.below());
+    main_file.opened().inspect_err(|_| main_file.closing())?;
+    let Some(wal) = wal else { return Ok((main_file, None)) };
+    let owner = Owner::Connection(Arc::clone(again));
+    owner.opening_wal().inspect_err(|_| main_file.closing())?;
+    let calls = Calls::of(Some(wal_path(path).as_bytes())).map(Box::new);
+    let wal_file = File::new(Role::Wal, owner, calls, *wal.file.below());
+    wal_file.opened().inspect_err(|_| {
+        wal_file.closing();
+        main_file.closing();
+    })?;
+    Ok((main_file, Some(wal_file)))
+}
+
 /// Makes the connection of an inherited file anew. Afterwards the file has its ordinary methods.
 ///
 /// # Safety
 /// `file` is open and has the methods of `inherited.rs`. Its connection is used by this thread.
 pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
-    let refused = |error: Error| Refused { code: Code(error.code()), why: None };
-    let (main, wal, connection) = {
-        let mut open = OPEN.lock();
-        let Some(at) = open.iter().position(|opened| opened.file == file) else {
-            return Err(Refused { code: Code::MISUSE, why: None });
-        };
-        let Some(connection) = connection_of(&open[at]).cloned() else {
-            return Err(Refused { code: Code::MISUSE, why: None });
-        };
-        let of_connection = |opened: &&Opened| {
-            connection_of(opened).is_some_and(|one| Arc::ptr_eq(one, &connection))
-        };
-        let (mut main, mut wal) = (None, None);
-        let settled = settle(&mut open, connection.database().path());
-        for opened in open.iter().filter(of_connection) {
-            match opened.role {
-                Role::Wal => wal = Some(opened.file),
-                _ => main = Some(opened),
-            }
-        }
-        let main = main.ok_or(Refused { code: Code::MISUSE, why: None })?;
-        if let Some(Inherited::Lost(why)) = main.inherited {
-            return Err(Refused::lost(connection.database().path(), why));
-        }
-        settled?;
-        if main.inherited != Some(Inherited::Idle) {
-            // Its database has another name by now.
-            return Err(Refused::lost(connection.database().path(), GONE));
-        }
-        (main.file, wal, connection)
-    };
+    let Idle { connection, main, wal } = settled(file)?;
     let before = in_wal_mode(&connection).ok_or(Refused { code: Code::MISUSE, why: None })?;
     let again = connection.again(before);
-    let path = connection.database().path();
     // SAFETY: both files are open.
     let (main_state, wal_state) = unsafe { (state(main), wal.map(|wal| state(wal))) };
-    let calls = Calls::of(Some(path.as_bytes())).map(Box::new);
-    let main_file =
-        File::new(Role::Db, Owner::Connection(Arc::clone(&again)), calls, *main_state.file.below());
-    main_file.opened().inspect_err(|_| main_file.closing()).map_err(refused)?;
-    let wal_file = match wal_state {
-        None => None,
-        Some(wal_state) => {
-            let owner = Owner::Connection(Arc::clone(&again));
-            owner.opening_wal().inspect_err(|_| main_file.closing()).map_err(refused)?;
-            let calls = Calls::of(Some(wal_path(path).as_bytes())).map(Box::new);
-            let wal_file = File::new(Role::Wal, owner, calls, *wal_state.file.below());
-            let opened = wal_file.opened().inspect_err(|_| {
-                wal_file.closing();
-                main_file.closing();
-            });
-            opened.map_err(refused)?;
-            Some(wal_file)
-        }
-    };
+    let (main_file, wal_file) =
+        opened_anew(&again, connection.database().path(), main_state, wal_state)
+            .map_err(|error| Refused { code: Code(error.code()), why: None })?;
     main_file.note_use();
     let barrier =
         in_wal_mode(&again).filter(|_| main_state.barrier.is_some()).map(InWalMode::barrier);

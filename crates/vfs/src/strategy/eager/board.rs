@@ -149,8 +149,8 @@ impl Board {
         &*self.0
     }
 
-    /// False: `Busy` is to be set before the change (invariant 2). Before `Open` is set, nobody
-    /// else reads the board.
+    /// False: `Busy` is to be set before the change (invariant 2). Before `Open` is set, no other
+    /// process reads the board.
     fn may_change(&self) -> bool {
         self.is_busy() || !self.is_open()
     }

@@ -50,6 +50,16 @@ impl Draft<'_> {
     }
 }
 
+/// What the pages of a record are against, where they may have copies from each other's bases.
+struct Bases {
+    /// The bases, one behind another.
+    row: Vec<u8>,
+    /// Of each page: its base, and whether the log contains that.
+    each: Vec<(Base, bool)>,
+    /// The bases that the log contains, a bit each.
+    contained: u64,
+}
+
 impl OpenLog {
     /// Encodes the record. Answers for each page whether the log then has all of it.
     pub fn encode(
@@ -115,31 +125,25 @@ impl OpenLog {
         Ok(contained)
     }
 
-    /// Like [`OpenLog::encode_each`], with copies between the pages of the record.
-    fn encode_in_row(
-        &self,
-        board: &Board,
-        writer: &mut GroupWriter,
-        draft: &Draft<'_>,
-    ) -> Result<Vec<bool>, Code> {
-        let (mut page, mut base) = (Vec::new(), Vec::new());
-        let (mut changes, mut moved) = (Vec::new(), Vec::new());
-        let mut row = Vec::with_capacity(draft.last_frames.len() * self.page_bytes);
-        let mut bases = Vec::with_capacity(draft.last_frames.len());
-        let mut contained_bases = 0;
+    /// The row of all pages' bases.
+    fn bases(&self, board: &Board, draft: &Draft<'_>) -> Result<Bases, Code> {
+        let (mut page, mut base, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+        let pages = draft.last_frames.len();
+        let mut bases = Bases {
+            row: Vec::with_capacity(pages * self.page_bytes),
+            each: Vec::with_capacity(pages),
+            contained: 0,
+        };
         for (own, &(page_no, frame)) in draft.last_frames.iter().enumerate() {
+            let row = &mut bases.row;
             let (kind, contained) = if let Some(known) = self.pages.get(&page_no) {
-                row.extend_from_slice(self.known_version(
-                    draft,
-                    page_no,
-                    known.frame,
-                    &mut base,
-                )?);
+                let version = self.known_version(draft, page_no, known.frame, &mut base)?;
+                row.extend_from_slice(version);
                 (Base::Previous, self.is_contained(board, known))
             } else {
-                changes.clear();
-                delta::encode_from_zeros(draft.page(frame, &mut page)?, &mut changes);
-                if self.has_database_base(draft, page_no, changes.len(), &mut base)? {
+                whole.clear();
+                delta::encode_from_zeros(draft.page(frame, &mut page)?, &mut whole);
+                if self.has_database_base(draft, page_no, whole.len(), &mut base)? {
                     row.extend_from_slice(&base);
                     (Base::Database { crc: page_crc(&base) }, false)
                 } else {
@@ -147,9 +151,22 @@ impl OpenLog {
                     (Base::Zeros, true)
                 }
             };
-            bases.push((kind, contained));
-            contained_bases |= u64::from(contained) << own;
+            bases.each.push((kind, contained));
+            bases.contained |= u64::from(contained) << own;
         }
+        Ok(bases)
+    }
+
+    /// Like [`OpenLog::encode_each`], with copies between the pages of the record.
+    fn encode_in_row(
+        &self,
+        board: &Board,
+        writer: &mut GroupWriter,
+        draft: &Draft<'_>,
+    ) -> Result<Vec<bool>, Code> {
+        let Bases { row, each: bases, contained: contained_bases } = self.bases(board, draft)?;
+        let mut page = Vec::new();
+        let (mut changes, mut moved) = (Vec::new(), Vec::new());
         let searched = Row::new(&row, self.page_bytes);
         let mut all_contained = Vec::with_capacity(bases.len());
         for (own, (&(page_no, frame), (base, contained))) in
