@@ -90,6 +90,20 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// strace's call without its result, as in `write(3</a.db>, "", 8, 0) = `, ended the program.
+#[test]
+fn a_real_line_that_is_cut_at_both_ends_is_read_or_refused() {
+    for seed in SEEDS.map(str::as_bytes) {
+        let words = (0..seed.len()).filter(|&at| at == 0 || b" .".contains(&seed[at - 1]));
+        for from in words {
+            for to in from..=seed.len() {
+                check(&seed[from..to]);
+                check(&[&seed[from..to], b"\n"].concat());
+            }
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {

@@ -102,10 +102,8 @@ fn has_result(rest: &[u8]) -> bool {
         || memchr::memmem::rfind(rest, b") ").is_some_and(|at| {
             let behind = rest[at + 2..].trim_ascii_start();
             behind.strip_prefix(b"= ").is_some_and(|result| {
-                result.starts_with(b"-1 ")
-                    || result[..1].is_ascii()
-                        && !result.is_empty()
-                        && (result[0].is_ascii_digit() || result[0] == b'?')
+                let is_one = |byte: &u8| byte.is_ascii_digit() || *byte == b'?';
+                result.starts_with(b"-1 ") || result.first().is_some_and(is_one)
             })
         })
 }
