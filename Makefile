@@ -4,8 +4,11 @@
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
-export RUSTUP_TOOLCHAIN := $(firstword $(shell rustup default 2>/dev/null))
-$(info Rust: the toolchain of rust-toolchain.toml is not here; $(RUSTUP_TOOLCHAIN) serves)
+OWN_TOOLCHAIN := $(firstword $(shell rustup default 2>/dev/null))
+ifneq ($(OWN_TOOLCHAIN),)
+export RUSTUP_TOOLCHAIN := $(OWN_TOOLCHAIN)
+$(info Rust: the toolchain of rust-toolchain.toml is not here; $(OWN_TOOLCHAIN) serves)
+endif
 endif
 
 RELEASE := target/release
