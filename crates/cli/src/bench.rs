@@ -105,9 +105,9 @@ pub struct Options {
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
     modes: Option<String>,
-    /// What is done: insert, update, delete, mixed (a row a transaction), indexed (a row with five
-    /// random index keys), reopen (open, commit three times, close), point, scan (reads),
-    /// long-reader (inserts while a reader keeps its snapshot)
+    /// What is done. A row a transaction: insert, update, delete, mixed. A row with five random
+    /// index keys: indexed. Open, commit three times and close: reopen. Reads: point, scan. Inserts
+    /// while a reader keeps its snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second
