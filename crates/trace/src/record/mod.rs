@@ -2,11 +2,10 @@
 //! or metadata that the write belongs to.
 //!
 //! ```text
-//! tracefs instance ─▶ buffers of the processors ─▶ held until nothing older can come, in the order
-//!                                                   of time
-//!   ─▶ attribution (kernel/attribute.rs)  whose a queued write is                 ┐
-//!   ─▶ names                              which file the inode is at that time    ├─▶ text ─▶ zstd
-//!   ─▶ threads, own                       which thread does it; is it recorded?   ┘
+//! tracefs instance ─▶ buffers of the processors ─▶ in the order of time, once nothing older comes
+//!   ─▶ attribution (kernel/attribute.rs)  whose a queued write is             ┐
+//!   ─▶ names                              which file the inode is then        ├─▶ text ─▶ zstd
+//!   ─▶ threads, own                       which thread does it; is it wanted  ┘
 //! places   what is known of each device    target, stack   the devices, and those that they lie on
 //! ```
 //!
