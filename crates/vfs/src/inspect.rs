@@ -16,7 +16,7 @@ use crate::names::{board_path, image_path, log_path};
 use crate::own_file::open_to_lock;
 use crate::path::{beside, shown};
 use crate::salvage::lock_alone;
-use crate::strategy::{LogFile, RecoverError, check, guard, why_kept};
+use crate::strategy::{EagerOpenLog, LogFile, RecoverError, check, guard, why_kept};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
@@ -134,7 +134,7 @@ fn open_to_read(log: &Path) -> Result<LogFile, LogError> {
 fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, InspectError> {
     let of_log = |source| InspectError::Log { log: log.to_owned(), source };
     let Some(_alone) = alone_with(database, log)? else { return Ok(None) };
-    let why = why_kept(|| open_to_read(log)).map_err(of_log)?;
+    let why = why_kept::<EagerOpenLog, _>(|| open_to_read(log)).map_err(of_log)?;
     Ok(why
         .map(|_| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
 }

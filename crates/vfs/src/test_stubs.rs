@@ -51,15 +51,15 @@ impl SideFiles for NoLogs {
 }
 
 impl LogFiles for NoLogs {
-    fn common_in_use(&self, _: &str) -> Result<Option<Arc<dyn Common>>, Code> {
+    fn common_in_use(&self, _: &str, _: &str) -> Result<Option<Arc<dyn Common>>, Code> {
         Ok(None)
     }
 
-    fn common(&self, _: &str, _: std::time::Duration) -> Result<Arc<dyn Common>, Code> {
+    fn common(&self, _: &str, _: &str, _: std::time::Duration) -> Result<Arc<dyn Common>, Code> {
         Err(Code::CANTOPEN)
     }
 
-    fn look_on(&self, _: &str) -> Result<Option<LogInUse>, Code> {
+    fn look_on(&self, _: &str, _: &str) -> Result<Option<LogInUse>, Code> {
         Ok(None)
     }
 

@@ -43,13 +43,13 @@ const PAIRS: &[Pair] = &[
     (
         "eager.md",
         "does nothing with its turn for 5 ms",
-        "vfs/src/strategy/eager/tickets.rs",
+        "vfs/src/strategy/tickets.rs",
         "const PATIENCE: Duration = Duration::from_millis(5);",
     ),
     (
         "eager.md",
         "or writes for longer than 200 ms",
-        "vfs/src/strategy/eager/tickets.rs",
+        "vfs/src/strategy/tickets.rs",
         "WRITER_PATIENCE: Duration = Duration::from_millis(200);",
     ),
     (
@@ -85,7 +85,7 @@ const PAIRS: &[Pair] = &[
     (
         "eager.md",
         "0.5 s longer than its busy timeout",
-        WAITING,
+        PATIENCE,
         "OPEN_PATIENCE: Duration = Duration::from_millis(500);",
     ),
     (
@@ -107,19 +107,19 @@ const PAIRS: &[Pair] = &[
     (
         "eager.md",
         "after its first 4 commits: 8 MiB a database",
-        "vfs/src/strategy/eager/files.rs",
+        "vfs/src/strategy/log_files.rs",
         "IMAGE_MEMORY_BYTES: u64 = 8 << 20;",
     ),
     (
         "eager.md",
         "less than 512 MiB free) image and log take an eighth each",
-        "vfs/src/strategy/eager/space.rs",
+        "vfs/src/strategy/space.rs",
         "SHARE_BYTES_AMPLE: u64 = 64 << 20;",
     ),
     (
         "eager.md",
         "less than 512 MiB free) image and log take an eighth each",
-        "vfs/src/strategy/eager/space.rs",
+        "vfs/src/strategy/space.rs",
         "SHARES: u64 = 8;",
     ),
     (
@@ -201,6 +201,7 @@ const PAIRS: &[Pair] = &[
 ];
 
 const STORE: &str = "vfs/src/strategy/eager/store.rs";
+const PATIENCE: &str = "vfs/src/strategy/log_life/patience.rs";
 const WAITING: &str = "vfs/src/strategy/eager/waiting.rs";
 const CHECKPOINTER: &str = "vfs/src/engine/checkpointer.rs";
 const CONFIG: &str = "vfs/src/config.rs";

@@ -32,7 +32,7 @@ use super::board_place::{Unfit, keeps_others_out, record_lock};
 use crate::engine::ProcessBatching;
 use crate::error::Code;
 use crate::futex;
-use crate::names::{board_path, log_path};
+use crate::names::board_path;
 use crate::own_file::{OwnFile, open_to_lock};
 use crate::stats::clock;
 use crate::strategy::{Common, Holder, Tickets, WORDS};
@@ -92,7 +92,11 @@ unsafe impl Sync for BoardFile {}
 impl BoardFile {
     /// Opens or makes the board of a database, and takes its lock. None: somebody else has kept the
     /// lock for longer than `patience`.
-    pub fn open_locked(database: &str, patience: Duration) -> io::Result<Option<BoardFile>> {
+    pub fn open_locked(
+        database: &str,
+        log: &str,
+        patience: Duration,
+    ) -> io::Result<Option<BoardFile>> {
         let path = board_path(database);
         let deadline = Instant::now() + patience;
         loop {
@@ -108,7 +112,7 @@ impl BoardFile {
                         // The file is written, and not only made longer. If the disk had no room
                         // for it, a store to the mapping would end the process.
                         file.write_all_at(&vec![0; BYTES - there as usize], there)?;
-                        BoardFile::map(file, database)
+                        BoardFile::map(file, database, log)
                     };
                     let board = mapped().inspect_err(|_| {
                         // Nobody has mapped a new board: this process has its lock. So it can be
@@ -134,22 +138,22 @@ impl BoardFile {
     }
 
     /// Opens the board of a database without its lock. None: there is none.
-    pub fn open(database: &str) -> io::Result<Option<BoardFile>> {
+    pub fn open(database: &str, log: &str) -> io::Result<Option<BoardFile>> {
         match OwnFile::open(|| open_beside(Path::new(&board_path(database)), Path::new(database))) {
             Ok(file) if file.metadata()?.len() < BYTES as u64 => Ok(None),
-            Ok(file) => BoardFile::map(file, database).map(Some),
+            Ok(file) => BoardFile::map(file, database, log).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn map(file: OwnFile, database: &str) -> io::Result<BoardFile> {
+    fn map(file: OwnFile, database: &str, log: &str) -> io::Result<BoardFile> {
         let words = map_shared(&file)?;
         Ok(BoardFile {
             file,
             words,
             path: board_path(database),
-            log_path: log_path(database),
+            log_path: log.to_owned(),
             log: Mutex::default(),
             pid: std::process::id(),
             has_lock: AtomicBool::new(false),

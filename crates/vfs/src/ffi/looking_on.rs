@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use super::board_file::{is_at, is_shown};
 use super::board_place::Unfit;
 use crate::kill_point::KillPoint;
-use crate::names::{board_path, log_path};
+use crate::names::board_path;
 use crate::own_file::open_to_lock;
 use crate::strategy::{LogInUse, board_is_open, read_board};
 
@@ -32,19 +32,19 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// Joins the users of the log. None: it has no users. "Would block": another process takes too long
 /// to open or close the log, or uses it alone.
-pub fn look_on(database: &str) -> io::Result<Option<LogInUse>> {
-    let (board_path, log_path) = (board_path(database), log_path(database));
+pub fn look_on(database: &str, log_path: &str) -> io::Result<Option<LogInUse>> {
+    let board_path = board_path(database);
     let deadline = Instant::now() + LOOKS_FOR;
     loop {
         let Some(board) = open_if_there(&board_path)? else { return Ok(None) };
         match flock(&board, FlockOperation::NonBlockingLockExclusive) {
             // The process that had the lock before may have removed the file.
-            Ok(()) if is_at(&board, &board_path) => return with_lock(&log_path),
+            Ok(()) if is_at(&board, &board_path) => return with_lock(log_path),
             Ok(()) | Err(Errno::INTR) => continue,
             Err(Errno::WOULDBLOCK) => {}
             Err(errno) => return Err(Unfit::Flock(errno).into()),
         }
-        if let Some(in_use) = beside(&board, &board_path, &log_path) {
+        if let Some(in_use) = beside(&board, &board_path, log_path) {
             return Ok(Some(in_use));
         }
         if Instant::now() >= deadline {

@@ -123,9 +123,14 @@ impl SideFiles for Files {
 }
 
 impl LogFiles for Files {
-    fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code> {
+    fn common(
+        &self,
+        database: &str,
+        log: &str,
+        patience: Duration,
+    ) -> Result<Arc<dyn Common>, Code> {
         if self.are_real() {
-            let opened = BoardFile::open_locked(database, patience)
+            let opened = BoardFile::open_locked(database, log, patience)
                 .map_err(|error| self.board_error(database, &error));
             return opened?.map_or(Err(Code::BUSY), |board| Ok(Arc::new(board)));
         }
@@ -135,22 +140,23 @@ impl LogFiles for Files {
         Ok(board)
     }
 
-    fn common_in_use(&self, database: &str) -> Result<Option<Arc<dyn Common>>, Code> {
+    fn common_in_use(&self, database: &str, log: &str) -> Result<Option<Arc<dyn Common>>, Code> {
         if !self.are_real() {
             return Ok(None);
         }
-        let opened = BoardFile::open(database).map_err(|error| self.board_error(database, &error));
+        let opened =
+            BoardFile::open(database, log).map_err(|error| self.board_error(database, &error));
         Ok(opened?.map(|board| Arc::new(board) as _))
     }
 
-    fn look_on(&self, database: &str) -> Result<Option<LogInUse>, Code> {
+    fn look_on(&self, database: &str, log: &str) -> Result<Option<LogInUse>, Code> {
         if !self.are_real() {
             return Ok(None);
         }
-        looking_on::look_on(database).map_err(|error| match error.kind() {
+        looking_on::look_on(database, log).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Code::BUSY,
             _ => self.code(&LogError::File {
-                path: log_path(database).into(),
+                path: log.into(),
                 doing: "look at its users",
                 source: error,
             }),

@@ -8,29 +8,36 @@
 //! - a word in [`StrategyKind`];
 //! - a variant of [`Chosen`].
 
+mod board;
 mod eager;
 pub mod guard;
 mod in_wal_mode;
+mod log_files;
+mod log_life;
 pub mod mutant;
 mod plain;
+mod space;
 mod stock;
+mod tickets;
 
-pub use eager::board::{
+pub use board::{
     Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open,
     look as look_at_board, read_words as read_board,
 };
 pub use eager::building::build_of;
-pub use eager::files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
-pub use eager::onlooker::Onlooker;
+pub use eager::log::OpenLog as EagerOpenLog;
 pub use eager::rebuilt::RebuiltPages;
-pub use eager::recover::{RecoverError, check, page_one_of, why_kept, write_image};
-pub use eager::space::Room;
-pub use eager::tickets::Tickets;
+pub use eager::recover::{RecoverError, check, page_one_of, write_image};
 pub use in_wal_mode::{SharedWal, Site};
+pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
+pub use log_life::onlooker::Onlooker;
+pub use log_life::why_kept;
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};
 pub use plain::{Plain, is_marked};
+pub use space::Room;
 pub use stock::Stock;
+pub use tickets::Tickets;
 
 use std::sync::Arc;
 

@@ -18,11 +18,11 @@ use oneflush_blocklog::delta::{self, ROW_PAGES_MAX};
 use oneflush_blocklog::group::{Base, Begin, Group, KIND_IMAGES, PageEntry, page_crc};
 use oneflush_blocklog::{Head, Log, Lsn};
 
-use super::files::LogFile;
 use super::rebuilt::{Rebuilt, RebuiltPages};
 use super::recover::RecoverError;
 use crate::error::Code;
 use crate::port::Below;
+use crate::strategy::log_files::LogFile;
 use crate::wal_file::Chain;
 
 /// A page that is copied from another one in a record.

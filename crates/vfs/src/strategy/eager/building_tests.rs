@@ -13,10 +13,10 @@ use oneflush_blocklog::{DirectFile, Head, Log, Uuid};
 use tempfile::TempDir;
 
 use super::building::build;
-use super::files::LogFile;
 use super::rebuilt::{Rebuilt, RebuiltPages};
 use super::recover::RecoverError;
 use crate::file_below::FileBelow;
+use crate::strategy::log_files::LogFile;
 use crate::test_wal::Wal;
 use crate::wal_file::WalFile;
 

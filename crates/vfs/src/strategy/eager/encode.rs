@@ -10,11 +10,11 @@
 use oneflush_blocklog::delta::{self, ROW_PAGES_MAX, Row};
 use oneflush_blocklog::group::{Base, Begin, GroupWriter, PageEntry, page_crc};
 
-use super::board::Board;
 use super::log::OpenLog;
 use super::recent::Frames;
 use crate::error::Code;
 use crate::port::Below;
+use crate::strategy::board::Board;
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::WalFile;
 

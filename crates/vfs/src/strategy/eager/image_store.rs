@@ -20,11 +20,11 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::board::Board;
-use super::files::{IMAGE_MEMORY_BYTES, ImageMemory};
 use crate::error::Code;
 use crate::port::Below;
 use crate::stats::clock;
+use crate::strategy::board::Board;
+use crate::strategy::log_files::{IMAGE_MEMORY_BYTES, ImageMemory};
 use crate::sync::{Mutex, lock};
 use crate::wal_file::HEADER_BYTES;
 

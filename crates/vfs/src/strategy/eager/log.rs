@@ -40,14 +40,14 @@ use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMIT
 use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, delta, is_full};
 use rustc_hash::FxHashMap;
 
-use super::board::Board;
 use super::encode::Draft;
-use super::files::LogFile;
 use super::recent::{Frames, Pages};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::port::{Below, SyncRequest};
+use crate::strategy::board::{Board, Shown};
 use crate::strategy::guard;
+use crate::strategy::log_files::{LogFile, code_of};
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{self, WalFile};
 
@@ -138,7 +138,7 @@ impl OpenLog {
     /// Takes over what other processes have logged meanwhile. Without the image this is only where
     /// the next record goes.
     pub fn follow(&mut self, board: &Board, image: Option<&dyn Below>) -> Result<(), Code> {
-        board.read(self);
+        self.read(board);
         let logged = board.logged();
         let Some(file) = image else {
             (self.logged, self.generation) = (logged, u64::MAX);
@@ -169,7 +169,7 @@ impl OpenLog {
     /// name and time may still be an old version, where the device was away for a while.
     pub fn ends_as(&mut self, board: &Board) -> bool {
         let Ok(Some(found)) = self.log.scan(|_, _, _| Ok::<(), LogError>(())) else { return false };
-        board.read(self);
+        self.read(board);
         let known = self.head;
         let has_died_behind_a_record = board.is_busy()
             && found.lsn.0 == known.lsn.0 + 1
@@ -211,7 +211,31 @@ impl OpenLog {
 
     /// Puts the log's new state on the board.
     pub fn show(&self, board: &Board) {
-        board.write(self);
+        board.show(&Shown {
+            head: self.head,
+            begun: self.begun,
+            on_image: self.on_image,
+            records_in_epoch: self.records_in_epoch,
+            pages: self.pages.len() as u64,
+            logged: self.logged,
+        });
+    }
+
+    /// Takes from the board where the next record goes, as the last holder of the lock left it.
+    fn read(&mut self, board: &Board) {
+        let shown = board.shown();
+        self.head = shown.head;
+        self.begun = shown.begun;
+        self.on_image = shown.on_image;
+        self.records_in_epoch = shown.records_in_epoch;
+    }
+
+    /// Says on the board which pages the log has whole.
+    pub fn show_contained(&self, board: &Board) {
+        self.pages
+            .values()
+            .filter(|page| page.contained)
+            .for_each(|page| board.set_contained(page.frame));
     }
 
     /// Makes all commits up to frame `target` durable.
@@ -314,8 +338,8 @@ impl OpenLog {
 
     /// Begins an epoch that holds no commit. The database file has everything and is synced. A
     /// later finder sees from this epoch that the log is not needed
-    /// ([`holds_commits`](super::recover::holds_commits)).
-    pub fn end(&mut self, main: &dyn Below) -> Result<(), Code> {
+    /// ([`holds_commits`](crate::strategy::log_life::KeptLog::holds_commits)).
+    pub fn begin_empty_epoch(&mut self, main: &dyn Below) -> Result<(), Code> {
         self.pages.clear();
         self.versions.clear();
         self.logged = 0;
@@ -551,7 +575,7 @@ impl OpenLog {
     pub fn take_back(&mut self, board: &Board, image: &dyn Below, kept: u32) -> Result<(), Code> {
         self.changed(board);
         if kept >= self.logged {
-            board.note_contained(&self.pages);
+            self.show_contained(board);
             return Ok(());
         }
         if kept == 0 {
@@ -579,14 +603,4 @@ impl OpenLog {
 fn grown_lane(lane_bytes: u64, missing_bytes: u64) -> u64 {
     let grown = lane_bytes + missing_bytes.next_multiple_of(lane_bytes.clamp(1, GROW_BYTES_MAX));
     if grown > GROW_BYTES_MAX { grown.next_multiple_of(GROW_BYTES_MAX) } else { grown }
-}
-
-/// The code that SQLite gets when the log fails.
-pub fn code_of(error: &LogError) -> Code {
-    match error {
-        LogError::Io { source, .. } if is_full(source) => Code::FULL,
-        LogError::Io { .. } => Code::IOERR_FSYNC,
-        LogError::Full { .. } => Code::FULL,
-        _ => Code::CORRUPT,
-    }
 }

@@ -33,11 +33,13 @@
 //! |---|---|
 //! | what an append, a checkpoint and a new epoch write | [`log`], [`encode`] |
 //! | how SQLite's calls reach the log | [`store`], [`writing`] |
-//! | how processes share the log, its lock and the turns | [`board`], [`waiting`], [`tickets`] |
-//! | how a process joins, and how the log is made and retired | [`attach`], [`attach_error`] |
-//! | what is done after a crash | [`recover`], [`building`], [`rebuilt`], [`mend`], [`garbled`] |
+//! | how processes share the log, its lock and the turns | [`board`], [`waiting`] |
+//! | how a process joins, and how the log is made and retired | [`attach`], [`kept`], [`log_life`] |
+//! | what is done after a crash | [`recover`], [`building`], [`rebuilt`], [`log_life`] |
 //! | how frames reach the image, and which are kept in memory | [`image_store`], [`recent`] |
-//! | how connections that only read open the database | [`onlooker`] |
+//!
+//! [`board`]: crate::strategy::board
+//! [`log_life`]: crate::strategy::log_life
 //!
 //! # Differences to the paper
 //!
@@ -49,27 +51,19 @@
 //!   copying.
 
 mod attach;
-mod attach_error;
-pub mod board;
 pub mod building;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod building_tests;
 mod encode;
-pub mod files;
-mod garbled;
 mod image_store;
-
-mod log;
-mod mend;
+mod kept;
+pub mod log;
 #[cfg(all(test, feature = "shuttle"))]
 mod model;
-pub mod onlooker;
 pub mod rebuilt;
 mod recent;
 pub mod recover;
-pub mod space;
 mod store;
-pub mod tickets;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod unlogged_tests;
 mod waiting;
@@ -78,24 +72,24 @@ mod writing;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::board::{Board, Private};
-use self::files::LogFiles;
 use self::image_store::ImageStore;
 use self::log::OpenLog;
 use self::recent::Frames;
 use self::recover::Recovered;
-use self::space::Space;
 pub use self::store::{Eager, EagerReport};
-use self::tickets::Ticket;
-use self::waiting::{Entrance, Locked, Waits};
+use self::waiting::{Entrance, Locked};
 use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::names::image_path;
 use crate::port::{Below, SyncRequest};
 use crate::stats::clock;
+use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
+use crate::strategy::log_files::LogFiles;
+use crate::strategy::log_life::LogLife;
 use crate::strategy::mutant::{self, Mutant};
+use crate::strategy::space::Space;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::wal_file::{self, WalFile};
 
@@ -109,23 +103,19 @@ const IMAGES_PAUSE: Duration = Duration::from_micros(50);
 
 /// The log of one database in this process.
 pub struct EagerLog {
-    path: String,
-    files: Arc<dyn LogFiles>,
+    life: LogLife<OpenLog>,
     /// A thread passes this entrance before it waits for the board's lock. So one thread of this
     /// process at a time waits there.
     appending: Entrance,
     /// Held over an append and its flush. Taken after the board's lock, so no thread waits here for
     /// another process.
     state: Mutex<State>,
-    /// The board, for writers that need it while another thread appends. Without an open log it is
-    /// a private one.
-    board: Mutex<Board>,
-    ticket: Ticket,
+    /// The board, for writers that need it while another thread appends.
+    own_board: OwnBoard,
     /// Committed frames that are not logged yet. This lock is taken last and never held over a
     /// write.
     unlogged: Mutex<Frames>,
     image: ImageStore,
-    waits: Waits,
     space: Space,
 }
 
@@ -136,8 +126,6 @@ struct State {
     /// Connections that have the image open.
     images_open: u32,
     open: Option<OpenLog>,
-    /// This process has joined the users of the log.
-    joined: bool,
     /// What must be done to the image before SQLite sees it. Unless it is [`Stale::No`], this
     /// process keeps the board's lock.
     image: Stale,
@@ -173,32 +161,25 @@ struct Needs {
     patience: Duration,
 }
 
-fn private_board() -> Board {
-    Board::new(Arc::new(Private::default()))
-}
-
 impl EagerLog {
     pub fn new(path: &str, files: Arc<dyn LogFiles>) -> EagerLog {
         EagerLog {
-            path: path.to_owned(),
-            files,
+            life: LogLife::new(path, files),
             appending: Entrance::default(),
             state: Mutex::default(),
-            board: Mutex::new(private_board()),
-            ticket: Ticket::default(),
+            own_board: OwnBoard::default(),
             unlogged: Mutex::default(),
             image: ImageStore::default(),
-            waits: Waits::default(),
             space: Space::default(),
         }
     }
 
     pub fn image_path(&self) -> String {
-        image_path(&self.path)
+        image_path(&self.life.path)
     }
 
     fn note_space(&self) {
-        self.space.note(self.files.room(&self.path));
+        self.space.note(self.life.files.room(&self.life.path));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -206,7 +187,7 @@ impl EagerLog {
     }
 
     fn board(&self) -> Board {
-        lock(&self.board).clone()
+        self.own_board.get()
     }
 
     /// Runs `act` with the log while no other process uses it. An error ends the log for all
@@ -237,7 +218,7 @@ impl EagerLog {
             Ok(false) => return Ok(None),
             Err(code) => {
                 if code == Code::BUSY {
-                    self.say_who_holds(&board);
+                    self.life.say_who_holds(&board);
                 }
                 return Err(code);
             }
@@ -280,9 +261,9 @@ impl EagerLog {
     ) -> Result<T, Code> {
         debug_assert!(board.is_open(), "invariant 7 of the board: `Open` is set while it is used");
         if board.is_busy() {
-            self.files.warn(&format!(
+            self.life.files.warn(&format!(
                 "oneflush: {}: a process died while it wrote to the log [OF-202]",
-                self.path
+                self.life.path
             ));
             log.repair(board, image)?;
         }
@@ -530,7 +511,7 @@ impl EagerLog {
             self.note_space();
         }
         self.image.put(&board, image, bytes, offset, |header| {
-            self.files.map_image(&self.image_path(), header)
+            self.life.files.map_image(&self.image_path(), header)
         })?;
         match frame_at(&board, offset) {
             Some(first) => frames.take(board.generation(), first, bytes, board.page_bytes()),

@@ -10,16 +10,17 @@
 //! recovery leaves what was there before, and the next recovery does the same again. One exception:
 //! a record whose append failed in this process is written again.
 
-use oneflush_blocklog::group::{Base, Begin, Group, PageEntry};
-use oneflush_blocklog::{Error as LogError, Log, Lsn, delta, shows_records};
-use rustc_hash::{FxHashMap, FxHashSet};
+use oneflush_blocklog::group::{Base, Group, PageEntry};
+use oneflush_blocklog::{Error as LogError, Log, Lsn, delta};
+use rustc_hash::FxHashMap;
 
 use super::building::{Building, build};
-use super::files::LogFile;
-use super::log::{OpenLog, Page, code_of};
+use super::log::{OpenLog, Page};
 use super::rebuilt::RebuiltPages;
 use crate::error::Code;
 use crate::port::Below;
+use crate::strategy::log_files::LogFile;
+use crate::strategy::log_files::code_of;
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Chain, WalFile};
 
@@ -144,35 +145,6 @@ pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<
     build(log, main, RebuiltPages::new(image, usize::MAX), &|_| {}).map(|_| ())
 }
 
-/// True if the newest epoch holds commits. Setting the guard and taking it away log page 1 alone.
-/// An epoch with nothing else says that the database file has everything that the log ever held.
-pub fn holds_commits(log: &Log<LogFile>) -> Result<bool, LogError> {
-    let mut holds = false;
-    log.scan(|kind, _, payload| {
-        let group = Group::decode(kind, payload)?;
-        holds |= group.database_pages != 0 || matches!(group.begin, Some(Begin::Image { .. }));
-        Ok::<(), LogError>(())
-    })?;
-    Ok(holds)
-}
-
-/// Says why a log beside a database that names none must not be removed. `None`: it holds no
-/// commit. `open` opens the log, each time anew.
-pub fn why_kept<E: From<LogError>>(
-    open: impl Fn() -> Result<LogFile, E>,
-) -> Result<Option<String>, E> {
-    match Log::open(open()?) {
-        Ok(log) => Ok(match holds_commits(&log) {
-            Ok(holds) => holds.then(|| "it holds commits".to_owned()),
-            Err(error) => Some(error.to_string()),
-        }),
-        Err(error @ (LogError::NewerFormat { .. } | LogError::BlockSize { .. })) => {
-            Ok(Some(error.to_string()))
-        }
-        Err(error) => Ok(shows_records(&open()?)?.then(|| error.to_string())),
-    }
-}
-
 /// The newest version of page 1 that the log holds. The log has page 1 whole, or not at all.
 pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
     let mut content = None;
@@ -181,19 +153,6 @@ pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
         Ok::<(), RecoverError>(())
     })?;
     Ok(content)
-}
-
-/// The pages that the log has. No other page of the database file was written since the file was
-/// last synced. `None`: the epoch stands on the image, which may have any page.
-pub fn pages_of(log: &Log<LogFile>) -> Result<Option<FxHashSet<u32>>, LogError> {
-    let (mut pages, mut is_on_image) = (FxHashSet::default(), false);
-    log.scan(|kind, _, payload| {
-        let group = Group::decode(kind, payload)?;
-        is_on_image |= matches!(group.begin, Some(Begin::Image { .. }));
-        pages.extend(group.pages().map(|entry| entry.page_no));
-        Ok::<(), LogError>(())
-    })?;
-    Ok((!is_on_image).then_some(pages))
 }
 
 /// [`page_one`] of an epoch's first records, which the caller has read.

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::board::Board;
 use super::log::LogCounts;
 use super::recent::Frames;
 use super::recover::Recovered;
 use super::writing::Frame;
 use super::{EagerLog, age};
 use crate::config::{Options, StrategyKind};
-use crate::engine::{For, Gate, Header, InWalMode, Store, WalConnection};
+use crate::engine::{For, Header, InWalMode, Store, WalConnection};
 use crate::error::{Code, Error};
 use crate::port::{Below, Deletion, DeviceCharacteristics, MainFile, SyncRequest};
 use crate::role::Role;
+use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
 use crate::sync::{Mutex, lock};
 
@@ -79,31 +79,6 @@ pub struct LogReport {
     recovered: Option<Recovered>,
 }
 
-impl Gate for EagerLog {
-    /// A ticket costs next to nothing.
-    const IS_ALWAYS_USED: bool = true;
-
-    fn enter(&self) -> bool {
-        self.ticket.take(self.board().common().tickets())
-    }
-
-    fn wait(&self, at_most: Duration) -> bool {
-        self.ticket.wait(self.board().common().tickets(), at_most)
-    }
-
-    fn begin_writing(&self) {
-        self.ticket.begin_writing(self.board().common().tickets());
-    }
-
-    fn leave(&self) {
-        self.ticket.give_back(self.board().common().tickets());
-    }
-
-    fn is_wanted(&self) -> bool {
-        self.ticket.is_not_alone(self.board().common().tickets())
-    }
-}
-
 impl Eager {
     /// Notes the commit whose last frame is written. SQLite has said that it is complete.
     fn note_commit(&self) {
@@ -127,11 +102,11 @@ impl Store for EagerLog {
     const KIND: StrategyKind = StrategyKind::Eager;
     const IS_GUARDED: bool = true;
     type Own = Own;
-    type Gate = EagerLog;
+    type Gate = OwnBoard;
     type Report = EagerReport;
 
-    fn gate(&self) -> &EagerLog {
-        self
+    fn gate(&self) -> &OwnBoard {
+        &self.own_board
     }
 
     fn report(&self) -> EagerReport {
@@ -274,7 +249,7 @@ impl Store for EagerLog {
     }
 
     fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error> {
-        Ok(!self.has_wal(main)?)
+        Ok(!self.life.has_wal(main)?)
     }
 
     fn has_durable_wal(&self) -> bool {
@@ -293,7 +268,7 @@ impl Store for EagerLog {
     }
 
     fn opened(&self, main: &dyn MainFile) -> Result<(), Error> {
-        self.opened_database(main)
+        self.life.opened_database(main)
     }
 
     fn opening_wal(&self, connection: &Eager) -> Result<(), Error> {

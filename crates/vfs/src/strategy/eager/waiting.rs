@@ -1,9 +1,9 @@
 //! Waits for the board's lock. Every wait has a limit. A holder that does not go on is named in
-//! SQLite's error log. The invariants are those of the [board](super::board).
+//! SQLite's error log. The invariants are those of the [board](crate::strategy::board).
 //!
 //! | who waits | limit without a release of the lock | then |
 //! |---|---|---|
-//! | an opener that cannot join without it | [`OPEN_PATIENCE`], then [`OPEN_AGAIN`] | "busy" |
+//! | an opener that cannot join without it | [`patience`] | "busy" |
 //! | a writer, before write lock or first frame | [`EagerLog::wait_while_stuck`] | "busy" |
 //! | a commit that keeps others out, not noted yet | [`EagerLog::wait_while_held`] | "busy" |
 //! | a checkpoint, a WAL begun anew, a close | [`REFUSED_AFTER`] | "busy": all stays as it is |
@@ -11,23 +11,17 @@
 //!
 //! - "Busy" is `SQLITE_BUSY`. A writer and a commit wait as long as their busy handler says.
 //! - A commit that fails gets `SQLITE_IOERR_FSYNC`. Its process acknowledges nothing more.
+//!
+//! [`patience`]: crate::strategy::log_life
 
 use std::time::{Duration, Instant};
 
 use super::EagerLog;
-use super::board::Board;
 use crate::error::Code;
 use crate::port::BusyHandler;
 use crate::stats::clock;
+use crate::strategy::board::Board;
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
-
-/// How long the first opener waits.
-pub const OPEN_PATIENCE: Duration = Duration::from_millis(500);
-/// How long an opener waits soon after another waited in vain. SQLite's busy handler counts its
-/// calls, and not how long an open has taken.
-const OPEN_AGAIN: Duration = Duration::from_millis(20);
-/// How long "soon after" is.
-const OPEN_AGAIN_WITHIN: Duration = Duration::from_secs(10);
 
 /// The limit of whatever can still be answered "busy".
 pub const REFUSED_AFTER: Duration = Duration::from_secs(1);
@@ -54,15 +48,6 @@ pub fn failed_after() -> Duration {
 pub fn failed_after() -> Duration {
     let told = std::env::var("ONEFLUSH_TEST_PATIENCE_MS").ok().and_then(|told| told.parse().ok());
     told.map_or(FAILED_AFTER, Duration::from_millis)
-}
-
-/// What is known of waits that were in vain.
-#[derive(Default)]
-pub struct Waits {
-    /// When an open last waited in vain.
-    open_refused: Mutex<Option<Instant>>,
-    /// When the holder that was named last took the lock.
-    said_ns: Mutex<u64>,
 }
 
 /// Lets one thread through at a time. A wait has a limit.
@@ -130,28 +115,6 @@ fn dies_in_the_model() -> bool {
 }
 
 impl EagerLog {
-    /// How long an opener waits for the lock now.
-    pub(super) fn open_patience(&self) -> Duration {
-        let was_refused =
-            lock(&self.waits.open_refused).is_some_and(|at| at.elapsed() < OPEN_AGAIN_WITHIN);
-        if was_refused { OPEN_AGAIN } else { OPEN_PATIENCE }
-    }
-
-    /// An opener has waited in vain.
-    #[cold]
-    pub(super) fn open_refused(&self) {
-        if lock(&self.waits.open_refused).replace(Instant::now()).is_none()
-            && let Ok(Some(common)) = self.files.common_in_use(&self.path)
-        {
-            self.say_who_holds(&Board::new(common));
-        }
-    }
-
-    /// An opener got the lock.
-    pub(super) fn opened(&self) {
-        *lock(&self.waits.open_refused) = None;
-    }
-
     /// Another process has the board's lock and does not go on. Costs next to nothing where no
     /// process has the lock.
     pub fn is_stuck(&self) -> bool {
@@ -165,7 +128,7 @@ impl EagerLog {
             return false;
         }
         if held >= SAID_AFTER {
-            self.say_who_holds(&board);
+            self.life.say_who_holds(&board);
         }
         true
     }
@@ -203,24 +166,5 @@ impl EagerLog {
             }
         }
         Ok(())
-    }
-
-    /// Names the holder of the lock in SQLite's error log, once a holder.
-    #[cold]
-    pub(super) fn say_who_holds(&self, board: &Board) {
-        let Some(holder) = board.common().holder().filter(|_| board.common().is_locked()) else {
-            return;
-        };
-        if std::mem::replace(&mut *lock(&self.waits.said_ns), holder.since_ns) == holder.since_ns {
-            return;
-        }
-        let (pid, path) = (holder.pid, &self.path);
-        let held_ms = clock::now_ns().saturating_sub(holder.since_ns) / 1_000_000;
-        self.files.warn(&format!(
-            "oneflush: {path}: process {pid} has had the lock of the log for {held_ms} ms and does \
-                not go on. It may be stopped (SIGSTOP, a debugger, a frozen \
-             cgroup), or its device is slow. Until it goes on or ends nobody can commit: kill \
-             -CONT {pid}, or kill -KILL {pid} [OF-201]"
-        ));
     }
 }

@@ -13,18 +13,18 @@
 //! - "No WAL mode" is a rollback mode, or an empty file.
 //! - Where the file is refused, no file is changed.
 
-use oneflush_blocklog::{Error as LogError, Log};
+use oneflush_blocklog::Error as LogError;
 
-use super::attach::write_guard;
-use super::attach_error::AttachError;
-use super::board::Board;
-use super::{EagerLog, garbled, recover};
+use super::{AttachError, KeptLog, LogLife, garbled, write_guard};
+use crate::config::Options;
 use crate::error::{Code, Error};
-use crate::names::{journal_path, log_path, wal_path};
+use crate::names::{journal_path, wal_path};
 use crate::port::Below;
+use crate::strategy::board::Board;
 use crate::strategy::guard;
+use crate::sync::lock;
 
-impl EagerLog {
+impl<L: KeptLog> LogLife<L> {
     /// A connection has opened the database. The header decides first, then the files beside the
     /// database.
     pub fn opened_database(&self, main: &dyn Below) -> Result<(), Error> {
@@ -40,7 +40,7 @@ impl EagerLog {
         };
         mended.map_err(|error| self.refuse(&error))?;
         // A failure here does no harm. While the header says that there is no WAL, SQLite sees none
-        // ([`EagerLog::has_wal`]).
+        // ([`LogLife::has_wal`]).
         let _ = self.clear_the_way(main);
         Ok(())
     }
@@ -66,18 +66,20 @@ impl EagerLog {
             }
         };
         let is_beside = |path: &str| self.files.is_there(path);
-        let (log, image) = (log_path(&self.path), self.image_path());
-        if !(is_beside(&log)? || is_beside(&image)?) || !needs_none()? {
+        let log = self.log_path();
+        if !(is_beside(&log)? || self.is_image_there()?) || !needs_none()? {
             return Ok(());
         }
-        let _state = self.state();
+        let _mending = lock(&self.mending);
         let board = self.lock_board()?;
         // A process that sets the guard has this lock. So a guard that is not there now is not
         // there until the unlock.
         let result = needs_none().map_err(AttachError::from).and_then(|needs_none| {
             if needs_none {
-                self.set_log_aside(&board, &log)?;
-                self.files.delete(&image, false)?;
+                self.set_log_aside(&board)?;
+                if let Some(image) = L::image_path(&self.path) {
+                    self.files.delete(&image, false)?;
+                }
                 self.files.delete(&log, false)?;
             }
             Ok(())
@@ -96,10 +98,14 @@ impl EagerLog {
         if !self.files.fold_wal(&self.path).map_err(AttachError::Fold)? {
             return Err(AttachError::FoldNoDatabase);
         }
-        if self.files.is_there(&wal)? { Err(AttachError::OtherStrategy) } else { Ok(()) }
+        if self.files.is_there(&wal)? {
+            Err(AttachError::OtherStrategy(L::STRATEGY))
+        } else {
+            Ok(())
+        }
     }
 
-    /// Like [`EagerLog::fold_wal`], where the header says that there is no WAL. SQLite takes a WAL
+    /// Like [`LogLife::fold_wal`], where the header says that there is no WAL. SQLite takes a WAL
     /// nevertheless if one is there, and leaves an empty one alone.
     fn fold_wal_without_use(&self) -> Result<(), AttachError> {
         if self.files.exists(&wal_path(&self.path))? { self.fold_wal() } else { Ok(()) }
@@ -142,9 +148,9 @@ impl EagerLog {
         self.if_alone(|board| {
             let mut header = guard::header(main)?;
             if let Some(wanted) = guard::of(&header) {
-                let Some(file) = self.files.open_log(&log_path(&self.path))? else { return Ok(()) };
-                match Log::open(file) {
-                    Ok(log) if log.uuid() == wanted && !recover::holds_commits(&log)? => {}
+                let Some(file) = self.files.open_log(&self.log_path())? else { return Ok(()) };
+                match L::open(file, &Options::default()) {
+                    Ok(log) if log.uuid() == wanted && !log.holds_commits()? => {}
                     _ => return Ok(()),
                 }
                 guard::hide(&mut header);
@@ -159,22 +165,20 @@ impl EagerLog {
     fn restore_page_one(&self, main: &dyn Below) -> Result<(), AttachError> {
         self.if_alone(|board| {
             let header = guard::header(main)?;
-            let Some(file) = self
-                .files
-                .open_log(&log_path(&self.path))?
-                .filter(|_| !guard::is_database(&header))
+            let Some(file) =
+                self.files.open_log(&self.log_path())?.filter(|_| !guard::is_database(&header))
             else {
                 return Ok(());
             };
-            let log = match Log::open(file) {
+            let log = match L::open(file, &Options::default()) {
                 Ok(log) => log,
                 // The log was not finished, so the guard was not set.
                 Err(LogError::Unfinished) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
             // The guard was set, so the log has page 1 whatever a crash has left of it.
-            let mut page = recover::page_one(&log)?.ok_or(AttachError::HeaderDamaged)?;
-            if !garbled::is_likely(main, page.len() as u64, recover::pages_of(&log)?.as_ref())? {
+            let mut page = log.page_one()?.ok_or(AttachError::HeaderDamaged)?;
+            if !garbled::is_likely(main, page.len() as u64, log.pages()?.as_ref())? {
                 return Err(AttachError::NoDatabase);
             }
             guard::set(&mut page, log.uuid());
@@ -189,8 +193,8 @@ impl EagerLog {
         &self,
         mend: impl FnOnce(&Board) -> Result<(), AttachError>,
     ) -> Result<(), AttachError> {
-        let _state = self.state();
-        if !self.files.exists(&log_path(&self.path))? {
+        let _mending = lock(&self.mending);
+        if !self.files.exists(&self.log_path())? {
             return Ok(());
         }
         let board = self.lock_board()?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use oneflush_blocklog::{Storage, Uuid};
+use oneflush_blocklog::{Error as LogError, Storage, Uuid, is_full};
 
 use super::board::Common;
 use super::space::Room;
@@ -68,16 +68,21 @@ pub trait ImageMemory: Send + Sync {
 
 /// Opens these files: real ones, or those of a simulated disk.
 pub trait LogFiles: SideFiles {
-    /// Opens or makes the board of this database, and takes its lock. The holder of the lock may
+    /// Opens or makes the board of this database and its log, and takes the board's lock. The holder of the lock may
     /// remove the board. `SQLITE_BUSY`: another process has had the lock for longer than
     /// `patience`.
-    fn common(&self, database: &str, patience: Duration) -> Result<Arc<dyn Common>, Code>;
+    fn common(
+        &self,
+        database: &str,
+        log: &str,
+        patience: Duration,
+    ) -> Result<Arc<dyn Common>, Code>;
     /// Opens the board without its lock. `None`: there is no board, or it cannot be used without
     /// the lock.
-    fn common_in_use(&self, database: &str) -> Result<Option<Arc<dyn Common>>, Code>;
+    fn common_in_use(&self, database: &str, log: &str) -> Result<Option<Arc<dyn Common>>, Code>;
     /// Joins the users of the log without the board, with rights to read only. `None`: nobody uses
     /// the log.
-    fn look_on(&self, database: &str) -> Result<Option<LogInUse>, Code>;
+    fn look_on(&self, database: &str, log: &str) -> Result<Option<LogInUse>, Code>;
     /// `None`: there is no log.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
     /// Makes a new log in place of any other. The owner of the database owns it.
@@ -105,4 +110,14 @@ pub trait LogFiles: SideFiles {
     /// The room that the file system has for image and log of this database. `None`: it cannot be
     /// known.
     fn room(&self, database: &str) -> Option<Room>;
+}
+
+/// The code that SQLite gets when the log fails.
+pub fn code_of(error: &LogError) -> Code {
+    match error {
+        LogError::Io { source, .. } if is_full(source) => Code::FULL,
+        LogError::Io { .. } => Code::IOERR_FSYNC,
+        LogError::Full { .. } => Code::FULL,
+        _ => Code::CORRUPT,
+    }
 }

@@ -1,19 +1,19 @@
-//! Why a database cannot be opened with `eager`.
+//! Why a database cannot be opened with a strategy that has a log.
 
 use oneflush_blocklog::{Error as LogError, Uuid};
 
-use super::log::code_of;
-use super::recover::RecoverError;
+use crate::config::StrategyKind;
 use crate::error::Code;
+use crate::strategy::log_files::code_of;
 
-/// Why a database cannot be opened with `eager`.
+/// Why a database cannot be opened with a strategy that has a log.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     #[error(
-        "the log is missing: this database was in use with strategy eager, and commits may be in \
+        "the log is missing: this database was in use with strategy {0}, and commits may be in \
             it. Put it back beside the database [OF-101]"
     )]
-    LogMissing,
+    LogMissing(StrategyKind),
     #[error(
         "the log belongs to another database (it is {found}, the database wants {wanted}). Put the \
             right one back [OF-102]"
@@ -22,26 +22,27 @@ pub enum AttachError {
     #[error("the log is for pages of {log} bytes, the database has {database} [OF-103]")]
     PageSize { log: u32, database: u32 },
     #[error(
-        "strategy eager cannot mark this database as in use: its header is not that of a database \
+        "strategy {0} cannot mark this database as in use: its header is not that of a database \
             in WAL mode, or uses reserved bytes [OF-104]"
     )]
-    NoGuard,
+    NoGuard(StrategyKind),
     #[error(
-        "the database cannot be locked for writing (code {}); strategy eager has to mark it as in \
+        "the database cannot be locked for writing (code {code}); strategy {strategy} has to mark it as in \
             use: open it for reading only, or use strategy=plain [OF-105]",
-        .0.0
+        strategy = .0,
+        code = .1.0
     )]
-    NotWritable(Code),
+    NotWritable(StrategyKind, Code),
     #[error(
         "another process keeps the log to itself (oneflush recover --dry-run does, while it \
             reads) [OF-106]"
     )]
     InUse,
     #[error(
-        "strategy eager was asked for, but the database is open elsewhere with SQLite's own WAL \
+        "strategy {0} was asked for, but the database is open elsewhere with SQLite's own WAL \
             (SQLite alone, or strategy stock or plain); close it there first [OF-107]"
     )]
-    OtherStrategy,
+    OtherStrategy(StrategyKind),
     #[error(
         "its WAL, which SQLite or strategy plain has left, cannot be copied into the database \
             file: {0} [OF-108]"
@@ -59,8 +60,9 @@ pub enum AttachError {
     FoldNoDatabase,
     #[error("{0}")]
     Log(#[from] LogError),
-    #[error("{0}")]
-    Recover(#[from] RecoverError),
+    /// What the log says does not fit.
+    #[error("{why}")]
+    Recover { code: Code, why: String },
     #[error(
         "the file begins as no database does, not by a crash of ours, and the log beside it may \
             hold commits of it. Restore both from a backup, or move the log away [OF-111]"
@@ -101,13 +103,13 @@ impl From<Code> for AttachError {
 impl AttachError {
     pub fn code(&self) -> Code {
         match self {
-            AttachError::LogMissing
+            AttachError::LogMissing(_)
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
-            | AttachError::NoGuard
+            | AttachError::NoGuard(_)
             | AttachError::NeedsRecovery(_)
-            | AttachError::NotWritable(_)
-            | AttachError::OtherStrategy
+            | AttachError::NotWritable(..)
+            | AttachError::OtherStrategy(_)
             | AttachError::Fold(_)
             | AttachError::WalBesideLog
             | AttachError::OtherBoard
@@ -117,7 +119,7 @@ impl AttachError {
             | AttachError::Inherited => Code::CANTOPEN,
             AttachError::FoldNoDatabase | AttachError::NoDatabase => Code::NOTADB,
             AttachError::Log(error) => code_of(error),
-            AttachError::Recover(error) => error.code(),
+            AttachError::Recover { code, .. } => *code,
             AttachError::Below(code) => *code,
         }
     }

@@ -3,11 +3,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use rustc_hash::FxHashMap;
-
 use super::Board;
 use super::words::{BITS_WORDS, FIRST_BITS, FIRST_PAGE, PAGES_WORDS, Word};
-use crate::strategy::eager::log::Page;
 use crate::strategy::mutant::{self, Mutant};
 
 impl Board {
@@ -121,13 +118,6 @@ impl Board {
         let is_known =
             self.get(Word::PagesGeneration) == self.generation() && noted >> 32 == u64::from(frame);
         is_known.then_some(noted as u32).filter(|&page_no| page_no != 0)
-    }
-
-    pub fn note_contained(&self, pages: &FxHashMap<u32, Page>) {
-        pages
-            .values()
-            .filter(|page| page.contained)
-            .for_each(|page| self.set_contained(page.frame));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The board: shared memory of all processes that use one database with `eager`.
+//! The board: shared memory of all processes that use one database with a log.
 //!
 //! The log has one tail and many writers. A process appends only while it holds the board's lock.
 //! The kernel takes that lock back when its holder dies. The board says where the next record goes,
@@ -79,14 +79,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use super::tickets::Tickets;
-use crate::engine::ProcessBatching;
+use super::tickets::{Ticket, Tickets};
+use crate::engine::{Gate, ProcessBatching};
 use crate::error::Code;
+use crate::sync::{Mutex, lock};
 
+pub use log::Shown;
 pub use private::Private;
 pub use words::{Look, WORDS, is_open, look, read_words};
 
-/// Memory and locks that all processes share which use a database with `eager`.
+/// Memory and locks that all processes share which use a database with a log.
 pub trait Common: Send + Sync {
     /// [`WORDS`] words, all zero in a new board.
     fn words(&self) -> &[AtomicU64];
@@ -157,5 +159,65 @@ impl Board {
 
     pub fn is_of(&self, other: &Board) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// The board that the connections of this process use now. It is the gate of their strategy.
+pub struct OwnBoard {
+    board: Mutex<Board>,
+    ticket: Ticket,
+}
+
+impl Default for OwnBoard {
+    fn default() -> OwnBoard {
+        OwnBoard { board: Mutex::new(private_board()), ticket: Ticket::default() }
+    }
+}
+
+fn private_board() -> Board {
+    Board::new(Arc::new(Private::default()))
+}
+
+impl OwnBoard {
+    /// Without an open log it is a private one.
+    pub fn get(&self) -> Board {
+        lock(&self.board).clone()
+    }
+
+    pub fn set(&self, board: Board) {
+        *lock(&self.board) = board;
+    }
+
+    /// Leaves the users of the log. Answers the board that was in use.
+    pub fn leave(&self) -> Board {
+        let board = std::mem::replace(&mut *lock(&self.board), private_board());
+        self.ticket.give_back(board.common().tickets());
+        board.common().leave();
+        board
+    }
+}
+
+impl Gate for OwnBoard {
+    /// A ticket costs next to nothing.
+    const IS_ALWAYS_USED: bool = true;
+
+    fn enter(&self) -> bool {
+        self.ticket.take(self.get().common().tickets())
+    }
+
+    fn wait(&self, at_most: Duration) -> bool {
+        self.ticket.wait(self.get().common().tickets(), at_most)
+    }
+
+    fn begin_writing(&self) {
+        self.ticket.begin_writing(self.get().common().tickets());
+    }
+
+    fn leave(&self) {
+        self.ticket.give_back(self.get().common().tickets());
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.ticket.is_not_alone(self.get().common().tickets())
     }
 }

@@ -8,7 +8,19 @@ use super::Board;
 use super::words::Word;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
-use crate::strategy::eager::log::OpenLog;
+
+/// What the board says of the log of `eager`.
+pub struct Shown {
+    pub head: Head,
+    /// An epoch has begun for this generation of the image.
+    pub begun: bool,
+    /// The epoch stands on the synced image.
+    pub on_image: bool,
+    pub records_in_epoch: u64,
+    /// How many pages the log has changes of in this epoch.
+    pub pages: u64,
+    pub logged: u32,
+}
 
 impl Board {
     pub fn is_guard_unsure(&self) -> bool {
@@ -84,38 +96,43 @@ impl Board {
         self.get(Word::LaneBytes)
     }
 
-    /// Takes from the board where the next record goes, as the last holder of the lock left it.
-    pub fn read(&self, log: &mut OpenLog) {
+    /// Where the next record goes, as the last holder of the lock left it.
+    pub fn shown(&self) -> Shown {
         let words = self.0.words();
         let get = |word: Word| words[word as usize].load(SeqCst);
-        log.head = Head {
+        let head = Head {
             epoch: Epoch(get(Word::Epoch)),
             position: get(Word::Position),
             lsn: Lsn(get(Word::Lsn)),
             previous: get(Word::Previous) as u32,
             lane_bytes: get(Word::LaneBytes),
         };
-        log.begun = get(Word::Begun) != 0;
-        log.on_image = get(Word::OnImage) != 0;
-        log.records_in_epoch = get(Word::RecordsInEpoch);
+        Shown {
+            head,
+            begun: get(Word::Begun) != 0,
+            on_image: get(Word::OnImage) != 0,
+            records_in_epoch: get(Word::RecordsInEpoch),
+            pages: get(Word::Pages),
+            logged: get(Word::Logged) as u32,
+        }
     }
 
     /// Puts on the board where the next record goes. `Logged` comes last (invariant 3).
-    pub fn write(&self, log: &OpenLog) {
+    pub fn show(&self, shown: &Shown) {
         debug_assert!(self.may_change(), "invariant 2: the log is shown while `Busy` is set");
         let words = self.0.words();
-        let Head { epoch, position, lsn, previous, lane_bytes } = log.head;
+        let Head { epoch, position, lsn, previous, lane_bytes } = shown.head;
         for (at, (word, value)) in [
             (Word::Epoch, epoch.0),
             (Word::Position, position),
             (Word::Lsn, lsn.0),
             (Word::Previous, u64::from(previous)),
             (Word::LaneBytes, lane_bytes),
-            (Word::Begun, u64::from(log.begun)),
-            (Word::OnImage, u64::from(log.on_image)),
-            (Word::RecordsInEpoch, log.records_in_epoch),
-            (Word::Pages, log.pages.len() as u64),
-            (Word::Logged, u64::from(log.logged)),
+            (Word::Begun, u64::from(shown.begun)),
+            (Word::OnImage, u64::from(shown.on_image)),
+            (Word::RecordsInEpoch, shown.records_in_epoch),
+            (Word::Pages, shown.pages),
+            (Word::Logged, u64::from(shown.logged)),
         ]
         .into_iter()
         .enumerate()

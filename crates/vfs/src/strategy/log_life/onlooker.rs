@@ -22,8 +22,7 @@ use std::sync::{Arc, LazyLock};
 
 use oneflush_blocklog::Uuid;
 
-use super::attach_error::AttachError;
-use super::files::{LogFiles, LogInUse};
+use super::AttachError;
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
 use crate::names::{image_path, log_path};
@@ -33,6 +32,7 @@ use crate::port::{
 };
 use crate::role::Role;
 use crate::strategy::guard;
+use crate::strategy::log_files::{LogFiles, LogInUse};
 use crate::strategy::{Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
@@ -69,7 +69,9 @@ impl Onlooker {
     }
 
     fn look_on(&self, wanted: Uuid) -> Result<Option<LogInUse>, AttachError> {
-        let Some(in_use) = self.files.look_on(&self.path)? else { return Ok(None) };
+        let Some(in_use) = self.files.look_on(&self.path, &log_path(&self.path))? else {
+            return Ok(None);
+        };
         if in_use.uuid == wanted {
             Ok(Some(in_use))
         } else {

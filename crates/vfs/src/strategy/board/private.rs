@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::{Common, Holder, WORDS};
 use crate::engine::ProcessBatching;
 use crate::error::Code;
-use crate::strategy::eager::tickets::Tickets;
+use crate::strategy::tickets::Tickets;
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
 
 /// A board within one process. On a simulated disk each "process" is a group of connections. It is
