@@ -14,6 +14,9 @@ impl Storage for &Memory {
     fn block_bytes(&self) -> usize {
         BLOCK
     }
+    fn alignment_bytes(&self) -> usize {
+        BLOCK
+    }
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.0.lock().unwrap().len() as u64)
     }
@@ -41,5 +44,10 @@ impl Storage for &Memory {
         let size = bytes.len().max(size_bytes as usize);
         bytes.resize(size, 0);
         Ok(())
+    }    fn zero(&self, range: std::ops::Range<u64>) -> io::Result<()> {
+        unreachable!("a log of records is extended: {range:?}")
+    }
+    fn cut(&self, size_bytes: u64) -> io::Result<()> {
+        unreachable!("a log of records is never cut: {size_bytes}")
     }
 }

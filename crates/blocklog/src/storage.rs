@@ -1,6 +1,7 @@
 //! What the log needs of a file.
 
 use std::io;
+use std::ops::Range;
 
 /// One file, read and written in whole blocks.
 ///
@@ -10,6 +11,8 @@ use std::io;
 pub trait Storage: Send + Sync {
     /// A power of two from 512 to 65536.
     fn block_bytes(&self) -> usize;
+    /// The least that a write may be aligned to: a block, or a part of one.
+    fn alignment_bytes(&self) -> usize;
     fn size_bytes(&self) -> io::Result<u64>;
     /// Fills the buffer, or fails. `UnexpectedEof`: the file ends before.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
@@ -22,4 +25,10 @@ pub trait Storage: Send + Sync {
     /// Makes the file `size_bytes` long. The new bytes are written zeros (no hole, no unwritten
     /// extents), durable with the size.
     fn extend(&self, size_bytes: u64) -> io::Result<()>;
+    /// Writes zeros in this range, which may lie behind the end of the file. What is between stays a
+    /// hole. Until [`flush`](Storage::flush) returns, zeros and size may be lost. On a full disk the
+    /// file keeps its size.
+    fn zero(&self, range: Range<u64>) -> io::Result<()>;
+    /// Makes the file `size_bytes` long. It was longer.
+    fn cut(&self, size_bytes: u64) -> io::Result<()>;
 }

@@ -2,19 +2,21 @@
 //!
 //! | URI parameter | environment variable | values | default |
 //! |---|---|---|---|
-//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain`, `eager` | `auto` |
+//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain`, `eager`, `waldio` | `auto` |
 //! | `durability` | `ONEFLUSH_DURABILITY` | `pragma`, `full` | `pragma` |
 //! | `group_commit` | `ONEFLUSH_GROUP_COMMIT` | `on`, `off` | `on` |
 //! | `log_size` | `ONEFLUSH_LOG_SIZE` | bytes, 1 MiB to 1 TiB | 64 MiB |
 //! | `prealloc` | `ONEFLUSH_PREALLOC` | bytes, 0 to 1 GiB | 1 MiB |
 //! | `keep_wal` | `ONEFLUSH_KEEP_WAL` | `on`, `off` | `on` |
 //! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
+//! | `layout` | `ONEFLUSH_LAYOUT` | `embed`, `pad512`, `pad4k`, `pad8k` | `embed` |
+//! | `sync` | `ONEFLUSH_SYNC` | `fs`, `pd`, `ns` | `fs` |
 //! | `unsafe_ground` | `ONEFLUSH_UNSAFE_GROUND` | `refuse`, `allow` | `refuse` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
-//! `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
+//! `layout` and `sync` are for `waldio`. `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
 //! use for them. `durability=full` promises. A strategy that cannot keep the promise refuses the
 //! open.
 
@@ -36,23 +38,32 @@ pub enum StrategyKind {
     /// A commit is one aligned write to a log beside the database. For WAL mode; in the rollback
     /// modes it changes nothing.
     Eager,
+    /// SQLite's WAL in preallocated slots, written by direct I/O. For WAL mode; in the rollback
+    /// modes it changes nothing.
+    Waldio,
 }
 
 const AUTO: &str = "auto";
 
 /// The words that choose a strategy, for messages.
-const STRATEGIES: &str = "auto, stock, plain, eager";
+const STRATEGIES: &str = "auto, stock, plain, eager, waldio";
 
 impl StrategyKind {
-    pub const ALL: [StrategyKind; 3] =
-        [StrategyKind::Stock, StrategyKind::Plain, StrategyKind::Eager];
+    pub const ALL: [StrategyKind; 4] =
+        [StrategyKind::Stock, StrategyKind::Plain, StrategyKind::Eager, StrategyKind::Waldio];
 
     pub fn name(self) -> &'static str {
         match self {
             StrategyKind::Stock => "stock",
             StrategyKind::Plain => "plain",
             StrategyKind::Eager => "eager",
+            StrategyKind::Waldio => "waldio",
         }
+    }
+
+    /// The strategy has a log beside the database, and a guard in the database.
+    pub fn has_log(self) -> bool {
+        matches!(self, StrategyKind::Eager | StrategyKind::Waldio)
     }
 }
 
@@ -75,6 +86,57 @@ impl FromStr for StrategyKind {
             .into_iter()
             .find(|kind| word.eq_ignore_ascii_case(kind.name()))
             .ok_or_else(|| OptionError::value(Source::Caller("strategy"), word, STRATEGIES))
+    }
+}
+
+/// How `waldio` aligns the frames of its log (WALDIO section 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// The header is in the page.
+    #[default]
+    Embed,
+    /// The header has a sector of its own. Frames share blocks.
+    Pad512,
+    /// The header has a block of its own. A frame of a 4-KiB page is not aligned to its 8 KiB.
+    Pad4k,
+    /// Header and page are as long as a flash page of 8 KiB, or several, and aligned to it.
+    Pad8k,
+}
+
+impl Layout {
+    pub const ALL: [Layout; 4] = [Layout::Embed, Layout::Pad512, Layout::Pad4k, Layout::Pad8k];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Layout::Embed => "embed",
+            Layout::Pad512 => "pad512",
+            Layout::Pad4k => "pad4k",
+            Layout::Pad8k => "pad8k",
+        }
+    }
+}
+
+/// What `waldio` does to make a commit durable (WALDIO section 5.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WalSync {
+    /// A write, then a flush of the device ("full sync").
+    #[default]
+    Fs,
+    /// A write that is durable by itself, `RWF_DSYNC` ("persistent direct I/O").
+    Pd,
+    /// A write ("normal sync"). A loss of power may take commits; a crash of the system does not.
+    Ns,
+}
+
+impl WalSync {
+    pub const ALL: [WalSync; 3] = [WalSync::Fs, WalSync::Pd, WalSync::Ns];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            WalSync::Fs => "fs",
+            WalSync::Pd => "pd",
+            WalSync::Ns => "ns",
+        }
     }
 }
 
@@ -128,16 +190,21 @@ pub enum OptionError {
     )]
     DurabilityNotPromised { strategy: StrategyKind },
     #[error(
+        "durability=full: sync=ns flushes no commit, so it cannot promise that; use sync=fs or \
+            sync=pd [OF-405]"
+    )]
+    SyncNotPromised,
+    #[error(
         "strategy {asked} was asked for, but this process has the database open with strategy \
             {in_use}; use that, or close it first [OF-119]"
     )]
     OtherStrategy { asked: StrategyKind, in_use: StrategyKind },
     #[error(
-        "strategy {asked} was asked for, but the database is, or was, in use with strategy eager, \
+        "strategy {asked} was asked for, but the database is, or was, in use with strategy {by}, \
             and its log cannot be copied into it: {why}; \
-         use strategy=eager, or close it there [OF-120]"
+         use strategy={by}, or close it there [OF-120]"
     )]
-    Guarded { asked: StrategyKind, why: String },
+    Guarded { asked: StrategyKind, by: StrategyKind, why: String },
     #[error(
         "{promised} is not possible for a database whose name is not UTF-8; rename it or its \
             folder, or leave the option out [OF-121]"
@@ -194,6 +261,9 @@ pub struct Options {
     pub keep_wal: bool,
     /// Whether automatic checkpoints run in a thread of their own.
     pub checkpoints_in_background: bool,
+    /// The layout of a new log.
+    pub layout: Layout,
+    pub wal_sync: WalSync,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
 }
@@ -213,6 +283,8 @@ impl Default for Options {
             prealloc_bytes: 1 << 20,
             keep_wal: true,
             checkpoints_in_background: true,
+            layout: Layout::Embed,
+            wal_sync: WalSync::Fs,
             allows_unsafe_ground: false,
         }
     }
@@ -223,7 +295,7 @@ impl Options {
     pub fn from_environment(
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 8] = [
+        const NAMES: [&str; 10] = [
             "ONEFLUSH_STRATEGY",
             "ONEFLUSH_DURABILITY",
             "ONEFLUSH_GROUP_COMMIT",
@@ -232,6 +304,8 @@ impl Options {
             "ONEFLUSH_KEEP_WAL",
             "ONEFLUSH_CHECKPOINTS",
             "ONEFLUSH_UNSAFE_GROUND",
+            "ONEFLUSH_LAYOUT",
+            "ONEFLUSH_SYNC",
         ];
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -241,7 +315,7 @@ impl Options {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 8] = [
+        const NAMES: [&str; 10] = [
             "strategy",
             "durability",
             "group_commit",
@@ -250,6 +324,8 @@ impl Options {
             "keep_wal",
             "checkpoints",
             "unsafe_ground",
+            "layout",
+            "sync",
         ];
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -306,12 +382,26 @@ impl Options {
                 _ => return Err(OptionError::value(source, &word, "refuse, allow")),
             };
         }
+        if let Some((source, word)) = given(8) {
+            self.layout = Layout::ALL
+                .into_iter()
+                .find(|layout| word.eq_ignore_ascii_case(layout.name()))
+                .ok_or_else(|| OptionError::value(source, &word, "embed, pad512, pad4k, pad8k"))?;
+        }
+        if let Some((source, word)) = given(9) {
+            self.wal_sync = WalSync::ALL
+                .into_iter()
+                .find(|sync| word.eq_ignore_ascii_case(sync.name()))
+                .ok_or_else(|| OptionError::value(source, &word, "fs, pd, ns"))?;
+        }
         match (self.strategy, self.durability) {
             (StrategyKind::Stock, Durability::Full) => {
                 Err(OptionError::DurabilityNotPromised { strategy: self.strategy })
             }
-            (StrategyKind::Stock, Durability::Pragma)
-            | (StrategyKind::Plain | StrategyKind::Eager, _) => Ok(self),
+            (StrategyKind::Waldio, Durability::Full) if self.wal_sync == WalSync::Ns => {
+                Err(OptionError::SyncNotPromised)
+            }
+            _ => Ok(self),
         }
     }
 }
@@ -356,7 +446,9 @@ mod tests {
     #[test]
     fn an_unknown_value_is_named_with_its_parameter_and_what_is_allowed() {
         for (name, value, allowed) in [
-            ("strategy", "waldio", "auto, stock, plain, eager"),
+            ("strategy", "fast", "auto, stock, plain, eager, waldio"),
+            ("layout", "pad", "embed, pad512, pad4k, pad8k"),
+            ("sync", "no", "fs, pd, ns"),
             ("prealloc", "1M", "1 GiB"),
             ("prealloc", "1073741825", "1 GiB"),
             ("keep_wal", "yes", "on, off"),

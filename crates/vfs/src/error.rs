@@ -16,6 +16,7 @@ impl Code {
     pub const SHORT_READ: Code = Code(sqlite::SQLITE_IOERR_SHORT_READ);
     pub const MISUSE: Code = Code(sqlite::SQLITE_MISUSE);
     pub const IOERR_READ: Code = Code(sqlite::SQLITE_IOERR_READ);
+    pub const IOERR_WRITE: Code = Code(sqlite::SQLITE_IOERR_WRITE);
     pub const IOERR_LOCK: Code = Code(sqlite::SQLITE_IOERR_LOCK);
     pub const IOERR_FSYNC: Code = Code(sqlite::SQLITE_IOERR_FSYNC);
     pub const FULL: Code = Code(sqlite::SQLITE_FULL);

@@ -104,6 +104,16 @@ impl Owner {
         }
     }
 
+    /// The WAL of this owner, if it is no file of the VFS below.
+    pub fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
+        match self {
+            Owner::Connection(connection) => {
+                connection.strategy().call(|strategy| strategy.open_virtual())
+            }
+            Owner::Database(_) | Owner::Nobody => Ok(None),
+        }
+    }
+
     /// A WAL of this owner could not be opened.
     pub fn closing_wal(&self) {
         if let Owner::Connection(connection) = self {

@@ -25,6 +25,11 @@ pub fn log_path(database: &str) -> String {
     format!("{database}-oneflush")
 }
 
+/// The log of strategy `waldio`, which stands for the WAL.
+pub fn waldio_path(database: &str) -> String {
+    format!("{database}-waldio")
+}
+
 /// The volatile image that SQLite takes for its WAL.
 pub fn image_path(database: &str) -> String {
     format!("{database}-oneflush-wal")
@@ -37,7 +42,8 @@ pub fn board_path(database: &str) -> String {
 
 /// The database that a log, an image or a board lies beside. The same for one that was set aside.
 pub fn database_of(side_file: &str) -> &str {
-    side_file.rfind("-oneflush").map_or(side_file, |at| &side_file[..at])
+    let end = side_file.rfind("-oneflush").max(side_file.rfind("-waldio"));
+    end.map_or(side_file, |at| &side_file[..at])
 }
 
 #[cfg(test)]
@@ -53,6 +59,8 @@ mod tests {
                 board_path(database),
                 kept_path(database),
                 format!("{log}-1a2b3c4d-wal"),
+                format!("{}-1a2b3c4d", waldio_path(database)),
+                waldio_path(database),
                 log,
             ] {
                 assert_eq!(database_of(&file), database, "{file}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::Options;
+use crate::config::{Options, StrategyKind};
 use crate::engine::{Progress, RunCheckpoint};
 use crate::error::Code;
 use crate::port::{Below, SideFiles};
@@ -85,7 +85,7 @@ impl LogFiles for NoLogs {
         Ok(true)
     }
 
-    fn recover(&self, _: &str) -> Result<(), String> {
+    fn recover(&self, _: &str, _: StrategyKind) -> Result<(), String> {
         Ok(())
     }
 

@@ -98,6 +98,26 @@ impl FrameHeader {
     }
 }
 
+/// The frames of a WAL that SQLite would recover.
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// The last frame of the last commit.
+    pub frames: u32,
+    /// The page of each of these frames.
+    page_numbers: Vec<u32>,
+}
+
+impl Committed {
+    /// The newest frame of a page.
+    pub fn last_frame_of(&self, page_no: u32) -> Option<u32> {
+        self.page_numbers.iter().rposition(|&of| of == page_no).map(|at| at as u32 + 1)
+    }
+
+    pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
+        self.page_numbers.iter().copied()
+    }
+}
+
 /// Access to a WAL by frames, which count from 1.
 #[derive(Clone, Copy)]
 pub struct WalFile<'a> {
@@ -117,6 +137,35 @@ impl WalFile<'_> {
         let is_page = page_bytes.is_power_of_two() && (512..=65536).contains(&page_bytes);
         (word(0) == MAGIC && is_page && [word(24), word(28)] == chain.checksum)
             .then_some((page_bytes as usize, chain))
+    }
+
+    /// Finds the frames up to the last commit whose checksums run on from the header.
+    pub fn committed(file: &dyn Below) -> Result<Committed, Code> {
+        let mut header = [0; HEADER_BYTES as usize];
+        if found(file.read(&mut header, 0))?.is_none() {
+            return Ok(Committed::default());
+        }
+        let Some((page_bytes, mut chain)) = WalFile::header(&header) else {
+            return Ok(Committed::default());
+        };
+        let of = WalFile { file, page_bytes };
+        let mut committed = Committed::default();
+        let last = of.frames()?;
+        let mut frames = FrameReader::new(of, last);
+        for frame in 1..=last {
+            let Some(bytes) = found(frames.frame(frame))? else { break };
+            chain = chain.behind(bytes);
+            let Some(header) = bytes.first_chunk().map(FrameHeader::decode) else { break };
+            if header.chain != chain || header.page_no == 0 {
+                break;
+            }
+            committed.page_numbers.push(header.page_no);
+            if header.database_pages != 0 {
+                committed.frames = frame;
+            }
+        }
+        committed.page_numbers.truncate(committed.frames as usize);
+        Ok(committed)
     }
 
     pub fn offset_of(&self, frame: u32) -> u64 {

@@ -205,7 +205,7 @@ const PATIENCE: &str = "vfs/src/strategy/log_life/patience.rs";
 const WAITING: &str = "vfs/src/strategy/eager/waiting.rs";
 const CHECKPOINTER: &str = "vfs/src/engine/checkpointer.rs";
 const CONFIG: &str = "vfs/src/config.rs";
-const EXTENT: &str = "vfs/src/strategy/plain/extent.rs";
+const EXTENT: &str = "vfs/src/strategy/chunk.rs";
 const LAYOUT: &str = "blocklog/src/layout.rs";
 
 fn read(path: &str) -> String {

@@ -23,6 +23,7 @@ mod open;
 
 use std::fs::File;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,6 +56,7 @@ pub enum DurableWrite {
 pub struct DirectFile {
     file: File,
     block_bytes: usize,
+    alignment_bytes: usize,
     /// Direct I/O is on. The file system may still refuse a read or a write by it.
     direct: AtomicBool,
     /// `DurableWrite::Dsync` is in use. The file system may still refuse it.
@@ -217,18 +219,35 @@ impl DirectFile {
             self.write_all(&tail, offset, ReadWriteFlags::empty())?;
             offset += tail.len() as u64;
         }
-        while offset < new_bytes {
-            let length = (new_bytes - offset).min(zeros.len() as u64);
+        self.write_zeros(&zeros, offset..new_bytes)
+    }
+
+    fn write_zeros(&self, zeros: &[u8], range: Range<u64>) -> io::Result<()> {
+        let mut offset = range.start;
+        while offset < range.end {
+            let length = (range.end - offset).min(zeros.len() as u64);
             self.write_all(&zeros[..length as usize], offset, ReadWriteFlags::empty())?;
             offset += length;
         }
         Ok(())
+    }
+
+    /// A full disk is no failure while the file is made longer: the file gets its old size back.
+    fn longer(&self, old_bytes: u64, made: io::Result<()>) -> io::Result<()> {
+        match made {
+            Err(error) if is_full(&error) && self.file.set_len(old_bytes).is_ok() => Err(error),
+            made => self.poison(made),
+        }
     }
 }
 
 impl Storage for DirectFile {
     fn block_bytes(&self) -> usize {
         self.block_bytes
+    }
+
+    fn alignment_bytes(&self) -> usize {
+        self.alignment_bytes
     }
 
     fn size_bytes(&self) -> io::Result<u64> {
@@ -273,17 +292,25 @@ impl Storage for DirectFile {
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
         self.check_usable()?;
         let old_bytes = self.size_bytes()?;
-        if old_bytes < size_bytes
-            && let Err(error) = self.append_zeros(old_bytes, size_bytes)
-        {
-            if is_full(&error) && self.file.set_len(old_bytes).is_ok() {
-                return Err(error);
-            }
-            return self.poison(Err(error));
+        if old_bytes < size_bytes {
+            self.longer(old_bytes, self.append_zeros(old_bytes, size_bytes))?;
         }
         // The sync is needed also where the file was long enough: its process may have died before
         // the sync.
         self.poison(self.file.sync_data())
+    }
+
+    fn zero(&self, range: Range<u64>) -> io::Result<()> {
+        self.check_usable()?;
+        let old_bytes = self.size_bytes()?;
+        let length = range.end.saturating_sub(range.start).min(ZEROS_BYTES as u64);
+        let zeros = AlignedBuffer::zeroed(length as usize);
+        self.longer(old_bytes, self.write_zeros(&zeros, range))
+    }
+
+    fn cut(&self, size_bytes: u64) -> io::Result<()> {
+        self.check_usable()?;
+        self.poison(self.file.set_len(size_bytes))
     }
 }
 

@@ -69,8 +69,8 @@ fn of_file(path: &Path, file: io::Result<File>) -> Result<DirectFile, Error> {
 /// Turns direct I/O on where it is possible. This is done on the open file. An `open` with the flag
 /// may create the file before the file system refuses.
 fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
-    let block_bytes = block_bytes(&file).map_err(failed(path, "ask for its alignment"))?;
-    let direct = block_bytes.is_some()
+    let blocks = blocks(&file).map_err(failed(path, "ask for its alignment"))?;
+    let direct = blocks.is_some()
         && match fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::DIRECT)) {
             Ok(()) => true,
             Err(rustix::io::Errno::INVAL) => false,
@@ -79,7 +79,9 @@ fn with_direct_io(file: File, path: &Path) -> Result<DirectFile, Error> {
     let heeds_dsync = heeds_dsync(&file).map_err(failed(path, "ask for its file system"))?;
     Ok(DirectFile {
         file,
-        block_bytes: block_bytes.unwrap_or(BLOCK_BYTES_MIN),
+        block_bytes: blocks.map_or(BLOCK_BYTES_MIN, |(block_bytes, _)| block_bytes),
+        // Buffered I/O wants none.
+        alignment_bytes: blocks.map_or(512, |(_, alignment_bytes)| alignment_bytes),
         direct: AtomicBool::new(direct),
         dsync: AtomicBool::new(heeds_dsync),
         measuring: Mutex::new(heeds_dsync.then(Measuring::default)),
@@ -102,20 +104,23 @@ fn heeds_dsync(file: &File) -> io::Result<bool> {
     Ok([EXT4, XFS, BTRFS, F2FS, TMPFS].contains(&kind))
 }
 
-/// The blocks that direct I/O needs. `None`: the kernel says that this file has no direct I/O, or
-/// none that is possible here.
-fn block_bytes(file: &File) -> io::Result<Option<usize>> {
+/// The blocks that the log has, and the alignment that direct I/O needs. `None`: the kernel says that
+/// this file has no direct I/O, or none that is possible here.
+fn blocks(file: &File) -> io::Result<Option<(usize, usize)>> {
     let stat = match statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => stat,
         // Before Linux 6.1, or a file system that does not say.
-        Ok(_) | Err(rustix::io::Errno::NOSYS) => return Ok(Some(BLOCK_BYTES_MIN)),
+        Ok(_) | Err(rustix::io::Errno::NOSYS) => {
+            return Ok(Some((BLOCK_BYTES_MIN, BLOCK_BYTES_MIN)));
+        }
         Err(errno) => return Err(errno.into()),
     };
-    let block_bytes = (stat.stx_dio_offset_align as usize).max(BLOCK_BYTES_MIN);
+    let alignment_bytes = (stat.stx_dio_offset_align as usize).max(512);
+    let block_bytes = alignment_bytes.max(BLOCK_BYTES_MIN);
     let possible = stat.stx_dio_offset_align != 0
         && stat.stx_dio_mem_align as usize <= MEMORY_ALIGNMENT_BYTES
         && is_block_size(block_bytes);
-    Ok(possible.then_some(block_bytes))
+    Ok(possible.then_some((block_bytes, alignment_bytes)))
 }
 
 /// True if direct reads go through the page cache: then a block that was read is in it. The content

@@ -136,6 +136,10 @@ impl Storage for Memory {
         self.block_bytes
     }
 
+    fn alignment_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.state.lock().unwrap().durable.len() as u64)
     }
@@ -201,6 +205,14 @@ impl Storage for Memory {
         let size = state.durable.len().max(size_bytes as usize);
         state.durable.resize(size, 0);
         Ok(())
+    }
+
+    fn zero(&self, range: std::ops::Range<u64>) -> io::Result<()> {
+        unreachable!("a log of records is extended: {range:?}")
+    }
+
+    fn cut(&self, size_bytes: u64) -> io::Result<()> {
+        unreachable!("a log of records is never cut: {size_bytes}")
     }
 }
 

@@ -90,6 +90,7 @@ mod page_cache;
 mod process;
 mod side_files;
 mod vfs;
+mod virtual_file;
 
 pub use board_file::try_map;
 pub use board_place::{Unfit, flock_excludes, record_locks_exclude};

@@ -22,6 +22,7 @@ use super::checkpoint;
 use super::forked::{self, Refused};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::vfs::{Shim, c_name};
+use super::virtual_file;
 use crate::calls::{self, Call, Calls};
 use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::connection::{Connection, Database, Opening};
@@ -29,7 +30,7 @@ use crate::engine::InWalMode;
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{File, Owner};
 use crate::ground;
-use crate::names::log_path;
+use crate::names::{log_path, waldio_path};
 use crate::path;
 use crate::port::{Below, Purpose};
 use crate::role::Role;
@@ -121,9 +122,10 @@ impl Request<'_> {
         }
         let below = self.open_below(self.flags, None)?;
         if let Some(path) = path
-            && options.strategy == StrategyKind::Plain
+            && options.strategy != StrategyKind::Stock
         {
-            recover_if_guarded(self.shim, path, &below).inspect_err(|_| _ = below.close())?;
+            recover_if_guarded(self.shim, path, options.strategy, &below)
+                .inspect_err(|_| _ = below.close())?;
         }
         // SAFETY: null, or the place where the VFS below has said how it opened the file.
         let opened =
@@ -181,6 +183,10 @@ impl Request<'_> {
         }
         let other_name = owner.wal_path()?.map(|path| c_name(&path)).transpose()?;
         owner.opening_wal()?;
+        let opened = owner.open_virtual().inspect_err(|_| owner.closing_wal())?;
+        if let Some(wal) = opened {
+            return Ok(Opened { below: self.place(wal), owner, other_name });
+        }
         let open = |flags| self.open_below(flags, other_name.as_deref());
         // SAFETY: a WAL has a name.
         let below = if owner.has_durable_wal() && unsafe { exists(self.shim, self.name) } {
@@ -190,6 +196,20 @@ impl Request<'_> {
         };
         let below = below.inspect_err(|_| owner.closing_wal())?;
         Ok(Opened { below, owner, other_name })
+    }
+
+    /// Puts a file of ours where the file of the VFS below would be.
+    fn place(&self, file: Box<dyn Below>) -> BelowFile {
+        // SAFETY: behind our header there is room for a file of the VFS below, and for one of ours
+        // (`vfs_over`). The flags are what SQLite asked for.
+        unsafe {
+            let below = self.file.byte_add(HEADER_BYTES);
+            virtual_file::place(below, file);
+            if let Some(flags_out) = self.flags_out.as_mut() {
+                *flags_out = self.flags;
+            }
+            BelowFile::new(below)
+        }
     }
 
     /// Opens a file of the VFS below, by SQLite's own name pointer unless another name is given.
@@ -241,6 +261,7 @@ fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Er
     static SAID: AtomicBool = AtomicBool::new(false);
     let promised = match (options.strategy, options.durability) {
         (StrategyKind::Eager, _) => "strategy eager",
+        (StrategyKind::Waldio, _) => "strategy waldio",
         (_, Durability::Full) => "durability=full",
         (StrategyKind::Stock, Durability::Pragma) => return Ok(options),
         (StrategyKind::Plain, Durability::Pragma) => {
@@ -270,9 +291,14 @@ fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Erro
     }
 }
 
-/// Recovers a database that a log of `eager` guards, before another strategy opens it. The contents
-/// of the log go into the database file.
-fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), Error> {
+/// Recovers a database that the log of one strategy guards, before another strategy opens it. The
+/// contents of the log go into the database file.
+fn recover_if_guarded(
+    shim: &Shim,
+    path: &str,
+    asked: StrategyKind,
+    below: &BelowFile,
+) -> Result<(), Error> {
     let header = || {
         let mut header = [0; guard::HEADER_BYTES];
         below.read(&mut header, 0).is_ok().then_some(header)
@@ -280,17 +306,44 @@ fn recover_if_guarded(shim: &Shim, path: &str, below: &BelowFile) -> Result<(), 
     let is_guarded = |header: &[u8]| guard::of(header).is_some();
     let Some(found) = header() else { return Ok(()) };
     // A crash may have garbled the header, and the guard in it. Then the log has both.
-    let is_garbled = !guard::is_database(&found) && shim.side_files.exists(&log_path(path))?;
-    if !is_guarded(&found) && !is_garbled {
+    if guard::is_database(&found) && !is_guarded(&found) {
         return Ok(());
     }
-    let recovered = shim.side_files.recover(path);
+    let Some(by) = strategy_of_log(shim, path)? else {
+        // Without a log, a strategy that has one says so.
+        return match asked {
+            StrategyKind::Plain if is_guarded(&found) => {
+                Err(guarded(path, asked, StrategyKind::Eager, "its log is missing".to_owned()))
+            }
+            _ => Ok(()),
+        };
+    };
+    if by == asked {
+        return Ok(());
+    }
+    let recovered = shim.side_files.recover(path, by);
     if !header().is_some_and(|header| is_guarded(&header)) {
         return Ok(());
     }
     let why = recovered.err().unwrap_or_else(|| "somebody else has it open".to_owned());
-    let source = OptionError::Guarded { asked: StrategyKind::Plain, why };
-    Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
+    Err(guarded(path, asked, by, why))
+}
+
+fn guarded(path: &str, asked: StrategyKind, by: StrategyKind, why: String) -> Error {
+    let source = OptionError::Guarded { asked, by, why };
+    Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
+}
+
+/// The strategy whose log lies beside a database. None: there is no log.
+fn strategy_of_log(shim: &Shim, path: &str) -> Result<Option<StrategyKind>, Error> {
+    for (kind, log) in
+        [(StrategyKind::Eager, log_path(path)), (StrategyKind::Waldio, waldio_path(path))]
+    {
+        if shim.side_files.exists(&log)? {
+            return Ok(Some(kind));
+        }
+    }
+    Ok(None)
 }
 
 /// # Safety

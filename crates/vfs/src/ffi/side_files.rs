@@ -222,8 +222,8 @@ impl LogFiles for Files {
         checkpoint::fold(&self.api, database)
     }
 
-    fn recover(&self, database: &str) -> Result<(), String> {
-        checkpoint::open_and_close(&self.api, database, StrategyKind::Eager)
+    fn recover(&self, database: &str, strategy: StrategyKind) -> Result<(), String> {
+        checkpoint::open_and_close(&self.api, database, strategy)
     }
 
     fn is_inherited(&self, database: &str) -> bool {
@@ -339,6 +339,9 @@ struct VfsFile {
 /// The blocks of such a log are as large as those of the devices that real logs are on.
 const BLOCK_BYTES: usize = 4096;
 
+/// A VFS may not take 128 KiB or more at once.
+const PIECE_BYTES: usize = 64 << 10;
+
 impl VfsFile {
     fn open(
         vfs: *mut sqlite::sqlite3_vfs,
@@ -391,6 +394,10 @@ impl Storage for VfsFile {
         BLOCK_BYTES
     }
 
+    fn alignment_bytes(&self) -> usize {
+        512
+    }
+
     fn size_bytes(&self) -> io::Result<u64> {
         self.below.size_bytes().map_err(io_error)
     }
@@ -405,7 +412,11 @@ impl Storage for VfsFile {
     }
 
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.below.write(blocks, offset).map_err(io_error)
+        for (at, piece) in blocks.chunks(PIECE_BYTES).enumerate() {
+            let offset = offset + (at * PIECE_BYTES) as u64;
+            self.below.write(piece, offset).map_err(io_error)?;
+        }
+        Ok(())
     }
 
     fn flush(&self) -> io::Result<()> {
@@ -413,15 +424,23 @@ impl Storage for VfsFile {
     }
 
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
-        // A VFS may not take 128 KiB or more at once.
-        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-        let mut end_bytes = self.size_bytes()?;
-        while end_bytes < size_bytes {
-            let len = (size_bytes - end_bytes).min(ZEROS.len() as u64);
-            self.write(&ZEROS[..len as usize], end_bytes)?;
-            end_bytes += len;
-        }
+        self.zero(self.size_bytes()?..size_bytes)?;
         self.flush()
+    }
+
+    fn zero(&self, range: Range<u64>) -> io::Result<()> {
+        static ZEROS: [u8; PIECE_BYTES] = [0; PIECE_BYTES];
+        let mut offset = range.start;
+        while offset < range.end {
+            let len = (range.end - offset).min(ZEROS.len() as u64);
+            self.write(&ZEROS[..len as usize], offset)?;
+            offset += len;
+        }
+        Ok(())
+    }
+
+    fn cut(&self, size_bytes: u64) -> io::Result<()> {
+        self.below.truncate(size_bytes).map_err(io_error)
     }
 }
 

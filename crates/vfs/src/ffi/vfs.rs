@@ -10,7 +10,7 @@ use super::api::Api;
 use super::checkpoint::Checkpoints;
 use super::io::HEADER_BYTES;
 use super::side_files::Files;
-use super::{callback, callback_or, open};
+use super::{callback, callback_or, open, virtual_file};
 use crate::calls;
 use crate::config::Options;
 use crate::connection::Connection;
@@ -101,7 +101,7 @@ unsafe fn vfs_over(below: &sqlite::sqlite3_vfs, shim: *mut Shim) -> sqlite::sqli
     let (second, third) = (below.iVersion >= 2, below.iVersion >= 3);
     sqlite::sqlite3_vfs {
         iVersion: below.iVersion.min(3),
-        szOsFile: HEADER_BYTES as c_int + below.szOsFile,
+        szOsFile: HEADER_BYTES as c_int + below.szOsFile.max(virtual_file::BYTES as c_int),
         mxPathname: below.mxPathname,
         pNext: std::ptr::null_mut(),
         zName: name,

@@ -7,7 +7,8 @@
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. The board is changed only under its lock. The exceptions are the words `Committed`,
-//!    `Written`, `ImageBytes`, `ImageCuts` and `DatabaseUnsynced` ([`words`]).
+//!    `Written`, `ImageBytes`, `ImageCuts` and `DatabaseUnsynced` ([`words`]). With `waldio` the
+//!    holder of SQLite's write lock changes it ([`wal`]).
 //! 2. `Busy` is set before log or board is changed, and cleared when both agree again. A process
 //!    that takes the lock and finds `Busy` set knows that another died in between. It believes only
 //!    the log itself.
@@ -72,6 +73,7 @@ mod frames;
 mod joining;
 mod log;
 mod private;
+mod wal;
 mod words;
 
 use std::ops::Range;

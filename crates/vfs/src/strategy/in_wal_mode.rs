@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::eager::{EagerLog, EagerReport};
 use super::plain::{PlainReport, PlainStore};
+use super::waldio::{WaldioReport, WaldioStore};
 use super::{LogFiles, Strategy};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{
@@ -23,6 +24,7 @@ use crate::role::Role;
 pub enum SharedWal {
     Plain(Arc<Shared<PlainStore>>),
     Eager(Arc<Shared<EagerLog>>),
+    Waldio(Arc<Shared<WaldioStore>>),
 }
 
 /// One database in this process: what the strategies of its connections are built on.
@@ -64,6 +66,12 @@ impl Site {
         self.shared.get_or_init(|| SharedWal::Eager(self.share(store())))
     }
 
+    /// The same for `waldio`.
+    pub(super) fn waldio(&self) -> &SharedWal {
+        let store = || WaldioStore::new(&self.path, Arc::clone(&self.files));
+        self.shared.get_or_init(|| SharedWal::Waldio(self.share(store())))
+    }
+
     fn share<S: Store>(&self, store: S) -> Arc<Shared<S>> {
         Arc::new(Shared::new(&self.path, Arc::clone(&self.run_checkpoint), store))
     }
@@ -85,6 +93,7 @@ impl Site {
 pub enum StrategyReport {
     Plain(WalReport<PlainReport>),
     Eager(WalReport<EagerReport>),
+    Waldio(WalReport<WaldioReport>),
 }
 
 impl SharedWal {
@@ -92,6 +101,7 @@ impl SharedWal {
         match self {
             SharedWal::Plain(_) => PlainStore::KIND,
             SharedWal::Eager(_) => EagerLog::KIND,
+            SharedWal::Waldio(_) => WaldioStore::KIND,
         }
     }
 
@@ -100,6 +110,7 @@ impl SharedWal {
         match self {
             SharedWal::Plain(_) => PlainStore::IS_GUARDED,
             SharedWal::Eager(_) => EagerLog::IS_GUARDED,
+            SharedWal::Waldio(_) => WaldioStore::IS_GUARDED,
         }
     }
 
@@ -107,6 +118,7 @@ impl SharedWal {
         match self {
             SharedWal::Plain(shared) => shared.checkpointer(),
             SharedWal::Eager(shared) => shared.checkpointer(),
+            SharedWal::Waldio(shared) => shared.checkpointer(),
         }
     }
 
@@ -114,6 +126,7 @@ impl SharedWal {
         match self {
             SharedWal::Plain(shared) => StrategyReport::Plain(shared.report()),
             SharedWal::Eager(shared) => StrategyReport::Eager(shared.report()),
+            SharedWal::Waldio(shared) => StrategyReport::Waldio(shared.report()),
         }
     }
 }
@@ -209,6 +222,10 @@ impl<S: Store> Strategy for WalConnection<S> {
 
     fn wal_path(&self) -> Option<String> {
         self.store().wal_path()
+    }
+
+    fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
+        Ok(self.store().open_virtual(self))
     }
 
     fn hides_wal(&self) -> Result<bool, Error> {

@@ -10,6 +10,7 @@ use oneflush_blocklog::{Error as LogError, Storage, Uuid, is_full};
 
 use super::board::Common;
 use super::space::Room;
+use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::port::SideFiles;
 
@@ -19,6 +20,10 @@ pub struct LogFile(pub Box<dyn Storage>);
 impl Storage for LogFile {
     fn block_bytes(&self) -> usize {
         self.0.block_bytes()
+    }
+
+    fn alignment_bytes(&self) -> usize {
+        self.0.alignment_bytes()
     }
 
     fn size_bytes(&self) -> io::Result<u64> {
@@ -43,6 +48,14 @@ impl Storage for LogFile {
 
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
         self.0.extend(size_bytes)
+    }
+
+    fn zero(&self, range: Range<u64>) -> io::Result<()> {
+        self.0.zero(range)
+    }
+
+    fn cut(&self, size_bytes: u64) -> io::Result<()> {
+        self.0.cut(size_bytes)
     }
 }
 
@@ -99,9 +112,9 @@ pub trait LogFiles: SideFiles {
     /// the database open. False: SQLite takes the file for no database, and the WAL has no page 1
     /// to take instead.
     fn fold_wal(&self, database: &str) -> Result<bool, String>;
-    /// Opens the database with `eager` and closes it. Then the database file has what the log had,
+    /// Opens the database with the strategy of its log and closes it. Then the database file has what the log had,
     /// and the log is gone.
-    fn recover(&self, database: &str) -> Result<(), String>;
+    fn recover(&self, database: &str, strategy: StrategyKind) -> Result<(), String>;
     /// This process was forked from one that has the database open, and has that one's view of
     /// SQLite's WAL index.
     fn is_inherited(&self, _database: &str) -> bool {

@@ -9,6 +9,7 @@
 //! - a variant of [`Chosen`].
 
 mod board;
+mod chunk;
 mod eager;
 pub mod guard;
 mod in_wal_mode;
@@ -19,6 +20,7 @@ mod plain;
 mod space;
 mod stock;
 mod tickets;
+mod waldio;
 
 pub use board::{
     Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open,
@@ -42,6 +44,7 @@ pub use tickets::Tickets;
 use std::sync::Arc;
 
 use self::eager::Eager;
+use self::waldio::Waldio;
 use crate::config::{Options, StrategyKind};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
@@ -96,6 +99,8 @@ pub trait Strategy: Send + Sync {
     fn deleting_wal(&self) -> Result<Deletion, Error>;
     /// The path of the file that stands for SQLite's WAL. None: the WAL itself.
     fn wal_path(&self) -> Option<String>;
+    /// The WAL of this connection, if it is no file of the VFS below.
+    fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error>;
     /// True if SQLite is to see no WAL, whatever lies beside the database.
     fn hides_wal(&self) -> Result<bool, Error>;
     /// True if reads of the database file may be served from mapped memory.
@@ -127,6 +132,7 @@ pub enum Chosen {
     Stock(Stock),
     Plain(Arc<Plain>),
     Eager(Arc<Eager>),
+    Waldio(Arc<Waldio>),
     Onlooker(Box<Onlooker>),
 }
 
@@ -134,11 +140,12 @@ pub enum Chosen {
 pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chosen {
     match options.strategy {
         StrategyKind::Stock => Chosen::Stock(Stock),
-        StrategyKind::Eager if purpose == Purpose::ReadOnly => {
-            Chosen::Onlooker(Box::new(Onlooker::new(&site.path, Arc::clone(&site.files))))
+        kind if kind.has_log() && purpose == Purpose::ReadOnly => {
+            Chosen::Onlooker(Box::new(Onlooker::new(kind, &site.path, Arc::clone(&site.files))))
         }
         StrategyKind::Plain => in_wal_mode(id, options, site.plain(), purpose),
         StrategyKind::Eager => in_wal_mode(id, options, site.eager(), purpose),
+        StrategyKind::Waldio => in_wal_mode(id, options, site.waldio(), purpose),
     }
 }
 
@@ -152,6 +159,9 @@ fn in_wal_mode(id: u64, options: &Options, shared: &SharedWal, purpose: Purpose)
         SharedWal::Eager(shared) => {
             Chosen::Eager(Eager::new(id, options, Arc::clone(shared), purpose))
         }
+        SharedWal::Waldio(shared) => {
+            Chosen::Waldio(Waldio::new(id, options, Arc::clone(shared), purpose))
+        }
     }
 }
 
@@ -163,6 +173,7 @@ impl Chosen {
             Chosen::Stock(stock) => method(stock),
             Chosen::Plain(plain) => method(plain.as_ref()),
             Chosen::Eager(eager) => method(eager.as_ref()),
+            Chosen::Waldio(waldio) => method(waldio.as_ref()),
             Chosen::Onlooker(onlooker) => method(onlooker.as_ref()),
         }
     }
@@ -173,6 +184,7 @@ impl Chosen {
             Chosen::Stock(_) | Chosen::Onlooker(_) => None,
             Chosen::Plain(plain) => Some(plain.as_ref()),
             Chosen::Eager(eager) => Some(eager.as_ref()),
+            Chosen::Waldio(waldio) => Some(waldio.as_ref()),
         }
     }
 }

@@ -25,6 +25,12 @@ pub enum Mutant {
     /// The first commit after a recovery begins an epoch, as if the database file had what was
     /// recovered.
     EpochAfterRecovery,
+    /// With `waldio`: displaced bytes do not go to the lane.
+    LaneForgotten,
+    /// With `waldio`: the log gets no copy of page 1.
+    PageOneNotKept,
+    /// With `waldio`: slots are used before they are synced.
+    ExtentUnsynced,
     /// The board is not told that the image became shorter (invariant 2 of `image_store.rs`).
     CutUntold,
 }

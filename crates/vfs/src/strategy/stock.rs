@@ -104,6 +104,10 @@ impl Strategy for Stock {
         None
     }
 
+    fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
+        Ok(None)
+    }
+
     fn hides_wal(&self) -> Result<bool, Error> {
         Ok(false)
     }

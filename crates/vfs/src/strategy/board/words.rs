@@ -23,7 +23,7 @@ pub(super) const PAGES_WORDS: usize = 1024;
 
 /// The version of the board's layout, and of what the processes share behind it. It grows by one
 /// whenever either changes. The words before [`Word::Layout`] keep their places.
-pub(super) const LAYOUT: u64 = 4;
+pub(super) const LAYOUT: u64 = 5;
 
 #[derive(Clone, Copy)]
 pub(super) enum Word {
@@ -72,6 +72,10 @@ pub(super) enum Word {
     ImageCuts,
     /// Board and image are whole (invariant 7).
     Open,
+    /// With `waldio`: grows before and after each write to the log.
+    Writes,
+    /// With `waldio`: the count of writes when the last flush that succeeded began.
+    Flushed,
 }
 
 /// What a board says to a process that does not use the database.

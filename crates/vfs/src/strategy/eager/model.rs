@@ -73,6 +73,10 @@ impl Storage for Disk {
         4096
     }
 
+    fn alignment_bytes(&self) -> usize {
+        4096
+    }
+
     fn size_bytes(&self) -> io::Result<u64> {
         Ok(self.with(|now, _| now.len() as u64))
     }
@@ -104,6 +108,16 @@ impl Storage for Disk {
     fn extend(&self, size_bytes: u64) -> io::Result<()> {
         self.with(|now, _| now.resize(size_bytes as usize, 0));
         self.sync();
+        Ok(())
+    }
+
+    fn zero(&self, range: std::ops::Range<u64>) -> io::Result<()> {
+        Disk::write(self, &vec![0; (range.end - range.start) as usize], range.start);
+        Ok(())
+    }
+
+    fn cut(&self, size_bytes: u64) -> io::Result<()> {
+        self.with(|now, _| now.truncate(size_bytes as usize));
         Ok(())
     }
 }

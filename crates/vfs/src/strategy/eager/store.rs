@@ -248,6 +248,10 @@ impl Store for EagerLog {
         Some(self.image_path())
     }
 
+    fn open_virtual(&self, _: &Eager) -> Option<Box<dyn Below>> {
+        None
+    }
+
     fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error> {
         Ok(!self.life.has_wal(main)?)
     }

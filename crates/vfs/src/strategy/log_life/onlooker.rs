@@ -1,4 +1,4 @@
-//! A connection with `eager` that only reads. It can neither set the guard nor take it away, and
+//! A connection that only reads, with a strategy that has a log. It can neither set the guard nor take it away, and
 //! opens neither log nor board.
 //!
 //! | the database has | the connection reads |
@@ -40,6 +40,7 @@ use crate::sync::{Mutex, lock};
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 pub struct Onlooker {
+    kind: StrategyKind,
     path: String,
     files: Arc<dyn LogFiles>,
     main: Mutex<Option<Box<dyn Below>>>,
@@ -50,8 +51,9 @@ pub struct Onlooker {
 }
 
 impl Onlooker {
-    pub fn new(path: &str, files: Arc<dyn LogFiles>) -> Onlooker {
+    pub fn new(kind: StrategyKind, path: &str, files: Arc<dyn LogFiles>) -> Onlooker {
         Onlooker {
+            kind,
             path: path.to_owned(),
             files,
             main: Mutex::default(),
@@ -91,16 +93,16 @@ impl Onlooker {
             None if !is_garbled || !self.files.exists(&log_path(&self.path))? => {
                 if lock(&SAID).insert(self.path.clone()) {
                     self.files.warn(&format!(
-                        "oneflush: {}: open for reading only, so strategy eager is not in force: \
+                        "oneflush: {}: open for reading only, so strategy {} is not in force: \
                             it is read as with SQLite alone [OF-131]",
-                        self.path
+                        self.path, self.kind
                     ));
                 }
                 return Ok(());
             }
             _ => {}
         }
-        let recovered = self.files.recover(&self.path);
+        let recovered = self.files.recover(&self.path, self.kind);
         match self.wanted_log()? {
             // A file that is still no database is refused by SQLite.
             None => Ok(()),
@@ -122,7 +124,7 @@ impl Onlooker {
 
 impl Strategy for Onlooker {
     fn kind(&self) -> StrategyKind {
-        StrategyKind::Eager
+        self.kind
     }
 
     fn read(
@@ -150,7 +152,7 @@ impl Strategy for Onlooker {
             && let Ok(None) = self.look_on(wanted)
         {
             // If this process may not write, the next opener recovers the database.
-            let _ = self.files.recover(&self.path);
+            let _ = self.files.recover(&self.path, self.kind);
         }
         *lock(&self.main) = None;
     }
@@ -181,6 +183,10 @@ impl Strategy for Onlooker {
 
     fn wal_path(&self) -> Option<String> {
         self.wanted_log().ok().flatten().map(|_| image_path(&self.path))
+    }
+
+    fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
+        Ok(None)
     }
 
     fn hides_wal(&self) -> Result<bool, Error> {

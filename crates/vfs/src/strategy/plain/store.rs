@@ -233,6 +233,10 @@ impl Store for PlainStore {
         None
     }
 
+    fn open_virtual(&self, _: &Plain) -> Option<Box<dyn Below>> {
+        None
+    }
+
     fn hides_wal(&self, _: &dyn MainFile) -> Result<bool, Error> {
         Ok(false)
     }

@@ -37,42 +37,16 @@
 //! - With [`Layout::Pad4k`] and the others the page comes first and the header last, as everywhere
 //!   here. In the paper the padded header comes first. The same bytes are written.
 
+use crate::config::Layout;
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
-/// How frames are aligned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Layout {
-    /// The header is in the page.
-    #[default]
-    Embed,
-    /// The header has a sector of its own. Frames share blocks.
-    Pad512,
-    /// The header has a block of its own. A frame of a 4-KiB page is not aligned to its 8 KiB.
-    Pad4k,
-    /// Header and page are as long as a flash page of 8 KiB, or several, and aligned to it.
-    Pad8k,
-}
-
-impl Layout {
-    pub const ALL: [Layout; 4] = [Layout::Embed, Layout::Pad512, Layout::Pad4k, Layout::Pad8k];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Layout::Embed => "embed",
-            Layout::Pad512 => "pad512",
-            Layout::Pad4k => "pad4k",
-            Layout::Pad8k => "pad8k",
-        }
-    }
-
-    /// The unit of a slot's length, in bytes.
-    fn unit(self, block_bytes: usize) -> usize {
-        match self {
-            Layout::Embed => block_bytes,
-            Layout::Pad512 => 512,
-            Layout::Pad4k => 4096.max(block_bytes),
-            Layout::Pad8k => 8192.max(block_bytes),
-        }
+/// The unit of a slot's length, in bytes.
+fn unit(layout: Layout, block_bytes: usize) -> usize {
+    match layout {
+        Layout::Embed => block_bytes,
+        Layout::Pad512 => 512,
+        Layout::Pad4k => 4096.max(block_bytes),
+        Layout::Pad8k => 8192.max(block_bytes),
     }
 }
 
@@ -131,6 +105,11 @@ impl WalSalts {
         WalSalts([word(header, 16..20), word(header, 20..24)])
     }
 
+    /// True if this header was written under these salts, with its checksums or without.
+    pub fn are_of(self, header: &Header) -> bool {
+        self.base(header).is_some()
+    }
+
     /// Salt-2 that the header of a frame is stored with. None: the header is of another life of the
     /// WAL (invariants 5 and 6).
     fn base(self, header: &Header) -> Option<u32> {
@@ -145,7 +124,7 @@ impl WalSalts {
 impl Geometry {
     /// `block_bytes`: the blocks of the file, a power of two from 4096 on.
     pub fn new(layout: Layout, page_bytes: usize, block_bytes: usize) -> Geometry {
-        let unit = layout.unit(block_bytes);
+        let unit = unit(layout, block_bytes);
         let slot_bytes = match layout {
             Layout::Embed => page_bytes.max(block_bytes),
             _ => (page_bytes + FRAME_HEADER_BYTES).next_multiple_of(unit),
@@ -236,6 +215,7 @@ impl Geometry {
     }
 
     /// The offset of a frame in SQLite's WAL.
+    #[cfg(test)]
     pub fn offset_of(&self, frame: u32) -> u64 {
         HEADER_BYTES + u64::from(frame - 1) * self.frame_bytes()
     }

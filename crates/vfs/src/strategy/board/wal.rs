@@ -1,0 +1,60 @@
+//! What a board says of a log that is the WAL itself (`waldio`). SQLite's write lock is held by who
+//! changes it, but for flushes.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use oneflush_blocklog::Lsn;
+
+use super::Board;
+use super::words::Word;
+use crate::error::Code;
+
+impl Board {
+    /// The WAL begins anew: frames get other contents.
+    pub fn begin_wal(&self) {
+        self.word(Word::Generation).fetch_add(1, SeqCst);
+        self.set(Word::Written, 0);
+        self.set(Word::Logged, 0);
+    }
+
+    /// Notes that a write to the log begins or has ended. Answers the count.
+    pub fn writes(&self) -> u64 {
+        self.word(Word::Writes).fetch_add(1, SeqCst) + 1
+    }
+
+    pub fn write_count(&self) -> u64 {
+        self.get(Word::Writes)
+    }
+
+    /// True if all that was ever written to the log is durable.
+    ///
+    /// A flush covers the writes that had ended when it began. A write that runs meanwhile counts
+    /// once more when it ends. So the counts are equal only if the flush covers it.
+    pub fn is_flushed(&self) -> bool {
+        self.get(Word::Flushed) == self.get(Word::Writes)
+    }
+
+    /// A flush that began at this count of writes has succeeded.
+    pub fn note_flushed(&self, writes: u64) {
+        self.word(Word::Flushed).fetch_max(writes, SeqCst);
+    }
+
+    /// These frames were written to the log.
+    pub fn wrote(&self, first: u32, last: u32) {
+        self.word(Word::Logged).fetch_min(u64::from(first) - 1, SeqCst);
+        self.set(Word::Written, u64::from(last));
+    }
+
+    /// The frames up to this are durable. They were all written when the flush began.
+    pub fn note_logged(&self, frame: u32) {
+        // Otherwise some of them were rolled back and written anew meanwhile.
+        if self.written() >= frame {
+            self.word(Word::Logged).fetch_max(u64::from(frame), SeqCst);
+        }
+    }
+
+    /// A write or sync has failed. The frames behind `durable` may be there or not.
+    pub fn fail_behind(&self, code: Code, durable: u32) {
+        self.fail(code, Some(Lsn(u64::from(durable) + 1)));
+    }
+}

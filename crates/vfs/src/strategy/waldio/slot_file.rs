@@ -1,0 +1,546 @@
+//! The log's file: frames in and out of slots by direct I/O.
+//!
+//! Invariants, cited by number:
+//!
+//! 1. A slot is written only when it is there: written with zeros, and synced with the file's size
+//!    ("Preallocation with Explicit Journaling", WALDIO section 4.1). So no write of a frame changes
+//!    metadata. The same holds for a piece of the lane.
+//! 2. The writer of frames has SQLite's write lock. Readers read frames that are published.
+//! 3. No block with frames that are acknowledged is written before the WAL begins anew. A frame and
+//!    the block of the lane that it shares with others are of one transaction.
+//!
+//! A writer that died between zeros and sync has left a longer file. So a writer that finds slots
+//! that it did not lay out syncs the file before it uses them.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use oneflush_blocklog::group::page_crc;
+use oneflush_blocklog::{AlignedBuffer, Error as LogError, Storage, Uuid, is_full};
+use rustc_hash::FxHashSet;
+
+use super::header::{self, LogHeader};
+use super::slots::{Displaced, Found, Geometry, Header, Place, WalSalts};
+use crate::config::Layout;
+use crate::error::Code;
+use crate::strategy::chunk::chunk_at;
+use crate::strategy::log_files::LogFile;
+use crate::strategy::mutant::{self, Mutant};
+use crate::sync::{Mutex, lock};
+use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+
+/// No more than this is read or written at once.
+const RUN_BYTES_MAX: usize = 1 << 20;
+/// The lane is made ready for so many slots at once.
+const LANE_PIECE_SLOTS: u32 = 16;
+/// Buffers that are kept for the next readers.
+const BUFFERS_MAX: usize = 16;
+
+const COPY_MAGIC: [u8; 8] = *b"1FLUSHP1";
+
+pub struct SlotFile {
+    storage: LogFile,
+    header: LogHeader,
+    /// Those of the WAL's header, as far as this process knows.
+    salts: AtomicU64,
+    /// So many slots are there, durably.
+    slots: AtomicU32,
+    extensions: AtomicU64,
+    /// Writes are durable when they return.
+    writing: Mutex<Writing>,
+    buffers: Mutex<Vec<AlignedBuffer>>,
+    /// A frame needed the lane.
+    used_lane: AtomicBool,
+}
+
+#[derive(Default)]
+struct Writing {
+    blocks: AlignedBuffer,
+    /// Pieces of the lane that are there, by their first slot (invariant 1).
+    lane_pieces: FxHashSet<u32>,
+}
+
+/// A block of the lane that is being filled.
+struct LaneBlock {
+    /// The frame that the block belongs to.
+    head: u32,
+    entries: Vec<(u32, Displaced)>,
+}
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The slots hold nothing of this transaction yet.
+    pub is_first: bool,
+    /// The write is durable when it returns (`sync=pd`).
+    pub durable: bool,
+}
+
+impl SlotFile {
+    /// Makes a log in an empty file.
+    pub fn create(
+        storage: LogFile,
+        uuid: Uuid,
+        page_bytes: u32,
+        layout: Layout,
+    ) -> Result<SlotFile, LogError> {
+        let geometry = Geometry::new(layout, page_bytes as usize, storage.block_bytes());
+        if geometry.layout == Layout::Pad512 && storage.alignment_bytes() > 512 {
+            return Err(LogError::BlockSize {
+                log_bytes: 512,
+                storage_bytes: storage.alignment_bytes(),
+            });
+        }
+        let header = LogHeader { geometry, uuid };
+        let create = |source| LogError::Io { doing: "create the log", source };
+        storage.extend(geometry.bytes_min()).map_err(create)?;
+        let mut block = AlignedBuffer::zeroed(geometry.block_bytes);
+        block[..header::HEADER_BYTES].copy_from_slice(&header.encode());
+        // The first block comes last: where it is there, all the zeros are.
+        storage.write_durable(&block, 0).map_err(create)?;
+        Ok(SlotFile::new(storage, header))
+    }
+
+    /// Reads and checks the first block, and the WAL's header.
+    pub fn open(storage: LogFile) -> Result<SlotFile, LogError> {
+        let failed = |source| LogError::Io { doing: "read the log's first blocks", source };
+        let size_bytes = storage.size_bytes().map_err(failed)?;
+        let mut block = AlignedBuffer::zeroed(storage.block_bytes());
+        if size_bytes < block.len() as u64 {
+            return Err(if size_bytes == 0 { LogError::Unfinished } else { LogError::NotALog });
+        }
+        storage.read_at(&mut block, 0).map_err(failed)?;
+        let header = LogHeader::decode(&block)?;
+        let Geometry { block_bytes, layout, .. } = header.geometry;
+        let needed_bytes = if layout == Layout::Pad512 { 512 } else { block_bytes };
+        let is_aligned = match layout {
+            Layout::Pad512 => storage.alignment_bytes() <= 512,
+            _ => block_bytes.is_multiple_of(storage.block_bytes()),
+        };
+        if !is_aligned {
+            return Err(LogError::BlockSize {
+                log_bytes: needed_bytes as u32,
+                storage_bytes: storage.block_bytes(),
+            });
+        }
+        let file = SlotFile::new(storage, header);
+        file.read_wal_header().map_err(|code| LogError::Io {
+            doing: "read the WAL's header in the log",
+            source: io::Error::other(format!("code {}", code.0)),
+        })?;
+        Ok(file)
+    }
+
+    fn new(storage: LogFile, header: LogHeader) -> SlotFile {
+        SlotFile {
+            storage,
+            header,
+            salts: AtomicU64::new(0),
+            slots: AtomicU32::new(0),
+            extensions: AtomicU64::new(0),
+            writing: Mutex::default(),
+            buffers: Mutex::default(),
+            used_lane: AtomicBool::new(false),
+        }
+    }
+
+    pub fn uuid(&self) -> Uuid {
+        self.header.uuid
+    }
+
+    pub fn geometry(&self) -> &Geometry {
+        &self.header.geometry
+    }
+
+    /// How often the log was made longer.
+    pub fn extensions(&self) -> u64 {
+        self.extensions.load(Relaxed)
+    }
+
+    pub fn used_lane(&self) -> bool {
+        self.used_lane.load(Relaxed)
+    }
+
+    fn salts(&self) -> WalSalts {
+        let salts = self.salts.load(Relaxed);
+        WalSalts([(salts >> 32) as u32, salts as u32])
+    }
+
+    /// True if the frame at the beginning of these bytes was written since the WAL began.
+    pub fn is_of_this_life(&self, frame: &[u8]) -> bool {
+        frame.first_chunk().is_some_and(|header| self.salts().are_of(header))
+    }
+
+    fn set_salts(&self, header: &[u8; HEADER_BYTES as usize]) {
+        let WalSalts([first, second]) = WalSalts::of(header);
+        self.salts.store(u64::from(first) << 32 | u64::from(second), Relaxed);
+    }
+
+    fn buffer(&self, length: usize) -> AlignedBuffer {
+        let mut buffer = lock(&self.buffers).pop().unwrap_or_default();
+        buffer.reset(length);
+        buffer
+    }
+
+    fn give_back(&self, buffer: AlignedBuffer) {
+        let mut buffers = lock(&self.buffers);
+        if buffers.len() < BUFFERS_MAX && buffer.len() <= RUN_BYTES_MAX {
+            buffers.push(buffer);
+        }
+    }
+
+    /// Reads blocks and gives them to `with`.
+    fn read_blocks<T>(
+        &self,
+        offset: u64,
+        length: usize,
+        with: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T, Code> {
+        let mut buffer = self.buffer(length);
+        let read = self.storage.read_at(&mut buffer, offset).map_err(|error| read_code(&error));
+        let result = read.map(|()| with(&buffer));
+        self.give_back(buffer);
+        result
+    }
+
+    /// The header of the WAL. From now on its salts count.
+    pub fn read_wal_header(&self) -> Result<[u8; HEADER_BYTES as usize], Code> {
+        let geometry = self.geometry();
+        let mut header = [0; HEADER_BYTES as usize];
+        self.read_blocks(geometry.wal_header(), geometry.block_bytes, |block| {
+            header.copy_from_slice(&block[..HEADER_BYTES as usize]);
+        })?;
+        self.set_salts(&header);
+        Ok(header)
+    }
+
+    /// The WAL begins anew with this header. It is not durable.
+    pub fn write_wal_header(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let mut writing = lock(&self.writing);
+        writing.blocks.reset(geometry.block_bytes);
+        writing.blocks.fill(0);
+        writing.blocks[..header.len()].copy_from_slice(header);
+        self.storage
+            .write(&writing.blocks, geometry.wal_header())
+            .map_err(|error| write_code(&error))?;
+        self.set_salts(header);
+        Ok(())
+    }
+
+    /// How many slots the file has, durable or not.
+    pub fn slots_there(&self) -> Result<u32, Code> {
+        Ok(self.geometry().slots(self.size_bytes()?))
+    }
+
+    fn size_bytes(&self) -> Result<u64, Code> {
+        self.storage.size_bytes().map_err(|error| read_code(&error))
+    }
+
+    /// Reads the frames from `first` on, headers and pages, into `frames`.
+    pub fn read_frames(&self, first: u32, frames: &mut [u8]) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let (salts, mut frame) = (self.salts(), first);
+        let in_a_run = (RUN_BYTES_MAX / geometry.slot_bytes) as u32;
+        let frame_bytes = geometry.frame_bytes() as usize;
+        let mut rest = frames;
+        while !rest.is_empty() {
+            let left = (rest.len() / frame_bytes) as u32;
+            let run = left.min(geometry.slots_in_a_row(frame)).min(in_a_run.max(1));
+            let (now, later) = rest.split_at_mut(run as usize * frame_bytes);
+            let offset = geometry.slot(frame);
+            let mut lanes = Vec::new();
+            self.read_blocks(offset, run as usize * geometry.slot_bytes, |slots| {
+                let slots = slots.chunks_exact(geometry.slot_bytes);
+                for (at, (slot, out)) in slots.zip(now.chunks_exact_mut(frame_bytes)).enumerate() {
+                    let (header, page) = out.split_at_mut(FRAME_HEADER_BYTES);
+                    let mut found = [0; FRAME_HEADER_BYTES];
+                    if let Found::Lane(back) = geometry.decode(salts, slot, &mut found, page) {
+                        lanes.push((at, back));
+                    }
+                    header.copy_from_slice(&found);
+                }
+            })?;
+            for (at, back) in lanes {
+                let page = &mut now[at * frame_bytes + FRAME_HEADER_BYTES..(at + 1) * frame_bytes];
+                self.read_lane(frame + at as u32, back, page)?;
+            }
+            (rest, frame) = (later, frame + run);
+        }
+        Ok(())
+    }
+
+    /// Reads the page of one frame.
+    pub fn read_page(&self, frame: u32, page: &mut [u8]) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let mut header: Header = [0; FRAME_HEADER_BYTES];
+        let found = self.read_blocks(geometry.slot(frame), geometry.slot_bytes, |slot| {
+            geometry.decode(self.salts(), slot, &mut header, page)
+        })?;
+        match found {
+            Found::Whole => Ok(()),
+            Found::Lane(back) => self.read_lane(frame, back, page),
+        }
+    }
+
+    /// Puts the displaced bytes of a frame, which are in the lane, back into its page.
+    fn read_lane(&self, frame: u32, back: u32, page: &mut [u8]) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let Some(head) = frame.checked_sub(back).filter(|&head| head > 0) else { return Ok(()) };
+        let (at, end) = (back as usize * FRAME_HEADER_BYTES, page.len() - FRAME_HEADER_BYTES);
+        let read = self.read_blocks(geometry.lane(head), geometry.block_bytes, |block| {
+            page[end..].copy_from_slice(&block[at..at + FRAME_HEADER_BYTES]);
+        });
+        match read {
+            // A slot that a crash has garbled may name a block that is not there.
+            Err(Code::SHORT_READ) => Ok(()),
+            read => read,
+        }
+    }
+
+    /// Writes whole frames, headers and pages, from `first` on. The slots are there, or the file has
+    /// no space ahead.
+    pub fn write_frames(&self, first: u32, frames: &[u8], how: Write) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let mut writing = lock(&self.writing);
+        let frame_bytes = geometry.frame_bytes() as usize;
+        let in_a_run = (RUN_BYTES_MAX / geometry.slot_bytes).max(1);
+        let (mut frame, mut rest) = (first, frames);
+        while !rest.is_empty() {
+            let left = rest.len() / frame_bytes;
+            let run = left.min(geometry.slots_in_a_row(frame) as usize).min(in_a_run);
+            let (now, later) = rest.split_at(run * frame_bytes);
+            self.write_run(&mut writing, frame, now, how)?;
+            (rest, frame) = (later, frame + run as u32);
+        }
+        Ok(())
+    }
+
+    fn write_run(
+        &self,
+        writing: &mut Writing,
+        first: u32,
+        frames: &[u8],
+        how: Write,
+    ) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let salts = self.salts();
+        let frame_bytes = geometry.frame_bytes() as usize;
+        let count = frames.len() / frame_bytes;
+        let mut blocks = std::mem::take(&mut writing.blocks);
+        blocks.reset(count * geometry.slot_bytes);
+        let mut lane: Vec<LaneBlock> = Vec::new();
+        for (at, bytes) in frames.chunks_exact(frame_bytes).enumerate() {
+            let (frame, slot) = (first + at as u32, at * geometry.slot_bytes);
+            let (header, page) = bytes.split_at(FRAME_HEADER_BYTES);
+            let header: &Header = header.try_into().map_err(|_| Code::MISUSE)?;
+            let back = lane.last().map_or(0, |block| frame - block.head);
+            let back = if back < geometry.lane_entries() { back } else { 0 };
+            let slot = &mut blocks[slot..slot + geometry.slot_bytes];
+            match geometry.encode(salts, header, page, back, slot) {
+                Some(Place::Slot) => {}
+                Some(Place::Lane(displaced)) => {
+                    if back == 0 {
+                        lane.push(LaneBlock { head: frame, entries: Vec::new() });
+                    }
+                    if let Some(block) = lane.last_mut() {
+                        block.entries.push((back, displaced));
+                    }
+                }
+                None => {
+                    debug_assert!(false, "SQLite writes frames of the WAL that it has begun");
+                    return Err(Code::IOERR_WRITE);
+                }
+            }
+        }
+        let written = lane
+            .iter()
+            .try_for_each(|block| self.write_lane(writing, block, how))
+            .and_then(|()| self.write_blocks(&blocks, geometry.slot(first), how.durable));
+        writing.blocks = blocks;
+        written
+    }
+
+    fn write_lane(&self, writing: &mut Writing, lane: &LaneBlock, how: Write) -> Result<(), Code> {
+        let geometry = self.geometry();
+        self.used_lane.store(true, Relaxed);
+        let has_entries = self.prepare_lane(writing, lane.head)?;
+        let mut block = self.buffer(geometry.block_bytes);
+        block.fill(0);
+        if !how.is_first && has_entries {
+            // Other frames of this transaction may have entries there (invariant 3).
+            match self.storage.read_at(&mut block, geometry.lane(lane.head)) {
+                Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                    return Err(read_code(&error));
+                }
+                _ => {}
+            }
+        }
+        for (back, displaced) in &lane.entries {
+            let at = *back as usize * FRAME_HEADER_BYTES;
+            block[at..at + FRAME_HEADER_BYTES].copy_from_slice(displaced);
+        }
+        if !mutant::is(Mutant::LaneForgotten) {
+            self.write_blocks(&block, geometry.lane(lane.head), how.durable)?;
+        }
+        self.give_back(block);
+        Ok(())
+    }
+
+    /// Makes a piece of the lane ready (invariant 1). A piece with nothing but zeros may be a hole.
+    /// True: the piece may have entries.
+    fn prepare_lane(&self, writing: &mut Writing, frame: u32) -> Result<bool, Code> {
+        let geometry = self.geometry();
+        let first = (frame - 1) / LANE_PIECE_SLOTS * LANE_PIECE_SLOTS + 1;
+        if !writing.lane_pieces.insert(first) {
+            return Ok(true);
+        }
+        let length = LANE_PIECE_SLOTS as usize * geometry.block_bytes;
+        let offset = geometry.lane(first);
+        let is_zero = self.read_blocks(offset, length, |piece| piece.iter().all(|&byte| byte == 0));
+        match is_zero {
+            Ok(false) => return Ok(true),
+            Ok(true) | Err(Code::SHORT_READ) => {}
+            Err(code) => return Err(code),
+        }
+        let zeroed = self.storage.zero(offset..offset + length as u64);
+        let synced = zeroed.and_then(|()| self.storage.flush());
+        synced.map_err(|error| {
+            writing.lane_pieces.remove(&first);
+            write_code(&error)
+        })?;
+        Ok(false)
+    }
+
+    fn write_blocks(&self, blocks: &[u8], offset: u64, durable: bool) -> Result<(), Code> {
+        let written = match durable {
+            true => self.storage.write_durable(blocks, offset),
+            false => self.storage.write(blocks, offset),
+        };
+        written.map_err(|error| write_code(&error))
+    }
+
+    /// Makes sure that the slots up to `last` are there (invariant 1). The file grows by chunks of
+    /// `chunk_bytes`, or by less while it is small. 0: no space is made ahead.
+    pub fn lay_out(&self, last: u32, chunk_bytes: u64) -> Result<(), Code> {
+        if chunk_bytes == 0 || last <= self.slots.load(Relaxed) {
+            return Ok(());
+        }
+        let geometry = self.geometry();
+        let mut there = self.slots_there()?;
+        if last > there {
+            let slot_bytes = geometry.slot_bytes as u64;
+            let chunk = chunk_at(u64::from(there) * slot_bytes, chunk_bytes).max(slot_bytes);
+            let wanted = (u64::from(last) * slot_bytes).next_multiple_of(chunk) / slot_bytes;
+            let wanted = u32::try_from(wanted).unwrap_or(last).max(last);
+            match self.zero_slots(there + 1, wanted) {
+                Ok(()) => there = wanted,
+                // There may be room for less.
+                Err(Code::FULL) => {
+                    self.zero_slots(there + 1, last)?;
+                    there = last;
+                }
+                Err(code) => return Err(code),
+            }
+            self.extensions.fetch_add(1, Relaxed);
+        }
+        if !mutant::is(Mutant::ExtentUnsynced) {
+            self.flush()?;
+        }
+        self.slots.store(there, Relaxed);
+        Ok(())
+    }
+
+    fn zero_slots(&self, first: u32, last: u32) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let mut frame = first;
+        while frame <= last {
+            let run = (last - frame + 1).min(geometry.slots_in_a_row(frame));
+            let begin = geometry.slot(frame);
+            let end = begin + u64::from(run) * geometry.slot_bytes as u64;
+            self.storage.zero(begin..end).map_err(|error| write_code(&error))?;
+            frame += run;
+        }
+        Ok(())
+    }
+
+    /// Makes all earlier writes durable.
+    pub fn flush(&self) -> Result<(), Code> {
+        self.storage.flush().map_err(|_| Code::IOERR_FSYNC)
+    }
+
+    /// Leaves nothing of the WAL but its header's place. Nobody reads or writes frames.
+    pub fn cut(&self) -> Result<(), Code> {
+        self.write_wal_header(&[0; HEADER_BYTES as usize])?;
+        let mut writing = lock(&self.writing);
+        self.slots.store(0, Relaxed);
+        writing.lane_pieces.clear();
+        self.storage.cut(self.geometry().bytes_min()).map_err(|error| write_code(&error))
+    }
+
+    /// Writes what the file has from this frame on again, up to `last`. After a failed sync nobody
+    /// knows whether the device has it. None of it was acknowledged.
+    pub fn write_again(&self, first: u32, last: u32) -> Result<(), Code> {
+        let geometry = self.geometry();
+        if first == 1 {
+            self.write_wal_header(&self.read_wal_header()?)?;
+        }
+        for frame in first..=last {
+            let mut slot = self.buffer(geometry.slot_bytes);
+            let offset = geometry.slot(frame);
+            self.storage.read_at(&mut slot, offset).map_err(|error| read_code(&error))?;
+            self.write_blocks(&slot, offset, false)?;
+            self.give_back(slot);
+            if geometry.displaces() {
+                let mut lane = self.buffer(geometry.block_bytes);
+                match self.storage.read_at(&mut lane, geometry.lane(frame)) {
+                    Ok(()) if lane.iter().any(|&byte| byte != 0) => {
+                        self.write_blocks(&lane, geometry.lane(frame), false)?;
+                    }
+                    _ => {}
+                }
+                self.give_back(lane);
+            }
+        }
+        self.flush()
+    }
+
+    /// Keeps a copy of page 1, durably.
+    pub fn write_page_one(&self, page: &[u8]) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let mut copy = self.buffer(geometry.copy_bytes());
+        copy.fill(0);
+        copy[..page.len()].copy_from_slice(page);
+        let at = copy.len() - geometry.block_bytes;
+        copy[at..at + 8].copy_from_slice(&COPY_MAGIC);
+        copy[at + 8..at + 12].copy_from_slice(&page_crc(page).to_le_bytes());
+        copy[at + 12..at + 28].copy_from_slice(&self.uuid().0);
+        let written = self.storage.write_durable(&copy, geometry.copy());
+        self.give_back(copy);
+        written.map_err(|error| write_code(&error))
+    }
+
+    /// The copy of page 1. `None`: there is none, or not a whole one.
+    pub fn read_page_one(&self) -> Result<Option<Vec<u8>>, Code> {
+        let geometry = self.geometry();
+        self.read_blocks(geometry.copy(), geometry.copy_bytes(), |copy| {
+            let (page, trailer) = copy.split_at(copy.len() - geometry.block_bytes);
+            let page = &page[..geometry.page_bytes];
+            let is_whole = trailer[..8] == COPY_MAGIC
+                && trailer[8..12] == page_crc(page).to_le_bytes()
+                && trailer[12..28] == self.uuid().0;
+            is_whole.then(|| page.to_vec())
+        })
+    }
+}
+
+fn read_code(error: &io::Error) -> Code {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Code::SHORT_READ,
+        _ => Code::IOERR_READ,
+    }
+}
+
+fn write_code(error: &io::Error) -> Code {
+    if is_full(error) { Code::FULL } else { Code::IOERR_WRITE }
+}

@@ -1,0 +1,566 @@
+//! The [`Store`] of `waldio`: the log is the WAL.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use serde::Serialize;
+
+use super::cache::Cache;
+use super::kept::OpenLog;
+use super::recent::Frames;
+use super::slot_file::SlotFile;
+use super::view::WalView;
+use super::writing::LastHeader;
+use crate::config::{Options, StrategyKind, WalSync};
+use crate::engine::{For, Header, InWalMode, Store, WalConnection};
+use crate::error::{Code, Error};
+use crate::names::waldio_path;
+use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, MainFile, SyncRequest};
+use crate::role::Role;
+use crate::strategy::board::{Board, OwnBoard};
+use crate::strategy::guard;
+use crate::strategy::log_files::LogFiles;
+use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard};
+use crate::sync::{Mutex, lock};
+use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+
+/// A connection with `waldio`.
+pub type Waldio = WalConnection<WaldioStore>;
+
+/// A recovery reads so many frames at once.
+const AHEAD_FRAMES: u32 = 64;
+
+/// What the connections of this process to one database share.
+pub struct WaldioStore {
+    life: LogLife<OpenLog>,
+    state: Mutex<State>,
+    own_board: OwnBoard,
+    cache: Cache,
+    /// The board's generation whose salts this process has read.
+    generation: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Connections that have used the log and are not closed.
+    users: u32,
+    /// Connections that have the WAL open, or are opening it.
+    wals_open: u32,
+    open: Option<OpenLog>,
+}
+
+/// What a connection keeps for this store.
+#[derive(Default)]
+pub struct Own {
+    /// The connection has opened the log, or tried to.
+    used_log: AtomicBool,
+    file: Mutex<Option<Arc<SlotFile>>>,
+    pub(super) last_header: Mutex<LastHeader>,
+    pub(super) frames: Mutex<Frames>,
+    /// The last transaction was synced. So the next will be, most likely.
+    pub(super) is_synced: AtomicBool,
+    /// This transaction was synced.
+    syncs: AtomicBool,
+    /// The last frame of the last commit, where no WAL index is shared.
+    committed: AtomicU32,
+    /// Frames that a recovery has read ahead, and the first of them.
+    ahead: Mutex<(u32, Vec<u8>)>,
+}
+
+/// `waldio` in `PRAGMA oneflush_stats`, beside the engine's part.
+#[derive(Serialize)]
+pub struct WaldioReport {
+    /// How often the log was made longer by a chunk of zeros.
+    wal_extensions: u64,
+    slots: SlotsReport,
+}
+
+#[derive(Serialize)]
+struct SlotsReport {
+    layout: &'static str,
+    slot_bytes: usize,
+    /// How many slots the log has.
+    count: u32,
+    /// Frames needed the lane: their pages have no gap for a header.
+    used_lane: bool,
+}
+
+impl WaldioStore {
+    pub fn new(path: &str, files: Arc<dyn LogFiles>) -> WaldioStore {
+        WaldioStore {
+            life: LogLife::new(path, files),
+            state: Mutex::default(),
+            own_board: OwnBoard::default(),
+            cache: Cache::default(),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn board(&self) -> Board {
+        self.own_board.get()
+    }
+
+    /// A write or sync of the log has failed: no process acknowledges anything any more.
+    pub(super) fn fail(&self, code: Code) {
+        let board = self.board();
+        board.fail_behind(code, board.logged());
+    }
+
+    /// SQLite begins the WAL anew.
+    pub(super) fn begins_anew(&self) {
+        self.board().begin_wal();
+    }
+
+    /// Page 1 with the guard in it. `None`: the page is written as it is.
+    pub(super) fn guarded(&self, page: &[u8], offset: u64) -> Option<Vec<u8>> {
+        if offset != 0 || page.len() < guard::END {
+            return None;
+        }
+        let uuid = lock(&self.state).open.as_ref()?.0.uuid();
+        let mut page = page.to_vec();
+        guard::set(&mut page, uuid);
+        Some(page)
+    }
+
+    /// The log in use, to be opened by one more connection.
+    fn open_log(
+        &self,
+        main: &dyn Below,
+        level: LockLevel,
+        options: &Options,
+    ) -> Result<Arc<SlotFile>, Error> {
+        let mut state = lock(&self.state);
+        if state.wals_open == 0 {
+            // The log was not in use since. Others may have closed the database, and its log may be
+            // another one.
+            self.forget(&mut state);
+        }
+        if state.open.is_none() {
+            let attached = self
+                .life
+                .attach(main, level, options)
+                .and_then(|attached| self.make_ready(main, attached))
+                .map_err(|error| self.life.refuse(&error))?;
+            state.open = Some(attached);
+        }
+        state.wals_open += 1;
+        let open = state.open.as_ref().map(|log| Arc::clone(&log.0));
+        open.ok_or(Error::Below(Code::CANTOPEN))
+    }
+
+    /// Makes the board ready, where this process is alone, and uses both.
+    fn make_ready(
+        &self,
+        main: &dyn Below,
+        attached: Attached<OpenLog>,
+    ) -> Result<OpenLog, AttachError> {
+        let Attached { mut log, board, how } = attached;
+        if how != How::Beside {
+            let ready = match how {
+                How::Alone => self.go_on(main, &board, &mut log),
+                _ => Ok(()),
+            };
+            if let Err(error) = ready {
+                board.common().leave();
+                self.life.tidy(&board);
+                board.common().unlock(0..0);
+                return Err(error);
+            }
+            board.set_open();
+            board.common().unlock(0..0);
+        }
+        self.cache.clear();
+        self.generation.store(board.generation(), Relaxed);
+        self.own_board.set(board);
+        Ok(log)
+    }
+
+    /// This process goes on with a log that nobody uses.
+    fn go_on(&self, main: &dyn Below, board: &Board, log: &mut OpenLog) -> Result<(), AttachError> {
+        if let Some(unsure) = board.begin(log.0.uuid(), log.0.geometry().page_bytes) {
+            let last = log.committed()?.frames;
+            log.0.write_again(unsure.0 as u32, last)?;
+            board.set_sure();
+        }
+        // In a child of a fork SQLite has the WAL index of the WAL as it was before.
+        if self.life.files.is_inherited(&self.life.path) {
+            return Err(AttachError::Inherited);
+        }
+        if board.is_guard_unsure() {
+            log.0.write_page_one(&log.newest_page_one(main)?)?;
+            write_guard(board, main, &guard::header(main)?)?;
+        }
+        Ok(())
+    }
+
+    fn forget(&self, state: &mut State) {
+        if state.open.take().is_some() {
+            self.own_board.leave();
+        }
+        self.cache.clear();
+    }
+
+    /// Takes guard and log away. SQLite deletes its WAL: the database file has everything, and
+    /// SQLite has it locked exclusively. `Renamed`: there is nothing left to delete.
+    fn retire(&self, main: &dyn Below) -> Result<Deletion, Error> {
+        let mut state = lock(&self.state);
+        let Some(log) = state.open.as_mut() else {
+            drop(state);
+            self.life.loses_wal().map_err(|error| self.life.refuse(&error))?;
+            return Ok(Deletion::Delete);
+        };
+        let board = self.board();
+        board.failure().map_or(Ok(()), Err)?;
+        let mut end = || {
+            if board.is_database_unsynced() {
+                main.sync(SyncRequest::ALL)?;
+                board.set_database_unsynced(false);
+            }
+            self.life.take_guard_away(&board, log, main)
+        };
+        end().inspect_err(|&code| self.fail(code))?;
+        self.forget(&mut state);
+        self.life.remove()?;
+        Ok(Deletion::Renamed)
+    }
+}
+
+impl Waldio {
+    pub(super) fn slot_file(&self) -> Result<Arc<SlotFile>, Code> {
+        lock(&self.own.file).clone().ok_or(Code::CANTOPEN)
+    }
+
+    /// The frames of this connection that are published go into the cache. The others were rolled
+    /// back.
+    fn publish_frames(&self, published: Option<u32>) {
+        let mut frames = lock(&self.own.frames);
+        let Ok(file) = self.slot_file() else { return frames.clear() };
+        let (store, frame_bytes) = (self.store(), file.geometry().frame_bytes() as usize);
+        let generation = store.board().generation();
+        frames.publish(published.unwrap_or(0), frame_bytes, |frame, bytes| {
+            store.cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
+        });
+    }
+
+    /// The last frame of which SQLite knows that it is committed.
+    fn last_committed(&self) -> u32 {
+        self.published_frames().unwrap_or_else(|| self.own.committed.load(Relaxed))
+    }
+
+    fn read_wal(&self, wal: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+        let (store, file) = (self.store(), self.slot_file()?);
+        let generation = store.board().generation();
+        if store.generation.swap(generation, Relaxed) != generation {
+            file.read_wal_header()?;
+        }
+        let geometry = file.geometry();
+        let Some((frame, at)) = geometry.frame_at(offset) else {
+            lock(&self.own.ahead).1.clear();
+            return wal.read(buffer, offset);
+        };
+        if at == FRAME_HEADER_BYTES && buffer.len() == geometry.page_bytes {
+            if store.cache.get(generation, frame, buffer) {
+                return Ok(());
+            }
+            wal.read(buffer, offset)?;
+            if frame <= self.last_committed() {
+                store.cache.put(generation, frame, buffer);
+            }
+            return Ok(());
+        }
+        if at == 0 && buffer.len() as u64 == geometry.frame_bytes() && self.recovering.load(Relaxed)
+        {
+            return self.read_ahead(wal, frame, buffer, offset);
+        }
+        wal.read(buffer, offset)
+    }
+
+    /// A recovery of SQLite's reads one frame after the other.
+    #[cold]
+    fn read_ahead(
+        &self,
+        wal: &dyn Below,
+        frame: u32,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Code> {
+        let mut ahead = lock(&self.own.ahead);
+        let (first, frames) = &mut *ahead;
+        let length = buffer.len();
+        let mut at = frame.wrapping_sub(*first) as usize * length;
+        if frame < *first || at + length > frames.len() {
+            let there = ((wal.size_bytes()?.saturating_sub(HEADER_BYTES)) / length as u64) as u32;
+            let count = there.saturating_sub(frame - 1).min(AHEAD_FRAMES);
+            frames.clear();
+            if count == 0 {
+                return wal.read(buffer, offset);
+            }
+            frames.resize(count as usize * length, 0);
+            wal.read(frames, offset).inspect_err(|_| frames.clear())?;
+            (*first, at) = (frame, 0);
+        }
+        buffer.copy_from_slice(&frames[at..at + length]);
+        Ok(())
+    }
+}
+
+impl Store for WaldioStore {
+    const KIND: StrategyKind = StrategyKind::Waldio;
+    const IS_GUARDED: bool = true;
+    type Own = Own;
+    type Gate = OwnBoard;
+    type Report = WaldioReport;
+
+    fn gate(&self) -> &OwnBoard {
+        &self.own_board
+    }
+
+    fn report(&self) -> WaldioReport {
+        let state = lock(&self.state);
+        let file = state.open.as_ref().map(|log| &log.0);
+        let geometry = file.map(|file| *file.geometry());
+        WaldioReport {
+            wal_extensions: file.map_or(0, |file| file.extensions()),
+            slots: SlotsReport {
+                layout: geometry.map_or("", |geometry| geometry.layout.name()),
+                slot_bytes: geometry.map_or(0, |geometry| geometry.slot_bytes),
+                count: file.and_then(|file| file.slots_there().ok()).unwrap_or_default(),
+                used_lane: file.is_some_and(|file| file.used_lane()),
+            },
+        }
+    }
+
+    fn failure(&self) -> Option<Code> {
+        self.board().failure()
+    }
+
+    fn is_stuck(&self) -> bool {
+        false
+    }
+
+    fn taking_write_lock(&self, connection: &Waldio) {
+        lock(&connection.own.frames).clear();
+        connection.own.syncs.store(false, Relaxed);
+    }
+
+    fn write_wal(
+        &self,
+        connection: &Waldio,
+        wal: &dyn Below,
+        data: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
+        connection.write_frames(wal, data, offset)
+    }
+
+    fn write_headers(
+        &self,
+        connection: &Waldio,
+        wal: &dyn Below,
+        headers: &[Header],
+    ) -> Result<(), Error> {
+        headers
+            .iter()
+            .try_for_each(|(offset, header)| connection.write_frames(wal, header, *offset))
+    }
+
+    fn write_held(&self, connection: &Waldio, wal: &dyn Below) -> Result<(), Error> {
+        connection.write_held(wal)
+    }
+
+    fn is_durable(
+        &self,
+        connection: &Waldio,
+        _: &dyn Below,
+        of_commit: bool,
+    ) -> Result<bool, Error> {
+        if of_commit {
+            connection.own.syncs.store(true, Relaxed);
+            connection.own.is_synced.store(true, Relaxed);
+            if connection.options.wal_sync == WalSync::Ns {
+                return Ok(true);
+            }
+        }
+        Ok(self.board().is_flushed())
+    }
+
+    fn flush(
+        &self,
+        connection: &Waldio,
+        _: &dyn Below,
+        _: SyncRequest,
+        what: For,
+    ) -> Result<bool, Code> {
+        let board = self.board();
+        board.failure().map_or(Ok(()), Err)?;
+        if board.is_flushed() || (what != For::Other && connection.options.wal_sync == WalSync::Ns)
+        {
+            return Ok(false);
+        }
+        let (writes, written) = (board.write_count(), board.written());
+        connection.slot_file()?.flush().inspect_err(|&code| self.fail(code))?;
+        board.note_flushed(writes);
+        board.note_logged(written);
+        Ok(true)
+    }
+
+    fn end_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    /// Nothing to do: the board says to all processes that the log has failed.
+    fn flush_failed(&self, _: &dyn Below, _: Option<u64>) {}
+
+    fn releasing_write_lock(&self, connection: &Waldio) {
+        let syncs = connection.own.syncs.load(Relaxed);
+        connection.own.is_synced.store(syncs, Relaxed);
+        connection.publish_frames(connection.published_frames());
+    }
+
+    fn committed(&self, connection: &Waldio) {
+        if connection.published_frames().is_none() {
+            // The connection has a WAL index of its own, and never releases the write lock.
+            let last = self.board().written();
+            connection.own.committed.store(last, Relaxed);
+            connection.publish_frames(Some(last));
+        }
+    }
+
+    fn frames(&self) -> Option<u32> {
+        None
+    }
+
+    fn checkpoint_is_due(&self, _: &Options) -> bool {
+        true
+    }
+
+    fn wal_path(&self) -> Option<String> {
+        Some(waldio_path(&self.life.path))
+    }
+
+    fn open_virtual(&self, connection: &Waldio) -> Option<Box<dyn Below>> {
+        lock(&connection.own.file).clone().map(|file| Box::new(WalView(file)) as Box<dyn Below>)
+    }
+
+    fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error> {
+        Ok(!self.life.has_wal(main)?)
+    }
+
+    fn has_durable_wal(&self) -> bool {
+        false
+    }
+
+    fn knows_wal(&self, _: &dyn Below) -> bool {
+        false
+    }
+
+    fn claimed(&self, characteristics: DeviceCharacteristics) -> DeviceCharacteristics {
+        // SQLite reads this bit of the database file to decide whether it fills the sectors of its
+        // WAL. No block of the log is written twice.
+        characteristics.with_powersafe_overwrite()
+    }
+
+    fn opened(&self, main: &dyn MainFile) -> Result<(), Error> {
+        self.life.opened_database(main)
+    }
+
+    fn opening_wal(&self, connection: &Waldio) -> Result<(), Error> {
+        let main = lock(&connection.main);
+        let main = main.as_deref().ok_or(Error::Below(Code::CANTOPEN))?;
+        if !connection.own.used_log.swap(true, Relaxed) {
+            lock(&self.state).users += 1;
+        }
+        let file = self.open_log(main, connection.level(), &connection.options)?;
+        connection.own.is_synced.store(true, Relaxed);
+        connection.own.committed.store(0, Relaxed);
+        *lock(&connection.own.file) = Some(file);
+        Ok(())
+    }
+
+    fn opened_wal(&self, _: &Waldio, _: &dyn Below) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn closing_wal(&self, connection: &Waldio, _: Option<&dyn Below>) {
+        *lock(&connection.own.file) = None;
+        lock(&connection.own.frames).clear();
+        lock(&self.state).wals_open -= 1;
+    }
+
+    fn closing_last(&self, _: &Waldio, _: &dyn MainFile) {}
+
+    fn deleting_wal(&self, connection: &Waldio) -> Result<Deletion, Error> {
+        connection.refuse_if_failed()?;
+        let main = lock(&connection.main);
+        main.as_deref().map_or(Ok(Deletion::Delete), |main| self.retire(main)).inspect_err(
+            |error| {
+                // "Busy": log and guard stay for the next opener.
+                if !matches!(error, Error::Below(Code::BUSY)) {
+                    connection.shared.flush.poison(Code::IOERR_FSYNC);
+                }
+            },
+        )
+    }
+
+    fn closing(&self, connection: &Waldio) {
+        if connection.own.used_log.swap(false, Relaxed) {
+            let mut state = lock(&self.state);
+            state.users -= 1;
+            if state.users == 0 {
+                self.forget(&mut state);
+            }
+        }
+    }
+
+    fn read(
+        &self,
+        connection: &Waldio,
+        below: &dyn Below,
+        role: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Code> {
+        if role == Role::Wal {
+            return connection.read_wal(below, buffer, offset);
+        }
+        let result = below.read(buffer, offset);
+        if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
+            guard::hide(buffer);
+        }
+        result
+    }
+
+    fn truncate_wal(&self, _: &Waldio, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+        if size_bytes == 0 {
+            self.begins_anew();
+        }
+        let board = self.board();
+        board.writes();
+        wal.truncate(size_bytes)?;
+        board.writes();
+        Ok(())
+    }
+
+    fn write_page(
+        &self,
+        connection: &Waldio,
+        main: &dyn Below,
+        page: &[u8],
+        offset: u64,
+    ) -> Result<(), Error> {
+        connection.copy_page(main, page, offset)
+    }
+
+    fn truncate_database(
+        &self,
+        _: &Waldio,
+        main: &dyn Below,
+        size_bytes: u64,
+    ) -> Result<(), Error> {
+        Ok(main.truncate(size_bytes)?)
+    }
+
+    fn database_synced(&self) {
+        self.board().set_database_unsynced(false);
+    }
+}

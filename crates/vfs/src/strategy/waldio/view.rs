@@ -1,0 +1,162 @@
+//! The log as SQLite sees it: a WAL, byte for byte, at SQLite's offsets.
+//!
+//! | SQLite reads or writes | what happens |
+//! |---|---|
+//! | the WAL's header, at 0 | the block that has it |
+//! | whole frames | slots, many at once |
+//! | a page, or a header, alone | the slot; for a write it is read, changed and written again |
+//!
+//! SQLite writes a page alone when a transaction changes a page again that it has spilled. It writes
+//! headers alone when it writes checksums anew after that (`walRewriteChecksums`). Both are of frames
+//! that nobody was told of.
+
+use std::sync::Arc;
+
+use super::slot_file::{SlotFile, Write};
+use crate::error::Code;
+use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
+use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+
+const WAL_HEADER_BYTES: usize = HEADER_BYTES as usize;
+
+/// A WAL of SQLite's that has no file of its own.
+pub struct WalView(pub Arc<SlotFile>);
+
+/// A part of one frame.
+struct Part {
+    frame: u32,
+    /// The first byte of it in the frame, and the count.
+    at: usize,
+    length: usize,
+}
+
+impl WalView {
+    fn part_at(&self, offset: u64, length: usize) -> Result<Part, Code> {
+        let geometry = self.0.geometry();
+        let (frame, at) = geometry.frame_at(offset).ok_or(Code::MISUSE)?;
+        let left = geometry.frame_bytes() as usize - at;
+        Ok(Part { frame, at, length: length.min(left) })
+    }
+
+    /// How many whole frames begin at the beginning of these bytes.
+    fn whole_frames(&self, part: &Part, length: usize) -> usize {
+        if part.at == 0 { length / self.0.geometry().frame_bytes() as usize } else { 0 }
+    }
+
+    fn read_part(&self, part: &Part, buffer: &mut [u8]) -> Result<(), Code> {
+        let geometry = self.0.geometry();
+        if part.at == FRAME_HEADER_BYTES && part.length == geometry.page_bytes {
+            return self.0.read_page(part.frame, buffer);
+        }
+        let mut frame = vec![0; geometry.frame_bytes() as usize];
+        self.0.read_frames(part.frame, &mut frame)?;
+        buffer.copy_from_slice(&frame[part.at..part.at + part.length]);
+        Ok(())
+    }
+
+    fn write_part(&self, part: &Part, data: &[u8]) -> Result<(), Code> {
+        let mut frame = vec![0; self.0.geometry().frame_bytes() as usize];
+        match self.0.read_frames(part.frame, &mut frame) {
+            Ok(()) | Err(Code::SHORT_READ) => {}
+            Err(code) => return Err(code),
+        }
+        // A header of an earlier life of the WAL is none.
+        if part.at >= FRAME_HEADER_BYTES && !self.0.is_of_this_life(&frame) {
+            frame[..FRAME_HEADER_BYTES].fill(0);
+        }
+        frame[part.at..part.at + part.length].copy_from_slice(data);
+        self.0.write_frames(part.frame, &frame, Write { is_first: false, durable: false })
+    }
+}
+
+impl Below for WalView {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+        let (mut at, mut offset) = (0, offset);
+        if offset < HEADER_BYTES {
+            let header = self.0.read_wal_header()?;
+            let from = offset as usize;
+            at = buffer.len().min(WAL_HEADER_BYTES - from);
+            buffer[..at].copy_from_slice(&header[from..from + at]);
+            offset += at as u64;
+        }
+        let slots = if at < buffer.len() { self.0.slots_there()? } else { 0 };
+        while at < buffer.len() {
+            let part = self.part_at(offset, buffer.len() - at)?;
+            if part.frame > slots {
+                buffer[at..].fill(0);
+                return Err(Code::SHORT_READ);
+            }
+            let whole =
+                self.whole_frames(&part, buffer.len() - at).min((slots - part.frame + 1) as usize);
+            let length = if whole == 0 {
+                self.read_part(&part, &mut buffer[at..at + part.length])?;
+                part.length
+            } else {
+                let length = whole * self.0.geometry().frame_bytes() as usize;
+                self.0.read_frames(part.frame, &mut buffer[at..at + length])?;
+                length
+            };
+            at += length;
+            offset += length as u64;
+        }
+        Ok(())
+    }
+
+    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
+        if offset == 0 {
+            let header = data.try_into().map_err(|_| Code::MISUSE)?;
+            return self.0.write_wal_header(header);
+        }
+        let (mut at, mut offset) = (0, offset);
+        while at < data.len() {
+            let part = self.part_at(offset, data.len() - at)?;
+            let whole = self.whole_frames(&part, data.len() - at);
+            let length = if whole == 0 {
+                self.write_part(&part, &data[at..at + part.length])?;
+                part.length
+            } else {
+                let length = whole * self.0.geometry().frame_bytes() as usize;
+                let how = Write { is_first: false, durable: false };
+                self.0.write_frames(part.frame, &data[at..at + length], how)?;
+                length
+            };
+            at += length;
+            offset += length as u64;
+        }
+        Ok(())
+    }
+
+    /// SQLite cuts its WAL after a checkpoint that has copied everything. To a size other than 0 it
+    /// cuts what it does not need; here that is space made ahead.
+    fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
+        if size_bytes == 0 { self.0.cut() } else { Ok(()) }
+    }
+
+    fn sync(&self, _: SyncRequest) -> Result<(), Code> {
+        self.0.flush()
+    }
+
+    /// Without slots the WAL is empty: it is to SQLite as if it had been cut.
+    fn size_bytes(&self) -> Result<u64, Code> {
+        Ok(match self.0.slots_there()? {
+            0 => 0,
+            slots => HEADER_BYTES + u64::from(slots) * self.0.geometry().frame_bytes(),
+        })
+    }
+
+    fn lock(&self, _: LockLevel) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn unlock(&self, _: LockLevel) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn sector_size(&self) -> i32 {
+        self.0.geometry().block_bytes as i32
+    }
+
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        DeviceCharacteristics(0)
+    }
+}

@@ -1,0 +1,165 @@
+//! `PRAGMA journal_mode=WAL` with strategy `waldio`, with real SQLite on real files. A crash is a
+//! copy of the files at that moment.
+
+mod common;
+
+use std::path::Path;
+use std::time::Duration;
+
+use common::{
+    count, crash, files, insert, integrity, number, open_stock, open_with, scratch, side, statistic,
+};
+use rusqlite::{Connection, ErrorCode};
+
+const LAYOUTS: [&str; 4] = ["embed", "pad512", "pad4k", "pad8k"];
+
+fn try_open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
+    let db = open_with(path, &format!("strategy=waldio&{parameters}"))?;
+    db.busy_timeout(Duration::from_secs(5))?;
+    db.execute_batch(
+        "PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE IF NOT EXISTS t(v)",
+    )?;
+    Ok(db)
+}
+
+fn open(path: &Path) -> Connection {
+    try_open(path, "").unwrap()
+}
+
+#[test]
+fn a_close_leaves_one_plain_database_file_and_nothing_else() {
+    for layout in LAYOUTS {
+        let (_dir, path) = scratch();
+        let db = try_open(&path, &format!("layout={layout}")).unwrap();
+        insert(&db, 10);
+        assert_eq!(files(&path), ["", "-oneflush-shm", "-shm", "-waldio"], "{layout}");
+        assert_eq!(common::stats(&db)["waldio"]["slots"]["layout"], layout);
+        drop(db);
+        assert_eq!(files(&path), [""], "{layout}");
+        let header = std::fs::read(&path).unwrap();
+        assert_eq!((&header[18..20], &header[72..92]), (&[2, 2][..], &[0; 20][..]));
+        let stock = open_stock(&path);
+        assert_eq!((count(&stock), integrity(&stock).as_str()), (10, "ok"));
+    }
+}
+
+#[test]
+fn plain_sqlite_is_refused_while_the_database_is_in_use() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 10);
+    let refused = open_stock(&path)
+        .query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))
+        .unwrap_err();
+    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::NotADatabase), "{refused}");
+    insert(&db, 1);
+    assert_eq!(count(&db), 11);
+}
+
+#[test]
+fn every_commit_comes_back_from_the_log_with_every_layout_and_page_size() {
+    for layout in LAYOUTS {
+        for page_size in [512, 1024, 4096, 16_384, 65_536] {
+            let (_dir, path) = scratch();
+            let db = open_with(&path, &format!("strategy=waldio&layout={layout}")).unwrap();
+            db.execute_batch(&format!("PRAGMA page_size={page_size}")).unwrap();
+            drop(db);
+            let db = open_with(&path, &format!("strategy=waldio&layout={layout}")).unwrap();
+            db.execute_batch(&format!(
+                "PRAGMA page_size={page_size}; PRAGMA journal_mode=wal; CREATE TABLE t(v)"
+            ))
+            .unwrap();
+            for rows in [1, 20, 300] {
+                insert(&db, rows);
+                let expected = count(&db);
+                let again = open(&crash(&path, &["-waldio"]));
+                assert_eq!(
+                    (count(&again), integrity(&again).as_str()),
+                    (expected, "ok"),
+                    "{layout}, {page_size}"
+                );
+                assert_eq!(number(&again, "PRAGMA page_size"), page_size);
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_without_any_gap_come_back_by_the_lane() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    db.execute_batch(
+        "CREATE TABLE full(v); PRAGMA wal_autocheckpoint=0;
+         INSERT INTO full SELECT randomblob(4000) FROM (WITH RECURSIVE n(i) AS (SELECT 1 \
+         UNION ALL SELECT i+1 FROM n LIMIT 3000) SELECT * FROM n)",
+    )
+    .unwrap();
+    for _ in 0..300 {
+        db.execute("UPDATE full SET v = randomblob(16000) WHERE rowid = abs(random()) % 3000", [])
+            .unwrap();
+    }
+    assert_eq!(common::stats(&db)["waldio"]["slots"]["used_lane"], true);
+    let sum = |db: &Connection| number(db, "SELECT sum(unicode(hex(v)) + length(v)) FROM full");
+    let again = open(&crash(&path, &["-waldio"]));
+    assert_eq!((sum(&again), integrity(&again).as_str()), (sum(&db), "ok"));
+}
+
+#[test]
+fn a_transaction_larger_than_the_cache_writes_pages_and_headers_anew() {
+    for layout in LAYOUTS {
+        let (_dir, path) = scratch();
+        let db = try_open(&path, &format!("layout={layout}&checkpoints=sqlite")).unwrap();
+        db.execute_batch(
+            "PRAGMA cache_size=10; PRAGMA wal_autocheckpoint=0; CREATE TABLE u(a, b);
+             CREATE INDEX ua ON u(a); BEGIN",
+        )
+        .unwrap();
+        for _ in 0..3000 {
+            db.execute("INSERT INTO u VALUES (randomblob(20), randomblob(60))", []).unwrap();
+        }
+        db.execute_batch("SAVEPOINT s; UPDATE u SET b = 'x'; ROLLBACK TO s; COMMIT").unwrap();
+        let rows = |db: &Connection| number(db, "SELECT count(*) + sum(length(b)) FROM u");
+        let again = open(&crash(&path, &["-waldio"]));
+        assert_eq!((rows(&again), integrity(&again).as_str()), (rows(&db), "ok"), "{layout}");
+    }
+}
+
+#[test]
+fn a_checkpoint_and_what_follows_it_come_back_too() {
+    for locking_mode in ["normal", "exclusive"] {
+        let (_dir, path) = scratch();
+        let db = open(&path);
+        db.execute_batch(&format!("PRAGMA locking_mode={locking_mode}")).unwrap();
+        for mode in ["PASSIVE", "FULL", "RESTART", "TRUNCATE", "PASSIVE", "RESTART"] {
+            insert(&db, 200);
+            db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(())).unwrap();
+            let checkpointed = open(&crash(&path, &["-waldio"]));
+            insert(&db, 200);
+            let gone_on = open(&crash(&path, &["-waldio"]));
+            assert_eq!(
+                (count(&checkpointed) + 200, count(&gone_on)),
+                (count(&db), count(&db)),
+                "{mode}"
+            );
+            assert_eq!(
+                (integrity(&checkpointed).as_str(), integrity(&gone_on).as_str()),
+                ("ok", "ok"),
+                "{mode}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_one_row_commit_is_one_sync_and_the_log_grows_by_chunks() {
+    let (_dir, path) = scratch();
+    let db = open(&path);
+    insert(&db, 1);
+    let (syncs, extensions) =
+        (statistic(&db, "/files/wal/syncs"), statistic(&db, "/waldio/wal_extensions"));
+    insert(&db, 50);
+    assert_eq!(statistic(&db, "/files/wal/syncs") - syncs, 50);
+    assert!(statistic(&db, "/waldio/wal_extensions") - extensions <= 2);
+    let length = std::fs::metadata(side(&path, "-waldio")).unwrap().len();
+    assert!(length.is_multiple_of(4096) && length < 1 << 20, "{length}");
+}
