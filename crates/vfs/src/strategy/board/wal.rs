@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 
-use oneflush_blocklog::Lsn;
+use oneflush_blocklog::{Lsn, Uuid};
 
 use super::Board;
 use super::words::Word;
@@ -51,6 +51,21 @@ impl Board {
         if self.written() >= frame {
             self.word(Word::Logged).fetch_max(u64::from(frame), SeqCst);
         }
+    }
+
+    /// The frames of this log that were durable when its last user left it. `None`: the system was
+    /// started since. Then all that can be read is durable. `log` is the log's path.
+    pub fn durable_before(&self, uuid: Uuid, log: &str) -> Option<u32> {
+        let is_of_now = self.has_our_layout()
+            && self.uuid() == uuid
+            && self.get(Word::Identity) == self.0.identity(log);
+        is_of_now.then(|| self.logged())
+    }
+
+    /// The frames behind `durable` may be on the device or not.
+    pub fn set_unsure_behind(&self, durable: u32) {
+        self.set(Word::Unsure, u64::from(durable) + 1);
+        self.set(Word::Logged, u64::from(durable));
     }
 
     /// A write or sync has failed. The frames behind `durable` may be there or not.

@@ -1,7 +1,8 @@
 //! The [`Store`] of `waldio`: the log is the WAL.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use serde::Serialize;
 
@@ -166,6 +167,7 @@ impl WaldioStore {
                 board.common().unlock(0..0);
                 return Err(error);
             }
+            board.identify(&self.life.log_path());
             board.set_open();
             board.common().unlock(0..0);
         }
@@ -176,15 +178,33 @@ impl WaldioStore {
     }
 
     /// This process goes on with a log that nobody uses.
+    ///
+    /// The last user may have died, or a flush of it failed. Then nobody knows whether the device
+    /// has the frames that were not acknowledged. SQLite will take them for commits. So they are
+    /// made durable first, and after a failed flush they are written again.
     fn go_on(&self, main: &dyn Below, board: &Board, log: &mut OpenLog) -> Result<(), AttachError> {
-        if let Some(unsure) = board.begin(log.0.uuid(), log.0.geometry().page_bytes) {
-            let last = log.committed()?.frames;
-            log.0.write_again(unsure.0 as u32, last)?;
-            board.set_sure();
-        }
         // In a child of a fork SQLite has the WAL index of the WAL as it was before.
         if self.life.files.is_inherited(&self.life.path) {
             return Err(AttachError::Inherited);
+        }
+        let durable = board.durable_before(log.0.uuid(), &self.life.log_path());
+        let unsure = board.begin(log.0.uuid(), log.0.geometry().page_bytes);
+        let frames = log.committed()?.frames;
+        let synced = match unsure {
+            Some(first) => log.0.write_again(first.0 as u32, frames),
+            None => log.0.flush(),
+        };
+        synced.inspect_err(|_| {
+            // What was durable before stays as it is (invariant 1).
+            if let Some(durable) = durable {
+                board.set_unsure_behind(durable);
+                board.identify(&self.life.log_path());
+            }
+        })?;
+        board.set_sure();
+        if frames > 0 {
+            board.wrote(frames, frames);
+            board.note_logged(frames);
         }
         if board.is_guard_unsure() {
             log.0.write_page_one(&log.newest_page_one(main)?)?;
@@ -250,8 +270,10 @@ impl Waldio {
     fn read_wal(&self, wal: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
         let (store, file) = (self.store(), self.slot_file()?);
         let generation = store.board().generation();
-        if store.generation.swap(generation, Relaxed) != generation {
+        if store.generation.load(Acquire) != generation {
             file.read_wal_header()?;
+            // Only now: another thread must not read frames under the salts before.
+            store.generation.store(generation, Release);
         }
         let geometry = file.geometry();
         let Some((frame, at)) = geometry.frame_at(offset) else {
