@@ -64,9 +64,13 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
     };
     rows.push(row("journal mode", mode));
     let page_bytes = size(survey.page_bytes.into());
+    let reserved = match survey.reserved_bytes {
+        None | Some(0) => String::new(),
+        Some(bytes) => format!(", {} reserved in each", count(bytes.into(), "byte")),
+    };
     rows.push(row(
         "pages",
-        format!("{} of {page_bytes}, {} free", survey.pages, survey.free_pages),
+        format!("{} of {page_bytes}, {} free{reserved}", survey.pages, survey.free_pages),
     ));
     rows.push(row("file", size(survey.bytes)));
     for file in &survey.side_files {
