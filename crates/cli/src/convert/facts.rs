@@ -96,3 +96,37 @@ pub fn damage(db: &Connection) -> Result<Option<String>> {
     let found = pragma(db, &format!("integrity_check({FOUND_MAX})"))?;
     Ok((found != "ok").then(|| found.replace('\n', " ")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = "PRAGMA user_version = 3; CREATE TABLE t(v); CREATE TABLE \"a \"\" b\"(v);
+        CREATE VIEW w AS SELECT v FROM t; CREATE VIRTUAL TABLE f USING fts5(v);
+        INSERT INTO t VALUES (1), (2); INSERT INTO \"a \"\" b\" VALUES (5)";
+
+    fn facts(more: &str) -> Facts {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(SCHEMA).unwrap();
+        db.execute_batch(more).unwrap();
+        Facts::read(&db).unwrap()
+    }
+
+    #[test]
+    fn each_kind_of_difference_is_said_and_an_equal_database_has_none() {
+        let before = facts("");
+        assert_eq!(before.difference(&facts("")), None);
+        for (more, said) in [
+            ("PRAGMA user_version = 4", "PRAGMA user_version was 3, and is 4"),
+            ("PRAGMA application_id = 9", "PRAGMA application_id was 0, and is 9"),
+            ("DELETE FROM t WHERE v = 1", "table t had 2 rows, and has 1"),
+            ("DELETE FROM \"a \"\" b\"", "table a \" b had 1 rows, and has 0"),
+            ("INSERT INTO f VALUES ('x')", "table f_content had 0 rows, and has 1"),
+            ("DROP VIEW w", "the schema differs: view w"),
+            ("CREATE INDEX i ON t(v)", "the schema differs: index i"),
+            ("ALTER TABLE t ADD COLUMN n", "the schema differs: table t"),
+        ] {
+            assert_eq!(before.difference(&facts(more)).as_deref(), Some(said));
+        }
+    }
+}

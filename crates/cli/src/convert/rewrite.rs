@@ -325,3 +325,29 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.push(suffix);
     path.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where nobody may list locks, only the lock itself tells that a database is in use.
+    #[test]
+    fn the_lock_is_refused_while_another_connection_has_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for (mode, begin) in [
+            ("wal", "SELECT * FROM t"),
+            ("delete", "BEGIN; SELECT * FROM t"),
+            ("delete", "BEGIN IMMEDIATE"),
+        ] {
+            let path = folder.path().join("a.db");
+            let db = Connection::open_with_flags_and_vfs(&path, OpenFlags::default(), VFS).unwrap();
+            let make = "CREATE TABLE t(v); INSERT INTO t VALUES (1)";
+            db.execute_batch(&format!("PRAGMA journal_mode = {mode}; {make}; {begin}")).unwrap();
+            let refused = Locked::new(&path).err();
+            assert!(matches!(refused, Some(ConvertError::InUse { .. })), "{begin}: {refused:?}");
+            drop(db);
+            assert!(Locked::new(&path).is_ok());
+            fs::remove_file(&path).unwrap();
+        }
+    }
+}

@@ -5,11 +5,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
+use std::time::Duration;
 
+use rusqlite::backup::Backup;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 
 use super::*;
+use crate::common::crashed::side;
 
 #[test]
 fn a_conversion_reserves_the_bytes_and_the_file_stays_the_same_file() {
@@ -114,7 +117,7 @@ fn everything(db: &Connection) -> Vec<Vec<Value>> {
             .collect();
     for name in names {
         let mut found = rows(&format!("SELECT * FROM \"{}\"", name.replace('"', "\"\"")));
-        found.sort_by_key(|row| format!("{row:?}"));
+        found.sort_by_cached_key(|row| format!("{row:?}"));
         all.extend(found);
     }
     for name in ["user_version", "application_id", "page_size", "auto_vacuum", "encoding"] {
@@ -155,43 +158,43 @@ const MANY_KINDS: &str = "
 #[test]
 fn databases_of_many_kinds_have_everything_that_they_had() {
     let sandbox = Sandbox::new();
-    let mut number = 0;
-    for (page_bytes, reserve) in
-        [(512, 24), (512, 32), (1024, 255), (4096, 24), (16_384, 24), (65_536, 200)]
+    for (number, (page_bytes, reserve, mode, vacuum, encoding)) in [
+        (512, 24, "wal", 0, "UTF-8"),
+        (512, 32, "delete", 1, "UTF-16le"),
+        (1024, 255, "wal", 2, "UTF-16be"),
+        (4096, 24, "wal", 1, "UTF-8"),
+        (4096, 24, "delete", 2, "UTF-8"),
+        (16_384, 24, "delete", 0, "UTF-16le"),
+        (65_536, 200, "wal", 0, "UTF-16be"),
+    ]
+    .into_iter()
+    .enumerate()
     {
-        for (mode, vacuum, encoding) in
-            [("wal", 0, "UTF-8"), ("delete", 1, "UTF-16le"), ("wal", 2, "UTF-16be")]
-        {
-            number += 1;
-            let path = sandbox.path().join(format!("{number}.db"));
-            let db = open(&path);
-            db.execute_batch(&format!(
-                "PRAGMA page_size = {page_bytes}; PRAGMA auto_vacuum = {vacuum};
-                PRAGMA encoding = '{encoding}'; PRAGMA journal_mode = {mode};
-                BEGIN; {MANY_KINDS} COMMIT"
-            ))
+        let path = sandbox.path().join(format!("{number}.db"));
+        let db = open(&path);
+        db.execute_batch(&format!(
+            "PRAGMA page_size = {page_bytes}; PRAGMA auto_vacuum = {vacuum};
+            PRAGMA encoding = '{encoding}'; PRAGMA journal_mode = {mode};
+            BEGIN; {MANY_KINDS} COMMIT"
+        ))
+        .unwrap();
+        drop(db);
+        let before = everything(&open(&path));
+        assert!(before.len() > 1000);
+        converted(&sandbox, &path, &["--reserve", &reserve.to_string()]);
+        let db = open(&path);
+        let after = everything(&db);
+        let differs = before.iter().zip(&after).find(|(before, after)| before != after);
+        let kind = format!("{page_bytes} {mode} {vacuum} {encoding}");
+        assert!(differs.is_none() && before.len() == after.len(), "{kind}: {differs:?}");
+        assert_eq!(i32::from(reserved(&path)), reserve);
+        let found: i64 = db
+            .query_row("SELECT count(*) FROM words WHERE words MATCH 'run'", [], |row| row.get(0))
             .unwrap();
-            drop(db);
-            let before = everything(&open(&path));
-            assert!(before.len() > 1000);
-            converted(&sandbox, &path, &["--reserve", &reserve.to_string()]);
-            let db = open(&path);
-            let after = everything(&db);
-            let differs = before.iter().zip(&after).find(|(before, after)| before != after);
-            let kind = format!("{page_bytes} {mode} {vacuum} {encoding}");
-            assert!(differs.is_none() && before.len() == after.len(), "{kind}: {differs:?}");
-            assert_eq!(i32::from(reserved(&path)), reserve);
-            let found: i64 = db
-                .query_row("SELECT count(*) FROM words WHERE words MATCH 'run'", [], |row| {
-                    row.get(0)
-                })
-                .unwrap();
-            assert_eq!(found, 300);
-            db.execute_batch("INSERT INTO counted(v) VALUES ('new'); PRAGMA integrity_check")
-                .unwrap();
-            let last = db.query_row("SELECT max(id) FROM counted", [], |row| row.get::<_, i64>(0));
-            assert_eq!(last, Ok(301), "AUTOINCREMENT goes on");
-        }
+        assert_eq!(found, 300);
+        db.execute_batch("INSERT INTO counted(v) VALUES ('new'); PRAGMA integrity_check").unwrap();
+        let last = db.query_row("SELECT max(id) FROM counted", [], |row| row.get::<_, i64>(0));
+        assert_eq!(last, Ok(301), "AUTOINCREMENT goes on");
     }
 }
 
@@ -296,9 +299,33 @@ fn commits_that_a_crash_left_in_the_wal_are_converted_too() {
         .unwrap();
     db.execute_batch("INSERT INTO t(v) VALUES ('x'); INSERT INTO t(v) VALUES ('y')").unwrap();
     for suffix in ["", "-wal"] {
-        fs::copy(common::crashed::side(&live, suffix), common::crashed::side(&path, suffix))
-            .unwrap();
+        fs::copy(side(&live, suffix), side(&path, suffix)).unwrap();
     }
     converted(&sandbox, &path, &["--reserve", "24"]);
     assert_eq!((reserved(&path), beside(&path).len(), content(&path).0), (24, 0, 2));
+}
+
+/// The file's header says what was before the last commit, which only the WAL has.
+#[test]
+fn a_conversion_that_a_crash_left_in_the_wal_counts() {
+    let sandbox = Sandbox::new();
+    let (live, path) = (sandbox.path().join("live.db"), sandbox.path().join("a.db"));
+    make(&live, "wal", 100);
+    converted(&sandbox, &live, &["--reserve", "24"]);
+    let other = sandbox.path().join("other.db");
+    fs::copy(&live, &other).unwrap();
+    converted(&sandbox, &other, &["--reserve", "25", "--force"]);
+    let mut db = open(&live);
+    let was = content(&other);
+    let other = open(&other);
+    let backup = Backup::new(&other, &mut db).unwrap();
+    backup.run_to_completion(1000, Duration::ZERO, None).unwrap();
+    drop(backup);
+    for suffix in ["", "-wal"] {
+        fs::copy(side(&live, suffix), side(&path, suffix)).unwrap();
+    }
+    assert_eq!(reserved(&path), 24);
+    let said = converted(&sandbox, &path, &["--reserve", "24", "--force"]);
+    assert!(said.contains("before it was 25"), "{said}");
+    assert_eq!((reserved(&path), content(&path)), (24, was));
 }
