@@ -33,8 +33,8 @@ INTO, and checked: PRAGMA integrity_check, the schema, each table's number of
 rows. Then one transaction writes the pages of the copy into the database file.
 It stays the same file, with its owner, mode, links and journal mode.
 
-Room is needed for the copy and a journal: up to twice the database, or three
-times where rows fill their pages badly.
+Room is needed for the copy and a journal: twice the database, or up to five
+times where two rows just fill a page, and then only one does.
 Ctrl-C leaves the database as it was. So does a crash: the next open rolls back.
 
 As by VACUUM, the rowids of a table without INTEGER PRIMARY KEY may change.";
