@@ -61,9 +61,16 @@ pub struct Options {
 
 /// What came of it.
 enum Outcome {
-    /// As many bytes are reserved as wanted.
-    Already(Pages),
-    Planned(Pages, Plan),
+    /// As many bytes are reserved as wanted. Unsure: a WAL or journal may say otherwise.
+    Already {
+        pages: Pages,
+        unsure: bool,
+    },
+    Planned {
+        pages: Pages,
+        plan: Plan,
+        unsure: bool,
+    },
     Converted(Converted),
 }
 
@@ -86,20 +93,22 @@ fn run(options: &Options) -> Result<Outcome, ConvertError> {
     let wish = Wish { reserved: options.reserve, is_forced: options.force };
     let survey = look(&database)?;
     let pages = Pages::of(&survey).ok_or_else(|| ConvertError::Empty(database.clone()))?;
-    let Some(plan) = plan::plan(&database, pages, wish)? else {
-        if !is_unsure(&survey) {
-            return Ok(Outcome::Already(pages));
-        }
-        return convert(options, &database, wish, pages);
+    let unsure = is_unsure(&survey);
+    let plan = match plan::plan(&database, pages, wish) {
+        Ok(None) if options.dry_run || !unsure => return Ok(Outcome::Already { pages, unsure }),
+        Ok(plan) => plan,
+        // What the last commit says decides, under the lock.
+        Err(_) if unsure && !options.dry_run => None,
+        Err(error) => return Err(error),
     };
     plan::check_rights(&database)?;
     if !survey.users.is_empty() {
         return Err(ConvertError::InUse { database, users: survey.users });
     }
-    if options.dry_run {
-        return Ok(Outcome::Planned(pages, plan));
+    match plan {
+        Some(plan) if options.dry_run => Ok(Outcome::Planned { pages, plan, unsure }),
+        _ => convert(&database, wish),
     }
-    convert(options, &database, wish, pages)
 }
 
 /// The database as its files tell, if SQLite alone may open it.
@@ -126,15 +135,7 @@ fn is_unsure(survey: &Survey) -> bool {
     survey.wal_frames.is_some() || has_journal
 }
 
-fn convert(
-    options: &Options,
-    database: &Path,
-    wish: Wish,
-    pages: Pages,
-) -> Result<Outcome, ConvertError> {
-    if options.dry_run {
-        return Ok(Outcome::Already(pages));
-    }
+fn convert(database: &Path, wish: Wish) -> Result<Outcome, ConvertError> {
     interrupt::install()
         .map_err(|source| ConvertError::File { path: database.to_owned(), source })?;
     let locked = Locked::new(database).map_err(|error| match error {
@@ -148,20 +149,21 @@ fn convert(
     // A crash may have left the last commits beside the database file.
     let pages = locked.pages()?;
     match plan::plan(database, pages, wish)? {
-        None => Ok(Outcome::Already(pages)),
+        None => Ok(Outcome::Already { pages, unsure: false }),
         Some(_) => locked.convert(wish).map(Outcome::Converted),
     }
 }
 
 fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
-    let (before, plan, converted) = match outcome {
-        Outcome::Already(pages) => (pages, None, None),
-        Outcome::Planned(pages, plan) => (pages, Some(plan), None),
-        Outcome::Converted(converted) => (&converted.before, None, Some(converted)),
+    let (before, plan, converted, unsure) = match outcome {
+        Outcome::Already { pages, unsure } => (pages, None, None, *unsure),
+        Outcome::Planned { pages, plan, unsure } => (pages, Some(plan), None, *unsure),
+        Outcome::Converted(converted) => (&converted.before, None, Some(converted), false),
     };
     json!({
         "database": shown_name(&options.database),
         "converted": converted.is_some(),
+        "unsure": unsure,
         "page_bytes": before.page_bytes,
         "reserved_bytes_before": before.reserved,
         "reserved_bytes_wanted": options.reserve,
@@ -179,17 +181,20 @@ fn as_text(options: &Options, outcome: &Outcome) -> String {
     let reserved =
         |pages: &Pages| format!("{} of {} bytes of each page", pages.reserved, pages.page_bytes);
     match outcome {
-        Outcome::Already(pages) => {
-            format!("{name}: {} are reserved already; nothing was changed\n", reserved(pages))
-        }
-        Outcome::Planned(pages, plan) => format!(
+        Outcome::Already { pages, unsure } => format!(
+            "{name}: {} are reserved already; nothing was changed\n{}",
+            reserved(pages),
+            doubt(*unsure)
+        ),
+        Outcome::Planned { pages, plan, unsure } => format!(
             "{name}: {} are reserved, and {} would be\nthe conversion would write {} pages anew\n\
-            room: up to {} MiB needed, {} MiB free\nnothing was changed\n",
+            room: up to {} MiB needed, {} MiB free\nnothing was changed\n{}",
             reserved(pages),
             options.reserve,
             pages.count - pages.free.min(pages.count),
             plan.needed_bytes.div_ceil(1 << 20),
             plan.free_bytes >> 20,
+            doubt(*unsure),
         ),
         Outcome::Converted(Converted { before, after, tables, rows }) => format!(
             "{name}: {} are reserved; before it was {}\n{} pages; before it was {}\n\
@@ -199,5 +204,12 @@ fn as_text(options: &Options, outcome: &Outcome) -> String {
             after.count,
             before.count,
         ),
+    }
+}
+
+fn doubt(unsure: bool) -> &'static str {
+    match unsure {
+        true => "a WAL or journal beside it may say otherwise; the next open copies it\n",
+        false => "",
     }
 }

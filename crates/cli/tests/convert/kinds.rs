@@ -325,6 +325,15 @@ fn a_conversion_that_a_crash_left_in_the_wal_counts() {
         fs::copy(side(&live, suffix), side(&path, suffix)).unwrap();
     }
     assert_eq!(reserved(&path), 24);
+    let again = sandbox.path().join("again.db");
+    for suffix in ["", "-wal"] {
+        fs::copy(side(&path, suffix), side(&again, suffix)).unwrap();
+    }
+    let dry = converted(&sandbox, &again, &["--reserve", "24", "--dry-run"]);
+    assert!(dry.contains("a WAL or journal beside it may say otherwise"), "{dry}");
+    assert_eq!(reserved(&again), 24);
+    let said = converted(&sandbox, &again, &["--reserve", "25"]);
+    assert!(said.contains("25 of 4096 bytes of each page are reserved already"), "{said}");
     let said = converted(&sandbox, &path, &["--reserve", "24", "--force"]);
     assert!(said.contains("before it was 25"), "{said}");
     assert_eq!((reserved(&path), content(&path)), (24, was));
