@@ -4,6 +4,7 @@
 //! program's.
 
 mod bench;
+mod convert;
 mod crash;
 mod identify;
 mod library;
@@ -42,6 +43,8 @@ struct Cli {
 enum Command {
     /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
     Bench(Box<bench::Options>),
+    /// Give an existing database reserved bytes at the end of each page
+    Convert(convert::Options),
     /// Run SQLite on a simulated disk that loses power at every operation, and check what it
     /// recovers
     Crash(Box<crash::Options>),
@@ -95,6 +98,7 @@ impl Failure {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Bench(options) => bench::main(&options),
+        Command::Convert(options) => convert::main(&options),
         Command::Crash(options) => crash::main(&options),
         Command::Identify(options) => identify::main(&options),
         Command::Probe(options) => probe::main(&options),

@@ -48,8 +48,12 @@ fn table(survey: &Survey) -> String {
     rows_of_users(survey, &mut rows);
     let mut text = format!("{}\n", shown_name(&survey.database));
     for (label, value) in rows {
-        for (n, line) in folded(&value, LINE_CHARS_MAX - LABEL_CHARS - 2).into_iter().enumerate() {
-            text += &format!("  {:LABEL_CHARS$}{line}\n", if n == 0 { &label } else { "" });
+        // A suffix may be longer than the column.
+        let label_chars = LABEL_CHARS.max(label.chars().count() + 1);
+        let lines = folded(&value, LINE_CHARS_MAX - label_chars - 2);
+        text += &format!("  {label:label_chars$}{}\n", lines[0]);
+        for line in &lines[1..] {
+            text += &format!("  {:LABEL_CHARS$}{line}\n", "");
         }
     }
     text
@@ -64,9 +68,13 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
     };
     rows.push(row("journal mode", mode));
     let page_bytes = size(survey.page_bytes.into());
+    let reserved = match survey.reserved_bytes {
+        None | Some(0) => String::new(),
+        Some(bytes) => format!(", {} reserved in each", count(bytes.into(), "byte")),
+    };
     rows.push(row(
         "pages",
-        format!("{} of {page_bytes}, {} free", survey.pages, survey.free_pages),
+        format!("{} of {page_bytes}, {} free{reserved}", survey.pages, survey.free_pages),
     ));
     rows.push(row("file", size(survey.bytes)));
     for file in &survey.side_files {
@@ -81,6 +89,9 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
             "-oneflush-wal" => ", the WAL image of eager".to_owned(),
             "-oneflush-kept" => ", the WAL that plain keeps for the next open".to_owned(),
             "-oneflush-shm" => ", the board of eager".to_owned(),
+            "-oneflush-converting" | "-oneflush-converting-journal" => {
+                ", the rest of a conversion that was killed, or one that runs".to_owned()
+            }
             _ => String::new(),
         };
         rows.push(row(shown_name(&file.suffix), format!("{}{what}", size(file.bytes))));

@@ -88,6 +88,21 @@ fn a_database_in_use_with_eager_has_live_figures_and_after_a_crash_its_logs() {
     db.execute("INSERT INTO t VALUES (9)", []).unwrap();
 }
 
+/// Sizes stood right behind a suffix that was longer than its column: "-oneflush-kept4120 bytes".
+#[test]
+fn long_suffixes_are_apart_from_their_sizes() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path().join("a.db");
+    open(&path, "stock").execute_batch("CREATE TABLE t(v)").unwrap();
+    for suffix in ["-oneflush-kept", "-oneflush-converting"] {
+        std::fs::write(format!("{}{suffix}", path.display()), "12345").unwrap();
+    }
+    let (_, text) = stats(&sandbox, &path);
+    for words in ["-oneflush-kept 5 bytes", "-oneflush-converting 5 bytes, the rest of a"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
 #[test]
 fn what_is_no_database_is_refused() {
     let sandbox = Sandbox::new();

@@ -25,6 +25,7 @@ use crate::wal_file::frames_to_recover as wal_frames;
 
 /// The database header of "Database File Format", section 1.3.
 const PAGE_BYTES_AT: usize = 16;
+const RESERVED_BYTES_AT: usize = 20;
 const PAGES_AT: usize = 28;
 const FREE_PAGES_AT: usize = 36;
 
@@ -38,6 +39,8 @@ pub struct Survey {
     /// Only `eager` may open the database: it is in use, or was at a crash.
     pub guarded: bool,
     pub page_bytes: u32,
+    /// The bytes at the end of each page that SQLite leaves alone. None: no page was written yet.
+    pub reserved_bytes: Option<u8>,
     pub pages: u32,
     pub free_pages: u32,
     /// The files beside the database that begin with its name.
@@ -104,6 +107,7 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
         guarded,
         // "the value 1 representing a page size of 65536".
         page_bytes: if page_bytes == 1 { 65_536 } else { page_bytes },
+        reserved_bytes: header.get(RESERVED_BYTES_AT).copied(),
         pages: of_four(PAGES_AT),
         free_pages: of_four(FREE_PAGES_AT),
         wal_frames: File::open(beside(database, wal_path))

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use oneflush_testing::house::{self, Text};
 
 /// Where messages for people come from: folders of `crates`, or files below them.
-const PLACES: [&str; 7] = [
+const PLACES: [&str; 8] = [
     "blocklog/src",
+    "cli/src/convert",
     "cli/src/library.rs",
     "cli/src/recover",
     "cli/src/run",

@@ -1,0 +1,215 @@
+//! `oneflush convert DB --reserve N`: reserved bytes at the end of each page of a database that is
+//! there already.
+
+mod error;
+mod facts;
+mod plan;
+mod rewrite;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use oneflush_bench::interrupt;
+use oneflush_vfs::{InspectError, Survey, inspect, shown_name, survey};
+use serde_json::json;
+
+use crate::{Failure, output};
+use error::ConvertError;
+use plan::{Pages, Plan, Wish};
+use rewrite::{Converted, Locked};
+
+const EXAMPLES: &str = "Examples:
+  oneflush convert app.db --reserve 24 --dry-run
+                                      how many bytes are reserved now, and
+                                      what the conversion would need
+  oneflush convert app.db --reserve 24
+  oneflush convert app.db --reserve 0 --force
+                                      takes all reserved bytes back
+
+SQLite leaves reserved bytes alone; extensions keep something there. Nobody may
+have the database open. First a copy is made beside the database, by VACUUM
+INTO, and checked: PRAGMA integrity_check, the schema, each table's number of
+rows. Then one transaction writes the pages of the copy into the database file.
+It stays the same file, with its owner, mode, links and journal mode.
+
+Room is needed for the copy and a journal: twice the database, or up to five
+times where two rows just fill a page, and then only one does.
+Ctrl-C leaves the database as it was. So does a crash: the next open rolls back.
+
+As by VACUUM, the rowids of a table without INTEGER PRIMARY KEY may change.";
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Options {
+    /// The database file
+    database: PathBuf,
+    /// Bytes to reserve at the end of each page, 0 to 255
+    #[arg(long, value_name = "N")]
+    reserve: u8,
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    /// Where bytes are reserved already, change their number; what an extension
+    /// keeps there is lost. Also for 8, the number of cksumvfs
+    #[arg(long)]
+    force: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+enum Outcome {
+    /// As many bytes are reserved as wanted. Unsure: a WAL or journal may say otherwise.
+    Already {
+        pages: Pages,
+        unsure: bool,
+    },
+    Planned {
+        pages: Pages,
+        plan: Plan,
+        unsure: bool,
+    },
+    Converted(Converted),
+}
+
+pub fn main(options: &Options) -> Result<(), Failure> {
+    let outcome = run(options).map_err(Failure::failed)?;
+    output::print(&match options.json {
+        true => format!("{}\n", as_json(options, &outcome)),
+        false => as_text(options, &outcome),
+    })
+}
+
+fn run(options: &Options) -> Result<Outcome, ConvertError> {
+    let given = &options.database;
+    let database = given
+        .canonicalize()
+        .map_err(|source| ConvertError::File { path: given.clone(), source })?;
+    if !database.is_file() {
+        return Err(ConvertError::NotAFile(given.clone()));
+    }
+    let wish = Wish { reserved: options.reserve, is_forced: options.force };
+    let survey = look(&database)?;
+    let pages = Pages::of(&survey).ok_or_else(|| ConvertError::Empty(database.clone()))?;
+    let unsure = is_unsure(&survey);
+    let plan = match plan::plan(&database, pages, wish) {
+        Ok(None) if options.dry_run || !unsure => return Ok(Outcome::Already { pages, unsure }),
+        Ok(plan) => plan,
+        // What the last commit says decides, under the lock.
+        Err(_) if unsure && !options.dry_run => None,
+        Err(error) => return Err(error),
+    };
+    plan::check_rights(&database)?;
+    if !survey.users.is_empty() {
+        return Err(ConvertError::InUse { database, users: survey.users });
+    }
+    match plan {
+        Some(plan) if options.dry_run => Ok(Outcome::Planned { pages, plan, unsure }),
+        _ => convert(&database, wish),
+    }
+}
+
+/// The database as its files tell, if SQLite alone may open it.
+fn look(database: &Path) -> Result<Survey, ConvertError> {
+    let survey = survey(database).map_err(|error| match error {
+        InspectError::NotADatabase(path) => ConvertError::NotADatabase(path),
+        error => error.into(),
+    })?;
+    if survey.guarded && !survey.users.is_empty() {
+        return Err(ConvertError::InUse { database: database.to_owned(), users: survey.users });
+    }
+    match inspect(database) {
+        Ok(None) => Ok(survey),
+        Ok(Some(_)) => Err(ConvertError::Guarded(database.to_owned())),
+        Err(InspectError::NotADatabase(path)) => Err(ConvertError::NotADatabase(path)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// True if a WAL or journal may have another header than the database file.
+fn is_unsure(survey: &Survey) -> bool {
+    let has_journal =
+        survey.side_files.iter().any(|file| file.suffix == "-journal" && file.bytes > 0);
+    survey.wal_frames.is_some() || has_journal
+}
+
+fn convert(database: &Path, wish: Wish) -> Result<Outcome, ConvertError> {
+    interrupt::install()
+        .map_err(|source| ConvertError::File { path: database.to_owned(), source })?;
+    let locked = Locked::new(database).map_err(|error| match error {
+        // The connection that found the lock taken is closed, so the files may be looked at.
+        ConvertError::InUse { database, .. } => {
+            let users = survey(&database).map(|survey| survey.users).unwrap_or_default();
+            ConvertError::InUse { database, users }
+        }
+        error => error,
+    })?;
+    // A crash may have left the last commits beside the database file.
+    let pages = locked.pages()?;
+    match plan::plan(database, pages, wish)? {
+        None => Ok(Outcome::Already { pages, unsure: false }),
+        Some(_) => locked.convert(wish).map(Outcome::Converted),
+    }
+}
+
+fn as_json(options: &Options, outcome: &Outcome) -> serde_json::Value {
+    let (before, plan, converted, unsure) = match outcome {
+        Outcome::Already { pages, unsure } => (pages, None, None, *unsure),
+        Outcome::Planned { pages, plan, unsure } => (pages, Some(plan), None, *unsure),
+        Outcome::Converted(converted) => (&converted.before, None, Some(converted), false),
+    };
+    json!({
+        "database": shown_name(&options.database),
+        "converted": converted.is_some(),
+        "unsure": unsure,
+        "page_bytes": before.page_bytes,
+        "reserved_bytes_before": before.reserved,
+        "reserved_bytes_wanted": options.reserve,
+        "pages_before": before.count,
+        "pages": converted.map(|converted| converted.after.count),
+        "tables": converted.map(|converted| converted.tables),
+        "rows": converted.map(|converted| converted.rows),
+        "needed_bytes": plan.map(|plan| plan.needed_bytes),
+        "free_bytes": plan.map(|plan| plan.free_bytes),
+    })
+}
+
+fn as_text(options: &Options, outcome: &Outcome) -> String {
+    let name = shown_name(&options.database);
+    let reserved =
+        |pages: &Pages| format!("{} of {} bytes of each page", pages.reserved, pages.page_bytes);
+    match outcome {
+        Outcome::Already { pages, unsure } => format!(
+            "{name}: {} are reserved already; nothing was changed\n{}",
+            reserved(pages),
+            doubt(*unsure)
+        ),
+        Outcome::Planned { pages, plan, unsure } => format!(
+            "{name}: {} are reserved, and {} would be\nthe conversion would write {} pages anew\n\
+            room: up to {} MiB needed, {} MiB free\nnothing was changed\n{}",
+            reserved(pages),
+            options.reserve,
+            pages.count - pages.free.min(pages.count),
+            plan.needed_bytes.div_ceil(1 << 20),
+            plan.free_bytes >> 20,
+            doubt(*unsure),
+        ),
+        Outcome::Converted(Converted { before, after, tables, rows }) => format!(
+            "{name}: {} are reserved; before it was {}\n{} pages; before it was {}\n\
+            checked: PRAGMA integrity_check, the schema, {rows} rows of {tables} tables\n",
+            reserved(after),
+            before.reserved,
+            after.count,
+            before.count,
+        ),
+    }
+}
+
+fn doubt(unsure: bool) -> &'static str {
+    match unsure {
+        true => "a WAL or journal beside it may say otherwise; the next open copies it\n",
+        false => "",
+    }
+}
