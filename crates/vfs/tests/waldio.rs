@@ -87,6 +87,8 @@ fn every_commit_comes_back_from_the_log_with_every_layout_and_page_size() {
 #[test]
 fn pages_without_any_gap_come_back_by_the_lane() {
     let (_dir, path) = scratch();
+    // SQLite alone makes databases without reserved bytes.
+    open_stock(&path).execute_batch("CREATE TABLE t(v)").unwrap();
     let db = open(&path);
     db.execute_batch(
         "CREATE TABLE full(v); PRAGMA wal_autocheckpoint=0;
@@ -148,6 +150,50 @@ fn a_checkpoint_and_what_follows_it_come_back_too() {
             );
         }
     }
+}
+
+#[test]
+fn a_new_database_has_reserved_bytes_unless_the_application_wants_others() {
+    let (_dir, path) = scratch();
+    let reserved = |path: &Path| std::fs::read(path).unwrap()[20];
+    let db = open(&path);
+    db.execute_batch(&format!(
+        "ATTACH 'file:{}-b?vfs=oneflush&strategy=waldio' AS b",
+        path.display()
+    ))
+    .unwrap();
+    db.execute_batch("CREATE TABLE b.u(v); PRAGMA b.journal_mode=wal").unwrap();
+    insert(&db, 100);
+    assert_eq!(common::stats(&db)["waldio"]["slots"]["used_lane"], false);
+    db.execute_batch("VACUUM").unwrap();
+    drop(db);
+    assert_eq!((reserved(&path), reserved(&side(&path, "-b"))), (24, 24));
+
+    let (_dir, path) = scratch();
+    let db = open_with(&path, "strategy=waldio").unwrap();
+    let mut bytes: std::ffi::c_int = 8;
+    // SAFETY: the connection is open, and the argument is a number.
+    unsafe {
+        rusqlite::ffi::sqlite3_file_control(
+            db.handle(),
+            c"main".as_ptr(),
+            rusqlite::ffi::SQLITE_FCNTL_RESERVE_BYTES,
+            (&raw mut bytes).cast(),
+        )
+    };
+    db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(v)").unwrap();
+    drop(db);
+    assert_eq!(reserved(&path), 8);
+    let (_dir, plain) = scratch();
+    for (path, parameters) in [(&plain, "strategy=plain"), (&plain, "strategy=waldio")] {
+        let db = open_with(path, parameters).unwrap();
+        db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE IF NOT EXISTS t(v)").unwrap();
+        insert(&db, 10);
+    }
+    assert_eq!(reserved(&plain), 0, "a database that is there stays as it is");
+    let (_dir, padded) = scratch();
+    drop(try_open(&padded, "layout=pad4k").unwrap());
+    assert_eq!(reserved(&padded), 0);
 }
 
 #[test]
