@@ -8,12 +8,11 @@ use serde::Serialize;
 
 use super::cache::Cache;
 use super::kept::OpenLog;
-use super::recent::Frames;
 use super::slot_file::SlotFile;
+use super::transaction::Transaction;
 use super::view::WalView;
-use super::writing::LastHeader;
 use crate::config::{Options, StrategyKind, WalSync};
-use crate::engine::{For, Header, InWalMode, Store, WalConnection};
+use crate::engine::{For, Header, InWalMode, Store, WalConnection, doing};
 use crate::error::{Code, Error};
 use crate::names::waldio_path;
 use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, MainFile, SyncRequest};
@@ -56,8 +55,9 @@ pub struct Own {
     /// The connection has opened the log, or tried to.
     used_log: AtomicBool,
     file: Mutex<Option<Arc<SlotFile>>>,
-    pub(super) last_header: Mutex<LastHeader>,
-    pub(super) frames: Mutex<Frames>,
+    pub(super) transaction: Mutex<Transaction>,
+    /// The last frame that this transaction has written to the log.
+    pub(super) written: AtomicU32,
     /// The last transaction was synced. So the next will be, most likely.
     pub(super) is_synced: AtomicBool,
     /// This transaction was synced.
@@ -250,16 +250,27 @@ impl Waldio {
         lock(&self.own.file).clone().ok_or(Code::CANTOPEN)
     }
 
+    /// The log, with the salts of the WAL as it is now, and the board's generation of it.
+    pub(super) fn log(&self) -> Result<(Arc<SlotFile>, u64), Code> {
+        let (store, file) = (self.store(), self.slot_file()?);
+        let generation = store.board().generation();
+        if store.generation.load(Acquire) != generation {
+            file.read_wal_header()?;
+            // Only now: another thread must not use frames under the salts before.
+            store.generation.store(generation, Release);
+        }
+        Ok((file, generation))
+    }
+
     /// The frames of this connection that are published go into the cache. The others were rolled
     /// back.
     fn publish_frames(&self, published: Option<u32>) {
-        let mut frames = lock(&self.own.frames);
-        let Ok(file) = self.slot_file() else { return frames.clear() };
-        let (store, frame_bytes) = (self.store(), file.geometry().frame_bytes() as usize);
-        let generation = store.board().generation();
-        frames.publish(published.unwrap_or(0), frame_bytes, |frame, bytes| {
+        let mut transaction = lock(&self.own.transaction);
+        let (store, generation) = (self.store(), self.store().board().generation());
+        transaction.publish(published.unwrap_or(0), |frame, bytes| {
             store.cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
         });
+        self.own.written.store(0, Relaxed);
     }
 
     /// The last frame of which SQLite knows that it is committed.
@@ -268,18 +279,23 @@ impl Waldio {
     }
 
     fn read_wal(&self, wal: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
-        let (store, file) = (self.store(), self.slot_file()?);
-        let generation = store.board().generation();
-        if store.generation.load(Acquire) != generation {
-            file.read_wal_header()?;
-            // Only now: another thread must not read frames under the salts before.
-            store.generation.store(generation, Release);
-        }
+        let (store, (file, generation)) = (self.store(), self.log()?);
         let geometry = file.geometry();
         let Some((frame, at)) = geometry.frame_at(offset) else {
             lock(&self.own.ahead).1.clear();
             return wal.read(buffer, offset);
         };
+        let frame_bytes = geometry.frame_bytes() as usize;
+        if self.doing.load(Relaxed) == doing::WRITES && at + buffer.len() <= frame_bytes {
+            let mut transaction = lock(&self.own.transaction);
+            if transaction.read(frame, at, buffer) {
+                return Ok(());
+            }
+            if buffer.len() == frame_bytes && frame < transaction.last() {
+                // SQLite writes checksums anew, and reads one frame after the other.
+                return self.read_written(wal, &mut transaction, frame, buffer);
+            }
+        }
         if at == FRAME_HEADER_BYTES && buffer.len() == geometry.page_bytes {
             if store.cache.get(generation, frame, buffer) {
                 return Ok(());
@@ -295,6 +311,25 @@ impl Waldio {
             return self.read_ahead(wal, frame, buffer, offset);
         }
         wal.read(buffer, offset)
+    }
+
+    /// Reads a frame of this transaction that was written and forgotten, and some behind it.
+    #[cold]
+    fn read_written(
+        &self,
+        wal: &dyn Below,
+        transaction: &mut Transaction,
+        frame: u32,
+        buffer: &mut [u8],
+    ) -> Result<(), Code> {
+        let frame_bytes = buffer.len();
+        let count = (transaction.last() - frame + 1).min(AHEAD_FRAMES) as usize;
+        let mut frames = vec![0; count * frame_bytes];
+        let offset = HEADER_BYTES + u64::from(frame - 1) * frame_bytes as u64;
+        wal.read(&mut frames, offset)?;
+        buffer.copy_from_slice(&frames[..frame_bytes]);
+        transaction.keep(frame, &frames, frame_bytes);
+        Ok(())
     }
 
     /// A recovery of SQLite's reads one frame after the other.
@@ -361,7 +396,8 @@ impl Store for WaldioStore {
     }
 
     fn taking_write_lock(&self, connection: &Waldio) {
-        lock(&connection.own.frames).clear();
+        lock(&connection.own.transaction).begin();
+        connection.own.written.store(0, Relaxed);
         connection.own.syncs.store(false, Relaxed);
     }
 
@@ -386,8 +422,8 @@ impl Store for WaldioStore {
             .try_for_each(|(offset, header)| connection.write_frames(wal, header, *offset))
     }
 
-    fn write_held(&self, connection: &Waldio, wal: &dyn Below) -> Result<(), Error> {
-        connection.write_held(wal)
+    fn write_held(&self, connection: &Waldio, _: &dyn Below) -> Result<(), Error> {
+        connection.write_held(false)
     }
 
     fn is_durable(
@@ -505,7 +541,7 @@ impl Store for WaldioStore {
 
     fn closing_wal(&self, connection: &Waldio, _: Option<&dyn Below>) {
         *lock(&connection.own.file) = None;
-        lock(&connection.own.frames).clear();
+        lock(&connection.own.transaction).begin();
         lock(&self.state).wals_open -= 1;
     }
 
