@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use oneflush_bench::interrupt;
-use oneflush_bench::mode::{Journal, Mode, Strategy, Synchronous};
+use oneflush_bench::mode::{Journal, Mode, Synchronous};
 use oneflush_bench::place::FsKind;
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
@@ -53,13 +53,14 @@ const MEASURING: [&str; 26] = [
     "keep_trace",
 ];
 
-const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
+const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY[+OPTION=VALUE…]]:
   JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory,
             off
   SYNC      off, normal, full (default), extra
   STRATEGY  sqlite (without our VFS), stock (default: our VFS, which changes
             nothing), plain (SQLite's own WAL, with shared flushes), eager (our
             log: one write and one flush)
+  OPTION    of the strategy, as in a URI: plain+prealloc=65536+keep_wal=off
 
 Examples:
   sudo oneflush bench                                 all modes, scratch ext4
@@ -67,6 +68,7 @@ Examples:
   oneflush bench --dir /mnt/data --modes wal          a directory, without root
   sudo oneflush bench --modes wal:sqlite,wal:stock    what the VFS costs
   sudo oneflush bench --modes wal,wal:plain -t 1,16   one writer, and 16
+  sudo oneflush bench --modes wal:plain,wal:plain+prealloc=0    an option
   sudo oneflush bench --connections 8 --as processes  the same as processes
   sudo oneflush bench --busy 2 --modes wal,wal:plain -t 16    on a busy machine
   sudo oneflush bench --workload reopen --modes wal   open, 3 commits, close
@@ -467,10 +469,10 @@ fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
             Journal::Off,
         ];
         let levels = [Synchronous::Off, Synchronous::Normal, Synchronous::Full];
+        let journal = journals[usize::from(options.journal)];
         return Ok(vec![Mode {
-            journal: journals[usize::from(options.journal)],
             synchronous: levels[usize::from(options.synchronous)],
-            strategy: Strategy::STOCK,
+            ..Mode::new(journal)
         }]);
     }
     let default = if options.in_turns { DEFAULT_MODES_IN_TURNS } else { DEFAULT_MODES };

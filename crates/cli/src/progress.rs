@@ -30,7 +30,7 @@ impl Terminal {
 }
 
 impl Progress for Terminal {
-    fn slice(&mut self, number: u32, count: u32, round: u32, mode: Mode) {
+    fn slice(&mut self, number: u32, count: u32, round: u32, mode: &Mode) {
         if let Some(bar) = &self.bar {
             bar.set_length(u64::from(count));
             bar.set_position(u64::from(number - 1));

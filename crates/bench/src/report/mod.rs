@@ -245,7 +245,6 @@ impl ModeReport {
         let rounds: Vec<Figures> = results.rounds.iter().map(Figures::of).collect();
         let longest = results.rounds.iter().max_by_key(|round| round.latencies.max_ns());
         ModeReport {
-            mode: results.mode,
             connections: results.connections,
             to_control: None,
             latency_timeline: longest.map(|round| round.timeline.figures()).unwrap_or_default(),
@@ -263,6 +262,7 @@ impl ModeReport {
                 .first()
                 .filter(|_| same)
                 .map(|number| format!("{number:016x}")),
+            mode: results.mode,
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct Slice<'a> {
     /// Where in it the databases are.
     pub directory: &'a Path,
     pub observer: Option<&'a mut Observer>,
-    pub mode: Mode,
+    pub mode: &'a Mode,
     pub connections: u32,
     pub round: u32,
 }
@@ -122,7 +122,7 @@ impl Slice<'_> {
     pub(super) fn spec(&self, index: u32, transactions: u64) -> WorkerSpec {
         WorkerSpec {
             workload: self.plan.workload.clone(),
-            mode: self.mode,
+            mode: self.mode.clone(),
             directory: self.directory.to_owned(),
             index,
             connections: self.connections,
@@ -133,7 +133,12 @@ impl Slice<'_> {
 
     /// For errors; `place` describes it.
     pub(super) fn at<'p>(&self, place: &'p str) -> At<'p> {
-        At { mode: self.mode, round: self.round, place, scratch: self.place.device().is_some() }
+        At {
+            mode: self.mode.clone(),
+            round: self.round,
+            place,
+            scratch: self.place.device().is_some(),
+        }
     }
 
     pub(super) fn set_up(

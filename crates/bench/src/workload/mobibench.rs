@@ -169,7 +169,7 @@ impl MobibenchStream {
             .collect();
         MobibenchStream {
             connection,
-            mode: spec.mode,
+            mode: spec.mode.clone(),
             random,
             insert_value: letters(INSERT_LETTERS),
             update_value: letters(UPDATE_LETTERS),

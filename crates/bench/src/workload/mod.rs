@@ -198,7 +198,7 @@ impl Workload {
     }
 
     /// How many transactions a measured slice has; `asked` is what the user asked for.
-    pub fn transactions(&self, mode: Mode, connections: u32, asked: Option<u64>) -> u64 {
+    pub fn transactions(&self, mode: &Mode, connections: u32, asked: Option<u64>) -> u64 {
         match (self, mode.journal) {
             // Limited by time.
             (Workload::LongReader(_), _) => u64::MAX,
@@ -302,7 +302,7 @@ impl FromStr for Workload {
 
 /// Opens worker `spec.index`'s connection and prepares its transactions.
 pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> {
-    let open = || open_databases(&spec.workload, &spec.directory, spec.mode, spec.index);
+    let open = || open_databases(&spec.workload, &spec.directory, &spec.mode, spec.index);
     Ok(match &spec.workload {
         Workload::Reopen => {
             let path = spec.directory.join(&spec.workload.databases(spec.index)[0]);
@@ -326,7 +326,7 @@ pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> 
 pub fn open_databases(
     workload: &Workload,
     directory: &Path,
-    mode: Mode,
+    mode: &Mode,
     worker_index: u32,
 ) -> Result<Connection, DatabaseError> {
     let files = workload.databases(worker_index);
@@ -361,9 +361,9 @@ mod tests {
     fn a_growing_wal_is_measured_over_its_first_thousand_transactions_or_as_many_as_asked() {
         let (growing, insert) =
             (Mode::new(Journal::WalGrowing), Workload::Table(Operation::Insert));
-        assert_eq!(insert.transactions(growing, 1, None), 1000);
-        assert_eq!(insert.transactions(growing, 1, Some(10_000)), 10_000);
-        assert_eq!(insert.transactions(Mode::new(Journal::Wal), 1, None), 2000);
+        assert_eq!(insert.transactions(&growing, 1, None), 1000);
+        assert_eq!(insert.transactions(&growing, 1, Some(10_000)), 10_000);
+        assert_eq!(insert.transactions(&Mode::new(Journal::Wal), 1, None), 2000);
     }
 
     #[test]
