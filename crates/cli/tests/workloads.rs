@@ -169,6 +169,16 @@ fn a_cycle_opens_commits_three_times_and_closes() {
     );
 }
 
+/// 31 rows fit one page of the table, whose commits then are one frame each.
+#[test]
+fn a_commit_of_one_page_is_one_frame() {
+    let arguments = ["--workload", "one-page", "--modes", "wal", "-n", "31", "--rounds", "1"];
+    let report = report(&arguments);
+    let bytes = number(&report["modes"][0]["median"]["bytes_per_transaction"]);
+    // And once the header of the WAL.
+    assert!((4120.0..4123.0).contains(&bytes), "{bytes}");
+}
+
 #[test]
 fn at_a_device_a_cycle_has_its_commits_flushes_and_those_of_its_close() {
     if skip_unless_root("--fs") {
@@ -493,6 +503,7 @@ fn every_strategy_runs_every_workload() {
         &["-t", "1,8", "-n", "200"][..],
         &["-t", "4", "-n", "80", "--workload", "mixed"],
         &["-t", "2", "-n", "80", "--workload", "indexed"],
+        &["-t", "2", "-n", "80", "--workload", "one-page"],
         &["-t", "2", "-n", "8", "--workload", "reopen"],
         &["-t", "2", "-n", "400", "--workload", "point", "--beside-writer"],
         &["-n", "3", "--workload", "scan"],

@@ -124,12 +124,13 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word.
-    pub const WORDS: [&str; 9] = [
+    pub const WORDS: [&str; 10] = [
         "insert",
         "update",
         "delete",
         "mixed",
         "indexed",
+        "one-page",
         "reopen",
         "point",
         "scan",
@@ -291,6 +292,7 @@ impl FromStr for Workload {
             "delete" => Workload::Table(Operation::Delete),
             "mixed" => Workload::Table(Operation::Mixed),
             "indexed" => Workload::Table(Operation::Indexed),
+            "one-page" => Workload::Table(Operation::OnePage),
             "reopen" => Workload::Reopen,
             "point" => reads(Access::Point),
             "scan" => reads(Access::Scan),
