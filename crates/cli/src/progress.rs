@@ -44,6 +44,13 @@ impl Progress for Terminal {
         }
     }
 
+    fn part(&mut self, number: u32, count: u32, what: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(format!("{number} of {count}: {what}")),
+            None => eprintln!("{number} of {count}: {what}"),
+        }
+    }
+
     fn done(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

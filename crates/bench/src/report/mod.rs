@@ -12,7 +12,7 @@ mod markdown;
 mod notes;
 pub mod plot;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod special;
 mod table;
 mod to_stock;
@@ -22,7 +22,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use control::{Spread, ToControl};
+pub(crate) use figures::median;
 pub use figures::{CompanionFigures, Figures, LatencyFigures, PhaseFigures};
+pub(crate) use format::significant;
 pub use json::SavedError;
 use serde::{Deserialize, Serialize};
 

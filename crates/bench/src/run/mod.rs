@@ -136,6 +136,8 @@ pub trait Progress {
     /// Slice `number` of `count` begins; both from 1.
     fn slice(&mut self, number: u32, count: u32, round: u32, mode: &Mode);
     fn round_done(&mut self, round: u32, rounds: u32);
+    /// Of several runs, number `number` of `count` begins; from 1.
+    fn part(&mut self, number: u32, count: u32, what: &str);
     fn done(&mut self);
 }
 
