@@ -15,7 +15,7 @@ use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::busy::Busy;
 use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Rounds, Workers};
-use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
+use oneflush_bench::workload::{Access, LongReader, Mobibench, Operation, Reads, Replay, Workload};
 
 use crate::progress::Terminal;
 use crate::{Failure, output, size};
@@ -139,8 +139,8 @@ pub struct Options {
     modes: Option<String>,
     /// What is done. A row a transaction: insert, update, delete, mixed. A row without
     /// AUTOINCREMENT: one-page. A row with five random index keys: indexed. Open, commit three
-    /// times and close: reopen. Reads: point, scan. Inserts while a reader keeps its snapshot:
-    /// long-reader
+    /// times and close: reopen. Reads: point, point-in-wal, scan. Inserts while a reader keeps its
+    /// snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second
@@ -462,6 +462,12 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         _ => options.connections.clone(),
     };
     let modes = modes(options)?;
+    if let (Workload::Reads(Reads { access: Access::PointInWal, .. }), Some(mode)) =
+        (&workload, modes.iter().find(|mode| mode.journal != Journal::Wal))
+    {
+        let message = format!("--workload point-in-wal: mode {mode} begins without a WAL; use wal");
+        return Err(Failure::usage(message));
+    }
     if let (Workload::LongReader(_), Some(mode)) =
         (&workload, modes.iter().find(|mode| !mode.journal.is_wal()))
     {
@@ -584,6 +590,10 @@ fn chosen(options: &Options) -> Result<Workload, Failure> {
     match (&options.workload, options.beside_writer.map(interval), options.hold) {
         (Workload::LongReader(_), None, hold) => {
             Ok(Workload::LongReader(LongReader { hold: hold.unwrap_or(LongReader::DEFAULT_HOLD) }))
+        }
+        // The writer's checkpoints would take the pages out of the WAL.
+        (Workload::Reads(Reads { access: Access::PointInWal, .. }), Some(_), _) => {
+            wrong("--beside-writer", "point or scan")
         }
         (Workload::Reads(reads), beside_writer, None) => {
             Ok(Workload::Reads(Reads { beside_writer, ..*reads }))

@@ -162,6 +162,7 @@ impl Slice<'_> {
             };
             failures.extend(workload.set_up(holder, self.connections, of_holder)?);
             database::prepare_wal(holder, &schemas, self.mode, self.begins_fresh())?;
+            workload.fill_wal(holder)?;
         }
         Ok((holders, failures))
     }

@@ -124,7 +124,7 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word.
-    pub const WORDS: [&str; 10] = [
+    pub const WORDS: [&str; 11] = [
         "insert",
         "update",
         "delete",
@@ -133,6 +133,7 @@ impl Workload {
         "one-page",
         "reopen",
         "point",
+        "point-in-wal",
         "scan",
         "long-reader",
     ];
@@ -238,6 +239,14 @@ impl Workload {
         Ok(BTreeMap::new())
     }
 
+    /// What has to be in the WAL when the measurement begins, after `database::prepare_wal`.
+    pub fn fill_wal(&self, connection: &Connection) -> Result<(), WorkloadError> {
+        match self {
+            Workload::Reads(reads) => reads.fill_wal(connection),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts rows after a slice: a benchmark that lost transactions must not report them.
     pub fn verify(
         &self,
@@ -295,6 +304,7 @@ impl FromStr for Workload {
             "one-page" => Workload::Table(Operation::OnePage),
             "reopen" => Workload::Reopen,
             "point" => reads(Access::Point),
+            "point-in-wal" => reads(Access::PointInWal),
             "scan" => reads(Access::Scan),
             "long-reader" => Workload::LongReader(LongReader { hold: LongReader::DEFAULT_HOLD }),
             _ => return Err(UnknownWorkload { word: word.to_owned() }),
@@ -375,7 +385,8 @@ mod tests {
         }
         let message = "select".parse::<Workload>().unwrap_err().to_string();
         assert!(
-            message.contains("\"select\"") && message.contains("reopen, point, scan, long-reader"),
+            message.contains("\"select\"")
+                && message.contains("reopen, point, point-in-wal, scan, long-reader"),
             "{message}"
         );
     }
