@@ -87,6 +87,8 @@ fn in_a_directory_rates_are_told_and_bytes_are_not_invented() {
     assert!(floor[0].as_f64().unwrap() > 0.0 && floor[2].as_f64().unwrap() > 0.1, "{floor}");
     let writers = wal("16 writer");
     assert!(writers[0].as_f64().unwrap() > 0.0 && writers[2].is_null(), "{writers}");
+    let readers = wal("8 readers");
+    assert!(readers[0].as_f64().unwrap() > 0.0 && readers[2].as_f64().unwrap() > 0.0, "{readers}");
     let verdicts = report["verdicts"].as_array().unwrap();
     let of_bytes = verdicts.iter().find(|one| one["claim"].as_str().unwrap().contains("0.45"));
     assert!(of_bytes.unwrap()["verdict"].is_null());

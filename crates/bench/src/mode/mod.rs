@@ -12,6 +12,7 @@ mod strategy;
 use std::fmt;
 use std::str::FromStr;
 
+use oneflush_vfs::StrategyKind;
 pub use parameters::Parameters;
 use serde::{Deserialize, Serialize};
 pub use strategy::Strategy;
@@ -113,8 +114,13 @@ impl Mode {
         list.split(',').map(str::parse).collect()
     }
 
-    /// Whether a commit that was acknowledged survives a power cut, as far as SQLite promises it.
+    /// Whether a commit that was acknowledged survives a power cut, as far as SQLite and the
+    /// strategy promise it.
     pub fn is_durable(&self) -> bool {
+        let is_waldio = self.strategy == Strategy::Oneflush(StrategyKind::Waldio);
+        if is_waldio && self.journal.is_wal() && self.parameters.weaken_waldio() {
+            return false;
+        }
         !matches!(self.journal, Journal::Memory | Journal::Off)
             && matches!(self.synchronous, Synchronous::Full | Synchronous::Extra)
     }
@@ -274,6 +280,14 @@ mod tests {
         assert_eq!(serde_json::from_str::<Mode>(&json).unwrap(), mode);
         let stock: Mode = "wal:stock+unsafe_ground=allow".parse().unwrap();
         assert_eq!(stock.to_string().parse(), Ok(stock));
+    }
+
+    #[test]
+    fn waldio_without_its_flush_promises_no_durable_commits() {
+        let is_durable = |text: &str| text.parse::<Mode>().unwrap().is_durable();
+        assert!(is_durable("wal:waldio") && is_durable("wal:waldio+sync=pd"));
+        assert!(!is_durable("wal:waldio+sync=ns") && !is_durable("wal:normal:waldio"));
+        assert!(is_durable("wal:plain+sync=ns"), "plain has no use for it");
     }
 
     #[test]

@@ -37,6 +37,15 @@ impl Parameters {
         self.0.is_empty()
     }
 
+    /// Whether `waldio` then acknowledges commits that a loss of power may take back.
+    pub fn weaken_waldio(&self) -> bool {
+        self.iter().any(|option| match option {
+            ("sync", value) => value == "ns",
+            ("group", value) => value != "0",
+            _ => false,
+        })
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

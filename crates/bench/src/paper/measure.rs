@@ -1,6 +1,6 @@
 //! Runs a paper's experiments, one after the other, each as an ordinary run of the benchmark.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::mode::{Journal, Mode, ModeError};
 use crate::observe::{Class, Source};
 use crate::report::{Figures, FloorFigures, Report};
 use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
-use crate::workload::{Mobibench, Workload};
+use crate::workload::{Access, Mobibench, Reads, Workload};
 
 /// Operations that the figures of volume are told for, as in the papers.
 const THOUSAND: f64 = 1000.0;
@@ -23,6 +23,8 @@ pub struct PaperPlan {
     pub rounds: u32,
     /// In place of each experiment's number.
     pub operations: Option<u64>,
+    /// Of the workers that are processes.
+    pub program: PathBuf,
     /// Only the sheets whose source has this.
     pub only: Option<String>,
 }
@@ -211,6 +213,9 @@ impl Experiment {
     fn workload(&self) -> Workload {
         match self.work {
             Work::Table(operation) => Workload::Table(operation),
+            Work::ReadsInWal => {
+                Workload::Reads(Reads { access: Access::PointInWal, beside_writer: None })
+            }
             Work::Mobibench(operation) => Workload::Mobibench(Mobibench {
                 operation,
                 tables: 1,
@@ -229,7 +234,11 @@ impl Experiment {
             transactions: Some(plan.operations.unwrap_or(self.operations)),
             rounds: Rounds { max: if recording.is_some() { 1 } else { plan.rounds }, within: None },
             connections: vec![self.connections],
-            workers: Workers::Threads,
+            workers: if self.processes {
+                Workers::Processes { program: plan.program.clone() }
+            } else {
+                Workers::Threads
+            },
             rate: None,
             busy: None,
             in_turns: self.how == How::Turns,
@@ -256,8 +265,7 @@ impl Measured {
             .iter()
             .find(|mode| mode.word == word)
             .ok_or_else(|| format!("{word} was not run in experiment {experiment}"))?;
-        let floor = found.floor.as_ref().map(|floor| floor.p50_ns as f64);
-        mode.value(figure, floor).ok_or_else(|| match figure {
+        mode.value(figure, found.floor.as_ref()).ok_or_else(|| match figure {
             Figure::CommitRequests
             | Figure::CommitKilobytes
             | Figure::OneRequestPercent
@@ -272,7 +280,7 @@ impl Measured {
 }
 
 impl MeasuredMode {
-    fn value(&self, figure: Figure, floor_ns: Option<f64>) -> Option<f64> {
+    fn value(&self, figure: Figure, floor: Option<&FloorFigures>) -> Option<f64> {
         let median = &self.median;
         let counts = (median.counted_at != Some(Source::Vfs)).then_some(median);
         let bytes = counts.and_then(|median| median.bytes_per_transaction);
@@ -292,7 +300,13 @@ impl MeasuredMode {
             Figure::Writes => counts.and_then(|median| median.writes_per_transaction),
             Figure::Flushes => counts.and_then(|median| median.flushes_per_transaction),
             Figure::MedianMillis => Some(latency.p50 as f64 / 1e6),
-            Figure::MedianToFloor => Some(latency.p50 as f64 / floor_ns.filter(|ns| *ns > 0.0)?),
+            Figure::MedianToFloor => {
+                let floor = floor.filter(|floor| floor.p50_ns > 0)?;
+                Some(latency.p50 as f64 / floor.p50_ns as f64)
+            }
+            Figure::FloorLongestMillis => {
+                floor.filter(|floor| floor.writes > 0).map(|floor| floor.max_ns as f64 / 1e6)
+            }
             Figure::LongestMillis => Some(latency.max as f64 / 1e6),
             Figure::CommitRequests => commits.map(|commits| commits.requests_median),
             Figure::CommitKilobytes => commits.map(|commits| commits.bytes_median / 1024.0),

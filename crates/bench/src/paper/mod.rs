@@ -71,6 +71,8 @@ pub struct Experiment {
     pub work: Work,
     pub operations: u64,
     pub connections: u32,
+    /// Each connection is a process.
+    pub processes: bool,
     /// Each database is new: the mode `wal` stands for `wal-growing`.
     pub fresh: bool,
     pub how: How,
@@ -82,6 +84,8 @@ pub enum Work {
     Table(Operation),
     /// As Mobibench does, with one table.
     Mobibench(Operation),
+    /// Reads of single rows whose pages are in the WAL.
+    ReadsInWal,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +156,8 @@ pub enum Figure {
     /// The median as a multiple of the floor's.
     MedianToFloor,
     LongestMillis,
+    /// The longest write of the floor in the same experiment: the device's own stalls.
+    FloorLongestMillis,
     /// Of the commit in the middle, from the recording.
     CommitRequests,
     CommitKilobytes,
@@ -169,7 +175,7 @@ impl Figure {
             Figure::Kilobytes | Figure::CommitKilobytes => " KB",
             Figure::Writes => " writes",
             Figure::Flushes => " flushes",
-            Figure::MedianMillis | Figure::LongestMillis => " ms",
+            Figure::MedianMillis | Figure::LongestMillis | Figure::FloorLongestMillis => " ms",
             Figure::MedianToFloor => " floors",
             Figure::CommitRequests => " requests",
             Figure::OneRequestPercent | Figure::FsJournalPercent => " %",
@@ -261,7 +267,7 @@ mod tests {
     }
 
     fn is_to_come(mode: &str) -> bool {
-        mode.contains(":waldio")
+        mode.contains(":waldio") && mode.contains("+group=")
     }
 
     #[test]

@@ -273,6 +273,7 @@ mod tests {
             place: PlaceChoice::Temporary,
             rounds: 3,
             operations: Some(20),
+            program: Default::default(),
             only: None,
         };
         PaperReport::new(&plan, measured(&rates))

@@ -25,6 +25,7 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
         place: place_of_size(options, bench::DEFAULT_SIZE_GIB),
         rounds: options.rounds.unwrap_or(ROUNDS),
         operations: options.txns,
+        program: std::env::current_exe().map_err(Failure::failed)?,
         only: options.only.as_ref().map(|only| only.to_lowercase()),
     };
     if let (None, Some(only)) = (plan.sheets().next(), &options.only) {
