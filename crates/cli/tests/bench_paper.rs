@@ -61,6 +61,13 @@ fn single_commits_are_found_at_a_device_and_told_beside_theirs() {
     assert_eq!(value(&wal, "requests"), Some(3.0));
     assert!(value(&wal, "fs journal %").unwrap() < 20.0, "{wal:?}");
     assert!(value(&wal, "new KB").unwrap() >= 20.0, "{wal:?}");
+    // A log that is laid out takes one block a commit, and nothing else.
+    let waldio = row(&report, source, "WALDIO");
+    assert_eq!(value(&waldio, "laid out KB"), Some(4.0));
+    assert_eq!(value(&waldio, "4 KiB once %"), Some(100.0));
+    assert_eq!(value(&waldio, "fs journal %"), Some(0.0));
+    let verdicts = report["verdicts"].as_array().unwrap();
+    assert!(verdicts.len() == 2 && verdicts.iter().all(|one| one["verdict"] == "holds"));
     assert!(report["environment"]["place"].as_str().unwrap().contains("loop device"));
     // Only the experiments that this figure needs ran.
     assert_eq!(report["experiments"].as_array().unwrap().len(), 2);

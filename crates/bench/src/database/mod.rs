@@ -140,6 +140,15 @@ pub fn files_of(database: &Path) -> [PathBuf; 5] {
     })
 }
 
+/// What may be the WAL of a database: SQLite's, or what a strategy keeps in its place.
+pub fn wals_of(database: &Path) -> [PathBuf; 3] {
+    ["-wal", "-oneflush-wal", "-waldio"].map(|suffix| {
+        let mut name = database.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

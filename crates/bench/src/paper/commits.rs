@@ -1,9 +1,11 @@
 //! Single commits, found in the recording of a run.
 //!
-//! The recording holds the set-up, too, whose commits come before the worker's. What the end of the
-//! run writes counts with the last commit, so that one is left out. A checkpoint is no part of the
-//! commit that it follows.
+//! The recording holds the set-up and the closing, too, which are the main thread's. Of the others
+//! the worker makes most of the commits. A transaction of the set-up that another thread's sync
+//! made durable comes before them. What the end of the run writes counts with the last commit, so
+//! that one is left out. A checkpoint is no part of the commit that it follows.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use oneflush_trace::identify::{Amount, Identifier, Layer, Phases, Traffic, Transaction};
@@ -45,11 +47,7 @@ pub fn read(recording: &Path, database: &str, count: u64) -> Result<Option<Commi
     let (rest, _) = identifier.finish(reader.names());
     found.extend(rest);
     found.retain(|one| one.database.to_string().ends_with(database));
-    found.sort_by_key(|one| one.begin_ns);
-    let commits: Vec<Traffic> =
-        found.iter().rev().take(count as usize).skip(1).map(without_checkpoint).collect();
-    let all_are_there = !commits.is_empty() && commits.len() as u64 + 1 == count;
-    Ok(all_are_there.then(|| Commits::of(&commits)))
+    Ok(Commits::of_worker(found, count as usize))
 }
 
 fn without_checkpoint(transaction: &Transaction) -> Traffic {
@@ -68,6 +66,24 @@ fn without_checkpoint(transaction: &Transaction) -> Traffic {
 }
 
 impl Commits {
+    fn of_worker(mut found: Vec<Transaction>, count: usize) -> Option<Commits> {
+        found.retain(|one| one.process.thread != one.process.process);
+        let mut by_thread: BTreeMap<u32, usize> = BTreeMap::new();
+        for one in &found {
+            *by_thread.entry(one.process.thread).or_default() += 1;
+        }
+        let (worker, _) = by_thread.into_iter().max_by_key(|(_, commits)| *commits)?;
+        found.retain(|one| one.process.thread == worker);
+        found.sort_by_key(|one| one.begin_ns);
+        let mut commits: Vec<Traffic> =
+            found.iter().rev().take(count).map(without_checkpoint).collect();
+        if commits.len() < count.max(2) {
+            return None;
+        }
+        commits.remove(0);
+        Some(Commits::of(&commits))
+    }
+
     fn of(found: &[Traffic]) -> Commits {
         let middle =
             |of: fn(&Traffic) -> u64| median(found.iter().map(|one| of(one) as f64).collect());

@@ -83,11 +83,18 @@ impl Claim {
             .map(|(over, under)| over / under)
             .filter(|ratio| ratio.is_finite());
         let verdict = ours.map(|ours| self.rule.verdict(ours));
-        let figures: Vec<String> =
-            cells().filter_map(|cell| Some(told(cell, measured.value(cell).ok()?))).collect();
+        let figures = |cells: &[Cell]| -> String {
+            let told = cells.iter().filter_map(|cell| {
+                let experiment =
+                    if cells.len() > 1 { format!("{}: ", cell.experiment) } else { String::new() };
+                Some(format!("{experiment}{}", told(cell, measured.value(cell).ok()?)))
+            });
+            told.collect::<Vec<_>>().join(" and ")
+        };
         let mut why = match &missing {
             Some(missing) => format!("Not measured: {missing}."),
-            None => format!("{}.", figures.join(" against ")),
+            None if self.under.is_empty() => format!("{}.", figures(self.over)),
+            None => format!("{} against {}.", figures(self.over), figures(self.under)),
         };
         if !self.unless.is_empty() && matches!(verdict, Some(Verdict::InPart | Verdict::NotHere)) {
             why.push_str(&format!(" {}", self.unless));
@@ -172,6 +179,10 @@ mod tests {
         let held = claim(&[OWN], &[STOCK, STOCK]).judge(&found);
         assert_eq!(held.verdict, Some(Verdict::Holds));
         assert!(!held.why.contains("another"), "{}", held.why);
+        assert_eq!(
+            held.why,
+            "wal:plain 60.0/s against x: wal:sqlite 100/s and x: wal:sqlite 100/s."
+        );
     }
 
     #[test]

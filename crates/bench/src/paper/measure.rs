@@ -139,6 +139,9 @@ fn split(paper: &Paper, experiment: &Experiment) -> (Vec<Runnable>, Vec<Missing>
                 let why = format!("this version has no strategy {unknown}");
                 missing.push(Missing { mode: word, why });
             }
+            Err(ModeError::Parameters { reason, .. }) => {
+                missing.push(Missing { mode: word, why: reason });
+            }
             Err(error) => missing.push(Missing { mode: word, why: error.to_string() }),
         }
     }

@@ -112,8 +112,8 @@ impl PaperReport {
     fn summary(&self) -> String {
         let count = |verdict| self.verdicts.iter().filter(|one| one.verdict == verdict).count();
         format!(
-            "Of {} claims hold: {}; hold in part: {}; do not hold here: {}; not measured: {}. {} of \
-                each mode, all modes in every round.",
+            "Of {} claims hold: {}; hold in part: {}; do not hold here: {}; not measured: {}. {} \
+                of each mode, all modes in every round.",
             self.verdicts.len(),
             count(Some(Verdict::Holds)),
             count(Some(Verdict::InPart)),

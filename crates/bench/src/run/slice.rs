@@ -374,7 +374,7 @@ impl Slice<'_> {
     }
 
     pub(super) fn wal_bytes(&self) -> u64 {
-        let wals = self.databases().into_iter().map(|path| database::files_of(&path)[2].clone());
+        let wals = self.databases().into_iter().flat_map(|path| database::wals_of(&path));
         // A WAL that nobody wrote yet, or whose last user is gone, may be missing.
         wals.filter_map(|wal| std::fs::metadata(wal).ok()).map(|metadata| metadata.len()).sum()
     }
