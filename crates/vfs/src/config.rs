@@ -183,6 +183,8 @@ pub enum OptionError {
         "{source_name}: \"{value}\" is not known to Oneflush {version}; allowed: {allowed} [OF-401]"
     )]
     Value { source_name: String, value: String, allowed: &'static str, version: &'static str },
+    #[error("URI parameter {name} is not known to Oneflush {version}; {way_out} [OF-412]")]
+    UnknownParameter { name: String, version: &'static str, way_out: String },
     #[error(
         "durability=full: strategy {strategy} changes nothing, so it cannot promise more than \
             PRAGMA synchronous; \
