@@ -27,6 +27,8 @@ use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 /// A connection with `waldio`.
 pub type Waldio = WalConnection<WaldioStore>;
 
+/// A read of a page that the cache lacks reads so many bytes.
+const RUN_BYTES: usize = 32 << 10;
 /// A recovery reads so many frames at once.
 const AHEAD_FRAMES: u32 = 64;
 
@@ -300,17 +302,44 @@ impl Waldio {
             if store.cache.get(generation, frame, buffer) {
                 return Ok(());
             }
-            wal.read(buffer, offset)?;
-            if frame <= self.last_committed() {
-                store.cache.put(generation, frame, buffer);
-            }
-            return Ok(());
+            return self.read_into_cache(&file, generation, frame, buffer);
         }
         if at == 0 && buffer.len() as u64 == geometry.frame_bytes() && self.recovering.load(Relaxed)
         {
             return self.read_ahead(wal, frame, buffer, offset);
         }
         wal.read(buffer, offset)
+    }
+
+    /// Reads a page that the cache lacks, and the frames behind it. A read of the device takes about
+    /// as long for some as for one, and a checkpoint wants most of them next.
+    #[cold]
+    fn read_into_cache(
+        &self,
+        file: &SlotFile,
+        generation: u64,
+        frame: u32,
+        page: &mut [u8],
+    ) -> Result<(), Code> {
+        let geometry = file.geometry();
+        let frame_bytes = geometry.frame_bytes() as usize;
+        let in_run = (RUN_BYTES / frame_bytes).max(1) as u32;
+        let last = self.last_committed().min(frame.saturating_add(in_run - 1));
+        if last <= frame {
+            file.read_page(frame, page)?;
+        } else {
+            let count = (last - frame + 1).min(geometry.slots_in_a_row(frame)) as usize;
+            let mut frames = vec![0; count * frame_bytes];
+            file.read_frames(frame, &mut frames)?;
+            page.copy_from_slice(&frames[FRAME_HEADER_BYTES..frame_bytes]);
+            for (frame, bytes) in (frame + 1..).zip(frames.chunks_exact(frame_bytes).skip(1)) {
+                self.store().cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
+            }
+        }
+        if frame <= last {
+            self.store().cache.put(generation, frame, page);
+        }
+        Ok(())
     }
 
     /// Reads a frame of this transaction that was written and forgotten, and some behind it.
