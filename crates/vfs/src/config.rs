@@ -11,17 +11,20 @@
 //! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
 //! | `layout` | `ONEFLUSH_LAYOUT` | `embed`, `pad512`, `pad4k`, `pad8k` | `embed` |
 //! | `sync` | `ONEFLUSH_SYNC` | `fs`, `pd`, `ns` | `fs` |
+//! | `group` | `ONEFLUSH_GROUP` | frames, 0 (off) to 1024 | 0 |
+//! | `interval` | `ONEFLUSH_INTERVAL` | milliseconds, 1 to 1000, as in `2ms` | `2ms` |
 //! | `unsafe_ground` | `ONEFLUSH_UNSAFE_GROUND` | `refuse`, `allow` | `refuse` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
-//! `layout` and `sync` are for `waldio`. `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
+//! `layout`, `sync`, `group` and `interval` are for `waldio`. `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
 //! use for them. `durability=full` promises. A strategy that cannot keep the promise refuses the
 //! open.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::ground::Fault;
 
@@ -193,9 +196,14 @@ pub enum OptionError {
     DurabilityNotPromised { strategy: StrategyKind },
     #[error(
         "durability=full: sync=ns flushes no commit, so it cannot promise that; use sync=fs or \
-            sync=pd [OF-405]"
+            sync=pd [OF-413]"
     )]
     SyncNotPromised,
+    #[error(
+        "durability=full: group acknowledges commits before they are durable; use group=0, with \
+            which commits share flushes and wait for them [OF-414]"
+    )]
+    GroupNotPromised,
     #[error(
         "strategy {asked} was asked for, but this process has the database open with strategy \
             {in_use}; use that, or close it first [OF-119]"
@@ -266,6 +274,11 @@ pub struct Options {
     /// The layout of a new log.
     pub layout: Layout,
     pub wal_sync: WalSync,
+    /// Commits are acknowledged when they are in a buffer of so many frames. 0: when they are
+    /// durable.
+    pub group_frames: u32,
+    /// The buffer is written after this time.
+    pub group_interval: Duration,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
 }
@@ -273,6 +286,7 @@ pub struct Options {
 const LOG_SIZE_BYTES_MIN: u64 = 1 << 20;
 const LOG_SIZE_BYTES_MAX: u64 = 1 << 40;
 const PREALLOC_BYTES_MAX: u64 = 1 << 30;
+const GROUP_FRAMES_MAX: u32 = 1024;
 
 impl Default for Options {
     fn default() -> Options {
@@ -287,6 +301,8 @@ impl Default for Options {
             checkpoints_in_background: true,
             layout: Layout::Embed,
             wal_sync: WalSync::Fs,
+            group_frames: 0,
+            group_interval: Duration::from_millis(2),
             allows_unsafe_ground: false,
         }
     }
@@ -297,7 +313,7 @@ impl Options {
     pub fn from_environment(
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 10] = [
+        const NAMES: [&str; 12] = [
             "ONEFLUSH_STRATEGY",
             "ONEFLUSH_DURABILITY",
             "ONEFLUSH_GROUP_COMMIT",
@@ -308,6 +324,8 @@ impl Options {
             "ONEFLUSH_UNSAFE_GROUND",
             "ONEFLUSH_LAYOUT",
             "ONEFLUSH_SYNC",
+            "ONEFLUSH_GROUP",
+            "ONEFLUSH_INTERVAL",
         ];
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -317,7 +335,7 @@ impl Options {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 10] = [
+        const NAMES: [&str; 12] = [
             "strategy",
             "durability",
             "group_commit",
@@ -328,6 +346,8 @@ impl Options {
             "unsafe_ground",
             "layout",
             "sync",
+            "group",
+            "interval",
         ];
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -396,7 +416,29 @@ impl Options {
                 .find(|sync| word.eq_ignore_ascii_case(sync.name()))
                 .ok_or_else(|| OptionError::value(source, &word, "fs, pd, ns"))?;
         }
+        if let Some((source, word)) = given(10) {
+            let allowed = "a number of frames from 0 (off) to 1024";
+            self.group_frames = word
+                .parse()
+                .ok()
+                .filter(|frames| *frames <= GROUP_FRAMES_MAX)
+                .ok_or_else(|| OptionError::value(source, &word, allowed))?;
+        }
+        if let Some((source, word)) = given(11) {
+            let allowed = "milliseconds from 1 to 1000, as in 2ms";
+            self.group_interval = word
+                .strip_suffix("ms")
+                .unwrap_or(&word)
+                .parse()
+                .ok()
+                .filter(|milliseconds| (1..=1000).contains(milliseconds))
+                .map(Duration::from_millis)
+                .ok_or_else(|| OptionError::value(source, &word, allowed))?;
+        }
         match (self.strategy, self.durability) {
+            (StrategyKind::Waldio, Durability::Full) if self.group_frames > 0 => {
+                Err(OptionError::GroupNotPromised)
+            }
             (StrategyKind::Stock, Durability::Full) => {
                 Err(OptionError::DurabilityNotPromised { strategy: self.strategy })
             }
@@ -451,6 +493,8 @@ mod tests {
             ("strategy", "fast", "auto, stock, plain, eager, waldio"),
             ("layout", "pad", "embed, pad512, pad4k, pad8k"),
             ("sync", "no", "fs, pd, ns"),
+            ("group", "1025", "0 (off) to 1024"),
+            ("interval", "2s", "as in 2ms"),
             ("prealloc", "1M", "1 GiB"),
             ("prealloc", "1073741825", "1 GiB"),
             ("keep_wal", "yes", "on, off"),

@@ -196,6 +196,60 @@ fn a_new_database_has_reserved_bytes_unless_the_application_wants_others() {
     assert_eq!(reserved(&padded), 0);
 }
 
+/// Counts of `PRAGMA oneflush_stats`.
+fn flushes(db: &Connection) -> (u64, u64) {
+    (statistic(db, "/waldio/commits"), statistic(db, "/waldio/flushes"))
+}
+
+#[test]
+fn a_group_acknowledges_commits_before_they_are_written_and_writes_them_soon() {
+    for sync in ["fs", "pd", "ns"] {
+        let (_dir, path) = scratch();
+        let db = try_open(&path, &format!("sync={sync}&group=4&interval=50ms")).unwrap();
+        let (_, before) = flushes(&db);
+        for n in 0..100 {
+            db.execute("INSERT INTO t VALUES (?)", [n]).unwrap();
+            assert_eq!(count(&db), n + 1, "a reader finds what is buffered");
+        }
+        assert_eq!(flushes(&db).1, before, "no commit is flushed by itself");
+        let other = try_open(&path, &format!("sync={sync}&group=4&interval=50ms")).unwrap();
+        assert_eq!(count(&other), 100);
+        std::thread::sleep(Duration::from_millis(300));
+        let again = open(&crash(&path, &["-waldio"]));
+        assert_eq!((count(&again), integrity(&again).as_str()), (100, "ok"), "{sync}");
+        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        insert(&db, 7);
+        drop((db, other));
+        assert_eq!(files(&path), [""]);
+        assert_eq!(count(&open_stock(&path)), 107);
+    }
+}
+
+#[test]
+fn a_crash_takes_what_is_in_the_buffer_and_no_more() {
+    let (_dir, path) = scratch();
+    let db = try_open(&path, "group=4&interval=1000ms").unwrap();
+    db.execute_batch("CREATE TABLE n(i INTEGER PRIMARY KEY)").unwrap();
+    for n in 0..50 {
+        db.execute("INSERT INTO n VALUES (?)", [n]).unwrap();
+        let again = open(&crash(&path, &["-waldio"]));
+        let rows = number(&again, "SELECT count(*) FROM n");
+        assert!((n - 3..=n + 1).contains(&rows), "{rows} of {}", n + 1);
+        assert_eq!(integrity(&again), "ok");
+    }
+}
+
+#[test]
+fn promises_that_cannot_be_kept_together_are_refused() {
+    let (_dir, path) = scratch();
+    for (parameters, code) in [("sync=ns", "OF-413"), ("group=4", "OF-414")] {
+        let parameters = format!("durability=full&{parameters}");
+        assert!(try_open(&path, &parameters).is_err(), "{parameters}");
+        assert!(common::take_said(&path).contains(code));
+        assert!(!path.exists());
+    }
+}
+
 #[test]
 fn a_one_row_commit_is_one_sync_and_the_log_grows_by_chunks() {
     let (_dir, path) = scratch();

@@ -34,6 +34,7 @@
 //! | reads and writes of slots, and their making | [`slot_file`] |
 //! | what SQLite sees | [`view`] |
 //! | how SQLite's calls reach the log | [`store`], [`writing`] |
+//! | the paper's group synch | [`grouping`] |
 //! | which frames are kept in memory | [`transaction`], [`cache`] |
 //! | how the log is made, joined, mended and retired | [`kept`], [`log_life`] |
 //!
@@ -49,6 +50,7 @@
 //! [`log_life`]: crate::strategy::log_life
 
 mod cache;
+mod grouping;
 mod header;
 mod kept;
 mod slot_file;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::cache::Cache;
+use super::grouping::Grouping;
 use super::kept::OpenLog;
 use super::slot_file::SlotFile;
 use super::transaction::Transaction;
@@ -29,6 +31,8 @@ pub type Waldio = WalConnection<WaldioStore>;
 
 /// A read of a page that the cache lacks reads so many bytes.
 const RUN_BYTES: usize = 32 << 10;
+/// How long a process waits for frames that another one holds.
+const FRAMES_PATIENCE: Duration = Duration::from_millis(500);
 /// A recovery reads so many frames at once.
 const AHEAD_FRAMES: u32 = 64;
 
@@ -38,6 +42,7 @@ pub struct WaldioStore {
     state: Mutex<State>,
     own_board: OwnBoard,
     cache: Cache,
+    pub(super) grouping: Arc<Grouping>,
     /// The board's generation whose salts this process has read.
     generation: AtomicU64,
 }
@@ -64,6 +69,8 @@ pub struct Own {
     pub(super) is_synced: AtomicBool,
     /// This transaction was synced.
     syncs: AtomicBool,
+    /// The commit is in the buffer of group synch, and counts as durable.
+    pub(super) is_buffered: AtomicBool,
     /// The last frame of the last commit, where no WAL index is shared.
     committed: AtomicU32,
     /// Frames that a recovery has read ahead, and the first of them.
@@ -95,6 +102,7 @@ impl WaldioStore {
             state: Mutex::default(),
             own_board: OwnBoard::default(),
             cache: Cache::default(),
+            grouping: Arc::default(),
             generation: AtomicU64::new(0),
         }
     }
@@ -107,6 +115,15 @@ impl WaldioStore {
     pub(super) fn fail(&self, code: Code) {
         let board = self.board();
         board.fail_behind(code, board.logged());
+    }
+
+    #[cold]
+    pub(super) fn say_others_are_there(&self) {
+        self.life.files.warn(&format!(
+            "oneflush: {}: group is not in force while another process has the database open: \
+                commits wait until they are durable [OF-139]",
+            self.life.path
+        ));
     }
 
     /// SQLite begins the WAL anew.
@@ -147,6 +164,7 @@ impl WaldioStore {
             state.open = Some(attached);
         }
         state.wals_open += 1;
+        self.grouping.start();
         let open = state.open.as_ref().map(|log| Arc::clone(&log.0));
         open.ok_or(Error::Below(Code::CANTOPEN))
     }
@@ -172,6 +190,10 @@ impl WaldioStore {
             board.identify(&self.life.log_path());
             board.set_open();
             board.common().unlock(0..0);
+        }
+        if let Err(code) = board.wait_for_frames(FRAMES_PATIENCE) {
+            board.common().leave();
+            return Err(code.into());
         }
         self.cache.clear();
         self.generation.store(board.generation(), Relaxed);
@@ -464,7 +486,8 @@ impl Store for WaldioStore {
         if of_commit {
             connection.own.syncs.store(true, Relaxed);
             connection.own.is_synced.store(true, Relaxed);
-            if connection.options.wal_sync == WalSync::Ns {
+            let is_buffered = connection.own.is_buffered.swap(false, Relaxed);
+            if is_buffered || connection.options.wal_sync == WalSync::Ns {
                 return Ok(true);
             }
         }
@@ -484,6 +507,7 @@ impl Store for WaldioStore {
         {
             return Ok(false);
         }
+        self.grouping.write_out()?;
         let (writes, written) = (board.write_count(), board.written());
         connection.slot_file()?.flush().inspect_err(|&code| self.fail(code))?;
         board.note_flushed(writes);
@@ -526,7 +550,9 @@ impl Store for WaldioStore {
     }
 
     fn open_virtual(&self, connection: &Waldio) -> Option<Box<dyn Below>> {
-        lock(&connection.own.file).clone().map(|file| Box::new(WalView(file)) as Box<dyn Below>)
+        let grouping = Some(Arc::clone(&self.grouping));
+        let file = lock(&connection.own.file).clone();
+        file.map(|file| Box::new(WalView { file, grouping }) as Box<dyn Below>)
     }
 
     fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error> {
@@ -569,9 +595,15 @@ impl Store for WaldioStore {
     }
 
     fn closing_wal(&self, connection: &Waldio, _: Option<&dyn Below>) {
+        // After a failure the board says it to all.
+        let _ = self.grouping.write_out();
         *lock(&connection.own.file) = None;
         lock(&connection.own.transaction).begin();
-        lock(&self.state).wals_open -= 1;
+        let mut state = lock(&self.state);
+        state.wals_open -= 1;
+        if state.wals_open == 0 {
+            self.grouping.stop();
+        }
     }
 
     fn closing_last(&self, _: &Waldio, _: &dyn MainFile) {}

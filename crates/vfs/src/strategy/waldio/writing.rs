@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::grouping::Added;
 use super::slot_file::Write;
 use super::store::Waldio;
 use crate::config::WalSync;
@@ -47,7 +48,13 @@ impl Waldio {
         let is_large = transaction.is_large(geometry.frame_bytes() as usize);
         drop(transaction);
         // SQLite may publish a complete commit without a call.
-        if is_complete || is_large { self.write_held(is_large) } else { Ok(()) }
+        if is_complete {
+            self.write_commit()
+        } else if is_large {
+            self.write_held(true)
+        } else {
+            Ok(())
+        }
     }
 
     /// SQLite begins its WAL anew, with this header.
@@ -55,6 +62,7 @@ impl Waldio {
         self.refuse_if_failed()?;
         // What is left of a transaction was rolled back.
         lock(&self.own.transaction).begin();
+        self.store().grouping.write_out()?;
         self.store().begins_anew();
         self.header_unsynced.store(true, Relaxed);
         self.unsynced_frames.store(false, Relaxed);
@@ -62,6 +70,32 @@ impl Waldio {
         // Processes that have read the salts meanwhile read them again.
         self.store().begins_anew();
         Ok(written?)
+    }
+
+    /// Writes a commit that is complete, or puts it into the buffer of group synch.
+    fn write_commit(&self) -> Result<(), Error> {
+        if self.options.group_frames == 0 {
+            return self.write_held(false);
+        }
+        let mut transaction = lock(&self.own.transaction);
+        let (file, board) = (self.log()?.0, self.store().board());
+        if let [(first, frames)] = &transaction.dirty_runs()[..] {
+            let last = first + (frames.len() as u64 / file.geometry().frame_bytes()) as u32 - 1;
+            self.lay_out(last)?;
+            match self.store().grouping.add((&file, &board), &self.options, *first, frames)? {
+                Added::Buffered => {
+                    board.wrote(*first, last);
+                    transaction.written();
+                    self.own.is_buffered.store(true, Relaxed);
+                    return Ok(());
+                }
+                Added::OthersAreThere => self.store().say_others_are_there(),
+                Added::NotHere => {}
+            }
+        }
+        drop(transaction);
+        self.store().grouping.write_out()?;
+        self.write_held(false)
     }
 
     /// Writes the frames that are held. `shrinks`: only as many are kept as are wanted.
