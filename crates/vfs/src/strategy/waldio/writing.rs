@@ -113,7 +113,11 @@ impl Waldio {
             self.lay_out(last)?;
             let how = Write { is_first: first > self.own.written.load(Relaxed), durable };
             self.noting_write_of(durable, || file.write_frames(first, &frames, how))?;
-            self.store().board().wrote(first, last);
+            let board = self.store().board();
+            board.wrote(first, last);
+            if board.is_flushed() {
+                board.note_logged(last);
+            }
             self.own.written.fetch_max(last, Relaxed);
         }
         transaction.written();
