@@ -21,6 +21,7 @@ mod space;
 mod stock;
 mod tickets;
 mod waldio;
+mod which_log;
 
 pub use board::{
     Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open,
@@ -40,6 +41,8 @@ pub use plain::{Plain, is_marked};
 pub use space::Room;
 pub use stock::Stock;
 pub use tickets::Tickets;
+pub use waldio::OpenLog as WaldioOpenLog;
+pub use which_log::{WITH_A_LOG, path_of_log, strategy_of_log, uuid_of};
 
 use std::sync::Arc;
 

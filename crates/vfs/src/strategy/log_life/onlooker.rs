@@ -1,19 +1,23 @@
-//! A connection that only reads, with a strategy that has a log. It can neither set the guard nor take it away, and
-//! opens neither log nor board.
+//! A connection that only reads, with a strategy that has a log. It can neither set the guard nor
+//! take it away. It does not open the board, and it opens the log only where that is the WAL.
 //!
 //! | the database has | the connection reads |
 //! |---|---|
-//! | no guard | as SQLite alone does; SQLite's error log says once that `eager` is not in force |
-//! | the guard, and others use the log | the image, as any reader of a WAL, with rights to read |
+//! | no guard | as SQLite alone does; SQLite's error log says once that the strategy is not in force |
+//! | the guard, and others use the log | the WAL, as any reader of one, with rights to read |
 //! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
 //! - **When it is decided**: whenever SQLite opens its WAL, under the database's shared lock.
 //!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
 //!   exclusive lock, so the case cannot change.
-//! - **Without the guard**, a process that wants to be the first with `eager` is refused meanwhile,
+//! - **Without the guard**, a process that wants to be the first with the strategy is refused
+//!   meanwhile,
 //!   as beside SQLite alone.
-//! - **With the image** the connection keeps the log in use. So no process finds itself alone and
-//!   builds the image anew.
+//! - **With the WAL**, which is the image of `eager` or the log of `waldio`, the connection keeps
+//!   the log in use. So no process finds itself alone and builds the image anew.
+//! - **With `waldio`** each read transaction begins with a look at the WAL's header. A writer may
+//!   have begun the WAL anew, and frames are read by its salts ([`SlotFile`]). While the transaction
+//!   reads frames, the WAL does not begin anew.
 //! - **The last to go** recovers what the others had to leave, if its process may write.
 
 use std::collections::HashSet;
@@ -25,7 +29,7 @@ use oneflush_blocklog::Uuid;
 use super::AttachError;
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
-use crate::names::{image_path, log_path};
+use crate::names::image_path;
 use crate::port::{
     Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest,
     WalIndex,
@@ -33,10 +37,12 @@ use crate::port::{
 use crate::role::Role;
 use crate::strategy::guard;
 use crate::strategy::log_files::{LogFiles, LogInUse};
+use crate::strategy::waldio::{SlotFile, WalView};
+use crate::strategy::which_log::path_of_log;
 use crate::strategy::{Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
-/// Databases of which SQLite's error log says already that `eager` is not in force.
+/// Databases of which SQLite's error log says already that the strategy is not in force.
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 pub struct Onlooker {
@@ -44,9 +50,13 @@ pub struct Onlooker {
     path: String,
     files: Arc<dyn LogFiles>,
     main: Mutex<Option<Box<dyn Below>>>,
-    /// Keeps the log in use while the image is open.
+    /// Keeps the log in use while the WAL is open.
     in_use: Mutex<Option<LogInUse>>,
-    /// This connection has had the image open.
+    /// The log, where it is the WAL.
+    slots: Mutex<Option<Arc<SlotFile>>>,
+    /// A read transaction has begun, and its first look at the WAL comes.
+    begins: AtomicBool,
+    /// This connection has had the WAL open.
     was_beside: AtomicBool,
 }
 
@@ -58,6 +68,8 @@ impl Onlooker {
             files,
             main: Mutex::default(),
             in_use: Mutex::default(),
+            slots: Mutex::default(),
+            begins: AtomicBool::new(false),
             was_beside: AtomicBool::new(false),
         }
     }
@@ -70,8 +82,22 @@ impl Onlooker {
         }
     }
 
+    fn log_path(&self) -> String {
+        path_of_log(self.kind, &self.path).unwrap_or_default()
+    }
+
+    /// Opens the log to read it, where it is the WAL.
+    fn open_slots(&self) -> Result<Option<Arc<SlotFile>>, AttachError> {
+        if self.kind != StrategyKind::Waldio {
+            return Ok(None);
+        }
+        let file = self.files.open_log_to_read(&self.log_path())?;
+        let file = file.ok_or(AttachError::LogMissing(self.kind))?;
+        Ok(Some(Arc::new(SlotFile::open(file)?)))
+    }
+
     fn look_on(&self, wanted: Uuid) -> Result<Option<LogInUse>, AttachError> {
-        let Some(in_use) = self.files.look_on(&self.path, &log_path(&self.path))? else {
+        let Some(in_use) = self.files.look_on(&self.path, self.kind)? else {
             return Ok(None);
         };
         if in_use.uuid == wanted {
@@ -90,7 +116,7 @@ impl Onlooker {
         };
         match self.wanted_log()? {
             Some(wanted) if self.look_on(wanted)?.is_some() => return Ok(()),
-            None if !is_garbled || !self.files.exists(&log_path(&self.path))? => {
+            None if !is_garbled || !self.files.exists(&self.log_path())? => {
                 if lock(&SAID).insert(self.path.clone()) {
                     self.files.warn(&format!(
                         "oneflush: {}: open for reading only, so strategy {} is not in force: \
@@ -134,6 +160,12 @@ impl Strategy for Onlooker {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Error> {
+        if role == Role::Wal
+            && let Some(slots) = &*lock(&self.slots)
+            && self.begins.swap(false, Relaxed)
+        {
+            slots.read_wal_header()?;
+        }
         let result = below.read(buffer, offset);
         if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
             guard::hide(buffer);
@@ -165,6 +197,13 @@ impl Strategy for Onlooker {
             })
         });
         *lock(&self.in_use) = Some(in_use.map_err(|error| self.refuse(&error))?);
+        match self.open_slots() {
+            Ok(slots) => *lock(&self.slots) = slots,
+            Err(error) => {
+                *lock(&self.in_use) = None;
+                return Err(self.refuse(&error));
+            }
+        }
         self.was_beside.store(true, Relaxed);
         Ok(())
     }
@@ -174,6 +213,7 @@ impl Strategy for Onlooker {
     }
 
     fn closing_wal(&self) {
+        *lock(&self.slots) = None;
         *lock(&self.in_use) = None;
     }
 
@@ -182,11 +222,16 @@ impl Strategy for Onlooker {
     }
 
     fn wal_path(&self) -> Option<String> {
-        self.wanted_log().ok().flatten().map(|_| image_path(&self.path))
+        self.wanted_log().ok().flatten()?;
+        match self.kind {
+            StrategyKind::Waldio => Some(self.log_path()),
+            _ => Some(image_path(&self.path)),
+        }
     }
 
     fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
-        Ok(None)
+        let slots = lock(&self.slots).clone();
+        Ok(slots.map(|slots| Box::new(WalView(slots)) as Box<dyn Below>))
     }
 
     fn hides_wal(&self) -> Result<bool, Error> {
@@ -223,6 +268,7 @@ impl Strategy for Onlooker {
     }
 
     fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        self.begins.store(true, Relaxed);
         Stock.take_read_lock(index, read)
     }
 

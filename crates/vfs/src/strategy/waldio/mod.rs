@@ -58,4 +58,7 @@ mod store;
 mod view;
 mod writing;
 
+pub use self::kept::OpenLog;
+pub use self::slot_file::SlotFile;
 pub use self::store::{Waldio, WaldioReport, WaldioStore};
+pub use self::view::WalView;
