@@ -327,7 +327,8 @@ fn recover_if_guarded(
         // Without a log, a strategy that has one says so.
         return match asked {
             StrategyKind::Plain if is_guarded(&found) => {
-                Err(guarded(path, asked, StrategyKind::Eager, "its log is missing".to_owned()))
+                let source = OptionError::LogMissing { asked };
+                Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
             }
             _ => Ok(()),
         };

@@ -10,10 +10,10 @@ use crate::strategy::log_files::code_of;
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     #[error(
-        "the log is missing: this database was in use with strategy {0}, and commits may be in \
+        "the log is missing: this database was in use with eager or waldio, and commits may be in \
             it. Put it back beside the database [OF-101]"
     )]
-    LogMissing(StrategyKind),
+    LogMissing,
     #[error(
         "the log belongs to another database (it is {found}, the database wants {wanted}). Put the \
             right one back [OF-102]"
@@ -103,7 +103,7 @@ impl From<Code> for AttachError {
 impl AttachError {
     pub fn code(&self) -> Code {
         match self {
-            AttachError::LogMissing(_)
+            AttachError::LogMissing
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard(_)

@@ -16,7 +16,7 @@
 //! - **With the WAL**, which is the image of `eager` or the log of `waldio`, the connection keeps
 //!   the log in use. So no process finds itself alone and builds the image anew.
 //! - **With `waldio`** each read transaction begins with a look at the WAL's header. A writer may
-//!   have begun the WAL anew, and frames are read by its salts ([`SlotFile`]). While the transaction
+//!   have begun the WAL anew, and frames are read by its salts ([`LoggedWal`]). While the transaction
 //!   reads frames, the WAL does not begin anew.
 //! - **The last to go** recovers what the others had to leave, if its process may write.
 
@@ -24,7 +24,7 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
-use oneflush_blocklog::Uuid;
+use oneflush_blocklog::{Error as LogError, Uuid};
 
 use super::AttachError;
 use crate::config::StrategyKind;
@@ -36,14 +36,24 @@ use crate::port::{
 };
 use crate::role::Role;
 use crate::strategy::guard;
-use crate::strategy::log_files::{LogFiles, LogInUse};
-use crate::strategy::waldio::{SlotFile, WalView};
+use crate::strategy::log_files::{LogFile, LogFiles, LogInUse};
 use crate::strategy::which_log::path_of_log;
 use crate::strategy::{Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
 /// Databases of which SQLite's error log says already that the strategy is not in force.
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// A WAL that is the log itself, opened to read it.
+pub trait LoggedWal: Send + Sync {
+    /// A read transaction begins. The WAL may have begun anew since the one before.
+    fn begins_reading(&self) -> Result<(), Code>;
+    /// The WAL as SQLite reads it.
+    fn as_wal(self: Arc<Self>) -> Box<dyn Below>;
+}
+
+/// Opens a log as a WAL.
+pub type OpenLoggedWal = fn(LogFile) -> Result<Arc<dyn LoggedWal>, LogError>;
 
 pub struct Onlooker {
     kind: StrategyKind,
@@ -53,7 +63,9 @@ pub struct Onlooker {
     /// Keeps the log in use while the WAL is open.
     in_use: Mutex<Option<LogInUse>>,
     /// The log, where it is the WAL.
-    slots: Mutex<Option<Arc<SlotFile>>>,
+    logged_wal: Mutex<Option<Arc<dyn LoggedWal>>>,
+    /// None: the log is not the WAL.
+    open_logged_wal: Option<OpenLoggedWal>,
     /// A read transaction has begun, and its first look at the WAL comes.
     begins: AtomicBool,
     /// This connection has had the WAL open.
@@ -61,14 +73,20 @@ pub struct Onlooker {
 }
 
 impl Onlooker {
-    pub fn new(kind: StrategyKind, path: &str, files: Arc<dyn LogFiles>) -> Onlooker {
+    pub fn new(
+        kind: StrategyKind,
+        path: &str,
+        files: Arc<dyn LogFiles>,
+        open_logged_wal: Option<OpenLoggedWal>,
+    ) -> Onlooker {
         Onlooker {
             kind,
             path: path.to_owned(),
             files,
             main: Mutex::default(),
             in_use: Mutex::default(),
-            slots: Mutex::default(),
+            logged_wal: Mutex::default(),
+            open_logged_wal,
             begins: AtomicBool::new(false),
             was_beside: AtomicBool::new(false),
         }
@@ -87,13 +105,11 @@ impl Onlooker {
     }
 
     /// Opens the log to read it, where it is the WAL.
-    fn open_slots(&self) -> Result<Option<Arc<SlotFile>>, AttachError> {
-        if self.kind != StrategyKind::Waldio {
-            return Ok(None);
-        }
+    fn open_wal(&self) -> Result<Option<Arc<dyn LoggedWal>>, AttachError> {
+        let Some(open) = self.open_logged_wal else { return Ok(None) };
         let file = self.files.open_log_to_read(&self.log_path())?;
-        let file = file.ok_or(AttachError::LogMissing(self.kind))?;
-        Ok(Some(Arc::new(SlotFile::open(file)?)))
+        let file = file.ok_or(AttachError::LogMissing)?;
+        Ok(Some(open(file)?))
     }
 
     fn look_on(&self, wanted: Uuid) -> Result<Option<LogInUse>, AttachError> {
@@ -161,10 +177,10 @@ impl Strategy for Onlooker {
         offset: u64,
     ) -> Result<(), Error> {
         if role == Role::Wal
-            && let Some(slots) = &*lock(&self.slots)
+            && let Some(wal) = &*lock(&self.logged_wal)
             && self.begins.swap(false, Relaxed)
         {
-            slots.read_wal_header()?;
+            wal.begins_reading()?;
         }
         let result = below.read(buffer, offset);
         if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
@@ -197,8 +213,8 @@ impl Strategy for Onlooker {
             })
         });
         *lock(&self.in_use) = Some(in_use.map_err(|error| self.refuse(&error))?);
-        match self.open_slots() {
-            Ok(slots) => *lock(&self.slots) = slots,
+        match self.open_wal() {
+            Ok(wal) => *lock(&self.logged_wal) = wal,
             Err(error) => {
                 *lock(&self.in_use) = None;
                 return Err(self.refuse(&error));
@@ -213,7 +229,7 @@ impl Strategy for Onlooker {
     }
 
     fn closing_wal(&self) {
-        *lock(&self.slots) = None;
+        *lock(&self.logged_wal) = None;
         *lock(&self.in_use) = None;
     }
 
@@ -223,15 +239,14 @@ impl Strategy for Onlooker {
 
     fn wal_path(&self) -> Option<String> {
         self.wanted_log().ok().flatten()?;
-        match self.kind {
-            StrategyKind::Waldio => Some(self.log_path()),
-            _ => Some(image_path(&self.path)),
+        match self.open_logged_wal {
+            Some(_) => Some(self.log_path()),
+            None => Some(image_path(&self.path)),
         }
     }
 
     fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
-        let slots = lock(&self.slots).clone();
-        Ok(slots.map(|slots| Box::new(WalView(slots)) as Box<dyn Below>))
+        Ok(lock(&self.logged_wal).clone().map(LoggedWal::as_wal))
     }
 
     fn hides_wal(&self) -> Result<bool, Error> {

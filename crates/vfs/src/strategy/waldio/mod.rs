@@ -61,4 +61,4 @@ mod writing;
 pub use self::kept::OpenLog;
 pub use self::slot_file::SlotFile;
 pub use self::store::{Waldio, WaldioReport, WaldioStore};
-pub use self::view::WalView;
+pub use self::view::open_to_read;

@@ -131,6 +131,24 @@ impl SlotFile {
         Ok(file)
     }
 
+    /// Opens a log whose first block is damaged, for a salvage, with each layout that it may have.
+    /// `open` opens its file, each time anew.
+    pub fn open_without_header(
+        open: impl Fn() -> Result<LogFile, LogError>,
+        uuid: Uuid,
+        page_bytes: usize,
+    ) -> Result<Vec<SlotFile>, LogError> {
+        let mut files = Vec::new();
+        for layout in Layout::ALL {
+            let storage = open()?;
+            let geometry = Geometry::new(layout, page_bytes, storage.block_bytes());
+            let file = SlotFile::new(storage, LogHeader { geometry, uuid });
+            // A file that is too short for this layout has nothing.
+            files.extend(file.read_wal_header().is_ok().then_some(file));
+        }
+        Ok(files)
+    }
+
     fn new(storage: LogFile, header: LogHeader) -> SlotFile {
         SlotFile {
             storage,

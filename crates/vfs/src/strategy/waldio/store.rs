@@ -183,10 +183,6 @@ impl WaldioStore {
     /// has the frames that were not acknowledged. SQLite will take them for commits. So they are
     /// made durable first, and after a failed flush they are written again.
     fn go_on(&self, main: &dyn Below, board: &Board, log: &mut OpenLog) -> Result<(), AttachError> {
-        // In a child of a fork SQLite has the WAL index of the WAL as it was before.
-        if self.life.files.is_inherited(&self.life.path) {
-            return Err(AttachError::Inherited);
-        }
         let durable = board.durable_before(log.0.uuid(), &self.life.log_path());
         let unsure = board.begin(log.0.uuid(), log.0.geometry().page_bytes);
         let frames = log.committed()?.frames;
