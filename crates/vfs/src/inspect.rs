@@ -242,6 +242,10 @@ pub(crate) fn alone_with(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(InspectError::Read { path: log, source }),
     };
+    // An open refuses a link too.
+    if log.is_symlink() {
+        return Err(InspectError::Read { path: log, source: Errno::LOOP.into() });
+    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(Errno::WOULDBLOCK) => {

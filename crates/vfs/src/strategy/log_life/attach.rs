@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use oneflush_blocklog::Uuid;
+use oneflush_blocklog::{Error as LogError, Uuid};
 
 use super::{AttachError, KeptLog, LogLife, why_kept};
 use crate::config::Options;
@@ -251,8 +251,14 @@ impl<L: KeptLog> LogLife<L> {
         let created = L::create(self.files.create_log(&path)?, uuid, page_bytes, options);
         // The log holds nothing, and without a guard nobody looks for it. On a full disk it would
         // only take room.
-        let mut log = created.inspect_err(|_| {
+        let mut log = created.map_err(|error| {
             let _ = self.files.delete(&path, false);
+            match error {
+                LogError::BlockSize { log_bytes, storage_bytes } => {
+                    AttachError::BlockSize { log_bytes, storage_bytes }
+                }
+                error => error.into(),
+            }
         })?;
         KillPoint::LogMade.reached();
         if !join(joined, board)? {

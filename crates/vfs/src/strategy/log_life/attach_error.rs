@@ -90,6 +90,12 @@ pub enum AttachError {
             closing the database. Close them all and open it again [OF-116]"
     )]
     Inherited,
+    /// There is no log yet.
+    #[error(
+        "a log with blocks of {log_bytes} bytes cannot be made here: direct I/O needs blocks of \
+            {storage_bytes} bytes. Use another layout, such as layout=embed [OF-140]"
+    )]
+    BlockSize { log_bytes: u32, storage_bytes: usize },
     #[error("code {} [OF-117]", .0.0)]
     Below(Code),
 }
@@ -116,6 +122,7 @@ impl AttachError {
             | AttachError::OtherVersion
             | AttachError::HeaderDamaged
             | AttachError::InUse
+            | AttachError::BlockSize { .. }
             | AttachError::Inherited => Code::CANTOPEN,
             AttachError::FoldNoDatabase | AttachError::NoDatabase => Code::NOTADB,
             AttachError::Log(error) => code_of(error),

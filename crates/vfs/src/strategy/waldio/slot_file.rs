@@ -111,6 +111,11 @@ impl SlotFile {
         }
         storage.read_at(&mut block, 0).map_err(failed)?;
         let header = LogHeader::decode(&block)?;
+        // The file had all of this durably before it had its first block.
+        let least = header.geometry.bytes_min();
+        if size_bytes < least {
+            return Err(LogError::Cut { found: size_bytes, least });
+        }
         let Geometry { block_bytes, layout, .. } = header.geometry;
         let needed_bytes = if layout == Layout::Pad512 { 512 } else { block_bytes };
         let is_aligned = match layout {
@@ -233,6 +238,27 @@ impl SlotFile {
     }
 
     /// The WAL begins anew with this header. It is not durable.
+    ///
+    /// A life of the WAL ends with that, and a checkpoint may have copied a page 1 of that life. So
+    /// the copy of page 1 is older than the database file, and does not count any more.
+    pub fn begin_wal(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
+        if self.read_wal_header()? != [0; HEADER_BYTES as usize] {
+            self.forget_page_one()?;
+        }
+        self.write_wal_header(header)
+    }
+
+    fn forget_page_one(&self) -> Result<(), Code> {
+        let geometry = self.geometry();
+        let mut trailer = self.buffer(geometry.block_bytes);
+        trailer.fill(0);
+        let at = geometry.copy() + (geometry.copy_bytes() - geometry.block_bytes) as u64;
+        let written = self.write_blocks(&trailer, at, false);
+        self.give_back(trailer);
+        written
+    }
+
+    /// Writes the header of the WAL. It is not durable.
     pub fn write_wal_header(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
         let geometry = self.geometry();
         let mut writing = lock(&self.writing);
@@ -489,7 +515,7 @@ impl SlotFile {
 
     /// Leaves nothing of the WAL but its header's place. Nobody reads or writes frames.
     pub fn cut(&self) -> Result<(), Code> {
-        self.write_wal_header(&[0; HEADER_BYTES as usize])?;
+        self.begin_wal(&[0; HEADER_BYTES as usize])?;
         let mut writing = lock(&self.writing);
         self.slots.store(0, Relaxed);
         writing.lane_pieces.clear();

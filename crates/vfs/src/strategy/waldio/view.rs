@@ -124,7 +124,7 @@ impl Below for WalView {
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
         if offset == 0 {
             let header = data.try_into().map_err(|_| Code::MISUSE)?;
-            return self.0.write_wal_header(header);
+            return self.0.begin_wal(header);
         }
         let (mut at, mut offset) = (0, offset);
         while at < data.len() {
