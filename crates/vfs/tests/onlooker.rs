@@ -13,40 +13,13 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{commits, crash, files, open_stock, open_with, side, take_said};
-use rusqlite::Connection;
+use common::{LOGGED, Logged, commits, crash, files, open_stock, open_with, side, take_said};
 use tempfile::TempDir;
 
 const NOBODY: u32 = 65534;
 
-/// A strategy that has a log, and what a crash leaves of it: the log alone, and all files.
-struct Logged {
-    strategy: &'static str,
-    log: &'static [&'static str],
-    all: &'static [&'static str],
-}
-
-const LOGGED: [Logged; 2] = [
-    Logged {
-        strategy: "eager",
-        log: &["-oneflush"],
-        all: &["-oneflush", "-oneflush-wal", "-oneflush-shm"],
-    },
-    Logged { strategy: "waldio", log: &["-waldio"], all: &["-waldio", "-oneflush-shm"] },
-];
-
-impl Logged {
-    fn open(&self, path: &Path) -> rusqlite::Result<Connection> {
-        open_with(path, &format!("strategy={}", self.strategy))
-    }
-
-    fn read_only(&self, path: &Path) -> rusqlite::Result<Connection> {
-        open_with(path, &format!("strategy={}&mode=ro", self.strategy))
-    }
-
-    fn look(&self, path: &Path) -> Result<i64, String> {
-        self.read_only(path).map_err(|error| error.to_string()).and_then(|db| commits::check(&db))
-    }
+fn look(logged: Logged, path: &Path) -> Result<i64, String> {
+    logged.read_only(path).map_err(|error| error.to_string()).and_then(|db| commits::check(&db))
 }
 
 fn scratch(count: usize) -> (TempDir, PathBuf) {
@@ -73,7 +46,7 @@ fn a_reader_may_be_the_first_and_a_writer_that_comes_is_told_who_is_in_the_way()
             said.contains(&format!("so strategy {} is not in force", logged.strategy)),
             "{said}"
         );
-        assert_eq!(logged.look(&path), Ok(3));
+        assert_eq!(look(logged, &path), Ok(3));
         assert_eq!(take_said(&path), "", "it is said once");
 
         // SQLite alone writes beside it, and the connection reads that.
@@ -90,7 +63,7 @@ fn a_reader_may_be_the_first_and_a_writer_that_comes_is_told_who_is_in_the_way()
         drop(reader);
         let writer = logged.open(&path).unwrap();
         commits::make(&writer, 1);
-        assert_eq!(logged.look(&path), Ok(5));
+        assert_eq!(look(logged, &path), Ok(5));
         drop(writer);
         assert_eq!(
             (files(&path), commits::check(&open_stock(&path))),
@@ -154,7 +127,7 @@ fn a_reader_that_comes_first_after_a_crash_recovers_where_it_may() {
         commits::make(&writer, 4);
         for left in [logged.log, logged.all] {
             let crashed = crash(&path, left);
-            assert_eq!(logged.look(&crashed), Ok(4), "{left:?}: {}", take_said(&crashed));
+            assert_eq!(look(logged, &crashed), Ok(4), "{left:?}: {}", take_said(&crashed));
             assert_eq!(commits::check(&open_stock(&crashed)), Ok(4));
         }
     }
