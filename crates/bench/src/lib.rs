@@ -8,6 +8,7 @@ pub mod handover;
 pub mod interrupt;
 pub mod mode;
 pub mod observe;
+pub mod paper;
 pub mod place;
 pub mod probe;
 pub mod report;

@@ -1,30 +1,59 @@
 //! `oneflush bench`: options into a plan, what a run found into a report, and that into the form
 //! that was asked for.
 
+mod paper;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use oneflush_bench::interrupt;
-use oneflush_bench::mode::{Journal, Mode, Strategy, Synchronous};
+use oneflush_bench::mode::{Journal, Mode, Synchronous};
+use oneflush_bench::paper::Paper;
 use oneflush_bench::place::FsKind;
 use oneflush_bench::report::Report;
 use oneflush_bench::report::plot::{Picture, Plot};
 use oneflush_bench::run::busy::Busy;
 use oneflush_bench::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Rounds, Workers};
-use oneflush_bench::workload::{LongReader, Mobibench, Operation, Reads, Replay, Workload};
+use oneflush_bench::workload::{Access, LongReader, Mobibench, Operation, Reads, Replay, Workload};
 
 use crate::progress::Terminal;
 use crate::{Failure, output, size};
 
+/// Of the scratch file system.
+const DEFAULT_SIZE_GIB: u64 = 1;
 const DEFAULT_ROUNDS_MAX: u32 = 5;
 const DEFAULT_ROUNDS_TIME: Duration = Duration::from_secs(60);
 
 const DEFAULT_MODES: &str = "delete,truncate,persist,wal-growing,wal,memory";
 const DEFAULT_MODES_IN_TURNS: &str = "wal:sqlite,wal:plain,wal:eager";
 
+/// Options that a paper's experiments leave no room for.
+const OF_NO_PAPER: [&str; 17] = [
+    "modes",
+    "workload",
+    "beside_writer",
+    "in_turns",
+    "hold",
+    "sql",
+    "serial",
+    "connections",
+    "workers",
+    "rate",
+    "busy",
+    "floor_writes",
+    "mobibench",
+    "keep_trace",
+    "plot",
+    "plot_latency",
+    "format",
+];
+
 /// Options that say what to measure.
-const MEASURING: [&str; 26] = [
+const MEASURING: [&str; 29] = [
+    "paper",
+    "only",
+    "output",
     "dir",
     "fs",
     "size",
@@ -53,13 +82,14 @@ const MEASURING: [&str; 26] = [
     "keep_trace",
 ];
 
-const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY]:
+const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY[+OPTION=VALUE…]]:
   JOURNAL   delete, truncate, persist, wal (steady state), wal-growing, memory,
             off
   SYNC      off, normal, full (default), extra
   STRATEGY  sqlite (without our VFS), stock (default: our VFS, which changes
             nothing), plain (SQLite's own WAL, with shared flushes), eager (our
             log: one write and one flush)
+  OPTION    of the strategy, as in a URI: plain+prealloc=65536+keep_wal=off
 
 Examples:
   sudo oneflush bench                                 all modes, scratch ext4
@@ -67,6 +97,7 @@ Examples:
   oneflush bench --dir /mnt/data --modes wal          a directory, without root
   sudo oneflush bench --modes wal:sqlite,wal:stock    what the VFS costs
   sudo oneflush bench --modes wal,wal:plain -t 1,16   one writer, and 16
+  sudo oneflush bench --modes wal:plain,wal:plain+prealloc=0    an option
   sudo oneflush bench --connections 8 --as processes  the same as processes
   sudo oneflush bench --busy 2 --modes wal,wal:plain -t 16    on a busy machine
   sudo oneflush bench --workload reopen --modes wal   open, 3 commits, close
@@ -79,6 +110,7 @@ Examples:
   oneflush bench --from result.json --plot result.png    the same run, again
   sudo oneflush bench --modes wal -n 100000 --plot-latency checkpoints.svg
   sudo oneflush bench --keep-trace t.zst && oneflush report t.zst
+  sudo oneflush bench --paper waldio -o results/      a paper's figures, again
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 --format mobibench";
 
 #[derive(Args)]
@@ -105,9 +137,10 @@ pub struct Options {
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
     modes: Option<String>,
-    /// What is done. A row a transaction: insert, update, delete, mixed. A row with five random
-    /// index keys: indexed. Open, commit three times and close: reopen. Reads: point, scan. Inserts
-    /// while a reader keeps its snapshot: long-reader
+    /// What is done. A row a transaction: insert, update, delete, mixed. A row without
+    /// AUTOINCREMENT: one-page. A row with five random index keys: indexed. Open, commit three
+    /// times and close: reopen. Reads: point, point-in-wal, scan. Inserts while a reader keeps its
+    /// snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second
@@ -209,6 +242,20 @@ pub struct Options {
     )]
     floor_writes: u32,
 
+    /// Repeat the tables and figures of a paper, theirs beside ours, with a verdict for each claim:
+    /// waldio. Only where, --txns and --rounds can be chosen; default: their numbers, 3 rounds
+    #[arg(
+        long,
+        value_name = "PAPER",
+        value_parser = paper::parse,
+        conflicts_with_all = OF_NO_PAPER,
+        help_heading = "What"
+    )]
+    paper: Option<&'static Paper>,
+    /// With --paper: only the tables and figures whose name has this, such as "Fig. 13"
+    #[arg(long, value_name = "NAME", requires = "paper", help_heading = "What")]
+    only: Option<String>,
+
     /// Mobibench's database mode: own databases for each thread, one statement a table and
     /// transaction
     #[arg(long, conflicts_with = "workload", help_heading = "Mobibench")]
@@ -296,11 +343,24 @@ pub struct Options {
     #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
     json: bool,
     /// Print CSV: one line a mode and round
-    #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
+    #[arg(
+        long,
+        group = "form",
+        conflicts_with_all = ["format", "paper"],
+        help_heading = "Output"
+    )]
     csv: bool,
     /// Print Markdown
-    #[arg(long, group = "form", conflicts_with = "format", help_heading = "Output")]
+    #[arg(
+        long,
+        group = "form",
+        conflicts_with_all = ["format", "paper"],
+        help_heading = "Output"
+    )]
     markdown: bool,
+    /// With --paper: also write DIR/PAPER.md and DIR/PAPER.json
+    #[arg(short = 'o', long, value_name = "DIR", requires = "paper", help_heading = "Output")]
+    output: Option<PathBuf>,
     /// Draw commits a second, KB a commit by class, and times of commits; the name ends in .svg or
     /// .png
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -329,6 +389,9 @@ enum Format {
 }
 
 pub fn main(options: &Options) -> Result<(), Failure> {
+    if let Some(paper) = options.paper {
+        return paper::main(paper, options);
+    }
     let (report, plots) = match &options.from {
         Some(saved) => {
             let plots = plots(options)?;
@@ -349,18 +412,23 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 }
 
 fn measure(plan: &Plan) -> Result<Report, Failure> {
-    // Both before the first thread: a namespace and a signal handler are the process's.
+    begin(&plan.place)?;
+    let mut progress = Terminal::new();
+    let results = run::run(plan, &mut progress).map_err(Failure::failed)?;
+    Ok(Report::new(plan, results))
+}
+
+/// Before the first thread: a namespace and a signal handler are the process's.
+fn begin(place: &PlaceChoice) -> Result<(), Failure> {
     interrupt::install().map_err(Failure::failed)?;
-    plan.place.prepare().map_err(Failure::failed)?;
-    if matches!(plan.place, PlaceChoice::Temporary) {
+    place.prepare().map_err(Failure::failed)?;
+    if matches!(place, PlaceChoice::Temporary) {
         eprintln!(
             "not root: measuring in a temporary directory, {}",
             std::env::temp_dir().display()
         );
     }
-    let mut progress = Terminal::new();
-    let results = run::run(plan, &mut progress).map_err(Failure::failed)?;
-    Ok(Report::new(plan, results))
+    Ok(())
 }
 
 /// What is wrong with them is said before a run of minutes.
@@ -394,6 +462,12 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
         _ => options.connections.clone(),
     };
     let modes = modes(options)?;
+    if let (Workload::Reads(Reads { access: Access::PointInWal, .. }), Some(mode)) =
+        (&workload, modes.iter().find(|mode| mode.journal != Journal::Wal))
+    {
+        let message = format!("--workload point-in-wal: mode {mode} begins without a WAL; use wal");
+        return Err(Failure::usage(message));
+    }
     if let (Workload::LongReader(_), Some(mode)) =
         (&workload, modes.iter().find(|mode| !mode.journal.is_wal()))
     {
@@ -447,7 +521,13 @@ fn plan(options: &Options) -> Result<Plan, Failure> {
 }
 
 fn place_choice(options: &Options, workload: &Workload) -> PlaceChoice {
-    let default_gib = if matches!(workload, Workload::LongReader(_)) { 8 } else { 1 };
+    place_of_size(
+        options,
+        if matches!(workload, Workload::LongReader(_)) { 8 } else { DEFAULT_SIZE_GIB },
+    )
+}
+
+fn place_of_size(options: &Options, default_gib: u64) -> PlaceChoice {
     let size_bytes = options.size.unwrap_or(default_gib << 30);
     match (&options.dir, options.fs) {
         (Some(dir), _) => PlaceChoice::Directory(dir.clone()),
@@ -467,10 +547,10 @@ fn modes(options: &Options) -> Result<Vec<Mode>, Failure> {
             Journal::Off,
         ];
         let levels = [Synchronous::Off, Synchronous::Normal, Synchronous::Full];
+        let journal = journals[usize::from(options.journal)];
         return Ok(vec![Mode {
-            journal: journals[usize::from(options.journal)],
             synchronous: levels[usize::from(options.synchronous)],
-            strategy: Strategy::STOCK,
+            ..Mode::new(journal)
         }]);
     }
     let default = if options.in_turns { DEFAULT_MODES_IN_TURNS } else { DEFAULT_MODES };
@@ -510,6 +590,10 @@ fn chosen(options: &Options) -> Result<Workload, Failure> {
     match (&options.workload, options.beside_writer.map(interval), options.hold) {
         (Workload::LongReader(_), None, hold) => {
             Ok(Workload::LongReader(LongReader { hold: hold.unwrap_or(LongReader::DEFAULT_HOLD) }))
+        }
+        // The writer's checkpoints would take the pages out of the WAL.
+        (Workload::Reads(Reads { access: Access::PointInWal, .. }), Some(_), _) => {
+            wrong("--beside-writer", "point or scan")
         }
         (Workload::Reads(reads), beside_writer, None) => {
             Ok(Workload::Reads(Reads { beside_writer, ..*reads }))

@@ -30,7 +30,7 @@ impl Terminal {
 }
 
 impl Progress for Terminal {
-    fn slice(&mut self, number: u32, count: u32, round: u32, mode: Mode) {
+    fn slice(&mut self, number: u32, count: u32, round: u32, mode: &Mode) {
         if let Some(bar) = &self.bar {
             bar.set_length(u64::from(count));
             bar.set_position(u64::from(number - 1));
@@ -41,6 +41,13 @@ impl Progress for Terminal {
     fn round_done(&mut self, round: u32, rounds: u32) {
         if self.bar.is_none() {
             eprintln!("round {round} of {rounds} done");
+        }
+    }
+
+    fn part(&mut self, number: u32, count: u32, what: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(format!("{number} of {count}: {what}")),
+            None => eprintln!("{number} of {count}: {what}"),
         }
     }
 

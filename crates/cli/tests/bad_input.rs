@@ -126,6 +126,9 @@ fn an_unknown_word_in_modes_is_named_with_what_is_allowed() {
         ("wall", ["\"wall\"", "wal-growing"]),
         ("wal,delete:fulll", ["\"fulll\"", "normal"]),
         ("wal:full:maww", ["\"maww\"", "sqlite, stock"]),
+        ("wal:plain+preallok=0", ["preallok", "did you mean prealloc?"]),
+        ("wal:plain+prealloc=64K", ["URI parameter prealloc", "1 GiB"]),
+        ("wal:sqlite+prealloc=0", ["SQLite alone", "one of our strategies"]),
         ("wal,,delete", ["--modes", "wal"]),
     ] {
         let output = sandbox

@@ -53,6 +53,33 @@ fn json_has_figures_rounds_histogram_and_environment() {
 }
 
 #[test]
+fn options_of_a_strategy_are_in_force_and_every_form_carries_them() {
+    let sandbox = Sandbox::new();
+    let modes = ["wal-growing:plain+prealloc=0", "wal-growing:plain+prealloc=65536+keep_wal=off"];
+    let svg = sandbox.path().join("plot.svg");
+    let arguments = ["--modes", &modes.join(","), "--json", "--plot", svg.to_str().unwrap()];
+    let json = stdout(&bench(&sandbox, &arguments));
+    let report: Value = serde_json::from_str(&json).unwrap();
+    let wal_bytes = |at: usize| {
+        assert_eq!(report["modes"][at]["mode"], modes[at]);
+        report["modes"][at]["median"]["wal_bytes_at_end"].as_u64().unwrap()
+    };
+    // 20 commits of two frames behind the WAL's header, and the same in whole extents.
+    assert_eq!(wal_bytes(0), 32 + 20 * 2 * (24 + 4096));
+    assert_eq!(wal_bytes(1), 3 * 65536);
+    let text = std::fs::read_to_string(&svg).unwrap();
+    assert!(text.contains(">wal-growing:plain</text>") && text.contains("+keep_wal=off</text>"));
+    let saved = sandbox.path().join("run.json");
+    std::fs::write(&saved, json).unwrap();
+    for form in ["--format=table", "--markdown", "--csv"] {
+        let mut command = sandbox.oneflush();
+        let output = command.args(["bench", form, "--from"]).arg(&saved).output().unwrap();
+        let text = stdout(&output);
+        assert!(modes.iter().all(|mode| text.contains(mode)), "{}{text}", stderr(&output));
+    }
+}
+
+#[test]
 fn csv_has_as_many_fields_in_every_line_as_in_its_head() {
     let sandbox = Sandbox::new();
     let text = stdout(&bench(&sandbox, &["--modes", "wal,memory:sqlite", "--csv"]));

@@ -170,6 +170,35 @@ fn a_cycle_opens_commits_three_times_and_closes() {
 }
 
 #[test]
+fn reads_of_pages_in_the_wal_do_not_go_to_the_database() {
+    let arguments = ["--workload", "point-in-wal", "--modes", "wal", "-n", "3000", "--rounds", "1"];
+    let report = report(&arguments);
+    let stats = &report["modes"][0]["vfs_stats"][0][0];
+    let reads = |file: &str| {
+        let of = |when: &str| stats[when]["files"][file]["reads"].as_u64().unwrap();
+        of("at_end") - of("at_begin")
+    };
+    assert!(reads("wal") > 1000 && reads("db") < 10, "{} {}", reads("wal"), reads("db"));
+    let sandbox = Sandbox::new();
+    let refused = |arguments: &[&str]| {
+        let mut command = sandbox.oneflush();
+        command.args(["bench", "--workload", "point-in-wal"]).args(arguments).output().unwrap()
+    };
+    assert_refused(&refused(&["--modes", "wal,delete"]), 2, &["delete", "use wal"]);
+    assert_refused(&refused(&["--beside-writer"]), 2, &["--beside-writer", "point or scan"]);
+}
+
+/// 31 rows fit one page of the table, whose commits then are one frame each.
+#[test]
+fn a_commit_of_one_page_is_one_frame() {
+    let arguments = ["--workload", "one-page", "--modes", "wal", "-n", "31", "--rounds", "1"];
+    let report = report(&arguments);
+    let bytes = number(&report["modes"][0]["median"]["bytes_per_transaction"]);
+    // And once the header of the WAL.
+    assert!((4120.0..4123.0).contains(&bytes), "{bytes}");
+}
+
+#[test]
 fn at_a_device_a_cycle_has_its_commits_flushes_and_those_of_its_close() {
     if skip_unless_root("--fs") {
         return;
@@ -493,9 +522,11 @@ fn every_strategy_runs_every_workload() {
         &["-t", "1,8", "-n", "200"][..],
         &["-t", "4", "-n", "80", "--workload", "mixed"],
         &["-t", "2", "-n", "80", "--workload", "indexed"],
+        &["-t", "2", "-n", "80", "--workload", "one-page"],
         &["-t", "2", "-n", "8", "--workload", "reopen"],
         &["-t", "2", "-n", "400", "--workload", "point", "--beside-writer"],
         &["-n", "3", "--workload", "scan"],
+        &["-t", "2", "-n", "400", "--workload", "point-in-wal"],
         &["-t", "3", "--hold", "0.3", "--workload", "long-reader"],
         &["-t", "2", "-n", "40", "--mobibench", "-T", "2"],
     ] {
@@ -506,6 +537,11 @@ fn every_strategy_runs_every_workload() {
             for mode in report["modes"].as_array().unwrap() {
                 let count = mode["median"]["transactions"].as_u64().unwrap();
                 assert!(count > 0, "{arguments:?}, {workers}, {}", mode["mode"]);
+                // Its WAL is a file of another name, which is there until the last close.
+                if mode["mode"] == "wal:waldio" && !arguments.contains(&"reopen") {
+                    let bytes = mode["median"]["wal_bytes_at_end"].as_u64().unwrap();
+                    assert!(bytes >= 4096, "{arguments:?}, {workers}, {bytes}");
+                }
                 if let Some(at) = arguments.iter().position(|argument| *argument == "-n") {
                     assert_eq!(
                         count.to_string(),

@@ -11,17 +11,20 @@
 //! | `checkpoints` | `ONEFLUSH_CHECKPOINTS` | `background`, `sqlite` | `background` |
 //! | `layout` | `ONEFLUSH_LAYOUT` | `embed`, `pad512`, `pad4k`, `pad8k` | `embed` |
 //! | `sync` | `ONEFLUSH_SYNC` | `fs`, `pd`, `ns` | `fs` |
+//! | `group` | `ONEFLUSH_GROUP` | frames, 0 (off) to 1024 | 0 |
+//! | `interval` | `ONEFLUSH_INTERVAL` | milliseconds, 1 to 1000, as in `2ms` | `2ms` |
 //! | `unsafe_ground` | `ONEFLUSH_UNSAFE_GROUND` | `refuse`, `allow` | `refuse` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
-//! `layout` and `sync` are for `waldio`. `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
+//! `layout`, `sync`, `group` and `interval` are for `waldio`. `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
 //! use for them. `durability=full` promises. A strategy that cannot keep the promise refuses the
 //! open.
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::ground::Fault;
 
@@ -183,6 +186,8 @@ pub enum OptionError {
         "{source_name}: \"{value}\" is not known to Oneflush {version}; allowed: {allowed} [OF-401]"
     )]
     Value { source_name: String, value: String, allowed: &'static str, version: &'static str },
+    #[error("URI parameter {name} is not known to Oneflush {version}; {way_out} [OF-412]")]
+    UnknownParameter { name: String, version: &'static str, way_out: String },
     #[error(
         "durability=full: strategy {strategy} changes nothing, so it cannot promise more than \
             PRAGMA synchronous; \
@@ -191,9 +196,14 @@ pub enum OptionError {
     DurabilityNotPromised { strategy: StrategyKind },
     #[error(
         "durability=full: sync=ns flushes no commit, so it cannot promise that; use sync=fs or \
-            sync=pd [OF-405]"
+            sync=pd [OF-413]"
     )]
     SyncNotPromised,
+    #[error(
+        "durability=full: group acknowledges commits before they are durable; use group=0, with \
+            which commits share flushes and wait for them [OF-414]"
+    )]
+    GroupNotPromised,
     #[error(
         "strategy {asked} was asked for, but this process has the database open with strategy \
             {in_use}; use that, or close it first [OF-119]"
@@ -207,7 +217,7 @@ pub enum OptionError {
     Guarded { asked: StrategyKind, by: StrategyKind, why: String },
     #[error(
         "strategy {asked} was asked for, but the database was in use with eager or waldio, and the \
-            log is missing, with commits perhaps. Put it back beside the database [OF-139]"
+            log is missing, with commits perhaps. Put it back beside the database [OF-141]"
     )]
     LogMissing { asked: StrategyKind },
     #[error(
@@ -269,6 +279,11 @@ pub struct Options {
     /// The layout of a new log.
     pub layout: Layout,
     pub wal_sync: WalSync,
+    /// Commits are acknowledged when they are in a buffer of so many frames. 0: when they are
+    /// durable.
+    pub group_frames: u32,
+    /// The buffer is written after this time.
+    pub group_interval: Duration,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
 }
@@ -276,6 +291,7 @@ pub struct Options {
 const LOG_SIZE_BYTES_MIN: u64 = 1 << 20;
 const LOG_SIZE_BYTES_MAX: u64 = 1 << 40;
 const PREALLOC_BYTES_MAX: u64 = 1 << 30;
+const GROUP_FRAMES_MAX: u32 = 1024;
 
 impl Default for Options {
     fn default() -> Options {
@@ -290,6 +306,8 @@ impl Default for Options {
             checkpoints_in_background: true,
             layout: Layout::Embed,
             wal_sync: WalSync::Fs,
+            group_frames: 0,
+            group_interval: Duration::from_millis(2),
             allows_unsafe_ground: false,
         }
     }
@@ -300,7 +318,7 @@ impl Options {
     pub fn from_environment(
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 10] = [
+        const NAMES: [&str; 12] = [
             "ONEFLUSH_STRATEGY",
             "ONEFLUSH_DURABILITY",
             "ONEFLUSH_GROUP_COMMIT",
@@ -311,6 +329,8 @@ impl Options {
             "ONEFLUSH_UNSAFE_GROUND",
             "ONEFLUSH_LAYOUT",
             "ONEFLUSH_SYNC",
+            "ONEFLUSH_GROUP",
+            "ONEFLUSH_INTERVAL",
         ];
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -320,7 +340,7 @@ impl Options {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 10] = [
+        const NAMES: [&str; 12] = [
             "strategy",
             "durability",
             "group_commit",
@@ -331,6 +351,8 @@ impl Options {
             "unsafe_ground",
             "layout",
             "sync",
+            "group",
+            "interval",
         ];
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -399,7 +421,29 @@ impl Options {
                 .find(|sync| word.eq_ignore_ascii_case(sync.name()))
                 .ok_or_else(|| OptionError::value(source, &word, "fs, pd, ns"))?;
         }
+        if let Some((source, word)) = given(10) {
+            let allowed = "a number of frames from 0 (off) to 1024";
+            self.group_frames = word
+                .parse()
+                .ok()
+                .filter(|frames| *frames <= GROUP_FRAMES_MAX)
+                .ok_or_else(|| OptionError::value(source, &word, allowed))?;
+        }
+        if let Some((source, word)) = given(11) {
+            let allowed = "milliseconds from 1 to 1000, as in 2ms";
+            self.group_interval = word
+                .strip_suffix("ms")
+                .unwrap_or(&word)
+                .parse()
+                .ok()
+                .filter(|milliseconds| (1..=1000).contains(milliseconds))
+                .map(Duration::from_millis)
+                .ok_or_else(|| OptionError::value(source, &word, allowed))?;
+        }
         match (self.strategy, self.durability) {
+            (StrategyKind::Waldio, Durability::Full) if self.group_frames > 0 => {
+                Err(OptionError::GroupNotPromised)
+            }
             (StrategyKind::Stock, Durability::Full) => {
                 Err(OptionError::DurabilityNotPromised { strategy: self.strategy })
             }
@@ -454,6 +498,8 @@ mod tests {
             ("strategy", "fast", "auto, stock, plain, eager, waldio"),
             ("layout", "pad", "embed, pad512, pad4k, pad8k"),
             ("sync", "no", "fs, pd, ns"),
+            ("group", "1025", "0 (off) to 1024"),
+            ("interval", "2s", "as in 2ms"),
             ("prealloc", "1M", "1 GiB"),
             ("prealloc", "1073741825", "1 GiB"),
             ("keep_wal", "yes", "on, off"),

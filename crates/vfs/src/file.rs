@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, LazyLock};
 
 use crate::calls::{Call, Calls};
-use crate::config::StrategyKind;
+use crate::config::{Layout, StrategyKind};
 use crate::connection::{Connection, Database};
 use crate::error::{Code, Error};
 use crate::port::{
@@ -389,6 +389,14 @@ impl<B: MainFile> File<B> {
     /// returns.
     pub fn asked_whether_wal_stays(&self, stays: bool) -> bool {
         self.strategy().call(|strategy| strategy.asked_whether_wal_stays(stays))
+    }
+
+    /// True if a new database is to have reserved bytes for the headers of frames.
+    pub fn wants_reserved_bytes(&self) -> bool {
+        self.main_of().is_some_and(|connection| {
+            let options = connection.options();
+            options.strategy == StrategyKind::Waldio && options.layout == Layout::Embed
+        })
     }
 
     /// Leaves the note by which side files find their connection.

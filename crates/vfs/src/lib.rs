@@ -41,6 +41,7 @@ mod message_codes;
 mod messages;
 mod names;
 mod own_file;
+mod parameters;
 mod path;
 mod port;
 mod pragma;
@@ -72,6 +73,7 @@ pub use inspect::{InspectError, LogContents, guarding_strategy, inspect, remove_
 pub use kill_point::KillPoint;
 pub use message_codes::without_codes;
 pub use messages::VARIABLE as LOG_VARIABLE;
+pub use parameters::check_parameters;
 pub use path::shown as shown_name;
 pub use port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 pub use role::Role;

@@ -39,18 +39,21 @@ pub fn unknown(names: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 fn message(name: &str, known: &[String]) -> String {
-    let nearest = known.iter().map(|known| (differences(name, known), known)).min();
-    let way_out = match nearest {
-        Some((differences, nearest)) if differences <= DIFFERENCES_MAX => {
-            format!("did you mean {nearest}?")
-        }
-        _ => "docs/use.md lists those that have one".to_owned(),
-    };
+    let way_out = did_you_mean(name, known)
+        .unwrap_or_else(|| "docs/use.md lists those that have one".to_owned());
     format!(
         "oneflush: environment variable {name} is not known to Oneflush {} and has no effect; \
             {way_out} [OF-406]",
         crate::VERSION
     )
+}
+
+/// The name that was meant, if one of the known ones is near.
+pub fn did_you_mean(name: &str, known: &[String]) -> Option<String> {
+    let nearest = known.iter().map(|known| (differences(name, known), known)).min();
+    nearest
+        .filter(|(differences, _)| *differences <= DIFFERENCES_MAX)
+        .map(|(_, nearest)| format!("did you mean {nearest}?"))
 }
 
 /// All known names. The options are asked for theirs, so that none can be forgotten.

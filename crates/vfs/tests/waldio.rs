@@ -87,6 +87,8 @@ fn every_commit_comes_back_from_the_log_with_every_layout_and_page_size() {
 #[test]
 fn pages_without_any_gap_come_back_by_the_lane() {
     let (_dir, path) = scratch();
+    // SQLite alone makes databases without reserved bytes.
+    open_stock(&path).execute_batch("CREATE TABLE t(v)").unwrap();
     let db = open(&path);
     db.execute_batch(
         "CREATE TABLE full(v); PRAGMA wal_autocheckpoint=0;
@@ -147,6 +149,104 @@ fn a_checkpoint_and_what_follows_it_come_back_too() {
                 "{mode}"
             );
         }
+    }
+}
+
+#[test]
+fn a_new_database_has_reserved_bytes_unless_the_application_wants_others() {
+    let (_dir, path) = scratch();
+    let reserved = |path: &Path| std::fs::read(path).unwrap()[20];
+    let db = open(&path);
+    db.execute_batch(&format!(
+        "ATTACH 'file:{}-b?vfs=oneflush&strategy=waldio' AS b",
+        path.display()
+    ))
+    .unwrap();
+    db.execute_batch("CREATE TABLE b.u(v); PRAGMA b.journal_mode=wal").unwrap();
+    insert(&db, 100);
+    assert_eq!(common::stats(&db)["waldio"]["slots"]["used_lane"], false);
+    db.execute_batch("VACUUM").unwrap();
+    drop(db);
+    assert_eq!((reserved(&path), reserved(&side(&path, "-b"))), (24, 24));
+
+    let (_dir, path) = scratch();
+    let db = open_with(&path, "strategy=waldio").unwrap();
+    let mut bytes: std::ffi::c_int = 8;
+    // SAFETY: the connection is open, and the argument is a number.
+    unsafe {
+        rusqlite::ffi::sqlite3_file_control(
+            db.handle(),
+            c"main".as_ptr(),
+            rusqlite::ffi::SQLITE_FCNTL_RESERVE_BYTES,
+            (&raw mut bytes).cast(),
+        )
+    };
+    db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(v)").unwrap();
+    drop(db);
+    assert_eq!(reserved(&path), 8);
+    let (_dir, plain) = scratch();
+    for (path, parameters) in [(&plain, "strategy=plain"), (&plain, "strategy=waldio")] {
+        let db = open_with(path, parameters).unwrap();
+        db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE IF NOT EXISTS t(v)").unwrap();
+        insert(&db, 10);
+    }
+    assert_eq!(reserved(&plain), 0, "a database that is there stays as it is");
+    let (_dir, padded) = scratch();
+    drop(try_open(&padded, "layout=pad4k").unwrap());
+    assert_eq!(reserved(&padded), 0);
+}
+
+/// Counts of `PRAGMA oneflush_stats`.
+fn flushes(db: &Connection) -> (u64, u64) {
+    (statistic(db, "/waldio/commits"), statistic(db, "/waldio/flushes"))
+}
+
+#[test]
+fn a_group_acknowledges_commits_before_they_are_written_and_writes_them_soon() {
+    for sync in ["fs", "pd", "ns"] {
+        let (_dir, path) = scratch();
+        let db = try_open(&path, &format!("sync={sync}&group=4&interval=50ms")).unwrap();
+        let (_, before) = flushes(&db);
+        for n in 0..100 {
+            db.execute("INSERT INTO t VALUES (?)", [n]).unwrap();
+            assert_eq!(count(&db), n + 1, "a reader finds what is buffered");
+        }
+        assert_eq!(flushes(&db).1, before, "no commit is flushed by itself");
+        let other = try_open(&path, &format!("sync={sync}&group=4&interval=50ms")).unwrap();
+        assert_eq!(count(&other), 100);
+        std::thread::sleep(Duration::from_millis(300));
+        let again = open(&crash(&path, &["-waldio"]));
+        assert_eq!((count(&again), integrity(&again).as_str()), (100, "ok"), "{sync}");
+        db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        insert(&db, 7);
+        drop((db, other));
+        assert_eq!(files(&path), [""]);
+        assert_eq!(count(&open_stock(&path)), 107);
+    }
+}
+
+#[test]
+fn a_crash_takes_what_is_in_the_buffer_and_no_more() {
+    let (_dir, path) = scratch();
+    let db = try_open(&path, "group=4&interval=1000ms").unwrap();
+    db.execute_batch("CREATE TABLE n(i INTEGER PRIMARY KEY)").unwrap();
+    for n in 0..50 {
+        db.execute("INSERT INTO n VALUES (?)", [n]).unwrap();
+        let again = open(&crash(&path, &["-waldio"]));
+        let rows = number(&again, "SELECT count(*) FROM n");
+        assert!((n - 3..=n + 1).contains(&rows), "{rows} of {}", n + 1);
+        assert_eq!(integrity(&again), "ok");
+    }
+}
+
+#[test]
+fn promises_that_cannot_be_kept_together_are_refused() {
+    let (_dir, path) = scratch();
+    for (parameters, code) in [("sync=ns", "OF-413"), ("group=4", "OF-414")] {
+        let parameters = format!("durability=full&{parameters}");
+        assert!(try_open(&path, &parameters).is_err(), "{parameters}");
+        assert!(common::take_said(&path).contains(code));
+        assert!(!path.exists());
     }
 }
 

@@ -44,12 +44,12 @@ impl DatabaseError {
     }
 }
 
-pub fn open(path: &Path, mode: Mode) -> Result<Connection, DatabaseError> {
+pub fn open(path: &Path, mode: &Mode) -> Result<Connection, DatabaseError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(uri(path, mode.strategy)?, flags)?;
+    let connection = Connection::open_with_flags(uri(path, mode)?, flags)?;
     // SQLite's own default, which the build that is linked here changes. Recordings were made with
     // it.
     connection.execute_batch("PRAGMA foreign_keys=OFF")?;
@@ -61,13 +61,13 @@ pub fn attach(
     connection: &Connection,
     path: &Path,
     schema: &str,
-    mode: Mode,
+    mode: &Mode,
 ) -> Result<(), DatabaseError> {
-    connection.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [uri(path, mode.strategy)?])?;
+    connection.execute(&format!("ATTACH DATABASE ?1 AS {schema}"), [uri(path, mode)?])?;
     configure(connection, schema, mode)
 }
 
-fn configure(connection: &Connection, schema: &str, mode: Mode) -> Result<(), DatabaseError> {
+fn configure(connection: &Connection, schema: &str, mode: &Mode) -> Result<(), DatabaseError> {
     // First: the change to WAL below already needs locks that another connection may hold.
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let asked = mode.journal.pragma();
@@ -88,7 +88,7 @@ fn configure(connection: &Connection, schema: &str, mode: Mode) -> Result<(), Da
 pub fn prepare_wal(
     connection: &Connection,
     schemas: &[String],
-    mode: Mode,
+    mode: &Mode,
     fresh: bool,
 ) -> Result<(), DatabaseError> {
     for schema in schemas {
@@ -140,6 +140,15 @@ pub fn files_of(database: &Path) -> [PathBuf; 5] {
     })
 }
 
+/// What may be the WAL of a database: SQLite's, or what a strategy keeps in its place.
+pub fn wals_of(database: &Path) -> [PathBuf; 3] {
+    ["-wal", "-oneflush-wal", "-waldio"].map(|suffix| {
+        let mut name = database.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +159,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let mode = "wal:off:sqlite".parse().unwrap();
-        let writer = open(&path, mode).unwrap();
+        let writer = open(&path, &mode).unwrap();
         writer.execute_batch("CREATE TABLE t(a); INSERT INTO t VALUES(1)").unwrap();
         // Another process takes the lock of a checkpoint, byte 121 of the WAL index, as SQLite
         // would.

@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use crate::mode::Strategy;
+use crate::mode::{Mode, Strategy};
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum VfsError {
@@ -15,9 +15,9 @@ pub enum VfsError {
     Register(String),
 }
 
-/// The URI that opens `path` with `strategy`; registers our VFS where it is needed for the first
-/// time.
-pub fn uri(path: &Path, strategy: Strategy) -> Result<String, VfsError> {
+/// The URI that opens `path` with the mode's strategy and its options; registers our VFS where it
+/// is needed for the first time.
+pub fn uri(path: &Path, mode: &Mode) -> Result<String, VfsError> {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_bytes() {
         match byte {
@@ -27,13 +27,16 @@ pub fn uri(path: &Path, strategy: Strategy) -> Result<String, VfsError> {
             other => uri.push_str(&format!("%{other:02X}")),
         }
     }
-    match strategy {
+    match mode.strategy {
         // Named, so that an environment that makes ours the default does not turn the control into
         // the experiment.
         Strategy::Sqlite => uri.push_str("?vfs=unix"),
         Strategy::Oneflush(kind) => {
             register()?;
             uri.push_str(&format!("?vfs={}&strategy={kind}", oneflush_vfs::VFS_NAME));
+            for (name, value) in mode.parameters.iter() {
+                uri.push_str(&format!("&{name}={value}"));
+            }
         }
     }
     Ok(uri)
@@ -54,7 +57,14 @@ mod tests {
 
     #[test]
     fn paths_with_uri_characters_are_escaped() {
-        let uri = uri(Path::new("/a b/c?d#e%.db"), Strategy::Sqlite).unwrap();
+        let uri = uri(Path::new("/a b/c?d#e%.db"), &"wal:sqlite".parse().unwrap()).unwrap();
         assert_eq!(uri, "file:/a%20b/c%3Fd%23e%25.db?vfs=unix");
+    }
+
+    #[test]
+    fn options_of_the_strategy_follow_it() {
+        let mode = "wal:plain+prealloc=65536+keep_wal=off".parse().unwrap();
+        let uri = uri(Path::new("/a.db"), &mode).unwrap();
+        assert_eq!(uri, "file:/a.db?vfs=oneflush&strategy=plain&prealloc=65536&keep_wal=off");
     }
 }

@@ -1,16 +1,19 @@
-//! A mode is one way to commit, and what a run compares: `journal[:sync][:strategy]`, as in
-//! `wal`, `delete:normal` or `wal:full:sqlite`.
+//! A mode is one way to commit, and what a run compares: `journal[:sync][:strategy[+option…]]`, as
+//! in `wal`, `delete:normal`, `wal:full:sqlite` or `wal:plain+prealloc=65536`.
 //!
 //! The parts that are left out are the safe and the measuring ones: `full`, and our VFS with the
 //! strategy that changes nothing. Either may be left out without a placeholder, since the words of
 //! the three lists differ. Only `off` is in two: it is a journal where it comes first, and a
 //! synchronous setting behind one.
 
+mod parameters;
 mod strategy;
 
 use std::fmt;
 use std::str::FromStr;
 
+use oneflush_vfs::StrategyKind;
+pub use parameters::Parameters;
 use serde::{Deserialize, Serialize};
 pub use strategy::Strategy;
 
@@ -75,25 +78,34 @@ impl Synchronous {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Mode {
     pub journal: Journal,
     pub synchronous: Synchronous,
     pub strategy: Strategy,
+    /// The strategy's.
+    pub parameters: Parameters,
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ModeError {
     #[error("unknown word \"{word}\" in mode \"{mode}\"; {place} one of: {allowed}")]
     UnknownWord { word: String, mode: String, place: &'static str, allowed: String },
+    #[error("mode \"{mode}\": {reason}")]
+    Parameters { mode: String, reason: String },
     #[error("no mode given; name at least one, for example wal or delete:normal")]
     Empty,
 }
 
 impl Mode {
     pub fn new(journal: Journal) -> Mode {
-        Mode { journal, synchronous: Synchronous::Full, strategy: Strategy::STOCK }
+        Mode {
+            journal,
+            synchronous: Synchronous::Full,
+            strategy: Strategy::STOCK,
+            parameters: Parameters::default(),
+        }
     }
 
     /// A comma-separated list. The same mode may stand there twice: the difference between the
@@ -102,8 +114,13 @@ impl Mode {
         list.split(',').map(str::parse).collect()
     }
 
-    /// Whether a commit that was acknowledged survives a power cut, as far as SQLite promises it.
+    /// Whether a commit that was acknowledged survives a power cut, as far as SQLite and the
+    /// strategy promise it.
     pub fn is_durable(&self) -> bool {
+        let is_waldio = self.strategy == Strategy::Oneflush(StrategyKind::Waldio);
+        if is_waldio && self.journal.is_wal() && self.parameters.weaken_waldio() {
+            return false;
+        }
         !matches!(self.journal, Journal::Memory | Journal::Off)
             && matches!(self.synchronous, Synchronous::Full | Synchronous::Extra)
     }
@@ -126,7 +143,12 @@ impl FromStr for Mode {
         let journals = || names(&Journal::ALL);
         let strategies = Strategy::names;
 
-        let mut words = text.split(':').map(|word| word.trim().to_ascii_lowercase()).peekable();
+        let lower = text.to_ascii_lowercase();
+        let (words, parameters) = match lower.split_once('+') {
+            Some((words, parameters)) => (words, Some(parameters)),
+            None => (lower.as_str(), None),
+        };
+        let mut words = words.split(':').map(|word| word.trim().to_owned()).peekable();
         let first = words.next().unwrap_or_default();
         let journal = find(&Journal::ALL, &first)
             .ok_or_else(|| unknown(&first, "the journal is", journals()))?;
@@ -141,16 +163,24 @@ impl FromStr for Mode {
             let allowed = [names(&Synchronous::ALL), strategies()].concat();
             return Err(unknown(word, "after the journal comes", allowed));
         }
+        let strategy = words.next();
+        if let Some(word) = &strategy {
+            mode.strategy = Strategy::find(word)
+                .ok_or_else(|| unknown(word, "the strategy is", strategies()))?;
+        }
         if let Some(word) = words.next() {
-            mode.strategy = Strategy::find(&word)
-                .ok_or_else(|| unknown(&word, "the strategy is", strategies()))?;
+            return Err(unknown(&word, "nothing follows the strategy, which is", strategies()));
         }
-        match words.next() {
-            Some(word) => {
-                Err(unknown(&word, "nothing follows the strategy, which is", strategies()))
+        if let Some(parameters) = parameters {
+            let wrong = |reason| ModeError::Parameters { mode: text.to_owned(), reason };
+            if strategy.is_none() {
+                return Err(wrong(
+                    "options follow a strategy, as in wal:plain+prealloc=65536".to_owned(),
+                ));
             }
-            None => Ok(mode),
+            mode.parameters = Parameters::parse(parameters, mode.strategy).map_err(wrong)?;
         }
+        Ok(mode)
     }
 }
 
@@ -161,8 +191,8 @@ impl fmt::Display for Mode {
         if self.synchronous != Synchronous::Full {
             text = format!("{text}:{}", self.synchronous.pragma());
         }
-        if self.strategy != Strategy::STOCK {
-            text = format!("{text}:{}", self.strategy);
+        if self.strategy != Strategy::STOCK || !self.parameters.is_empty() {
+            text = format!("{text}:{}{}", self.strategy, self.parameters);
         }
         f.pad(&text)
     }
@@ -231,10 +261,52 @@ mod tests {
             for (synchronous, _) in Synchronous::ALL {
                 for name in Strategy::names() {
                     let strategy = Strategy::find(name).unwrap();
-                    let mode = Mode { journal, synchronous, strategy };
-                    assert_eq!(mode.to_string().parse(), Ok(mode), "{mode}");
+                    let mode = Mode { journal, synchronous, strategy, ..Mode::new(journal) };
+                    assert_eq!(mode.to_string().parse(), Ok(mode.clone()), "{mode}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn options_of_the_strategy_read_back_and_tell_modes_apart() {
+        let text = "wal:normal:plain+prealloc=65536+keep_wal=off";
+        let mode: Mode = text.parse().unwrap();
+        assert_eq!(mode.to_string(), text);
+        let given: Vec<_> = mode.parameters.iter().collect();
+        assert_eq!(given, [("prealloc", "65536"), ("keep_wal", "off")]);
+        assert_ne!(mode, "wal:normal:plain".parse().unwrap());
+        let json = serde_json::to_string(&mode).unwrap();
+        assert_eq!(serde_json::from_str::<Mode>(&json).unwrap(), mode);
+        let stock: Mode = "wal:stock+unsafe_ground=allow".parse().unwrap();
+        assert_eq!(stock.to_string().parse(), Ok(stock));
+    }
+
+    #[test]
+    fn waldio_without_its_flush_promises_no_durable_commits() {
+        let is_durable = |text: &str| text.parse::<Mode>().unwrap().is_durable();
+        assert!(is_durable("wal:waldio") && is_durable("wal:waldio+sync=pd"));
+        assert!(!is_durable("wal:waldio+sync=ns") && !is_durable("wal:normal:waldio"));
+        assert!(is_durable("wal:plain+sync=ns"), "plain has no use for it");
+    }
+
+    #[test]
+    fn an_option_that_means_nothing_is_refused_with_the_way_out() {
+        for (text, words) in [
+            ("wal:plain+preallok=0", "URI parameter preallok is not known"),
+            ("wal:plain+preallok=0", "did you mean prealloc?"),
+            ("wal:plain+prealloc=64K", "from 0 (none) to 1073741824"),
+            ("wal:plain+strategy=eager", "with plain it knows"),
+            ("wal:plain+prealloc", "an option is +NAME=VALUE"),
+            ("wal:plain+prealloc=a&b=c", "an option is +NAME=VALUE"),
+            ("wal:plain+", "an option is +NAME=VALUE"),
+            ("wal:plain+prealloc=0+prealloc=1", "given twice"),
+            ("wal+prealloc=0", "wal:plain+prealloc=65536"),
+            ("wal:sqlite+prealloc=0", "SQLite alone has no options"),
+            ("wal:stock+durability=full", "changes nothing"),
+        ] {
+            let message = text.parse::<Mode>().unwrap_err().to_string();
+            assert!(message.contains(words) && message.contains(text), "{message}");
         }
     }
 

@@ -133,8 +133,9 @@ fn without_stock(report: &Report, alone: &[&ModeReport]) -> Option<String> {
     names.dedup();
     let mut modes: Vec<String> = Vec::new();
     let missing = alone.iter().map(|own| of_stock(&own.mode));
-    for mode in
-        missing.chain(report.modes.iter().map(|mode| mode.mode)).map(|mode| mode.to_string())
+    for mode in missing
+        .chain(report.modes.iter().map(|mode| mode.mode.clone()))
+        .map(|mode| mode.to_string())
     {
         if !modes.contains(&mode) {
             modes.push(mode);

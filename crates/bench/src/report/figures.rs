@@ -226,7 +226,7 @@ impl Figures {
 }
 
 /// The middle value, or the mean of the two in the middle.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

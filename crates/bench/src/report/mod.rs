@@ -12,7 +12,7 @@ mod markdown;
 mod notes;
 pub mod plot;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod special;
 mod table;
 mod to_stock;
@@ -22,7 +22,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use control::{Spread, ToControl};
+pub(crate) use figures::median;
 pub use figures::{CompanionFigures, Figures, LatencyFigures, PhaseFigures};
+pub(crate) use format::significant;
 pub use json::SavedError;
 use serde::{Deserialize, Serialize};
 
@@ -245,7 +247,6 @@ impl ModeReport {
         let rounds: Vec<Figures> = results.rounds.iter().map(Figures::of).collect();
         let longest = results.rounds.iter().max_by_key(|round| round.latencies.max_ns());
         ModeReport {
-            mode: results.mode,
             connections: results.connections,
             to_control: None,
             latency_timeline: longest.map(|round| round.timeline.figures()).unwrap_or_default(),
@@ -263,6 +264,7 @@ impl ModeReport {
                 .first()
                 .filter(|_| same)
                 .map(|number| format!("{number:016x}")),
+            mode: results.mode,
         }
     }
 }

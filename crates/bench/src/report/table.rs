@@ -5,6 +5,9 @@ use super::{ModeReport, Report, special};
 use crate::observe::{Class, Source};
 use crate::workload::Unit;
 
+/// A line may be longer than 80 rather than have no room for a name.
+const NAME_COLUMNS_MIN: usize = 6;
+
 /// Rows of cells; the first column is aligned to the left, the others to the right.
 pub struct Table {
     pub head: Vec<&'static str>,
@@ -17,15 +20,21 @@ impl Table {
             let cells = self.rows.iter().map(|row| row[at].chars().count());
             cells.chain([self.head[at].chars().count()]).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
+        let mut widths: Vec<usize> = (0..self.head.len()).map(width).collect();
         // Two blanks between columns as long as the line stays within 80.
+        let gaps = widths.len() - 1;
+        let gap = if widths.iter().sum::<usize>() + 2 * gaps <= 80 { "  " } else { " " };
+        // A name that still makes the line too long stands on a line of its own.
+        let others = widths[1..].iter().sum::<usize>() + gap.len() * gaps;
+        widths[0] = widths[0].min(80_usize.saturating_sub(others).max(NAME_COLUMNS_MIN));
         let total: usize = widths.iter().sum();
-        let gap = if total + 2 * (widths.len() - 1) <= 80 { "  " } else { " " };
         let line = |cells: &mut dyn Iterator<Item = &str>| {
             let mut text = String::new();
             for (at, cell) in cells.enumerate() {
                 let width = widths[at];
-                text.push_str(&if at == 0 {
+                text.push_str(&if at == 0 && cell.chars().count() > width {
+                    format!("{cell}\n{:<width$}", "")
+                } else if at == 0 {
                     format!("{cell:<width$}")
                 } else {
                     format!("{gap}{cell:>width$}")
@@ -187,6 +196,23 @@ mod tests {
             rows: vec![vec!["wal".into(), "1".into()], vec!["x".into(), "22".into()]],
         };
         assert_eq!(table.render(), "mode   n\n────────\nwal    1\nx     22\n");
+    }
+
+    #[test]
+    fn a_long_name_stands_on_a_line_of_its_own() {
+        let name = "wal:normal:plain+prealloc=65536+keep_wal=off";
+        let cells = |name: &str| {
+            let others = (0..9).map(|at| format!("{at}23.45"));
+            std::iter::once(name.to_owned()).chain(others).collect()
+        };
+        let head = vec!["mode", "a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        let text = Table { head, rows: vec![cells(name), cells("wal")] }.render();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+        assert_eq!(lines[2], name);
+        assert!(lines[3].starts_with("      ") && lines[4].starts_with("wal  "), "{text}");
+        assert_eq!(lines[3].trim_start(), lines[4][3..].trim_start(), "{text}");
+        assert_eq!(lines[3].len(), lines[4].len(), "{text}");
     }
 
     #[test]

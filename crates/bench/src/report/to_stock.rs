@@ -95,7 +95,7 @@ pub fn is_stock(mode: &Mode) -> bool {
 
 /// The same mode with the strategy that changes nothing.
 pub fn of_stock(mode: &Mode) -> Mode {
-    Mode { strategy: Strategy::STOCK, ..*mode }
+    Mode { synchronous: mode.synchronous, ..Mode::new(mode.journal) }
 }
 
 impl<'a> Pair<'a> {

@@ -27,10 +27,10 @@ impl Words<'_> {
     }
 
     pub fn own(&self, pair: &Pair) -> String {
-        match pair.own.mode {
+        match &pair.own.mode {
             // Beside SQLite without our VFS, ours is a strategy like others.
-            mode if is_stock(&mode) => format!("{} (our VFS, stock)", Self::name(&mode)),
-            mode => Self::name(&mode),
+            mode if is_stock(mode) => format!("{} (our VFS, stock)", Self::name(mode)),
+            mode => Self::name(mode),
         }
     }
 

@@ -35,7 +35,7 @@ pub struct CompanionResult {
 pub fn run(
     task: Task,
     path: &Path,
-    mode: Mode,
+    mode: &Mode,
     arrival: &Arrival<'_>,
     stop: &AtomicBool,
     turn: Option<Turn<'_>>,

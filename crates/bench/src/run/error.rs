@@ -55,7 +55,11 @@ impl At<'_> {
         match error.kind() {
             io::ErrorKind::StorageFull => self.disk_full(),
             io::ErrorKind::Interrupted => RunError::Interrupted,
-            _ => RunError::Slice { mode: self.mode, round: self.round, message: error.to_string() },
+            _ => RunError::Slice {
+                mode: self.mode.clone(),
+                round: self.round,
+                message: error.to_string(),
+            },
         }
     }
 
@@ -63,15 +67,17 @@ impl At<'_> {
         match failure.kind {
             FailureKind::DiskFull => self.disk_full(),
             FailureKind::Interrupted => RunError::Interrupted,
-            FailureKind::Other => {
-                RunError::Slice { mode: self.mode, round: self.round, message: failure.message }
-            }
+            FailureKind::Other => RunError::Slice {
+                mode: self.mode.clone(),
+                round: self.round,
+                message: failure.message,
+            },
         }
     }
 
     fn disk_full(&self) -> RunError {
         RunError::DiskFull {
-            mode: self.mode,
+            mode: self.mode.clone(),
             round: self.round,
             place: self.place.to_owned(),
             way_out: if self.scratch {

@@ -134,8 +134,10 @@ pub enum Workers {
 /// What a run tells while it runs.
 pub trait Progress {
     /// Slice `number` of `count` begins; both from 1.
-    fn slice(&mut self, number: u32, count: u32, round: u32, mode: Mode);
+    fn slice(&mut self, number: u32, count: u32, round: u32, mode: &Mode);
     fn round_done(&mut self, round: u32, rounds: u32);
+    /// Of several runs, number `number` of `count` begins; from 1.
+    fn part(&mut self, number: u32, count: u32, what: &str);
     fn done(&mut self);
 }
 
@@ -192,7 +194,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
     let mut floor = Floor::default();
     let of_connections = |connections| {
         plan.modes.iter().map(move |mode| ModeResults {
-            mode: *mode,
+            mode: mode.clone(),
             connections,
             rounds: Vec::new(),
         })
@@ -212,7 +214,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
                     return Err(RunError::Interrupted);
                 }
                 let of_mode = &mut results[((turn + round - 1) % slices_count) as usize];
-                let ModeResults { mode, connections, .. } = *of_mode;
+                let (mode, connections) = (&of_mode.mode, of_mode.connections);
                 progress.slice(
                     (round - 1) * slices_count + turn + 1,
                     plan.rounds.max * slices_count,
@@ -229,7 +231,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
                     connections,
                     round,
                 };
-                of_mode.rounds.push(recorded(slice, recording.as_mut())?);
+                let measured = recorded(slice, recording.as_mut())?;
+                of_mode.rounds.push(measured);
             }
         }
         progress.round_done(round, plan.rounds.max);

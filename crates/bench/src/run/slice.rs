@@ -52,7 +52,7 @@ pub struct Slice<'a> {
     /// Where in it the databases are.
     pub directory: &'a Path,
     pub observer: Option<&'a mut Observer>,
-    pub mode: Mode,
+    pub mode: &'a Mode,
     pub connections: u32,
     pub round: u32,
 }
@@ -122,7 +122,7 @@ impl Slice<'_> {
     pub(super) fn spec(&self, index: u32, transactions: u64) -> WorkerSpec {
         WorkerSpec {
             workload: self.plan.workload.clone(),
-            mode: self.mode,
+            mode: self.mode.clone(),
             directory: self.directory.to_owned(),
             index,
             connections: self.connections,
@@ -133,7 +133,12 @@ impl Slice<'_> {
 
     /// For errors; `place` describes it.
     pub(super) fn at<'p>(&self, place: &'p str) -> At<'p> {
-        At { mode: self.mode, round: self.round, place, scratch: self.place.device().is_some() }
+        At {
+            mode: self.mode.clone(),
+            round: self.round,
+            place,
+            scratch: self.place.device().is_some(),
+        }
     }
 
     pub(super) fn set_up(
@@ -157,6 +162,7 @@ impl Slice<'_> {
             };
             failures.extend(workload.set_up(holder, self.connections, of_holder)?);
             database::prepare_wal(holder, &schemas, self.mode, self.begins_fresh())?;
+            workload.fill_wal(holder)?;
         }
         Ok((holders, failures))
     }
@@ -368,7 +374,7 @@ impl Slice<'_> {
     }
 
     pub(super) fn wal_bytes(&self) -> u64 {
-        let wals = self.databases().into_iter().map(|path| database::files_of(&path)[2].clone());
+        let wals = self.databases().into_iter().flat_map(|path| database::wals_of(&path));
         // A WAL that nobody wrote yet, or whose last user is gone, may be missing.
         wals.filter_map(|wal| std::fs::metadata(wal).ok()).map(|metadata| metadata.len()).sum()
     }

@@ -50,9 +50,8 @@ pub fn measure(
     let mut members = Vec::new();
     for (at, (mode, directory)) in plan.modes.iter().zip(&directories).enumerate() {
         let number = (round - 1) * count + at as u32 + 1;
-        progress.slice(number, plan.rounds.max * count, round, *mode);
-        let slice =
-            Slice { plan, place, directory, observer: None, mode: *mode, connections: 1, round };
+        progress.slice(number, plan.rounds.max * count, round, mode);
+        let slice = Slice { plan, place, directory, observer: None, mode, connections: 1, round };
         std::fs::create_dir(directory).map_err(|error| slice.at(&name).io(error))?;
         let at = slice.at(&name);
         members.push(Member::new(slice).map_err(|error| at.database(error))?);
@@ -65,7 +64,7 @@ pub fn measure(
                 let path = members[at].slice.databases().swap_remove(0);
                 let (gate, stop, turn) = (&gate, &stop, Turn { turns: &turns, whose: at });
                 companions.push(scope.spawn(move || {
-                    companion::run(task, &path, *mode, &Arrival::new(gate), stop, Some(turn))
+                    companion::run(task, &path, mode, &Arrival::new(gate), stop, Some(turn))
                 }));
             }
         }

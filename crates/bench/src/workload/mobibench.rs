@@ -27,7 +27,7 @@ const FIRST_ROWS_MIN: u64 = 8 * 37;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Mobibench {
-    /// `-d`; not `Mixed`.
+    /// `-d`: update, delete, or any other for insert.
     pub operation: Operation,
     /// `-T`, 1 to 20.
     pub tables: u32,
@@ -47,8 +47,8 @@ impl Mobibench {
     /// Rows of each table before the measurement.
     fn first_rows(&self, transactions: u64) -> u64 {
         match self.operation {
-            Operation::Insert | Operation::Mixed | Operation::Indexed => 0,
             Operation::Update | Operation::Delete => transactions.max(FIRST_ROWS_MIN),
+            _ => 0,
         }
     }
 
@@ -84,9 +84,9 @@ impl Mobibench {
     ) -> Result<(), WorkloadError> {
         let first = self.first_rows(transactions);
         let expected = match self.operation {
-            Operation::Insert | Operation::Mixed | Operation::Indexed => transactions,
             Operation::Update => first,
             Operation::Delete => first - transactions,
+            _ => transactions,
         };
         for schema in self.schemas() {
             for table in 0..self.tables {
@@ -169,7 +169,7 @@ impl MobibenchStream {
             .collect();
         MobibenchStream {
             connection,
-            mode: spec.mode,
+            mode: spec.mode.clone(),
             random,
             insert_value: letters(INSERT_LETTERS),
             update_value: letters(UPDATE_LETTERS),
@@ -191,11 +191,6 @@ impl MobibenchStream {
             let id = self.ids[database as usize][self.done as usize];
             for table in 0..self.mobibench.tables {
                 match self.mobibench.operation {
-                    Operation::Insert | Operation::Mixed | Operation::Indexed => write!(
-                        self.text,
-                        "INSERT INTO {schema}.tblMyList{table}(id,Value) VALUES({id},'{}');",
-                        self.insert_value
-                    )?,
                     Operation::Update => write!(
                         self.text,
                         "UPDATE {schema}.tblMyList{table} SET Value = '{}' WHERE id = {};",
@@ -205,6 +200,11 @@ impl MobibenchStream {
                     Operation::Delete => {
                         write!(self.text, "DELETE FROM {schema}.tblMyList{table} WHERE id={id};")?;
                     }
+                    _ => write!(
+                        self.text,
+                        "INSERT INTO {schema}.tblMyList{table}(id,Value) VALUES({id},'{}');",
+                        self.insert_value
+                    )?,
                 }
             }
         }

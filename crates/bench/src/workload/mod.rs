@@ -124,14 +124,16 @@ pub trait Stream {
 
 impl Workload {
     /// Those that need no more than a word.
-    pub const WORDS: [&str; 9] = [
+    pub const WORDS: [&str; 11] = [
         "insert",
         "update",
         "delete",
         "mixed",
         "indexed",
+        "one-page",
         "reopen",
         "point",
+        "point-in-wal",
         "scan",
         "long-reader",
     ];
@@ -198,7 +200,7 @@ impl Workload {
     }
 
     /// How many transactions a measured slice has; `asked` is what the user asked for.
-    pub fn transactions(&self, mode: Mode, connections: u32, asked: Option<u64>) -> u64 {
+    pub fn transactions(&self, mode: &Mode, connections: u32, asked: Option<u64>) -> u64 {
         match (self, mode.journal) {
             // Limited by time.
             (Workload::LongReader(_), _) => u64::MAX,
@@ -235,6 +237,14 @@ impl Workload {
             Workload::Replay(replay) => return replay.set_up(connection),
         }
         Ok(BTreeMap::new())
+    }
+
+    /// What has to be in the WAL when the measurement begins, after `database::prepare_wal`.
+    pub fn fill_wal(&self, connection: &Connection) -> Result<(), WorkloadError> {
+        match self {
+            Workload::Reads(reads) => reads.fill_wal(connection),
+            _ => Ok(()),
+        }
     }
 
     /// Counts rows after a slice: a benchmark that lost transactions must not report them.
@@ -291,8 +301,10 @@ impl FromStr for Workload {
             "delete" => Workload::Table(Operation::Delete),
             "mixed" => Workload::Table(Operation::Mixed),
             "indexed" => Workload::Table(Operation::Indexed),
+            "one-page" => Workload::Table(Operation::OnePage),
             "reopen" => Workload::Reopen,
             "point" => reads(Access::Point),
+            "point-in-wal" => reads(Access::PointInWal),
             "scan" => reads(Access::Scan),
             "long-reader" => Workload::LongReader(LongReader { hold: LongReader::DEFAULT_HOLD }),
             _ => return Err(UnknownWorkload { word: word.to_owned() }),
@@ -302,7 +314,7 @@ impl FromStr for Workload {
 
 /// Opens worker `spec.index`'s connection and prepares its transactions.
 pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> {
-    let open = || open_databases(&spec.workload, &spec.directory, spec.mode, spec.index);
+    let open = || open_databases(&spec.workload, &spec.directory, &spec.mode, spec.index);
     Ok(match &spec.workload {
         Workload::Reopen => {
             let path = spec.directory.join(&spec.workload.databases(spec.index)[0]);
@@ -326,7 +338,7 @@ pub fn open_stream(spec: &WorkerSpec) -> Result<Box<dyn Stream>, WorkloadError> 
 pub fn open_databases(
     workload: &Workload,
     directory: &Path,
-    mode: Mode,
+    mode: &Mode,
     worker_index: u32,
 ) -> Result<Connection, DatabaseError> {
     let files = workload.databases(worker_index);
@@ -361,9 +373,9 @@ mod tests {
     fn a_growing_wal_is_measured_over_its_first_thousand_transactions_or_as_many_as_asked() {
         let (growing, insert) =
             (Mode::new(Journal::WalGrowing), Workload::Table(Operation::Insert));
-        assert_eq!(insert.transactions(growing, 1, None), 1000);
-        assert_eq!(insert.transactions(growing, 1, Some(10_000)), 10_000);
-        assert_eq!(insert.transactions(Mode::new(Journal::Wal), 1, None), 2000);
+        assert_eq!(insert.transactions(&growing, 1, None), 1000);
+        assert_eq!(insert.transactions(&growing, 1, Some(10_000)), 10_000);
+        assert_eq!(insert.transactions(&Mode::new(Journal::Wal), 1, None), 2000);
     }
 
     #[test]
@@ -373,7 +385,8 @@ mod tests {
         }
         let message = "select".parse::<Workload>().unwrap_err().to_string();
         assert!(
-            message.contains("\"select\"") && message.contains("reopen, point, scan, long-reader"),
+            message.contains("\"select\"")
+                && message.contains("reopen, point, point-in-wal, scan, long-reader"),
             "{message}"
         );
     }

@@ -4,6 +4,9 @@
 //! The table is some five times as large as SQLite's page cache. So reads also go through the VFS
 //! to the page cache of the kernel, as in an application whose data outgrew its cache. Beside a
 //! writer, every commit makes readers drop their cached pages.
+//!
+//! `point-in-wal` reads rows whose pages are in the WAL, from where SQLite has to fetch them. They
+//! are twice as many as its page cache holds, and fewer than an automatic checkpoint waits for.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,12 +18,16 @@ use super::{Step, Stream, VALUE_BYTES, WorkerSpec, WorkloadError};
 use crate::clock;
 
 pub(super) const ROWS: u64 = 100_000;
+/// They have some 820 pages; a checkpoint comes at 1,000 frames.
+const ROWS_IN_WAL: u64 = 30_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
     /// One row by its key.
     Point,
+    /// The same, of a page that is in the WAL.
+    PointInWal,
     /// All rows.
     Scan,
 }
@@ -37,7 +44,7 @@ impl Reads {
     /// Of all connections together in a slice: about a second.
     pub(super) fn default_count(self) -> u64 {
         match self.access {
-            Access::Point => 300_000,
+            Access::Point | Access::PointInWal => 300_000,
             Access::Scan => 60,
         }
     }
@@ -45,7 +52,7 @@ impl Reads {
     /// So many are one turn where modes read in turns: 5 to 10 ms.
     pub(crate) fn turn(self) -> u64 {
         match self.access {
-            Access::Point => 2_000,
+            Access::Point | Access::PointInWal => 2_000,
             Access::Scan => 1,
         }
     }
@@ -64,9 +71,30 @@ impl Reads {
         Ok(())
     }
 
+    /// After the WAL was brought to where the measurement begins.
+    pub(super) fn fill_wal(self, connection: &Connection) -> Result<(), WorkloadError> {
+        if self.access == Access::PointInWal {
+            let values = format!("hex(randomblob({}))", VALUE_BYTES / 2);
+            connection
+                .execute_batch(&format!("UPDATE t SET v = {values} WHERE id <= {ROWS_IN_WAL}"))?;
+        }
+        Ok(())
+    }
+
+    /// The rows that are read are the first ones, up to this.
+    fn rows(self) -> u64 {
+        match self.access {
+            Access::PointInWal => ROWS_IN_WAL,
+            Access::Point | Access::Scan => ROWS,
+        }
+    }
+
     pub(super) fn describe(self) -> String {
         let what = match self.access {
             Access::Point => format!("read one row of {VALUE_BYTES} bytes by its key"),
+            Access::PointInWal => {
+                format!("read one row of {VALUE_BYTES} bytes by its key, from a page in the WAL")
+            }
             Access::Scan => "read all rows".to_owned(),
         };
         let beside = match self.beside_writer {
@@ -86,6 +114,7 @@ impl Reads {
 pub struct ReadsStream {
     connection: Connection,
     access: Access,
+    rows: u64,
     random: fastrand::Rng,
     left: u64,
 }
@@ -98,8 +127,8 @@ impl ReadsStream {
         spec: &WorkerSpec,
     ) -> Result<ReadsStream, WorkloadError> {
         let random = fastrand::Rng::with_seed(u64::from(spec.index));
-        let mut stream =
-            ReadsStream { connection, access: Access::Scan, random, left: spec.share() };
+        let (rows, left) = (reads.rows(), spec.share());
+        let mut stream = ReadsStream { connection, access: Access::Scan, rows, random, left };
         stream.read()?;
         stream.access = reads.access;
         Ok(stream)
@@ -108,12 +137,14 @@ impl ReadsStream {
     /// Reads, checks and tells how long the reading took.
     fn read(&mut self) -> Result<u64, WorkloadError> {
         let (sql, expected) = match self.access {
-            Access::Point => ("SELECT length(v) FROM t WHERE id = ?1", VALUE_BYTES as u64),
+            Access::Point | Access::PointInWal => {
+                ("SELECT length(v) FROM t WHERE id = ?1", VALUE_BYTES as u64)
+            }
             Access::Scan => {
                 ("SELECT sum(length(v)) FROM t WHERE id > -?1", ROWS * VALUE_BYTES as u64)
             }
         };
-        let id = self.random.u64(1..=ROWS) as i64;
+        let id = self.random.u64(1..=self.rows) as i64;
         let mut select = self.connection.prepare_cached(sql)?;
         let begin_ns = clock::now_ns();
         let bytes: i64 = select.query_row([id], |row| row.get(0))?;

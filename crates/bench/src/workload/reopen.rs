@@ -39,7 +39,7 @@ pub struct ReopenStream {
 impl ReopenStream {
     pub fn new(path: PathBuf, spec: &WorkerSpec) -> ReopenStream {
         let random = fastrand::Rng::with_seed(u64::from(spec.index));
-        ReopenStream { path, mode: spec.mode, random, left: spec.share() }
+        ReopenStream { path, mode: spec.mode.clone(), random, left: spec.share() }
     }
 }
 
@@ -51,7 +51,7 @@ impl Stream for ReopenStream {
         }
         self.left -= 1;
         let begin_ns = clock::now_ns();
-        let connection = database::open(&self.path, self.mode)?;
+        let connection = database::open(&self.path, &self.mode)?;
         let mut insert = connection.prepare("INSERT INTO t(v) VALUES(?1)")?;
         for _ in 0..COMMITS_PER_CYCLE {
             insert.execute([random_value(&mut self.random)])?;

@@ -5,6 +5,9 @@
 //! each with an index, in a table of 100,000 rows. A commit changes seven pages, five of them in
 //! random places.
 //!
+//! `one-page` is the cheap one: the same row in a table without `AUTOINCREMENT`. Its keys are
+//! sequential, so a commit changes the last page alone, unless that is full.
+//!
 //! All connections share the table. Each owns the rows whose id has its remainder. So every update
 //! and delete finds its row whatever the others do, and the row count can be checked.
 
@@ -48,15 +51,18 @@ pub enum Operation {
     Mixed,
     /// Inserts into a table with five indexes.
     Indexed,
+    /// Inserts into a table without `AUTOINCREMENT`.
+    OnePage,
 }
 
 impl Operation {
-    const ALL: [(Operation, &str); 5] = [
+    const ALL: [(Operation, &str); 6] = [
         (Operation::Insert, "insert"),
         (Operation::Update, "update"),
         (Operation::Delete, "delete"),
         (Operation::Mixed, "mixed"),
         (Operation::Indexed, "indexed"),
+        (Operation::OnePage, "one-page"),
     ];
 
     /// Rows before the measurement.
@@ -64,7 +70,7 @@ impl Operation {
         // A worker deletes at most its own rows: an even share each, rounded up.
         let own_rows = |rows: u64| rows.div_ceil(u64::from(connections)) * u64::from(connections);
         match self {
-            Operation::Insert => 0,
+            Operation::Insert | Operation::OnePage => 0,
             Operation::Update => own_rows(FIRST_ROWS),
             Operation::Delete => own_rows(transactions),
             Operation::Mixed => own_rows(FIRST_ROWS.max(transactions)),
@@ -80,6 +86,7 @@ impl Operation {
     ) -> Result<(), WorkloadError> {
         let (table, insert) = match self {
             Operation::Indexed => (INDEXED_TABLE, INSERT_INDEXED),
+            Operation::OnePage => ("CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT)", INSERT),
             _ => ("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, v TEXT)", INSERT),
         };
         connection.execute_batch(table)?;
@@ -112,7 +119,7 @@ impl Operation {
         let rows = connection.query_row(count, [], |row| row.get::<_, i64>(0))? as u64;
         let first = self.first_rows(connections, transactions);
         let expected = match self {
-            Operation::Insert => transactions..=transactions,
+            Operation::Insert | Operation::OnePage => transactions..=transactions,
             Operation::Update => first..=first,
             Operation::Delete => first - transactions..=first - transactions,
             // The draw decides; it never deletes more than it can.
@@ -131,6 +138,9 @@ impl Operation {
     pub(super) fn describe(self) -> String {
         match self {
             Operation::Insert => "insert one row of 100 bytes a transaction",
+            Operation::OnePage => {
+                "insert one row of 100 bytes a transaction, which changes one page"
+            }
             Operation::Update => "update one row of 100 bytes a transaction",
             Operation::Delete => "delete one row of 100 bytes a transaction",
             Operation::Mixed => "insert (1/2), update (1/4) or delete (1/4) one row a transaction",
@@ -211,7 +221,7 @@ impl Stream for TableStream {
                 begin_ns = clock::now_ns();
                 delete.execute([id])?
             }
-            Operation::Insert | Operation::Mixed => {
+            Operation::Insert | Operation::OnePage | Operation::Mixed => {
                 let mut insert = self.connection.prepare_cached(INSERT)?;
                 begin_ns = clock::now_ns();
                 insert.execute([value])?

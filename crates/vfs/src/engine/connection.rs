@@ -411,11 +411,9 @@ impl<S: Store> WalConnection<S> {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Error> {
-        if role == Role::Wal {
+        if role == Role::Wal && self.unchained.is_passed_over(buffer.len(), offset) {
             self.store().write_held(self, below)?;
-            if self.unchained.is_passed_over(buffer.len(), offset) {
-                return self.mend_chain(below, buffer, offset);
-            }
+            return self.mend_chain(below, buffer, offset);
         }
         Ok(self.store().read(self, below, role, buffer, offset)?)
     }

@@ -70,7 +70,8 @@ pub trait Store: Sized + Send + Sync + 'static {
         wal: &dyn Below,
         headers: &[Header],
     ) -> Result<(), Error>;
-    /// Writes the frames that are held back, before anything else is done with the WAL.
+    /// Writes the frames that are held back, before anything else is done with the WAL but a read
+    /// ([`Store::read`]).
     fn write_held(&self, connection: &WalConnection<Self>, wal: &dyn Below) -> Result<(), Error>;
     /// Called before a sync of the WAL. `of_commit`: the sync is a commit's. True: there is nothing
     /// to sync.
@@ -138,7 +139,7 @@ pub trait Store: Sized + Send + Sync + 'static {
     /// A connection is closed.
     fn closing(&self, connection: &WalConnection<Self>);
 
-    /// A read of any file of the connection.
+    /// A read of any file of the connection. Frames that are held back are seen.
     fn read(
         &self,
         connection: &WalConnection<Self>,

@@ -39,6 +39,9 @@ pub struct Api {
     pub(super) close: unsafe extern "C" fn(*mut sqlite::sqlite3) -> c_int,
     pub(super) errmsg: unsafe extern "C" fn(*mut sqlite::sqlite3) -> *const c_char,
     pub(super) exec: Exec,
+    pub(super) db_name: unsafe extern "C" fn(*mut sqlite::sqlite3, c_int) -> *const c_char,
+    pub(super) file_control:
+        unsafe extern "C" fn(*mut sqlite::sqlite3, *const c_char, c_int, *mut c_void) -> c_int,
     pub(super) wal_checkpoint_v2: unsafe extern "C" fn(
         *mut sqlite::sqlite3,
         *const c_char,
@@ -70,6 +73,8 @@ pub fn linked() -> Api {
         close: sqlite::sqlite3_close,
         errmsg: sqlite::sqlite3_errmsg,
         exec: sqlite::sqlite3_exec,
+        db_name: sqlite::sqlite3_db_name,
+        file_control: sqlite::sqlite3_file_control,
         wal_checkpoint_v2: sqlite::sqlite3_wal_checkpoint_v2,
     }
 }
@@ -78,12 +83,12 @@ pub fn linked() -> Api {
 /// needed.
 ///
 /// # Safety
-/// `routines` is the table that SQLite 3.31 or newer passed to the entry point.
+/// `routines` is the table that SQLite 3.39 or newer passed to the entry point.
 #[cfg(feature = "loadable")]
 pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<Api> {
     // SAFETY: the caller passes SQLite's own table. Only single fields are read, through the raw
-    // pointer. All of them lie in the part that SQLite 3.31 already had; the last, `malloc64`, came
-    // with 3.8.7.
+    // pointer. All of them lie in the part that SQLite 3.39 already had; the last, `db_name`, came
+    // with that version.
     unsafe {
         Some(Api {
             libversion_number: (*routines).libversion_number?,
@@ -97,6 +102,8 @@ pub unsafe fn loaded(routines: *const sqlite::sqlite3_api_routines) -> Option<Ap
             close: (*routines).close?,
             errmsg: (*routines).errmsg?,
             exec: (*routines).exec?,
+            db_name: (*routines).db_name?,
+            file_control: (*routines).file_control?,
             wal_checkpoint_v2: (*routines).wal_checkpoint_v2?,
         })
     }

@@ -8,8 +8,10 @@
 //! | *use* | the log | `flock`, shared | who has joined, or is about to |
 //! | *alone* | the log | `flock`, exclusive | who has found that nobody else is there |
 //! | *shown* | the log | record lock (`F_OFD_SETLK`), shared | who has joined |
+//! | *frames* | the log, `waldio` | record lock, shared | who may read frames |
+//! | *frames* | the log, `waldio` | record lock, exclusive | who holds frames in memory |
 //!
-//! All four belong to open files and end with the process. Anybody can ask for *shown* without
+//! All these belong to open files and end with the process. Anybody can ask for *shown* without
 //! taking anything. A child of a fork would share the locks of its parent. It therefore gives up
 //! the files ([`OwnFile`]) and may do nothing here. It opens a board of its own (`forked.rs`).
 
@@ -28,7 +30,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::board_place::{Unfit, keeps_others_out, record_lock};
+use super::board_place::{FRAMES, Unfit, keeps_others_out, record_lock, record_lock_at};
 use crate::engine::ProcessBatching;
 use crate::error::Code;
 use crate::futex;
@@ -162,6 +164,19 @@ impl BoardFile {
 }
 
 impl BoardFile {
+    /// Takes the lock of frames, or changes it. False: another process has one that is in the way.
+    /// Then this one's stays as it was.
+    fn lock_frames(&self, kind: libc::c_int) -> Result<bool, Code> {
+        let log = lock(&self.log);
+        let Some(log) = log.as_ref() else { return Err(Code::CANTOPEN) };
+        match record_lock_at(log, libc::F_OFD_SETLK, kind, FRAMES) {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+            // On a system without such locks nobody holds frames.
+            Err(_) => Ok(kind == libc::F_RDLCK),
+        }
+    }
+
     fn behind_words(&self) -> &BehindWords {
         // SAFETY: mapped in `open` for as long as the value lives. It lies behind the words and so
         // is aligned, and it consists of atomics.
@@ -378,6 +393,19 @@ impl Common for BoardFile {
 
     fn is_shown(&self) -> bool {
         File::open(&self.log_path).is_ok_and(|log| is_shown(&log))
+    }
+
+    fn read_frames(&self) -> Result<bool, Code> {
+        self.lock_frames(libc::F_RDLCK)
+    }
+
+    fn hold_frames(&self) -> Result<bool, Code> {
+        self.lock_frames(libc::F_WRLCK)
+    }
+
+    fn show_frames(&self) {
+        // A lock that this process has can always be made a weaker one.
+        let _ = self.lock_frames(libc::F_RDLCK);
     }
 
     fn is_there(&self) -> bool {

@@ -92,17 +92,33 @@ pub fn record_locks_exclude(file: &File, other: &File) -> Result<(), Unfit> {
     }
 }
 
-/// A record lock of the open file, on its first byte. `command` takes the lock or asks what is in
-/// its way. The answer is the kind of that lock.
+/// The byte of a log whose record lock says who has joined.
+const SHOWN: i64 = 0;
+/// The byte whose record lock says who reads, or holds, frames.
+pub const FRAMES: i64 = 1;
+
+/// A record lock of the open file, on the byte that says who has joined.
 pub fn record_lock(
     file: &File,
     command: libc::c_int,
     kind: libc::c_int,
 ) -> Result<libc::c_int, Errno> {
+    record_lock_at(file, command, kind, SHOWN)
+}
+
+/// A record lock of the open file, on one byte. `command` takes the lock or asks what is in
+/// its way. The answer is the kind of that lock.
+pub fn record_lock_at(
+    file: &File,
+    command: libc::c_int,
+    kind: libc::c_int,
+    byte: i64,
+) -> Result<libc::c_int, Errno> {
     // SAFETY: all zeros is a value of this structure; `l_pid` has to be 0.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
     lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = byte as libc::off_t;
     lock.l_len = 1;
     // SAFETY: an open file, and a structure that lives during the call.
     match unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) } {

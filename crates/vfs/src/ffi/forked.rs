@@ -56,6 +56,7 @@ use super::below::BelowFile;
 use super::inherited;
 use super::io::{self, OpenFile, State};
 use super::page_cache::descriptor_of;
+use super::reserve::Handle;
 use super::virtual_file;
 use crate::calls::Calls;
 use crate::config::{Options, StrategyKind};
@@ -608,7 +609,13 @@ pub unsafe fn attach(file: *mut OpenFile) -> Result<(), Refused> {
         unsafe {
             let api = state(file).api;
             let methods = io::methods_for(state(file).file.below().methods());
-            (*file).state = MaybeUninit::new(State { api, file: new, barrier, _name: None });
+            (*file).state = MaybeUninit::new(State {
+                api,
+                file: new,
+                barrier,
+                handle: Handle::default(),
+                _name: None,
+            });
             (*file).methods = methods;
         }
         if let Some(opened) = open.iter_mut().find(|opened| opened.file == file) {

@@ -11,11 +11,12 @@ use libsqlite3_sys as sqlite;
 
 use super::api::{self, Api};
 use super::below::BelowFile;
+use super::reserve::{self, Handle};
 use super::{at_exit, busy, forked};
 use super::{callback, callback_code, callback_or};
 use crate::error::{Code, Error};
 use crate::file::File;
-use crate::port::{LockLevel, ShmLock, SyncRequest};
+use crate::port::{Below, LockLevel, ShmLock, SyncRequest};
 use crate::pragma;
 use crate::sync::Barrier;
 
@@ -36,6 +37,8 @@ pub struct State {
     /// it twice. The barrier of the "unix" VFS is a fence, and "for redundancy" a mutex, taken and
     /// released, that all connections of the process share.
     pub barrier: Option<Arc<Barrier>>,
+    /// Where the connection of a main database file is, for [`reserve`].
+    pub handle: Handle,
     /// The name that was used in place of SQLite's. The VFS below may keep the pointer.
     pub _name: Option<CString>,
 }
@@ -185,7 +188,17 @@ fn level(call: &'static str, level: c_int) -> Result<LockLevel, Error> {
 
 unsafe extern "C" fn x_lock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
     // SAFETY: SQLite passes a file that we opened.
-    unsafe { on(file, "xLock", |state| state.file.lock(level("xLock", wanted)?)) }
+    unsafe {
+        on(file, "xLock", |state| {
+            state.file.lock(level("xLock", wanted)?)?;
+            if let Some(place) = state.handle.take()
+                && state.file.below().size_bytes() == Ok(0)
+            {
+                reserve::ask_for_bytes(state.api, place, file);
+            }
+            Ok(())
+        })
+    }
 }
 
 unsafe extern "C" fn x_unlock(file: *mut sqlite::sqlite3_file, wanted: c_int) -> c_int {
@@ -219,6 +232,9 @@ unsafe extern "C" fn x_file_control(
             let result = check(state.file.below().file_control(op, argument));
             state.file.commit_phase_two()?;
             return result;
+        }
+        if op == reserve::SQLITE_FCNTL_PDB && state.file.wants_reserved_bytes() {
+            state.handle.told(argument);
         }
         if op == sqlite::SQLITE_FCNTL_HAS_MOVED {
             state.file.asked_whether_moved();

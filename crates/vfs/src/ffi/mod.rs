@@ -88,6 +88,7 @@ mod looking_on;
 mod open;
 mod page_cache;
 mod process;
+mod reserve;
 mod side_files;
 mod vfs;
 mod virtual_file;

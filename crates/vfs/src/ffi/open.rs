@@ -21,6 +21,7 @@ use super::below::BelowFile;
 use super::checkpoint;
 use super::forked::{self, Refused};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
+use super::reserve::Handle;
 use super::vfs::{Shim, c_name};
 use super::virtual_file;
 use crate::calls::{self, Call, Calls};
@@ -97,8 +98,13 @@ pub unsafe fn open(
     let chosen = file.connection().map(Arc::clone);
     // SAFETY: the header is ours; the state is set before the methods that use it.
     unsafe {
-        (*open).state =
-            MaybeUninit::new(State { api: &shim.api, file, barrier, _name: other_name });
+        (*open).state = MaybeUninit::new(State {
+            api: &shim.api,
+            file,
+            barrier,
+            handle: Handle::default(),
+            _name: other_name,
+        });
         (*open).methods = io::methods_for(below.methods());
     }
     forked::opened(open, role, chosen.as_ref().map(|connection| connection.strategy()));

@@ -121,6 +121,13 @@ pub trait Common: Send + Sync {
     fn show_use(&self);
     /// Another process has *shown*.
     fn is_shown(&self) -> bool;
+    /// This process may read frames of a log that is the WAL. False: another process holds frames
+    /// that are not in their slots.
+    fn read_frames(&self) -> Result<bool, Code>;
+    /// Keeps other processes from reading frames. False: another process may read some.
+    fn hold_frames(&self) -> Result<bool, Code>;
+    /// Ends [`Common::hold_frames`].
+    fn show_frames(&self);
     /// The files of board and log have been neither replaced nor removed.
     fn is_there(&self) -> bool;
     /// Releases all locks on the log that this process has.

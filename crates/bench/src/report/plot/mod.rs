@@ -272,7 +272,8 @@ fn paragraph(
 /// The mode as it is asked for. Where strategies are compared, none is left out.
 fn name(report: &Report, mode: &ModeReport) -> String {
     let differs = |other: &ModeReport| other.mode.strategy != Strategy::STOCK;
-    if mode.mode.strategy == Strategy::STOCK && report.modes.iter().any(differs) {
+    let says_nothing = mode.mode.strategy == Strategy::STOCK && mode.mode.parameters.is_empty();
+    if says_nothing && report.modes.iter().any(differs) {
         format!("{}:{}", mode.mode, Strategy::STOCK)
     } else {
         mode.mode.to_string()

@@ -19,6 +19,8 @@ const NAME_WIDTH_MAX: f32 = 210.0;
 const GAP: f32 = 26.0;
 const ROW_HEIGHT: f32 = 30.0;
 const BAR_HEIGHT: f32 = 18.0;
+/// How far a row's options begin above the end of its height, which is more than its name's.
+const OPTIONS_OVERLAP: f32 = 6.0;
 const GROUP_HEIGHT: f32 = 34.0;
 const MARK: f32 = 12.0;
 /// A figure beside its bar or mark.
@@ -79,9 +81,7 @@ pub fn draw(report: &Report, subject: Option<usize>, top: f32, canvas: &mut dyn 
         }
         group = Some(mode.connections);
         let row = Row { mode, top: bottom, subject: subject == Some(at) };
-        let label = font::shorten(&labels[at], NAME_SIZE, NAME_WIDTH_MAX);
-        canvas.text(names.left, row.baseline(), &label, Style::new(NAME_SIZE, INK, Anchor::Start));
-        bottom += ROW_HEIGHT;
+        bottom = label(&labels[at], names.left, &row, canvas);
         rows.push(row);
     }
 
@@ -99,6 +99,23 @@ pub fn draw(report: &Report, subject: Option<usize>, top: f32, canvas: &mut dyn 
     ];
     ends.extend(columns.bytes.map(|column| classes_legend(&rows, column, below, canvas)));
     ends.into_iter().fold(bottom, f32::max)
+}
+
+/// A row's name. Options that have no room beside it go below. Returns where the row ends.
+fn label(text: &str, left: f32, row: &Row<'_>, canvas: &mut dyn Canvas) -> f32 {
+    let (name, options) = match text.split_once('+') {
+        Some((name, options)) if font::room(text, NAME_SIZE) > NAME_WIDTH_MAX => (name, options),
+        _ => (text, ""),
+    };
+    let name = font::shorten(name, NAME_SIZE, NAME_WIDTH_MAX);
+    canvas.text(left, row.baseline(), &name, Style::new(NAME_SIZE, INK, Anchor::Start));
+    let bottom = row.top + ROW_HEIGHT;
+    if options.is_empty() {
+        return bottom;
+    }
+    let options = format!("+{}", options.replace('+', " +"));
+    let style = Style::new(HINT_SIZE, INK, Anchor::Start);
+    paragraph(&options, (left, bottom - OPTIONS_OVERLAP), NAME_WIDTH_MAX, style, canvas)
 }
 
 struct Columns {

@@ -25,6 +25,7 @@ struct PrivateState {
     locked: bool,
     alone: bool,
     users: u32,
+    holds_frames: bool,
 }
 
 impl Default for Private {
@@ -105,6 +106,21 @@ impl Common for Private {
     }
 
     fn show_use(&self) {}
+
+    fn read_frames(&self) -> Result<bool, Code> {
+        Ok(!lock(&self.state).holds_frames)
+    }
+
+    /// Who uses the log may read frames.
+    fn hold_frames(&self) -> Result<bool, Code> {
+        let mut state = lock(&self.state);
+        state.holds_frames |= state.users == 1;
+        Ok(state.holds_frames && state.users == 1)
+    }
+
+    fn show_frames(&self) {
+        lock(&self.state).holds_frames = false;
+    }
 
     /// Here a process that joins always needs the lock.
     fn is_shown(&self) -> bool {

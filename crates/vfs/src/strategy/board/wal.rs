@@ -2,6 +2,7 @@
 //! changes it, but for flushes.
 
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::{Duration, Instant};
 
 use oneflush_blocklog::{Lsn, Uuid};
 
@@ -51,6 +52,34 @@ impl Board {
         if self.written() >= frame {
             self.word(Word::Logged).fetch_max(u64::from(frame), SeqCst);
         }
+    }
+
+    /// Another process waits for frames that this one may hold.
+    pub fn frames_are_wanted(&self) -> bool {
+        self.get(Word::FramesWanted) != 0
+    }
+
+    /// Waits until no process holds frames. Frames are held for a few milliseconds.
+    pub fn wait_for_frames(&self, patience: Duration) -> Result<(), Code> {
+        if self.0.read_frames()? {
+            return Ok(());
+        }
+        let deadline = Instant::now() + patience;
+        self.word(Word::FramesWanted).fetch_add(1, SeqCst);
+        let mut result = Err(Code::BUSY);
+        while result.is_err() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(200));
+            match self.0.read_frames() {
+                Ok(true) => result = Ok(()),
+                Ok(false) => {}
+                Err(code) => {
+                    result = Err(code);
+                    break;
+                }
+            }
+        }
+        self.word(Word::FramesWanted).fetch_sub(1, SeqCst);
+        result
     }
 
     /// The frames of this log that were durable when its last user left it. `None`: the system was

@@ -77,6 +77,8 @@ pub(super) enum Word {
     Writes,
     /// With `waldio`: the count of writes when the last flush that succeeded began.
     Flushed,
+    /// With `waldio`: so many processes wait for frames that another one holds.
+    FramesWanted,
 }
 
 /// What a board says to a process that does not use the database. What the strategy does not note is

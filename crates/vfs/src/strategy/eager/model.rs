@@ -307,6 +307,16 @@ impl Common for Handle {
         })
     }
 
+    fn read_frames(&self) -> Result<bool, Code> {
+        unreachable!("frames of the image are always there")
+    }
+
+    fn hold_frames(&self) -> Result<bool, Code> {
+        unreachable!("frames of the image are always there")
+    }
+
+    fn show_frames(&self) {}
+
     fn show_use(&self) {
         self.change(|kernel, has| {
             kernel.shown += 1;

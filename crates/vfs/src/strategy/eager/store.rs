@@ -316,12 +316,12 @@ impl Store for EagerLog {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Code> {
-        // A connection that only reads does not wait at the mutex of the writers.
-        if role == Role::Wal
-            && connection.is_likely_to_write()
-            && self.read_unlogged(buffer, offset)
-        {
-            return Ok(());
+        if role == Role::Wal {
+            connection.write_held(below).map_err(|error| Code(error.code()))?;
+            // A connection that only reads does not wait at the mutex of the writers.
+            if connection.is_likely_to_write() && self.read_unlogged(buffer, offset) {
+                return Ok(());
+            }
         }
         let result = below.read(buffer, offset);
         if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {

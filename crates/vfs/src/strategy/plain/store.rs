@@ -295,8 +295,11 @@ impl Store for PlainStore {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Code> {
-        if role == Role::Wal && offset == 0 && connection.recovering.load(Relaxed) {
-            connection.take_up_kept_wal(below);
+        if role == Role::Wal {
+            connection.write_header_held(below).map_err(|error| Code(error.code()))?;
+            if offset == 0 && connection.recovering.load(Relaxed) {
+                connection.take_up_kept_wal(below);
+            }
         }
         below.read(buffer, offset)
     }

@@ -27,7 +27,7 @@ pub struct OpenLog(pub Arc<SlotFile>);
 impl OpenLog {
     /// The log as a WAL of SQLite's.
     pub fn wal(&self) -> WalView {
-        WalView(Arc::clone(&self.0))
+        WalView { file: Arc::clone(&self.0), grouping: None }
     }
 
     /// The frames that SQLite would recover.

@@ -35,7 +35,8 @@
 //! | reads and writes of slots, and their making | [`slot_file`] |
 //! | what SQLite sees | [`view`] |
 //! | how SQLite's calls reach the log | [`store`], [`writing`] |
-//! | which pages are kept in memory | [`cache`], [`recent`] |
+//! | the paper's group synch | [`grouping`] |
+//! | which frames are kept in memory | [`transaction`], [`cache`] |
 //! | how the log is made, joined, mended and retired | [`kept`], [`log_life`] |
 //!
 //! # Differences to the paper
@@ -50,12 +51,13 @@
 //! [`log_life`]: crate::strategy::log_life
 
 mod cache;
+mod grouping;
 mod header;
 mod kept;
-mod recent;
 mod slot_file;
 mod slots;
 mod store;
+mod transaction;
 mod view;
 mod writing;
 

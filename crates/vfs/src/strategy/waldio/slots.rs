@@ -215,7 +215,6 @@ impl Geometry {
     }
 
     /// The offset of a frame in SQLite's WAL.
-    #[cfg(test)]
     pub fn offset_of(&self, frame: u32) -> u64 {
         HEADER_BYTES + u64::from(frame - 1) * self.frame_bytes()
     }

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::time::Duration;
 
 use serde::Serialize;
 
 use super::cache::Cache;
+use super::grouping::Grouping;
 use super::kept::OpenLog;
-use super::recent::Frames;
 use super::slot_file::SlotFile;
+use super::transaction::Transaction;
 use super::view::WalView;
-use super::writing::LastHeader;
 use crate::config::{Options, StrategyKind, WalSync};
-use crate::engine::{For, Header, InWalMode, Store, WalConnection};
+use crate::engine::{For, Header, InWalMode, Store, WalConnection, doing};
 use crate::error::{Code, Error};
 use crate::names::waldio_path;
 use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, MainFile, SyncRequest};
@@ -25,9 +26,16 @@ use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard
 use crate::sync::{Mutex, lock};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
+/// No generation of the board.
+const UNKNOWN: u64 = u64::MAX;
+
 /// A connection with `waldio`.
 pub type Waldio = WalConnection<WaldioStore>;
 
+/// A read of a page that the cache lacks reads so many bytes.
+const RUN_BYTES: usize = 32 << 10;
+/// How long a process waits for frames that another one holds.
+const FRAMES_PATIENCE: Duration = Duration::from_millis(500);
 /// A recovery reads so many frames at once.
 const AHEAD_FRAMES: u32 = 64;
 
@@ -37,6 +45,7 @@ pub struct WaldioStore {
     state: Mutex<State>,
     own_board: OwnBoard,
     cache: Cache,
+    pub(super) grouping: Arc<Grouping>,
     /// The board's generation whose salts this process has read.
     generation: AtomicU64,
 }
@@ -56,12 +65,15 @@ pub struct Own {
     /// The connection has opened the log, or tried to.
     used_log: AtomicBool,
     file: Mutex<Option<Arc<SlotFile>>>,
-    pub(super) last_header: Mutex<LastHeader>,
-    pub(super) frames: Mutex<Frames>,
+    pub(super) transaction: Mutex<Transaction>,
+    /// The last frame that this transaction has written to the log.
+    pub(super) written: AtomicU32,
     /// The last transaction was synced. So the next will be, most likely.
     pub(super) is_synced: AtomicBool,
     /// This transaction was synced.
     syncs: AtomicBool,
+    /// The commit is in the buffer of group synch, and counts as durable.
+    pub(super) is_buffered: AtomicBool,
     /// The last frame of the last commit, where no WAL index is shared.
     committed: AtomicU32,
     /// Frames that a recovery has read ahead, and the first of them.
@@ -93,6 +105,7 @@ impl WaldioStore {
             state: Mutex::default(),
             own_board: OwnBoard::default(),
             cache: Cache::default(),
+            grouping: Arc::default(),
             generation: AtomicU64::new(0),
         }
     }
@@ -105,6 +118,15 @@ impl WaldioStore {
     pub(super) fn fail(&self, code: Code) {
         let board = self.board();
         board.fail_behind(code, board.logged());
+    }
+
+    #[cold]
+    pub(super) fn say_others_are_there(&self) {
+        self.life.files.warn(&format!(
+            "oneflush: {}: group is not in force while another process has the database open: \
+                commits wait until they are durable [OF-139]",
+            self.life.path
+        ));
     }
 
     /// SQLite begins the WAL anew.
@@ -145,6 +167,7 @@ impl WaldioStore {
             state.open = Some(attached);
         }
         state.wals_open += 1;
+        self.grouping.start();
         let open = state.open.as_ref().map(|log| Arc::clone(&log.0));
         open.ok_or(Error::Below(Code::CANTOPEN))
     }
@@ -171,8 +194,14 @@ impl WaldioStore {
             board.set_open();
             board.common().unlock(0..0);
         }
+        if let Err(code) = board.wait_for_frames(FRAMES_PATIENCE) {
+            board.common().leave();
+            return Err(code.into());
+        }
         self.cache.clear();
-        self.generation.store(board.generation(), Relaxed);
+        // The salts were read when the log was opened. Others may have begun the WAL anew since, so
+        // the first use reads them again.
+        self.generation.store(UNKNOWN, Relaxed);
         self.own_board.set(board);
         Ok(log)
     }
@@ -246,16 +275,27 @@ impl Waldio {
         lock(&self.own.file).clone().ok_or(Code::CANTOPEN)
     }
 
+    /// The log, with the salts of the WAL as it is now, and the board's generation of it.
+    pub(super) fn log(&self) -> Result<(Arc<SlotFile>, u64), Code> {
+        let (store, file) = (self.store(), self.slot_file()?);
+        let generation = store.board().generation();
+        if store.generation.load(Acquire) != generation {
+            file.read_wal_header()?;
+            // Only now: another thread must not use frames under the salts before.
+            store.generation.store(generation, Release);
+        }
+        Ok((file, generation))
+    }
+
     /// The frames of this connection that are published go into the cache. The others were rolled
     /// back.
     fn publish_frames(&self, published: Option<u32>) {
-        let mut frames = lock(&self.own.frames);
-        let Ok(file) = self.slot_file() else { return frames.clear() };
-        let (store, frame_bytes) = (self.store(), file.geometry().frame_bytes() as usize);
-        let generation = store.board().generation();
-        frames.publish(published.unwrap_or(0), frame_bytes, |frame, bytes| {
+        let mut transaction = lock(&self.own.transaction);
+        let (store, generation) = (self.store(), self.store().board().generation());
+        transaction.publish(published.unwrap_or(0), |frame, bytes| {
             store.cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
         });
+        self.own.written.store(0, Relaxed);
     }
 
     /// The last frame of which SQLite knows that it is committed.
@@ -264,33 +304,87 @@ impl Waldio {
     }
 
     fn read_wal(&self, wal: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
-        let (store, file) = (self.store(), self.slot_file()?);
-        let generation = store.board().generation();
-        if store.generation.load(Acquire) != generation {
-            file.read_wal_header()?;
-            // Only now: another thread must not read frames under the salts before.
-            store.generation.store(generation, Release);
-        }
+        let (store, (file, generation)) = (self.store(), self.log()?);
         let geometry = file.geometry();
         let Some((frame, at)) = geometry.frame_at(offset) else {
             lock(&self.own.ahead).1.clear();
             return wal.read(buffer, offset);
         };
+        let frame_bytes = geometry.frame_bytes() as usize;
+        if self.doing.load(Relaxed) == doing::WRITES && at + buffer.len() <= frame_bytes {
+            let mut transaction = lock(&self.own.transaction);
+            if transaction.read(frame, at, buffer) {
+                return Ok(());
+            }
+            if buffer.len() == frame_bytes && frame < transaction.last() {
+                // SQLite writes checksums anew, and reads one frame after the other.
+                return self.read_written(wal, &mut transaction, frame, buffer);
+            }
+        }
         if at == FRAME_HEADER_BYTES && buffer.len() == geometry.page_bytes {
             if store.cache.get(generation, frame, buffer) {
                 return Ok(());
             }
-            wal.read(buffer, offset)?;
-            if frame <= self.last_committed() {
-                store.cache.put(generation, frame, buffer);
-            }
-            return Ok(());
+            return self.read_into_cache(&file, generation, frame, buffer);
         }
         if at == 0 && buffer.len() as u64 == geometry.frame_bytes() && self.recovering.load(Relaxed)
         {
             return self.read_ahead(wal, frame, buffer, offset);
         }
         wal.read(buffer, offset)
+    }
+
+    /// Reads a page that the cache lacks, and the frames behind it. A read of the device takes about
+    /// as long for some as for one, and a checkpoint wants most of them next.
+    #[cold]
+    fn read_into_cache(
+        &self,
+        file: &SlotFile,
+        generation: u64,
+        frame: u32,
+        page: &mut [u8],
+    ) -> Result<(), Code> {
+        let geometry = file.geometry();
+        let frame_bytes = geometry.frame_bytes() as usize;
+        let in_run = (RUN_BYTES / frame_bytes).max(1) as u32;
+        let last = self.last_committed().min(frame.saturating_add(in_run - 1));
+        if last <= frame {
+            file.read_page(frame, page)?;
+        } else {
+            let count = (last - frame + 1).min(geometry.slots_in_a_row(frame)) as usize;
+            let mut frames = vec![0; count * frame_bytes];
+            file.read_frames(frame, &mut frames)?;
+            if !file.is_of_this_life(&frames) {
+                return file.read_page(frame, page);
+            }
+            page.copy_from_slice(&frames[FRAME_HEADER_BYTES..frame_bytes]);
+            for (frame, bytes) in (frame + 1..).zip(frames.chunks_exact(frame_bytes).skip(1)) {
+                self.store().cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
+            }
+        }
+        if frame <= last {
+            self.store().cache.put(generation, frame, page);
+        }
+        Ok(())
+    }
+
+    /// Reads a frame of this transaction that was written and forgotten, and some behind it.
+    #[cold]
+    fn read_written(
+        &self,
+        wal: &dyn Below,
+        transaction: &mut Transaction,
+        frame: u32,
+        buffer: &mut [u8],
+    ) -> Result<(), Code> {
+        let frame_bytes = buffer.len();
+        let count = (transaction.last() - frame + 1).min(AHEAD_FRAMES) as usize;
+        let mut frames = vec![0; count * frame_bytes];
+        let offset = HEADER_BYTES + u64::from(frame - 1) * frame_bytes as u64;
+        wal.read(&mut frames, offset)?;
+        buffer.copy_from_slice(&frames[..frame_bytes]);
+        transaction.keep(frame, &frames, frame_bytes);
+        Ok(())
     }
 
     /// A recovery of SQLite's reads one frame after the other.
@@ -357,7 +451,8 @@ impl Store for WaldioStore {
     }
 
     fn taking_write_lock(&self, connection: &Waldio) {
-        lock(&connection.own.frames).clear();
+        lock(&connection.own.transaction).begin();
+        connection.own.written.store(0, Relaxed);
         connection.own.syncs.store(false, Relaxed);
     }
 
@@ -382,8 +477,8 @@ impl Store for WaldioStore {
             .try_for_each(|(offset, header)| connection.write_frames(wal, header, *offset))
     }
 
-    fn write_held(&self, connection: &Waldio, wal: &dyn Below) -> Result<(), Error> {
-        connection.write_held(wal)
+    fn write_held(&self, connection: &Waldio, _: &dyn Below) -> Result<(), Error> {
+        connection.write_held(false)
     }
 
     fn is_durable(
@@ -395,7 +490,8 @@ impl Store for WaldioStore {
         if of_commit {
             connection.own.syncs.store(true, Relaxed);
             connection.own.is_synced.store(true, Relaxed);
-            if connection.options.wal_sync == WalSync::Ns {
+            let is_buffered = connection.own.is_buffered.swap(false, Relaxed);
+            if is_buffered || connection.options.wal_sync == WalSync::Ns {
                 return Ok(true);
             }
         }
@@ -415,6 +511,7 @@ impl Store for WaldioStore {
         {
             return Ok(false);
         }
+        self.grouping.write_out()?;
         let (writes, written) = (board.write_count(), board.written());
         connection.slot_file()?.flush().inspect_err(|&code| self.fail(code))?;
         board.note_flushed(writes);
@@ -457,7 +554,9 @@ impl Store for WaldioStore {
     }
 
     fn open_virtual(&self, connection: &Waldio) -> Option<Box<dyn Below>> {
-        lock(&connection.own.file).clone().map(|file| Box::new(WalView(file)) as Box<dyn Below>)
+        let grouping = Some(Arc::clone(&self.grouping));
+        let file = lock(&connection.own.file).clone();
+        file.map(|file| Box::new(WalView { file, grouping }) as Box<dyn Below>)
     }
 
     fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error> {
@@ -500,9 +599,15 @@ impl Store for WaldioStore {
     }
 
     fn closing_wal(&self, connection: &Waldio, _: Option<&dyn Below>) {
+        // After a failure the board says it to all.
+        let _ = self.grouping.write_out();
         *lock(&connection.own.file) = None;
-        lock(&connection.own.frames).clear();
-        lock(&self.state).wals_open -= 1;
+        lock(&connection.own.transaction).begin();
+        let mut state = lock(&self.state);
+        state.wals_open -= 1;
+        if state.wals_open == 0 {
+            self.grouping.stop();
+        }
     }
 
     fn closing_last(&self, _: &Waldio, _: &dyn MainFile) {}

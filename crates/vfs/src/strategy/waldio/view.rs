@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use oneflush_blocklog::Error as LogError;
 
+use super::grouping::Grouping;
 use super::slot_file::{SlotFile, Write};
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
@@ -32,14 +33,18 @@ impl LoggedWal for SlotFile {
     }
 
     fn as_wal(self: Arc<Self>) -> Box<dyn Below> {
-        Box::new(WalView(self))
+        Box::new(WalView { file: self, grouping: None })
     }
 }
 
 const WAL_HEADER_BYTES: usize = HEADER_BYTES as usize;
 
 /// A WAL of SQLite's that has no file of its own.
-pub struct WalView(pub Arc<SlotFile>);
+pub struct WalView {
+    pub file: Arc<SlotFile>,
+    /// Frames that are not in their slots yet.
+    pub grouping: Option<Arc<Grouping>>,
+}
 
 /// A part of one frame.
 struct Part {
@@ -51,7 +56,7 @@ struct Part {
 
 impl WalView {
     fn part_at(&self, offset: u64, length: usize) -> Result<Part, Code> {
-        let geometry = self.0.geometry();
+        let geometry = self.file.geometry();
         let (frame, at) = geometry.frame_at(offset).ok_or(Code::MISUSE)?;
         let left = geometry.frame_bytes() as usize - at;
         Ok(Part { frame, at, length: length.min(left) })
@@ -59,32 +64,37 @@ impl WalView {
 
     /// How many whole frames begin at the beginning of these bytes.
     fn whole_frames(&self, part: &Part, length: usize) -> usize {
-        if part.at == 0 { length / self.0.geometry().frame_bytes() as usize } else { 0 }
+        if part.at == 0 { length / self.file.geometry().frame_bytes() as usize } else { 0 }
     }
 
     fn read_part(&self, part: &Part, buffer: &mut [u8]) -> Result<(), Code> {
-        let geometry = self.0.geometry();
+        let geometry = self.file.geometry();
+        if let Some(grouping) = &self.grouping
+            && grouping.read(geometry.frame_bytes() as usize, part.frame, part.at, buffer)
+        {
+            return Ok(());
+        }
         if part.at == FRAME_HEADER_BYTES && part.length == geometry.page_bytes {
-            return self.0.read_page(part.frame, buffer);
+            return self.file.read_page(part.frame, buffer);
         }
         let mut frame = vec![0; geometry.frame_bytes() as usize];
-        self.0.read_frames(part.frame, &mut frame)?;
+        self.file.read_frames(part.frame, &mut frame)?;
         buffer.copy_from_slice(&frame[part.at..part.at + part.length]);
         Ok(())
     }
 
     fn write_part(&self, part: &Part, data: &[u8]) -> Result<(), Code> {
-        let mut frame = vec![0; self.0.geometry().frame_bytes() as usize];
-        match self.0.read_frames(part.frame, &mut frame) {
+        let mut frame = vec![0; self.file.geometry().frame_bytes() as usize];
+        match self.file.read_frames(part.frame, &mut frame) {
             Ok(()) | Err(Code::SHORT_READ) => {}
             Err(code) => return Err(code),
         }
         // A header of an earlier life of the WAL is none.
-        if part.at >= FRAME_HEADER_BYTES && !self.0.is_of_this_life(&frame) {
+        if part.at >= FRAME_HEADER_BYTES && !self.file.is_of_this_life(&frame) {
             frame[..FRAME_HEADER_BYTES].fill(0);
         }
         frame[part.at..part.at + part.length].copy_from_slice(data);
-        self.0.write_frames(part.frame, &frame, Write { is_first: false, durable: false })
+        self.file.write_frames(part.frame, &frame, Write { is_first: false, durable: false })
     }
 }
 
@@ -92,13 +102,13 @@ impl Below for WalView {
     fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
         let (mut at, mut offset) = (0, offset);
         if offset < HEADER_BYTES {
-            let header = self.0.read_wal_header()?;
+            let header = self.file.read_wal_header()?;
             let from = offset as usize;
             at = buffer.len().min(WAL_HEADER_BYTES - from);
             buffer[..at].copy_from_slice(&header[from..from + at]);
             offset += at as u64;
         }
-        let slots = if at < buffer.len() { self.0.slots_there()? } else { 0 };
+        let slots = if at < buffer.len() { self.file.slots_there()? } else { 0 };
         while at < buffer.len() {
             let part = self.part_at(offset, buffer.len() - at)?;
             if part.frame > slots {
@@ -107,12 +117,13 @@ impl Below for WalView {
             }
             let whole =
                 self.whole_frames(&part, buffer.len() - at).min((slots - part.frame + 1) as usize);
-            let length = if whole == 0 {
+            let is_buffered = self.grouping.as_ref().is_some_and(|grouping| grouping.has_frames());
+            let length = if whole == 0 || is_buffered {
                 self.read_part(&part, &mut buffer[at..at + part.length])?;
                 part.length
             } else {
-                let length = whole * self.0.geometry().frame_bytes() as usize;
-                self.0.read_frames(part.frame, &mut buffer[at..at + length])?;
+                let length = whole * self.file.geometry().frame_bytes() as usize;
+                self.file.read_frames(part.frame, &mut buffer[at..at + length])?;
                 length
             };
             at += length;
@@ -124,7 +135,7 @@ impl Below for WalView {
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
         if offset == 0 {
             let header = data.try_into().map_err(|_| Code::MISUSE)?;
-            return self.0.begin_wal(header);
+            return self.file.begin_wal(header);
         }
         let (mut at, mut offset) = (0, offset);
         while at < data.len() {
@@ -134,9 +145,9 @@ impl Below for WalView {
                 self.write_part(&part, &data[at..at + part.length])?;
                 part.length
             } else {
-                let length = whole * self.0.geometry().frame_bytes() as usize;
+                let length = whole * self.file.geometry().frame_bytes() as usize;
                 let how = Write { is_first: false, durable: false };
-                self.0.write_frames(part.frame, &data[at..at + length], how)?;
+                self.file.write_frames(part.frame, &data[at..at + length], how)?;
                 length
             };
             at += length;
@@ -148,18 +159,18 @@ impl Below for WalView {
     /// SQLite cuts its WAL after a checkpoint that has copied everything. To a size other than 0 it
     /// cuts what it does not need; here that is space made ahead.
     fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
-        if size_bytes == 0 { self.0.cut() } else { Ok(()) }
+        if size_bytes == 0 { self.file.cut() } else { Ok(()) }
     }
 
     fn sync(&self, _: SyncRequest) -> Result<(), Code> {
-        self.0.flush()
+        self.file.flush()
     }
 
     /// Without slots the WAL is empty: it is to SQLite as if it had been cut.
     fn size_bytes(&self) -> Result<u64, Code> {
-        Ok(match self.0.slots_there()? {
+        Ok(match self.file.slots_there()? {
             0 => 0,
-            slots => HEADER_BYTES + u64::from(slots) * self.0.geometry().frame_bytes(),
+            slots => HEADER_BYTES + u64::from(slots) * self.file.geometry().frame_bytes(),
         })
     }
 
@@ -172,7 +183,7 @@ impl Below for WalView {
     }
 
     fn sector_size(&self) -> i32 {
-        self.0.geometry().block_bytes as i32
+        self.file.geometry().block_bytes as i32
     }
 
     fn device_characteristics(&self) -> DeviceCharacteristics {

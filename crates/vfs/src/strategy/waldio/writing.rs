@@ -1,8 +1,9 @@
-//! Writes of frames to the log. The frames of a commit are held back until they are complete, and
-//! then written at once.
+//! Writes of frames to the log. The frames of a transaction are held back until the commit is
+//! complete ([`transaction`](super::transaction)), and then written at once.
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::grouping::Added;
 use super::slot_file::Write;
 use super::store::Waldio;
 use crate::config::WalSync;
@@ -11,17 +12,6 @@ use crate::error::{Code, Error};
 use crate::port::{Below, SyncRequest};
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::lock;
-use crate::wal_file::FRAME_HEADER_BYTES;
-
-/// Held frames are written when they reach this size.
-const HELD_BYTES_MAX: usize = 256 << 10;
-
-/// Where the last header that SQLite wrote is, and whether its frame ends a commit.
-#[derive(Debug, Default)]
-pub struct LastHeader {
-    offset: u64,
-    ends_commit: bool,
-}
 
 impl Waldio {
     /// SQLite writes to its WAL.
@@ -41,42 +31,38 @@ impl Waldio {
             // Frames with the new salts must not reach the disk before their header.
             self.sync_shared(wal, SyncRequest::ALL)?;
         }
-        let page_bytes = self.slot_file()?.geometry().page_bytes;
-        let is_header = data.len() == FRAME_HEADER_BYTES;
-        if is_header {
-            let ends_commit = data[4..8] != [0; 4];
-            *lock(&self.own.last_header) = LastHeader { offset, ends_commit };
-        }
+        let file = self.log()?.0;
+        let geometry = file.geometry();
         self.unsynced_frames.store(true, Relaxed);
-        let mut held = lock(&self.held);
-        let is_part = !is_header && data.len() != page_bytes;
-        if held.is_written_over(offset) || is_part {
-            held.reaches(offset + data.len() as u64);
-            drop(held);
-            self.write_held(wal)?;
-            return self.write_over(wal, data, offset);
+        let (mut offset, mut rest, mut is_complete) = (offset, data, false);
+        let mut transaction = lock(&self.own.transaction);
+        while !rest.is_empty() {
+            let (frame, at) = geometry.frame_at(offset).ok_or(Error::Below(Code::MISUSE))?;
+            let length = rest.len().min(geometry.frame_bytes() as usize - at);
+            let (now, later) = rest.split_at(length);
+            is_complete |= transaction.write(geometry, frame, at, now, |frame_bytes| {
+                wal.read(frame_bytes, geometry.offset_of(frame))
+            })?;
+            (rest, offset) = (later, offset + length as u64);
         }
-        if !held.is_continued_at(offset) {
-            drop(held);
-            self.write_held(wal)?;
-            held = lock(&self.held);
+        let is_large = transaction.is_large(geometry.frame_bytes() as usize);
+        drop(transaction);
+        // SQLite may publish a complete commit without a call.
+        if is_complete {
+            self.write_commit()
+        } else if is_large {
+            self.write_held(true)
+        } else {
+            Ok(())
         }
-        held.add(data, offset);
-        let ends = !is_header && {
-            let last = lock(&self.own.last_header);
-            last.ends_commit && offset == last.offset + FRAME_HEADER_BYTES as u64
-        };
-        let is_much = !is_header && held.len() >= HELD_BYTES_MAX;
-        drop(held);
-        // SQLite's last write of a commit is the page of the frame that ends it. After that it may
-        // publish the commit without a call.
-        if ends || is_much { self.write_held(wal) } else { Ok(()) }
     }
 
     /// SQLite begins its WAL anew, with this header.
     fn begin_wal(&self, wal: &dyn Below, header: &[u8]) -> Result<(), Error> {
         self.refuse_if_failed()?;
-        self.write_held(wal)?;
+        // What is left of a transaction was rolled back.
+        lock(&self.own.transaction).begin();
+        self.store().grouping.write_out()?;
         self.store().begins_anew();
         self.header_unsynced.store(true, Relaxed);
         self.unsynced_frames.store(false, Relaxed);
@@ -86,52 +72,59 @@ impl Waldio {
         Ok(written?)
     }
 
-    /// A page, or a header, that SQLite writes over what it wrote in this transaction.
-    fn write_over(&self, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
-        lock(&self.own.frames).clear();
-        let end_bytes = offset + data.len() as u64;
-        let geometry = *self.slot_file()?.geometry();
-        let last = geometry.frame_at(end_bytes - 1).ok_or(Error::Below(Code::MISUSE))?.0;
-        self.lay_out(last)?;
-        Ok(self.noting_write(|| wal.write(data, offset))?)
+    /// Writes a commit that is complete, or puts it into the buffer of group synch.
+    fn write_commit(&self) -> Result<(), Error> {
+        if self.options.group_frames == 0 {
+            return self.write_held(false);
+        }
+        let mut transaction = lock(&self.own.transaction);
+        let (file, board) = (self.log()?.0, self.store().board());
+        if let [(first, frames)] = &transaction.dirty_runs()[..] {
+            let last = first + (frames.len() as u64 / file.geometry().frame_bytes()) as u32 - 1;
+            self.lay_out(last)?;
+            match self.store().grouping.add((&file, &board), &self.options, *first, frames)? {
+                Added::Buffered => {
+                    board.wrote(*first, last);
+                    transaction.written();
+                    self.own.is_buffered.store(true, Relaxed);
+                    return Ok(());
+                }
+                Added::OthersAreThere => self.store().say_others_are_there(),
+                Added::NotHere => {}
+            }
+        }
+        drop(transaction);
+        self.store().grouping.write_out()?;
+        self.write_held(false)
     }
 
-    /// Writes the frames that are held.
+    /// Writes the frames that are held. `shrinks`: only as many are kept as are wanted.
     #[inline(never)]
-    pub(super) fn write_held(&self, wal: &dyn Below) -> Result<(), Error> {
-        let mut held = lock(&self.held);
-        let Some((bytes, offset)) = held.take() else { return Ok(()) };
-        let file = self.slot_file()?;
-        let geometry = file.geometry();
-        let frame_bytes = geometry.frame_bytes() as usize;
-        let (first, at) = geometry.frame_at(offset).ok_or(Error::Below(Code::MISUSE))?;
-        if at != 0 || !bytes.len().is_multiple_of(frame_bytes) {
-            // A header without its page, or the other way round.
-            let bytes = std::mem::take(bytes);
-            drop(held);
-            return self.write_over(wal, &bytes, offset);
+    pub(super) fn write_held(&self, shrinks: bool) -> Result<(), Error> {
+        let mut transaction = lock(&self.own.transaction);
+        if transaction.is_empty() {
+            return Ok(());
         }
-        let last = first + (bytes.len() / frame_bytes) as u32 - 1;
+        let file = self.log()?.0;
+        let frame_bytes = file.geometry().frame_bytes() as usize;
         let durable = self.options.wal_sync == WalSync::Pd && self.own.is_synced.load(Relaxed);
-        let how = Write { is_first: true, durable };
-        let written = self
-            .lay_out(last)
-            .and_then(|()| self.noting_write_of(durable, || file.write_frames(first, bytes, how)));
-        if let Err(code) = written {
-            // SQLite believes that these frames are written. So they are kept for the next write,
-            // which writes them or fails too.
-            held.put_back();
-            return Err(code.into());
+        for (first, frames) in transaction.dirty_runs() {
+            let last = first + (frames.len() / frame_bytes) as u32 - 1;
+            self.lay_out(last)?;
+            let how = Write { is_first: first > self.own.written.load(Relaxed), durable };
+            self.noting_write_of(durable, || file.write_frames(first, &frames, how))?;
+            self.store().board().wrote(first, last);
+            self.own.written.fetch_max(last, Relaxed);
         }
-        self.store().board().wrote(first, last);
-        let mut frames = lock(&self.own.frames);
-        frames.add(first, bytes, frame_bytes);
+        transaction.written();
+        if shrinks {
+            transaction.shrink(frame_bytes);
+        }
         Ok(())
     }
 
     fn lay_out(&self, last: u32) -> Result<(), Code> {
-        let file = self.slot_file()?;
-        file.lay_out(last, self.options.prealloc_bytes).inspect_err(|&code| {
+        self.slot_file()?.lay_out(last, self.options.prealloc_bytes).inspect_err(|&code| {
             if code == Code::IOERR_FSYNC {
                 self.shared.flush.poison(code);
                 self.store().fail(code);

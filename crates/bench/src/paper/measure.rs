@@ -1,0 +1,412 @@
+//! Runs a paper's experiments, one after the other, each as an ordinary run of the benchmark.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::commits::{self, Commits, CommitsError};
+use super::{Cell, Column, Experiment, Figure, How, Paper, Sheet, Work};
+use crate::environment::Environment;
+use crate::mode::{Journal, Mode, ModeError};
+use crate::observe::{Class, Source};
+use crate::report::{Figures, FloorFigures, Report};
+use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
+use crate::workload::{Access, Mobibench, Reads, Workload};
+
+/// Operations that the figures of volume are told for, as in the papers.
+const THOUSAND: f64 = 1000.0;
+
+pub struct PaperPlan {
+    pub paper: &'static Paper,
+    pub place: PlaceChoice,
+    /// Of every experiment but the recorded ones, which need one.
+    pub rounds: u32,
+    /// In place of each experiment's number.
+    pub operations: Option<u64>,
+    /// Of the workers that are processes.
+    pub program: PathBuf,
+    /// Only the sheets whose source has this.
+    pub only: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PaperError {
+    #[error("{what}: {source}")]
+    Run { what: &'static str, source: RunError },
+    #[error("{what}: the recording cannot be read: {source}")]
+    Commits { what: &'static str, source: CommitsError },
+    #[error("a folder for recordings cannot be made: {0}; name another with TMPDIR")]
+    Folder(std::io::Error),
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    /// None where nothing was run.
+    pub environment: Option<Environment>,
+    pub experiments: Vec<MeasuredExperiment>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct MeasuredExperiment {
+    pub name: &'static str,
+    pub workload: String,
+    pub connections: u32,
+    pub operations: u64,
+    /// None where nothing was run.
+    pub floor: Option<FloorFigures>,
+    pub modes: Vec<MeasuredMode>,
+    /// Modes that were not measured, and why.
+    pub missing: Vec<Missing>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct MeasuredMode {
+    /// As the description names it.
+    #[serde(skip)]
+    pub word: &'static str,
+    pub mode: Mode,
+    pub median: Figures,
+    pub rounds: Vec<Figures>,
+    /// From a recording.
+    pub commits: Option<Commits>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Missing {
+    pub mode: &'static str,
+    pub why: String,
+}
+
+/// A mode of an experiment that can run.
+struct Runnable {
+    word: &'static str,
+    mode: Mode,
+}
+
+pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured, PaperError> {
+    let paper = plan.paper;
+    let parts: Vec<_> =
+        plan.experiments().map(|experiment| (experiment, split(paper, experiment))).collect();
+    let slices = |(experiment, (modes, _)): &(&Experiment, (Vec<Runnable>, _))| {
+        modes.len() as u32 * if experiment.how == How::Recorded { 1 } else { plan.rounds }
+    };
+    let mut whole = Whole { inner: progress, done: 0, count: parts.iter().map(slices).sum() };
+    let mut measured = Measured { environment: None, experiments: Vec::new() };
+    let count = parts.len() as u32;
+    for (at, part) in parts.into_iter().enumerate() {
+        whole.inner.part(at as u32 + 1, count, part.0.what);
+        let slices = slices(&part);
+        let (experiment, (modes, missing)) = part;
+        let (environment, found) = one(plan, experiment, modes, missing, &mut whole)?;
+        measured.environment = measured.environment.or(environment);
+        measured.experiments.push(found);
+        whole.done += slices;
+    }
+    whole.inner.done();
+    Ok(measured)
+}
+
+impl PaperPlan {
+    /// Those that the sheets need.
+    fn experiments(&self) -> impl Iterator<Item = &'static Experiment> {
+        let columns: Vec<&Column> = self.sheets().flat_map(|sheet: &Sheet| sheet.columns).collect();
+        self.paper.experiments.iter().filter(move |experiment| {
+            let needs = |column: &&Column| {
+                column.experiment == experiment.name || column.ratio_to == Some(experiment.name)
+            };
+            columns.iter().any(needs)
+        })
+    }
+
+    pub fn sheets(&self) -> impl Iterator<Item = &'static Sheet> {
+        self.paper.sheets.iter().filter(|sheet| {
+            self.only.as_ref().is_none_or(|only| sheet.source.to_lowercase().contains(only))
+        })
+    }
+}
+
+/// The modes that this version has, and the others.
+fn split(paper: &Paper, experiment: &Experiment) -> (Vec<Runnable>, Vec<Missing>) {
+    let (mut modes, mut missing) = (Vec::new(), Vec::new());
+    for word in paper.modes(experiment) {
+        match word.parse::<Mode>() {
+            Ok(mode) if experiment.fresh && mode.journal == Journal::Wal => {
+                modes.push(Runnable { word, mode: Mode { journal: Journal::WalGrowing, ..mode } })
+            }
+            Ok(mode) => modes.push(Runnable { word, mode }),
+            Err(ModeError::UnknownWord { word: unknown, .. }) => {
+                let why = format!("this version has no strategy {unknown}");
+                missing.push(Missing { mode: word, why });
+            }
+            Err(ModeError::Parameters { reason, .. }) => {
+                missing.push(Missing { mode: word, why: reason });
+            }
+            Err(error) => missing.push(Missing { mode: word, why: error.to_string() }),
+        }
+    }
+    (modes, missing)
+}
+
+fn one(
+    plan: &PaperPlan,
+    experiment: &'static Experiment,
+    modes: Vec<Runnable>,
+    missing: Vec<Missing>,
+    progress: &mut Whole<'_>,
+) -> Result<(Option<Environment>, MeasuredExperiment), PaperError> {
+    let mut found = MeasuredExperiment {
+        name: experiment.name,
+        workload: experiment.workload().describe(),
+        connections: experiment.connections,
+        operations: plan.operations.unwrap_or(experiment.operations),
+        floor: None,
+        modes: Vec::new(),
+        missing,
+    };
+    let can_record = matches!(plan.place, PlaceChoice::Scratch { .. });
+    if experiment.how == How::Recorded && !can_record {
+        let why = "a recording needs a device of its own: run it as root, without --dir";
+        let all = modes.iter().map(|one| Missing { mode: one.word, why: why.to_owned() });
+        found.missing.extend(all);
+        return Ok((None, found));
+    }
+    let groups: Vec<Vec<Runnable>> = match experiment.how {
+        // A recording tells no modes apart, so each has its own.
+        How::Recorded => modes.into_iter().map(|one| vec![one]).collect(),
+        How::Rounds | How::Turns => vec![modes],
+    };
+    let mut environment = None;
+    for group in groups.into_iter().filter(|group| !group.is_empty()) {
+        let folder = tempfile::tempdir().map_err(PaperError::Folder)?;
+        let recording = folder.path().join("commits.zst");
+        let records = experiment.how == How::Recorded;
+        let plan = experiment.plan(plan, &group, records.then_some(recording.as_path()));
+        let failed = |source| PaperError::Run { what: experiment.what, source };
+        let results = run::run(&plan, progress).map_err(failed)?;
+        let report = Report::new(&plan, results);
+        let failed = |source| PaperError::Commits { what: experiment.what, source };
+        let commits = if records {
+            let database = &plan.workload.databases(0)[0];
+            commits::read(&recording, &format!("/{database}"), found.operations).map_err(failed)?
+        } else {
+            None
+        };
+        for (one, mode) in group.into_iter().zip(report.modes) {
+            found.modes.push(MeasuredMode {
+                word: one.word,
+                mode: mode.mode,
+                median: mode.median,
+                rounds: mode.rounds,
+                commits: commits.clone(),
+            });
+        }
+        found.floor = Some(report.floor);
+        environment = Some(report.environment);
+        progress.done += u32::from(records);
+    }
+    if experiment.how == How::Recorded {
+        // They were counted one by one; the caller counts them all.
+        progress.done -= found.modes.len() as u32;
+    }
+    Ok((environment, found))
+}
+
+impl Experiment {
+    fn workload(&self) -> Workload {
+        match self.work {
+            Work::Table(operation) => Workload::Table(operation),
+            Work::ReadsInWal => {
+                Workload::Reads(Reads { access: Access::PointInWal, beside_writer: None })
+            }
+            Work::Mobibench(operation) => Workload::Mobibench(Mobibench {
+                operation,
+                tables: 1,
+                databases: 1,
+                interval_ms: 0,
+                random_insert: false,
+            }),
+        }
+    }
+
+    fn plan(&self, plan: &PaperPlan, modes: &[Runnable], recording: Option<&Path>) -> Plan {
+        Plan {
+            place: plan.place.clone(),
+            modes: modes.iter().map(|one| one.mode.clone()).collect(),
+            workload: self.workload(),
+            transactions: Some(plan.operations.unwrap_or(self.operations)),
+            rounds: Rounds { max: if recording.is_some() { 1 } else { plan.rounds }, within: None },
+            connections: vec![self.connections],
+            workers: if self.processes {
+                Workers::Processes { program: plan.program.clone() }
+            } else {
+                Workers::Threads
+            },
+            rate: None,
+            busy: None,
+            in_turns: self.how == How::Turns,
+            floor_writes: FLOOR_WRITES,
+            keep_trace: recording.map(Path::to_owned),
+        }
+    }
+}
+
+impl Measured {
+    /// The figure, or why it is missing.
+    pub fn value(&self, cell: &Cell) -> Result<f64, String> {
+        let Cell { experiment, mode: word, figure } = *cell;
+        let found = self
+            .experiments
+            .iter()
+            .find(|found| found.name == experiment)
+            .ok_or_else(|| format!("experiment {experiment} was not run"))?;
+        if let Some(missing) = found.missing.iter().find(|missing| missing.mode == word) {
+            return Err(missing.why.clone());
+        }
+        let mode = found
+            .modes
+            .iter()
+            .find(|mode| mode.word == word)
+            .ok_or_else(|| format!("{word} was not run in experiment {experiment}"))?;
+        mode.value(figure, found.floor.as_ref()).ok_or_else(|| match figure {
+            Figure::CommitRequests
+            | Figure::CommitKilobytes
+            | Figure::OneRequestPercent
+            | Figure::FsJournalPercent => {
+                format!("the recording of {word} does not show all commits")
+            }
+            _ => "bytes and writes are counted at a device of our own: run it as root, without \
+                --dir"
+                .to_owned(),
+        })
+    }
+}
+
+impl MeasuredMode {
+    fn value(&self, figure: Figure, floor: Option<&FloorFigures>) -> Option<f64> {
+        let median = &self.median;
+        let counts = (median.counted_at != Some(Source::Vfs)).then_some(median);
+        let bytes = counts.and_then(|median| median.bytes_per_transaction);
+        let fs_journal = || {
+            let split = &counts?.bytes_per_transaction_by_class;
+            // A class that was never written is nothing; where there is no split, it is unknown.
+            let known = (!split.is_empty()).then_some(0.0);
+            split.get(&Class::FsJournal).copied().or(known)
+        };
+        let latency = &median.latency_ns;
+        let commits = self.commits.as_ref();
+        match figure {
+            Figure::PerSecond => Some(median.transactions_per_s),
+            Figure::Megabytes => bytes.map(|bytes| bytes * THOUSAND / 1e6),
+            Figure::DataMegabytes => Some((bytes? - fs_journal()?) * THOUSAND / 1e6),
+            Figure::Kilobytes => bytes.map(|bytes| bytes / 1024.0),
+            Figure::Writes => counts.and_then(|median| median.writes_per_transaction),
+            Figure::Flushes => counts.and_then(|median| median.flushes_per_transaction),
+            Figure::MedianMillis => Some(latency.p50 as f64 / 1e6),
+            Figure::MedianToFloor => {
+                let floor = floor.filter(|floor| floor.p50_ns > 0)?;
+                Some(latency.p50 as f64 / floor.p50_ns as f64)
+            }
+            Figure::FloorLongestMillis => {
+                floor.filter(|floor| floor.writes > 0).map(|floor| floor.max_ns as f64 / 1e6)
+            }
+            Figure::LongestMillis => Some(latency.max as f64 / 1e6),
+            Figure::CommitRequests => commits.map(|commits| commits.requests_median),
+            Figure::CommitKilobytes => commits.map(|commits| commits.bytes_median / 1024.0),
+            Figure::OneRequestPercent => {
+                commits.map(|commits| commits.percent(commits.one_request_count))
+            }
+            Figure::FsJournalPercent => {
+                commits.map(|commits| commits.percent(commits.fs_journal_count))
+            }
+        }
+    }
+}
+
+/// The progress of all experiments as one.
+struct Whole<'a> {
+    inner: &'a mut dyn Progress,
+    /// Slices of the experiments before this one.
+    done: u32,
+    count: u32,
+}
+
+impl Progress for Whole<'_> {
+    fn slice(&mut self, number: u32, _count: u32, round: u32, mode: &Mode) {
+        self.inner.slice(self.done + number, self.count, round, mode);
+    }
+
+    fn round_done(&mut self, _round: u32, _rounds: u32) {}
+
+    fn part(&mut self, _number: u32, _count: u32, _what: &str) {}
+
+    /// More experiments may follow.
+    fn done(&mut self) {}
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    /// Experiments whose modes have a rate each, and nothing was counted.
+    pub fn measured(rates: &[(&'static str, &'static str, f64)]) -> Measured {
+        let mut experiments: Vec<MeasuredExperiment> = Vec::new();
+        for (name, word, rate) in rates {
+            if experiments.last().is_none_or(|last| last.name != *name) {
+                experiments.push(MeasuredExperiment {
+                    name,
+                    workload: "insert".to_owned(),
+                    connections: 1,
+                    operations: 1000,
+                    floor: None,
+                    modes: Vec::new(),
+                    missing: Vec::new(),
+                });
+            }
+            let figures = sample::round(*rate, sample::latency(200_000, 300_000));
+            experiments.last_mut().unwrap().modes.push(MeasuredMode {
+                word,
+                mode: word.parse().unwrap(),
+                median: figures.clone(),
+                rounds: vec![figures],
+                commits: None,
+            });
+        }
+        Measured { environment: None, experiments }
+    }
+
+    fn of(figure: Figure) -> Cell {
+        Cell { experiment: "x", mode: "wal:sqlite", figure }
+    }
+
+    #[test]
+    fn what_nobody_counted_is_missing_and_says_the_way_out() {
+        let found = measured(&[("x", "wal:sqlite", 100.0)]);
+        assert_eq!(found.value(&of(Figure::PerSecond)), Ok(100.0));
+        assert_eq!(found.value(&of(Figure::MedianMillis)), Ok(0.2));
+        for figure in [Figure::Megabytes, Figure::DataMegabytes, Figure::Writes, Figure::Flushes] {
+            assert!(found.value(&of(figure)).unwrap_err().contains("without --dir"));
+        }
+        assert!(found.value(&of(Figure::FsJournalPercent)).unwrap_err().contains("recording"));
+        assert!(found.value(&of(Figure::MedianToFloor)).is_err());
+    }
+
+    #[test]
+    fn volumes_are_told_for_a_thousand_operations_and_split_off_the_fs_journal() {
+        let mut found = measured(&[("x", "wal:sqlite", 100.0)]);
+        let figures = &mut found.experiments[0].modes[0].median;
+        figures.counted_at = Some(Source::BlockDevice);
+        figures.bytes_per_transaction = Some(28_000.0);
+        assert_eq!(found.value(&of(Figure::Megabytes)), Ok(28.0));
+        assert!(found.value(&of(Figure::DataMegabytes)).is_err(), "no split is not no journal");
+        let figures = &mut found.experiments[0].modes[0].median;
+        figures.bytes_per_transaction_by_class =
+            [(Class::Journal, 8_000.0), (Class::FsJournal, 20_000.0)].into();
+        assert_eq!(found.value(&of(Figure::DataMegabytes)), Ok(8.0));
+        // What the VFS handed on is not what reached the device.
+        let figures = &mut found.experiments[0].modes[0].median;
+        figures.counted_at = Some(Source::Vfs);
+        assert!(found.value(&of(Figure::Megabytes)).is_err());
+    }
+}

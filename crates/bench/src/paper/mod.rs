@@ -1,0 +1,286 @@
+//! A paper's tables and figures, measured again: theirs beside ours, and a verdict for each claim.
+//!
+//! ```text
+//! description (waldio.rs) ── measure ──▶ Measured ── judge ──▶ Verdict
+//!   experiments, sheets,      one run of the             └─ render ─▶ markdown, JSON
+//!   claims: data only         benchmark each
+//! ```
+//!
+//! A description is data. A *sheet* is a table or figure of the paper: its rows, their numbers, and
+//! which experiment gives ours. A *claim* is a ratio of such figures, with the rule by which it
+//! holds. What nobody observed is missing, in a sheet as in a claim, and never 0.
+//!
+//! Theirs are the numbers that the paper's text has. What only its pictures show is missing.
+
+mod commits;
+mod judge;
+mod measure;
+mod render;
+mod waldio;
+
+pub use commits::{Commits, CommitsError};
+pub use judge::{Judged, Verdict};
+pub use measure::{Measured, MeasuredMode, PaperError, PaperPlan, measure};
+pub use render::PaperReport;
+
+use crate::workload::Operation;
+
+/// What is repeated of one paper.
+pub struct Paper {
+    /// The word of `--paper`.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// What their numbers were measured on.
+    pub device: &'static str,
+    pub experiments: &'static [Experiment],
+    pub sheets: &'static [Sheet],
+    pub claims: &'static [Claim],
+    /// What a reader must know to compare the two.
+    pub notes: &'static [&'static str],
+}
+
+pub const PAPERS: [&Paper; 1] = [&waldio::WALDIO];
+
+impl Paper {
+    pub fn find(name: &str) -> Option<&'static Paper> {
+        PAPERS.into_iter().find(|paper| paper.name == name)
+    }
+
+    /// The modes of an experiment: those of all sheets that show it, each once.
+    fn modes(&self, experiment: &Experiment) -> Vec<&'static str> {
+        let shows = |sheet: &&Sheet| {
+            sheet.columns.iter().any(|column| column.experiment == experiment.name)
+        };
+        let mut modes = Vec::new();
+        for mode in
+            self.sheets.iter().filter(shows).flat_map(|sheet| sheet.rows).flat_map(Row::mode)
+        {
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
+        modes
+    }
+}
+
+/// One run of the benchmark.
+pub struct Experiment {
+    pub name: &'static str,
+    /// For progress.
+    pub what: &'static str,
+    pub work: Work,
+    pub operations: u64,
+    pub connections: u32,
+    /// Each connection is a process.
+    pub processes: bool,
+    /// Each database is new: the mode `wal` stands for `wal-growing`.
+    pub fresh: bool,
+    pub how: How,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// A row of one table by prepared statements; connections share the table.
+    Table(Operation),
+    /// As Mobibench does, with one table.
+    Mobibench(Operation),
+    /// Reads of single rows whose pages are in the WAL.
+    ReadsInWal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// In rounds, with bytes, writes and flushes.
+    Rounds,
+    /// In turns of some milliseconds with the floor, so that medians compare to it.
+    Turns,
+    /// Once for each mode, with a recording in which every commit is found.
+    Recorded,
+}
+
+/// A table or figure of the paper.
+pub struct Sheet {
+    pub source: &'static str,
+    pub title: &'static str,
+    /// The heads of their numbers.
+    pub theirs: &'static [&'static str],
+    pub columns: &'static [Column],
+    /// The mode of the row that ratios are to.
+    pub control: &'static str,
+    pub rows: &'static [Row],
+}
+
+/// A figure of ours for every row.
+pub struct Column {
+    pub head: &'static str,
+    pub experiment: &'static str,
+    pub figure: Figure,
+    /// The ratio to the control's figure in this experiment follows.
+    pub ratio_to: Option<&'static str>,
+}
+
+pub struct Row {
+    pub label: &'static str,
+    /// As many as the sheet has heads for.
+    pub theirs: &'static [Option<f64>],
+    pub ours: Ours,
+}
+
+pub enum Ours {
+    Mode(&'static str),
+    /// Nothing of ours is this, and why.
+    Nothing(&'static str),
+}
+
+impl Row {
+    fn mode(&self) -> Option<&'static str> {
+        match self.ours {
+            Ours::Mode(mode) => Some(mode),
+            Ours::Nothing(_) => None,
+        }
+    }
+}
+
+/// A figure of one mode in one experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    PerSecond,
+    /// Bytes at the device in MB, as if for 1,000 operations.
+    Megabytes,
+    /// The same without the file system's journal.
+    DataMegabytes,
+    Kilobytes,
+    Writes,
+    Flushes,
+    MedianMillis,
+    /// The median as a multiple of the floor's.
+    MedianToFloor,
+    LongestMillis,
+    /// The longest write of the floor in the same experiment: the device's own stalls.
+    FloorLongestMillis,
+    /// Of the commit in the middle, from the recording.
+    CommitRequests,
+    CommitKilobytes,
+    /// Percent of the commits that were one write request of 4 KiB and nothing else.
+    OneRequestPercent,
+    /// Percent of the commits that made the file system write its journal.
+    FsJournalPercent,
+}
+
+impl Figure {
+    pub fn unit(self) -> &'static str {
+        match self {
+            Figure::PerSecond => "/s",
+            Figure::Megabytes | Figure::DataMegabytes => " MB",
+            Figure::Kilobytes | Figure::CommitKilobytes => " KB",
+            Figure::Writes => " writes",
+            Figure::Flushes => " flushes",
+            Figure::MedianMillis | Figure::LongestMillis | Figure::FloorLongestMillis => " ms",
+            Figure::MedianToFloor => " floors",
+            Figure::CommitRequests => " requests",
+            Figure::OneRequestPercent | Figure::FsJournalPercent => " %",
+        }
+    }
+}
+
+/// A figure of a mode: what a claim is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell {
+    pub experiment: &'static str,
+    pub mode: &'static str,
+    pub figure: Figure,
+}
+
+/// What the paper, or the goal of this project, says.
+pub struct Claim {
+    pub source: &'static str,
+    pub says: &'static str,
+    /// Their value; none where the paper has no number for it.
+    pub theirs: Option<f64>,
+    /// Ours is the product of these …
+    pub over: &'static [Cell],
+    /// … divided by the product of these.
+    pub under: &'static [Cell],
+    pub rule: Rule,
+    /// What may be why it does not hold.
+    pub unless: &'static str,
+}
+
+/// When a claim holds, and when it holds in part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    AtMost { holds: f64, in_part: f64 },
+    AtLeast { holds: f64, in_part: f64 },
+    Between { holds: [f64; 2], in_part: [f64; 2] },
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::mode::Mode;
+
+    /// What a description names must be there, or its figures would be missing for ever.
+    #[test]
+    fn every_name_in_a_description_leads_somewhere() {
+        for paper in PAPERS {
+            let names: BTreeSet<_> = paper.experiments.iter().map(|one| one.name).collect();
+            assert_eq!(names.len(), paper.experiments.len(), "{}: a name twice", paper.name);
+            for sheet in paper.sheets {
+                let place = format!("{} {}", paper.name, sheet.source);
+                for column in sheet.columns {
+                    for name in column.ratio_to.iter().chain([&column.experiment]) {
+                        assert!(names.contains(name), "{place}: {name}");
+                    }
+                }
+                let modes: Vec<_> = sheet.rows.iter().filter_map(Row::mode).collect();
+                assert!(modes.contains(&sheet.control), "{place}: {}", sheet.control);
+                for row in sheet.rows {
+                    assert_eq!(row.theirs.len(), sheet.theirs.len(), "{place}: {}", row.label);
+                }
+            }
+            for experiment in paper.experiments {
+                assert!(!paper.modes(experiment).is_empty(), "{}: no sheet", experiment.name);
+            }
+            for claim in paper.claims {
+                for cell in claim.over.iter().chain(claim.under) {
+                    let mut all = paper.experiments.iter();
+                    let experiment =
+                        all.find(|one| one.name == cell.experiment).expect(cell.experiment);
+                    let modes = paper.modes(experiment);
+                    assert!(modes.contains(&cell.mode), "{}: {}", claim.says, cell.mode);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_mode_in_a_description_is_one() {
+        for paper in PAPERS {
+            for mode in paper.experiments.iter().flat_map(|experiment| paper.modes(experiment)) {
+                if let Err(error) = mode.parse::<Mode>() {
+                    assert!(is_to_come(mode), "{error}");
+                }
+            }
+        }
+    }
+
+    fn is_to_come(mode: &str) -> bool {
+        mode.contains(":waldio") && mode.contains("+group=")
+    }
+
+    #[test]
+    fn in_part_is_weaker_than_holds() {
+        for claim in PAPERS.iter().flat_map(|paper| paper.claims) {
+            let ordered = match claim.rule {
+                Rule::AtMost { holds, in_part } => holds < in_part,
+                Rule::AtLeast { holds, in_part } => holds > in_part,
+                Rule::Between { holds: [low, high], in_part: [lower, higher] } => {
+                    lower < low && low < high && high < higher
+                }
+            };
+            assert!(ordered, "{}", claim.says);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What was found, as markdown and as JSON: verdicts first, then the tables, theirs beside ours.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::judge::{Judged, Verdict};
+use super::measure::{Measured, PaperPlan};
+use super::{Cell, Claim, Column, Ours, Row, Sheet};
+use crate::report::significant;
+
+const MISSING: &str = "–";
+/// Of prose. Tables may be wider, up to 100.
+const COLUMNS: usize = 90;
+
+#[derive(Debug, Serialize)]
+pub struct PaperReport {
+    pub paper: &'static str,
+    pub title: &'static str,
+    pub device_of_theirs: &'static str,
+    pub rounds: u32,
+    pub verdicts: Vec<Judged>,
+    pub sheets: Vec<SheetFound>,
+    pub notes: Vec<String>,
+    #[serde(flatten)]
+    pub measured: Measured,
+}
+
+/// A sheet with its figures.
+#[derive(Debug, Serialize)]
+pub struct SheetFound {
+    pub source: &'static str,
+    pub title: &'static str,
+    /// Of their numbers, then of ours.
+    pub heads: Vec<String>,
+    pub rows: Vec<RowFound>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct RowFound {
+    pub label: &'static str,
+    /// The mode that gave ours.
+    pub mode: Option<&'static str>,
+    /// None: nobody has it.
+    pub values: Vec<Option<f64>>,
+}
+
+impl PaperReport {
+    pub fn new(plan: &PaperPlan, measured: Measured) -> PaperReport {
+        let PaperPlan { paper, rounds, operations, .. } = *plan;
+        let mut notes: Vec<String> = paper.notes.iter().map(|note| (*note).to_owned()).collect();
+        if let Some(operations) = operations {
+            notes.insert(
+                0,
+                format!(
+                    "Every experiment had {operations} operations in place of its own number \
+                        (--txns), so the figures are no repetition of theirs."
+                ),
+            );
+        }
+        notes.extend(missing(plan, &measured));
+        let was_run = |claim: &&Claim| {
+            let is =
+                |cell: &Cell| measured.experiments.iter().any(|one| one.name == cell.experiment);
+            claim.over.iter().chain(claim.under).all(is)
+        };
+        PaperReport {
+            paper: paper.name,
+            title: paper.title,
+            device_of_theirs: paper.device,
+            rounds,
+            verdicts: paper
+                .claims
+                .iter()
+                .filter(was_run)
+                .map(|claim| claim.judge(&measured))
+                .collect(),
+            sheets: plan.sheets().map(|sheet| sheet.fill(&measured)).collect(),
+            notes,
+            measured,
+        }
+    }
+
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("# `oneflush bench --paper {}`\n\n", self.paper);
+        text.push_str(&format!("{}\n\n", wrap(&format!("{}.", self.title), "")));
+        text.push_str(&format!("{}\n\n", wrap(&self.summary(), "")));
+        text.push_str("## Claims\n\n");
+        for judged in &self.verdicts {
+            text.push_str(&format!("{}\n", wrap(&judged.sentence(), "  ")));
+        }
+        for sheet in &self.sheets {
+            let title = format!("{}: {}", sheet.source, sheet.title);
+            text.push_str(&format!("\n## {title}\n\n{}", sheet.table()));
+        }
+        text.push_str("\n## To compare the two\n\n");
+        for note in &self.notes {
+            text.push_str(&format!("{}\n", wrap(&format!("- {note}"), "  ")));
+        }
+        text.push_str(&format!("- Their device: {}. Ours:\n", self.device_of_theirs));
+        if let Some(environment) = &self.measured.environment {
+            text.push_str(&format!("\n```text\n{environment}```\n"));
+        }
+        text
+    }
+
+    /// "Of 20 claims hold: 9; …"
+    fn summary(&self) -> String {
+        let count = |verdict| self.verdicts.iter().filter(|one| one.verdict == verdict).count();
+        format!(
+            "Of {} claims hold: {}; hold in part: {}; do not hold here: {}; not measured: {}. {} \
+                of each mode, all modes in every round.",
+            self.verdicts.len(),
+            count(Some(Verdict::Holds)),
+            count(Some(Verdict::InPart)),
+            count(Some(Verdict::NotHere)),
+            count(None),
+            if self.rounds == 1 {
+                "One round".to_owned()
+            } else {
+                format!("Medians of {} rounds", self.rounds)
+            },
+        )
+    }
+}
+
+/// One note for each reason, with the modes.
+fn missing(plan: &PaperPlan, measured: &Measured) -> Vec<String> {
+    let mut by_why: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for missing in measured.experiments.iter().flat_map(|experiment| &experiment.missing) {
+        let modes = by_why.entry(&missing.why).or_default();
+        if !modes.contains(&missing.mode) {
+            modes.push(missing.mode);
+        }
+    }
+    let nothing = plan.sheets().flat_map(|sheet| sheet.rows).filter_map(|row| match row.ours {
+        Ours::Nothing(why) => Some((row.label, why)),
+        Ours::Mode(_) => None,
+    });
+    for (label, why) in nothing {
+        let modes = by_why.entry(why).or_default();
+        if !modes.contains(&label) {
+            modes.push(label);
+        }
+    }
+    let note = |(why, modes): (&str, Vec<&str>)| format!("`–` at {}: {why}.", modes.join(", "));
+    by_why.into_iter().map(note).collect()
+}
+
+impl Judged {
+    fn sentence(&self) -> String {
+        let verdict = self.verdict.map_or("not measured", Verdict::words);
+        let number = |value: Option<f64>| value.map_or(MISSING.to_owned(), significant);
+        format!(
+            "- **{verdict}** — {}: {}. Theirs {}, ours {} ({}). {}",
+            self.source,
+            self.claim,
+            number(self.theirs),
+            number(self.ours),
+            self.rule,
+            self.why
+        )
+    }
+}
+
+impl Sheet {
+    fn fill(&self, measured: &Measured) -> SheetFound {
+        let mut heads: Vec<String> = self.theirs.iter().map(|head| (*head).to_owned()).collect();
+        for column in self.columns {
+            heads.push(column.head.to_owned());
+            heads.extend(column.ratio_to.map(|_| "× WAL".to_owned()));
+        }
+        let rows = self.rows.iter().map(|row| RowFound {
+            label: row.label,
+            mode: row.mode(),
+            values: row
+                .theirs
+                .iter()
+                .copied()
+                .chain(self.columns.iter().flat_map(|column| self.ours(row, column, measured)))
+                .collect(),
+        });
+        SheetFound { source: self.source, title: self.title, rows: rows.collect(), heads }
+    }
+
+    /// The figure of a column, and its ratio.
+    fn ours(&self, row: &Row, column: &Column, measured: &Measured) -> Vec<Option<f64>> {
+        let value = |experiment, mode| {
+            measured.value(&Cell { experiment, mode, figure: column.figure }).ok()
+        };
+        let own = row.mode().and_then(|mode| value(column.experiment, mode));
+        let ratio = |experiment| {
+            Some(own? / value(experiment, self.control)?).filter(|ratio| ratio.is_finite())
+        };
+        std::iter::once(own).chain(column.ratio_to.map(ratio)).collect()
+    }
+}
+
+impl SheetFound {
+    fn table(&self) -> String {
+        let mut lines = vec![vec![String::new()]];
+        lines[0].extend(self.heads.iter().cloned());
+        for row in &self.rows {
+            let values = row.values.iter().map(|value| value.map_or(MISSING.into(), significant));
+            lines.push(std::iter::once(row.label.to_owned()).chain(values).collect());
+        }
+        let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max();
+        let widths: Vec<usize> =
+            (0..lines[0].len()).map(|at| width(at).unwrap_or(0).max(2)).collect();
+        let rule: Vec<String> = widths
+            .iter()
+            .enumerate()
+            .map(|(at, width)| match at {
+                0 => "-".repeat(*width),
+                _ => format!("{}:", "-".repeat(width - 1)),
+            })
+            .collect();
+        lines.insert(1, rule);
+        let mut text = String::new();
+        for line in lines {
+            for (at, (cell, width)) in line.iter().zip(&widths).enumerate() {
+                text.push_str(&match at {
+                    0 => format!("| {cell:<width$} |"),
+                    _ => format!(" {cell:>width$} |"),
+                });
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Breaks at blanks; `indent` is put before the second and later lines.
+fn wrap(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last_mut().expect("there is always a line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() > COLUMNS {
+            lines.push(format!("{indent}{word}"));
+        } else {
+            last.push_str(&format!(" {word}"));
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::measure::tests::measured;
+    use crate::paper::{PAPERS, Paper};
+    use crate::run::PlaceChoice;
+
+    /// Every experiment with its modes, as fast as each other, and the controls half as fast.
+    fn report(paper: &'static Paper) -> PaperReport {
+        let mut rates = Vec::new();
+        for experiment in paper.experiments {
+            for word in paper.modes(experiment) {
+                if word.parse::<crate::mode::Mode>().is_ok() {
+                    let rate = if word == "wal:sqlite" { 500.0 } else { 1000.0 };
+                    rates.push((experiment.name, word, rate));
+                }
+            }
+        }
+        let plan = PaperPlan {
+            paper,
+            place: PlaceChoice::Temporary,
+            rounds: 3,
+            operations: Some(20),
+            program: Default::default(),
+            only: None,
+        };
+        PaperReport::new(&plan, measured(&rates))
+    }
+
+    #[test]
+    fn the_text_has_every_sheet_and_claim_and_stays_within_its_columns() {
+        for paper in PAPERS {
+            let text = report(paper).to_markdown();
+            for sheet in paper.sheets {
+                assert!(text.contains(sheet.title), "{}", sheet.title);
+            }
+            assert_eq!(text.matches("\n- **").count(), paper.claims.len(), "{text}");
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{line}");
+            }
+            assert!(text.contains("20 operations in place of its own number"), "{text}");
+        }
+    }
+
+    #[test]
+    fn ratios_are_to_the_control_and_what_nobody_has_is_a_dash_and_null() {
+        let report = report(Paper::find("waldio").unwrap());
+        let sheet = &report.sheets.iter().find(|sheet| sheet.source.contains("insert")).unwrap();
+        let of = |label: &str| {
+            sheet.rows.iter().find(|row| row.label == label).map(|row| row.values.clone()).unwrap()
+        };
+        assert_eq!(of("WAL"), [Some(587.0), Some(1.0), Some(500.0), Some(1.0)]);
+        assert_eq!(of("DELETE"), [None, None, Some(1000.0), Some(2.0)]);
+        assert_eq!(of("LS-MVBT"), [Some(1083.0), Some(1.8), None, None]);
+        let line = sheet.table().lines().find(|line| line.contains("LS-MVBT")).unwrap().to_owned();
+        assert_eq!(line.matches('–').count(), 2, "{line}");
+        let json: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        let volume = &json["sheets"][0]["rows"][0]["values"];
+        assert_eq!((&volume[0], &volume[2]), (&29.0.into(), &serde_json::Value::Null));
+    }
+}

@@ -1,0 +1,284 @@
+//! Group Synch, as the paper has it (WALDIO section 4.3): commits are acknowledged when their frames
+//! are in a buffer. The buffer is written when it has so many frames (`group`), or after a time
+//! (`interval`). A crash takes what is in the buffer.
+//!
+//! That is weaker than `synchronous=FULL`, and only for those who ask for it. Without it commits
+//! share flushes by the engine, and wait for them.
+//!
+//! Invariants, cited by number:
+//!
+//! 1. Other processes find a published frame in its slot. So frames are buffered only while no other
+//!    process may read any: this process *holds* the frames ([`Common::hold_frames`]). It stops when
+//!    the buffer is empty.
+//! 2. Readers of this process find a buffered frame here until it is in its slot.
+//! 3. Frames are written in the order in which they came. After a failure none is written, and
+//!    nothing more is acknowledged.
+//! 4. Slots of buffered frames are there. A full disk is found out before a commit is acknowledged.
+//!
+//! [`Common::hold_frames`]: crate::strategy::board::Common::hold_frames
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use super::slot_file::{SlotFile, Write};
+use crate::config::{Options, WalSync};
+use crate::error::Code;
+use crate::strategy::board::Board;
+use crate::sync::{Condvar, Mutex, lock, wait, wait_timeout};
+use crate::threads;
+
+/// The frames of commits that are acknowledged and not written.
+#[derive(Default)]
+pub struct Grouping {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Held over a write of the buffer (invariant 3).
+    writing: Mutex<()>,
+    has_frames: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    log: Option<Log>,
+    first: u32,
+    frames: Vec<u8>,
+    /// Frames that are being written.
+    in_flight: Option<(u32, Arc<Vec<u8>>)>,
+    /// When the oldest frame came.
+    since: Option<Instant>,
+    interval: Duration,
+    sync: WalSync,
+    has_thread: bool,
+    is_stopping: bool,
+    /// What was said of a group that is not there.
+    is_said: bool,
+}
+
+#[derive(Clone)]
+struct Log {
+    file: Arc<SlotFile>,
+    board: Board,
+    /// A child of a fork has a copy of the buffer, which is its parent's.
+    pid: u32,
+}
+
+/// What became of frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// They are buffered.
+    Buffered,
+    /// The caller writes them.
+    NotHere,
+    /// The same, because another process has the database open; for the first time.
+    OthersAreThere,
+}
+
+impl Grouping {
+    /// True if frames are here that are not in their slots.
+    pub fn has_frames(&self) -> bool {
+        self.has_frames.load(SeqCst)
+    }
+
+    /// Buffers the frames of a commit, or says that the caller has to write them.
+    pub fn add(
+        self: &Arc<Self>,
+        (file, board): (&Arc<SlotFile>, &Board),
+        options: &Options,
+        first: u32,
+        frames: &[u8],
+    ) -> Result<Added, Code> {
+        let group = options.group_frames as usize;
+        if group == 0 {
+            return Ok(Added::NotHere);
+        }
+        let frame_bytes = file.geometry().frame_bytes() as usize;
+        let is_small = frames.len() / frame_bytes <= group;
+        let mut state = lock(&self.state);
+        if first < state.first + (state.frames.len() / frame_bytes) as u32 {
+            // The frames from here on are of a commit that failed after it was buffered.
+            let kept = first.saturating_sub(state.first) as usize * frame_bytes;
+            state.frames.truncate(kept);
+        }
+        let next = state.first + (state.frames.len() / frame_bytes) as u32;
+        let follows = state.frames.is_empty() || first == next;
+        if !is_small || !follows || board.frames_are_wanted() {
+            drop(state);
+            self.write_out()?;
+            return Ok(if board.frames_are_wanted() { self.others() } else { Added::NotHere });
+        }
+        // Invariant 1.
+        if !board.common().hold_frames()? {
+            drop(state);
+            self.write_out()?;
+            return Ok(self.others());
+        }
+        if state.frames.is_empty() {
+            (state.first, state.since) = (first, Some(Instant::now()));
+        }
+        state.log =
+            Some(Log { file: Arc::clone(file), board: board.clone(), pid: std::process::id() });
+        (state.interval, state.sync) = (options.group_interval, options.wal_sync);
+        state.frames.extend_from_slice(frames);
+        self.has_frames.store(true, SeqCst);
+        // The buffer counts as written and not flushed.
+        board.writes();
+        let is_full = state.frames.len() / frame_bytes >= group || !self.has_thread(&mut state);
+        drop(state);
+        self.changed.notify_all();
+        if is_full {
+            self.write_and_sync()?;
+        }
+        Ok(Added::Buffered)
+    }
+
+    fn others(&self) -> Added {
+        let was_said = std::mem::replace(&mut lock(&self.state).is_said, true);
+        if was_said { Added::NotHere } else { Added::OthersAreThere }
+    }
+
+    /// Copies a part of a buffered frame (invariant 2). False: the frame is not here.
+    pub fn read(&self, frame_bytes: usize, frame: u32, at: usize, buffer: &mut [u8]) -> bool {
+        if !self.has_frames() {
+            return false;
+        }
+        let state = lock(&self.state);
+        let find = |first: u32, frames: &[u8], buffer: &mut [u8]| {
+            let begin = (frame.checked_sub(first)? as usize).checked_mul(frame_bytes)? + at;
+            buffer.copy_from_slice(frames.get(begin..begin + buffer.len())?);
+            Some(())
+        };
+        find(state.first, &state.frames, buffer).is_some()
+            || state
+                .in_flight
+                .as_ref()
+                .is_some_and(|(first, frames)| find(*first, frames, buffer).is_some())
+    }
+
+    /// Writes what is buffered to the slots.
+    pub fn write_out(&self) -> Result<(), Code> {
+        self.write_out_then(false)
+    }
+
+    /// The same, and makes it as durable as `sync` has it.
+    fn write_and_sync(&self) -> Result<(), Code> {
+        self.write_out_then(true)
+    }
+
+    fn write_out_then(&self, syncs: bool) -> Result<(), Code> {
+        if !self.has_frames() {
+            return Ok(());
+        }
+        let _writing = lock(&self.writing);
+        let mut state = lock(&self.state);
+        let Some(log) = state.log.clone().filter(|_| !state.frames.is_empty()) else {
+            return Ok(());
+        };
+        if log.pid != std::process::id() {
+            state.frames.clear();
+            self.has_frames.store(false, SeqCst);
+            return Ok(());
+        }
+        log.board.failure().map_or(Ok(()), Err)?;
+        let (first, frames) = (state.first, Arc::new(std::mem::take(&mut state.frames)));
+        state.in_flight = Some((first, Arc::clone(&frames)));
+        state.since = None;
+        let sync = state.sync;
+        drop(state);
+        let written = log.write(first, &frames, sync, syncs);
+        let mut state = lock(&self.state);
+        let result = written.inspect_err(|&code| {
+            // Invariant 3. What is buffered is lost, as by a crash.
+            log.board.fail_behind(code, log.board.logged());
+        });
+        if result.is_ok() {
+            state.in_flight = None;
+            if state.frames.is_empty() {
+                self.has_frames.store(false, SeqCst);
+                log.board.common().show_frames();
+            }
+        }
+        result
+    }
+
+    /// The thread that writes the buffer after the interval. False: there is none.
+    fn has_thread(self: &Arc<Self>, state: &mut State) -> bool {
+        if !state.has_thread {
+            let me = Arc::downgrade(self);
+            let spawned = threads::spawn("oneflush-group", move || {
+                while let Some(grouping) = me.upgrade() {
+                    if !grouping.wait_and_write() {
+                        return;
+                    }
+                }
+            });
+            state.has_thread = spawned.is_ok();
+        }
+        state.has_thread
+    }
+
+    /// Waits until a buffer is due, and writes it. False: the thread is not needed any more.
+    fn wait_and_write(&self) -> bool {
+        let mut state = lock(&self.state);
+        loop {
+            if state.is_stopping {
+                state.has_thread = false;
+                return false;
+            }
+            state = match state.since.map(|since| since.elapsed()) {
+                None => wait(&self.changed, state),
+                Some(age) if age >= state.interval => break,
+                Some(age) => {
+                    let left = state.interval - age;
+                    wait_timeout(&self.changed, state, left)
+                }
+            };
+        }
+        drop(state);
+        if self.write_and_sync().is_err() {
+            // The board says so to all. The frames stay for the readers of this process.
+            lock(&self.state).since = None;
+        }
+        true
+    }
+
+    /// The last connection has closed the WAL. What is buffered was written before.
+    pub fn stop(&self) {
+        let mut state = lock(&self.state);
+        state.is_stopping = true;
+        state.log = None;
+        state.frames.clear();
+        state.in_flight = None;
+        self.has_frames.store(false, SeqCst);
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// A connection opens the WAL.
+    pub fn start(&self) {
+        lock(&self.state).is_stopping = false;
+    }
+}
+
+impl Log {
+    fn write(&self, first: u32, frames: &[u8], sync: WalSync, syncs: bool) -> Result<(), Code> {
+        let durable = syncs && sync == WalSync::Pd;
+        self.file.write_frames(first, frames, Write { is_first: true, durable })?;
+        self.board.writes();
+        if !syncs || sync == WalSync::Ns {
+            return Ok(());
+        }
+        let (writes, written) = (self.board.write_count(), self.board.written());
+        if sync == WalSync::Fs {
+            self.file.flush()?;
+            // A commit that is buffered meanwhile has counted before, or counts later.
+            self.board.note_flushed(writes);
+            self.board.note_logged(written.min(first + self.count(frames) - 1));
+        }
+        Ok(())
+    }
+
+    fn count(&self, frames: &[u8]) -> u32 {
+        (frames.len() as u64 / self.file.geometry().frame_bytes()) as u32
+    }
+}
