@@ -633,12 +633,13 @@ fn pages_with_reserved_bytes_and_pages_that_are_full_come_back_from_the_log() {
             [(4096, 0), (4096, 8), (4096, 24), (4096, 32), (4096, 80), (512, 24), (65_536, 24)]
         {
             let (_dir, path) = scratch();
-            let db = open_with(&path, &format!("strategy={}", logged.strategy)).unwrap();
-            reserve(&db, reserved);
-            db.execute_batch(&format!(
-                "PRAGMA page_size={page_bytes}; PRAGMA journal_mode=wal; CREATE TABLE full(v)"
-            ))
-            .unwrap();
+            let stock = open_stock(&path);
+            reserve(&stock, reserved);
+            let sql = format!("PRAGMA page_size={page_bytes}; CREATE TABLE full(v)");
+            stock.execute_batch(&sql).unwrap();
+            drop(stock);
+            let db = logged.open(&path).unwrap();
+            db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full").unwrap();
             assert_eq!(std::fs::read(&path).unwrap()[20], reserved);
             commits::create(&db);
             for _ in 0..8 {
