@@ -4,7 +4,7 @@ Eight processes write to one database with ids of their own, and record each id 
 acknowledged. Each is killed (SIGKILL) at a random moment and started again. At the end every recorded id must be in the
 database, once; at most one id a kill may be there that was not recorded (committed, and killed before it was
 recorded); the counters that each transaction moves must agree with the rows; the database must be sound. Stock SQLite looks at it,
-and from time to time also while the writers are alive; with `eager`, which keeps it out of a live database, that look is by `eager`.
+and from time to time also while the writers are alive; with `eager` or `waldio`, which keep it out of a live database, that look is by them.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def kill_some(chance, writers):
 
 def soak(options, chance, database, folder):
     strategies = options.strategy.split(",")
-    looks = "eager" if "eager" in strategies else None
+    looks = next((one for one in ("eager", "waldio") if one in strategies), None)
     writers = [written.Writer(number, strategies[number % len(strategies)], folder, database, python=options.python)
                for number in range(options.processes)]
     began = told = time.monotonic()
@@ -88,9 +88,10 @@ def main():
     writers, kills, took = soak(options, random.Random(seed), database, folder)
     records = written.records(writers)
     acknowledged = sum(map(len, records.values()))
-    if "eager" in options.strategy:
+    guards = next((one for one in ("eager", "waldio") if one in options.strategy), None)
+    if guards:
         # The first to open it recovers it, and leaves a plain file.
-        written.check_holds(database, records, strategy="eager")
+        written.check_holds(database, records, strategy=guards)
         compat.check("files that are left", sorted(name for name in os.listdir(folder) if name.startswith("soak.db")), ["soak.db"])
     rows = written.check_holds(database, records, {writer.number: writer.kills for writer in writers})
     if acknowledged < kills:

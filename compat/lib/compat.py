@@ -8,7 +8,7 @@ import sys
 CASE = os.environ.get("CASE", "compat")
 STRATEGY = os.environ.get("STRATEGY", "plain")
 # A strategy whose live database SQLite alone may not open.
-IS_GUARDED = STRATEGY == "eager"
+IS_GUARDED = STRATEGY in ("eager", "waldio")
 SHELL = "/usr/bin/sqlite3"
 _loaded = False
 

@@ -28,6 +28,12 @@ pub enum Error {
             or a backup [OF-309]"
     )]
     HeaderDamaged,
+    /// A log of slots is never shorter than when it was made.
+    #[error(
+        "the log is cut off: it has {found} bytes, and none has less than {least}. Restore it, or \
+            a backup [OF-336]"
+    )]
+    Cut { found: u64, least: u64 },
     #[error(
         "the log has blocks of {log_bytes} bytes; here direct I/O needs blocks of {storage_bytes} \
             bytes. Copy the files to a device with smaller blocks [OF-136]"

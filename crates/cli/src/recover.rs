@@ -20,8 +20,9 @@ const EXAMPLES: &str = "Examples:
                                       files aside, keeps what can be kept,
                                       says what is lost
 
-Opening the database with strategy=eager does the same. Nothing is removed
-before the database file has everything.";
+Opening the database with the strategy of its log, eager or waldio, does the
+same. So does an open with plain. Nothing is removed before the database file
+has everything.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -68,7 +69,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
             false
         }
         Some(_) if !options.dry_run => {
-            recover(&database)
+            recover(&database, contents.as_ref().map(|log| log.strategy))
                 .map_err(|error| Failure::failed(format!("{}: {error}", shown_name(&database))))?;
             true
         }
@@ -90,29 +91,50 @@ pub fn main(options: &Options) -> Result<(), Failure> {
 }
 
 fn said(log: &LogContents) -> String {
-    format!("{} of {}", plural(log.records, "record"), plural(log.pages, "page"))
+    let pages = plural(log.pages, "page");
+    match (log.frames, log.records) {
+        (Some(frames), _) => {
+            let behind = match log.frames_behind.unwrap_or_default() {
+                0 => String::new(),
+                behind => format!(
+                    " (and {} behind them that a crash cut off before its commit, or that were \
+                        damaged)",
+                    plural(behind.into(), "frame")
+                ),
+            };
+            format!("{} of {pages}{behind}", plural(frames.into(), "frame"))
+        }
+        (None, records) => format!("{} of {pages}", plural(records.unwrap_or_default(), "record")),
+    }
 }
 
 fn plural(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn recover(database: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn recover(
+    database: &Path,
+    strategy: Option<StrategyKind>,
+) -> Result<(), Box<dyn std::error::Error>> {
     if database.to_str().is_none() {
-        return Err("strategy eager opens no database whose path is not UTF-8, and so cannot \
+        return Err(
+            "a strategy with a log opens no database whose path is not UTF-8, and so cannot \
             recover it here. \
                     Rename the database, and the files beside it alike, or move them together to \
                     another folder; then recover it [OF-320]"
-            .into());
+                .into(),
+        );
     }
     oneflush_vfs::register()?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
-    let db = Connection::open_with_flags(uri::of(database, Some(StrategyKind::Eager)), flags)?;
+    let db = Connection::open_with_flags(uri::of(database, strategy), flags)?;
     db.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0))?;
     db.close().map_err(|(_, error)| error)?;
-    match oneflush_vfs::inspect(database)? {
-        None => Ok(()),
-        Some(_) => {
+    match oneflush_vfs::inspect(database) {
+        // The log of another database lies beside this one. It is not needed here.
+        Ok(None) | Err(InspectError::LogOfAnother { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(Some(_)) => {
             Err("the log could not be copied into the database file; is the disk full? [OF-321]"
                 .into())
         }

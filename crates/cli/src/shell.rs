@@ -34,8 +34,8 @@ const EXAMPLES: &str = "Examples:
   oneflush shell --strategy eager app.db             a new program's database,
                                                      tried by hand
 
-Which strategy: a database that is in use with strategy eager, or was when it
-crashed, can only be read with eager, so that is taken for it (the shell joins
+Which strategy: a database that is in use with eager or waldio, or was when it
+crashed, can only be read with that, so that is taken for it (the shell joins
 the programs that use it, or recovers it). For all others it is auto, which
 leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before that.
 
@@ -84,7 +84,7 @@ const STRATEGY: &str = "--strategy";
     override_usage = "oneflush shell [--strategy NAME] [OPTIONS OF sqlite3] DATABASE [SQL]..."
 )]
 pub struct Options {
-    /// How to open it: auto, stock, plain or eager
+    /// How to open it: auto, stock, plain, eager or waldio
     #[arg(long, value_name = "NAME")]
     strategy: Option<StrategyKind>,
     /// The database file, and what sqlite3 takes before and behind it: options, SQL, dot-commands
@@ -211,10 +211,10 @@ fn become_shell(
     let database = std::path::absolute(file).map_err(of_database)?;
     let extension = library::find(EXTENSION)?;
     let shell = shell()?;
-    let is_guarded = is_guarded(&database).map_err(of_database)?;
+    let guarding = guarding(&database).map_err(of_database)?;
     let mut uri = match strategy {
         None if std::env::var_os("ONEFLUSH_STRATEGY").is_some() => uri::of(&database, None),
-        None if is_guarded => uri::of(&database, Some(StrategyKind::Eager)),
+        None if guarding.is_some() => uri::of(&database, guarding),
         // Nobody has asked for a strategy, so nobody is told where it changes nothing.
         None => uri::of(&database, None) + "&strategy=auto",
         named => uri::of(&database, named),
@@ -255,16 +255,20 @@ fn load(extension: &Path) -> OsString {
     OsString::from_vec(line)
 }
 
-/// The guard of `eager` is "file format write version, read version" 3 in the database header.
-fn is_guarded(database: &Path) -> io::Result<bool> {
+/// The strategy that the guard asks for. Without the log any strategy that has one says what is
+/// missing.
+fn guarding(database: &Path) -> io::Result<Option<StrategyKind>> {
     let mut header = Vec::new();
     match File::open(database).and_then(|file| file.take(20).read_to_end(&mut header)) {
-        Ok(_) => Ok(header.starts_with(b"SQLite format 3\0") && header.ends_with(&[3, 3])),
+        Ok(_) if header.starts_with(b"SQLite format 3\0") && header.ends_with(&[3, 3]) => {
+            Ok(oneflush_vfs::guarding_strategy(database)?.or(Some(StrategyKind::Eager)))
+        }
+        Ok(_) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotFound => match database.parent() {
             Some(directory) if !directory.is_dir() => {
                 Err(io::Error::new(error.kind(), "there is no such directory"))
             }
-            _ => Ok(false),
+            _ => Ok(None),
         },
         Err(error) => Err(error),
     }

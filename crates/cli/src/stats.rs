@@ -64,7 +64,7 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
     let mode = match survey.journal_mode {
         "wal" => "wal",
         "none" => "none: no page was written yet",
-        _ => "rollback (delete, truncate, persist or memory; plain and eager are inactive)",
+        _ => "rollback (delete, truncate, persist or memory; plain, eager and waldio are inactive)",
     };
     rows.push(row("journal mode", mode));
     let page_bytes = size(survey.page_bytes.into());
@@ -86,9 +86,10 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
             "-shm" => ", SQLite's WAL index".to_owned(),
             "-journal" => ", SQLite's rollback journal".to_owned(),
             "-oneflush" => ", the log of eager".to_owned(),
+            "-waldio" => ", the log of waldio".to_owned(),
             "-oneflush-wal" => ", the WAL image of eager".to_owned(),
             "-oneflush-kept" => ", the WAL that plain keeps for the next open".to_owned(),
-            "-oneflush-shm" => ", the board of eager".to_owned(),
+            "-oneflush-shm" => ", the board of those who use the log".to_owned(),
             "-oneflush-converting" | "-oneflush-converting-journal" => {
                 ", the rest of a conversion that was killed, or one that runs".to_owned()
             }
@@ -101,32 +102,48 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
 /// The guard, and the log as its file or its users say.
 fn rows_of_log(survey: &Survey, rows: &mut Vec<Row>) {
     if survey.guarded {
-        let state = if survey.users.is_empty() {
-            "set, and nobody uses the database: the next open with eager, or oneflush recover, \
-                recovers it"
-        } else {
-            "set: the database is in use with eager"
+        let state = match (survey.strategy, survey.users.is_empty()) {
+            (None, _) => "set, and the log is missing: see oneflush recover".to_owned(),
+            (Some(strategy), true) => format!(
+                "set, and nobody uses the database: the next open with {strategy}, or oneflush \
+                    recover, recovers it"
+            ),
+            (Some(strategy), false) => format!("set: the database is in use with {strategy}"),
         };
         rows.push(row("guard", state));
     }
     if let Some(log) = &survey.log {
-        let value = format!(
-            "{}, {}, {} frames in the image",
-            count(log.records, "record"),
-            count(log.pages, "page"),
-            log.image_frames
-        );
+        let pages = count(log.pages, "page");
+        let value = match (log.frames, log.records) {
+            (Some(frames), _) => format!(
+                "{}, {pages}, layout {}, room for {}",
+                count(frames.into(), "frame"),
+                log.layout.unwrap_or("–"),
+                log.slots.map_or_else(|| "–".to_owned(), |slots| count(slots.into(), "frame")),
+            ),
+            (None, records) => format!(
+                "{}, {pages}, {} frames in the image",
+                count(records.unwrap_or_default(), "record"),
+                log.image_frames.unwrap_or_default()
+            ),
+        };
         rows.push(row("log", value));
     }
     if let Some(live) = &survey.live {
-        let value = format!(
-            "epoch {}: {}, {}; frames: {} logged, {} committed",
-            live.epoch,
-            count(live.records, "record"),
-            count(live.pages, "page"),
-            live.logged_frames,
-            live.committed_frames
-        );
+        let value = match live.written_frames {
+            Some(written) => format!(
+                "frames: {written} written, {} of them known to be durable",
+                live.logged_frames
+            ),
+            None => format!(
+                "epoch {}: {}, {}; frames: {} logged, {} committed",
+                live.epoch.unwrap_or_default(),
+                count(live.records.unwrap_or_default(), "record"),
+                count(live.pages.unwrap_or_default(), "page"),
+                live.logged_frames,
+                live.committed_frames.unwrap_or_default()
+            ),
+        };
         rows.push(row("log, live", value));
         if live.failed {
             let failed =

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use oneflush_testing::built;
 use tempfile::TempDir;
 
+/// The strategies that guard a database while it is in use.
+const GUARDED: [&str; 2] = ["eager", "waldio"];
 /// So long a program may take, on whichever machine; one that hangs is killed then.
 const SECONDS_MAX: &str = "240";
 /// The 5 s for which a process waits at its end, and the rest of a small program on a busy machine.
@@ -71,7 +73,7 @@ fn a_section_that_a_program_guards_against_a_signal_is_not_entered_in_our_thread
 }
 
 fn forks(scenario: &str, more: &[&str]) {
-    for strategy in ["plain", "eager"] {
+    for strategy in ["plain", "eager", "waldio"] {
         let Some(scene) = Scene::new() else { return };
         let arguments = [&["a.db", scenario], more].concat();
         assert_eq!(scene.says(strategy, "forks.py", &arguments), "ok", "{strategy}");
@@ -159,38 +161,48 @@ fn a_process_that_ends_by_exit_leaves_a_plain_database() {
     let scenes =
         ["idle", "system_exit", "reading", "writing", "in_child", "beside_another_process"];
     for name in scenes {
-        let Some(scene) = Scene::new() else { return };
-        scene.says("eager", "exits.py", &["a.db", name]);
-        assert_eq!(beside(&scene), ["a.db"], "{name}");
-        assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()), "{name}");
+        for strategy in GUARDED {
+            let Some(scene) = Scene::new() else { return };
+            scene.says(strategy, "exits.py", &["a.db", name]);
+            assert_eq!(beside(&scene), ["a.db"], "{strategy}, {name}");
+            let found = stock(&scene.dir.path().join("a.db"));
+            assert_eq!(found, (50, "ok".to_owned()), "{strategy}, {name}");
+        }
     }
 }
 
 #[test]
 fn what_threads_were_told_before_the_end_is_there_whether_the_database_was_closed_or_not() {
-    let Some(scene) = Scene::new() else { return };
-    let told: i64 = scene
-        .says("eager", "exits.py", &["a.db", "threads_at_work"])
-        .split(' ')
-        .map(|n| n.parse::<i64>().unwrap())
-        .sum();
-    let recovered = Command::new(scene.folder.join("oneflush"))
-        .arg("recover")
-        .arg(scene.dir.path().join("a.db"))
-        .output();
-    let (rows, sound) = stock(&scene.dir.path().join("a.db"));
-    assert!(rows >= told && sound == "ok", "{rows} rows of {told}, {sound}; {recovered:?}");
+    for strategy in GUARDED {
+        let Some(scene) = Scene::new() else { return };
+        let told: i64 = scene
+            .says(strategy, "exits.py", &["a.db", "threads_at_work"])
+            .split(' ')
+            .map(|n| n.parse::<i64>().unwrap())
+            .sum();
+        let recovered = Command::new(scene.folder.join("oneflush"))
+            .arg("recover")
+            .arg(scene.dir.path().join("a.db"))
+            .output();
+        let (rows, sound) = stock(&scene.dir.path().join("a.db"));
+        assert!(
+            rows >= told && sound == "ok",
+            "{rows} rows of {told}, {sound}; {recovered:?}, {strategy}"
+        );
+    }
 }
 
 #[test]
 fn a_use_after_the_database_was_closed_for_the_end_is_an_error() {
-    let Some(scene) = Scene::new() else { return };
-    assert_eq!(
-        scene.says("eager", "exits.py", &["a.db", "used_afterwards"]),
-        "unable to open database file"
-    );
-    assert_eq!(beside(&scene), ["a.db"]);
-    assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()));
+    for strategy in GUARDED {
+        let Some(scene) = Scene::new() else { return };
+        assert_eq!(
+            scene.says(strategy, "exits.py", &["a.db", "used_afterwards"]),
+            "unable to open database file"
+        );
+        assert_eq!(beside(&scene), ["a.db"]);
+        assert_eq!(stock(&scene.dir.path().join("a.db")), (50, "ok".to_owned()));
+    }
 }
 
 /// `exit()` out of a callback meets a connection in the middle of a call, with its mutex held by a
@@ -199,10 +211,9 @@ fn a_use_after_the_database_was_closed_for_the_end_is_an_error() {
 /// was cut off nothing.
 #[test]
 fn an_exit_from_inside_a_call_of_sqlite_ends_in_bounded_time_and_loses_nothing_that_was_told() {
-    const CLOSED: &[&str] = &["a.db"];
-    const AS_KILLED: &[&str] =
-        &["a.db", "a.db-oneflush", "a.db-oneflush-shm", "a.db-oneflush-wal", "a.db-shm"];
-    for (name, left_by_eager) in [
+    const CLOSED: bool = true;
+    const AS_KILLED: bool = false;
+    for (name, is_closed) in [
         ("busy_handler", CLOSED),
         ("busy_handler_of_a_checkpoint", CLOSED),
         ("trace", CLOSED),
@@ -214,12 +225,20 @@ fn an_exit_from_inside_a_call_of_sqlite_ends_in_bounded_time_and_loses_nothing_t
         ("function_beside_an_idle_thread", AS_KILLED),
         ("function_beside_a_thread_that_commits", AS_KILLED),
     ] {
-        for strategy in ["plain", "eager"] {
+        for strategy in ["plain", "eager", "waldio"] {
             let Some(scene) = Scene::new() else { return };
             let about = format!("{strategy}, {name}");
             ends_inside(&scene, strategy, name);
-            if strategy == "eager" {
-                assert_eq!(beside(&scene), left_by_eager, "{about}");
+            let left: &[&str] = match (strategy, is_closed) {
+                ("plain", _) => &[],
+                (_, CLOSED) => &["a.db"],
+                ("eager", AS_KILLED) => {
+                    &["a.db", "a.db-oneflush", "a.db-oneflush-shm", "a.db-oneflush-wal", "a.db-shm"]
+                }
+                (_, AS_KILLED) => &["a.db", "a.db-oneflush-shm", "a.db-shm", "a.db-waldio"],
+            };
+            if !left.is_empty() {
+                assert_eq!(beside(&scene), left, "{about}");
             }
             is_recovered(&scene, &about);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::Sandbox;
-use common::crashed::{ROWS, side};
+use common::crashed::{EAGER, ROWS, WALDIO, side};
 use rusqlite::{Connection, OpenFlags};
 
 fn crashed(sandbox: &Sandbox, name: &str) -> PathBuf {
@@ -27,23 +27,32 @@ fn count(database: &Path) -> rusqlite::Result<i64> {
 
 #[test]
 fn it_leaves_one_plain_database_file_and_a_dry_run_changes_nothing() {
-    let sandbox = Sandbox::new();
-    let database = crashed(&sandbox, "an app's 100%.db");
-    assert!(count(&database).is_err(), "SQLite alone is refused before");
-    let dry = sandbox.oneflush().arg("recover").arg(&database).arg("--dry-run").output().unwrap();
-    let text = String::from_utf8(dry.stdout).unwrap();
-    assert!(dry.status.success() && text.contains("nothing was changed"), "{text}");
-    assert!(log(&database).exists() && count(&database).is_err());
-    let done = sandbox.oneflush().arg("recover").arg(&database).output().unwrap();
-    let text = String::from_utf8(done.stdout).unwrap();
-    assert!(done.status.success() && text.contains("it is a plain database file now"), "{text}");
-    assert_eq!((log(&database).exists(), count(&database)), (false, Ok(ROWS as i64)));
-    let again = sandbox.oneflush().arg("recover").arg(&database).arg("--json").output().unwrap();
-    let json: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
-    assert_eq!(
-        (&json["recovered"], &json["log"]),
-        (&serde_json::Value::Bool(false), &serde_json::Value::Null)
-    );
+    for logged in [EAGER, WALDIO] {
+        let sandbox = Sandbox::new();
+        let database = sandbox.path().join("an app's 100%.db");
+        logged.crashed_after(&database, &[], |_| {});
+        let log = side(&database, logged.log);
+        assert!(count(&database).is_err(), "SQLite alone is refused before");
+        let dry =
+            sandbox.oneflush().arg("recover").arg(&database).arg("--dry-run").output().unwrap();
+        let text = String::from_utf8(dry.stdout).unwrap();
+        assert!(dry.status.success() && text.contains("nothing was changed"), "{text}");
+        assert!(log.exists() && count(&database).is_err());
+        let done = sandbox.oneflush().arg("recover").arg(&database).output().unwrap();
+        let text = String::from_utf8(done.stdout).unwrap();
+        assert!(
+            done.status.success() && text.contains("it is a plain database file now"),
+            "{text}"
+        );
+        assert_eq!((log.exists(), count(&database)), (false, Ok(ROWS as i64)));
+        let again =
+            sandbox.oneflush().arg("recover").arg(&database).arg("--json").output().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+        assert_eq!(
+            (&json["recovered"], &json["log"]),
+            (&serde_json::Value::Bool(false), &serde_json::Value::Null)
+        );
+    }
 }
 
 #[test]
@@ -78,4 +87,54 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let refused = sandbox.oneflush().arg("recover").arg(&pipe).output().unwrap();
     assert!(String::from_utf8(refused.stderr).unwrap().contains("pipe.db: not a regular file"));
+}
+
+/// Two strategies have a log, each under its own name. What the guard names counts, and a log that
+/// is not this database's stays.
+#[test]
+fn of_two_logs_the_one_that_the_guard_names_is_recovered_and_the_other_stays() {
+    for (ours, other) in [(EAGER, WALDIO), (WALDIO, EAGER)] {
+        let sandbox = Sandbox::new();
+        let (database, of_another) = (sandbox.path().join("a.db"), sandbox.path().join("b.db"));
+        ours.crashed_after(&database, &[], |_| {});
+        other.crashed_after(&of_another, &[], |_| {});
+        fs::copy(side(&of_another, other.log), side(&database, other.log)).unwrap();
+        let run = |arguments: &[&str]| {
+            let output =
+                sandbox.oneflush().arg("recover").arg(&database).args(arguments).output().unwrap();
+            let errors = String::from_utf8(output.stderr).unwrap();
+            (output.status.code(), String::from_utf8(output.stdout).unwrap() + &errors)
+        };
+        let (code, text) = run(&["--dry-run", "--json"]);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((code, &json["log"]["strategy"]), (Some(0), &ours.strategy.into()), "{text}");
+        let (code, text) = run(&[]);
+        assert_eq!(code, Some(0), "{text}");
+        assert_eq!(count(&database), Ok(ROWS as i64));
+        assert!(!side(&database, ours.log).exists() && side(&database, other.log).exists());
+        let (code, text) = run(&[]);
+        assert!(code == Some(1) && text.contains("may hold commits of another"), "{text}");
+        assert!(text.contains(other.log), "{text}");
+    }
+}
+
+#[test]
+fn the_log_of_waldio_is_told_by_frames_and_its_layout() {
+    let sandbox = Sandbox::new();
+    let database = sandbox.path().join("a.db");
+    WALDIO.crashed_after(&database, &[], |_| {});
+    let dry = sandbox.oneflush().arg("recover").arg(&database).arg("--dry-run").output().unwrap();
+    let text = String::from_utf8(dry.stdout).unwrap();
+    assert!(text.contains(&format!("the log holds {ROWS} frames of 1 page;")), "{text}");
+    let json =
+        sandbox.oneflush().arg("recover").arg(&database).args(["--dry-run", "--json"]).output();
+    let json: serde_json::Value = serde_json::from_slice(&json.unwrap().stdout).unwrap();
+    let log = &json["log"];
+    assert_eq!(
+        (&log["frames"], &log["layout"], &log["records"], &log["frames_behind"]),
+        (&ROWS.into(), &"embed".into(), &serde_json::Value::Null, &0.into())
+    );
+    let bytes = fs::metadata(side(&database, "-waldio")).unwrap().len();
+    assert_eq!(log["log_bytes"], bytes);
+    assert!(log["slots"].as_u64().unwrap() >= ROWS as u64, "{json}");
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use common::Sandbox;
-use common::crashed::{ROWS, side};
+use common::crashed::{ROWS, WALDIO, side};
 use rusqlite::{Connection, OpenFlags};
 
 /// A database in use, with what `more` does to it, copied with these files as the end of its
@@ -79,7 +79,7 @@ fn accept(sandbox: &Sandbox, database: &Path) -> String {
     let dry = recover(sandbox, database, &["--accept-loss", "--dry-run"]).unwrap();
     assert!(dry.contains("nothing was changed"), "{dry}");
     assert!(contents(sandbox.path()) == before);
-    let was: Vec<_> = ["", "-oneflush", "-oneflush-wal"]
+    let was: Vec<_> = ["", "-oneflush", "-oneflush-wal", "-waldio"]
         .map(|suffix| fs::read(side(database, suffix)).ok())
         .into();
     let said = recover(sandbox, database, &["--accept-loss"]).unwrap();
@@ -88,7 +88,7 @@ fn accept(sandbox: &Sandbox, database: &Path) -> String {
         "{said}"
     );
     let copied = copies(database).join(database.file_name().unwrap());
-    for (suffix, was) in ["", "-oneflush", "-oneflush-wal"].iter().zip(was) {
+    for (suffix, was) in ["", "-oneflush", "-oneflush-wal", "-waldio"].iter().zip(was) {
         assert!(fs::read(side(&copied, suffix)).ok() == was, "{suffix}");
         assert_eq!(side(database, suffix).exists(), suffix.is_empty());
     }
@@ -375,4 +375,84 @@ fn what_a_close_that_was_cut_off_has_left_is_removed() {
         assert!(left.iter().all(|suffix| !side(&database, suffix).exists()));
         assert_eq!(count(&database), 0);
     }
+}
+
+/// A crashed database with `waldio`, with the numbers of the log's slots in its file.
+fn crashed_with_waldio(sandbox: &Sandbox) -> PathBuf {
+    let database = sandbox.path().join("app.db");
+    WALDIO.crashed_after(&database, &[], |_| {});
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o640)).unwrap();
+    database
+}
+
+#[test]
+fn of_waldio_without_a_log_what_the_last_checkpoint_wrote_is_kept() {
+    let sandbox = Sandbox::new();
+    let database = crashed_with_waldio(&sandbox);
+    fs::remove_file(side(&database, "-waldio")).unwrap();
+    let said = accept(&sandbox, &database);
+    assert!(said.contains("an unknown number of commits"), "{said}");
+    assert_eq!(count(&database), 0);
+}
+
+#[test]
+fn of_a_log_of_waldio_whose_first_block_is_damaged_nothing_is_lost() {
+    for damage in [&[0xff; 512][..], &[0; 4096][..]] {
+        let sandbox = Sandbox::new();
+        let database = crashed_with_waldio(&sandbox);
+        let log = side(&database, "-waldio");
+        let mut bytes = fs::read(&log).unwrap();
+        bytes[..damage.len()].copy_from_slice(damage);
+        fs::write(&log, bytes).unwrap();
+        let said = accept(&sandbox, &database);
+        assert!(said.contains(&format!("has {ROWS} frames of 1 page")), "{said}");
+        assert!(said.contains("lost: nothing that can be found"), "{said}");
+        assert_eq!(count(&database), ROWS);
+    }
+}
+
+/// A frame in the middle is damaged too: what stands before it is kept, and the rest is counted.
+#[test]
+fn of_a_damaged_log_of_waldio_the_frames_before_the_damage_are_kept() {
+    let sandbox = Sandbox::new();
+    let database = crashed_with_waldio(&sandbox);
+    let log = side(&database, "-waldio");
+    let mut bytes = fs::read(&log).unwrap();
+    let slots = u64::try_from(bytes.len()).unwrap() / 4096;
+    // A page of table `t` with a row more in each slot. The last row's cell is the first of the page.
+    let first = (2..slots)
+        .position(|block| {
+            let page = &bytes[block as usize * 4096..][..4096];
+            page[0] == 13 && page[3..5] == [0, 11]
+        })
+        .expect("the commit of the eleventh row")
+        + 2;
+    bytes[first * 4096 + 4000] ^= 1;
+    bytes[300] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let json: serde_json::Value = serde_json::from_str(
+        &recover(&sandbox, &database, &["--accept-loss", "--dry-run", "--json"]).unwrap(),
+    )
+    .unwrap();
+    let loss = &json["accepted_loss"];
+    assert_eq!(
+        (&loss["source"], &loss["frames"], &loss["lost_frames"], &loss["records"]),
+        (&"log".into(), &10.into(), &(ROWS - 10).into(), &serde_json::Value::Null)
+    );
+    let said = accept(&sandbox, &database);
+    assert!(said.contains(&format!("lost: up to {} frames", ROWS - 10)), "{said}");
+    assert_eq!(count(&database), 10);
+}
+
+#[test]
+fn of_waldio_a_log_of_another_database_is_not_applied() {
+    let sandbox = Sandbox::new();
+    let database = crashed_with_waldio(&sandbox);
+    let other = sandbox.path().join("other.db");
+    WALDIO.crashed_after(&other, &[], |db| {
+        db.execute("INSERT INTO t VALUES (1000)", []).unwrap();
+    });
+    fs::rename(side(&other, "-waldio"), side(&database, "-waldio")).unwrap();
+    accept(&sandbox, &database);
+    assert_eq!(count(&database), 0);
 }

@@ -88,6 +88,37 @@ fn a_database_in_use_with_eager_has_live_figures_and_after_a_crash_its_logs() {
     db.execute("INSERT INTO t VALUES (9)", []).unwrap();
 }
 
+#[test]
+fn a_database_in_use_with_waldio_has_live_figures_and_after_a_crash_its_logs() {
+    let sandbox = Sandbox::new();
+    let (path, copy) = (sandbox.path().join("a.db"), sandbox.path().join("copy.db"));
+    let db = open(&path, "waldio");
+    db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full; CREATE TABLE t(v)")
+        .unwrap();
+    for n in 0..3 {
+        db.execute("INSERT INTO t VALUES (?)", [n]).unwrap();
+    }
+    let (json, text) = stats(&sandbox, &path);
+    let live = &json["live"];
+    assert_eq!((&json["strategy"], &live["failed"]), (&"waldio".into(), &false.into()));
+    assert!(live["written_frames"].as_u64().unwrap() >= 3, "{json}");
+    assert_eq!(live["written_frames"], live["logged_frames"]);
+    assert!(live["epoch"].is_null() && live["committed_frames"].is_null(), "{json}");
+    assert!(text.contains("log, live") && text.contains("in use with waldio"), "{text}");
+    for suffix in ["", "-waldio"] {
+        let name = |path: &Path| format!("{}{suffix}", path.display());
+        std::fs::copy(name(&path), name(&copy)).unwrap();
+    }
+    let (json, text) = stats(&sandbox, &copy);
+    assert!(json["log"]["frames"].as_u64().unwrap() >= 3 && json["live"].is_null(), "{json}");
+    for words in ["oneflush recover", "next open with waldio", "layout embed", "log of waldio"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // Another program's figures, in PRAGMA oneflush_stats.
+    let own: String = db.query_row("PRAGMA oneflush_stats", [], |row| row.get(0)).unwrap();
+    assert!(serde_json::from_str::<Value>(&own).unwrap()["waldio"]["slots"].is_object(), "{own}");
+}
+
 /// Sizes stood right behind a suffix that was longer than its column: "-oneflush-kept4120 bytes".
 #[test]
 fn long_suffixes_are_apart_from_their_sizes() {

@@ -216,6 +216,11 @@ pub enum OptionError {
     )]
     Guarded { asked: StrategyKind, by: StrategyKind, why: String },
     #[error(
+        "strategy {asked} was asked for, but the database was in use with eager or waldio, and the \
+            log is missing, with commits perhaps. Put it back beside the database [OF-141]"
+    )]
+    LogMissing { asked: StrategyKind },
+    #[error(
         "{promised} is not possible for a database whose name is not UTF-8; rename it or its \
             folder, or leave the option out [OF-121]"
     )]

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use oneflush_blocklog::group::{Begin, Group};
 use oneflush_blocklog::{DirectFile, Error as LogError, Log, Storage, Uuid};
@@ -11,12 +12,17 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::Serialize;
 
+use crate::config::StrategyKind;
+use crate::error::Code;
 use crate::file_below::FileBelow;
-use crate::names::{board_path, image_path, log_path};
+use crate::names::{board_path, image_path, log_path, waldio_path};
 use crate::own_file::open_to_lock;
-use crate::path::{beside, shown};
+use crate::path::{beside, shown, with_suffix};
 use crate::salvage::lock_alone;
-use crate::strategy::{EagerOpenLog, LogFile, RecoverError, check, guard, why_kept};
+use crate::strategy::{
+    EagerOpenLog, LogFile, RecoverError, SlotFile, WITH_A_LOG, WaldioOpenLog, check, guard,
+    path_of_log, strategy_of_log, why_kept,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
@@ -25,11 +31,12 @@ pub enum InspectError {
     #[error("{}: this is not a SQLite database [OF-301]", shown(.0))]
     NotADatabase(PathBuf),
     #[error(
-        "{}: the database is, or was, in use with strategy eager, and its log is missing: {}. Put \
-            it back; without it commits are lost [OF-302]",
-        shown(.database), shown(.log)
+        "{}: the database is, or was, in use with eager or waldio, and its log is \
+            missing: {} or {}. Put it back; without it commits are lost \
+            [OF-302]",
+        shown(.0), shown(&beside(.0, log_path)), shown(&beside(.0, waldio_path))
     )]
-    LogMissing { database: PathBuf, log: PathBuf },
+    LogMissing(PathBuf),
     #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to \
         another [OF-303]", shown(.log))]
     OtherLog { log: PathBuf, wanted: Uuid, found: Uuid },
@@ -40,9 +47,12 @@ pub enum InspectError {
         shown(.database), shown(.log)
     )]
     LogOfAnother { database: PathBuf, log: PathBuf },
-    #[error("{}: a program has the database open with strategy eager; it needs no recovery while \
-        that runs [OF-305]", shown(.0))]
-    InUse(PathBuf),
+    #[error("{}: a program has the database open with strategy {strategy}; it needs no recovery \
+        while that runs [OF-305]", shown(.database))]
+    InUse { database: PathBuf, strategy: StrategyKind },
+    #[error("{}: the log is for pages of {in_log} bytes, and the database has {in_database}. \
+        Restore both together from a backup [OF-335]", shown(.log))]
+    PageSize { log: PathBuf, in_log: u32, in_database: u32 },
     #[error("{}: {source}", shown(.log))]
     Log { log: PathBuf, source: LogError },
     #[error("{}: {source}. Restore the database and its files together from a \
@@ -50,16 +60,60 @@ pub enum InspectError {
     Recover { database: PathBuf, source: RecoverError },
 }
 
-/// What the log of a database holds.
-#[derive(Clone, Debug, Default, Serialize)]
+/// What the log of a database holds. A figure that a strategy's log does not have is `None`.
+#[derive(Clone, Debug, Serialize)]
 pub struct LogContents {
+    #[serde(serialize_with = "serialize_name")]
+    pub strategy: StrategyKind,
     pub uuid: String,
-    pub records: u64,
-    /// The number of different pages in the records.
+    /// Of `eager`.
+    pub records: Option<u64>,
+    /// Of `waldio`: the frames that a recovery finds.
+    pub frames: Option<u32>,
+    /// Of `waldio`: slots behind those with a frame of the same life of the WAL. It was rolled back,
+    /// or cut off by a crash, or it or a frame before it was damaged.
+    pub frames_behind: Option<u32>,
+    /// Of `waldio`: how many frames the log has room for.
+    pub slots: Option<u32>,
+    /// Of `waldio`: how frames are aligned.
+    pub layout: Option<&'static str>,
+    /// The number of different pages in the records or frames.
     pub pages: u64,
     pub log_bytes: u64,
-    /// The log stands on this many frames of the WAL image.
-    pub image_frames: u32,
+    /// Of `eager`: the log stands on this many frames of the WAL image.
+    pub image_frames: Option<u32>,
+}
+
+fn serialize_name<S: serde::Serializer>(
+    kind: &StrategyKind,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(kind.name())
+}
+
+/// The log of a strategy beside a database. The strategy has a log.
+pub(crate) fn log_beside(database: &Path, kind: StrategyKind) -> PathBuf {
+    with_suffix(database, path_of_log(kind, "").unwrap_or_default())
+}
+
+/// The strategy whose log the guard names. A log that nobody can look for counts as one that is
+/// there.
+pub(crate) fn strategy_beside(database: &Path, wanted: Option<Uuid>) -> Option<StrategyKind> {
+    strategy_of_log::<std::convert::Infallible>(
+        wanted,
+        |kind| Ok(log_beside(database, kind).try_exists().unwrap_or(true)),
+        |kind| open_to_read(&log_beside(database, kind)).ok(),
+    )
+    .unwrap_or_default()
+}
+
+/// The strategy that guards a database: only with it the database can be read before a recovery.
+/// None: there is no guard, or its log is missing.
+pub fn guarding_strategy(database: &Path) -> io::Result<Option<StrategyKind>> {
+    let mut header = Vec::new();
+    File::open(database)?.take(guard::HEADER_BYTES as u64).read_to_end(&mut header)?;
+    let wanted = guard::of(&header);
+    Ok(wanted.and_then(|_| strategy_beside(database, wanted)))
 }
 
 /// Reads the header of a database and its log. Nothing is changed.
@@ -71,33 +125,54 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     File::open(database)
         .and_then(|file| file.take(guard::HEADER_BYTES as u64).read_to_end(&mut header))
         .map_err(read)?;
-    let log = beside(database, log_path);
     let wanted = guard::of(&header);
     // The header is of no database, with or without guard. Either a crash has garbled it, which the
     // log mends, or it was never a database. An empty file is a database without content.
     if wanted.is_none() && (header.is_empty() || guard::is_database(&header)) {
-        return is_of_another(database, &log)?.map_or(Ok(None), Err);
+        for kind in WITH_A_LOG {
+            is_of_another(database, kind)?.map_or(Ok(()), Err)?;
+        }
+        return Ok(None);
     }
-    if wanted.is_none() && !log.exists() {
-        return Err(InspectError::NotADatabase(database.to_owned()));
-    }
-    let of_log = |source| InspectError::Log { log: log.clone(), source };
-    let Some(_alone) = alone_with(database, &log)? else {
-        return Err(InspectError::LogMissing { database: database.to_owned(), log });
+    let missing = || match wanted {
+        None => InspectError::NotADatabase(database.to_owned()),
+        Some(_) => InspectError::LogMissing(database.to_owned()),
     };
-    let opened = open_to_read(&log).and_then(Log::open).map_err(of_log)?;
-    let found = opened.uuid();
-    if let Some(wanted) = wanted.filter(|&wanted| wanted != found) {
-        return Err(InspectError::OtherLog { log, wanted, found });
+    let kind = strategy_beside(database, wanted).ok_or_else(missing)?;
+    let _alone = alone_with(database, kind)?.ok_or_else(missing)?;
+    let log = log_beside(database, kind);
+    let found = match kind {
+        StrategyKind::Waldio => contents_of_waldio(&log, wanted, &header)?,
+        _ => contents_of_eager(database, &log, wanted)?,
+    };
+    Ok(Some(found))
+}
+
+fn is_the_wanted(log: &Path, wanted: Option<Uuid>, found: Uuid) -> Result<(), InspectError> {
+    match wanted {
+        Some(wanted) if wanted != found => {
+            Err(InspectError::OtherLog { log: log.to_owned(), wanted, found })
+        }
+        _ => Ok(()),
     }
-    let mut contents = LogContents { uuid: found.to_string(), ..LogContents::default() };
-    let mut pages = HashSet::new();
+}
+
+fn contents_of_eager(
+    database: &Path,
+    log: &Path,
+    wanted: Option<Uuid>,
+) -> Result<LogContents, InspectError> {
+    let read = |source| InspectError::Read { path: database.to_owned(), source };
+    let of_log = |source| InspectError::Log { log: log.to_owned(), source };
+    let opened = open_to_read(log).and_then(Log::open).map_err(of_log)?;
+    is_the_wanted(log, wanted, opened.uuid())?;
+    let (mut records, mut image_frames, mut pages) = (0, 0, HashSet::new());
     opened
         .scan(|kind, _, payload| {
             let group = Group::decode(kind, payload)?;
-            contents.records += 1;
+            records += 1;
             if let Some(Begin::Image { frames, .. }) = group.begin {
-                contents.image_frames = frames;
+                image_frames = frames;
             }
             pages.extend(group.pages().map(|entry| entry.page_no));
             Ok::<(), LogError>(())
@@ -107,57 +182,122 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     let image = FileBelow(File::open(beside(database, image_path)).ok());
     check(&opened, &main, &image)
         .map_err(|source| InspectError::Recover { database: database.to_owned(), source })?;
-    contents.pages = pages.len() as u64;
-    contents.log_bytes = opened.storage().size_bytes().unwrap_or_default();
-    Ok(Some(contents))
+    Ok(LogContents {
+        strategy: StrategyKind::Eager,
+        uuid: opened.uuid().to_string(),
+        records: Some(records),
+        frames: None,
+        frames_behind: None,
+        slots: None,
+        layout: None,
+        pages: pages.len() as u64,
+        log_bytes: opened.storage().size_bytes().unwrap_or_default(),
+        image_frames: Some(image_frames),
+    })
+}
+
+fn contents_of_waldio(
+    log: &Path,
+    wanted: Option<Uuid>,
+    header: &[u8],
+) -> Result<LogContents, InspectError> {
+    let of_log = |source| InspectError::Log { log: log.to_owned(), source };
+    let log_bytes = log.metadata().map_or(0, |log| log.len());
+    let opened = open_to_read(log).and_then(SlotFile::open).map_err(of_log)?;
+    let opened = WaldioOpenLog(Arc::new(opened));
+    let slots = &opened.0;
+    is_the_wanted(log, wanted, slots.uuid())?;
+    let in_log = slots.geometry().page_bytes as u32;
+    let in_database = guard::page_bytes(header);
+    if wanted.is_some() && in_log != in_database {
+        return Err(InspectError::PageSize { log: log.to_owned(), in_log, in_database });
+    }
+    let failed = |code: Code| InspectError::Read {
+        path: log.to_owned(),
+        source: io::Error::other(format!("code {}", code.0)),
+    };
+    let committed = opened.committed().map_err(failed)?;
+    Ok(LogContents {
+        strategy: StrategyKind::Waldio,
+        uuid: slots.uuid().to_string(),
+        records: None,
+        frames: Some(committed.frames),
+        frames_behind: Some(opened.frames_behind(committed.frames).map_err(failed)?),
+        slots: Some(slots.slots_there().map_err(failed)?),
+        layout: Some(slots.geometry().layout.name()),
+        pages: committed.pages().collect::<HashSet<_>>().len() as u64,
+        log_bytes,
+        image_frames: None,
+    })
 }
 
 /// The log, if it is there and nobody uses it while the answer is open.
-pub(crate) fn alone_with(database: &Path, log: &Path) -> Result<Option<File>, InspectError> {
-    let file = match open_to_lock(log) {
+pub(crate) fn alone_with(
+    database: &Path,
+    kind: StrategyKind,
+) -> Result<Option<File>, InspectError> {
+    let log = log_beside(database, kind);
+    let file = match open_to_lock(&log) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(InspectError::Read { path: log.to_owned(), source }),
+        Err(source) => return Err(InspectError::Read { path: log, source }),
     };
+    // An open refuses a link too.
+    if log.is_symlink() {
+        return Err(InspectError::Read { path: log, source: Errno::LOOP.into() });
+    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
-        Err(Errno::WOULDBLOCK) => Err(InspectError::InUse(database.to_owned())),
-        Err(errno) => Err(InspectError::Read { path: log.to_owned(), source: errno.into() }),
+        Err(Errno::WOULDBLOCK) => {
+            Err(InspectError::InUse { database: database.to_owned(), strategy: kind })
+        }
+        Err(errno) => Err(InspectError::Read { path: log, source: errno.into() }),
     }
 }
 
-fn open_to_read(log: &Path) -> Result<LogFile, LogError> {
+pub(crate) fn open_to_read(log: &Path) -> Result<LogFile, LogError> {
     Ok(LogFile(Box::new(DirectFile::open_to_read(log)?)))
 }
 
 /// Why a log beside a database that needs none is not to be removed.
-fn is_of_another(database: &Path, log: &Path) -> Result<Option<InspectError>, InspectError> {
-    let of_log = |source| InspectError::Log { log: log.to_owned(), source };
-    let Some(_alone) = alone_with(database, log)? else { return Ok(None) };
-    let why = why_kept::<EagerOpenLog, _>(|| open_to_read(log)).map_err(of_log)?;
+fn is_of_another(
+    database: &Path,
+    kind: StrategyKind,
+) -> Result<Option<InspectError>, InspectError> {
+    let log = log_beside(database, kind);
+    let of_log = |source| InspectError::Log { log: log.clone(), source };
+    let Some(_alone) = alone_with(database, kind)? else { return Ok(None) };
+    let why = match kind {
+        StrategyKind::Waldio => why_kept::<WaldioOpenLog, _>(|| open_to_read(&log)),
+        _ => why_kept::<EagerOpenLog, _>(|| open_to_read(&log)),
+    };
     Ok(why
-        .map(|_| InspectError::LogOfAnother { database: database.to_owned(), log: log.to_owned() }))
+        .map_err(of_log)?
+        .map(|_| InspectError::LogOfAnother { database: database.to_owned(), log: log.clone() }))
 }
 
 /// Removes what a recovery, or a close that was killed at its end, has left.
 ///
 /// [`inspect`] has said that the database needs no log. False: there was nothing.
 pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
-    let log = beside(database, log_path);
-    let alone = alone_with(database, &log)?;
+    let mut alone = Vec::new();
+    for kind in WITH_A_LOG {
+        alone.extend(alone_with(database, kind)?);
+    }
     // A close removes the log before the image. Without a log nobody uses the other files. A
     // process that is about to make a log has the database open.
     let is_left = [image_path, board_path].iter().any(|&path| beside(database, path).exists());
-    let database_alone = match &alone {
-        None if is_left => lock_alone(database)
-            .map_err(|source| InspectError::Read { path: database.to_owned(), source })?,
-        _ => None,
+    let database_alone = if alone.is_empty() && is_left {
+        lock_alone(database)
+            .map_err(|source| InspectError::Read { path: database.to_owned(), source })?
+    } else {
+        None
     };
-    if alone.is_none() && database_alone.is_none() {
+    if alone.is_empty() && database_alone.is_none() {
         return Ok(false);
     }
     // In the order of a close.
-    for path in [image_path, board_path, log_path].map(|path| beside(database, path)) {
+    for path in [image_path, board_path, log_path, waldio_path].map(|path| beside(database, path)) {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(InspectError::Read { path, source });

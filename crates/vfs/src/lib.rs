@@ -68,7 +68,7 @@ pub use ffi::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
 pub use ground::{Fault, Ground, Verdict, verdicts};
-pub use inspect::{InspectError, LogContents, inspect, remove_leftovers};
+pub use inspect::{InspectError, LogContents, guarding_strategy, inspect, remove_leftovers};
 #[cfg(feature = "kill-points")]
 pub use kill_point::KillPoint;
 pub use message_codes::without_codes;

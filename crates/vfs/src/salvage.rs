@@ -23,6 +23,7 @@
 mod aside;
 mod image;
 mod records;
+mod slots;
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -38,7 +39,9 @@ use self::aside::copy;
 pub(crate) use self::aside::lock_alone;
 use self::image::image_pages;
 use self::records::Built;
+use self::slots::Slots;
 use crate::InspectError;
+use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::names::{image_path, index_path, wal_path};
 use crate::path::{beside, shown, with_suffix};
@@ -73,7 +76,7 @@ impl From<Code> for SalvageError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// The records of the log up to the damage.
+    /// The records or frames of the log up to the damage.
     Log,
     /// The WAL image. It has at least the pages of the log's readable records.
     Image,
@@ -85,14 +88,19 @@ pub enum Source {
 #[derive(Clone, Debug, Serialize)]
 pub struct Salvaged {
     pub source: Source,
-    /// Records and pages of the log that the database has.
-    pub records: u64,
+    /// Records of the log that the database has. None: the log has none, it is that of `waldio`.
+    pub records: Option<u64>,
+    /// Frames of the log of `waldio` that the database has.
+    pub frames: Option<u64>,
+    /// Pages of the log that the database has.
     pub pages: u64,
     /// Records of the log that the database lacks, as far as they can be counted. None: nothing of
     /// the log tells.
     pub lost_records: Option<u64>,
     /// Different pages in those lost records that can be read.
     pub lost_pages: u64,
+    /// Frames of the log of `waldio` that the database lacks. Some may never have been committed.
+    pub lost_frames: Option<u64>,
     /// No checkpoint came after what the database has. It is what the original was at that time.
     pub is_exact: bool,
 }
@@ -112,9 +120,12 @@ pub struct Aside {
     page_bytes: usize,
     /// Why the log cannot be read to its end.
     pub damage: String,
+    /// The strategy of the log.
+    pub strategy: Option<StrategyKind>,
     found: Salvage,
-    /// While this lock is held, nobody opens the log.
-    _alone: Option<File>,
+    slots: Option<Slots>,
+    /// While these locks are held, nobody opens a log.
+    _alone: Vec<File>,
 }
 
 const RECOVERED: &str = "recovered.db";
@@ -140,7 +151,7 @@ impl Aside {
         }
         let has_image = image_pages(&self.copied(&image_path("")), self.page_bytes)?
             .is_some_and(|pages| !pages.is_empty());
-        if !self.found.records.is_empty() {
+        if !self.found.records.is_empty() || self.slots.is_some() {
             sources.insert(0, Source::Log);
         }
         if has_image && self.image_has_what_the_log_has()? {
@@ -169,25 +180,33 @@ impl Aside {
         copy(&self.copied(""), &made)?;
         let mut salvaged = Salvaged {
             source,
-            records: 0,
+            records: (self.strategy != Some(StrategyKind::Waldio)).then_some(0),
+            frames: None,
             pages: 0,
             lost_records: None,
             lost_pages: 0,
+            lost_frames: None,
             is_exact: false,
         };
         match source {
+            Source::Log if self.slots.is_some() => {
+                let Some(slots) = self.write_slots(&wal)? else { return Ok(None) };
+                (salvaged.frames, salvaged.pages) = (Some(u64::from(slots.frames)), slots.pages);
+                salvaged.lost_frames = Some(u64::from(slots.behind));
+            }
             Source::Log => {
                 let Some(Built { records, contents }) = self.build(&wal)? else { return Ok(None) };
-                (salvaged.records, salvaged.pages) = (records as u64, contents.len() as u64);
+                (salvaged.records, salvaged.pages) = (Some(records as u64), contents.len() as u64);
                 (salvaged.lost_records, salvaged.lost_pages, salvaged.is_exact) =
                     self.lost(records);
             }
             Source::Image => {
                 copy(&self.copied(&image_path("")), &wal)?;
                 let pages = image_pages(&wal, self.page_bytes)?;
+                let records = self.found.records.len() as u64;
                 (salvaged.records, salvaged.pages) =
-                    (self.found.records.len() as u64, pages.map_or(0, |pages| pages.len() as u64));
-                salvaged.lost_records = (salvaged.records > 0).then_some(0);
+                    (Some(records), pages.map_or(0, |pages| pages.len() as u64));
+                salvaged.lost_records = (records > 0).then_some(0);
             }
             Source::Database if self.is_plain => {
                 if self.copied(&wal_path("")).exists() {
@@ -212,6 +231,7 @@ impl Aside {
                     Some((record.kind, record.lsn, record.payload.as_deref()?))
                 });
             let from_log = page_one_of(records, self.page_bytes).ok().flatten();
+            let from_log = from_log.or_else(|| self.page_one_of_slots());
             page = from_log.ok_or_else(|| SalvageError::NoHeader(self.database.clone()))?;
         }
         guard::hide(&mut page);

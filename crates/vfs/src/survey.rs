@@ -2,8 +2,8 @@
 //! nothing is changed.
 //!
 //! Counters of commits live in the processes that have the database open (`PRAGMA oneflush_stats`).
-//! From outside there are the files and the locks that the kernel lists. With `eager` there is also
-//! the board that the processes share.
+//! From outside there are the files and the locks that the kernel lists. With a
+//! strategy that has a log there is also the board that the processes share.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::config::StrategyKind;
 use crate::file_below::FileBelow;
-use crate::inspect::{InspectError, LogContents, inspect};
+use crate::inspect::{InspectError, LogContents, inspect, strategy_beside};
 use crate::message_codes::without_codes;
 use crate::names::{board_path, wal_path};
 use crate::path::{beside, serialize_shown, with_suffix};
@@ -24,7 +25,6 @@ use crate::strategy::{BoardLook, guard, look_at_board, read_board};
 use crate::wal_file::frames_to_recover as wal_frames;
 
 /// The database header of "Database File Format", section 1.3.
-const PAGE_BYTES_AT: usize = 16;
 const RESERVED_BYTES_AT: usize = 20;
 const PAGES_AT: usize = 28;
 const FREE_PAGES_AT: usize = 36;
@@ -36,8 +36,10 @@ pub struct Survey {
     pub bytes: u64,
     /// `wal`, `rollback` (one of SQLite's other modes) or `none` (no page yet).
     pub journal_mode: &'static str,
-    /// Only `eager` may open the database: it is in use, or was at a crash.
+    /// The database is in use with a strategy that guards it, or was at a crash.
     pub guarded: bool,
+    /// That strategy, by the log. None: there is no guard, or no log.
+    pub strategy: Option<&'static str>,
     pub page_bytes: u32,
     /// The bytes at the end of each page that SQLite leaves alone. None: no page was written yet.
     pub reserved_bytes: Option<u8>,
@@ -83,10 +85,8 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
     let of_four = |at: usize| {
         header.get(at..at + 4).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
     };
-    let page_bytes = header
-        .get(PAGE_BYTES_AT..PAGE_BYTES_AT + 2)
-        .map_or(0, |b| u32::from(u16::from_be_bytes([b[0], b[1]])));
-    let guarded = guard::of(&header).is_some();
+    let wanted = guard::of(&header);
+    let guarded = wanted.is_some();
     let side_files = side_files(database);
     let users = users(database, &side_files);
     let (log, log_unread) = match inspect(database) {
@@ -96,6 +96,7 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
         Ok(log) => (log, None),
         Err(error) => (None, Some(without_codes(&error.to_string()))),
     };
+    let strategy = wanted.and_then(|_| strategy_beside(database, wanted));
     Ok(Survey {
         database: database.to_owned(),
         bytes,
@@ -105,15 +106,15 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
             Some(_) => "wal",
         },
         guarded,
-        // "the value 1 representing a page size of 65536".
-        page_bytes: if page_bytes == 1 { 65_536 } else { page_bytes },
+        strategy: strategy.map(StrategyKind::name),
+        page_bytes: guard::page_bytes(&header),
         reserved_bytes: header.get(RESERVED_BYTES_AT).copied(),
         pages: of_four(PAGES_AT),
         free_pages: of_four(FREE_PAGES_AT),
         wal_frames: File::open(beside(database, wal_path))
             .ok()
             .and_then(|wal| wal_frames(&FileBelow(Some(wal)))),
-        live: (guarded && !users.is_empty()).then(|| live(database)).flatten(),
+        live: strategy.filter(|_| !users.is_empty()).and_then(|kind| live(database, kind)),
         side_files,
         log,
         log_unread,
@@ -148,7 +149,7 @@ fn side_files(database: &Path) -> Vec<SideFile> {
 
 /// The processes that use the database, by the kernel's list of locks.
 ///
-/// In WAL mode SQLite and `eager` lock what they have open. In the other modes a transaction locks.
+/// In WAL mode SQLite and the strategies with a log lock what they have open. In the other modes a transaction locks.
 fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
     let paths = side_files
         .iter()
@@ -183,8 +184,8 @@ fn holder(line: &str, files: &BTreeSet<String>) -> Option<u32> {
     files.contains(file).then(|| pid.parse().ok()).flatten().filter(|pid| *pid > 0)
 }
 
-fn live(database: &Path) -> Option<BoardLook> {
-    look_at_board(&read_board(&File::open(beside(database, board_path)).ok()?)?)
+fn live(database: &Path, kind: StrategyKind) -> Option<BoardLook> {
+    look_at_board(&read_board(&File::open(beside(database, board_path)).ok()?)?, kind)
 }
 
 #[cfg(test)]

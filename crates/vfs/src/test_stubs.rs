@@ -59,11 +59,15 @@ impl LogFiles for NoLogs {
         Err(Code::CANTOPEN)
     }
 
-    fn look_on(&self, _: &str, _: &str) -> Result<Option<LogInUse>, Code> {
+    fn look_on(&self, _: &str, _: StrategyKind) -> Result<Option<LogInUse>, Code> {
         Ok(None)
     }
 
     fn open_log(&self, _: &str) -> Result<Option<LogFile>, Code> {
+        Ok(None)
+    }
+
+    fn open_log_to_read(&self, _: &str) -> Result<Option<LogFile>, Code> {
         Ok(None)
     }
 

@@ -88,7 +88,7 @@ fn the_log_of_a_database_in_a_folder_of_such_a_name_is_found() {
             .unwrap();
     }
     let contents = oneflush_vfs::inspect(&folder.join("b.db")).unwrap().unwrap();
-    assert!(contents.records > 0);
+    assert!(contents.records > Some(0));
     std::fs::remove_file(folder.join("b.db-oneflush")).unwrap();
     let missing = oneflush_vfs::inspect(&folder.join("b.db")).unwrap_err().to_string();
     assert!(missing.contains("its log is missing"), "{missing}");

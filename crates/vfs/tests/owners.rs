@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{commits, files, open_with, side, take_said};
+use common::{LOGGED, Logged, commits, files, open_with, side, take_said};
 use tempfile::TempDir;
 
 const SERVICE: (u32, u32) = (1001, 1002);
@@ -123,7 +123,7 @@ fn acts_as_another_user() {
 
 #[test]
 fn the_owner_works_beside_root_and_after_root_was_killed() {
-    for strategy in ["stock", "plain", "eager"] {
+    for strategy in ["stock", "plain", "eager", "waldio"] {
         let Some(place) = place(0o640) else { return };
         let job = open_with(&place.database, &format!("strategy={strategy}")).unwrap();
         commits::make(&job, 1);
@@ -141,43 +141,46 @@ fn the_owner_works_beside_root_and_after_root_was_killed() {
 /// An earlier version has left the files with this owner.
 #[test]
 fn files_of_the_wrong_owner_are_named_with_the_way_out_and_root_hands_them_over() {
-    for wrong in ["-oneflush", "-oneflush-wal", "-oneflush-shm"] {
+    let of = |logged: Logged| logged.all.iter().map(move |&wrong| (logged, wrong));
+    for (logged, wrong) in LOGGED.into_iter().flat_map(of) {
         let Some(place) = place(0o644) else { return };
-        assert_eq!(place.act(SERVICE, "die", "eager"), "dies");
+        assert_eq!(place.act(SERVICE, "die", logged.strategy), "dies");
         let file = side(&place.database, wrong);
         chown(&file, Some(0), Some(0)).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-        let refused = place.act(SERVICE, "commit", "eager");
+        let refused = place.act(SERVICE, "commit", logged.strategy);
         for said in
             ["user 1001 may not", "belongs to user 0 (mode 0600)", "once as root, or chown it"]
         {
             assert!(refused.contains(said), "{wrong}: {refused}");
         }
         assert!(refused.contains(&file.display().to_string()), "{wrong}: {refused}");
-        let job = open_with(&place.database, "strategy=eager").unwrap();
+        let job = logged.open(&place.database).unwrap();
         assert_eq!(commits::check(&job), Ok(1), "{wrong}");
         place.assert_all_belong_to_the_service(0o644, wrong);
         drop(job);
-        assert_eq!(place.act(SERVICE, "commit", "eager"), "2", "{wrong}");
+        assert_eq!(place.act(SERVICE, "commit", logged.strategy), "2", "{wrong}");
     }
 }
 
 #[test]
 fn what_root_sets_aside_belongs_to_the_databases_owner() {
-    let Some(place) = place(0o640) else { return };
-    let backup = fs::read(&place.database).unwrap();
-    assert_eq!(place.act(ROOT, "die", "eager"), "dies");
-    for file in ["-oneflush", "-oneflush-wal"] {
-        chown(side(&place.database, file), Some(0), Some(0)).unwrap();
+    for logged in LOGGED {
+        let Some(place) = place(0o640) else { return };
+        let backup = fs::read(&place.database).unwrap();
+        assert_eq!(place.act(ROOT, "die", logged.strategy), "dies");
+        for file in logged.with_image {
+            chown(side(&place.database, file), Some(0), Some(0)).unwrap();
+        }
+        fs::write(&place.database, backup).unwrap();
+        assert_eq!(place.act(ROOT, "commit", logged.strategy), "1");
+        let set_aside: Vec<String> = files(&place.database)
+            .into_iter()
+            .filter(|suffix| suffix.starts_with(&format!("{}-", logged.log[0])))
+            .collect();
+        assert!(set_aside.len() >= logged.with_image.len(), "{set_aside:?}");
+        place.assert_all_belong_to_the_service(0o640, "set aside");
     }
-    fs::write(&place.database, backup).unwrap();
-    assert_eq!(place.act(ROOT, "commit", "eager"), "1");
-    let set_aside: Vec<String> = files(&place.database)
-        .into_iter()
-        .filter(|suffix| suffix.starts_with("-oneflush-"))
-        .collect();
-    assert!(set_aside.len() >= 2, "{set_aside:?}");
-    place.assert_all_belong_to_the_service(0o640, "set aside");
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{commits, crash, files, number, open_stock, open_with, side, take_said};
+use common::{LOGGED, commits, crash, files, number, open_stock, open_with, side, take_said};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -79,6 +79,7 @@ fn besides(dir: &Path) -> Vec<Beside> {
         suffixes.iter().map(read).collect::<Vec<_>>()
     };
     let ours = crashed("eager", &["-oneflush", "-oneflush-wal", "-oneflush-shm"], 4096);
+    let waldios = crashed("waldio", &["-waldio", "-oneflush-shm"], 4096);
     let of = |wanted: &[&str]| {
         ours.iter().filter(|(suffix, _)| wanted.contains(suffix)).cloned().collect::<Vec<_>>()
     };
@@ -104,6 +105,12 @@ fn besides(dir: &Path) -> Vec<Beside> {
         beside("an empty log", vec![("-oneflush", vec![])]),
         beside("noise for a log", vec![("-oneflush", noise(9000)), ("-oneflush-wal", noise(9000))]),
         beside("noise for a board", vec![("-oneflush-shm", noise(9000))]),
+        beside("a log of waldio", vec![waldios[0].clone()]),
+        beside("a log of waldio and its board", waldios.clone()),
+        beside("an empty log of waldio", vec![("-waldio", vec![])]),
+        beside("noise for a log of waldio", vec![("-waldio", noise(90_000))]),
+        beside("a log of waldio, other pages", crashed("waldio", &["-waldio"], 1024)),
+        beside("two logs", [of(&["-oneflush", "-oneflush-wal"]), waldios.clone()].concat()),
         beside(
             "log and image, other pages",
             crashed("eager", &["-oneflush", "-oneflush-wal"], 1024),
@@ -148,13 +155,15 @@ fn the_first_open_after_a_file_was_put_there_is_as_the_second_and_as_with_sqlite
     let mut wrong = Vec::new();
     for put in puts(dir.path()) {
         for beside in besides(dir.path()) {
-            let (_alone, path) = lay_out(&put, &beside, |suffix| !suffix.contains("-oneflush"));
+            let (_alone, path) = lay_out(&put, &beside, |suffix| {
+                !suffix.contains("-oneflush") && suffix != "-waldio"
+            });
             let expected = look(Ok(open_stock(&path)));
             // SQLite alone takes a WAL with pages of another size, and then finds the database
             // damaged.
             let is_left_alone = fs::read(&path).unwrap() == put.bytes;
             let is_sound = goes_on(&path, "stock", &expected).is_ok();
-            for strategy in ["stock", "plain", "eager"] {
+            for strategy in ["stock", "plain", "eager", "waldio"] {
                 let about = format!("{strategy}: {}, beside it {}", put.name, beside.name);
                 let (_dir, path) = lay_out(&put, &beside, |_| true);
                 let mut found = Vec::new();
@@ -210,56 +219,58 @@ fn goes_on(path: &Path, strategy: &str, expected: &str) -> Result<(), String> {
 /// `VACUUM INTO` makes a copy in a rollback mode.
 #[test]
 fn the_log_of_a_database_that_a_copy_was_put_in_the_place_of_is_set_aside_at_the_first_open() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
-    let db = open_with(&path, "strategy=eager").unwrap();
-    db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
-    commits::create(&db);
-    commits::make(&db, 10);
-    let copy = dir.path().join("copy.db");
-    db.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
-    commits::make(&db, 3);
-    let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
-    let guarded = fs::read(&crashed).unwrap();
-    fs::copy(copy, &crashed).unwrap();
-    for _ in 0..2 {
-        assert_eq!(commits::check(&open_with(&crashed, "strategy=eager").unwrap()), Ok(10));
+    for logged in LOGGED {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.db");
+        let db = logged.open(&path).unwrap();
+        db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
+        commits::create(&db);
+        commits::make(&db, 10);
+        let copy = dir.path().join("copy.db");
+        db.execute("VACUUM INTO ?1", [copy.to_str().unwrap()]).unwrap();
+        commits::make(&db, 3);
+        let crashed = crash(&path, logged.with_image);
+        let guarded = fs::read(&crashed).unwrap();
+        fs::copy(copy, &crashed).unwrap();
+        for _ in 0..2 {
+            assert_eq!(commits::check(&logged.open(&crashed).unwrap()), Ok(10));
+        }
+        let said = take_said(&crashed);
+        assert!(said.contains("in the way"), "{said}");
+        let left = files(&crashed);
+        assert!(
+            left.len() == 1 + logged.with_image.len()
+                && left[1].starts_with(&format!("{}-", logged.log[0]))
+                && left.get(2).is_none_or(|image| *image == format!("{}-wal", left[1])),
+            "{left:?}"
+        );
+        // Nothing is lost of what the log has.
+        fs::write(&crashed, guarded).unwrap();
+        for (from, to) in left[1..].iter().zip(logged.with_image) {
+            fs::rename(side(&crashed, from), side(&crashed, to)).unwrap();
+        }
+        assert_eq!(commits::check(&logged.open(&crashed).unwrap()), Ok(13));
     }
-    let said = take_said(&crashed);
-    assert!(said.contains("in the way"), "{said}");
-    let left = files(&crashed);
-    assert!(
-        left.len() == 3
-            && left[1].starts_with("-oneflush-")
-            && left[2] == format!("{}-wal", left[1]),
-        "{left:?}"
-    );
-    // Nothing is lost of what the log has.
-    fs::write(&crashed, guarded).unwrap();
-    for (from, to) in [(&left[1], "-oneflush"), (&left[2], "-oneflush-wal")] {
-        fs::rename(side(&crashed, from), side(&crashed, to)).unwrap();
-    }
-    assert_eq!(commits::check(&open_with(&crashed, "strategy=eager").unwrap()), Ok(13));
 }
 
 /// The log's first page was once written over that of any file without the beginning of a database.
 #[test]
 fn an_encrypted_file_beside_a_log_is_not_written_to_and_one_whose_first_page_is_garbled_is_mended()
 {
-    for strategy in ["eager", "plain"] {
+    for (logged, strategy) in LOGGED.iter().flat_map(|one| [(one, one.strategy), (one, "plain")]) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
-        let db = open_with(&path, "strategy=eager").unwrap();
+        let db = logged.open(&path).unwrap();
         db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
         commits::create(&db);
         commits::make(&db, 20);
         db.execute_batch("CREATE TABLE filler(x); INSERT INTO filler VALUES (zeroblob(200000))")
             .unwrap();
         drop(db);
-        let db = open_with(&path, "strategy=eager").unwrap();
+        let db = logged.open(&path).unwrap();
         // The log has the first page only of commits that change it.
         commits::try_make_with(&db, "CREATE TABLE u(x)").unwrap();
-        let crashed = crash(&path, &["-oneflush", "-oneflush-wal"]);
+        let crashed = crash(&path, logged.with_image);
         let pages = number(&db, "PRAGMA page_count") as usize;
         assert!(pages > 32);
         let database = fs::read(&crashed).unwrap();

@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use oneflush_vfs::{Aside, InspectError, Salvaged, Source, shown_name, without_codes};
+use oneflush_vfs::{
+    Aside, InspectError, Salvaged, Source, StrategyKind, shown_name, without_codes,
+};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::json;
 
@@ -14,12 +16,15 @@ use crate::{Failure, output};
 /// What a recovery without loss refuses, and this does not.
 pub fn is_for(error: &InspectError) -> bool {
     match error {
-        InspectError::LogMissing { .. }
+        InspectError::LogMissing(_)
+        | InspectError::PageSize { .. }
         | InspectError::OtherLog { .. }
         | InspectError::LogOfAnother { .. }
         | InspectError::Log { .. }
         | InspectError::Recover { .. } => true,
-        InspectError::Read { .. } | InspectError::NotADatabase(_) | InspectError::InUse(_) => false,
+        InspectError::Read { .. } | InspectError::NotADatabase(_) | InspectError::InUse { .. } => {
+            false
+        }
     }
 }
 
@@ -135,15 +140,16 @@ impl Loss {
     fn of(aside: &Aside, salvaged: &Salvaged) -> Loss {
         match salvaged.source {
             _ if aside.is_plain => Loss::None,
-            Source::Image if salvaged.records == 0 => Loss::Unknown,
+            Source::Image if salvaged.records == Some(0) => Loss::Unknown,
             Source::Image => Loss::Unreadable,
             Source::Log | Source::Database => Loss::Records,
         }
     }
 
     /// The file that was changed when the last commit was.
-    fn last_changed(self) -> Option<(&'static str, &'static str)> {
+    fn last_changed(self, strategy: Option<StrategyKind>) -> Option<(&'static str, &'static str)> {
         match self {
+            Loss::Records if strategy == Some(StrategyKind::Waldio) => Some(("log", "-waldio")),
             Loss::None | Loss::Unreadable => None,
             Loss::Unknown => Some(("image", "-oneflush-wal")),
             Loss::Records => Some(("log", "-oneflush")),
@@ -162,7 +168,14 @@ impl Loss {
                     database has every commit, but after a loss of power it may lack the last \
                     ones{when} [OF-330]\n"
             ),
-            (Loss::Records, None) => format!("lost: an unknown number of commits{when}\n"),
+            (Loss::Records, None) => match salvaged.lost_frames {
+                Some(0) => format!("lost: nothing that can be found in the log{when}\n"),
+                Some(frames) => format!(
+                    "lost: up to {} behind them, some perhaps never committed{when}\n",
+                    plural(frames, "frame")
+                ),
+                None => format!("lost: an unknown number of commits{when}\n"),
+            },
             (Loss::Records, Some(records)) => format!(
                 "lost: at least {} (those that can be read change {}){when}\n",
                 plural(records, "record"),
@@ -183,7 +196,7 @@ fn report(
 ) -> Result<(), Failure> {
     let loss = Loss::of(aside, salvaged);
     let between = loss
-        .last_changed()
+        .last_changed(aside.strategy)
         .map(|(name, suffix)| (time_of(aside, ""), name, time_of(aside, suffix)));
     if options.json {
         return output::print(&format!("{}\n", json_report(options, aside, salvaged, between)));
@@ -234,7 +247,10 @@ fn text_report(
         _ if aside.is_plain => "the database file needs no log, and is as it was\n".to_owned(),
         Source::Log => format!(
             "has {} of {}, up to the damage of the log\n",
-            plural(salvaged.records, "record"),
+            match (salvaged.frames, salvaged.records) {
+                (Some(frames), _) => plural(frames, "frame"),
+                (None, records) => plural(records.unwrap_or_default(), "record"),
+            },
             plural(salvaged.pages, "page")
         ),
         Source::Image => format!("has {} of the WAL image\n", plural(salvaged.pages, "page")),

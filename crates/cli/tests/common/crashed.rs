@@ -1,4 +1,4 @@
-//! Databases in use with `eager`, as the end of their process leaves them.
+//! Databases in use with a strategy that has a log, as the end of their process leaves them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,34 +15,56 @@ pub fn side(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A database of this path, in use, with what `more` does to it, copied with its log and the files
+/// A strategy that has a log, and the log's suffix.
+pub struct Logged {
+    pub strategy: &'static str,
+    pub log: &'static str,
+}
+
+pub const EAGER: Logged = Logged { strategy: "eager", log: "-oneflush" };
+pub const WALDIO: Logged = Logged { strategy: "waldio", log: "-waldio" };
+
+/// A database of this path, in use with `eager`, with what `more` does to it, copied with its log and the files
 /// of these suffixes.
 pub fn crashed_after(database: &Path, suffixes: &[&str], more: impl FnOnce(&Connection)) {
-    oneflush_vfs::register().unwrap();
-    let live = database.with_file_name("live.db");
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_URI;
-    let uri = format!("file:{}?vfs=oneflush&strategy=eager&checkpoints=sqlite", live.display());
-    let db = Connection::open_with_flags(uri, flags).unwrap();
-    db.execute_batch(
-        "PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0",
-    )
-    .unwrap();
-    db.execute_batch(
-        "CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))",
-    )
-    .unwrap();
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    for row in 0..ROWS {
-        db.execute("INSERT INTO t VALUES (?)", [row as i64]).unwrap();
+    EAGER.crashed_after(database, suffixes, more);
+}
+
+impl Logged {
+    /// The same with this strategy.
+    pub fn crashed_after(
+        &self,
+        database: &Path,
+        suffixes: &[&str],
+        more: impl FnOnce(&Connection),
+    ) {
+        oneflush_vfs::register().unwrap();
+        let live = database.with_file_name("live.db");
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_URI;
+        let (live_name, strategy) = (live.display(), self.strategy);
+        let uri = format!("file:{live_name}?vfs=oneflush&strategy={strategy}&checkpoints=sqlite");
+        let db = Connection::open_with_flags(uri, flags).unwrap();
+        db.execute_batch(
+            "PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0",
+        )
+        .unwrap();
+        db.execute_batch(
+            "CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))",
+        )
+        .unwrap();
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        for row in 0..ROWS {
+            db.execute("INSERT INTO t VALUES (?)", [row as i64]).unwrap();
+        }
+        more(&db);
+        for suffix in ["", self.log].iter().chain(suffixes) {
+            fs::copy(side(&live, suffix), side(database, suffix)).unwrap();
+        }
+        drop(db);
+        fs::remove_file(live).unwrap();
     }
-    more(&db);
-    for suffix in ["", "-oneflush"].iter().chain(suffixes) {
-        fs::copy(side(&live, suffix), side(database, suffix)).unwrap();
-    }
-    drop(db);
-    fs::remove_file(live).unwrap();
 }
 
 pub fn crashed(database: &Path, suffixes: &[&str]) {

@@ -10,6 +10,7 @@ import time
 
 C = ctypes.CDLL(None)
 PATH = sys.argv[1]
+LOG = {"eager": "-oneflush", "waldio": "-waldio"}[os.environ["ONEFLUSH_STRATEGY"]]
 
 
 def connect():
@@ -66,7 +67,7 @@ def in_child():
         insert(db, 25)
         C.exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert os.path.exists(PATH + "-oneflush"), "the parent has it open"
+    assert os.path.exists(PATH + LOG), "the parent has it open"
     db.execute("UPDATE t SET n = n")
     C.exit(0)
 
@@ -76,7 +77,7 @@ def beside_another_process():
     db = connect()
     child = subprocess.run([sys.executable, __file__, PATH, "idle"])
     assert child.returncode == 0
-    assert os.path.exists(PATH + "-oneflush"), "another has it open"
+    assert os.path.exists(PATH + LOG), "another has it open"
     insert(db, 1)
     db.execute("DELETE FROM t WHERE rowid = 51")
     C.exit(0)

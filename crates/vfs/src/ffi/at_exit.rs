@@ -1,6 +1,6 @@
 //! The end of a process by `exit()` while connections are open.
 //!
-//! A database in use with `eager` becomes a plain file here, if that is safe and quick. After a
+//! A database in use with a strategy that guards it becomes a plain file here, if that is safe and quick. After a
 //! kill or `_exit()` the next opener does it.
 //!
 //! | step | function | what holds afterwards |
@@ -30,8 +30,8 @@ use std::time::{Duration, Instant};
 
 use super::{checkpoint, forked};
 use crate::connection::Database;
-use crate::names::{index_path, log_path};
-use crate::strategy::SharedWal;
+use crate::names::index_path;
+use crate::strategy::{SharedWal, path_of_log};
 use crate::threads;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -96,7 +96,8 @@ fn is_alone() -> bool {
 }
 
 fn close(database: &Database, is_alone: bool, until: Instant) {
-    let Some(checkpointer) = database.shared().map(SharedWal::checkpointer) else { return };
+    let Some(shared) = database.shared() else { return };
+    let checkpointer = shared.checkpointer();
     if !checkpointer.call_off(until) {
         return;
     }
@@ -113,7 +114,8 @@ fn close(database: &Database, is_alone: bool, until: Instant) {
                     left.give_up_locks()
                 });
             CLOSES_LAST.set(false);
-            if closed && !fs::exists(log_path(database.path())).unwrap_or(true) {
+            let log = path_of_log(shared.kind(), database.path());
+            if closed && log.is_some_and(|log| !fs::exists(log).unwrap_or(true)) {
                 return;
             }
         }

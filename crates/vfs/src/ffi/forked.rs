@@ -57,13 +57,14 @@ use super::inherited;
 use super::io::{self, OpenFile, State};
 use super::page_cache::descriptor_of;
 use super::reserve::Handle;
+use super::virtual_file;
 use crate::calls::Calls;
-use crate::config::Options;
+use crate::config::{Options, StrategyKind};
 use crate::connection::{AllDatabases, Connection, Database};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::file::{File, Owner};
-use crate::names::{image_path, index_path, wal_path};
+use crate::names::{image_path, index_path, wal_path, waldio_path};
 use crate::own_file;
 use crate::port::{Below, LockLevel, Purpose, ShmLock, WalIndex};
 use crate::role::Role;
@@ -85,11 +86,12 @@ type FileId = Option<(u64, u64)>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Ids {
     database: FileId,
-    wal: FileId,
+    /// The files that may stand for the WAL, whichever of them are there.
+    wals: [FileId; 3],
     index: FileId,
 }
 
-/// An open database file or WAL of strategy `plain` or `eager`.
+/// An open database file or WAL of a strategy for WAL mode.
 struct Opened {
     file: *mut OpenFile,
     role: Role,
@@ -351,18 +353,21 @@ fn path_of(opened: &Opened) -> Option<String> {
     Some(connection_of(opened)?.database().path().to_owned())
 }
 
-/// True if a last close has marked this WAL.
+/// True if a last close has marked this WAL, as that of `plain` does. Any other WAL is not read: it
+/// may be the parent's (invariant 1).
 fn has_mark(wal: &Opened) -> bool {
+    let is_plain = connection_of(wal).is_some_and(|connection| {
+        connection.strategy().call(|one| one.kind()) == StrategyKind::Plain
+    });
     // SAFETY: the file is open.
-    is_marked(unsafe { state(wal.file) }.file.below())
+    is_plain && is_marked(unsafe { state(wal.file) }.file.below())
 }
 
 fn ids(database: &str) -> Ids {
     let of = |path: &str| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
     Ids {
         database: of(database),
-        // Only one of these two exists.
-        wal: of(&image_path(database)).or_else(|| of(&wal_path(database))),
+        wals: [image_path, waldio_path, wal_path].map(|path| of(&path(database))),
         index: of(&index_path(database)),
     }
 }
@@ -558,12 +563,24 @@ fn opened_anew(
     let Some(wal) = wal else { return Ok((main_file, None)) };
     let owner = Owner::Connection(Arc::clone(again));
     owner.opening_wal().inspect_err(|_| main_file.closing())?;
-    let calls = Calls::of(Some(wal_path(path).as_bytes())).map(Box::new);
-    let wal_file = File::new(Role::Wal, owner, calls, *wal.file.below());
-    wal_file.opened().inspect_err(|_| {
-        wal_file.closing();
+    let below = *wal.file.below();
+    let own = owner.open_virtual().inspect_err(|_| {
+        owner.closing_wal();
         main_file.closing();
     })?;
+    // SAFETY: with this strategy the parent's WAL is such a file too, and only this thread uses it.
+    let before = own.map(|own| unsafe { virtual_file::replace(below.raw(), own) });
+    let calls = Calls::of(Some(wal_path(path).as_bytes())).map(Box::new);
+    let wal_file = File::new(Role::Wal, owner, calls, below);
+    if let Err(error) = wal_file.opened() {
+        wal_file.closing();
+        main_file.closing();
+        if let Some(before) = before {
+            // SAFETY: as above.
+            unsafe { virtual_file::put_back(below.raw(), before) };
+        }
+        return Err(error);
+    }
     Ok((main_file, Some(wal_file)))
 }
 

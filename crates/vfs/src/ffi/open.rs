@@ -31,11 +31,10 @@ use crate::engine::InWalMode;
 use crate::error::{Code, Error, RefusedOption};
 use crate::file::{File, Owner};
 use crate::ground;
-use crate::names::{log_path, waldio_path};
 use crate::path;
 use crate::port::{Below, Purpose};
 use crate::role::Role;
-use crate::strategy::{SharedWal, guard};
+use crate::strategy::{Chosen, SharedWal, guard, path_of_log, strategy_of_log};
 use crate::sync::lock;
 
 /// One call of `xOpen`.
@@ -191,7 +190,15 @@ impl Request<'_> {
         owner.opening_wal()?;
         let opened = owner.open_virtual().inspect_err(|_| owner.closing_wal())?;
         if let Some(wal) = opened {
-            return Ok(Opened { below: self.place(wal), owner, other_name });
+            let flags = match &owner {
+                Owner::Connection(connection)
+                    if matches!(connection.strategy(), Chosen::Onlooker(_)) =>
+                {
+                    self.flags & !sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_READONLY
+                }
+                _ => self.flags,
+            };
+            return Ok(Opened { below: self.place(wal, flags), owner, other_name });
         }
         let open = |flags| self.open_below(flags, other_name.as_deref());
         // SAFETY: a WAL has a name.
@@ -204,15 +211,15 @@ impl Request<'_> {
         Ok(Opened { below, owner, other_name })
     }
 
-    /// Puts a file of ours where the file of the VFS below would be.
-    fn place(&self, file: Box<dyn Below>) -> BelowFile {
+    /// Puts a file of ours where the file of the VFS below would be. `opened`: how it is open.
+    fn place(&self, file: Box<dyn Below>, opened: c_int) -> BelowFile {
         // SAFETY: behind our header there is room for a file of the VFS below, and for one of ours
-        // (`vfs_over`). The flags are what SQLite asked for.
+        // (`vfs_over`).
         unsafe {
             let below = self.file.byte_add(HEADER_BYTES);
             virtual_file::place(below, file);
             if let Some(flags_out) = self.flags_out.as_mut() {
-                *flags_out = self.flags;
+                *flags_out = opened;
             }
             BelowFile::new(below)
         }
@@ -315,11 +322,19 @@ fn recover_if_guarded(
     if guard::is_database(&found) && !is_guarded(&found) {
         return Ok(());
     }
-    let Some(by) = strategy_of_log(shim, path)? else {
+    let log = |kind| path_of_log(kind, path).unwrap_or_default();
+    let files = &shim.side_files;
+    let by = strategy_of_log(
+        guard::of(&found),
+        |kind| files.exists(&log(kind)),
+        |kind| files.open_log_to_read(&log(kind)).ok().flatten(),
+    )?;
+    let Some(by) = by else {
         // Without a log, a strategy that has one says so.
         return match asked {
             StrategyKind::Plain if is_guarded(&found) => {
-                Err(guarded(path, asked, StrategyKind::Eager, "its log is missing".to_owned()))
+                let source = OptionError::LogMissing { asked };
+                Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
             }
             _ => Ok(()),
         };
@@ -338,18 +353,6 @@ fn recover_if_guarded(
 fn guarded(path: &str, asked: StrategyKind, by: StrategyKind, why: String) -> Error {
     let source = OptionError::Guarded { asked, by, why };
     Error::Option(Box::new(RefusedOption { path: path.to_owned(), source }))
-}
-
-/// The strategy whose log lies beside a database. None: there is no log.
-fn strategy_of_log(shim: &Shim, path: &str) -> Result<Option<StrategyKind>, Error> {
-    for (kind, log) in
-        [(StrategyKind::Eager, log_path(path)), (StrategyKind::Waldio, waldio_path(path))]
-    {
-        if shim.side_files.exists(&log)? {
-            return Ok(Some(kind));
-        }
-    }
-    Ok(None)
 }
 
 /// # Safety

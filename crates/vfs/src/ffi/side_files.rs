@@ -25,7 +25,9 @@ use crate::error::Code;
 use crate::kept_file;
 use crate::names::{board_path, database_of, image_path, kept_path, log_path, wal_path};
 use crate::port::{Below, SideFiles, SyncRequest};
-use crate::strategy::{Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room};
+use crate::strategy::{
+    Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room, path_of_log,
+};
 use crate::sync::{Mutex, lock};
 
 pub struct Files {
@@ -149,11 +151,11 @@ impl LogFiles for Files {
         Ok(opened?.map(|board| Arc::new(board) as _))
     }
 
-    fn look_on(&self, database: &str, log: &str) -> Result<Option<LogInUse>, Code> {
-        if !self.are_real() {
+    fn look_on(&self, database: &str, kind: StrategyKind) -> Result<Option<LogInUse>, Code> {
+        let Some(log) = path_of_log(kind, database).filter(|_| self.are_real()) else {
             return Ok(None);
-        }
-        looking_on::look_on(database, log).map_err(|error| match error.kind() {
+        };
+        looking_on::look_on(database, &log, kind).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Code::BUSY,
             _ => self.code(&LogError::File {
                 path: log.into(),
@@ -173,6 +175,17 @@ impl LogFiles for Files {
             return Ok(None);
         }
         let file = DirectFile::open_beside(path, database).map_err(|error| self.code(&error))?;
+        Ok(Some(LogFile(Box::new(file))))
+    }
+
+    fn open_log_to_read(&self, path: &str) -> Result<Option<LogFile>, Code> {
+        if !self.are_real() {
+            return self.open_log(path);
+        }
+        if !self.is_there(path)? {
+            return Ok(None);
+        }
+        let file = DirectFile::open_to_read(Path::new(path)).map_err(|error| self.code(&error))?;
         Ok(Some(LogFile(Box::new(file))))
     }
 

@@ -56,6 +56,32 @@ pub unsafe fn place(place: *mut sqlite::sqlite3_file, file: Box<dyn Below>) {
     unsafe { place.cast::<VirtualFile>().write(VirtualFile { methods: &METHODS, file }) }
 }
 
+/// Puts another file in the place of one that came with a fork. That one is the parent's and is not
+/// dropped. Answers it, for [`put_back`].
+///
+/// # Safety
+/// `place` has an open file that was made by [`place`], and nobody uses that meanwhile.
+pub unsafe fn replace(at: *mut sqlite::sqlite3_file, file: Box<dyn Below>) -> VirtualFile {
+    // SAFETY: as the caller promises. A file is plain memory.
+    unsafe {
+        let before = at.cast::<VirtualFile>().read();
+        place(at, file);
+        before
+    }
+}
+
+/// Undoes [`replace`].
+///
+/// # Safety
+/// As for [`replace`], and `before` is its answer.
+pub unsafe fn put_back(at: *mut sqlite::sqlite3_file, before: VirtualFile) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        x_close(at);
+        at.cast::<VirtualFile>().write(before);
+    }
+}
+
 /// # Safety
 /// `file` was made by [`place`] and is not closed.
 unsafe fn below<'a>(file: *mut sqlite::sqlite3_file) -> &'a dyn Below {

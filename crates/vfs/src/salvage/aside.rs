@@ -12,13 +12,14 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 
 use super::{Aside, SalvageError, failed, remove};
 use crate::InspectError;
-use crate::inspect::alone_with;
-use crate::names::{board_path, image_path, log_path, wal_path};
+use crate::config::StrategyKind;
+use crate::inspect::{alone_with, strategy_beside};
+use crate::names::{board_path, image_path, log_path, wal_path, waldio_path};
 use crate::path::{beside, with_suffix};
-use crate::strategy::guard;
+use crate::strategy::{WITH_A_LOG, guard};
 
-const SUFFIXES: [&str; 7] =
-    ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-wal", "-shm", "-journal"];
+const SUFFIXES: [&str; 8] =
+    ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-waldio", "-wal", "-shm", "-journal"];
 
 /// Gives a file of ours the owner, group and mode of the file that it is made from.
 fn belongs_as(path: &Path, original: &fs::Metadata) -> io::Result<()> {
@@ -44,7 +45,10 @@ impl Aside {
         why: &InspectError,
         into: Option<&Path>,
     ) -> Result<Aside, SalvageError> {
-        let alone = alone_with(database, &beside(database, log_path))?;
+        let mut alone = Vec::new();
+        for kind in WITH_A_LOG {
+            alone.extend(alone_with(database, kind)?);
+        }
         refuse_if_open(database)?;
         let mut header = vec![0; guard::HEADER_BYTES];
         let begins = File::open(database).and_then(|file| file.read_exact_at(&mut header, 0));
@@ -65,10 +69,7 @@ impl Aside {
         let changed = changed.collect();
         let files =
             copy_all(database, &folder).inspect_err(|_| drop(fs::remove_dir_all(&folder)))?;
-        let page_bytes = match u16::from_be_bytes([header[16], header[17]]) {
-            1 => 65536,
-            bytes => usize::from(bytes),
-        };
+        let page_bytes = guard::page_bytes(&header) as usize;
         let uuid = guard::of(&header);
         let is_plain = uuid.is_none() && guard::is_database(&header);
         let mut aside = Aside {
@@ -80,11 +81,17 @@ impl Aside {
             is_plain,
             page_bytes,
             damage: why.to_string(),
+            strategy: strategy_beside(database, uuid),
             found: Salvage::default(),
+            slots: None,
             _alone: alone,
         };
         if !is_plain {
-            aside.read_log().inspect_err(|_| drop(aside.discard()))?;
+            let read = match aside.strategy {
+                Some(StrategyKind::Waldio) => aside.read_slots(),
+                _ => aside.read_log(),
+            };
+            read.inspect_err(|_| drop(aside.discard()))?;
         }
         Ok(aside)
     }
@@ -118,7 +125,7 @@ impl Aside {
 
     /// Leaves the database file as it is, and removes log, image and board.
     pub fn remove_beside(&self) -> Result<(), SalvageError> {
-        for path in [image_path, board_path, log_path] {
+        for path in [image_path, board_path, log_path, waldio_path] {
             remove(&beside(&self.database, path))?;
         }
         Ok(sync_directory(&self.database)?)

@@ -39,6 +39,15 @@ pub fn header(main: &dyn Below) -> Result<[u8; HEADER_BYTES], Code> {
     Ok(header)
 }
 
+/// The size of the pages. "The value 1 representing a page size of 65536."
+pub fn page_bytes(header: &[u8]) -> u32 {
+    match header.get(16..18) {
+        Some(&[0, 1]) => 65_536,
+        Some(&[high, low]) => u32::from(u16::from_be_bytes([high, low])),
+        _ => 0,
+    }
+}
+
 fn version_guarded() -> u8 {
     if mutant::is(Mutant::GuardUnseen) { VERSION_WAL } else { VERSION_GUARDED }
 }

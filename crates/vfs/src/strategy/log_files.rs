@@ -94,10 +94,12 @@ pub trait LogFiles: SideFiles {
     /// the lock.
     fn common_in_use(&self, database: &str, log: &str) -> Result<Option<Arc<dyn Common>>, Code>;
     /// Joins the users of the log without the board, with rights to read only. `None`: nobody uses
-    /// the log.
-    fn look_on(&self, database: &str, log: &str) -> Result<Option<LogInUse>, Code>;
+    /// the log of this strategy.
+    fn look_on(&self, database: &str, kind: StrategyKind) -> Result<Option<LogInUse>, Code>;
     /// `None`: there is no log.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
+    /// Opens a log to read it only. `None`: there is no log.
+    fn open_log_to_read(&self, path: &str) -> Result<Option<LogFile>, Code>;
     /// Makes a new log in place of any other. The owner of the database owns it.
     fn create_log(&self, path: &str) -> Result<LogFile, Code>;
     /// Gives the image to the owner of the database. Another user's process may have left it. The

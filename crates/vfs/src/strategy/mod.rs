@@ -21,6 +21,7 @@ mod space;
 mod stock;
 mod tickets;
 mod waldio;
+mod which_log;
 
 pub use board::{
     Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open,
@@ -32,14 +33,16 @@ pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{RecoverError, check, page_one_of, write_image};
 pub use in_wal_mode::{SharedWal, Site};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
-pub use log_life::onlooker::Onlooker;
-pub use log_life::why_kept;
+pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
+pub use log_life::{KeptLog, why_kept};
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};
 pub use plain::{Plain, is_marked};
 pub use space::Room;
 pub use stock::Stock;
 pub use tickets::Tickets;
+pub use waldio::{OpenLog as WaldioOpenLog, SlotFile};
+pub use which_log::{WITH_A_LOG, path_of_log, strategy_of_log, uuid_of};
 
 use std::sync::Arc;
 
@@ -141,7 +144,12 @@ pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chose
     match options.strategy {
         StrategyKind::Stock => Chosen::Stock(Stock),
         kind if kind.has_log() && purpose == Purpose::ReadOnly => {
-            Chosen::Onlooker(Box::new(Onlooker::new(kind, &site.path, Arc::clone(&site.files))))
+            let open_logged_wal: Option<OpenLoggedWal> = match kind {
+                StrategyKind::Waldio => Some(waldio::open_to_read),
+                _ => None,
+            };
+            let files = Arc::clone(&site.files);
+            Chosen::Onlooker(Box::new(Onlooker::new(kind, &site.path, files, open_logged_wal)))
         }
         StrategyKind::Plain => in_wal_mode(id, options, site.plain(), purpose),
         StrategyKind::Eager => in_wal_mode(id, options, site.eager(), purpose),

@@ -1,4 +1,4 @@
-//! What the tests of `eager` share: databases, their files as a crash leaves them, and SQLite's
+//! What the tests of strategies share: databases, their files as a crash leaves them, and SQLite's
 //! error log.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
@@ -20,6 +20,41 @@ unsafe extern "C" fn on_log(_: *mut c_void, _: c_int, message: *const c_char) {
     // SAFETY: SQLite passes a string.
     let text = unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned();
     LOG.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+}
+
+/// A strategy that has a log, and what a crash leaves of it: the log alone, the log with what it may
+/// stand on, and all files.
+#[derive(Clone, Copy, Debug)]
+pub struct Logged {
+    pub strategy: &'static str,
+    pub log: &'static [&'static str],
+    pub with_image: &'static [&'static str],
+    pub all: &'static [&'static str],
+}
+
+pub const LOGGED: [Logged; 2] = [
+    Logged {
+        strategy: "eager",
+        log: &["-oneflush"],
+        with_image: &["-oneflush", "-oneflush-wal"],
+        all: &["-oneflush", "-oneflush-wal", "-oneflush-shm"],
+    },
+    Logged {
+        strategy: "waldio",
+        log: &["-waldio"],
+        with_image: &["-waldio"],
+        all: &["-waldio", "-oneflush-shm"],
+    },
+];
+
+impl Logged {
+    pub fn open(&self, path: &Path) -> rusqlite::Result<Connection> {
+        open_with(path, &format!("strategy={}", self.strategy))
+    }
+
+    pub fn read_only(&self, path: &Path) -> rusqlite::Result<Connection> {
+        open_with(path, &format!("strategy={}&mode=ro", self.strategy))
+    }
 }
 
 /// Called before any use of SQLite.

@@ -9,6 +9,7 @@ use oneflush_blocklog::Uuid;
 use serde::Serialize;
 
 use super::Board;
+use crate::config::StrategyKind;
 
 /// The size of the board's memory.
 pub const WORDS: usize = FIRST_PAGE + PAGES_WORDS;
@@ -80,18 +81,22 @@ pub(super) enum Word {
     FramesWanted,
 }
 
-/// What a board says to a process that does not use the database.
+/// What a board says to a process that does not use the database. What the strategy does not note is
+/// `None`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Look {
-    pub epoch: u64,
-    /// Records of this epoch.
-    pub records: u64,
-    /// How many pages the log has changes of in this epoch.
-    pub pages: u64,
-    /// The image's last frame that is durable in the log.
+    /// Of `eager`.
+    pub epoch: Option<u64>,
+    /// Of `eager`: records of this epoch.
+    pub records: Option<u64>,
+    /// Of `eager`: how many pages the log has changes of in this epoch.
+    pub pages: Option<u64>,
+    /// The WAL's last frame that is known to be durable in the log.
     pub logged_frames: u64,
-    /// The last frame of the last commit. It need not be durable yet.
-    pub committed_frames: u64,
+    /// Of `eager`: the last frame of the last commit. It need not be durable yet.
+    pub committed_frames: Option<u64>,
+    /// Of `waldio`: the last frame that was written.
+    pub written_frames: Option<u64>,
     /// A write or sync has failed. Nothing is acknowledged until all processes have closed the
     /// database.
     pub failed: bool,
@@ -106,14 +111,16 @@ pub fn read_words(board: &File) -> Option<Vec<u64>> {
 }
 
 /// What these words say. `None`: they are of another version.
-pub fn look(words: &[u64]) -> Option<Look> {
+pub fn look(words: &[u64], kind: StrategyKind) -> Option<Look> {
     let word = |word: Word| words.get(word as usize).copied();
+    let of = |strategy: StrategyKind, at: Word| word(at).filter(|_| kind == strategy);
     (word(Word::Layout)? == LAYOUT).then_some(Look {
-        epoch: word(Word::Epoch)?,
-        records: word(Word::RecordsInEpoch)?,
-        pages: word(Word::Pages)?,
+        epoch: of(StrategyKind::Eager, Word::Epoch),
+        records: of(StrategyKind::Eager, Word::RecordsInEpoch),
+        pages: of(StrategyKind::Eager, Word::Pages),
         logged_frames: word(Word::Logged)?,
-        committed_frames: word(Word::Committed)?,
+        committed_frames: of(StrategyKind::Eager, Word::Committed),
+        written_frames: of(StrategyKind::Waldio, Word::Written),
         failed: word(Word::Failed)? != 0,
     })
 }

@@ -18,7 +18,7 @@
 
 use std::time::Duration;
 
-use oneflush_blocklog::Uuid;
+use oneflush_blocklog::{Error as LogError, Uuid};
 
 use super::{AttachError, KeptLog, LogLife, why_kept};
 use crate::config::Options;
@@ -124,12 +124,12 @@ impl<L: KeptLog> LogLife<L> {
             return Err(AttachError::WalBesideLog);
         }
         let file = self.files.open_log(&self.log_path())?;
-        let log = L::open(file.ok_or(AttachError::LogMissing(L::STRATEGY))?, options)?;
+        let log = L::open(file.ok_or(AttachError::LogMissing)?, options)?;
         let found = log.uuid();
         if found != wanted {
             return Err(AttachError::OtherLog { wanted, found });
         }
-        let database = page_bytes_of(header);
+        let database = guard::page_bytes(header);
         if log.page_bytes() != database {
             return Err(AttachError::PageSize { log: log.page_bytes(), database });
         }
@@ -246,12 +246,19 @@ impl<L: KeptLog> LogLife<L> {
         self.set_log_aside(board)?;
         // A file that strategy `plain` keeps. To all others it only takes room.
         let _ = self.files.delete(&kept_path(&self.path), false);
-        let (uuid, page_bytes, path) = (Uuid::random()?, page_bytes_of(&header), self.log_path());
+        let (uuid, page_bytes, path) =
+            (Uuid::random()?, guard::page_bytes(&header), self.log_path());
         let created = L::create(self.files.create_log(&path)?, uuid, page_bytes, options);
         // The log holds nothing, and without a guard nobody looks for it. On a full disk it would
         // only take room.
-        let mut log = created.inspect_err(|_| {
+        let mut log = created.map_err(|error| {
             let _ = self.files.delete(&path, false);
+            match error {
+                LogError::BlockSize { log_bytes, storage_bytes } => {
+                    AttachError::BlockSize { log_bytes, storage_bytes }
+                }
+                error => error.into(),
+            }
         })?;
         KillPoint::LogMade.reached();
         if !join(joined, board)? {
@@ -277,7 +284,7 @@ impl<L: KeptLog> LogLife<L> {
         if !self.files.exists(&path)? {
             return Ok(());
         }
-        let missing = || AttachError::LogMissing(L::STRATEGY);
+        let missing = || AttachError::LogMissing;
         let why = why_kept::<L, _>(|| self.files.open_log(&path)?.ok_or_else(missing))?;
         let alone = board.join();
         board.common().leave();
@@ -336,13 +343,6 @@ impl<L: KeptLog> LogLife<L> {
         self.files.delete(&board_path(&self.path), false)?;
         KillPoint::BoardDeleted.reached();
         self.files.delete(&self.log_path(), true)
-    }
-}
-
-fn page_bytes_of(header: &[u8]) -> u32 {
-    match u16::from_be_bytes([header[16], header[17]]) {
-        1 => 65536,
-        bytes => u32::from(bytes),
     }
 }
 

@@ -10,10 +10,10 @@ use crate::strategy::log_files::code_of;
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     #[error(
-        "the log is missing: this database was in use with strategy {0}, and commits may be in \
+        "the log is missing: this database was in use with eager or waldio, and commits may be in \
             it. Put it back beside the database [OF-101]"
     )]
-    LogMissing(StrategyKind),
+    LogMissing,
     #[error(
         "the log belongs to another database (it is {found}, the database wants {wanted}). Put the \
             right one back [OF-102]"
@@ -90,6 +90,12 @@ pub enum AttachError {
             closing the database. Close them all and open it again [OF-116]"
     )]
     Inherited,
+    /// There is no log yet.
+    #[error(
+        "a log with blocks of {log_bytes} bytes cannot be made here: direct I/O needs blocks of \
+            {storage_bytes} bytes. Use another layout, such as layout=embed [OF-140]"
+    )]
+    BlockSize { log_bytes: u32, storage_bytes: usize },
     #[error("code {} [OF-117]", .0.0)]
     Below(Code),
 }
@@ -103,7 +109,7 @@ impl From<Code> for AttachError {
 impl AttachError {
     pub fn code(&self) -> Code {
         match self {
-            AttachError::LogMissing(_)
+            AttachError::LogMissing
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard(_)
@@ -116,6 +122,7 @@ impl AttachError {
             | AttachError::OtherVersion
             | AttachError::HeaderDamaged
             | AttachError::InUse
+            | AttachError::BlockSize { .. }
             | AttachError::Inherited => Code::CANTOPEN,
             AttachError::FoldNoDatabase | AttachError::NoDatabase => Code::NOTADB,
             AttachError::Log(error) => code_of(error),

@@ -1,63 +1,93 @@
-//! A connection that only reads, with a strategy that has a log. It can neither set the guard nor take it away, and
-//! opens neither log nor board.
+//! A connection that only reads, with a strategy that has a log. It can neither set the guard nor
+//! take it away. It does not open the board, and it opens the log only where that is the WAL.
 //!
 //! | the database has | the connection reads |
 //! |---|---|
-//! | no guard | as SQLite alone does; SQLite's error log says once that `eager` is not in force |
-//! | the guard, and others use the log | the image, as any reader of a WAL, with rights to read |
+//! | no guard | as SQLite alone does; SQLite's error log says once that the strategy is not in force |
+//! | the guard, and others use the log | the WAL, as any reader of one, with rights to read |
 //! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
 //! - **When it is decided**: whenever SQLite opens its WAL, under the database's shared lock.
 //!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
 //!   exclusive lock, so the case cannot change.
-//! - **Without the guard**, a process that wants to be the first with `eager` is refused meanwhile,
+//! - **Without the guard**, a process that wants to be the first with the strategy is refused
+//!   meanwhile,
 //!   as beside SQLite alone.
-//! - **With the image** the connection keeps the log in use. So no process finds itself alone and
-//!   builds the image anew.
+//! - **With the WAL**, which is the image of `eager` or the log of `waldio`, the connection keeps
+//!   the log in use. So no process finds itself alone and builds the image anew.
+//! - **With `waldio`** each read transaction begins with a look at the WAL's header. A writer may
+//!   have begun the WAL anew, and frames are read by its salts ([`LoggedWal`]). While the transaction
+//!   reads frames, the WAL does not begin anew.
 //! - **The last to go** recovers what the others had to leave, if its process may write.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
-use oneflush_blocklog::Uuid;
+use oneflush_blocklog::{Error as LogError, Uuid};
 
 use super::AttachError;
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
-use crate::names::{image_path, log_path};
+use crate::names::image_path;
 use crate::port::{
     Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, ShmLock, SyncRequest,
     WalIndex,
 };
 use crate::role::Role;
 use crate::strategy::guard;
-use crate::strategy::log_files::{LogFiles, LogInUse};
+use crate::strategy::log_files::{LogFile, LogFiles, LogInUse};
+use crate::strategy::which_log::path_of_log;
 use crate::strategy::{Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
-/// Databases of which SQLite's error log says already that `eager` is not in force.
+/// Databases of which SQLite's error log says already that the strategy is not in force.
 static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// A WAL that is the log itself, opened to read it.
+pub trait LoggedWal: Send + Sync {
+    /// A read transaction begins. The WAL may have begun anew since the one before.
+    fn begins_reading(&self) -> Result<(), Code>;
+    /// The WAL as SQLite reads it.
+    fn as_wal(self: Arc<Self>) -> Box<dyn Below>;
+}
+
+/// Opens a log as a WAL.
+pub type OpenLoggedWal = fn(LogFile) -> Result<Arc<dyn LoggedWal>, LogError>;
 
 pub struct Onlooker {
     kind: StrategyKind,
     path: String,
     files: Arc<dyn LogFiles>,
     main: Mutex<Option<Box<dyn Below>>>,
-    /// Keeps the log in use while the image is open.
+    /// Keeps the log in use while the WAL is open.
     in_use: Mutex<Option<LogInUse>>,
-    /// This connection has had the image open.
+    /// The log, where it is the WAL.
+    logged_wal: Mutex<Option<Arc<dyn LoggedWal>>>,
+    /// None: the log is not the WAL.
+    open_logged_wal: Option<OpenLoggedWal>,
+    /// A read transaction has begun, and its first look at the WAL comes.
+    begins: AtomicBool,
+    /// This connection has had the WAL open.
     was_beside: AtomicBool,
 }
 
 impl Onlooker {
-    pub fn new(kind: StrategyKind, path: &str, files: Arc<dyn LogFiles>) -> Onlooker {
+    pub fn new(
+        kind: StrategyKind,
+        path: &str,
+        files: Arc<dyn LogFiles>,
+        open_logged_wal: Option<OpenLoggedWal>,
+    ) -> Onlooker {
         Onlooker {
             kind,
             path: path.to_owned(),
             files,
             main: Mutex::default(),
             in_use: Mutex::default(),
+            logged_wal: Mutex::default(),
+            open_logged_wal,
+            begins: AtomicBool::new(false),
             was_beside: AtomicBool::new(false),
         }
     }
@@ -70,8 +100,20 @@ impl Onlooker {
         }
     }
 
+    fn log_path(&self) -> String {
+        path_of_log(self.kind, &self.path).unwrap_or_default()
+    }
+
+    /// Opens the log to read it, where it is the WAL.
+    fn open_wal(&self) -> Result<Option<Arc<dyn LoggedWal>>, AttachError> {
+        let Some(open) = self.open_logged_wal else { return Ok(None) };
+        let file = self.files.open_log_to_read(&self.log_path())?;
+        let file = file.ok_or(AttachError::LogMissing)?;
+        Ok(Some(open(file)?))
+    }
+
     fn look_on(&self, wanted: Uuid) -> Result<Option<LogInUse>, AttachError> {
-        let Some(in_use) = self.files.look_on(&self.path, &log_path(&self.path))? else {
+        let Some(in_use) = self.files.look_on(&self.path, self.kind)? else {
             return Ok(None);
         };
         if in_use.uuid == wanted {
@@ -90,7 +132,7 @@ impl Onlooker {
         };
         match self.wanted_log()? {
             Some(wanted) if self.look_on(wanted)?.is_some() => return Ok(()),
-            None if !is_garbled || !self.files.exists(&log_path(&self.path))? => {
+            None if !is_garbled || !self.files.exists(&self.log_path())? => {
                 if lock(&SAID).insert(self.path.clone()) {
                     self.files.warn(&format!(
                         "oneflush: {}: open for reading only, so strategy {} is not in force: \
@@ -134,6 +176,12 @@ impl Strategy for Onlooker {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Error> {
+        if role == Role::Wal
+            && let Some(wal) = &*lock(&self.logged_wal)
+            && self.begins.swap(false, Relaxed)
+        {
+            wal.begins_reading()?;
+        }
         let result = below.read(buffer, offset);
         if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
             guard::hide(buffer);
@@ -165,6 +213,13 @@ impl Strategy for Onlooker {
             })
         });
         *lock(&self.in_use) = Some(in_use.map_err(|error| self.refuse(&error))?);
+        match self.open_wal() {
+            Ok(wal) => *lock(&self.logged_wal) = wal,
+            Err(error) => {
+                *lock(&self.in_use) = None;
+                return Err(self.refuse(&error));
+            }
+        }
         self.was_beside.store(true, Relaxed);
         Ok(())
     }
@@ -174,6 +229,7 @@ impl Strategy for Onlooker {
     }
 
     fn closing_wal(&self) {
+        *lock(&self.logged_wal) = None;
         *lock(&self.in_use) = None;
     }
 
@@ -182,11 +238,15 @@ impl Strategy for Onlooker {
     }
 
     fn wal_path(&self) -> Option<String> {
-        self.wanted_log().ok().flatten().map(|_| image_path(&self.path))
+        self.wanted_log().ok().flatten()?;
+        match self.open_logged_wal {
+            Some(_) => Some(self.log_path()),
+            None => Some(image_path(&self.path)),
+        }
     }
 
     fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
-        Ok(None)
+        Ok(lock(&self.logged_wal).clone().map(LoggedWal::as_wal))
     }
 
     fn hides_wal(&self) -> Result<bool, Error> {
@@ -223,6 +283,7 @@ impl Strategy for Onlooker {
     }
 
     fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        self.begins.store(true, Relaxed);
         Stock.take_read_lock(index, read)
     }
 

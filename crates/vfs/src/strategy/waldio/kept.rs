@@ -18,17 +18,44 @@ use crate::strategy::log_life::{AttachError, KeptLog};
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Committed, HEADER_BYTES, WalFile};
 
+/// So many frames are read at once.
+const AHEAD_FRAMES: u32 = 64;
+
 /// A log that is in use.
 pub struct OpenLog(pub Arc<SlotFile>);
 
 impl OpenLog {
-    fn wal(&self) -> WalView {
+    /// The log as a WAL of SQLite's.
+    pub fn wal(&self) -> WalView {
         WalView { file: Arc::clone(&self.0), grouping: None }
     }
 
     /// The frames that SQLite would recover.
     pub fn committed(&self) -> Result<Committed, Code> {
         WalFile::committed(&self.wal())
+    }
+
+    /// How many slots behind `committed` have a frame of this life of the WAL. A recovery does not
+    /// find these: they were rolled back, or cut off by a crash, or something has damaged them or
+    /// a frame before them.
+    pub fn frames_behind(&self, committed: u32) -> Result<u32, Code> {
+        let (slots, frame_bytes) = (self.0.slots_there()?, self.0.geometry().frame_bytes());
+        // Without a header there is no life of the WAL. A damaged header still names its salts.
+        if self.0.read_wal_header()? == [0; HEADER_BYTES as usize] {
+            return Ok(0);
+        }
+        let mut behind = 0;
+        let mut frames = vec![0; AHEAD_FRAMES as usize * frame_bytes as usize];
+        let mut first = committed + 1;
+        while first <= slots {
+            let count = (slots - first + 1).min(AHEAD_FRAMES);
+            let frames = &mut frames[..count as usize * frame_bytes as usize];
+            self.0.read_frames(first, frames)?;
+            let is_frame = |frame: &&[u8]| frame[..4] != [0; 4] && self.0.is_of_this_life(frame);
+            behind += frames.chunks_exact(frame_bytes as usize).filter(is_frame).count() as u32;
+            first += count;
+        }
+        Ok(behind)
     }
 
     /// Page 1 in the newest committed frame, or of the database file.

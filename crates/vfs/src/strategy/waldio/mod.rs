@@ -23,8 +23,9 @@
 //!
 //! 1. No block that holds acknowledged bytes is written before the WAL begins anew.
 //! 2. The WAL begins anew only when the database file has everything and is synced, as with SQLite.
-//! 3. While the guard is set, the log has page 1: in a frame, or in its copy. So a page 1 that a
-//!    crash has garbled can be mended.
+//! 3. While page 1 of the database file is being written, the log has it: in a frame, or in its
+//!    copy. So a page 1 that a crash has garbled can be mended. The copy counts in the first life of
+//!    the WAL only, for a checkpoint of that life may write a newer page 1.
 //! 4. After a failed write or sync no process acknowledges anything until all have closed.
 //!
 //! | question | file |
@@ -60,4 +61,7 @@ mod transaction;
 mod view;
 mod writing;
 
+pub use self::kept::OpenLog;
+pub use self::slot_file::SlotFile;
 pub use self::store::{Waldio, WaldioReport, WaldioStore};
+pub use self::view::open_to_read;

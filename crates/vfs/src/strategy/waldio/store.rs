@@ -26,6 +26,9 @@ use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard
 use crate::sync::{Mutex, lock};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
+/// No generation of the board.
+const UNKNOWN: u64 = u64::MAX;
+
 /// A connection with `waldio`.
 pub type Waldio = WalConnection<WaldioStore>;
 
@@ -196,7 +199,9 @@ impl WaldioStore {
             return Err(code.into());
         }
         self.cache.clear();
-        self.generation.store(board.generation(), Relaxed);
+        // The salts were read when the log was opened. Others may have begun the WAL anew since, so
+        // the first use reads them again.
+        self.generation.store(UNKNOWN, Relaxed);
         self.own_board.set(board);
         Ok(log)
     }
@@ -207,10 +212,6 @@ impl WaldioStore {
     /// has the frames that were not acknowledged. SQLite will take them for commits. So they are
     /// made durable first, and after a failed flush they are written again.
     fn go_on(&self, main: &dyn Below, board: &Board, log: &mut OpenLog) -> Result<(), AttachError> {
-        // In a child of a fork SQLite has the WAL index of the WAL as it was before.
-        if self.life.files.is_inherited(&self.life.path) {
-            return Err(AttachError::Inherited);
-        }
         let durable = board.durable_before(log.0.uuid(), &self.life.log_path());
         let unsure = board.begin(log.0.uuid(), log.0.geometry().page_bytes);
         let frames = log.committed()?.frames;
@@ -353,6 +354,9 @@ impl Waldio {
             let count = (last - frame + 1).min(geometry.slots_in_a_row(frame)) as usize;
             let mut frames = vec![0; count * frame_bytes];
             file.read_frames(frame, &mut frames)?;
+            if !file.is_of_this_life(&frames) {
+                return file.read_page(frame, page);
+            }
             page.copy_from_slice(&frames[FRAME_HEADER_BYTES..frame_bytes]);
             for (frame, bytes) in (frame + 1..).zip(frames.chunks_exact(frame_bytes).skip(1)) {
                 self.store().cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);

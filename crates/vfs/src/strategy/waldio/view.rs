@@ -12,11 +12,30 @@
 
 use std::sync::Arc;
 
+use oneflush_blocklog::Error as LogError;
+
 use super::grouping::Grouping;
 use super::slot_file::{SlotFile, Write};
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
+use crate::strategy::log_files::LogFile;
+use crate::strategy::log_life::onlooker::LoggedWal;
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+
+/// Opens a log for a connection that only reads.
+pub fn open_to_read(file: LogFile) -> Result<Arc<dyn LoggedWal>, LogError> {
+    Ok(Arc::new(SlotFile::open(file)?))
+}
+
+impl LoggedWal for SlotFile {
+    fn begins_reading(&self) -> Result<(), Code> {
+        self.read_wal_header().map(drop)
+    }
+
+    fn as_wal(self: Arc<Self>) -> Box<dyn Below> {
+        Box::new(WalView { file: self, grouping: None })
+    }
+}
 
 const WAL_HEADER_BYTES: usize = HEADER_BYTES as usize;
 
@@ -116,7 +135,7 @@ impl Below for WalView {
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
         if offset == 0 {
             let header = data.try_into().map_err(|_| Code::MISUSE)?;
-            return self.file.write_wal_header(header);
+            return self.file.begin_wal(header);
         }
         let (mut at, mut offset) = (0, offset);
         while at < data.len() {
