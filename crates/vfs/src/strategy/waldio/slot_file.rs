@@ -23,6 +23,7 @@ use super::header::{self, LogHeader};
 use super::slots::{Displaced, Found, Geometry, Header, Place, WalSalts};
 use crate::config::Layout;
 use crate::error::Code;
+use crate::kill_point::KillPoint;
 use crate::strategy::chunk::chunk_at;
 use crate::strategy::log_files::LogFile;
 use crate::strategy::mutant::{self, Mutant};
@@ -439,6 +440,7 @@ impl SlotFile {
         }
         if !mutant::is(Mutant::LaneForgotten) {
             self.write_blocks(&block, geometry.lane(lane.head), how.durable)?;
+            KillPoint::LaneWritten.reached();
         }
         self.give_back(block);
         Ok(())
