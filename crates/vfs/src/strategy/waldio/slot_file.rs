@@ -455,7 +455,6 @@ impl SlotFile {
     /// Makes a piece of the lane ready (invariant 1). A piece with nothing but zeros may be a hole.
     /// True: the piece may have entries.
     fn prepare_lane(&self, writing: &mut Writing, frame: u32) -> Result<bool, Code> {
-        let geometry = self.geometry();
         let first = (frame - 1) / LANE_PIECE_SLOTS * LANE_PIECE_SLOTS + 1;
         if !writing.lane_pieces.insert(first) {
             return Ok(true);
