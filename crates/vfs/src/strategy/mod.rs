@@ -40,6 +40,7 @@ pub use plain::{Plain, is_marked};
 pub use space::Room;
 pub use stock::Stock;
 pub use tickets::Tickets;
+pub use waldio::{SlotCounts, count_slots};
 
 use std::sync::Arc;
 

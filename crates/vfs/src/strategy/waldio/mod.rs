@@ -35,6 +35,7 @@
 //! | what SQLite sees | [`view`] |
 //! | how SQLite's calls reach the log | [`store`], [`writing`] |
 //! | which pages are kept in memory | [`cache`], [`recent`] |
+//! | how the frames of a log stand, for the crash simulator | [`counted`] |
 //! | how the log is made, joined, mended and retired | [`kept`], [`log_life`] |
 //!
 //! # Differences to the paper
@@ -49,6 +50,7 @@
 //! [`log_life`]: crate::strategy::log_life
 
 mod cache;
+mod counted;
 mod header;
 mod kept;
 mod recent;
@@ -58,4 +60,5 @@ mod store;
 mod view;
 mod writing;
 
+pub use self::counted::{SlotCounts, count_slots};
 pub use self::store::{Waldio, WaldioReport, WaldioStore};
