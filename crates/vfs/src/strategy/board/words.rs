@@ -23,7 +23,7 @@ pub(super) const PAGES_WORDS: usize = 1024;
 
 /// The version of the board's layout, and of what the processes share behind it. It grows by one
 /// whenever either changes. The words before [`Word::Layout`] keep their places.
-pub(super) const LAYOUT: u64 = 5;
+pub(super) const LAYOUT: u64 = 6;
 
 #[derive(Clone, Copy)]
 pub(super) enum Word {
@@ -76,6 +76,8 @@ pub(super) enum Word {
     Writes,
     /// With `waldio`: the count of writes when the last flush that succeeded began.
     Flushed,
+    /// With `waldio`: grows before and after frames are written over that were written before.
+    Rewinds,
 }
 
 /// What a board says to a process that does not use the database.

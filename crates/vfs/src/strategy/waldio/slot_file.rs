@@ -336,12 +336,14 @@ impl SlotFile {
             let header: &Header = header.try_into().map_err(|_| Code::MISUSE)?;
             let back = lane.last().map_or(0, |block| frame - block.head);
             let back = if back < geometry.lane_entries() { back } else { 0 };
+            let shared = mutant::is(Mutant::LaneShared).then(|| (frame - 1) % LANE_PIECE_SLOTS);
+            let back = shared.unwrap_or(back);
             let slot = &mut blocks[slot..slot + geometry.slot_bytes];
             match geometry.encode(salts, header, page, back, slot) {
                 Some(Place::Slot) => {}
                 Some(Place::Lane(displaced)) => {
-                    if back == 0 {
-                        lane.push(LaneBlock { head: frame, entries: Vec::new() });
+                    if back == 0 || shared.is_some() {
+                        lane.push(LaneBlock { head: frame - back, entries: Vec::new() });
                     }
                     if let Some(block) = lane.last_mut() {
                         block.entries.push((back, displaced));
@@ -356,9 +358,22 @@ impl SlotFile {
         let written = lane
             .iter()
             .try_for_each(|block| self.write_lane(writing, block, how))
+            .and_then(|()| self.write_again_before(first, how))
             .and_then(|()| self.write_blocks(&blocks, geometry.slot(first), how.durable));
         writing.blocks = blocks;
         written
+    }
+
+    /// [`Mutant::BlockRewritten`].
+    fn write_again_before(&self, first: u32, how: Write) -> Result<(), Code> {
+        let before = first - 1;
+        if before == 0 || !how.is_first || !mutant::is(Mutant::BlockRewritten) {
+            return Ok(());
+        }
+        let mut slot = self.buffer(self.geometry().slot_bytes);
+        let offset = self.geometry().slot(before);
+        self.storage.read_at(&mut slot, offset).map_err(|error| read_code(&error))?;
+        self.write_blocks(&slot, offset, how.durable)
     }
 
     fn write_lane(&self, writing: &mut Writing, lane: &LaneBlock, how: Write) -> Result<(), Code> {
@@ -367,7 +382,7 @@ impl SlotFile {
         let has_entries = self.prepare_lane(writing, lane.head)?;
         let mut block = self.buffer(geometry.block_bytes);
         block.fill(0);
-        if !how.is_first && has_entries {
+        if (!how.is_first || mutant::is(Mutant::LaneShared)) && has_entries {
             // Other frames of this transaction may have entries there (invariant 3).
             match self.storage.read_at(&mut block, geometry.lane(lane.head)) {
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
@@ -381,7 +396,8 @@ impl SlotFile {
             block[at..at + FRAME_HEADER_BYTES].copy_from_slice(displaced);
         }
         if !mutant::is(Mutant::LaneForgotten) {
-            self.write_blocks(&block, geometry.lane(lane.head), how.durable)?;
+            let durable = how.durable && !mutant::is(Mutant::LaneUnflushed);
+            self.write_blocks(&block, geometry.lane(lane.head), durable)?;
         }
         self.give_back(block);
         Ok(())
@@ -398,26 +414,27 @@ impl SlotFile {
         let length = LANE_PIECE_SLOTS as usize * geometry.block_bytes;
         let offset = geometry.lane(first);
         let is_zero = self.read_blocks(offset, length, |piece| piece.iter().all(|&byte| byte == 0));
-        match is_zero {
+        let made = match is_zero {
             Ok(false) => return Ok(true),
-            Ok(true) | Err(Code::SHORT_READ) => {}
-            Err(code) => return Err(code),
-        }
-        let zeroed = self.storage.zero(offset..offset + length as u64);
-        let synced = zeroed.and_then(|()| self.storage.flush());
-        synced.map_err(|error| {
+            Ok(true) | Err(Code::SHORT_READ) => self
+                .storage
+                .zero(offset..offset + length as u64)
+                .map_err(|error| write_code(&error))
+                .and_then(|()| self.flush()),
+            Err(code) => Err(code),
+        };
+        made.inspect_err(|_| {
             writing.lane_pieces.remove(&first);
-            write_code(&error)
         })?;
         Ok(false)
     }
 
     fn write_blocks(&self, blocks: &[u8], offset: u64, durable: bool) -> Result<(), Code> {
-        let written = match durable {
-            true => self.storage.write_durable(blocks, offset),
-            false => self.storage.write(blocks, offset),
-        };
-        written.map_err(|error| write_code(&error))
+        match durable {
+            // Whether the write or its sync has failed, nobody knows.
+            true => self.storage.write_durable(blocks, offset).map_err(|error| sync_code(&error)),
+            false => self.storage.write(blocks, offset).map_err(|error| write_code(&error)),
+        }
     }
 
     /// Makes sure that the slots up to `last` are there (invariant 1). The file grows by chunks of
@@ -539,6 +556,11 @@ fn read_code(error: &io::Error) -> Code {
         io::ErrorKind::UnexpectedEof => Code::SHORT_READ,
         _ => Code::IOERR_READ,
     }
+}
+
+/// Of a write with a sync.
+fn sync_code(error: &io::Error) -> Code {
+    if is_full(error) { Code::FULL } else { Code::IOERR_FSYNC }
 }
 
 fn write_code(error: &io::Error) -> Code {

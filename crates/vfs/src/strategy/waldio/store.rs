@@ -22,6 +22,7 @@ use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFiles;
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard};
+use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, lock};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
@@ -109,7 +110,9 @@ impl WaldioStore {
 
     /// SQLite begins the WAL anew.
     pub(super) fn begins_anew(&self) {
-        self.board().begin_wal();
+        if !mutant::is(Mutant::GenerationUntold) {
+            self.board().begin_wal();
+        }
     }
 
     /// Page 1 with the guard in it. `None`: the page is written as it is.
@@ -255,6 +258,8 @@ impl Waldio {
     fn publish_frames(&self, published: Option<u32>) {
         let mut frames = lock(&self.own.frames);
         let Ok(file) = self.slot_file() else { return frames.clear() };
+        let keeps_all = mutant::is(Mutant::UnpublishedCached);
+        let published = if keeps_all { Some(u32::MAX) } else { published };
         let (store, frame_bytes) = (self.store(), file.geometry().frame_bytes() as usize);
         let generation = store.board().generation();
         frames.publish(published.unwrap_or(0), frame_bytes, |frame, bytes| {
@@ -399,7 +404,9 @@ impl Store for WaldioStore {
         if of_commit {
             connection.own.syncs.store(true, Relaxed);
             connection.own.is_synced.store(true, Relaxed);
-            if connection.options.wal_sync == WalSync::Ns {
+            if connection.options.wal_sync == WalSync::Ns
+                && lock(&connection.own.last_header).ends_commit()
+            {
                 return Ok(true);
             }
         }
@@ -411,18 +418,16 @@ impl Store for WaldioStore {
         connection: &Waldio,
         _: &dyn Below,
         _: SyncRequest,
-        what: For,
+        _: For,
     ) -> Result<bool, Code> {
         let board = self.board();
         board.failure().map_or(Ok(()), Err)?;
-        if board.is_flushed() || (what != For::Other && connection.options.wal_sync == WalSync::Ns)
-        {
+        if board.is_flushed() {
             return Ok(false);
         }
-        let (writes, written) = (board.write_count(), board.written());
+        let covered = board.covered();
         connection.slot_file()?.flush().inspect_err(|&code| self.fail(code))?;
-        board.note_flushed(writes);
-        board.note_logged(written);
+        board.note_flushed(&covered);
         Ok(true)
     }
 
@@ -434,12 +439,14 @@ impl Store for WaldioStore {
     fn flush_failed(&self, _: &dyn Below, _: Option<u64>) {}
 
     fn releasing_write_lock(&self, connection: &Waldio) {
+        lock(&connection.own.last_header).forget_commit();
         let syncs = connection.own.syncs.load(Relaxed);
         connection.own.is_synced.store(syncs, Relaxed);
         connection.publish_frames(connection.published_frames());
     }
 
     fn committed(&self, connection: &Waldio) {
+        lock(&connection.own.last_header).forget_commit();
         if connection.published_frames().is_none() {
             // The connection has a WAL index of its own, and never releases the write lock.
             let last = self.board().written();

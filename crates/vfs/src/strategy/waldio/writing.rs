@@ -23,6 +23,19 @@ pub struct LastHeader {
     ends_commit: bool,
 }
 
+impl LastHeader {
+    /// True from the last frame of a commit to the commit's end. A sync meanwhile is the commit's.
+    /// Any other is a checkpoint's, and no lock may say so: the last close has them all.
+    pub fn ends_commit(&self) -> bool {
+        self.ends_commit
+    }
+
+    /// The commit has ended, or its frames are not written.
+    pub fn forget_commit(&mut self) {
+        self.ends_commit = false;
+    }
+}
+
 impl Waldio {
     /// SQLite writes to its WAL.
     pub(super) fn write_frames(
@@ -91,9 +104,14 @@ impl Waldio {
         lock(&self.own.frames).clear();
         let end_bytes = offset + data.len() as u64;
         let geometry = *self.slot_file()?.geometry();
-        let last = geometry.frame_at(end_bytes - 1).ok_or(Error::Below(Code::MISUSE))?.0;
+        let frame_at = |offset| geometry.frame_at(offset).ok_or(Error::Below(Code::MISUSE));
+        let ((first, _), (last, _)) = (frame_at(offset)?, frame_at(end_bytes - 1)?);
         self.lay_out(last)?;
-        Ok(self.noting_write(|| wal.write(data, offset))?)
+        let board = self.store().board();
+        board.writes_over(first);
+        self.noting_write(|| wal.write(data, offset))?;
+        board.writes_over(first);
+        Ok(())
     }
 
     /// Writes the frames that are held.
@@ -114,16 +132,26 @@ impl Waldio {
         let last = first + (bytes.len() / frame_bytes) as u32 - 1;
         let durable = self.options.wal_sync == WalSync::Pd && self.own.is_synced.load(Relaxed);
         let how = Write { is_first: true, durable };
+        let board = self.store().board();
+        board.writes_over(first);
         let written = self
             .lay_out(last)
             .and_then(|()| self.noting_write_of(durable, || file.write_frames(first, bytes, how)));
-        if let Err(code) = written {
-            // SQLite believes that these frames are written. So they are kept for the next write,
-            // which writes them or fails too.
-            held.put_back();
-            return Err(code.into());
+        match written {
+            Ok(all_durable) => {
+                board.wrote(first, last);
+                if let Some(writes) = all_durable {
+                    board.note_durable(writes, last);
+                }
+            }
+            Err(code) => {
+                // SQLite believes that these frames are written. So they are kept for the next
+                // write, which writes them or fails too.
+                held.put_back();
+                lock(&self.own.last_header).forget_commit();
+                return Err(code.into());
+            }
         }
-        self.store().board().wrote(first, last);
         let mut frames = lock(&self.own.frames);
         frames.add(first, bytes, frame_bytes);
         Ok(())
@@ -131,33 +159,36 @@ impl Waldio {
 
     fn lay_out(&self, last: u32) -> Result<(), Code> {
         let file = self.slot_file()?;
-        file.lay_out(last, self.options.prealloc_bytes).inspect_err(|&code| {
-            if code == Code::IOERR_FSYNC {
-                self.shared.flush.poison(code);
-                self.store().fail(code);
-            }
-        })
+        file.lay_out(last, self.options.prealloc_bytes)
+            .inspect_err(|&code| self.fail_if_unsynced(code))
+    }
+
+    /// A sync has failed within a write. It may have lost what others have written, and the next
+    /// sync would not say so.
+    fn fail_if_unsynced(&self, code: Code) {
+        if code == Code::IOERR_FSYNC {
+            self.shared.flush.poison(code);
+            self.store().fail(code);
+        }
     }
 
     fn noting_write(&self, write: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
-        self.noting_write_of(false, write)
+        self.noting_write_of(false, write).map(|_| ())
     }
 
     /// Notes a write before and after it ([`is_flushed`](crate::strategy::board::Board::is_flushed)).
+    /// Answers the count of writes if they are all durable now.
     fn noting_write_of(
         &self,
         durable: bool,
         write: impl FnOnce() -> Result<(), Code>,
-    ) -> Result<(), Code> {
+    ) -> Result<Option<u64>, Code> {
         let board = self.store().board();
         let was_flushed = board.is_flushed();
         board.writes();
-        write()?;
+        write().inspect_err(|&code| self.fail_if_unsynced(code))?;
         let writes = board.writes();
-        if durable && was_flushed {
-            board.note_flushed(writes);
-        }
-        Ok(())
+        Ok((durable && was_flushed).then_some(writes))
     }
 
     /// A checkpoint writes a page to the database file.
