@@ -191,6 +191,24 @@ fn what_forced_writes_have_made_durable_is_not_written_again_after_a_failed_sync
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// A transaction spills frames, rolls back to a savepoint in front of them all, and begins the WAL
+/// anew. Its frames go where those were. The board was not told of such frames. So after a failed
+/// sync they were written again, though they were acknowledged.
+#[test]
+fn acknowledged_frames_in_the_place_of_spilled_ones_are_not_written_again() {
+    register().unwrap();
+    let uri = "layout=embed&sync=fs&prealloc=0";
+    let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
+    let script = Script::draw_for(&setting, Workload::Savepoints, 3_565_273_561_402_385_925);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync
+            && cell.plan.at == 9
+            && cell.plan.lasting
+            && cell.then == AfterError::Reopen
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// `waldio` with `sync=pd`: the forced write of a commit fails. Its sync may have been told of
 /// frames that another connection has written at NORMAL, and the next sync would not be. A commit
 /// behind them must not be acknowledged.

@@ -78,6 +78,12 @@ impl Board {
         }
     }
 
+    /// These frames were written, some of them over others. There may be more behind them.
+    pub fn wrote_over(&self, first: u32, last: u32) {
+        self.writes_over(first);
+        self.word(Word::Written).fetch_max(u64::from(last), SeqCst);
+    }
+
     /// These frames were written to the log, the last of all.
     pub fn wrote(&self, first: u32, last: u32) {
         self.writes_over(first);

@@ -90,6 +90,7 @@ impl Waldio {
     fn begin_wal(&self, wal: &dyn Below, header: &[u8]) -> Result<(), Error> {
         self.refuse_if_failed()?;
         self.write_held(wal)?;
+        lock(&self.held).begin_anew();
         self.store().begins_anew();
         self.header_unsynced.store(true, Relaxed);
         self.unsynced_frames.store(false, Relaxed);
@@ -110,7 +111,7 @@ impl Waldio {
         let board = self.store().board();
         board.writes_over(first);
         self.noting_write(|| wal.write(data, offset))?;
-        board.writes_over(first);
+        board.wrote_over(first, last);
         Ok(())
     }
 
