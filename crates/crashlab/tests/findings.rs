@@ -209,6 +209,24 @@ fn acknowledged_frames_in_the_place_of_spilled_ones_are_not_written_again() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// The making of a log ends half-way, with a part of the guard in page 1. The next opener mends that
+/// page, which fails in the middle of it too. Those after it must not write over the copy that they
+/// mend the page with.
+#[test]
+fn the_copy_of_page_one_stays_while_page_one_may_be_torn() {
+    register().unwrap();
+    let uri = "checkpoints=sqlite&layout=pad512&sync=ns&prealloc=65536";
+    let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
+    let script = Script::draw_for(&setting, Workload::Synchronous, 5_931_034_663_281_120_502);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::ShortWrite
+            && cell.plan.at == 5
+            && cell.plan.lasting
+            && cell.then == AfterError::Reopen
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// `waldio` with `sync=pd`: the forced write of a commit fails. Its sync may have been told of
 /// frames that another connection has written at NORMAL, and the next sync would not be. A commit
 /// behind them must not be acknowledged.

@@ -522,7 +522,16 @@ impl SlotFile {
         self.flush()
     }
 
-    /// Keeps a copy of page 1, durably.
+    /// Sees to it that the log has a copy of this page 1. A copy that is there stays as it is: the
+    /// database file may have a part of the page only.
+    pub fn keep_page_one(&self, page: &[u8]) -> Result<(), Code> {
+        if self.read_page_one()?.is_some_and(|copy| copy == page) {
+            return Ok(());
+        }
+        self.write_page_one(page)
+    }
+
+    /// Writes a copy of page 1, durably.
     pub fn write_page_one(&self, page: &[u8]) -> Result<(), Code> {
         let geometry = self.geometry();
         let mut copy = self.buffer(geometry.copy_bytes());

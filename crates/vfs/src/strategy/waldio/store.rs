@@ -210,7 +210,7 @@ impl WaldioStore {
             board.note_logged(frames);
         }
         if board.is_guard_unsure() {
-            log.0.write_page_one(&log.newest_page_one(main)?)?;
+            log.0.keep_page_one(&log.newest_page_one(main)?)?;
             write_guard(board, main, &guard::header(main)?)?;
         }
         Ok(())
