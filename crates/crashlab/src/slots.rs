@@ -12,6 +12,8 @@
 //!
 //! Other strategies have their scripts as they are: what was found once is found by its seed.
 
+use std::collections::BTreeSet;
+
 use fastrand::Rng;
 use oneflush_vfs::count_slots;
 use serde::{Deserialize, Serialize};
@@ -76,7 +78,8 @@ pub fn varied(script: Script) -> Script {
         for _ in 0..2 {
             let (connection, seed) = (rng.usize(..3), rng.u64(..));
             let step = Step::RolledBack { connection, amount: Amount::Large, seed };
-            steps.insert(rng.usize(..=steps.len()), step);
+            let places = without_snapshot(&steps);
+            steps.insert(places[rng.usize(..places.len())], step);
         }
     }
     Script {
@@ -91,6 +94,28 @@ pub fn varied(script: Script) -> Script {
         steps,
         ..script
     }
+}
+
+/// The places between these steps where no connection keeps its snapshot: it could not begin a
+/// transaction.
+fn without_snapshot(steps: &[Step]) -> Vec<usize> {
+    let mut held = BTreeSet::new();
+    let mut places = vec![0];
+    for (at, step) in steps.iter().enumerate() {
+        match *step {
+            Step::Snapshot { connection, held: true } => {
+                held.insert(connection);
+            }
+            Step::Snapshot { connection, held: false } | Step::Close { connection } => {
+                held.remove(&connection);
+            }
+            _ => {}
+        }
+        if held.is_empty() {
+            places.push(at + 1);
+        }
+    }
+    places
 }
 
 /// What a log of slots had when power was lost.
@@ -153,8 +178,6 @@ impl Occurrences {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::setting::{DURABILITY_FULL, Journal};
 

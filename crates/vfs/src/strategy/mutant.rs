@@ -29,8 +29,6 @@ pub enum Mutant {
     LaneForgotten,
     /// With `waldio`: the log gets no copy of page 1.
     PageOneNotKept,
-    /// With `waldio`: slots are used before they are synced.
-    ExtentUnsynced,
     /// With `waldio`: the header says that the displaced bytes are one byte further.
     GapMisplaced,
     /// With `waldio`: a frame whose bytes in the lane are durable later than the frame itself.
@@ -39,8 +37,6 @@ pub enum Mutant {
     LaneShared,
     /// With `waldio`: a frame is written again, with the block before it.
     BlockRewritten,
-    /// With `waldio`: a frame of an earlier life of the WAL is given out with the salts of this one.
-    StaleTaken,
     /// With `waldio`: nobody is told that the WAL begins anew.
     GenerationUntold,
     /// With `waldio`: frames that were rolled back stay in the cache.

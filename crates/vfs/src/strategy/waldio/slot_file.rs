@@ -4,7 +4,8 @@
 //!
 //! 1. A slot is written only when it is there: written with zeros, and synced with the file's size
 //!    ("Preallocation with Explicit Journaling", WALDIO section 4.1). So no write of a frame changes
-//!    metadata. The same holds for a piece of the lane.
+//!    metadata. The same holds for a piece of the lane. This is for speed: a flush of frames makes
+//!    the size durable too, where it is not yet.
 //! 2. The writer of frames has SQLite's write lock. Readers read frames that are published.
 //! 3. No block with frames that are acknowledged is written before the WAL begins anew. A frame and
 //!    the block of the lane that it shares with others are of one transaction.
@@ -461,9 +462,7 @@ impl SlotFile {
             }
             self.extensions.fetch_add(1, Relaxed);
         }
-        if !mutant::is(Mutant::ExtentUnsynced) {
-            self.flush()?;
-        }
+        self.flush()?;
         self.slots.store(there, Relaxed);
         Ok(())
     }

@@ -274,11 +274,6 @@ impl Geometry {
         let at = slot.len() - FRAME_HEADER_BYTES;
         page.copy_from_slice(&slot[..page.len()]);
         header.copy_from_slice(&slot[at..]);
-        if mutant::is(Mutant::StaleTaken) && !salts.are_of(header) && *header != [0; 24] {
-            for (salt, at) in salts.0.into_iter().zip([SALT_1, SALT_2]) {
-                header[at].copy_from_slice(&salt.to_be_bytes());
-            }
-        }
         let Some(base) = salts.base(header).filter(|_| self.displaces()) else {
             return Found::Whole;
         };
