@@ -116,10 +116,10 @@ fn every_strategy_with(sabotage: Sabotage, workloads: &[Workload], fault_runs: u
 
 /// Acknowledged commits are not there, or the log that should have them is refused.
 fn is_loss(case: &Case) -> bool {
-    let eager = format!("{}", case.setting).starts_with("eager");
+    let has_log = ["eager", "waldio"].contains(&case.setting.strategy.as_str());
     let refused =
         ["malformed", "unable to open"].iter().any(|message| case.message.contains(message));
-    case.message.contains("acknowledged commits are lost") || (eager && refused)
+    case.message.contains("acknowledged commits are lost") || (has_log && refused)
 }
 
 #[test]

@@ -177,8 +177,8 @@ impl Waldio {
         self.noting_write_of(false, write).map(|_| ())
     }
 
-    /// Notes a write before and after it ([`is_flushed`](crate::strategy::board::Board::is_flushed)).
-    /// Answers the count of writes if they are all durable now.
+    /// Notes a write before and after it, for
+    /// [`is_flushed`](crate::strategy::board::Board::is_flushed). Answers the count of writes if they are all durable now.
     fn noting_write_of(
         &self,
         durable: bool,
