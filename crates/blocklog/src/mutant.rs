@@ -1,5 +1,5 @@
 //! Broken variants of this log, each without one promise. The crash simulator must catch every one
-//! of them (`crates/crashlab/tests/mutants.rs`).
+//! of them (`crates/crashlab/tests/mutants/`).
 //!
 //! Without the feature `mutants` there is none, and [`is`] is a constant.
 

@@ -20,8 +20,8 @@ pub enum Amount {
 /// No table has more rows.
 const KEYS: usize = 40;
 
-/// The changes of one transaction.
-pub fn changes(amount: Amount, seed: u64) -> Vec<Change> {
+/// The changes of one transaction. Each row has so many bytes more.
+pub fn changes(amount: Amount, seed: u64, more_bytes: usize) -> Vec<Change> {
     let mut rng = Rng::with_seed(seed);
     let (count, bytes) = match amount {
         Amount::Small => (rng.usize(1..3), 20..300),
@@ -37,7 +37,7 @@ pub fn changes(amount: Amount, seed: u64) -> Vec<Change> {
             if !is_every_row && rng.u8(..6) == 0 {
                 return Change::Delete { k };
             }
-            let mut v = vec![0; rng.usize(bytes.clone())];
+            let mut v = vec![0; rng.usize(bytes.clone()) + more_bytes];
             rng.fill(&mut v);
             Change::Put { k, a: rng.i64(0..9), v }
         })
@@ -48,8 +48,8 @@ pub fn thinning(seed: u64) -> Vec<Change> {
     (0..KEYS as i64).filter(|k| (seed >> k) & 3 != 0).map(|k| Change::Delete { k }).collect()
 }
 
-pub fn schema_changes(seed: u64) -> Vec<Change> {
-    let mut changes = changes(Amount::Small, seed);
+pub fn schema_changes(seed: u64, more_bytes: usize) -> Vec<Change> {
+    let mut changes = changes(Amount::Small, seed, more_bytes);
     let n = (seed >> 8 & 1) as u8;
     changes.push(if seed & 1 == 0 { Change::ToggleTable { n } } else { Change::ToggleIndex { n } });
     changes

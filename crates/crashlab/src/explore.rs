@@ -14,6 +14,7 @@ use crate::mix::{mix, mix2};
 use crate::model::{Allowed, Found};
 use crate::record::Recording;
 use crate::setting::Setting;
+use crate::slots::Occurrences;
 use crate::state::{self, Choice, Moment};
 use crate::timeline::{Reading, Timeline};
 use crate::vfs::locked;
@@ -54,6 +55,8 @@ pub struct Counts {
     pub moments: u64,
     /// What the first losses of power made of the files.
     pub losses: Losses,
+    /// What they met of logs of slots.
+    pub occurrences: Occurrences,
 }
 
 impl Counts {
@@ -69,6 +72,7 @@ impl Counts {
         self.duplicates += other.duplicates;
         self.moments += other.moments;
         self.losses.add(&other.losses);
+        self.occurrences.add(&other.occurrences);
         let pairs = self.by_reading.iter_mut().zip(&other.by_reading);
         let pairs = pairs.chain(self.by_tear.iter_mut().zip(&other.by_tear));
         pairs
@@ -184,6 +188,9 @@ impl<'a> Explorer<'a> {
                             place.losses(&crash.choice, &image, |file, loss| {
                                 counts.losses.count(file, loss)
                             });
+                            if self.setting.has_slots() {
+                                counts.occurrences.count(&place, &image);
+                            }
                             counts.count(&crash, 1);
                         }
                         false => counts.duplicates += 1,

@@ -61,6 +61,7 @@ mod run;
 mod sabotage;
 mod script;
 mod setting;
+mod slots;
 mod state;
 mod timeline;
 mod vfs;
@@ -80,6 +81,7 @@ pub use run::{Faults, Plan, Progress, Report, WorkloadReport, run, run_unshrunk}
 pub use sabotage::Sabotage;
 pub use script::{Script, Step};
 pub use setting::{Journal, SQLITE_ALONE, Setting, Synchronous};
+pub use slots::{Occurrence, Occurrences};
 pub use state::{Choice, Fill, Tear};
 pub use timeline::Reading;
 pub use vfs::{Mounted, RegisterError, VFS_NAME, register, seed_sqlite};

@@ -19,9 +19,9 @@ use crate::fault::FaultPlan;
 use crate::log::{Mark, Op};
 use crate::model::{Allowed, Book, CREATE, Change, Found, NOTHING, change_sql, find};
 use crate::script::{Life, Script, Step};
-use crate::setting::{Journal, Setting, Synchronous};
+use crate::setting::{Journal, SQLITE_ALONE, Setting, Synchronous};
 use crate::state::drawn_image;
-use crate::vfs::{Mounted, locked};
+use crate::vfs::{Mounted, locked, reserve_bytes};
 
 /// What a run left behind: enough to make all its crash states.
 #[derive(Clone)]
@@ -110,6 +110,7 @@ struct Run<'a> {
 struct Open {
     connection: Connection,
     level: Synchronous,
+    setting: Setting,
 }
 
 /// Errors of SQLite are expected where there are faults. What contradicts the model never is.
@@ -151,6 +152,9 @@ impl<'a> Run<'a> {
             opening: Mutex::new(setting.clone()),
             files,
         };
+        if let Some(reserved) = script.made_by_sqlite {
+            run.make_alone(reserved).map_err(|error| run.text(error))?;
+        }
         if script.rows_before > 0 {
             let before = |seed| Step::Commit { connection: 0, amount: Amount::Several, seed };
             let mut connections = Connections::new();
@@ -175,6 +179,25 @@ impl<'a> Run<'a> {
             run.machine.disk().tell_all_of_failed_syncs();
         }
         Ok(run)
+    }
+
+    /// SQLite alone makes the databases, and closes them.
+    fn make_alone(&mut self, reserved: u8) -> Result<(), StepError> {
+        let alone = Setting::new(SQLITE_ALONE, self.setting.journal);
+        for file in &self.files {
+            let connection = alone.open(&self.machine, 0, file)?;
+            reserve_bytes(&connection, reserved)?;
+            connection.execute_batch(&format!(
+                "PRAGMA page_size={}; PRAGMA auto_vacuum={}; PRAGMA journal_mode={}; \
+                    PRAGMA user_version=1",
+                self.script.page_bytes,
+                u8::from(self.script.auto_vacuum),
+                self.setting.journal.name(),
+            ))?;
+        }
+        self.initial = self.machine.disk().image();
+        self.machine = Mounted::new(&self.initial);
+        Ok(())
     }
 
     /// Runs the steps of a life and loses power in it. The recording begins with what is left,
@@ -275,14 +298,15 @@ impl<'a> Run<'a> {
         match *step {
             Step::Commit { connection, amount, seed } => self
                 .commit(self.open(connections, connection)?, |file| {
-                    changes(amount, seed ^ file as u64)
+                    self.changes(amount, seed ^ file as u64)
                 }),
             Step::Thin { connection, seed } => {
                 self.commit(self.open(connections, connection)?, |_| thinning(seed))
             }
-            Step::Schema { connection, seed } => {
-                self.commit(self.open(connections, connection)?, |_| schema_changes(seed))
-            }
+            Step::Schema { connection, seed } => self
+                .commit(self.open(connections, connection)?, |_| {
+                    schema_changes(seed, self.script.row_bytes_more)
+                }),
             Step::Savepoints { connection, seed } => {
                 self.savepoints(self.open(connections, connection)?, seed)
             }
@@ -292,7 +316,7 @@ impl<'a> Run<'a> {
                 if find(connection, "main")?.order == 0 {
                     connection.execute_batch(&CREATE.replace("{s}", "main"))?;
                 }
-                for change in changes(amount, !seed) {
+                for change in self.changes(amount, !seed) {
                     change_sql(connection, "main", &change)?;
                 }
                 Ok(connection.execute_batch("UPDATE c SET o = o + 1; ROLLBACK")?)
@@ -359,7 +383,7 @@ impl<'a> Run<'a> {
                 let mut open = self.connect(thread)?;
                 for commit in 0..commits {
                     let seed = seed ^ (thread * 1000 + commit) as u64;
-                    self.commit(&mut open, |_| changes(Amount::Small, seed))?;
+                    self.commit(&mut open, |_| self.changes(Amount::Small, seed))?;
                 }
                 Ok(())
             };
@@ -425,7 +449,7 @@ impl<'a> Run<'a> {
                 script.checkpoint_frames
             ))?;
         }
-        Ok(Open { connection, level })
+        Ok(Open { connection, level, setting })
     }
 
     /// The databases of a connection: each one's name in SQL, and its number.
@@ -444,18 +468,24 @@ impl<'a> Run<'a> {
         self.end(open, begun)
     }
 
+    fn changes(&self, amount: Amount, seed: u64) -> Vec<Change> {
+        changes(amount, seed, self.script.row_bytes_more)
+    }
+
     fn savepoints(&self, open: &mut Open, seed: u64) -> Result<(), StepError> {
         let connection = &open.connection;
         connection.execute_batch("BEGIN IMMEDIATE")?;
-        let begun = self.change(connection, |_| changes(Amount::Several, seed)).and_then(|begun| {
-            connection.execute_batch("SAVEPOINT a")?;
-            for change in changes(Amount::Large, seed ^ 1) {
-                change_sql(connection, "main", &change)?;
-            }
-            connection
-                .execute_batch("SAVEPOINT b; DELETE FROM t; RELEASE b; ROLLBACK TO a; RELEASE a")?;
-            Ok(begun)
-        });
+        let begun =
+            self.change(connection, |_| self.changes(Amount::Several, seed)).and_then(|begun| {
+                connection.execute_batch("SAVEPOINT a")?;
+                for change in self.changes(Amount::Large, seed ^ 1) {
+                    change_sql(connection, "main", &change)?;
+                }
+                connection.execute_batch(
+                    "SAVEPOINT b; DELETE FROM t; RELEASE b; ROLLBACK TO a; RELEASE a",
+                )?;
+                Ok(begun)
+            });
         self.end(open, begun)
     }
 
@@ -514,7 +544,7 @@ impl<'a> Run<'a> {
             self.machine.disk().mark(Mark::Begun { file, order, digest });
         }
         open.connection.execute_batch("COMMIT")?;
-        let promised = self.setting.promises(open.level);
+        let promised = open.setting.promises(open.level);
         for &(file, Found { order, digest }) in &begun {
             self.machine.disk().mark(Mark::Acknowledged { file, order, digest, promised });
         }

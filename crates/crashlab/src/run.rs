@@ -22,6 +22,7 @@ use crate::mix::{mix, mix2};
 use crate::record::record;
 use crate::script::Script;
 use crate::setting::{DURABILITY_FULL, Setting};
+use crate::slots;
 use crate::vfs::{locked, seed_sqlite};
 use crate::workload::Workload;
 
@@ -211,7 +212,7 @@ impl Shared<'_> {
 
     /// Every second history differs in two ways. SQLite checkpoints by itself, in its commits,
     /// where the strategy would do it in a thread. And where `synchronous` is switched, every
-    /// commit is to be durable whatever it says.
+    /// commit is to be durable whatever it says. A log of slots has its options by seed.
     fn setting(&self, workload: Workload, seed: u64) -> Setting {
         let mut setting = self.plan.setting.with_uri(workload.uri());
         let ours = setting.is_ours();
@@ -219,7 +220,8 @@ impl Shared<'_> {
         if chosen(0) {
             setting = setting.with_uri("checkpoints=sqlite");
         }
-        if chosen(1) && workload.switches_synchronous() {
+        setting = slots::drawn(setting, seed);
+        if chosen(1) && workload.switches_synchronous() && !setting.flushes_no_commit() {
             setting = setting.with_uri(DURABILITY_FULL);
         }
         setting
@@ -227,7 +229,7 @@ impl Shared<'_> {
 
     fn explore(&self, workload: Workload, seed: u64, enough: u64) {
         let setting = &self.setting(workload, seed);
-        let script = Script::draw(workload, seed);
+        let script = Script::draw_for(setting, workload, seed);
         let recorded = {
             let _alone = RANDOMNESS.write().unwrap_or_else(PoisonError::into_inner);
             seed_sqlite(seed);
@@ -281,7 +283,7 @@ impl Shared<'_> {
     /// Runs cells of the history of this seed: all, or `enough`. Answers how many.
     fn run_cells(&self, workload: Workload, seed: u64, enough: u64) -> Result<u64, Box<Case>> {
         let setting = &self.setting(workload, seed);
-        let script = Script::draw(workload, seed);
+        let script = Script::draw_for(setting, workload, seed);
         let failed = |message, cell| Box::new(Case::of_run(message, setting, &script, cell));
         let mut cells = cells(&script, setting).map_err(|message| failed(message, None))?;
         self.report(workload, |report| report.faults.cells += cells.len() as u64);

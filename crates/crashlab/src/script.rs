@@ -6,7 +6,8 @@ use oneflush_vfs::StrategyKind;
 use serde::{Deserialize, Serialize};
 
 use crate::changes::Amount;
-use crate::setting::{SQLITE_ALONE, Synchronous};
+use crate::setting::{SQLITE_ALONE, Setting, Synchronous};
+use crate::slots;
 use crate::workload::Workload;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,6 +109,13 @@ pub struct Script {
     /// Frames after which SQLite checkpoints by itself; 0: never.
     pub checkpoint_frames: u32,
     pub auto_vacuum: bool,
+    /// SQLite alone makes the database, with so many reserved bytes a page. `None`: the strategy
+    /// makes it.
+    #[serde(default)]
+    pub made_by_sqlite: Option<u8>,
+    /// Each row has so many bytes more.
+    #[serde(default)]
+    pub row_bytes_more: usize,
     /// Transactions before the recording begins.
     pub rows_before: u32,
     /// Earlier lives of the database. Each begins with what the crash of the one before has left,
@@ -118,6 +126,12 @@ pub struct Script {
 }
 
 impl Script {
+    /// The script of a workload, with what the log of the setting's strategy asks for.
+    pub fn draw_for(setting: &Setting, workload: Workload, seed: u64) -> Script {
+        let script = Script::draw(workload, seed);
+        if setting.has_slots() { slots::varied(script) } else { script }
+    }
+
     pub fn draw(workload: Workload, seed: u64) -> Script {
         let mut rng = Rng::with_seed(seed);
         let steps = match workload {
@@ -140,6 +154,8 @@ impl Script {
             // A checkpoint would let the log begin anew before it is full.
             checkpoint_frames: if fills_a_log { 0 } else { frames },
             auto_vacuum: vacuum && rng.bool(),
+            made_by_sqlite: None,
+            row_bytes_more: 0,
             rows_before: match workload {
                 Workload::Fresh => 0,
                 Workload::Crashed => rng.u32(0..3),

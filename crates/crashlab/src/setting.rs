@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use oneflush_vfs::StrategyKind;
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
@@ -89,9 +90,24 @@ impl Setting {
         self.journal == Journal::Wal && ![SQLITE_ALONE, "stock"].contains(&self.strategy.as_str())
     }
 
+    /// The log has slots: strategy `waldio`, where it is more than SQLite.
+    pub fn has_slots(&self) -> bool {
+        self.journal == Journal::Wal && self.strategy == StrategyKind::Waldio.name()
+    }
+
+    /// The value of a URI parameter, if it is given.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.uri.split('&').find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// No commit is flushed. So a loss of power may take the last ones, as at NORMAL.
+    pub fn flushes_no_commit(&self) -> bool {
+        self.has_slots() && self.parameter("sync") == Some("ns")
+    }
+
     /// A commit at this level must survive.
     pub fn promises(&self, level: Synchronous) -> bool {
-        level >= self.synchronous || self.promises_all()
+        (level >= self.synchronous && !self.flushes_no_commit()) || self.promises_all()
     }
 
     /// Commits must survive at every level, OFF too.

@@ -285,6 +285,14 @@ impl<'a> Moment<'a> {
         content
     }
 
+    /// True if a file whose name ends so is longer than a sync has made it durable.
+    pub fn grows(&self, ending: &str) -> bool {
+        self.timeline.nodes.iter().any(|(&ino, node)| {
+            let durable_bytes = node.durable.size();
+            durable_bytes > 0 && node.size > durable_bytes && self.is_named(ino, ending)
+        })
+    }
+
     fn is_named(&self, ino: u32, ending: &str) -> bool {
         let created = self.timeline.namings.iter().filter_map(|naming| match &naming.what {
             Naming::Create { name, ino } => Some((name, ino)),

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use oneflush_crashlab::{Journal, Plan, Report, Setting, Workload, register, run};
+use oneflush_crashlab::{Journal, Occurrence, Plan, Report, Setting, Workload, register, run};
 use oneflush_vfs::StrategyKind;
 
 /// Of all strategies of ours together, in equal parts, so that one more takes no more time.
@@ -59,6 +59,11 @@ fn broken(strategy: StrategyKind, seed: u64) -> Result<(), String> {
         // it.
         let image = counts.losses.of("-oneflush-wal");
         assert!(image.iter().all(|&count| count >= 1000), "missing, cut, stale: {image:?}");
+    }
+    if strategy == StrategyKind::Waldio {
+        for (occurrence, count) in Occurrence::ALL.iter().zip(counts.occurrences.counts()) {
+            assert!(count >= 1000, "{}: {count}", occurrence.name());
+        }
     }
     Ok(())
 }

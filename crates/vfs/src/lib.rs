@@ -78,9 +78,9 @@ pub use path::shown as shown_name;
 pub use port::{Below, DeviceCharacteristics, LockLevel, ShmLock, SyncRequest, WalIndex};
 pub use role::Role;
 pub use salvage::{Aside, SalvageError, Salvaged, Source};
-pub use strategy::Strategy;
 #[cfg(feature = "mutants")]
 pub use strategy::mutant;
+pub use strategy::{SlotCounts, Strategy, count_slots};
 pub use survey::{SideFile, Survey, User, survey};
 pub use tried::{Tried, tried};
 

@@ -3,7 +3,9 @@
 
 use std::fmt::Write;
 
-use oneflush_crashlab::{Case, Fault, Loss, Plan, Reading, Report, Tear, WorkloadReport};
+use oneflush_crashlab::{
+    Case, Fault, Loss, Occurrence, Plan, Reading, Report, Tear, WorkloadReport,
+};
 
 const WIDTH: usize = 80;
 
@@ -26,6 +28,8 @@ pub fn table(plan: &Plan, report: &Report) -> String {
     for (name, lost) in files {
         line(&mut out, &format!("{name:width$}"), &Loss::ALL.map(Loss::name), &lost);
     }
+    let names = Occurrence::ALL.map(Occurrence::name);
+    line(&mut out, "states in", &names, &counts.occurrences.counts());
     line(&mut out, "faults", &Fault::ALL.map(Fault::name), &total.faults.runs);
     let found = if report.violation.is_some() { "1 violation" } else { "no violation" };
     let seconds = report.elapsed.as_secs_f64();

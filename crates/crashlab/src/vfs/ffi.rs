@@ -101,6 +101,25 @@ pub fn seed_sqlite(seed: u64) {
     }
 }
 
+/// A new database of this connection has so many reserved bytes at the end of each page.
+pub fn reserve_bytes(connection: &rusqlite::Connection, bytes: u8) -> rusqlite::Result<()> {
+    let mut bytes = c_int::from(bytes);
+    // SAFETY: the connection is open. SQLITE_FCNTL_RESERVE_BYTES reads a number and writes the one
+    // before.
+    let rc = unsafe {
+        sqlite::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            sqlite::SQLITE_FCNTL_RESERVE_BYTES,
+            (&raw mut bytes).cast(),
+        )
+    };
+    match rc {
+        sqlite::SQLITE_OK => Ok(()),
+        rc => Err(rusqlite::Error::SqliteFailure(sqlite::Error::new(rc), None)),
+    }
+}
+
 #[repr(C)]
 struct OpenFile {
     methods: *const sqlite::sqlite3_io_methods,
@@ -121,8 +140,8 @@ struct Handle {
     held: Cell<SlotsHeld>,
 }
 
-/// How the name of `eager`'s log ends.
-const LOG_ENDING: &str = "-oneflush";
+/// How the names of the logs of `eager` and `waldio` end.
+const LOG_ENDINGS: [&str; 2] = ["-oneflush", "-waldio"];
 
 enum Target {
     Temporary(RefCell<Content>),
@@ -448,7 +467,8 @@ unsafe extern "C" fn x_sync(file: *mut sqlite::sqlite3_file, flags: c_int) -> c_
             let mut disk = volume.disk();
             let mut known = handle.sync_failures.get();
             // A log asks for a forced write in this way (`write_durable`).
-            let forced = flags & sqlite::SQLITE_SYNC_DATAONLY != 0 && name.ends_with(LOG_ENDING);
+            let is_log = LOG_ENDINGS.iter().any(|ending| name.ends_with(ending));
+            let forced = flags & sqlite::SQLITE_SYNC_DATAONLY != 0 && is_log;
             let result = disk.sync(*ino, &mut known, covers, forced);
             handle.sync_failures.set(known);
             if let Err(error) = result {

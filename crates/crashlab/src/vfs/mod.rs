@@ -17,5 +17,5 @@ mod ffi;
 mod locks;
 mod volume;
 
-pub use ffi::{RegisterError, VFS_NAME, register, seed_sqlite};
+pub use ffi::{RegisterError, VFS_NAME, register, reserve_bytes, seed_sqlite};
 pub use volume::{Mounted, locked};

@@ -419,9 +419,14 @@ impl Storage for VfsFile {
         self.below.read(buffer, offset).map_err(io_error)
     }
 
+    /// A forced write is one write of the disk below. So each piece is forced.
     fn write_durable(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.write(blocks, offset)?;
-        self.below.sync(SyncRequest { full: false, data_only: true }).map_err(io_error)
+        for (at, piece) in blocks.chunks(PIECE_BYTES).enumerate() {
+            self.write(piece, offset + (at * PIECE_BYTES) as u64)?;
+            let forced = self.below.sync(SyncRequest { full: false, data_only: true });
+            forced.map_err(io_error)?;
+        }
+        Ok(())
     }
 
     fn write(&self, blocks: &[u8], offset: u64) -> io::Result<()> {

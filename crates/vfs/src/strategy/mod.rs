@@ -41,7 +41,7 @@ pub use plain::{Plain, is_marked};
 pub use space::Room;
 pub use stock::Stock;
 pub use tickets::Tickets;
-pub use waldio::{OpenLog as WaldioOpenLog, SlotFile};
+pub use waldio::{OpenLog as WaldioOpenLog, SlotCounts, SlotFile, count_slots};
 pub use which_log::{WITH_A_LOG, path_of_log, strategy_of_log, uuid_of};
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Broken variants of `eager`, each with one promise less.
+//! Broken variants of `eager` and `waldio`, each with one promise less.
 //!
-//! The crash simulator must catch every one (`crates/crashlab/tests/mutants.rs`). Without the
+//! The crash simulator must catch every one (`crates/crashlab/tests/mutants/`). Without the
 //! feature `mutants` there is none, and [`is`] is a constant.
 
 /// What is broken in the whole process.
@@ -29,8 +29,20 @@ pub enum Mutant {
     LaneForgotten,
     /// With `waldio`: the log gets no copy of page 1.
     PageOneNotKept,
-    /// With `waldio`: slots are used before they are synced.
-    ExtentUnsynced,
+    /// With `waldio`: the header says that the displaced bytes are one byte further.
+    GapMisplaced,
+    /// With `waldio`: a frame whose bytes in the lane are durable later than the frame itself.
+    LaneUnflushed,
+    /// With `waldio`: transactions share a block of the lane.
+    LaneShared,
+    /// With `waldio`: a frame is written again, with the block before it.
+    BlockRewritten,
+    /// With `waldio`: nobody is told that the WAL begins anew.
+    GenerationUntold,
+    /// With `waldio`: frames that were rolled back stay in the cache.
+    UnpublishedCached,
+    /// With `waldio`: the log's end leaves the WAL's header where it is.
+    HeaderLeft,
     /// The board is not told that the image became shorter (invariant 2 of `image_store.rs`).
     CutUntold,
 }

@@ -10,6 +10,14 @@ use super::Board;
 use super::words::Word;
 use crate::error::Code;
 
+/// What a flush covers.
+pub struct Covered {
+    writes: u64,
+    written: u32,
+    rewinds: u64,
+    logged: u32,
+}
+
 impl Board {
     /// The WAL begins anew: frames get other contents.
     pub fn begin_wal(&self) {
@@ -23,10 +31,6 @@ impl Board {
         self.word(Word::Writes).fetch_add(1, SeqCst) + 1
     }
 
-    pub fn write_count(&self) -> u64 {
-        self.get(Word::Writes)
-    }
-
     /// True if all that was ever written to the log is durable.
     ///
     /// A flush covers the writes that had ended when it began. A write that runs meanwhile counts
@@ -35,23 +39,61 @@ impl Board {
         self.get(Word::Flushed) == self.get(Word::Writes)
     }
 
-    /// A flush that began at this count of writes has succeeded.
-    pub fn note_flushed(&self, writes: u64) {
+    /// A write that was durable when it returned has succeeded, and so have all before it. The
+    /// caller has the write lock.
+    pub fn note_durable(&self, writes: u64, last: u32) {
         self.word(Word::Flushed).fetch_max(writes, SeqCst);
+        self.note_logged(last);
     }
 
-    /// These frames were written to the log.
+    /// What a flush covers that begins now.
+    pub fn covered(&self) -> Covered {
+        let rewinds = self.get(Word::Rewinds);
+        Covered {
+            writes: self.get(Word::Writes),
+            written: self.written(),
+            rewinds,
+            logged: self.logged(),
+        }
+    }
+
+    /// The flush has succeeded.
+    pub fn note_flushed(&self, covered: &Covered) {
+        let is_as_it_was = || self.get(Word::Rewinds) == covered.rewinds;
+        self.word(Word::Flushed).fetch_max(covered.writes, SeqCst);
+        if is_as_it_was() {
+            self.note_logged(covered.written);
+            if !is_as_it_was() {
+                self.word(Word::Logged).fetch_min(u64::from(covered.logged), SeqCst);
+            }
+        }
+    }
+
+    /// Notes that frames from this one on are about to be written over, or were: those of a
+    /// transaction that was rolled back, or pages that a transaction changes again. No flush that
+    /// began earlier covers them.
+    pub fn writes_over(&self, first: u32) {
+        if first <= self.written() {
+            self.word(Word::Rewinds).fetch_add(1, SeqCst);
+            self.word(Word::Logged).fetch_min(u64::from(first) - 1, SeqCst);
+        }
+    }
+
+    /// These frames were written, some of them over others. There may be more behind them.
+    pub fn wrote_over(&self, first: u32, last: u32) {
+        self.writes_over(first);
+        self.word(Word::Written).fetch_max(u64::from(last), SeqCst);
+    }
+
+    /// These frames were written to the log, the last of all.
     pub fn wrote(&self, first: u32, last: u32) {
-        self.word(Word::Logged).fetch_min(u64::from(first) - 1, SeqCst);
+        self.writes_over(first);
         self.set(Word::Written, u64::from(last));
     }
 
-    /// The frames up to this are durable. They were all written when the flush began.
+    /// The frames up to this are durable.
     pub fn note_logged(&self, frame: u32) {
-        // Otherwise some of them were rolled back and written anew meanwhile.
-        if self.written() >= frame {
-            self.word(Word::Logged).fetch_max(u64::from(frame), SeqCst);
-        }
+        self.word(Word::Logged).fetch_max(u64::from(frame), SeqCst);
     }
 
     /// Another process waits for frames that this one may hold.

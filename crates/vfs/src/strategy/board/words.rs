@@ -24,7 +24,7 @@ pub(super) const PAGES_WORDS: usize = 1024;
 
 /// The version of the board's layout, and of what the processes share behind it. It grows by one
 /// whenever either changes. The words before [`Word::Layout`] keep their places.
-pub(super) const LAYOUT: u64 = 5;
+pub(super) const LAYOUT: u64 = 6;
 
 #[derive(Clone, Copy)]
 pub(super) enum Word {
@@ -79,6 +79,8 @@ pub(super) enum Word {
     Flushed,
     /// With `waldio`: so many processes wait for frames that another one holds.
     FramesWanted,
+    /// With `waldio`: grows before and after frames are written over that were written before.
+    Rewinds,
 }
 
 /// What a board says to a process that does not use the database. What the strategy does not note is

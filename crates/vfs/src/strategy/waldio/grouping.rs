@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use super::slot_file::{SlotFile, Write};
 use crate::config::WalSync;
 use crate::error::Code;
-use crate::strategy::board::Board;
+use crate::strategy::board::{Board, Covered};
 use crate::sync::{Condvar, Mutex, lock, wait, wait_timeout};
 use crate::threads;
 
@@ -214,9 +214,11 @@ impl Grouping {
         let (first, frames) = (state.first, Arc::new(std::mem::take(&mut state.frames)));
         state.in_flight = Some((first, Arc::clone(&frames)));
         state.since = None;
-        let sync = state.sync;
+        let sync = if syncs { state.sync } else { WalSync::Ns };
+        // All that has counted is written before, or in these frames.
+        let covered = log.board.covered();
         drop(state);
-        let written = log.write(first, &frames, sync, syncs);
+        let written = log.write(first, &frames, sync, &covered);
         let mut state = lock(&self.state);
         let result = written.inspect_err(|&code| {
             // Invariant 3. What is buffered is lost, as by a crash.
@@ -294,24 +296,19 @@ impl Grouping {
 }
 
 impl Log {
-    fn write(&self, first: u32, frames: &[u8], sync: WalSync, syncs: bool) -> Result<(), Code> {
-        let durable = syncs && sync == WalSync::Pd;
+    fn write(
+        &self,
+        first: u32,
+        frames: &[u8],
+        sync: WalSync,
+        covered: &Covered,
+    ) -> Result<(), Code> {
+        let durable = sync == WalSync::Pd;
         self.file.write_frames(first, frames, Write { is_first: true, durable })?;
-        self.board.writes();
-        if !syncs || sync == WalSync::Ns {
-            return Ok(());
-        }
-        let (writes, written) = (self.board.write_count(), self.board.written());
         if sync == WalSync::Fs {
             self.file.flush()?;
-            // A commit that is buffered meanwhile has counted before, or counts later.
-            self.board.note_flushed(writes);
-            self.board.note_logged(written.min(first + self.count(frames) - 1));
+            self.board.note_flushed(covered);
         }
         Ok(())
-    }
-
-    fn count(&self, frames: &[u8]) -> u32 {
-        (frames.len() as u64 / self.file.geometry().frame_bytes()) as u32
     }
 }

@@ -37,6 +37,7 @@
 //! | how SQLite's calls reach the log | [`store`], [`writing`] |
 //! | the paper's group synch | [`grouping`] |
 //! | which frames are kept in memory | [`transaction`], [`cache`] |
+//! | how the frames of a log stand, for the crash simulator | [`counted`] |
 //! | how the log is made, joined, mended and retired | [`kept`], [`log_life`] |
 //!
 //! # Differences to the paper
@@ -51,6 +52,7 @@
 //! [`log_life`]: crate::strategy::log_life
 
 mod cache;
+mod counted;
 mod grouping;
 mod header;
 mod kept;
@@ -63,6 +65,7 @@ mod transaction;
 mod view;
 mod writing;
 
+pub use self::counted::{SlotCounts, count_slots};
 pub use self::kept::OpenLog;
 pub use self::slot_file::SlotFile;
 pub use self::store::{Waldio, WaldioReport, WaldioStore};

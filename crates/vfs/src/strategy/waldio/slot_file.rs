@@ -4,7 +4,8 @@
 //!
 //! 1. A slot is written only when it is there: written with zeros, and synced with the file's size
 //!    ("Preallocation with Explicit Journaling", WALDIO section 4.1). So no write of a frame changes
-//!    metadata. The same holds for a piece of the lane.
+//!    metadata. The same holds for a piece of the lane. This is for speed: a flush of frames makes
+//!    the size durable too, where it is not yet.
 //! 2. The writer of frames has SQLite's write lock. Readers read frames that are published.
 //! 3. No block with frames that are acknowledged is written before the WAL begins anew. A frame and
 //!    the block of the lane that it shares with others are of one transaction.
@@ -407,12 +408,14 @@ impl SlotFile {
             let header: &Header = header.try_into().map_err(|_| Code::MISUSE)?;
             let back = lane.last().map_or(0, |block| frame - block.head);
             let back = if back < geometry.lane_entries() { back } else { 0 };
+            let shared = mutant::is(Mutant::LaneShared).then(|| (frame - 1) % LANE_PIECE_SLOTS);
+            let back = shared.unwrap_or(back);
             let slot = &mut blocks[slot..slot + geometry.slot_bytes];
             match geometry.encode(salts, header, page, back, slot) {
                 Some(Place::Slot) => {}
                 Some(Place::Lane(displaced)) => {
-                    if back == 0 {
-                        lane.push(LaneBlock { head: frame, entries: Vec::new() });
+                    if back == 0 || shared.is_some() {
+                        lane.push(LaneBlock { head: frame - back, entries: Vec::new() });
                     }
                     if let Some(block) = lane.last_mut() {
                         block.entries.push((back, displaced));
@@ -427,9 +430,22 @@ impl SlotFile {
         let written = lane
             .iter()
             .try_for_each(|block| self.write_lane(writing, block, how))
+            .and_then(|()| self.write_again_before(first, how))
             .and_then(|()| self.write_blocks(&blocks, geometry.slot(first), how.durable));
         writing.blocks = blocks;
         written
+    }
+
+    /// [`Mutant::BlockRewritten`].
+    fn write_again_before(&self, first: u32, how: Write) -> Result<(), Code> {
+        let before = first - 1;
+        if before == 0 || !how.is_first || !mutant::is(Mutant::BlockRewritten) {
+            return Ok(());
+        }
+        let mut slot = self.buffer(self.geometry().slot_bytes);
+        let offset = self.geometry().slot(before);
+        self.storage.read_at(&mut slot, offset).map_err(|error| read_code(&error))?;
+        self.write_blocks(&slot, offset, how.durable)
     }
 
     fn write_lane(&self, writing: &mut Writing, lane: &LaneBlock, how: Write) -> Result<(), Code> {
@@ -438,7 +454,7 @@ impl SlotFile {
         let has_entries = self.prepare_lane(writing, lane.head)?;
         let mut block = self.buffer(geometry.block_bytes);
         block.fill(0);
-        if !how.is_first && has_entries {
+        if (!how.is_first || mutant::is(Mutant::LaneShared)) && has_entries {
             // Other frames of this transaction may have entries there (invariant 3).
             match self.storage.read_at(&mut block, geometry.lane(lane.head)) {
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
@@ -452,7 +468,8 @@ impl SlotFile {
             block[at..at + FRAME_HEADER_BYTES].copy_from_slice(displaced);
         }
         if !mutant::is(Mutant::LaneForgotten) {
-            self.write_blocks(&block, geometry.lane(lane.head), how.durable)?;
+            let durable = how.durable && !mutant::is(Mutant::LaneUnflushed);
+            self.write_blocks(&block, geometry.lane(lane.head), durable)?;
             KillPoint::LaneWritten.reached();
         }
         self.give_back(block);
@@ -491,11 +508,11 @@ impl SlotFile {
     }
 
     fn write_blocks(&self, blocks: &[u8], offset: u64, durable: bool) -> Result<(), Code> {
-        let written = match durable {
-            true => self.storage.write_durable(blocks, offset),
-            false => self.storage.write(blocks, offset),
-        };
-        written.map_err(|error| write_code(&error))
+        match durable {
+            // Whether the write or its sync has failed, nobody knows.
+            true => self.storage.write_durable(blocks, offset).map_err(|error| sync_code(&error)),
+            false => self.storage.write(blocks, offset).map_err(|error| write_code(&error)),
+        }
     }
 
     /// Makes sure that the slots up to `last` are there (invariant 1). The file grows by chunks of
@@ -522,9 +539,7 @@ impl SlotFile {
             }
             self.extensions.fetch_add(1, Relaxed);
         }
-        if !mutant::is(Mutant::ExtentUnsynced) {
-            self.flush()?;
-        }
+        self.flush()?;
         self.slots.store(there, Relaxed);
         Ok(())
     }
@@ -583,7 +598,16 @@ impl SlotFile {
         self.flush()
     }
 
-    /// Keeps a copy of page 1, durably.
+    /// Sees to it that the log has a copy of this page 1. A copy that is there stays as it is: the
+    /// database file may have a part of the page only.
+    pub fn keep_page_one(&self, page: &[u8]) -> Result<(), Code> {
+        if self.read_page_one()?.is_some_and(|copy| copy == page) {
+            return Ok(());
+        }
+        self.write_page_one(page)
+    }
+
+    /// Writes a copy of page 1, durably.
     pub fn write_page_one(&self, page: &[u8]) -> Result<(), Code> {
         let geometry = self.geometry();
         let mut copy = self.buffer(geometry.copy_bytes());
@@ -617,6 +641,11 @@ fn read_code(error: &io::Error) -> Code {
         io::ErrorKind::UnexpectedEof => Code::SHORT_READ,
         _ => Code::IOERR_READ,
     }
+}
+
+/// Of a write with a sync.
+fn sync_code(error: &io::Error) -> Code {
+    if is_full(error) { Code::FULL } else { Code::IOERR_FSYNC }
 }
 
 fn write_code(error: &io::Error) -> Code {

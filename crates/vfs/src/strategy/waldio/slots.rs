@@ -38,6 +38,7 @@
 //!   here. In the paper the padded header comes first. The same bytes are written.
 
 use crate::config::Layout;
+use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
 /// The unit of a slot's length, in bytes.
@@ -108,6 +109,11 @@ impl WalSalts {
     /// True if this header was written under these salts, with its checksums or without.
     pub fn are_of(self, header: &Header) -> bool {
         self.base(header).is_some()
+    }
+
+    /// What a stored header says of displaced bytes (invariant 4). None: it is of another life.
+    pub fn says(self, header: &Header) -> Option<u32> {
+        Some(word(header, SALT_2) ^ self.base(header)?)
     }
 
     /// Salt-2 that the header of a frame is stored with. None: the header is of another life of the
@@ -248,7 +254,7 @@ impl Geometry {
         let (says, place) = match gap(&page[..at]) {
             Some(gap) => {
                 slot[gap..gap + FRAME_HEADER_BYTES].copy_from_slice(&displaced);
-                (gap as u32 + 1, Place::Slot)
+                (gap as u32 + 1 + u32::from(mutant::is(Mutant::GapMisplaced)), Place::Slot)
             }
             None => (LANE | lane, Place::Lane(displaced)),
         };

@@ -23,6 +23,7 @@ use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFiles;
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard};
+use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, lock};
 use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
 
@@ -72,6 +73,9 @@ pub struct Own {
     pub(super) is_synced: AtomicBool,
     /// This transaction was synced.
     syncs: AtomicBool,
+    /// A commit is written, and not synced yet. The next sync is the commit's. Any other is a
+    /// checkpoint's, and no lock may say so: the last close has them all.
+    pub(super) is_complete: AtomicBool,
     /// The commit is in the buffer of group synch, and counts as durable.
     pub(super) is_buffered: AtomicBool,
     /// The last frame of the last commit, where no WAL index is shared.
@@ -131,7 +135,9 @@ impl WaldioStore {
 
     /// SQLite begins the WAL anew.
     pub(super) fn begins_anew(&self) {
-        self.board().begin_wal();
+        if !mutant::is(Mutant::GenerationUntold) {
+            self.board().begin_wal();
+        }
     }
 
     /// Page 1 with the guard in it. `None`: the page is written as it is.
@@ -232,7 +238,7 @@ impl WaldioStore {
             board.note_logged(frames);
         }
         if board.is_guard_unsure() {
-            log.0.write_page_one(&log.newest_page_one(main)?)?;
+            log.0.keep_page_one(&log.newest_page_one(main)?)?;
             write_guard(board, main, &guard::header(main)?)?;
         }
         Ok(())
@@ -292,6 +298,8 @@ impl Waldio {
     fn publish_frames(&self, published: Option<u32>) {
         let mut transaction = lock(&self.own.transaction);
         let (store, generation) = (self.store(), self.store().board().generation());
+        let keeps_all = mutant::is(Mutant::UnpublishedCached);
+        let published = if keeps_all { Some(u32::MAX) } else { published };
         transaction.publish(published.unwrap_or(0), |frame, bytes| {
             store.cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
         });
@@ -453,6 +461,7 @@ impl Store for WaldioStore {
     fn taking_write_lock(&self, connection: &Waldio) {
         lock(&connection.own.transaction).begin();
         connection.own.written.store(0, Relaxed);
+        connection.own.is_complete.store(false, Relaxed);
         connection.own.syncs.store(false, Relaxed);
     }
 
@@ -491,7 +500,8 @@ impl Store for WaldioStore {
             connection.own.syncs.store(true, Relaxed);
             connection.own.is_synced.store(true, Relaxed);
             let is_buffered = connection.own.is_buffered.swap(false, Relaxed);
-            if is_buffered || connection.options.wal_sync == WalSync::Ns {
+            let is_complete = connection.own.is_complete.swap(false, Relaxed);
+            if is_buffered || (is_complete && connection.options.wal_sync == WalSync::Ns) {
                 return Ok(true);
             }
         }
@@ -503,19 +513,18 @@ impl Store for WaldioStore {
         connection: &Waldio,
         _: &dyn Below,
         _: SyncRequest,
-        what: For,
+        _: For,
     ) -> Result<bool, Code> {
         let board = self.board();
         board.failure().map_or(Ok(()), Err)?;
-        if board.is_flushed() || (what != For::Other && connection.options.wal_sync == WalSync::Ns)
-        {
+        if board.is_flushed() {
             return Ok(false);
         }
+        // First: a commit that is buffered meanwhile is not covered.
+        let covered = board.covered();
         self.grouping.write_out()?;
-        let (writes, written) = (board.write_count(), board.written());
         connection.slot_file()?.flush().inspect_err(|&code| self.fail(code))?;
-        board.note_flushed(writes);
-        board.note_logged(written);
+        board.note_flushed(&covered);
         Ok(true)
     }
 
@@ -527,6 +536,7 @@ impl Store for WaldioStore {
     fn flush_failed(&self, _: &dyn Below, _: Option<u64>) {}
 
     fn releasing_write_lock(&self, connection: &Waldio) {
+        connection.own.is_complete.store(false, Relaxed);
         let syncs = connection.own.syncs.load(Relaxed);
         connection.own.is_synced.store(syncs, Relaxed);
         if !syncs && connection.options.group_frames == 0 {
@@ -537,6 +547,7 @@ impl Store for WaldioStore {
     }
 
     fn committed(&self, connection: &Waldio) {
+        connection.own.is_complete.store(false, Relaxed);
         if connection.published_frames().is_none() {
             // The connection has a WAL index of its own, and never releases the write lock.
             let last = self.board().written();

@@ -76,12 +76,14 @@ impl Waldio {
 
     /// Writes a commit that is complete, or puts it into the buffer of group synch.
     fn write_commit(&self) -> Result<(), Error> {
+        self.own.is_complete.store(true, Relaxed);
         let Some(form) = self.form() else { return self.write_held(false) };
         let mut transaction = lock(&self.own.transaction);
         let (file, board) = (self.log()?.0, self.store().board());
         if let [(first, frames)] = &transaction.dirty_runs()[..] {
             let last = first + (frames.len() as u64 / file.geometry().frame_bytes()) as u32 - 1;
             self.lay_out(last)?;
+            board.writes_over(*first);
             match self.store().grouping.add((&file, &board), form, *first, frames)? {
                 Added::Buffered => {
                     board.wrote(*first, last);
@@ -124,16 +126,18 @@ impl Waldio {
         let file = self.log()?.0;
         let frame_bytes = file.geometry().frame_bytes() as usize;
         let durable = self.options.wal_sync == WalSync::Pd && self.own.is_synced.load(Relaxed);
+        let board = self.store().board();
         for (first, frames) in transaction.dirty_runs() {
             let last = first + (frames.len() / frame_bytes) as u32 - 1;
             self.lay_out(last)?;
             let how = Write { is_first: first > self.own.written.load(Relaxed), durable };
-            self.noting_write_of(durable, || file.write_frames(first, &frames, how))?;
+            board.writes_over(first);
+            let all_durable =
+                self.noting_write_of(durable, || file.write_frames(first, &frames, how))?;
             KillPoint::FramesWritten.reached();
-            let board = self.store().board();
-            board.wrote(first, last);
-            if board.is_flushed() {
-                board.note_logged(last);
+            board.wrote_over(first, last);
+            if let Some(writes) = all_durable {
+                board.note_durable(writes, last);
             }
             self.own.written.fetch_max(last, Relaxed);
         }
@@ -145,33 +149,37 @@ impl Waldio {
     }
 
     fn lay_out(&self, last: u32) -> Result<(), Code> {
-        self.slot_file()?.lay_out(last, self.options.prealloc_bytes).inspect_err(|&code| {
-            if code == Code::IOERR_FSYNC {
-                self.shared.flush.poison(code);
-                self.store().fail(code);
-            }
-        })
+        let file = self.slot_file()?;
+        file.lay_out(last, self.options.prealloc_bytes)
+            .inspect_err(|&code| self.fail_if_unsynced(code))
+    }
+
+    /// A sync has failed within a write. It may have lost what others have written, and the next
+    /// sync would not say so.
+    fn fail_if_unsynced(&self, code: Code) {
+        if code == Code::IOERR_FSYNC {
+            self.shared.flush.poison(code);
+            self.store().fail(code);
+        }
     }
 
     fn noting_write(&self, write: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
-        self.noting_write_of(false, write)
+        self.noting_write_of(false, write).map(|_| ())
     }
 
-    /// Notes a write before and after it ([`is_flushed`](crate::strategy::board::Board::is_flushed)).
+    /// Notes a write before and after it, for
+    /// [`is_flushed`](crate::strategy::board::Board::is_flushed). Answers the count of writes if they are all durable now.
     fn noting_write_of(
         &self,
         durable: bool,
         write: impl FnOnce() -> Result<(), Code>,
-    ) -> Result<(), Code> {
+    ) -> Result<Option<u64>, Code> {
         let board = self.store().board();
         let was_flushed = board.is_flushed();
         board.writes();
-        write()?;
+        write().inspect_err(|&code| self.fail_if_unsynced(code))?;
         let writes = board.writes();
-        if durable && was_flushed {
-            board.note_flushed(writes);
-        }
-        Ok(())
+        Ok((durable && was_flushed).then_some(writes))
     }
 
     /// A checkpoint writes a page to the database file.

@@ -1,0 +1,160 @@
+//! The simulator is tested by broken variants of `eager` and `waldio`. Each must be caught by a state that must
+//! not be, and not by a panic.
+//!
+//! What a lie between strategy and disk can break is in `controls.rs`. A variant breaks all of this
+//! process, so the tests take turns.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use oneflush_blocklog::mutant::{self as of_log, Mutant as LogMutant};
+use oneflush_crashlab::{
+    BEFORE_THE_RECORDING, Case, Journal, Plan, Report, Setting, Workload, register, run_unshrunk,
+};
+use oneflush_vfs::StrategyKind;
+use oneflush_vfs::mutant::{self as of_vfs, Mutant as VfsMutant};
+
+/// A variant that survives so many states is not caught.
+const STATES_MAX: u64 = 20_000;
+
+#[derive(Clone, Copy, Debug)]
+enum Mutant {
+    OfLog(LogMutant),
+    OfEager(VfsMutant),
+    OfWaldio(VfsMutant),
+}
+
+impl Mutant {
+    fn choose(mutant: Option<Mutant>) {
+        of_log::choose(None);
+        of_vfs::choose(None);
+        match mutant {
+            None => {}
+            Some(Mutant::OfLog(mutant)) => of_log::choose(Some(mutant)),
+            Some(Mutant::OfEager(mutant) | Mutant::OfWaldio(mutant)) => {
+                of_vfs::choose(Some(mutant));
+            }
+        }
+    }
+
+    fn strategy(self) -> StrategyKind {
+        match self {
+            Mutant::OfLog(_) | Mutant::OfEager(_) => StrategyKind::Eager,
+            Mutant::OfWaldio(_) => StrategyKind::Waldio,
+        }
+    }
+}
+
+mod of_eager;
+mod of_waldio;
+
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+/// The right to break this process, until it is dropped.
+struct Turn {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Turn {
+    fn take() -> Turn {
+        static COUNTING: Once = Once::new();
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        register().unwrap();
+        COUNTING.call_once(|| {
+            let usual = std::panic::take_hook();
+            std::panic::set_hook(Box::new(move |panic| {
+                PANICS.fetch_add(1, SeqCst);
+                usual(panic);
+            }));
+        });
+        Turn { _turn }
+    }
+
+    /// What a run finds with this variant, or without any. Also checks that nothing panicked: a
+    /// panic is stopped at SQLite's callbacks and would look like an error.
+    fn simulate(
+        &self,
+        strategy: StrategyKind,
+        mutant: Option<Mutant>,
+        workload: Workload,
+        states: u64,
+    ) -> Report {
+        let (report, panics) = self.simulate_counting(strategy, mutant, workload, states, 0);
+        assert_eq!(panics, 0, "{mutant:?} made something panic");
+        report
+    }
+
+    /// The same, without that check. Answers also how often something panicked.
+    fn simulate_counting(
+        &self,
+        strategy: StrategyKind,
+        mutant: Option<Mutant>,
+        workload: Workload,
+        states: u64,
+        fault_runs: u64,
+    ) -> (Report, usize) {
+        let panics_before = PANICS.load(SeqCst);
+        Mutant::choose(mutant);
+        let setting = Setting::new(strategy.name(), Journal::Wal);
+        let workloads = vec![workload];
+        let plan = Plan { setting, workloads, states, fault_runs, seed: 7, jobs: 1 };
+        let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
+        Mutant::choose(None);
+        (report, PANICS.load(SeqCst) - panics_before)
+    }
+}
+
+/// The case that shows the variant: a loss of power, after which one of `wrong` is what is wrong.
+fn is_caught(mutant: Mutant, workload: Workload, wrong: &[&str]) {
+    is_caught_with(mutant, workload, STATES_MAX, 0, wrong);
+}
+
+/// The same in so many states, and then in runs with faults.
+fn is_caught_with(
+    mutant: Mutant,
+    workload: Workload,
+    states: u64,
+    fault_runs: u64,
+    wrong: &[&str],
+) {
+    let case = caught(mutant, workload, states, fault_runs, wrong);
+    let has_crashed = !case.crashes.is_empty() || case.message.starts_with(BEFORE_THE_RECORDING);
+    assert!(has_crashed, "{mutant:?}: the run itself went wrong: {}", case.message);
+}
+
+/// The variant reads what was not written. So the run itself goes wrong, or a state.
+fn is_noticed(mutant: Mutant, workload: Workload, wrong: &[&str]) {
+    caught(mutant, workload, STATES_MAX, 0, wrong);
+}
+
+fn caught(
+    mutant: Mutant,
+    workload: Workload,
+    states: u64,
+    fault_runs: u64,
+    wrong: &[&str],
+) -> Box<Case> {
+    let turn = Turn::take();
+    let (report, panics) =
+        turn.simulate_counting(mutant.strategy(), Some(mutant), workload, states, fault_runs);
+    assert_eq!(panics, 0, "{mutant:?} made something panic");
+    let states = report.total().counts.states;
+    let Some(case) = report.violation else { panic!("{mutant:?} stood {states} states") };
+    assert!(wrong.iter().any(|wrong| case.message.contains(wrong)), "{mutant:?}: {}", case.message);
+    assert!(!case.message.contains("panic"), "{mutant:?}: {}", case.message);
+    eprintln!("{mutant:?} in {:?}: {}", report.elapsed, case.message);
+    case
+}
+
+const LOST: &str = "acknowledged commits are lost";
+/// What SQLite says of a log that is refused, or of a database that is broken.
+const MALFORMED: &str = "malformed";
+/// What SQLite finds wrong in a database that it can read.
+const BROKEN: &str = "integrity_check";
+/// A log or a database is refused.
+const REFUSED: &str = "unable to open";
+/// What the model says of a read that gives what nobody wrote.
+const MADE_UP: &str = "which no transaction made";
+const PARTLY: &str = "a part of a transaction is there";
