@@ -85,6 +85,11 @@ impl<S: Store> Shared<S> {
         self.outsiders.store(OUTSIDERS_COMMITS, Relaxed);
     }
 
+    /// True if other writers of this process wait for their turn.
+    pub(crate) fn writers_wait(&self) -> bool {
+        self.turns.waiting() > 0
+    }
+
     pub(super) fn knows_of_outsiders(&self) -> bool {
         self.outsiders.load(Relaxed) > 0
     }

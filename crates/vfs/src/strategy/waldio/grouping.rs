@@ -2,8 +2,9 @@
 //! are in a buffer. The buffer is written when it has so many frames (`group`), or after a time
 //! (`interval`). A crash takes what is in the buffer.
 //!
-//! That is weaker than `synchronous=FULL`, and only for those who ask for it. Without it commits
-//! share flushes by the engine, and wait for them.
+//! That is weaker than `synchronous=FULL`, and only for those who ask for it. The strict form is the
+//! default: while other writers wait, commits are buffered too, and wait for the flush that they
+//! share. The flush writes the buffer first. So a batch is one write and one flush.
 //!
 //! Invariants, cited by number:
 //!
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::slot_file::{SlotFile, Write};
-use crate::config::{Options, WalSync};
+use crate::config::WalSync;
 use crate::error::Code;
 use crate::strategy::board::Board;
 use crate::sync::{Condvar, Mutex, lock, wait, wait_timeout};
@@ -45,7 +46,9 @@ struct State {
     frames: Vec<u8>,
     /// Frames that are being written.
     in_flight: Option<(u32, Arc<Vec<u8>>)>,
-    /// When the oldest frame came.
+    /// This process holds the frames (invariant 1).
+    holds: bool,
+    /// When the oldest frame of an acknowledged commit came.
     since: Option<Instant>,
     interval: Duration,
     sync: WalSync,
@@ -61,6 +64,18 @@ struct Log {
     board: Board,
     /// A child of a fork has a copy of the buffer, which is its parent's.
     pid: u32,
+}
+
+/// The strict form buffers no more than this.
+const STRICT_BYTES_MAX: usize = 1 << 20;
+
+/// What a commit in the buffer is worth.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// It is acknowledged. The buffer is written when it has so many frames, or is so old.
+    Acknowledges { frames: u32, interval: Duration, sync: WalSync },
+    /// It waits for a flush, which writes the buffer.
+    Waits,
 }
 
 /// What became of frames.
@@ -84,16 +99,17 @@ impl Grouping {
     pub fn add(
         self: &Arc<Self>,
         (file, board): (&Arc<SlotFile>, &Board),
-        options: &Options,
+        form: Form,
         first: u32,
         frames: &[u8],
     ) -> Result<Added, Code> {
-        let group = options.group_frames as usize;
-        if group == 0 {
-            return Ok(Added::NotHere);
-        }
         let frame_bytes = file.geometry().frame_bytes() as usize;
-        let is_small = frames.len() / frame_bytes <= group;
+        let group = match form {
+            Form::Acknowledges { frames, .. } => frames as usize,
+            Form::Waits => STRICT_BYTES_MAX / frame_bytes,
+        };
+        // Invariant 4.
+        let is_small = frames.len() / frame_bytes <= group && !file.needs_lane(frames);
         let mut state = lock(&self.state);
         if first < state.first + (state.frames.len() / frame_bytes) as u32 {
             // The frames from here on are of a commit that failed after it was buffered.
@@ -108,26 +124,41 @@ impl Grouping {
             return Ok(if board.frames_are_wanted() { self.others() } else { Added::NotHere });
         }
         // Invariant 1.
-        if !board.common().hold_frames()? {
+        if !state.holds && !board.common().hold_frames()? {
             drop(state);
             self.write_out()?;
             return Ok(self.others());
         }
+        state.holds = true;
         if state.frames.is_empty() {
-            (state.first, state.since) = (first, Some(Instant::now()));
+            state.first = first;
         }
         state.log =
             Some(Log { file: Arc::clone(file), board: board.clone(), pid: std::process::id() });
-        (state.interval, state.sync) = (options.group_interval, options.wal_sync);
+        if let Form::Acknowledges { interval, sync, .. } = form {
+            state.since.get_or_insert_with(Instant::now);
+            (state.interval, state.sync) = (interval, sync);
+        }
         state.frames.extend_from_slice(frames);
         self.has_frames.store(true, SeqCst);
         // The buffer counts as written and not flushed.
         board.writes();
-        let is_full = state.frames.len() / frame_bytes >= group || !self.has_thread(&mut state);
-        drop(state);
-        self.changed.notify_all();
-        if is_full {
-            self.write_and_sync()?;
+        let is_full = state.frames.len() / frame_bytes >= group;
+        match form {
+            Form::Waits => {
+                drop(state);
+                if is_full {
+                    self.write_out()?;
+                }
+            }
+            Form::Acknowledges { .. } => {
+                let is_due = is_full || !self.has_thread(&mut state);
+                drop(state);
+                self.changed.notify_all();
+                if is_due {
+                    self.write_and_sync()?;
+                }
+            }
         }
         Ok(Added::Buffered)
     }
@@ -195,6 +226,7 @@ impl Grouping {
             state.in_flight = None;
             if state.frames.is_empty() {
                 self.has_frames.store(false, SeqCst);
+                state.holds = false;
                 log.board.common().show_frames();
             }
         }
@@ -249,6 +281,7 @@ impl Grouping {
         state.log = None;
         state.frames.clear();
         state.in_flight = None;
+        state.holds = false;
         self.has_frames.store(false, SeqCst);
         drop(state);
         self.changed.notify_all();

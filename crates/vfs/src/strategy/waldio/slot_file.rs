@@ -20,7 +20,7 @@ use oneflush_blocklog::{AlignedBuffer, Error as LogError, Storage, Uuid, is_full
 use rustc_hash::FxHashSet;
 
 use super::header::{self, LogHeader};
-use super::slots::{Displaced, Found, Geometry, Header, Place, WalSalts};
+use super::slots::{self, Displaced, Found, Geometry, Header, Place, WalSalts};
 use crate::config::Layout;
 use crate::error::Code;
 use crate::strategy::chunk::chunk_at;
@@ -353,6 +353,13 @@ impl SlotFile {
             Err(Code::SHORT_READ) => Ok(()),
             read => read,
         }
+    }
+
+    /// True if the header of one of these frames has no place in its page.
+    pub fn needs_lane(&self, frames: &[u8]) -> bool {
+        let geometry = self.geometry();
+        let mut frames = frames.chunks_exact(geometry.frame_bytes() as usize);
+        geometry.displaces() && frames.any(|frame| !slots::has_place(&frame[FRAME_HEADER_BYTES..]))
     }
 
     /// Writes whole frames, headers and pages, from `first` on. The slots are there, or the file has

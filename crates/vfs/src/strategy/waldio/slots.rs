@@ -313,6 +313,13 @@ fn displaced(slot: &[u8], displaces: bool) -> Displaced {
     displaced
 }
 
+/// True if a page of a slot's length has a place for the header of its frame, or for what that
+/// displaces.
+pub fn has_place(page: &[u8]) -> bool {
+    let (front, displaced) = page.split_at(page.len() - FRAME_HEADER_BYTES);
+    displaced.iter().all(|&byte| byte == 0) || gap(front).is_some()
+}
+
 /// The offset of the first 24 zero bytes.
 fn gap(bytes: &[u8]) -> Option<usize> {
     let mut begin = 0;

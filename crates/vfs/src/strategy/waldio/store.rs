@@ -529,6 +529,10 @@ impl Store for WaldioStore {
     fn releasing_write_lock(&self, connection: &Waldio) {
         let syncs = connection.own.syncs.load(Relaxed);
         connection.own.is_synced.store(syncs, Relaxed);
+        if !syncs && connection.options.group_frames == 0 {
+            // No flush comes. After a failure the board says it to all.
+            let _ = self.grouping.write_out();
+        }
         connection.publish_frames(connection.published_frames());
     }
 
@@ -654,6 +658,7 @@ impl Store for WaldioStore {
     }
 
     fn truncate_wal(&self, _: &Waldio, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+        self.grouping.write_out()?;
         if size_bytes == 0 {
             self.begins_anew();
         }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::grouping::Added;
+use super::grouping::{Added, Form};
 use super::slot_file::Write;
 use super::store::Waldio;
 use crate::config::WalSync;
@@ -74,28 +74,42 @@ impl Waldio {
 
     /// Writes a commit that is complete, or puts it into the buffer of group synch.
     fn write_commit(&self) -> Result<(), Error> {
-        if self.options.group_frames == 0 {
-            return self.write_held(false);
-        }
+        let Some(form) = self.form() else { return self.write_held(false) };
         let mut transaction = lock(&self.own.transaction);
         let (file, board) = (self.log()?.0, self.store().board());
         if let [(first, frames)] = &transaction.dirty_runs()[..] {
             let last = first + (frames.len() as u64 / file.geometry().frame_bytes()) as u32 - 1;
             self.lay_out(last)?;
-            match self.store().grouping.add((&file, &board), &self.options, *first, frames)? {
+            match self.store().grouping.add((&file, &board), form, *first, frames)? {
                 Added::Buffered => {
                     board.wrote(*first, last);
                     transaction.written();
-                    self.own.is_buffered.store(true, Relaxed);
+                    let is_acknowledged = matches!(form, Form::Acknowledges { .. });
+                    self.own.is_buffered.store(is_acknowledged, Relaxed);
                     return Ok(());
                 }
-                Added::OthersAreThere => self.store().say_others_are_there(),
-                Added::NotHere => {}
+                Added::OthersAreThere if matches!(form, Form::Acknowledges { .. }) => {
+                    self.store().say_others_are_there();
+                }
+                Added::OthersAreThere | Added::NotHere => {}
             }
         }
         drop(transaction);
         self.store().grouping.write_out()?;
         self.write_held(false)
+    }
+
+    /// How a commit may be buffered now. None: it is written at once.
+    fn form(&self) -> Option<Form> {
+        let (frames, interval) = (self.options.group_frames, self.options.group_interval);
+        if frames > 0 {
+            return Some(Form::Acknowledges { frames, interval, sync: self.options.wal_sync });
+        }
+        let is_shared = self.options.group_commit
+            && self.options.wal_sync != WalSync::Ns
+            && self.own.is_synced.load(Relaxed)
+            && self.shared.writers_wait();
+        is_shared.then_some(Form::Waits)
     }
 
     /// Writes the frames that are held. `shrinks`: only as many are kept as are wanted.
