@@ -289,6 +289,12 @@ const PAIRS: &[Pair] = &[
     ("waldio.md", "32 KiB in all", WALDIO_STORE, "RUN_BYTES: usize = 32 << 10;"),
     ("waldio.md", "up to 8 MiB a connection", TRANSACTION, "BYTES_MAX: usize = 8 << 20;"),
     ("waldio.md", "and half of them is kept", TRANSACTION, "BYTES_MAX / 2 / frame_bytes"),
+    (
+        "waldio.md",
+        "stay in memory, up to 1 MiB. The flush",
+        "vfs/src/strategy/waldio/grouping.rs",
+        "STRICT_BYTES_MAX: usize = 1 << 20;",
+    ),
     ("waldio.md", "each of 25 claims", PAPER, "CLAIMS: [Claim; 25]"),
     (
         "errors.md",
