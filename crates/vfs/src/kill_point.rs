@@ -73,6 +73,14 @@ kill_points! {
     Joined = "joined",
     Rebuilt = "rebuilt",
     Opened = "opened",
+    /// With `waldio`: frames are written, and not synced.
+    FramesWritten = "frames-written",
+    /// With `waldio`: displaced bytes are in the lane, and their frames are not written.
+    LaneWritten = "lane-written",
+    /// With `waldio`: the WAL has begun anew, and the board does not say so for the second time.
+    HeaderWritten = "header-written",
+    /// Joining beside others: the log is open.
+    LogOpened = "log-opened",
     /// Clean close: the guard is taken away; the board is deleted.
     GuardHidden = "guard-hidden",
     BoardDeleted = "board-deleted",

@@ -6,7 +6,7 @@ use std::time::Instant;
 use oneflush_vfs::KillPoint;
 
 use crate::worker::{SYNCHRONOUS, Said, Worker, crash};
-use crate::{PATIENCE, TRIES, count_rows, create, open};
+use crate::{PATIENCE, TRIES, USED, count_rows, create, open};
 
 /// Which process dies where. Several victims die one after the other or at once, before the others
 /// go on.
@@ -98,6 +98,7 @@ pub fn scenarios() -> Vec<Scenario> {
             LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => {
                 vec![alone(point)]
             }
+            FramesWritten | LaneWritten | HeaderWritten | LogOpened => Vec::new(),
             // Other tests are for places where a process has the board's lock for long, or where a
             // thread of the process runs.
             Seen | Using | CheckpointBegun => Vec::new(),
@@ -110,6 +111,42 @@ pub fn scenarios() -> Vec<Scenario> {
             _ => [1, 4, 9].map(|count| Scenario { count, in_company: true, ..alone(point) }).into(),
         })
         .collect()
+}
+
+/// The same for `waldio`. Its board has no lock that commits take.
+fn scenarios_of_waldio() -> Vec<Scenario> {
+    use KillPoint::*;
+    let alone =
+        |point| Scenario { point, count: 1, before: None, after_crash: false, in_company: false };
+    let mut all: Vec<Scenario> =
+        [LogMade, PageOneLogged, Guarded, Alone, GuardHidden, BoardDeleted].map(alone).into();
+    all.push(Scenario { after_crash: true, ..alone(Joined) });
+    all.push(Scenario { in_company: true, ..alone(LogOpened) });
+    for point in [FramesWritten, LaneWritten, HeaderWritten] {
+        all.extend([1, 4, 9].map(|count| Scenario { count, in_company: true, ..alone(point) }));
+        all.push(Scenario { after_crash: true, ..alone(point) });
+    }
+    all
+}
+
+fn with_waldio(others: Others) {
+    USED.set("waldio");
+    scenarios_of_waldio().iter().for_each(|scenario| run(scenario, others));
+}
+
+#[test]
+fn with_waldio_nothing_acknowledged_is_lost_and_the_others_go_on() {
+    with_waldio(Others::GoOn);
+}
+
+#[test]
+fn with_waldio_nothing_acknowledged_is_lost_and_the_others_die_too() {
+    with_waldio(Others::Die);
+}
+
+#[test]
+fn with_waldio_nothing_acknowledged_is_lost_and_the_board_is_lost_too() {
+    with_waldio(Others::DieAndTheirBoardIsLost);
 }
 
 #[test]
@@ -130,7 +167,9 @@ fn nothing_acknowledged_is_lost_wherever_a_process_dies_and_only_the_log_tells_o
 /// As with SQLite alone, a process's death loses nothing: `synchronous` is about losses of power.
 #[test]
 fn commits_that_asked_for_no_durability_outlive_their_process() {
-    for synchronous in ["normal", "off"] {
+    let both = ["eager", "waldio"].into_iter().flat_map(|one| [(one, "normal"), (one, "off")]);
+    for (strategy, synchronous) in both {
+        USED.set(strategy);
         for _ in 0..3 {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("a.db");

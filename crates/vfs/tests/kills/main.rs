@@ -1,4 +1,4 @@
-//! Processes that share a database with `eager`, and die, are stopped or panic. They do so at each
+//! Processes that share a database with a strategy that has a log, and die, are stopped or panic. They do so at each
 //! place where another process could see what they do (feature `kill-points`).
 //!
 //! A worker is this program again, with its task in its environment. It writes rows of its own. It
@@ -10,10 +10,12 @@
 mod deaths;
 mod panics;
 mod power;
+mod soak;
 mod stops;
 mod unpublished;
 mod worker;
 
+use std::cell::Cell;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -26,12 +28,22 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 const PATIENCE: Duration = Duration::from_secs(15);
 const TRIES: usize = 5;
 
+const STRATEGY: &str = "ONEFLUSH_TEST_STRATEGY";
+
+thread_local! {
+    /// The strategy of this test, or of this worker.
+    static USED: Cell<&'static str> = Cell::new(match std::env::var(STRATEGY).as_deref() {
+        Ok("waldio") => "waldio",
+        _ => "eager",
+    });
+}
+
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     open_with(path, "log_size=1048576")
 }
 
 fn open_with(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
-    open_as("eager", path, parameters)
+    open_as(USED.get(), path, parameters)
 }
 
 fn open_as(strategy: &str, path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
@@ -76,7 +88,7 @@ fn count_rows(db: &Connection) -> i64 {
 /// This program again, running one test: the work of a process of its own.
 fn again(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--nocapture"]);
+    command.args(["--exact", test, "--nocapture"]).env(STRATEGY, USED.get());
     command
 }
 

@@ -12,7 +12,7 @@ use oneflush_vfs::KillPoint;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{acknowledged, again, is_busy, is_so_by, open};
+use crate::{USED, acknowledged, again, is_busy, is_so_by, open};
 
 pub const WORKER: &str = "ONEFLUSH_TEST_WORKER";
 const COMMITS: &str = "ONEFLUSH_TEST_COMMITS";
@@ -210,6 +210,10 @@ impl Said {
 
 /// A worker dies, and leaves the files as after a loss of power.
 pub fn crash(path: &Path, said: &mut Said, about: &str) {
-    assert!(said.add(Worker::start(path, 9, 100, Some((KillPoint::Durable, 15)))), "{about}");
+    let point = match USED.get() {
+        "waldio" => KillPoint::FramesWritten,
+        _ => KillPoint::Durable,
+    };
+    assert!(said.add(Worker::start(path, 9, 100, Some((point, 15)))), "{about}");
     std::fs::remove_file(format!("{}-oneflush-shm", path.display())).unwrap();
 }

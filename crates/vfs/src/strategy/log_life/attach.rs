@@ -107,6 +107,7 @@ impl<L: KeptLog> LogLife<L> {
         }
         let log =
             self.open_guarded(&header, wanted, options).inspect_err(|_| board.common().leave())?;
+        KillPoint::LogOpened.reached();
         Ok(Some(Attached { log, board, how: How::Beside }))
     }
 
@@ -178,6 +179,7 @@ impl<L: KeptLog> LogLife<L> {
         let header = guard::header(main)?;
         if let Some(wanted) = guard::of(&header) {
             let log = self.open_guarded(&header, wanted, options)?;
+            KillPoint::LogOpened.reached();
             if join(joined, board)? {
                 KillPoint::Joined.reached();
                 return Ok((log, How::Alone));

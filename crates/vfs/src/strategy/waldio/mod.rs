@@ -55,6 +55,8 @@ mod grouping;
 mod header;
 mod kept;
 mod slot_file;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod slot_file_tests;
 mod slots;
 mod store;
 mod transaction;

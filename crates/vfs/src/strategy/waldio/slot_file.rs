@@ -23,6 +23,7 @@ use super::header::{self, LogHeader};
 use super::slots::{self, Displaced, Found, Geometry, Header, Place, WalSalts};
 use crate::config::Layout;
 use crate::error::Code;
+use crate::kill_point::KillPoint;
 use crate::strategy::chunk::chunk_at;
 use crate::strategy::log_files::LogFile;
 use crate::strategy::mutant::{self, Mutant};
@@ -233,7 +234,13 @@ impl SlotFile {
         self.read_blocks(geometry.wal_header(), geometry.block_bytes, |block| {
             header.copy_from_slice(&block[..HEADER_BYTES as usize]);
         })?;
+        let before = self.salts();
         self.set_salts(&header);
+        if self.salts() != before {
+            // Another process began the WAL anew, and may have cut the file before.
+            self.slots.store(0, Relaxed);
+            lock(&self.writing).lane_pieces.clear();
+        }
         Ok(header)
     }
 
@@ -446,6 +453,7 @@ impl SlotFile {
         }
         if !mutant::is(Mutant::LaneForgotten) {
             self.write_blocks(&block, geometry.lane(lane.head), how.durable)?;
+            KillPoint::LaneWritten.reached();
         }
         self.give_back(block);
         Ok(())
@@ -454,26 +462,32 @@ impl SlotFile {
     /// Makes a piece of the lane ready (invariant 1). A piece with nothing but zeros may be a hole.
     /// True: the piece may have entries.
     fn prepare_lane(&self, writing: &mut Writing, frame: u32) -> Result<bool, Code> {
-        let geometry = self.geometry();
         let first = (frame - 1) / LANE_PIECE_SLOTS * LANE_PIECE_SLOTS + 1;
         if !writing.lane_pieces.insert(first) {
             return Ok(true);
         }
-        let length = LANE_PIECE_SLOTS as usize * geometry.block_bytes;
-        let offset = geometry.lane(first);
-        let is_zero = self.read_blocks(offset, length, |piece| piece.iter().all(|&byte| byte == 0));
-        match is_zero {
-            Ok(false) => return Ok(true),
-            Ok(true) | Err(Code::SHORT_READ) => {}
-            Err(code) => return Err(code),
-        }
-        let zeroed = self.storage.zero(offset..offset + length as u64);
-        let synced = zeroed.and_then(|()| self.storage.flush());
-        synced.map_err(|error| {
+        let made = self.make_lane_piece(first);
+        if made.is_err() {
             writing.lane_pieces.remove(&first);
-            write_code(&error)
-        })?;
-        Ok(false)
+        }
+        made
+    }
+
+    fn make_lane_piece(&self, first: u32) -> Result<bool, Code> {
+        let geometry = self.geometry();
+        let block_bytes = geometry.block_bytes as u64;
+        let begin = geometry.lane(first);
+        let end = begin + u64::from(LANE_PIECE_SLOTS) * block_bytes;
+        // The file may end in the piece. What is there may be entries of acknowledged frames.
+        let there = (self.size_bytes()?.clamp(begin, end) - begin) / block_bytes * block_bytes;
+        let has_entries = there > 0
+            && self.read_blocks(begin, there as usize, |piece| piece.iter().any(|&b| b != 0))?;
+        let missing = if has_entries { begin + there..end } else { begin..end };
+        if !missing.is_empty() {
+            let zeroed = self.storage.zero(missing).and_then(|()| self.storage.flush());
+            zeroed.map_err(|error| write_code(&error))?;
+        }
+        Ok(has_entries)
     }
 
     fn write_blocks(&self, blocks: &[u8], offset: u64, durable: bool) -> Result<(), Code> {

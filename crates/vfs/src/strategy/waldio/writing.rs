@@ -9,6 +9,7 @@ use super::store::Waldio;
 use crate::config::WalSync;
 use crate::engine::doing;
 use crate::error::{Code, Error};
+use crate::kill_point::KillPoint;
 use crate::port::{Below, SyncRequest};
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::lock;
@@ -67,6 +68,7 @@ impl Waldio {
         self.header_unsynced.store(true, Relaxed);
         self.unsynced_frames.store(false, Relaxed);
         let written = self.noting_write(|| wal.write(header, 0));
+        KillPoint::HeaderWritten.reached();
         // Processes that have read the salts meanwhile read them again.
         self.store().begins_anew();
         Ok(written?)
@@ -127,6 +129,7 @@ impl Waldio {
             self.lay_out(last)?;
             let how = Write { is_first: first > self.own.written.load(Relaxed), durable };
             self.noting_write_of(durable, || file.write_frames(first, &frames, how))?;
+            KillPoint::FramesWritten.reached();
             let board = self.store().board();
             board.wrote(first, last);
             if board.is_flushed() {
