@@ -192,6 +192,110 @@ const PAIRS: &[Pair] = &[
         "vfs/src/ffi/forked.rs",
         "const PATIENCE: Duration = Duration::from_secs(2);",
     ),
+    ("waldio.md", "has up to 1 MiB of slots", SLOT_FILE, "RUN_BYTES_MAX: usize = 1 << 20;"),
+    (
+        "waldio.md",
+        "at 1,000 frames, in a thread",
+        "vfs/src/engine/connection.rs",
+        "AUTOMATIC_FRAMES: u32 = 1000;",
+    ),
+    ("waldio.md", "header bytes 18 and 19 are 3", GUARD, "FIRST: usize = 18;"),
+    ("waldio.md", "header bytes 18 and 19 are 3", GUARD, "VERSION_GUARDED: u8 = 3;"),
+    ("waldio.md", "and bytes 72 to 91 name the log", GUARD, "UUID_AT: usize = 72;"),
+    ("waldio.md", "and bytes 72 to 91 name the log", GUARD, "CRC_AT: usize = 88;"),
+    (
+        "waldio.md",
+        "A *block* has 4 KiB",
+        "blocklog/src/direct/open.rs",
+        "BLOCK_BYTES_MIN: usize = 4096;",
+    ),
+    ("waldio.md", "(up to 64 KiB)", LAYOUT, "BLOCK_BYTES_MAX: usize = 65_536;"),
+    ("waldio.md", "SQLite's 32 bytes", WAL_FILE, "HEADER_BYTES: u64 = 32;"),
+    ("waldio.md", "The header of 24 bytes", WAL_FILE, "FRAME_HEADER_BYTES: usize = 24;"),
+    ("waldio.md", "in one sector of 512 bytes", HEADER, "HEADER_BYTES: usize = 512;"),
+    ("waldio.md", "| 256 | 8 | `1FLUSHWD` |", HEADER, "AT_MAGIC: usize = 256;"),
+    ("waldio.md", "| 256 | 8 | `1FLUSHWD` |", HEADER, "*b\"1FLUSHWD\";"),
+    ("waldio.md", "| 264 | 4 | format version: 1 |", HEADER, "AT_VERSION: usize = AT_MAGIC + 8;"),
+    ("waldio.md", "| 264 | 4 | format version: 1 |", HEADER, "FORMAT_VERSION: u32 = 1;"),
+    ("waldio.md", "| 268 | 4 | `B`:", HEADER, "AT_BLOCK_BYTES: usize = AT_VERSION + 4;"),
+    ("waldio.md", "a power of two, 4,096 to 65,536", HEADER, "(4096..=65_536)"),
+    ("waldio.md", "| 272 | 4 | `P`:", HEADER, "AT_PAGE_BYTES: usize = AT_BLOCK_BYTES + 4;"),
+    ("waldio.md", "| 276 | 4 | layout:", HEADER, "AT_LAYOUT: usize = AT_PAGE_BYTES + 4;"),
+    (
+        "waldio.md",
+        "0 `embed`, 1 `pad512`, 2 `pad4k`, 3 `pad8k`",
+        CONFIG,
+        "[Layout::Embed, Layout::Pad512, Layout::Pad4k, Layout::Pad8k];",
+    ),
+    ("waldio.md", "| 280 | 16 | UUID", HEADER, "AT_UUID: usize = AT_LAYOUT + 4;"),
+    ("waldio.md", "| 508 | 4 | CRC32C", HEADER, "AT_CRC: usize = HEADER_BYTES - 4;"),
+    ("waldio.md", "has `1FLUSHP1`", SLOT_FILE, "*b\"1FLUSHP1\";"),
+    (
+        "waldio.md",
+        "a multiple of 8,192. `layout=pad4k` adds 4,096",
+        SLOTS,
+        "Layout::Pad4k => behind_copy.next_multiple_of(8192) + 4096,",
+    ),
+    ("waldio.md", "`P` + 24, rounded up to 512 bytes", SLOTS, "Layout::Pad512 => 512,"),
+    (
+        "waldio.md",
+        "`P` + 24, rounded up to 4 KiB",
+        SLOTS,
+        "Layout::Pad4k => 4096.max(block_bytes),",
+    ),
+    (
+        "waldio.md",
+        "`P` + 24, rounded up to 8 KiB",
+        SLOTS,
+        "Layout::Pad8k => 8192.max(block_bytes),",
+    ),
+    ("waldio.md", "2³¹ + distance", SLOTS, "LANE: u32 = 1 << 31;"),
+    ("waldio.md", "256 slots are followed by their 256 blocks", SLOTS, "GROUP_SLOTS: u32 = 256;"),
+    (
+        "waldio.md",
+        "room for the bytes of 170 frames",
+        SLOTS,
+        "(self.block_bytes / FRAME_HEADER_BYTES) as u32",
+    ),
+    ("waldio.md", "The first use of 16 blocks", SLOT_FILE, "LANE_PIECE_SLOTS: u32 = 16;"),
+    ("waldio.md", "by 64 KiB of slots at first", EXTENT, "FIRST_BYTES: u64 = 64 << 10;"),
+    ("waldio.md", "and from 1 MiB on by `prealloc`", CONFIG, "prealloc_bytes: 1 << 20,"),
+    ("waldio.md", "From 8 MiB on it grows by a quarter", EXTENT, "(size_bytes / 4)"),
+    ("waldio.md", "up to 4 MiB", EXTENT, "LONG_CHUNK_BYTES_MAX: u64 = 4 << 20;"),
+    ("waldio.md", "frames, 0 (off) to 1024 | 0 |", CONFIG, "GROUP_FRAMES_MAX: u32 = 1024;"),
+    ("waldio.md", "frames, 0 (off) to 1024 | 0 |", CONFIG, "group_frames: 0,"),
+    ("waldio.md", "1 to 1000 milliseconds", CONFIG, "(1..=1000).contains(milliseconds)"),
+    ("waldio.md", "as in `2ms` | `2ms` |", CONFIG, "group_interval: Duration::from_millis(2),"),
+    ("waldio.md", "bytes, 0 to 1 GiB | 1 MiB |", CONFIG, "PREALLOC_BYTES_MAX: u64 = 1 << 30;"),
+    (
+        "waldio.md",
+        "saves more than 10 %",
+        "blocklog/src/direct/measure.rs",
+        "SAVING_MIN_PERCENT: u128 = 10;",
+    ),
+    (
+        "waldio.md",
+        "waits up to 0.5 s for frames in memory",
+        WALDIO_STORE,
+        "FRAMES_PATIENCE: Duration = Duration::from_millis(500);",
+    ),
+    ("waldio.md", "The paper has `group=4`, and `interval=2ms`", PAPER, "+group=4+interval=2ms\";"),
+    (
+        "waldio.md",
+        "up to 8 MiB a database and process",
+        "vfs/src/strategy/waldio/cache.rs",
+        "CACHE_BYTES_MAX: usize = 8 << 20;",
+    ),
+    ("waldio.md", "32 KiB in all", WALDIO_STORE, "RUN_BYTES: usize = 32 << 10;"),
+    ("waldio.md", "up to 8 MiB a connection", TRANSACTION, "BYTES_MAX: usize = 8 << 20;"),
+    ("waldio.md", "and half of them is kept", TRANSACTION, "BYTES_MAX / 2 / frame_bytes"),
+    (
+        "waldio.md",
+        "stay in memory, up to 1 MiB. The flush",
+        "vfs/src/strategy/waldio/grouping.rs",
+        "STRICT_BYTES_MAX: usize = 1 << 20;",
+    ),
+    ("waldio.md", "each of 25 claims", PAPER, "CLAIMS: [Claim; 25]"),
     (
         "errors.md",
         "more than 100 messages in a minute",
@@ -206,6 +310,14 @@ const WAITING: &str = "vfs/src/strategy/eager/waiting.rs";
 const CHECKPOINTER: &str = "vfs/src/engine/checkpointer.rs";
 const CONFIG: &str = "vfs/src/config.rs";
 const EXTENT: &str = "vfs/src/strategy/chunk.rs";
+const GUARD: &str = "vfs/src/strategy/guard.rs";
+const HEADER: &str = "vfs/src/strategy/waldio/header.rs";
+const SLOTS: &str = "vfs/src/strategy/waldio/slots.rs";
+const SLOT_FILE: &str = "vfs/src/strategy/waldio/slot_file.rs";
+const TRANSACTION: &str = "vfs/src/strategy/waldio/transaction.rs";
+const WALDIO_STORE: &str = "vfs/src/strategy/waldio/store.rs";
+const WAL_FILE: &str = "vfs/src/wal_file.rs";
+const PAPER: &str = "bench/src/paper/waldio.rs";
 const LAYOUT: &str = "blocklog/src/layout.rs";
 
 fn read(path: &str) -> String {
@@ -239,4 +351,14 @@ fn the_documents_know_how_many_places_a_process_is_killed_at() {
     let places = places.count();
     let words = format!("at each of {places} places");
     assert!(folded("docs/eager.md").contains(&words), "docs/eager.md does not say \"{words}\"");
+}
+
+/// Some of the claims are goals of this project, and not the paper's.
+#[test]
+fn the_document_of_waldio_knows_how_many_goals_are_among_the_claims() {
+    let source = read("crates/bench/src/paper/waldio.rs");
+    let claims = source.split("const CLAIMS").nth(1).unwrap();
+    let goals = claims.matches("source: \"Goal\"").count();
+    let words = format!("{goals} of these are goals of this project");
+    assert!(folded("docs/waldio.md").contains(&words), "docs/waldio.md: \"{words}\"");
 }
