@@ -25,9 +25,9 @@ pub trait Storage: Send + Sync {
     /// Makes the file `size_bytes` long. The new bytes are written zeros (no hole, no unwritten
     /// extents), durable with the size.
     fn extend(&self, size_bytes: u64) -> io::Result<()>;
-    /// Writes zeros in this range, which may lie behind the end of the file. What is between stays a
-    /// hole. Until [`flush`](Storage::flush) returns, zeros and size may be lost. On a full disk the
-    /// file keeps its size.
+    /// Writes zeros in this range, which may lie behind the end of the file. What is between stays
+    /// a hole. Until [`flush`](Storage::flush) returns, zeros and size may be lost. On a full disk
+    /// the file keeps its size.
     fn zero(&self, range: Range<u64>) -> io::Result<()>;
     /// Makes the file `size_bytes` long. It was longer.
     fn cut(&self, size_bytes: u64) -> io::Result<()>;

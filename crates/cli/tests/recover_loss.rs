@@ -419,7 +419,8 @@ fn of_a_damaged_log_of_waldio_the_frames_before_the_damage_are_kept() {
     let log = side(&database, "-waldio");
     let mut bytes = fs::read(&log).unwrap();
     let slots = u64::try_from(bytes.len()).unwrap() / 4096;
-    // A page of table `t` with a row more in each slot. The last row's cell is the first of the page.
+    // A page of table `t` with a row more in each slot. The last row's cell is the first of the
+    // page.
     let first = (2..slots)
         .position(|block| {
             let page = &bytes[block as usize * 4096..][..4096];

@@ -157,9 +157,9 @@ fn what_sqlite_breaks_after_a_failed_sync_a_strategy_does_not() {
 }
 
 /// `waldio` with `sync=ns` flushes no commit, but each checkpoint. The last close has all locks, so
-/// none says that its checkpoint begins. Frames that nobody synced were there before: of a commit at
-/// NORMAL, or of a transaction that was rolled back. The close took the checkpoint's sync for that
-/// of a commit, and the database file got pages that the log may have lost.
+/// none says that its checkpoint begins. Frames that nobody synced were there before: of a commit
+/// at NORMAL, or of a transaction that was rolled back. The close took the checkpoint's sync for
+/// that of a commit, and the database file got pages that the log may have lost.
 #[test]
 fn a_close_that_copies_commits_which_nobody_flushed_flushes_them_first() {
     register().unwrap();
@@ -209,9 +209,9 @@ fn acknowledged_frames_in_the_place_of_spilled_ones_are_not_written_again() {
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// The making of a log ends half-way, with a part of the guard in page 1. The next opener mends that
-/// page, which fails in the middle of it too. Those after it must not write over the copy that they
-/// mend the page with.
+/// The making of a log ends half-way, with a part of the guard in page 1. The next opener mends
+/// that page, which fails in the middle of it too. Those after it must not write over the copy that
+/// they mend the page with.
 #[test]
 fn the_copy_of_page_one_stays_while_page_one_may_be_torn() {
     register().unwrap();

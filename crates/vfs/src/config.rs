@@ -18,9 +18,9 @@
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
-//! `layout`, `sync`, `group` and `interval` are for `waldio`. `group_commit` and `log_size` permit and bound. A strategy without group commit or log has no
-//! use for them. `durability=full` promises. A strategy that cannot keep the promise refuses the
-//! open.
+//! `layout`, `sync`, `group` and `interval` are for `waldio`. `group_commit` and `log_size` permit
+//! and bound. A strategy without group commit or log has no use for them. `durability=full`
+//! promises. A strategy that cannot keep the promise refuses the open.
 
 use std::fmt;
 use std::str::FromStr;
@@ -226,10 +226,10 @@ pub enum OptionError {
     )]
     NotUtf8 { promised: &'static str },
     #[error(
-        "eager is refused on {file_system}: {fault}, or strategy=plain, or unsafe_ground=allow \
-            [OF-118]"
+        "{strategy} is refused on {file_system}: {fault}, or strategy=plain, or \
+            unsafe_ground=allow [OF-118]"
     )]
-    UnsafeGround { file_system: String, fault: Fault },
+    UnsafeGround { strategy: StrategyKind, file_system: String, fault: Fault },
     #[error(
         "environment variable ONEFLUSH_TRACE: {path} cannot be written: {reason}; name a file in a \
             folder that is there [OF-403]"

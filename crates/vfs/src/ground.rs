@@ -128,10 +128,8 @@ pub fn verdicts(directory: &Path, tried: &[Tried]) -> Vec<Verdict> {
             judged.map_or_else(|error| (true, Some(error.to_string())), |said| (false, said));
         // The other strategies do not look: with them SQLite fails where it needs the missing
         // thing.
-        let missing = tried
-            .iter()
-            .find_map(Tried::fails_eager)
-            .filter(|_| strategy == StrategyKind::Eager && !refuses);
+        let missing =
+            tried.iter().find_map(Tried::fails_eager).filter(|_| strategy.has_log() && !refuses);
         if let Some(missing) = missing {
             return Verdict {
                 strategy: strategy.name(),
@@ -152,14 +150,15 @@ fn fits(
     options: &mut Options,
 ) -> Result<Option<String>, OptionError> {
     let ground = Ground { file_system: file_system.to_owned(), fault: Some(fault) };
-    if options.strategy == StrategyKind::Eager {
+    if options.strategy.has_log() {
+        let strategy = options.strategy;
         return match ground.refuses_eager(options.durability == Durability::Full) {
             None => Ok(None),
             Some(fault) if options.allows_unsafe_ground => Ok(Some(format!(
-                "eager on {file_system}, as unsafe_ground=allow has it: {fault} [OF-125]"
+                "{strategy} on {file_system}, as unsafe_ground=allow has it: {fault} [OF-125]"
             ))),
             Some(fault) => {
-                Err(OptionError::UnsafeGround { file_system: ground.file_system, fault })
+                Err(OptionError::UnsafeGround { strategy, file_system: ground.file_system, fault })
             }
         };
     }
@@ -291,12 +290,23 @@ mod tests {
     }
 
     #[test]
-    fn eager_is_refused_with_the_reason_and_the_way_out_unless_it_is_allowed() {
-        let mut options = Options { strategy: StrategyKind::Eager, ..Options::default() };
+    fn a_log_is_refused_with_the_reason_and_the_way_out_unless_it_is_allowed() {
+        for strategy in [StrategyKind::Eager, StrategyKind::Waldio] {
+            is_refused_with_the_reason(Options { strategy, ..Options::default() });
+        }
+    }
+
+    fn is_refused_with_the_reason(mut options: Options) {
         for fault in [Fault::Shared, Fault::Fuse, Fault::Writeback, Fault::NoBarrier] {
             options.allows_unsafe_ground = false;
             let message = fits("nfs4", fault, &mut options).unwrap_err().to_string();
-            for wanted in ["nfs4", fault.why(), "strategy=plain", "unsafe_ground=allow"] {
+            for wanted in [
+                options.strategy.name(),
+                "nfs4",
+                fault.why(),
+                "strategy=plain",
+                "unsafe_ground=allow",
+            ] {
                 assert!(message.contains(wanted), "{message}");
             }
             options.allows_unsafe_ground = true;
@@ -316,9 +326,11 @@ mod tests {
         let path = "/srv/an-application/with/a-rather-long/name.db";
         for fault in [Fault::Shared, Fault::Fuse, Fault::Writeback, Fault::NoBarrier, Fault::Memory]
         {
-            for (strategy, durability) in
-                [(StrategyKind::Eager, Durability::Full), (StrategyKind::Plain, Durability::Pragma)]
-            {
+            for (strategy, durability) in [
+                (StrategyKind::Eager, Durability::Full),
+                (StrategyKind::Waldio, Durability::Full),
+                (StrategyKind::Plain, Durability::Pragma),
+            ] {
                 let mut options = Options { strategy, durability, ..Options::default() };
                 let said = fits("fuse.sshfs", fault, &mut options)
                     .unwrap_or_else(|error| Some(error.to_string()));

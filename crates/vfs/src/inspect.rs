@@ -70,8 +70,8 @@ pub struct LogContents {
     pub records: Option<u64>,
     /// Of `waldio`: the frames that a recovery finds.
     pub frames: Option<u32>,
-    /// Of `waldio`: slots behind those with a frame of the same life of the WAL. It was rolled back,
-    /// or cut off by a crash, or it or a frame before it was damaged.
+    /// Of `waldio`: slots behind those with a frame of the same life of the WAL. It was rolled
+    /// back, or cut off by a crash, or it or a frame before it was damaged.
     pub frames_behind: Option<u32>,
     /// Of `waldio`: how many frames the log has room for.
     pub slots: Option<u32>,

@@ -149,7 +149,8 @@ fn side_files(database: &Path) -> Vec<SideFile> {
 
 /// The processes that use the database, by the kernel's list of locks.
 ///
-/// In WAL mode SQLite and the strategies with a log lock what they have open. In the other modes a transaction locks.
+/// In WAL mode SQLite and the strategies with a log lock what they have open. In the other modes a
+/// transaction locks.
 fn users(database: &Path, side_files: &[SideFile]) -> Vec<User> {
     let paths = side_files
         .iter()

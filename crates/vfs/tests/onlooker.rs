@@ -1,5 +1,5 @@
-//! Connections with a strategy that has a log and that only read: a dashboard, `sqlite3 -readonly`, `mode=ro`, a user who
-//! may only read the files.
+//! Connections with a strategy that has a log and that only read: a dashboard, `sqlite3 -readonly`,
+//! `mode=ro`, a user who may only read the files.
 //!
 //! The case: Datasette was the first to open a database of a service that uses `eager`. It got
 //! "unable to open database file", because a connection that may not write could not mark the

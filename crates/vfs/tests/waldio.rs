@@ -4,12 +4,13 @@
 mod common;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use common::{
     count, crash, files, insert, integrity, number, open_stock, open_with, scratch, side, statistic,
 };
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 const LAYOUTS: [&str; 4] = ["embed", "pad512", "pad4k", "pad8k"];
 
@@ -236,6 +237,46 @@ fn a_crash_takes_what_is_in_the_buffer_and_no_more() {
         let rows = number(&again, "SELECT count(*) FROM n");
         assert!((n - 3..=n + 1).contains(&rows), "{rows} of {}", n + 1);
         assert_eq!(integrity(&again), "ok");
+    }
+}
+
+/// Writers that share a flush keep frames in memory for a moment. A reader by another way once met
+/// slots without them.
+#[test]
+fn a_connection_that_only_reads_never_meets_a_frame_that_is_in_memory_alone() {
+    for parameters in ["", "group=4&interval=2ms"] {
+        let (_dir, path) = scratch();
+        drop(open(&path));
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let db = try_open(&path, parameters).unwrap();
+                        while !over.load(Relaxed) {
+                            insert(&db, 1);
+                        }
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(200));
+            let mut last = 0;
+            for _ in 0..40 {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+                let uri = format!("file:{}?vfs=oneflush&strategy=waldio", path.display());
+                let reader = Connection::open_with_flags(uri, flags).unwrap();
+                reader.busy_timeout(Duration::from_secs(5)).unwrap();
+                for _ in 0..5 {
+                    assert_eq!(integrity(&reader), "ok", "{parameters}");
+                    let rows = count(&reader);
+                    assert!(rows >= last, "{parameters}: {rows} after {last}");
+                    last = rows;
+                }
+            }
+            over.store(true, Relaxed);
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            assert!(last > 0);
+        });
     }
 }
 

@@ -1,9 +1,9 @@
 //! Damaged logs of `waldio`, with real SQLite on the files that a crash leaves.
 //!
-//! The log is SQLite's WAL, so the right answer is SQLite's own: a recovery finds the commits before
-//! the first frame that is damaged. A damaged first block, and a log that is not this database's,
-//! are refused, with a reason and with every file as it was. What `oneflush recover --dry-run` says
-//! before agrees with the open.
+//! The log is SQLite's WAL, so the right answer is SQLite's own: a recovery finds the commits
+//! before the first frame that is damaged. A damaged first block, and a log that is not this
+//! database's, are refused, with a reason and with every file as it was. What `oneflush recover
+//! --dry-run` says before agrees with the open.
 
 mod common;
 

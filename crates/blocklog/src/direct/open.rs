@@ -104,8 +104,8 @@ fn heeds_dsync(file: &File) -> io::Result<bool> {
     Ok([EXT4, XFS, BTRFS, F2FS, TMPFS].contains(&kind))
 }
 
-/// The blocks that the log has, and the alignment that direct I/O needs. `None`: the kernel says that
-/// this file has no direct I/O, or none that is possible here.
+/// The blocks that the log has, and the alignment that direct I/O needs. `None`: the kernel says
+/// that this file has no direct I/O, or none that is possible here.
 fn blocks(file: &File) -> io::Result<Option<(usize, usize)>> {
     let stat = match statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
         Ok(stat) if stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => stat,

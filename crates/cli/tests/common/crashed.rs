@@ -24,8 +24,8 @@ pub struct Logged {
 pub const EAGER: Logged = Logged { strategy: "eager", log: "-oneflush" };
 pub const WALDIO: Logged = Logged { strategy: "waldio", log: "-waldio" };
 
-/// A database of this path, in use with `eager`, with what `more` does to it, copied with its log and the files
-/// of these suffixes.
+/// A database of this path, in use with `eager`, with what `more` does to it, copied with its log
+/// and the files of these suffixes.
 pub fn crashed_after(database: &Path, suffixes: &[&str], more: impl FnOnce(&Connection)) {
     EAGER.crashed_after(database, suffixes, more);
 }

@@ -1,5 +1,5 @@
-//! The simulator is tested by broken variants of `eager` and `waldio`. Each must be caught by a state that must
-//! not be, and not by a panic.
+//! The simulator is tested by broken variants of `eager` and `waldio`. Each must be caught by a
+//! state that must not be, and not by a panic.
 //!
 //! What a lie between strategy and disk can break is in `controls.rs`. A variant breaks all of this
 //! process, so the tests take turns.

@@ -111,8 +111,8 @@ pub trait Store: Sized + Send + Sync + 'static {
 
     /// The path of the file that stands for SQLite's WAL. None: the WAL itself.
     fn wal_path(&self) -> Option<String>;
-    /// The WAL of this connection, if it is no file of the VFS below. It has the place of the file at
-    /// [`Store::wal_path`]. The connection has called [`Store::opening_wal`].
+    /// The WAL of this connection, if it is no file of the VFS below. It has the place of the file
+    /// at [`Store::wal_path`]. The connection has called [`Store::opening_wal`].
     fn open_virtual(&self, connection: &WalConnection<Self>) -> Option<Box<dyn Below>>;
     /// True if SQLite is to see no WAL, whatever lies beside the database.
     fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error>;

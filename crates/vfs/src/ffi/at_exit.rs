@@ -1,7 +1,7 @@
 //! The end of a process by `exit()` while connections are open.
 //!
-//! A database in use with a strategy that guards it becomes a plain file here, if that is safe and quick. After a
-//! kill or `_exit()` the next opener does it.
+//! A database in use with a strategy that guards it becomes a plain file here, if that is safe and
+//! quick. After a kill or `_exit()` the next opener does it.
 //!
 //! | step | function | what holds afterwards |
 //! |---|---|---|

@@ -20,7 +20,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::board_file::{is_at, is_shown};
-use super::board_place::Unfit;
+use super::board_place::{FRAMES, Unfit, record_lock_at};
 use crate::config::StrategyKind;
 use crate::kill_point::KillPoint;
 use crate::names::board_path;
@@ -84,7 +84,26 @@ fn beside(board: &File, board_path: &str, log_path: &str, kind: StrategyKind) ->
 fn in_use(path: &str, log: File, kind: StrategyKind) -> io::Result<LogInUse> {
     let opened = DirectFile::open_to_read(Path::new(path)).map(|file| LogFile(Box::new(file)));
     let uuid = opened.and_then(|file| uuid_of(kind, file)).map_err(io::Error::other)?;
+    if kind == StrategyKind::Waldio {
+        may_read_frames(&log)?;
+    }
     Ok(LogInUse { uuid, file: Some(log) })
+}
+
+/// Takes the lock of who reads frames. Another process may hold frames for some milliseconds that
+/// are not in their slots.
+fn may_read_frames(log: &File) -> io::Result<()> {
+    let deadline = Instant::now() + LOOKS_FOR;
+    loop {
+        match record_lock_at(log, libc::F_OFD_SETLK, libc::F_RDLCK, FRAMES) {
+            Err(Errno::AGAIN | Errno::ACCESS) if Instant::now() < deadline => {
+                std::thread::sleep(POLL);
+            }
+            Err(Errno::AGAIN | Errno::ACCESS) => return Err(io::ErrorKind::WouldBlock.into()),
+            // On a system without such locks nobody holds frames.
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
 }
 
 fn open_if_there(path: &str) -> io::Result<Option<File>> {

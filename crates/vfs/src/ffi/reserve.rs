@@ -1,9 +1,9 @@
 //! New databases with `waldio` get 24 reserved bytes at the end of each page, for the header of a
 //! frame (`SQLITE_FCNTL_RESERVE_BYTES`).
 //!
-//! A VFS has no connection. SQLite tells each file where its connection is
-//! (`SQLITE_FCNTL_PDB`). The number of reserved bytes can be set until the first page is made. So it
-//! is set at the first shared lock of an empty file, inside a call of SQLite's.
+//! A VFS has no connection. SQLite tells each file where its connection is (`SQLITE_FCNTL_PDB`).
+//! The number of reserved bytes can be set until the first page is made. So it is set at the first
+//! shared lock of an empty file, inside a call of SQLite's.
 //!
 //! An application that has asked for reserved bytes itself keeps its number.
 

@@ -81,9 +81,9 @@ pub trait ImageMemory: Send + Sync {
 
 /// Opens these files: real ones, or those of a simulated disk.
 pub trait LogFiles: SideFiles {
-    /// Opens or makes the board of this database and its log, and takes the board's lock. The holder of the lock may
-    /// remove the board. `SQLITE_BUSY`: another process has had the lock for longer than
-    /// `patience`.
+    /// Opens or makes the board of this database and its log, and takes the board's lock. The
+    /// holder of the lock may remove the board. `SQLITE_BUSY`: another process has had the lock for
+    /// longer than `patience`.
     fn common(
         &self,
         database: &str,
@@ -114,8 +114,8 @@ pub trait LogFiles: SideFiles {
     /// the database open. False: SQLite takes the file for no database, and the WAL has no page 1
     /// to take instead.
     fn fold_wal(&self, database: &str) -> Result<bool, String>;
-    /// Opens the database with the strategy of its log and closes it. Then the database file has what the log had,
-    /// and the log is gone.
+    /// Opens the database with the strategy of its log and closes it. Then the database file has
+    /// what the log had, and the log is gone.
     fn recover(&self, database: &str, strategy: StrategyKind) -> Result<(), String>;
     /// This process was forked from one that has the database open, and has that one's view of
     /// SQLite's WAL index.

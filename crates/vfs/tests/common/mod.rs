@@ -22,8 +22,8 @@ unsafe extern "C" fn on_log(_: *mut c_void, _: c_int, message: *const c_char) {
     LOG.lock().unwrap_or_else(PoisonError::into_inner).push(text);
 }
 
-/// A strategy that has a log, and what a crash leaves of it: the log alone, the log with what it may
-/// stand on, and all files.
+/// A strategy that has a log, and what a crash leaves of it: the log alone, the log with what it
+/// may stand on, and all files.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged {
     pub strategy: &'static str,

@@ -1,5 +1,5 @@
-//! Processes that share a database with a strategy that has a log, and die, are stopped or panic. They do so at each
-//! place where another process could see what they do (feature `kill-points`).
+//! Processes that share a database with a strategy that has a log, and die, are stopped or panic.
+//! They do so at each place where another process could see what they do (feature `kill-points`).
 //!
 //! A worker is this program again, with its task in its environment. It writes rows of its own. It
 //! says each number on its standard output when SQLite has acknowledged the commit. At the end

@@ -83,8 +83,8 @@ pub(super) enum Word {
     Rewinds,
 }
 
-/// What a board says to a process that does not use the database. What the strategy does not note is
-/// `None`.
+/// What a board says to a process that does not use the database. What the strategy does not note
+/// is `None`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Look {
     /// Of `eager`.

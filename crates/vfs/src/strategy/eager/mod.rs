@@ -34,7 +34,7 @@
 //! | what an append, a checkpoint and a new epoch write | [`log`], [`encode`] |
 //! | how SQLite's calls reach the log | [`store`], [`writing`] |
 //! | how processes share the log, its lock and the turns | [`board`], [`waiting`] |
-//! | how a process joins, and how the log is made and retired | [`attach`], [`kept`], [`log_life`] |
+//! | how a process joins; how the log is made and retired | [`attach`], [`kept`], [`log_life`] |
 //! | what is done after a crash | [`recover`], [`building`], [`rebuilt`], [`log_life`] |
 //! | how frames reach the image, and which are kept in memory | [`image_store`], [`recent`] |
 //!

@@ -27,8 +27,8 @@ pub enum AttachError {
     )]
     NoGuard(StrategyKind),
     #[error(
-        "the database cannot be locked for writing (code {code}); strategy {strategy} has to mark it as in \
-            use: open it for reading only, or use strategy=plain [OF-105]",
+        "the database cannot be locked for writing (code {code}); strategy {strategy} has to mark \
+            it as in use: open it for reading only, or use strategy=plain [OF-105]",
         strategy = .0,
         code = .1.0
     )]

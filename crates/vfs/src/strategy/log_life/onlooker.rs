@@ -3,7 +3,7 @@
 //!
 //! | the database has | the connection reads |
 //! |---|---|
-//! | no guard | as SQLite alone does; SQLite's error log says once that the strategy is not in force |
+//! | no guard | as SQLite alone does; SQLite's error log says once that no log is in force |
 //! | the guard, and others use the log | the WAL, as any reader of one, with rights to read |
 //! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
@@ -16,8 +16,8 @@
 //! - **With the WAL**, which is the image of `eager` or the log of `waldio`, the connection keeps
 //!   the log in use. So no process finds itself alone and builds the image anew.
 //! - **With `waldio`** each read transaction begins with a look at the WAL's header. A writer may
-//!   have begun the WAL anew, and frames are read by its salts ([`LoggedWal`]). While the transaction
-//!   reads frames, the WAL does not begin anew.
+//!   have begun the WAL anew, and frames are read by its salts ([`LoggedWal`]). While the
+//!   transaction reads frames, the WAL does not begin anew.
 //! - **The last to go** recovers what the others had to leave, if its process may write.
 
 use std::collections::HashSet;

@@ -1,16 +1,16 @@
-//! Group Synch, as the paper has it (WALDIO section 4.3): commits are acknowledged when their frames
-//! are in a buffer. The buffer is written when it has so many frames (`group`), or after a time
-//! (`interval`). A crash takes what is in the buffer.
+//! Group Synch, as the paper has it (WALDIO section 4.3): commits are acknowledged when their
+//! frames are in a buffer. The buffer is written when it has so many frames (`group`), or after a
+//! time (`interval`). A crash takes what is in the buffer.
 //!
-//! That is weaker than `synchronous=FULL`, and only for those who ask for it. The strict form is the
-//! default: while other writers wait, commits are buffered too, and wait for the flush that they
-//! share. The flush writes the buffer first. So a batch is one write and one flush.
+//! That is weaker than `synchronous=FULL`, and only for those who ask for it. The strict form is
+//! the default: while other writers wait, commits are buffered too, and wait for the flush that
+//! they share. The flush writes the buffer first. So a batch is one write and one flush.
 //!
 //! Invariants, cited by number:
 //!
-//! 1. Other processes find a published frame in its slot. So frames are buffered only while no other
-//!    process may read any: this process *holds* the frames ([`Common::hold_frames`]). It stops when
-//!    the buffer is empty.
+//! 1. Other processes find a published frame in its slot. So frames are buffered only while no
+//!    other process may read any: this process *holds* the frames ([`Common::hold_frames`]). It
+//!    stops when the buffer is empty.
 //! 2. Readers of this process find a buffered frame here until it is in its slot.
 //! 3. Frames are written in the order in which they came. After a failure none is written, and
 //!    nothing more is acknowledged.
@@ -68,6 +68,9 @@ struct Log {
 
 /// The strict form buffers no more than this.
 const STRICT_BYTES_MAX: usize = 1 << 20;
+
+/// While commits wait for the interval, another process may come to wait for them.
+const LOOKS_EVERY: Duration = Duration::from_millis(20);
 
 /// What a commit in the buffer is worth.
 #[derive(Clone, Copy, Debug)]
@@ -259,11 +262,12 @@ impl Grouping {
                 state.has_thread = false;
                 return false;
             }
+            let is_wanted = state.log.as_ref().is_some_and(|log| log.board.frames_are_wanted());
             state = match state.since.map(|since| since.elapsed()) {
                 None => wait(&self.changed, state),
-                Some(age) if age >= state.interval => break,
+                Some(age) if age >= state.interval || is_wanted => break,
                 Some(age) => {
-                    let left = state.interval - age;
+                    let left = (state.interval - age).min(LOOKS_EVERY);
                     wait_timeout(&self.changed, state, left)
                 }
             };

@@ -138,8 +138,8 @@ impl KeptLog for OpenLog {
         Ok(self.committed().map_err(failed)?.frames > 0)
     }
 
-    /// The newest in a committed frame. Otherwise that of the copy, from before the guard was set or
-    /// taken away.
+    /// The newest in a committed frame. Otherwise that of the copy, from before the guard was set
+    /// or taken away.
     fn page_one(&self) -> Result<Option<Vec<u8>>, AttachError> {
         let committed = self.committed()?;
         match committed.last_frame_of(1) {

@@ -6,26 +6,26 @@
 //!
 //! | step of a commit | what survives a crash after it |
 //! |---|---|
-//! | 1. SQLite writes the frames: one direct write to slots that are there | nothing, or by luck the commit |
+//! | 1. SQLite writes the frames: one direct write to slots | nothing, or by luck the commit |
 //! | 2. SQLite syncs the WAL: one flush of the device | the commit |
 //! | 3. SQLite publishes the frames and releases the write lock | the commit |
 //! | 4. `SQLITE_FCNTL_COMMIT_PHASETWO`, acknowledgement | the commit |
 //!
 //! - **Group commit, turns, checkpoints** are those of [the engine](crate::engine).
-//! - **Preallocation with Explicit Journaling**: slots are written with zeros and synced before they
-//!   are used ([`slot_file`], invariant 1). So a commit changes no metadata.
+//! - **Preallocation with Explicit Journaling**: slots are written with zeros and synced before
+//!   they are used ([`slot_file`], invariant 1). So a commit changes no metadata.
 //! - **Header Embedding**: the frame's header is in the page's own bytes ([`slots`]).
 //! - **The guard** keeps other SQLites out while the log may hold commits.
-//! - **Recovery** is SQLite's own: it reads the WAL. Before that the VFS mends what SQLite could not
-//!   see ([`log_life`]).
+//! - **Recovery** is SQLite's own: it reads the WAL. Before that the VFS mends what SQLite could
+//!   not see ([`log_life`]).
 //!
 //! Invariants, cited by number:
 //!
 //! 1. No block that holds acknowledged bytes is written before the WAL begins anew.
 //! 2. The WAL begins anew only when the database file has everything and is synced, as with SQLite.
 //! 3. While page 1 of the database file is being written, the log has it: in a frame, or in its
-//!    copy. So a page 1 that a crash has garbled can be mended. The copy counts in the first life of
-//!    the WAL only, for a checkpoint of that life may write a newer page 1.
+//!    copy. So a page 1 that a crash has garbled can be mended. The copy counts in the first life
+//!    of the WAL only, for a checkpoint of that life may write a newer page 1.
 //! 4. After a failed write or sync no process acknowledges anything until all have closed.
 //!
 //! | question | file |

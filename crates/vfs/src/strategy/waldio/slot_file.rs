@@ -3,9 +3,9 @@
 //! Invariants, cited by number:
 //!
 //! 1. A slot is written only when it is there: written with zeros, and synced with the file's size
-//!    ("Preallocation with Explicit Journaling", WALDIO section 4.1). So no write of a frame changes
-//!    metadata. The same holds for a piece of the lane. This is for speed: a flush of frames makes
-//!    the size durable too, where it is not yet.
+//!    ("Preallocation with Explicit Journaling", WALDIO section 4.1). So no write of a frame
+//!    changes metadata. The same holds for a piece of the lane. This is for speed: a flush of
+//!    frames makes the size durable too, where it is not yet.
 //! 2. The writer of frames has SQLite's write lock. Readers read frames that are published.
 //! 3. No block with frames that are acknowledged is written before the WAL begins anew. A frame and
 //!    the block of the lane that it shares with others are of one transaction.
@@ -324,8 +324,8 @@ impl SlotFile {
 
     /// Reads the page of a frame of this life of the WAL.
     ///
-    /// SQLite does not look at the checksum of a frame that is published. Under other salts the page
-    /// would be given out with its header in it. So any other frame is an error.
+    /// SQLite does not look at the checksum of a frame that is published. Under other salts the
+    /// page would be given out with its header in it. So any other frame is an error.
     pub fn read_page(&self, frame: u32, page: &mut [u8]) -> Result<(), Code> {
         let mut header: Header = [0; FRAME_HEADER_BYTES];
         self.decode_page(frame, &mut header, page)?;
@@ -370,8 +370,8 @@ impl SlotFile {
         geometry.displaces() && frames.any(|frame| !slots::has_place(&frame[FRAME_HEADER_BYTES..]))
     }
 
-    /// Writes whole frames, headers and pages, from `first` on. The slots are there, or the file has
-    /// no space ahead.
+    /// Writes whole frames, headers and pages, from `first` on. The slots are there, or the file
+    /// has no space ahead.
     pub fn write_frames(&self, first: u32, frames: &[u8], how: Write) -> Result<(), Code> {
         let geometry = self.geometry();
         let mut writing = lock(&self.writing);

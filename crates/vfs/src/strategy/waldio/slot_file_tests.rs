@@ -48,8 +48,8 @@ impl SlotFile {
     }
 }
 
-/// One process kept in mind that a piece of the lane was there, over a cut by the other. It wrote an
-/// entry where the file then ended. The other found the piece cut off, and zeroed all of it: a
+/// One process kept in mind that a piece of the lane was there, over a cut by the other. It wrote
+/// an entry where the file then ended. The other found the piece cut off, and zeroed all of it: a
 /// commit came back with zeros in a page.
 #[test]
 fn entries_of_the_lane_outlive_a_cut_by_another_process_and_the_making_of_their_piece() {

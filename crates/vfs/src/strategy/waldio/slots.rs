@@ -7,7 +7,7 @@
 //! ```text
 //! | file header | WAL header | copy of page 1 | slots 1 … 256 | lane 1 … 256 | slots 257 … | …
 //!
-//! slot    | page ………………………………………………………………………………… | header |   the header in the slot's last 24 bytes
+//! slot    | page ………………………………………………… | header |   the header in the slot's last 24 bytes
 //! ```
 //!
 //! Invariants, cited by number in code and tests:
@@ -418,7 +418,10 @@ mod tests {
 
         /// Whatever a crash has left: no panic, and the header is one that SQLite can judge.
         #[test]
-        fn any_slot_can_be_read(at in 0_usize..32, bytes in proptest::collection::vec(any::<u8>(), 24)) {
+        fn any_slot_can_be_read(
+            at in 0_usize..32,
+            bytes in proptest::collection::vec(any::<u8>(), 24),
+        ) {
             let geometry = geometries()[at];
             let mut slot = vec![0x5a; geometry.slot_bytes];
             let end = slot.len() - FRAME_HEADER_BYTES;

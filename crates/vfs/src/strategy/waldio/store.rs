@@ -342,8 +342,8 @@ impl Waldio {
         wal.read(buffer, offset)
     }
 
-    /// Reads a page that the cache lacks, and the frames behind it. A read of the device takes about
-    /// as long for some as for one, and a checkpoint wants most of them next.
+    /// Reads a page that the cache lacks, and the frames behind it. A read of the device takes
+    /// about as long for some as for one, and a checkpoint wants most of them next.
     #[cold]
     fn read_into_cache(
         &self,

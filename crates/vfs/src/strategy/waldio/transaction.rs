@@ -1,10 +1,10 @@
 //! The frames of a transaction that is being written, in memory until the commit is complete.
 //!
 //! SQLite writes a header and a page for each frame. In a transaction larger than its cache it also
-//! writes pages again that it has written, and headers after that (`walRewriteChecksums`). In a file
-//! of slots each of these would be a read and a write. So frames are kept here and written once.
-//! Beyond a limit the oldest are written and forgotten. If SQLite changes one of them, it is read
-//! again.
+//! writes pages again that it has written, and headers after that (`walRewriteChecksums`). In a
+//! file of slots each of these would be a read and a write. So frames are kept here and written
+//! once. Beyond a limit the oldest are written and forgotten. If SQLite changes one of them, it is
+//! read again.
 //!
 //! A commit is complete when the frame that ends it has its page and a header with checksums.
 //! SQLite may publish it after that without a call.

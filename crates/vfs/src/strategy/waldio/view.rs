@@ -6,9 +6,9 @@
 //! | whole frames | slots, many at once |
 //! | a page, or a header, alone | the slot; for a write it is read, changed and written again |
 //!
-//! SQLite writes a page alone when a transaction changes a page again that it has spilled. It writes
-//! headers alone when it writes checksums anew after that (`walRewriteChecksums`). Both are of frames
-//! that nobody was told of.
+//! SQLite writes a page alone when a transaction changes a page again that it has spilled. It
+//! writes headers alone when it writes checksums anew after that (`walRewriteChecksums`). Both are
+//! of frames that nobody was told of.
 
 use std::sync::Arc;
 

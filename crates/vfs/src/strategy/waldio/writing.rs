@@ -168,7 +168,8 @@ impl Waldio {
     }
 
     /// Notes a write before and after it, for
-    /// [`is_flushed`](crate::strategy::board::Board::is_flushed). Answers the count of writes if they are all durable now.
+    /// [`is_flushed`](crate::strategy::board::Board::is_flushed). Answers the count of writes if
+    /// they are all durable now.
     fn noting_write_of(
         &self,
         durable: bool,
