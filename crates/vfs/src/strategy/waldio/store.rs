@@ -272,14 +272,22 @@ impl Waldio {
         self.published_frames().unwrap_or_else(|| self.own.committed.load(Relaxed))
     }
 
-    fn read_wal(&self, wal: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
-        let (store, file) = (self.store(), self.slot_file()?);
+    /// Reads the WAL's salts, if the WAL was begun anew since this process has. SQLite has them from
+    /// the WAL index, and may write without a read. Answers the board's generation.
+    pub(super) fn follow(&self, file: &SlotFile) -> Result<u64, Code> {
+        let store = self.store();
         let generation = store.board().generation();
         if store.generation.load(Acquire) != generation {
             file.read_wal_header()?;
             // Only now: another thread must not read frames under the salts before.
             store.generation.store(generation, Release);
         }
+        Ok(generation)
+    }
+
+    fn read_wal(&self, wal: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+        let (store, file) = (self.store(), self.slot_file()?);
+        let generation = self.follow(&file)?;
         let geometry = file.geometry();
         let Some((frame, at)) = geometry.frame_at(offset) else {
             lock(&self.own.ahead).1.clear();

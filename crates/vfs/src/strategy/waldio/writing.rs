@@ -104,7 +104,9 @@ impl Waldio {
     fn write_over(&self, wal: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
         lock(&self.own.frames).clear();
         let end_bytes = offset + data.len() as u64;
-        let geometry = *self.slot_file()?.geometry();
+        let file = self.slot_file()?;
+        self.follow(&file)?;
+        let geometry = *file.geometry();
         let frame_at = |offset| geometry.frame_at(offset).ok_or(Error::Below(Code::MISUSE));
         let ((first, _), (last, _)) = (frame_at(offset)?, frame_at(end_bytes - 1)?);
         self.lay_out(last)?;
@@ -136,7 +138,8 @@ impl Waldio {
         let board = self.store().board();
         board.writes_over(first);
         let written = self
-            .lay_out(last)
+            .follow(&file)
+            .and_then(|_| self.lay_out(last))
             .and_then(|()| self.noting_write_of(durable, || file.write_frames(first, bytes, how)));
         match written {
             Ok(all_durable) => {
