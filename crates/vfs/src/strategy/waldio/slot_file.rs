@@ -414,10 +414,13 @@ impl SlotFile {
         }
         let length = LANE_PIECE_SLOTS as usize * geometry.block_bytes;
         let offset = geometry.lane(first);
-        let is_zero = self.read_blocks(offset, length, |piece| piece.iter().all(|&byte| byte == 0));
+        // A piece whose end is missing may have entries too. They stay.
+        let there = self.size_bytes()?.saturating_sub(offset).min(length as u64) as usize;
+        let there = there - there % geometry.block_bytes;
+        let is_zero = self.read_blocks(offset, there, |piece| piece.iter().all(|&byte| byte == 0));
         let made = match is_zero {
             Ok(false) => return Ok(true),
-            Ok(true) | Err(Code::SHORT_READ) => self
+            Ok(true) => self
                 .storage
                 .zero(offset..offset + length as u64)
                 .map_err(|error| write_code(&error))
@@ -483,6 +486,13 @@ impl SlotFile {
     /// Makes all earlier writes durable.
     pub fn flush(&self) -> Result<(), Code> {
         self.storage.flush().map_err(|_| Code::IOERR_FSYNC)
+    }
+
+    /// Another process may have cut the file. What is there is looked up before the next write.
+    pub fn forget_space(&self) {
+        let mut writing = lock(&self.writing);
+        self.slots.store(0, Relaxed);
+        writing.lane_pieces.clear();
     }
 
     /// Leaves nothing of the WAL but its header's place. Nobody reads or writes frames.

@@ -279,6 +279,7 @@ impl Waldio {
         let generation = store.board().generation();
         if store.generation.load(Acquire) != generation {
             file.read_wal_header()?;
+            file.forget_space();
             // Only now: another thread must not read frames under the salts before.
             store.generation.store(generation, Release);
         }
