@@ -20,9 +20,9 @@ const STATES_MAX: u64 = 20_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Mutant {
-    OfLog(LogMutant),
-    OfEager(VfsMutant),
-    OfWaldio(VfsMutant),
+    Log(LogMutant),
+    Eager(VfsMutant),
+    Waldio(VfsMutant),
 }
 
 impl Mutant {
@@ -31,8 +31,8 @@ impl Mutant {
         of_vfs::choose(None);
         match mutant {
             None => {}
-            Some(Mutant::OfLog(mutant)) => of_log::choose(Some(mutant)),
-            Some(Mutant::OfEager(mutant) | Mutant::OfWaldio(mutant)) => {
+            Some(Mutant::Log(mutant)) => of_log::choose(Some(mutant)),
+            Some(Mutant::Eager(mutant) | Mutant::Waldio(mutant)) => {
                 of_vfs::choose(Some(mutant));
             }
         }
@@ -40,8 +40,8 @@ impl Mutant {
 
     fn strategy(self) -> StrategyKind {
         match self {
-            Mutant::OfLog(_) | Mutant::OfEager(_) => StrategyKind::Eager,
-            Mutant::OfWaldio(_) => StrategyKind::Waldio,
+            Mutant::Log(_) | Mutant::Eager(_) => StrategyKind::Eager,
+            Mutant::Waldio(_) => StrategyKind::Waldio,
         }
     }
 }

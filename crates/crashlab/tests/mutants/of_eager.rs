@@ -16,7 +16,7 @@ fn what_catches_the_mutants_catches_nothing_where_nothing_is_broken() {
 #[test]
 fn an_unchecked_checksum_is_caught() {
     is_caught(
-        Mutant::OfLog(LogMutant::UncheckedPayload),
+        Mutant::Log(LogMutant::UncheckedPayload),
         Workload::One,
         &[PARTLY, BROKEN, MALFORMED],
     );
@@ -24,42 +24,42 @@ fn an_unchecked_checksum_is_caught() {
 
 #[test]
 fn a_reused_epoch_is_caught() {
-    is_caught(Mutant::OfLog(LogMutant::EpochReused), Workload::Checkpoints, &[LOST, MALFORMED]);
+    is_caught(Mutant::Log(LogMutant::EpochReused), Workload::Checkpoints, &[LOST, MALFORMED]);
 }
 
 #[test]
 fn a_reused_lsn_is_caught() {
-    is_caught(Mutant::OfLog(LogMutant::LsnReused), Workload::Checkpoints, &[MALFORMED]);
+    is_caught(Mutant::Log(LogMutant::LsnReused), Workload::Checkpoints, &[MALFORMED]);
 }
 
 /// A durable write is one forced write of the device.
 #[test]
 fn a_piece_that_only_another_forced_write_follows_is_caught() {
-    is_caught(Mutant::OfLog(LogMutant::PieceUnflushed), Workload::Growing, &[LOST]);
+    is_caught(Mutant::Log(LogMutant::PieceUnflushed), Workload::Growing, &[LOST]);
 }
 
 #[test]
 fn a_delta_against_the_wrong_base_is_caught() {
-    is_caught(Mutant::OfEager(VfsMutant::WrongBase), Workload::One, &[PARTLY, BROKEN, MALFORMED]);
+    is_caught(Mutant::Eager(VfsMutant::WrongBase), Workload::One, &[PARTLY, BROKEN, MALFORMED]);
 }
 
 /// Cells of a page that only the database file has went to a new page, by copies. Then a checkpoint
 /// overwrites the old page.
 #[test]
 fn a_copy_from_a_page_that_the_log_lacks_is_caught() {
-    is_caught(Mutant::OfEager(VfsMutant::SourcesUncounted), Workload::Checkpoints, &[MALFORMED]);
+    is_caught(Mutant::Eager(VfsMutant::SourcesUncounted), Workload::Checkpoints, &[MALFORMED]);
 }
 
 #[test]
 fn a_page_torn_under_a_checkpoint_without_its_image_is_caught() {
-    is_caught(Mutant::OfEager(VfsMutant::NoPageImages), Workload::Checkpoints, &[MALFORMED]);
+    is_caught(Mutant::Eager(VfsMutant::NoPageImages), Workload::Checkpoints, &[MALFORMED]);
 }
 
 /// SQLite alone reads a database file that has a part of a checkpoint.
 #[test]
 fn a_guard_cleared_too_early_is_caught() {
     is_caught(
-        Mutant::OfEager(VfsMutant::GuardClearedEarly),
+        Mutant::Eager(VfsMutant::GuardClearedEarly),
         Workload::Checkpoints,
         &[LOST, BROKEN, MALFORMED],
     );
@@ -67,28 +67,24 @@ fn a_guard_cleared_too_early_is_caught() {
 
 #[test]
 fn a_guard_set_too_late_is_caught() {
-    is_caught(Mutant::OfEager(VfsMutant::GuardSetLate), Workload::Reopen, &[LOST]);
+    is_caught(Mutant::Eager(VfsMutant::GuardSetLate), Workload::Reopen, &[LOST]);
 }
 
 /// Oneflush itself recovers everything. A program without it would not.
 #[test]
 fn a_guard_that_sqlite_alone_does_not_see_is_caught() {
-    is_caught(Mutant::OfEager(VfsMutant::GuardUnseen), Workload::One, &["SQLite alone"]);
+    is_caught(Mutant::Eager(VfsMutant::GuardUnseen), Workload::One, &["SQLite alone"]);
 }
 
 /// Only processes that share the log can meet it, and not connections of one process. So the
 /// workload has processes.
 #[test]
 fn a_process_that_does_not_follow_the_others_is_caught() {
-    is_caught(
-        Mutant::OfEager(VfsMutant::StaleHead),
-        Workload::Processes,
-        &[LOST, MALFORMED, BROKEN],
-    );
+    is_caught(Mutant::Eager(VfsMutant::StaleHead), Workload::Processes, &[LOST, MALFORMED, BROKEN]);
     let turn = Turn::take();
     let report = turn.simulate(
         StrategyKind::Eager,
-        Some(Mutant::OfEager(VfsMutant::StaleHead)),
+        Some(Mutant::Eager(VfsMutant::StaleHead)),
         Workload::Mixed,
         3000,
     );
@@ -97,18 +93,14 @@ fn a_process_that_does_not_follow_the_others_is_caught() {
 
 #[test]
 fn an_epoch_begun_after_a_recovery_is_caught() {
-    is_caught(
-        Mutant::OfEager(VfsMutant::EpochAfterRecovery),
-        Workload::Crashed,
-        &[LOST, MALFORMED],
-    );
+    is_caught(Mutant::Eager(VfsMutant::EpochAfterRecovery), Workload::Crashed, &[LOST, MALFORMED]);
 }
 
 /// In the memory of a real image it would end the process. Here it panics.
 #[test]
 fn a_store_behind_the_end_of_an_image_that_was_cut_is_caught() {
     let turn = Turn::take();
-    let mutant = Mutant::OfEager(VfsMutant::CutUntold);
+    let mutant = Mutant::Eager(VfsMutant::CutUntold);
     let (report, panics) = turn.simulate_counting(
         StrategyKind::Eager,
         Some(mutant),

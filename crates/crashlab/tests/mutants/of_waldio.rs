@@ -9,7 +9,7 @@
 use super::*;
 
 fn of(mutant: VfsMutant) -> Mutant {
-    Mutant::OfWaldio(mutant)
+    Mutant::Waldio(mutant)
 }
 
 #[test]

@@ -238,9 +238,7 @@ impl SlotFile {
         let before = self.salts();
         self.set_salts(&header);
         if self.salts() != before {
-            // Another process began the WAL anew, and may have cut the file before.
-            self.slots.store(0, Relaxed);
-            lock(&self.writing).lane_pieces.clear();
+            self.forget_space();
         }
         Ok(header)
     }
@@ -560,6 +558,14 @@ impl SlotFile {
     /// Makes all earlier writes durable.
     pub fn flush(&self) -> Result<(), Code> {
         self.storage.flush().map_err(|_| Code::IOERR_FSYNC)
+    }
+
+    /// Another process began the WAL anew, and may have cut the file before. What is there is looked
+    /// up before the next write.
+    fn forget_space(&self) {
+        let mut writing = lock(&self.writing);
+        self.slots.store(0, Relaxed);
+        writing.lane_pieces.clear();
     }
 
     /// Leaves nothing of the WAL but its header's place. Nobody reads or writes frames.
