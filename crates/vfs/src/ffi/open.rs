@@ -326,7 +326,7 @@ fn recover_if_guarded(
     let files = &shim.side_files;
     let by = strategy_of_log(
         guard::of(&found),
-        |kind| files.exists(&log(kind)),
+        |kind| files.is_there(&log(kind)),
         |kind| files.open_log_to_read(&log(kind)).ok().flatten(),
     )?;
     let Some(by) = by else {

@@ -246,12 +246,22 @@ impl SlotFile {
     /// The WAL begins anew with this header. It is not durable.
     ///
     /// A life of the WAL ends with that, and a checkpoint may have copied a page 1 of that life. So
-    /// the copy of page 1 is older than the database file, and does not count any more.
+    /// the copy of page 1 is older than the database file, and does not count any more. That is
+    /// durable first: beside a WAL without a header the copy counts ([`is_unbegun`]).
+    ///
+    /// [`is_unbegun`]: SlotFile::is_unbegun
     pub fn begin_wal(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
-        if self.read_wal_header()? != [0; HEADER_BYTES as usize] {
+        if !self.is_unbegun()? && self.read_page_one()?.is_some() {
             self.forget_page_one()?;
+            self.flush()?;
         }
         self.write_wal_header(header)
+    }
+
+    /// The WAL has no header. If there is a copy of page 1, the database file has the same page 1:
+    /// the copy was made, and no checkpoint has written page 1 since.
+    pub fn is_unbegun(&self) -> Result<bool, Code> {
+        Ok(self.read_wal_header()? == [0; HEADER_BYTES as usize])
     }
 
     fn forget_page_one(&self) -> Result<(), Code> {
@@ -560,8 +570,8 @@ impl SlotFile {
         self.storage.flush().map_err(|_| Code::IOERR_FSYNC)
     }
 
-    /// Another process began the WAL anew, and may have cut the file before. What is there is looked
-    /// up before the next write.
+    /// Another process began the WAL anew, and may have cut the file before. What is there is
+    /// looked up before the next write.
     fn forget_space(&self) {
         let mut writing = lock(&self.writing);
         self.slots.store(0, Relaxed);
