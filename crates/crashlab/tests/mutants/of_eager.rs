@@ -105,8 +105,8 @@ fn a_store_behind_the_end_of_an_image_that_was_cut_is_caught() {
         StrategyKind::Eager,
         Some(mutant),
         Workload::Checkpoints,
-        STATES_MAX,
-        0,
+        (STATES_MAX, 0),
+        SEED,
     );
     assert!(
         report.violation.is_some_and(|case| case.message.contains("disk I/O error")) && panics > 0
