@@ -415,7 +415,7 @@ impl<S: Store> WalConnection<S> {
             self.store().write_held(self, below)?;
             return self.mend_chain(below, buffer, offset);
         }
-        Ok(self.store().read(self, below, role, buffer, offset)?)
+        self.store().read(self, below, role, buffer, offset)
     }
 
     pub fn write(

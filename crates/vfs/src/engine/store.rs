@@ -147,7 +147,7 @@ pub trait Store: Sized + Send + Sync + 'static {
         role: Role,
         buffer: &mut [u8],
         offset: u64,
-    ) -> Result<(), Code>;
+    ) -> Result<(), Error>;
     fn truncate_wal(
         &self,
         connection: &WalConnection<Self>,

@@ -116,6 +116,27 @@ pub fn hide(page: &mut [u8]) {
     }
 }
 
+/// Reads from the database file, and takes the guard out of what was read.
+pub fn read(main: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+    let result = main.read(buffer, offset);
+    if offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
+        hide(buffer);
+    }
+    result
+}
+
+/// Page 1 as a checkpoint writes it to a guarded database file. `None`: the page is written as it
+/// is. `log` is asked for page 1 only.
+pub fn guarded(page: &[u8], offset: u64, log: impl FnOnce() -> Option<Uuid>) -> Option<Vec<u8>> {
+    if offset != 0 || page.len() < END || mutant::is(Mutant::GuardClearedEarly) {
+        return None;
+    }
+    let log = log()?;
+    let mut page = page.to_vec();
+    set(&mut page, log);
+    Some(page)
+}
+
 /// Puts the guard into the first page.
 pub fn set(page: &mut [u8], log: Uuid) {
     page[FIRST..=FIRST + 1].fill(version_guarded());

@@ -8,6 +8,7 @@ use super::Board;
 use super::words::Word;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
+use crate::port::{Below, SyncRequest};
 
 /// What the board says of the log of `eager`.
 pub struct Shown {
@@ -74,12 +75,18 @@ impl Board {
         self.set(Word::SinceNs, now_ns);
     }
 
-    pub fn is_database_unsynced(&self) -> bool {
-        self.get(Word::DatabaseUnsynced) != 0
-    }
-
     pub fn set_database_unsynced(&self, unsynced: bool) {
         self.set(Word::DatabaseUnsynced, u64::from(unsynced));
+    }
+
+    /// Syncs the database file if it was written since its last sync. With `synchronous=OFF` SQLite
+    /// does not sync what its checkpoint has written.
+    pub fn sync_database(&self, main: &dyn Below) -> Result<(), Code> {
+        if self.get(Word::DatabaseUnsynced) != 0 {
+            main.sync(SyncRequest::ALL)?;
+            self.set_database_unsynced(false);
+        }
+        Ok(())
     }
 
     /// The epoch stands on the synced image.

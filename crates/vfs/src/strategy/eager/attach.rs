@@ -8,7 +8,7 @@ use std::time::Instant;
 use oneflush_blocklog::Uuid;
 
 use super::recover::{self, Recovered};
-use super::{EagerLog, Stale, State, sync_database};
+use super::{EagerLog, Stale, State};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
@@ -195,7 +195,7 @@ impl EagerLog {
         let board = self.board();
         // The sync comes first. If a process has died with the log, `with_log` begins an epoch that
         // stands on the database file.
-        sync_database(&board, main).inspect_err(|&code| board.fail(code, None))?;
+        board.sync_database(main).inspect_err(|&code| board.fail(code, None))?;
         self.with_log(None, |log, board| self.life.take_guard_away(board, log, main))?;
         self.forget(&mut self.state());
         Ok(self.life.remove()?)

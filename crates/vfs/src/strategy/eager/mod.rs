@@ -82,7 +82,7 @@ use crate::engine::For;
 use crate::error::Code;
 use crate::kill_point::KillPoint;
 use crate::names::image_path;
-use crate::port::{Below, SyncRequest};
+use crate::port::Below;
 use crate::stats::clock;
 use crate::strategy::board::{Board, OwnBoard};
 use crate::strategy::guard;
@@ -324,21 +324,14 @@ impl EagerLog {
     /// or `None` if the page can be written as it is.
     pub fn guarded(&self, data: &[u8], offset: u64) -> Option<Vec<u8>> {
         self.board().set_database_unsynced(true);
-        if offset != 0 || data.len() < guard::END || mutant::is(Mutant::GuardClearedEarly) {
-            return None;
-        }
-        let state = self.state();
-        let log = state.open.as_ref()?;
-        let mut page = data.to_vec();
-        guard::set(&mut page, log.log.uuid());
-        Some(page)
+        guard::guarded(data, offset, || Some(self.state().open.as_ref()?.log.uuid()))
     }
 
     /// SQLite begins the image anew, or cuts it to nothing. The database file has every commit.
     pub fn restart(&self, main: &dyn Below, image: &dyn Below) -> Result<(), Code> {
         lock(&self.unlogged).clear();
         self.with_log(Some(image), |log, board| {
-            sync_database(board, main)?;
+            board.sync_database(main)?;
             // This comes first. A process that finds the restart half done must see that no frame
             // is needed any more.
             board.take_back(0);
@@ -520,16 +513,6 @@ impl EagerLog {
         }
         Ok(())
     }
-}
-
-/// Syncs the database file if it was written since its last sync. With `synchronous=OFF` SQLite
-/// does not sync what its checkpoint has written.
-fn sync_database(board: &Board, main: &dyn Below) -> Result<(), Code> {
-    if board.is_database_unsynced() {
-        main.sync(SyncRequest::ALL)?;
-        board.set_database_unsynced(false);
-    }
-    Ok(())
 }
 
 /// Makes the image's file longer ahead, by a hole; true if it did. A write that extends the file

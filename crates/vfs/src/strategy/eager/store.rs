@@ -315,19 +315,19 @@ impl Store for EagerLog {
         role: Role,
         buffer: &mut [u8],
         offset: u64,
-    ) -> Result<(), Code> {
+    ) -> Result<(), Error> {
         if role == Role::Wal {
-            connection.write_held(below).map_err(|error| Code(error.code()))?;
+            connection.write_held(below)?;
             // A connection that only reads does not wait at the mutex of the writers.
             if connection.is_likely_to_write() && self.read_unlogged(buffer, offset) {
                 return Ok(());
             }
         }
-        let result = below.read(buffer, offset);
-        if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
-            guard::hide(buffer);
-        }
-        result
+        let result = match role {
+            Role::Db => guard::read(below, buffer, offset),
+            _ => below.read(buffer, offset),
+        };
+        Ok(result?)
     }
 
     fn truncate_wal(

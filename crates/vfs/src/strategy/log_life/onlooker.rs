@@ -11,8 +11,7 @@
 //!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
 //!   exclusive lock, so the case cannot change.
 //! - **Without the guard**, a process that wants to be the first with the strategy is refused
-//!   meanwhile,
-//!   as beside SQLite alone.
+//!   meanwhile, as beside SQLite alone.
 //! - **With the WAL**, which is the image of `eager` or the log of `waldio`, the connection keeps
 //!   the log in use. So no process finds itself alone and builds the image anew.
 //! - **With `waldio`** each read transaction begins with a look at the WAL's header. A writer may
@@ -182,10 +181,10 @@ impl Strategy for Onlooker {
         {
             wal.begins_reading()?;
         }
-        let result = below.read(buffer, offset);
-        if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
-            guard::hide(buffer);
-        }
+        let result = match role {
+            Role::Db => guard::read(below, buffer, offset),
+            _ => below.read(buffer, offset),
+        };
         Ok(result?)
     }
 

@@ -294,14 +294,14 @@ impl Store for PlainStore {
         role: Role,
         buffer: &mut [u8],
         offset: u64,
-    ) -> Result<(), Code> {
+    ) -> Result<(), Error> {
         if role == Role::Wal {
-            connection.write_header_held(below).map_err(|error| Code(error.code()))?;
+            connection.write_header_held(below)?;
             if offset == 0 && connection.recovering.load(Relaxed) {
                 connection.take_up_kept_wal(below);
             }
         }
-        below.read(buffer, offset)
+        Ok(below.read(buffer, offset)?)
     }
 
     fn truncate_wal(

@@ -22,10 +22,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use super::slot_file::{SlotFile, Write};
+use super::slot_file::Write;
+use super::store::InUse;
 use crate::config::WalSync;
 use crate::error::Code;
-use crate::strategy::board::{Board, Covered};
+use crate::strategy::board::Covered;
 use crate::sync::{Condvar, Mutex, lock, wait, wait_timeout};
 use crate::threads;
 
@@ -60,8 +61,7 @@ struct State {
 
 #[derive(Clone)]
 struct Log {
-    file: Arc<SlotFile>,
-    board: Board,
+    in_use: Arc<InUse>,
     /// A child of a fork has a copy of the buffer, which is its parent's.
     pid: u32,
 }
@@ -88,7 +88,8 @@ pub enum Added {
     Buffered,
     /// The caller writes them.
     NotHere,
-    /// The same, because another process has the database open; for the first time.
+    /// The same, because another process has the database open. The user is told that `group` is
+    /// not in force.
     OthersAreThere,
 }
 
@@ -101,11 +102,12 @@ impl Grouping {
     /// Buffers the frames of a commit, or says that the caller has to write them.
     pub fn add(
         self: &Arc<Self>,
-        (file, board): (&Arc<SlotFile>, &Board),
+        log: &Arc<InUse>,
         form: Form,
         first: u32,
         frames: &[u8],
     ) -> Result<Added, Code> {
+        let InUse { file, board } = &**log;
         let frame_bytes = file.geometry().frame_bytes() as usize;
         let group = match form {
             Form::Acknowledges { frames, .. } => frames as usize,
@@ -124,20 +126,19 @@ impl Grouping {
         if !is_small || !follows || board.frames_are_wanted() {
             drop(state);
             self.write_out()?;
-            return Ok(if board.frames_are_wanted() { self.others() } else { Added::NotHere });
+            return Ok(if board.frames_are_wanted() { self.others(form) } else { Added::NotHere });
         }
         // Invariant 1.
         if !state.holds && !board.common().hold_frames()? {
             drop(state);
             self.write_out()?;
-            return Ok(self.others());
+            return Ok(self.others(form));
         }
         state.holds = true;
         if state.frames.is_empty() {
             state.first = first;
         }
-        state.log =
-            Some(Log { file: Arc::clone(file), board: board.clone(), pid: std::process::id() });
+        state.log = Some(Log { in_use: Arc::clone(log), pid: std::process::id() });
         if let Form::Acknowledges { interval, sync, .. } = form {
             state.since.get_or_insert_with(Instant::now);
             (state.interval, state.sync) = (interval, sync);
@@ -166,9 +167,15 @@ impl Grouping {
         Ok(Added::Buffered)
     }
 
-    fn others(&self) -> Added {
-        let was_said = std::mem::replace(&mut lock(&self.state).is_said, true);
-        if was_said { Added::NotHere } else { Added::OthersAreThere }
+    /// Another process reads the log. Who wanted a group that is not there hears it once.
+    fn others(&self, form: Form) -> Added {
+        match form {
+            Form::Acknowledges { .. } if !lock(&self.state).is_said => {
+                lock(&self.state).is_said = true;
+                Added::OthersAreThere
+            }
+            _ => Added::NotHere,
+        }
     }
 
     /// Copies a part of a buffered frame (invariant 2). False: the frame is not here.
@@ -213,26 +220,27 @@ impl Grouping {
             self.has_frames.store(false, SeqCst);
             return Ok(());
         }
-        log.board.failure().map_or(Ok(()), Err)?;
+        let board = &log.in_use.board;
+        board.failure().map_or(Ok(()), Err)?;
         let (first, frames) = (state.first, Arc::new(std::mem::take(&mut state.frames)));
         state.in_flight = Some((first, Arc::clone(&frames)));
         state.since = None;
         let sync = if syncs { state.sync } else { WalSync::Ns };
         // All that has counted is written before, or in these frames.
-        let covered = log.board.covered();
+        let covered = board.covered();
         drop(state);
         let written = log.write(first, &frames, sync, &covered);
         let mut state = lock(&self.state);
         let result = written.inspect_err(|&code| {
             // Invariant 3. What is buffered is lost, as by a crash.
-            log.board.fail_behind(code, log.board.logged());
+            board.fail_behind(code, board.logged());
         });
         if result.is_ok() {
             state.in_flight = None;
             if state.frames.is_empty() {
                 self.has_frames.store(false, SeqCst);
                 state.holds = false;
-                log.board.common().show_frames();
+                board.common().show_frames();
             }
         }
         result
@@ -262,7 +270,8 @@ impl Grouping {
                 state.has_thread = false;
                 return false;
             }
-            let is_wanted = state.log.as_ref().is_some_and(|log| log.board.frames_are_wanted());
+            let is_wanted =
+                state.log.as_ref().is_some_and(|log| log.in_use.board.frames_are_wanted());
             state = match state.since.map(|since| since.elapsed()) {
                 None => wait(&self.changed, state),
                 Some(age) if age >= state.interval || is_wanted => break,
@@ -307,11 +316,11 @@ impl Log {
         sync: WalSync,
         covered: &Covered,
     ) -> Result<(), Code> {
-        let durable = sync == WalSync::Pd;
-        self.file.write_frames(first, frames, Write { is_first: true, durable })?;
+        let (InUse { file, board }, durable) = (&*self.in_use, sync == WalSync::Pd);
+        file.write_frames(first, frames, Write { is_first: true, durable })?;
         if sync == WalSync::Fs {
-            self.file.flush()?;
-            self.board.note_flushed(covered);
+            file.flush()?;
+            board.note_flushed(covered);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use oneflush_blocklog::{AlignedBuffer, Error as LogError, Storage, Uuid};
 use rustc_hash::FxHashSet;
 
 use super::header::LogHeader;
+use super::reading::AHEAD_FRAMES;
 use super::slot_file::SlotFile;
 use super::view::WalView;
 use crate::config::{Options, StrategyKind};
@@ -17,9 +18,6 @@ use crate::strategy::log_files::LogFile;
 use crate::strategy::log_life::{AttachError, KeptLog};
 use crate::strategy::mutant::{self, Mutant};
 use crate::wal_file::{Committed, HEADER_BYTES, WalFile};
-
-/// So many frames are read at once.
-const AHEAD_FRAMES: u32 = 64;
 
 /// A log that is in use.
 pub struct OpenLog(pub Arc<SlotFile>);
@@ -60,12 +58,15 @@ impl OpenLog {
 
     /// Page 1 in the newest committed frame, or of the database file.
     pub fn newest_page_one(&self, main: &dyn Below) -> Result<Vec<u8>, Code> {
-        let Some(frame) = self.committed()?.last_frame_of(1) else {
-            return self.page_one_of(main);
-        };
+        self.committed_page_one()?.map_or_else(|| self.page_one_of(main), Ok)
+    }
+
+    /// Page 1 in the newest committed frame.
+    fn committed_page_one(&self) -> Result<Option<Vec<u8>>, Code> {
+        let Some(frame) = self.committed()?.last_frame_of(1) else { return Ok(None) };
         let mut page = vec![0; self.0.geometry().page_bytes];
         self.0.read_page(frame, &mut page)?;
-        Ok(page)
+        Ok(Some(page))
     }
 
     /// Writes page 1 of the database file again, if a crash has garbled it behind its header. That
@@ -84,8 +85,7 @@ impl OpenLog {
     /// Page 1 of the database file, without the guard.
     fn page_one_of(&self, main: &dyn Below) -> Result<Vec<u8>, Code> {
         let mut page = vec![0; self.0.geometry().page_bytes];
-        main.read(&mut page, 0)?;
-        guard::hide(&mut page);
+        guard::read(main, &mut page, 0)?;
         Ok(page)
     }
 }
@@ -154,13 +154,8 @@ impl KeptLog for OpenLog {
     /// The newest in a committed frame. Otherwise that of the copy, from before the guard was set
     /// or taken away.
     fn page_one(&self) -> Result<Option<Vec<u8>>, AttachError> {
-        let committed = self.committed()?;
-        match committed.last_frame_of(1) {
-            Some(frame) => {
-                let mut page = vec![0; self.0.geometry().page_bytes];
-                self.0.read_page(frame, &mut page)?;
-                Ok(Some(page))
-            }
+        match self.committed_page_one()? {
+            Some(page) => Ok(Some(page)),
             None => Ok(self.0.read_page_one()?),
         }
     }

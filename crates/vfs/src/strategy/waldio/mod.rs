@@ -34,7 +34,7 @@
 //! | the bytes of the first block | [`header`] |
 //! | reads and writes of slots, and their making | [`slot_file`] |
 //! | what SQLite sees | [`view`] |
-//! | how SQLite's calls reach the log | [`store`], [`writing`] |
+//! | how SQLite's calls reach the log | [`store`], [`writing`], [`reading`] |
 //! | the paper's group synch | [`grouping`] |
 //! | which frames are kept in memory | [`transaction`], [`cache`] |
 //! | how the frames of a log stand, for the crash simulator | [`counted`] |
@@ -56,6 +56,7 @@ mod counted;
 mod grouping;
 mod header;
 mod kept;
+mod reading;
 mod slot_file;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod slot_file_tests;

@@ -570,8 +570,8 @@ impl SlotFile {
         self.storage.flush().map_err(|_| Code::IOERR_FSYNC)
     }
 
-    /// Another process began the WAL anew, and may have cut the file before. What is there is
-    /// looked up before the next write.
+    /// The file is about to be cut, or another process may have cut it before it began the WAL
+    /// anew. What is there is looked up before the next write.
     fn forget_space(&self) {
         let mut writing = lock(&self.writing);
         self.slots.store(0, Relaxed);
@@ -581,9 +581,7 @@ impl SlotFile {
     /// Leaves nothing of the WAL but its header's place. Nobody reads or writes frames.
     pub fn cut(&self) -> Result<(), Code> {
         self.begin_wal(&[0; HEADER_BYTES as usize])?;
-        let mut writing = lock(&self.writing);
-        self.slots.store(0, Relaxed);
-        writing.lane_pieces.clear();
+        self.forget_space();
         self.storage.cut(self.geometry().bytes_min()).map_err(|error| write_code(&error))
     }
 

@@ -14,7 +14,7 @@ use super::slot_file::SlotFile;
 use super::transaction::Transaction;
 use super::view::WalView;
 use crate::config::{Options, StrategyKind, WalSync};
-use crate::engine::{For, Header, InWalMode, Store, WalConnection, doing};
+use crate::engine::{For, Header, InWalMode, Store, WalConnection};
 use crate::error::{Code, Error};
 use crate::names::waldio_path;
 use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, MainFile, SyncRequest};
@@ -25,7 +25,7 @@ use crate::strategy::log_files::LogFiles;
 use crate::strategy::log_life::{AttachError, Attached, How, LogLife, write_guard};
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, lock};
-use crate::wal_file::{FRAME_HEADER_BYTES, HEADER_BYTES};
+use crate::wal_file::FRAME_HEADER_BYTES;
 
 /// No generation of the board.
 const UNKNOWN: u64 = u64::MAX;
@@ -33,19 +33,15 @@ const UNKNOWN: u64 = u64::MAX;
 /// A connection with `waldio`.
 pub type Waldio = WalConnection<WaldioStore>;
 
-/// A read of a page that the cache lacks reads so many bytes.
-const RUN_BYTES: usize = 32 << 10;
 /// How long a process waits for frames that another one holds.
 const FRAMES_PATIENCE: Duration = Duration::from_millis(500);
-/// A recovery reads so many frames at once.
-const AHEAD_FRAMES: u32 = 64;
 
 /// What the connections of this process to one database share.
 pub struct WaldioStore {
     life: LogLife<OpenLog>,
     state: Mutex<State>,
     own_board: OwnBoard,
-    cache: Cache,
+    pub(super) cache: Cache,
     pub(super) grouping: Arc<Grouping>,
     /// The board's generation whose salts this process has read.
     generation: AtomicU64,
@@ -60,12 +56,19 @@ struct State {
     open: Option<OpenLog>,
 }
 
+/// The log that a connection uses, and its board. Neither changes while the WAL is open.
+pub struct InUse {
+    pub file: Arc<SlotFile>,
+    pub board: Board,
+}
+
 /// What a connection keeps for this store.
 #[derive(Default)]
 pub struct Own {
     /// The connection has opened the log, or tried to.
     used_log: AtomicBool,
-    file: Mutex<Option<Arc<SlotFile>>>,
+    /// The log and its board, while the connection has the WAL open.
+    in_use: Mutex<Option<Arc<InUse>>>,
     pub(super) transaction: Mutex<Transaction>,
     /// The last frame that this transaction has written to the log.
     pub(super) written: AtomicU32,
@@ -79,9 +82,9 @@ pub struct Own {
     /// The commit is in the buffer of group synch, and counts as durable.
     pub(super) is_buffered: AtomicBool,
     /// The last frame of the last commit, where no WAL index is shared.
-    committed: AtomicU32,
+    pub(super) committed: AtomicU32,
     /// Frames that a recovery has read ahead, and the first of them.
-    ahead: Mutex<(u32, Vec<u8>)>,
+    pub(super) ahead: Mutex<(u32, Vec<u8>)>,
 }
 
 /// `waldio` in `PRAGMA oneflush_stats`, beside the engine's part.
@@ -140,24 +143,13 @@ impl WaldioStore {
         }
     }
 
-    /// Page 1 with the guard in it. `None`: the page is written as it is.
-    pub(super) fn guarded(&self, page: &[u8], offset: u64) -> Option<Vec<u8>> {
-        if offset != 0 || page.len() < guard::END {
-            return None;
-        }
-        let uuid = lock(&self.state).open.as_ref()?.0.uuid();
-        let mut page = page.to_vec();
-        guard::set(&mut page, uuid);
-        Some(page)
-    }
-
     /// The log in use, to be opened by one more connection.
     fn open_log(
         &self,
         main: &dyn Below,
         level: LockLevel,
         options: &Options,
-    ) -> Result<Arc<SlotFile>, Error> {
+    ) -> Result<InUse, Error> {
         let mut state = lock(&self.state);
         if state.wals_open == 0 {
             // The log was not in use since. Others may have closed the database, and its log may be
@@ -174,8 +166,9 @@ impl WaldioStore {
         }
         state.wals_open += 1;
         self.grouping.start();
-        let open = state.open.as_ref().map(|log| Arc::clone(&log.0));
-        open.ok_or(Error::Below(Code::CANTOPEN))
+        let file = state.open.as_ref().map(|log| Arc::clone(&log.0));
+        let file = file.ok_or(Error::Below(Code::CANTOPEN))?;
+        Ok(InUse { file, board: self.board() })
     }
 
     /// Makes the board ready, where this process is alone, and uses both.
@@ -264,10 +257,7 @@ impl WaldioStore {
         let board = self.board();
         board.failure().map_or(Ok(()), Err)?;
         let mut end = || {
-            if board.is_database_unsynced() {
-                main.sync(SyncRequest::ALL)?;
-                board.set_database_unsynced(false);
-            }
+            board.sync_database(main)?;
             self.life.take_guard_away(&board, log, main)
         };
         end().inspect_err(|&code| self.fail(code))?;
@@ -278,20 +268,20 @@ impl WaldioStore {
 }
 
 impl Waldio {
-    pub(super) fn slot_file(&self) -> Result<Arc<SlotFile>, Code> {
-        lock(&self.own.file).clone().ok_or(Code::CANTOPEN)
+    pub(super) fn in_use(&self) -> Option<Arc<InUse>> {
+        lock(&self.own.in_use).clone()
     }
 
     /// The log, with the salts of the WAL as it is now, and the board's generation of it.
-    pub(super) fn log(&self) -> Result<(Arc<SlotFile>, u64), Code> {
-        let (store, file) = (self.store(), self.slot_file()?);
-        let generation = store.board().generation();
+    pub(super) fn log(&self) -> Result<(Arc<InUse>, u64), Code> {
+        let (store, log) = (self.store(), self.in_use().ok_or(Code::CANTOPEN)?);
+        let generation = log.board.generation();
         if store.generation.load(Acquire) != generation {
-            file.read_wal_header()?;
+            log.file.read_wal_header()?;
             // Only now: another thread must not use frames under the salts before.
             store.generation.store(generation, Release);
         }
-        Ok((file, generation))
+        Ok((log, generation))
     }
 
     /// The frames of this connection that are published go into the cache. The others were rolled
@@ -305,123 +295,6 @@ impl Waldio {
             store.cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
         });
         self.own.written.store(0, Relaxed);
-    }
-
-    /// The last frame of which SQLite knows that it is committed.
-    fn last_committed(&self) -> u32 {
-        self.published_frames().unwrap_or_else(|| self.own.committed.load(Relaxed))
-    }
-
-    fn read_wal(&self, wal: &dyn Below, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
-        let (store, (file, generation)) = (self.store(), self.log()?);
-        let geometry = file.geometry();
-        let Some((frame, at)) = geometry.frame_at(offset) else {
-            lock(&self.own.ahead).1.clear();
-            return wal.read(buffer, offset);
-        };
-        let frame_bytes = geometry.frame_bytes() as usize;
-        if self.doing.load(Relaxed) == doing::WRITES && at + buffer.len() <= frame_bytes {
-            let mut transaction = lock(&self.own.transaction);
-            if transaction.read(frame, at, buffer) {
-                return Ok(());
-            }
-            if buffer.len() == frame_bytes && frame < transaction.last() {
-                // SQLite writes checksums anew, and reads one frame after the other.
-                return self.read_written(wal, &mut transaction, frame, buffer);
-            }
-        }
-        if at == FRAME_HEADER_BYTES && buffer.len() == geometry.page_bytes {
-            if store.cache.get(generation, frame, buffer) {
-                return Ok(());
-            }
-            return self.read_into_cache(&file, generation, frame, buffer);
-        }
-        if at == 0 && buffer.len() as u64 == geometry.frame_bytes() && self.recovering.load(Relaxed)
-        {
-            return self.read_ahead(wal, frame, buffer, offset);
-        }
-        wal.read(buffer, offset)
-    }
-
-    /// Reads a page that the cache lacks, and the frames behind it. A read of the device takes
-    /// about as long for some as for one, and a checkpoint wants most of them next.
-    #[cold]
-    fn read_into_cache(
-        &self,
-        file: &SlotFile,
-        generation: u64,
-        frame: u32,
-        page: &mut [u8],
-    ) -> Result<(), Code> {
-        let geometry = file.geometry();
-        let frame_bytes = geometry.frame_bytes() as usize;
-        let in_run = (RUN_BYTES / frame_bytes).max(1) as u32;
-        let last = self.last_committed().min(frame.saturating_add(in_run - 1));
-        if last <= frame {
-            file.read_page(frame, page)?;
-        } else {
-            let count = (last - frame + 1).min(geometry.slots_in_a_row(frame)) as usize;
-            let mut frames = vec![0; count * frame_bytes];
-            file.read_frames(frame, &mut frames)?;
-            if !file.is_of_this_life(&frames) {
-                return file.read_page(frame, page);
-            }
-            page.copy_from_slice(&frames[FRAME_HEADER_BYTES..frame_bytes]);
-            for (frame, bytes) in (frame + 1..).zip(frames.chunks_exact(frame_bytes).skip(1)) {
-                self.store().cache.put(generation, frame, &bytes[FRAME_HEADER_BYTES..]);
-            }
-        }
-        if frame <= last {
-            self.store().cache.put(generation, frame, page);
-        }
-        Ok(())
-    }
-
-    /// Reads a frame of this transaction that was written and forgotten, and some behind it.
-    #[cold]
-    fn read_written(
-        &self,
-        wal: &dyn Below,
-        transaction: &mut Transaction,
-        frame: u32,
-        buffer: &mut [u8],
-    ) -> Result<(), Code> {
-        let frame_bytes = buffer.len();
-        let count = (transaction.last() - frame + 1).min(AHEAD_FRAMES) as usize;
-        let mut frames = vec![0; count * frame_bytes];
-        let offset = HEADER_BYTES + u64::from(frame - 1) * frame_bytes as u64;
-        wal.read(&mut frames, offset)?;
-        buffer.copy_from_slice(&frames[..frame_bytes]);
-        transaction.keep(frame, &frames, frame_bytes);
-        Ok(())
-    }
-
-    /// A recovery of SQLite's reads one frame after the other.
-    #[cold]
-    fn read_ahead(
-        &self,
-        wal: &dyn Below,
-        frame: u32,
-        buffer: &mut [u8],
-        offset: u64,
-    ) -> Result<(), Code> {
-        let mut ahead = lock(&self.own.ahead);
-        let (first, frames) = &mut *ahead;
-        let length = buffer.len();
-        let mut at = frame.wrapping_sub(*first) as usize * length;
-        if frame < *first || at + length > frames.len() {
-            let there = ((wal.size_bytes()?.saturating_sub(HEADER_BYTES)) / length as u64) as u32;
-            let count = there.saturating_sub(frame - 1).min(AHEAD_FRAMES);
-            frames.clear();
-            if count == 0 {
-                return wal.read(buffer, offset);
-            }
-            frames.resize(count as usize * length, 0);
-            wal.read(frames, offset).inspect_err(|_| frames.clear())?;
-            (*first, at) = (frame, 0);
-        }
-        buffer.copy_from_slice(&frames[at..at + length]);
-        Ok(())
     }
 }
 
@@ -516,16 +389,16 @@ impl Store for WaldioStore {
         _: SyncRequest,
         _: For,
     ) -> Result<bool, Code> {
-        let board = self.board();
-        board.failure().map_or(Ok(()), Err)?;
-        if board.is_flushed() {
+        let log = connection.in_use().ok_or(Code::CANTOPEN)?;
+        log.board.failure().map_or(Ok(()), Err)?;
+        if log.board.is_flushed() {
             return Ok(false);
         }
         // First: a commit that is buffered meanwhile is not covered.
-        let covered = board.covered();
+        let covered = log.board.covered();
         self.grouping.write_out()?;
-        connection.slot_file()?.flush().inspect_err(|&code| self.fail(code))?;
-        board.note_flushed(&covered);
+        log.file.flush().inspect_err(|&code| self.fail(code))?;
+        log.board.note_flushed(&covered);
         Ok(true)
     }
 
@@ -570,9 +443,8 @@ impl Store for WaldioStore {
     }
 
     fn open_virtual(&self, connection: &Waldio) -> Option<Box<dyn Below>> {
-        let grouping = Some(Arc::clone(&self.grouping));
-        let file = lock(&connection.own.file).clone();
-        file.map(|file| Box::new(WalView { file, grouping }) as Box<dyn Below>)
+        let file = Arc::clone(&connection.in_use()?.file);
+        Some(Box::new(WalView { file, grouping: Some(Arc::clone(&self.grouping)) }))
     }
 
     fn hides_wal(&self, main: &dyn MainFile) -> Result<bool, Error> {
@@ -603,10 +475,10 @@ impl Store for WaldioStore {
         if !connection.own.used_log.swap(true, Relaxed) {
             lock(&self.state).users += 1;
         }
-        let file = self.open_log(main, connection.level(), &connection.options)?;
+        let log = self.open_log(main, connection.level(), &connection.options)?;
         connection.own.is_synced.store(true, Relaxed);
         connection.own.committed.store(0, Relaxed);
-        *lock(&connection.own.file) = Some(file);
+        *lock(&connection.own.in_use) = Some(Arc::new(log));
         Ok(())
     }
 
@@ -617,7 +489,7 @@ impl Store for WaldioStore {
     fn closing_wal(&self, connection: &Waldio, _: Option<&dyn Below>) {
         // After a failure the board says it to all.
         let _ = self.grouping.write_out();
-        *lock(&connection.own.file) = None;
+        *lock(&connection.own.in_use) = None;
         lock(&connection.own.transaction).begin();
         let mut state = lock(&self.state);
         state.wals_open -= 1;
@@ -658,15 +530,13 @@ impl Store for WaldioStore {
         role: Role,
         buffer: &mut [u8],
         offset: u64,
-    ) -> Result<(), Code> {
-        if role == Role::Wal {
-            return connection.read_wal(below, buffer, offset);
-        }
-        let result = below.read(buffer, offset);
-        if role == Role::Db && offset == 0 && matches!(result, Ok(()) | Err(Code::SHORT_READ)) {
-            guard::hide(buffer);
-        }
-        result
+    ) -> Result<(), Error> {
+        let result = match role {
+            Role::Wal => connection.read_wal(below, buffer, offset),
+            Role::Db => guard::read(below, buffer, offset),
+            _ => below.read(buffer, offset),
+        };
+        Ok(result?)
     }
 
     fn truncate_wal(&self, _: &Waldio, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {

@@ -1,21 +1,17 @@
 //! The log as SQLite sees it: a WAL, byte for byte, at SQLite's offsets.
 //!
-//! | SQLite reads or writes | what happens |
+//! | SQLite reads | where it is |
 //! |---|---|
-//! | the WAL's header, at 0 | the block that has it |
-//! | whole frames | slots, many at once |
-//! | a page, or a header, alone | the slot; for a write it is read, changed and written again |
-//!
-//! SQLite writes a page alone when a transaction changes a page again that it has spilled. It
-//! writes headers alone when it writes checksums anew after that (`walRewriteChecksums`). Both are
-//! of frames that nobody was told of.
+//! | the WAL's header, at 0 | in a block of its own |
+//! | whole frames | in slots, many at once |
+//! | a page, or a header, alone | in the buffer of group synch, or in a slot |
 
 use std::sync::Arc;
 
 use oneflush_blocklog::Error as LogError;
 
 use super::grouping::Grouping;
-use super::slot_file::{SlotFile, Write};
+use super::slot_file::SlotFile;
 use crate::error::Code;
 use crate::port::{Below, DeviceCharacteristics, LockLevel, SyncRequest};
 use crate::strategy::log_files::LogFile;
@@ -82,20 +78,6 @@ impl WalView {
         buffer.copy_from_slice(&frame[part.at..part.at + part.length]);
         Ok(())
     }
-
-    fn write_part(&self, part: &Part, data: &[u8]) -> Result<(), Code> {
-        let mut frame = vec![0; self.file.geometry().frame_bytes() as usize];
-        match self.file.read_frames(part.frame, &mut frame) {
-            Ok(()) | Err(Code::SHORT_READ) => {}
-            Err(code) => return Err(code),
-        }
-        // A header of an earlier life of the WAL is none.
-        if part.at >= FRAME_HEADER_BYTES && !self.file.is_of_this_life(&frame) {
-            frame[..FRAME_HEADER_BYTES].fill(0);
-        }
-        frame[part.at..part.at + part.length].copy_from_slice(data);
-        self.file.write_frames(part.frame, &frame, Write { is_first: false, durable: false })
-    }
 }
 
 impl Below for WalView {
@@ -132,28 +114,10 @@ impl Below for WalView {
         Ok(())
     }
 
+    /// Only the header. Frames come by a transaction ([`writing`](super::writing)).
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
-        if offset == 0 {
-            let header = data.try_into().map_err(|_| Code::MISUSE)?;
-            return self.file.begin_wal(header);
-        }
-        let (mut at, mut offset) = (0, offset);
-        while at < data.len() {
-            let part = self.part_at(offset, data.len() - at)?;
-            let whole = self.whole_frames(&part, data.len() - at);
-            let length = if whole == 0 {
-                self.write_part(&part, &data[at..at + part.length])?;
-                part.length
-            } else {
-                let length = whole * self.file.geometry().frame_bytes() as usize;
-                let how = Write { is_first: false, durable: false };
-                self.file.write_frames(part.frame, &data[at..at + length], how)?;
-                length
-            };
-            at += length;
-            offset += length as u64;
-        }
-        Ok(())
+        let header = data.try_into().ok().filter(|_| offset == 0);
+        self.file.begin_wal(header.ok_or(Code::MISUSE)?)
     }
 
     /// SQLite cuts its WAL after a checkpoint that has copied everything. To a size other than 0 it

@@ -4,14 +4,16 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::grouping::{Added, Form};
-use super::slot_file::Write;
+use super::slot_file::{SlotFile, Write};
 use super::store::Waldio;
+use super::transaction::Transaction;
 use crate::config::WalSync;
 use crate::engine::doing;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::port::{Below, SyncRequest};
-use crate::strategy::mutant::{self, Mutant};
+use crate::strategy::board::Board;
+use crate::strategy::guard;
 use crate::sync::lock;
 
 impl Waldio {
@@ -32,8 +34,8 @@ impl Waldio {
             // Frames with the new salts must not reach the disk before their header.
             self.sync_shared(wal, SyncRequest::ALL)?;
         }
-        let file = self.log()?.0;
-        let geometry = file.geometry();
+        let log = self.log()?.0;
+        let geometry = log.file.geometry();
         self.unsynced_frames.store(true, Relaxed);
         let (mut offset, mut rest, mut is_complete) = (offset, data, false);
         let mut transaction = lock(&self.own.transaction);
@@ -67,11 +69,12 @@ impl Waldio {
         self.store().begins_anew();
         self.header_unsynced.store(true, Relaxed);
         self.unsynced_frames.store(false, Relaxed);
-        let written = self.noting_write(|| wal.write(header, 0));
+        let written = self.noting_write(&self.store().board(), false, || wal.write(header, 0));
         KillPoint::HeaderWritten.reached();
         // Processes that have read the salts meanwhile read them again.
         self.store().begins_anew();
-        Ok(written?)
+        written?;
+        Ok(())
     }
 
     /// Writes a commit that is complete, or puts it into the buffer of group synch.
@@ -79,28 +82,34 @@ impl Waldio {
         self.own.is_complete.store(true, Relaxed);
         let Some(form) = self.form() else { return self.write_held(false) };
         let mut transaction = lock(&self.own.transaction);
-        let (file, board) = (self.log()?.0, self.store().board());
-        if let [(first, frames)] = &transaction.dirty_runs()[..] {
-            let last = first + (frames.len() as u64 / file.geometry().frame_bytes()) as u32 - 1;
-            self.lay_out(last)?;
-            board.writes_over(*first);
-            match self.store().grouping.add((&file, &board), form, *first, frames)? {
-                Added::Buffered => {
-                    board.wrote(*first, last);
-                    transaction.written();
-                    let is_acknowledged = matches!(form, Form::Acknowledges { .. });
-                    self.own.is_buffered.store(is_acknowledged, Relaxed);
-                    return Ok(());
-                }
-                Added::OthersAreThere if matches!(form, Form::Acknowledges { .. }) => {
-                    self.store().say_others_are_there();
-                }
-                Added::OthersAreThere | Added::NotHere => {}
-            }
+        let runs = transaction.dirty_runs();
+        if let [(first, frames)] = &runs[..]
+            && self.buffer(form, *first, frames)?
+        {
+            transaction.written();
+            return Ok(());
         }
-        drop(transaction);
         self.store().grouping.write_out()?;
-        self.write_held(false)
+        self.write_runs(&mut transaction, &runs)
+    }
+
+    /// Puts a commit into the buffer of group synch. False: the caller writes it.
+    fn buffer(&self, form: Form, first: u32, frames: &[u8]) -> Result<bool, Error> {
+        let log = self.log()?.0;
+        let last = first + (frames.len() as u64 / log.file.geometry().frame_bytes()) as u32 - 1;
+        self.lay_out(&log.file, last)?;
+        log.board.writes_over(first);
+        match self.store().grouping.add(&log, form, first, frames)? {
+            Added::Buffered => {
+                log.board.wrote(first, last);
+                let is_acknowledged = matches!(form, Form::Acknowledges { .. });
+                self.own.is_buffered.store(is_acknowledged, Relaxed);
+                return Ok(true);
+            }
+            Added::OthersAreThere => self.store().say_others_are_there(),
+            Added::NotHere => {}
+        }
+        Ok(false)
     }
 
     /// How a commit may be buffered now. None: it is written at once.
@@ -123,33 +132,41 @@ impl Waldio {
         if transaction.is_empty() {
             return Ok(());
         }
-        let file = self.log()?.0;
-        let frame_bytes = file.geometry().frame_bytes() as usize;
+        let runs = transaction.dirty_runs();
+        self.write_runs(&mut transaction, &runs)?;
+        if shrinks {
+            transaction.shrink(self.log()?.0.file.geometry().frame_bytes() as usize);
+        }
+        Ok(())
+    }
+
+    fn write_runs(
+        &self,
+        transaction: &mut Transaction,
+        runs: &[(u32, Vec<u8>)],
+    ) -> Result<(), Error> {
+        let log = self.log()?.0;
+        let (file, board) = (&log.file, &log.board);
         let durable = self.options.wal_sync == WalSync::Pd && self.own.is_synced.load(Relaxed);
-        let board = self.store().board();
-        for (first, frames) in transaction.dirty_runs() {
-            let last = first + (frames.len() / frame_bytes) as u32 - 1;
-            self.lay_out(last)?;
-            let how = Write { is_first: first > self.own.written.load(Relaxed), durable };
-            board.writes_over(first);
+        for (first, frames) in runs {
+            let last = first + (frames.len() as u64 / file.geometry().frame_bytes()) as u32 - 1;
+            self.lay_out(file, last)?;
+            let how = Write { is_first: *first > self.own.written.load(Relaxed), durable };
+            board.writes_over(*first);
             let all_durable =
-                self.noting_write_of(durable, || file.write_frames(first, &frames, how))?;
+                self.noting_write(board, durable, || file.write_frames(*first, frames, how))?;
             KillPoint::FramesWritten.reached();
-            board.wrote_over(first, last);
+            board.wrote_over(*first, last);
             if let Some(writes) = all_durable {
                 board.note_durable(writes, last);
             }
             self.own.written.fetch_max(last, Relaxed);
         }
         transaction.written();
-        if shrinks {
-            transaction.shrink(frame_bytes);
-        }
         Ok(())
     }
 
-    fn lay_out(&self, last: u32) -> Result<(), Code> {
-        let file = self.slot_file()?;
+    fn lay_out(&self, file: &SlotFile, last: u32) -> Result<(), Code> {
         file.lay_out(last, self.options.prealloc_bytes)
             .inspect_err(|&code| self.fail_if_unsynced(code))
     }
@@ -163,19 +180,14 @@ impl Waldio {
         }
     }
 
-    fn noting_write(&self, write: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
-        self.noting_write_of(false, write).map(|_| ())
-    }
-
-    /// Notes a write before and after it, for
-    /// [`is_flushed`](crate::strategy::board::Board::is_flushed). Answers the count of writes if
-    /// they are all durable now.
-    fn noting_write_of(
+    /// Notes a write before and after it, for [`is_flushed`](Board::is_flushed). Answers the count
+    /// of writes if they are all durable now.
+    fn noting_write(
         &self,
+        board: &Board,
         durable: bool,
         write: impl FnOnce() -> Result<(), Code>,
     ) -> Result<Option<u64>, Code> {
-        let board = self.store().board();
         let was_flushed = board.is_flushed();
         board.writes();
         write().inspect_err(|&code| self.fail_if_unsynced(code))?;
@@ -190,12 +202,9 @@ impl Waldio {
         page: &[u8],
         offset: u64,
     ) -> Result<(), Error> {
-        if lock(&self.wal).is_none() {
-            return Ok(main.write(page, offset)?);
-        }
-        self.store().board().set_database_unsynced(true);
-        match self.store().guarded(page, offset).filter(|_| !mutant::is(Mutant::GuardClearedEarly))
-        {
+        let Some(log) = self.in_use() else { return Ok(main.write(page, offset)?) };
+        log.board.set_database_unsynced(true);
+        match guard::guarded(page, offset, || Some(log.file.uuid())) {
             Some(page) => main.write(&page, offset)?,
             None => main.write(page, offset)?,
         }
