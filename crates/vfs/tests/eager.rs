@@ -16,7 +16,7 @@ use common::{
 use oneflush_blocklog::group::{Group, page_crc};
 use oneflush_blocklog::{CHUNK_BYTES, DirectFile, Error as LogError, Log};
 use oneflush_testing::wait_until;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use rustix::fs::{FlockOperation, flock};
 
 fn try_open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
@@ -59,33 +59,6 @@ fn a_one_row_commit_is_one_block_of_the_log_and_nothing_else_is_synced() {
         "SQLite's own, which become the log's writes"
     );
     assert_eq!(number(&db, "/files/db/syncs"), db_syncs);
-}
-
-#[test]
-fn a_close_leaves_one_plain_database_file_and_nothing_else() {
-    let (_dir, path) = scratch();
-    let db = open(&path);
-    insert(&db, 10);
-    assert_eq!(files(&path), ["", "-oneflush", "-oneflush-shm", "-oneflush-wal", "-shm"]);
-    drop(db);
-    assert_eq!(files(&path), [""]);
-    let header = std::fs::read(&path).unwrap();
-    assert_eq!((&header[18..20], &header[72..92]), (&[2, 2][..], &[0; 20][..]));
-    let stock = open_stock(&path);
-    assert_eq!((count(&stock), integrity(&stock).as_str()), (10, "ok"));
-}
-
-#[test]
-fn plain_sqlite_is_refused_while_the_database_is_in_use() {
-    let (_dir, path) = scratch();
-    let db = open(&path);
-    insert(&db, 10);
-    let refused = open_stock(&path)
-        .query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))
-        .unwrap_err();
-    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::NotADatabase), "{refused}");
-    insert(&db, 1);
-    assert_eq!(count(&db), 11);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{
     count, crash, files, insert, integrity, number, open_stock, open_with, scratch, side, statistic,
 };
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 
 const LAYOUTS: [&str; 4] = ["embed", "pad512", "pad4k", "pad8k"];
 
@@ -25,36 +25,6 @@ fn try_open(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
 
 fn open(path: &Path) -> Connection {
     try_open(path, "").unwrap()
-}
-
-#[test]
-fn a_close_leaves_one_plain_database_file_and_nothing_else() {
-    for layout in LAYOUTS {
-        let (_dir, path) = scratch();
-        let db = try_open(&path, &format!("layout={layout}")).unwrap();
-        insert(&db, 10);
-        assert_eq!(files(&path), ["", "-oneflush-shm", "-shm", "-waldio"], "{layout}");
-        assert_eq!(common::stats(&db)["waldio"]["slots"]["layout"], layout);
-        drop(db);
-        assert_eq!(files(&path), [""], "{layout}");
-        let header = std::fs::read(&path).unwrap();
-        assert_eq!((&header[18..20], &header[72..92]), (&[2, 2][..], &[0; 20][..]));
-        let stock = open_stock(&path);
-        assert_eq!((count(&stock), integrity(&stock).as_str()), (10, "ok"));
-    }
-}
-
-#[test]
-fn plain_sqlite_is_refused_while_the_database_is_in_use() {
-    let (_dir, path) = scratch();
-    let db = open(&path);
-    insert(&db, 10);
-    let refused = open_stock(&path)
-        .query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0))
-        .unwrap_err();
-    assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::NotADatabase), "{refused}");
-    insert(&db, 1);
-    assert_eq!(count(&db), 11);
 }
 
 #[test]

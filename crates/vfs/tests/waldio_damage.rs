@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::damaged::{BLOCK_BYTES, Chance};
+use common::damaged::{BLOCK_BYTES, Chance, contents, open_or_refused};
 use common::{commits, crash, files, open_stock, open_with, side, take_said};
 use oneflush_blocklog::group::page_crc;
 use tempfile::TempDir;
@@ -172,34 +172,9 @@ impl Fixture {
     /// Opens the database as it lies there, and puts all files back. None: it was refused.
     fn judge(&self, what: &str) -> Option<i64> {
         let what = format!("{}, {what}", self.name);
-        let before = self.bytes();
-        let inspected = oneflush_vfs::inspect(&self.path);
-        assert!(self.bytes() == before, "{what}: looking at it has changed it");
-        take_said(&self.path);
-        let opened = open(&self.path);
-        let said = take_said(&self.path);
-        assert_eq!(
-            inspected.is_ok(),
-            opened.is_ok(),
-            "{what}: dry run {inspected:?}, open {opened:?}, {said}"
-        );
-        let found = match opened {
-            Ok(found) => Some(found.unwrap_or_else(|error| panic!("{what}: {error}"))),
-            Err(error) => {
-                assert!(self.bytes() == before, "{what}: refused, but the files have changed");
-                let name = self.path.file_name().unwrap().to_str().unwrap();
-                assert!(said.contains(name), "{what}: no reason, but {error}");
-                let inspected = inspected.unwrap_err().to_string();
-                assert!(inspected.contains(name), "{what}: {inspected}");
-                None
-            }
-        };
+        let found = open_or_refused(&self.path, SLOTS_MARK, &what, open);
         self.restore();
-        found
-    }
-
-    fn bytes(&self) -> [Option<Vec<u8>>; 2] {
-        ["", SLOTS_MARK].map(|suffix| fs::read(side(&self.path, suffix)).ok())
+        found.map(|found| found.unwrap_or_else(|error| panic!("{what}: {error}")))
     }
 
     fn with_flipped(&self, at: usize, bit: u8) -> Option<i64> {
@@ -391,7 +366,7 @@ fn another_log_in_its_place_is_refused_by_every_strategy_with_a_way_out() {
         for strategy in ["waldio", "plain", "eager"] {
             for parameters in ["", "&mode=ro"] {
                 put(&fixture, bytes.as_deref());
-                let before = fixture.bytes();
+                let before = contents(&fixture.path, SLOTS_MARK);
                 let there = files(&fixture.path);
                 take_said(&fixture.path);
                 let read = open_with(&fixture.path, &format!("strategy={strategy}{parameters}"))
@@ -401,7 +376,10 @@ fn another_log_in_its_place_is_refused_by_every_strategy_with_a_way_out() {
                 let said = take_said(&fixture.path);
                 let about = format!("{what}, {strategy}{parameters}: {read:?}, {said}");
                 assert!(read.is_err(), "{about}");
-                assert!(fixture.bytes() == before, "the files have changed: {about}");
+                assert!(
+                    contents(&fixture.path, SLOTS_MARK) == before,
+                    "the files have changed: {about}"
+                );
                 assert_eq!(files(&fixture.path), there, "{about}");
                 if parameters.is_empty() {
                     assert!(words.iter().all(|word| said.contains(word)), "{words:?}: {about}");
@@ -502,7 +480,11 @@ fn a_garbled_first_page_comes_back_from_the_log_or_is_refused_and_never_an_old_o
                     if restarts {
                         assert!(found.is_err() && said.contains("Restore"), "{about}");
                         assert!(fs::read(&fixture.path).unwrap() == bytes, "{about}");
-                        assert_eq!(fixture.bytes()[1].as_ref(), Some(&fixture.log), "{about}");
+                        assert_eq!(
+                            contents(&fixture.path, SLOTS_MARK)[1].as_ref(),
+                            Some(&fixture.log),
+                            "{about}"
+                        );
                     } else {
                         assert_eq!(found, Ok(fixture.whole()), "{about}");
                     }

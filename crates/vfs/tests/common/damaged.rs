@@ -181,44 +181,51 @@ impl Fixture {
     /// Opens the database. None: it was refused.
     pub fn judge(&self, what: &str, last_may_go: bool) -> Option<i64> {
         let what = format!("{}, {what}", self.name);
-        let before = self.bytes();
-        let inspected = oneflush_vfs::inspect(&self.path);
-        assert!(self.bytes() == before, "{what}: looking at it has changed it");
-        take_said(&self.path);
-        let opened = open(&self.path);
-        let said = take_said(&self.path);
-        assert_eq!(
-            inspected.is_ok(),
-            opened.is_ok(),
-            "{what}: dry run {inspected:?}, open {opened:?}, {said}"
+        let found = open_or_refused(&self.path, "-oneflush", &what, open)?;
+        let enough = self.commits - i64::from(last_may_go);
+        assert!(
+            (enough..=self.commits).contains(&found),
+            "{what}: {found} of {} commits",
+            self.commits
         );
-        match opened {
-            Ok(found) => {
-                let enough = self.commits - i64::from(last_may_go);
-                assert!(
-                    (enough..=self.commits).contains(&found),
-                    "{what}: {found} of {} commits",
-                    self.commits
-                );
-                Some(found)
-            }
-            Err(error) => {
-                assert!(self.bytes() == before, "{what}: refused, but the files have changed");
-                let name = self.path.file_name().unwrap().to_str().unwrap();
-                assert!(
-                    said.contains(name),
-                    "{what}: no reason in SQLite's error log, but {error:?}"
-                );
-                let inspected = inspected.unwrap_err().to_string();
-                assert!(inspected.contains(name), "{what}: {inspected}");
-                None
-            }
-        }
+        Some(found)
     }
+}
 
-    pub fn bytes(&self) -> [Option<Vec<u8>>; 2] {
-        ["", "-oneflush"].map(|suffix| fs::read(side(&self.path, suffix)).ok())
-    }
+/// A database file and its log.
+pub fn contents(path: &Path, log: &str) -> [Option<Vec<u8>>; 2] {
+    ["", log].map(|suffix| fs::read(side(path, suffix)).ok())
+}
+
+/// Opens a database as it lies there. A dry run before that changes nothing and agrees. None: it
+/// was refused, with a reason and with all files as they were.
+pub fn open_or_refused<T>(
+    path: &Path,
+    log: &str,
+    what: &str,
+    open: impl FnOnce(&Path) -> Result<T, String>,
+) -> Option<T> {
+    let before = contents(path, log);
+    let inspected = oneflush_vfs::inspect(path);
+    assert!(contents(path, log) == before, "{what}: looking at it has changed it");
+    take_said(path);
+    let opened = open(path);
+    let said = take_said(path);
+    assert_eq!(
+        inspected.is_ok(),
+        opened.is_ok(),
+        "{what}: dry run {inspected:?}, open {:?}, {said}",
+        opened.as_ref().err()
+    );
+    opened
+        .inspect_err(|error| {
+            assert!(contents(path, log) == before, "{what}: refused, but the files have changed");
+            let name = path.file_name().unwrap().to_str().unwrap();
+            assert!(said.contains(name), "{what}: no reason in SQLite's error log, but {error}");
+            let inspected = inspected.unwrap_err().to_string();
+            assert!(inspected.contains(name), "{what}: {inspected}");
+        })
+        .ok()
 }
 
 /// The answer for an unsound database, in place of a number of commits.

@@ -55,6 +55,38 @@ impl Logged {
     pub fn read_only(&self, path: &Path) -> rusqlite::Result<Connection> {
         open_with(path, &format!("strategy={}&mode=ro", self.strategy))
     }
+
+    /// A new database in WAL mode, made with these PRAGMAs.
+    pub fn create(&self, path: &Path, pragmas: &str) -> Connection {
+        let db = self.open(path).unwrap();
+        db.execute_batch(&format!("{pragmas}; PRAGMA journal_mode=wal; PRAGMA synchronous=full"))
+            .unwrap();
+        commits::create(&db);
+        db
+    }
+
+    /// A connection to a database that is there.
+    pub fn joined(&self, path: &Path) -> Connection {
+        try_open(path, self.strategy).unwrap()
+    }
+
+    /// The files as a crash would leave them, without the image.
+    pub fn after_crash(&self, path: &Path) -> Connection {
+        self.joined(&crash(path, self.log))
+    }
+}
+
+/// Opens a database that is there, and reads it.
+pub fn try_open(path: &Path, strategy: &str) -> rusqlite::Result<Connection> {
+    let db = open_with(path, &format!("strategy={strategy}"))?;
+    db.execute_batch("PRAGMA synchronous=full; SELECT count(*) FROM sqlite_schema")?;
+    Ok(db)
+}
+
+/// After the last close: a plain file, alone, with all commits.
+pub fn assert_plain(path: &Path, expected: i64) {
+    assert_eq!(files(path), [""]);
+    assert_eq!(commits::check(&open_stock(path)), Ok(expected));
 }
 
 /// Called before any use of SQLite.
