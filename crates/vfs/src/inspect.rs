@@ -31,9 +31,8 @@ pub enum InspectError {
     #[error("{}: this is not a SQLite database [OF-301]", shown(.0))]
     NotADatabase(PathBuf),
     #[error(
-        "{}: the database is, or was, in use with eager or waldio, and its log is \
-            missing: {} or {}. Put it back; without it commits are lost \
-            [OF-302]",
+        "{}: the database is, or was, in use with eager or waldio, and its log is missing: {} or \
+            {}. Put it back; without it commits are lost [OF-302]",
         shown(.0), shown(&beside(.0, log_path)), shown(&beside(.0, waldio_path))
     )]
     LogMissing(PathBuf),
@@ -225,7 +224,7 @@ fn contents_of_waldio(
         frames_behind: Some(opened.frames_behind(committed.frames).map_err(failed)?),
         slots: Some(slots.slots_there().map_err(failed)?),
         layout: Some(slots.geometry().layout.name()),
-        pages: committed.pages().collect::<HashSet<_>>().len() as u64,
+        pages: committed.pages().len() as u64,
         log_bytes,
         image_frames: None,
     })

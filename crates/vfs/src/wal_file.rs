@@ -12,6 +12,8 @@
 //! Checksums run on from the header through all frames. Their byte order is the one that the
 //! magic's lowest bit names. Everything else is big-endian.
 
+use rustc_hash::FxHashSet;
+
 use crate::error::Code;
 use crate::port::Below;
 
@@ -113,8 +115,9 @@ impl Committed {
         self.page_numbers.iter().rposition(|&of| of == page_no).map(|at| at as u32 + 1)
     }
 
-    pub fn pages(&self) -> impl Iterator<Item = u32> + '_ {
-        self.page_numbers.iter().copied()
+    /// The pages that these frames have.
+    pub fn pages(&self) -> FxHashSet<u32> {
+        self.page_numbers.iter().copied().collect()
     }
 }
 

@@ -12,7 +12,9 @@ use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{LOGGED, assert_plain, commits, crash, files, integrity, number, open_stock, scratch};
+use common::{
+    LOGGED, assert_plain, commits, crash, files, integrity, number, open_stock, reserve, scratch,
+};
 use rusqlite::backup::Backup;
 use rusqlite::{Connection, ErrorCode};
 
@@ -313,21 +315,6 @@ fn pages_with_reserved_bytes_and_pages_that_are_full_come_back_from_the_log() {
             assert_plain(&path, 8);
         }
     }
-}
-
-/// `SQLITE_FCNTL_RESERVE_BYTES`: for a database without content.
-fn reserve(db: &Connection, reserved: u8) {
-    let mut bytes = std::ffi::c_int::from(reserved);
-    // SAFETY: the connection is open, and the number lives during the call.
-    let code = unsafe {
-        rusqlite::ffi::sqlite3_file_control(
-            db.handle(),
-            c"main".as_ptr(),
-            rusqlite::ffi::SQLITE_FCNTL_RESERVE_BYTES,
-            (&raw mut bytes).cast(),
-        )
-    };
-    assert_eq!(code, rusqlite::ffi::SQLITE_OK);
 }
 
 /// A transaction over two databases in WAL mode is atomic in each of them.

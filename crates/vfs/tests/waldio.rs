@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use common::{
-    count, crash, files, insert, integrity, number, open_stock, open_with, scratch, side, statistic,
+    count, crash, files, insert, integrity, number, open_stock, open_with, reserve, scratch, side,
+    statistic,
 };
 use rusqlite::{Connection, OpenFlags};
 
@@ -142,16 +143,7 @@ fn a_new_database_has_reserved_bytes_unless_the_application_wants_others() {
 
     let (_dir, path) = scratch();
     let db = open_with(&path, "strategy=waldio").unwrap();
-    let mut bytes: std::ffi::c_int = 8;
-    // SAFETY: the connection is open, and the argument is a number.
-    unsafe {
-        rusqlite::ffi::sqlite3_file_control(
-            db.handle(),
-            c"main".as_ptr(),
-            rusqlite::ffi::SQLITE_FCNTL_RESERVE_BYTES,
-            (&raw mut bytes).cast(),
-        )
-    };
+    reserve(&db, 8);
     db.execute_batch("PRAGMA journal_mode=wal; CREATE TABLE t(v)").unwrap();
     drop(db);
     assert_eq!(reserved(&path), 8);

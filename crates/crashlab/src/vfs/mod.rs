@@ -1,6 +1,7 @@
 //! The base VFS: SQLite's calls on simulated disks, as its "unix" VFS makes them on real ones.
 //!
-//! `ffi.rs` is the only unsafe file of this crate. It copies from "unix" what commits depend on:
+//! `ffi.rs` and `settings.rs` are the only unsafe files of this crate. `ffi.rs` copies from "unix"
+//! what commits depend on:
 //!
 //! - The first sync of a journal or WAL that was opened with `SQLITE_OPEN_CREATE`, new or not, also
 //!   syncs its directory.
@@ -15,7 +16,10 @@
 #[allow(unsafe_code)]
 mod ffi;
 mod locks;
+#[allow(unsafe_code)]
+mod settings;
 mod volume;
 
-pub use ffi::{RegisterError, VFS_NAME, register, reserve_bytes, seed_sqlite};
+pub use ffi::{RegisterError, VFS_NAME, register};
+pub use settings::{reserve_bytes, seed_sqlite};
 pub use volume::{Mounted, locked};

@@ -4,7 +4,6 @@
 //! that it may have, and the one counts that has the most frames. Their checksums and the WAL's
 //! header, which has a block of its own, say whether they are frames.
 
-use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ impl Slots {
         let committed = log.committed().ok()?;
         let frames = committed.frames;
         let behind = log.frames_behind(frames).unwrap_or(0);
-        let pages = committed.pages().collect::<HashSet<_>>().len() as u64;
+        let pages = committed.pages().len() as u64;
         Some(Slots { log, frames, pages, behind })
     }
 

@@ -127,6 +127,21 @@ pub fn open_with(path: &Path, parameters: &str) -> rusqlite::Result<Connection> 
     Ok(db)
 }
 
+/// `SQLITE_FCNTL_RESERVE_BYTES`: for a database without content.
+pub fn reserve(db: &Connection, reserved: u8) {
+    let mut bytes = std::ffi::c_int::from(reserved);
+    // SAFETY: the connection is open, and the number lives during the call.
+    let code = unsafe {
+        ffi::sqlite3_file_control(
+            db.handle(),
+            c"main".as_ptr(),
+            ffi::SQLITE_FCNTL_RESERVE_BYTES,
+            (&raw mut bytes).cast(),
+        )
+    };
+    assert_eq!(code, ffi::SQLITE_OK);
+}
+
 /// SQLite alone, as another program would open the file.
 pub fn open_stock(path: &Path) -> Connection {
     setup();

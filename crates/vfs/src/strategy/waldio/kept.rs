@@ -161,8 +161,9 @@ impl KeptLog for OpenLog {
     }
 
     fn pages(&self) -> Result<Option<FxHashSet<u32>>, LogError> {
-        let committed = self.committed().map_err(failed)?;
-        Ok(Some(committed.pages().chain([1]).collect()))
+        let mut pages = self.committed().map_err(failed)?.pages();
+        pages.insert(1);
+        Ok(Some(pages))
     }
 
     /// Its first block is damaged. There may be frames if there is anything in its place.
