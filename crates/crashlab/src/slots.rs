@@ -38,7 +38,7 @@ const SYNCS: [&str; 5] = ["fs", "fs", "pd", "pd", "ns"];
 /// "1": the log grows by one slot.
 const PREALLOCS: [Option<&str>; 5] = [None, Some("0"), Some("1"), Some("16384"), Some("65536")];
 const PAGES: [u32; 10] = [512, 1024, 4096, 4096, 4096, 4096, 8192, 8192, 16_384, 65_536];
-const MADE_BY: [Option<u8>; 4] = [None, None, Some(0), Some(24)];
+const MADE_BY: [Option<u8>; 4] = [None, Some(0), Some(0), Some(24)];
 /// Larger pages are not filled: a commit would be megabytes.
 const FULL_PAGE_BYTES_MAX: u32 = 16_384;
 
@@ -71,7 +71,9 @@ pub fn varied(script: Script) -> Script {
     let mut rng = Rng::with_seed(mix2(script.seed, OF_SCRIPT));
     let page_bytes = PAGES[rng.usize(..PAGES.len())];
     let made_by_sqlite = MADE_BY[rng.usize(..MADE_BY.len())];
-    let fills_pages = rng.bool() && page_bytes <= FULL_PAGE_BYTES_MAX;
+    // Only full pages without reserved bytes have no room for a header.
+    let fills_pages = rng.bool() || made_by_sqlite == Some(0) && script.seed & 1 == 0;
+    let fills_pages = fills_pages && page_bytes <= FULL_PAGE_BYTES_MAX;
     let mut steps = script.steps;
     if script.workload.has_processes() {
         // What one process has rolled back stands where another one's commit comes next.

@@ -286,7 +286,7 @@ const PAIRS: &[Pair] = &[
         "vfs/src/strategy/waldio/cache.rs",
         "CACHE_BYTES_MAX: usize = 8 << 20;",
     ),
-    ("waldio.md", "32 KiB in all", WALDIO_STORE, "RUN_BYTES: usize = 32 << 10;"),
+    ("waldio.md", "32 KiB in all", WALDIO_READING, "RUN_BYTES: usize = 32 << 10;"),
     ("waldio.md", "up to 8 MiB a connection", TRANSACTION, "BYTES_MAX: usize = 8 << 20;"),
     ("waldio.md", "and half of them is kept", TRANSACTION, "BYTES_MAX / 2 / frame_bytes"),
     (
@@ -316,6 +316,7 @@ const SLOTS: &str = "vfs/src/strategy/waldio/slots.rs";
 const SLOT_FILE: &str = "vfs/src/strategy/waldio/slot_file.rs";
 const TRANSACTION: &str = "vfs/src/strategy/waldio/transaction.rs";
 const WALDIO_STORE: &str = "vfs/src/strategy/waldio/store.rs";
+const WALDIO_READING: &str = "vfs/src/strategy/waldio/reading.rs";
 const WAL_FILE: &str = "vfs/src/wal_file.rs";
 const PAPER: &str = "bench/src/paper/waldio.rs";
 const LAYOUT: &str = "blocklog/src/layout.rs";

@@ -242,6 +242,49 @@ fn a_connection_that_only_reads_never_meets_a_frame_that_is_in_memory_alone() {
     }
 }
 
+/// Frames stay in memory for so long.
+const HOLDS: &str = "group=64&interval=1000ms";
+
+/// SQLite reads the checksum of the frame in front, from which it goes on. Without space ahead the
+/// log's file has no slot for that frame yet.
+#[test]
+fn a_frame_in_memory_is_read_before_the_log_has_its_slot() {
+    let (_dir, path) = scratch();
+    let db = try_open(&path, &format!("{HOLDS}&prealloc=0")).unwrap();
+    db.execute_batch("PRAGMA cache_size=1").unwrap();
+    insert(&db, 1);
+    // Pages that were spilled are written again, so SQLite makes all checksums anew.
+    db.execute_batch("BEGIN").unwrap();
+    insert(&db, 300);
+    db.execute_batch("UPDATE t SET v = randomblob(100); COMMIT").unwrap();
+    assert_eq!((count(&db), integrity(&db).as_str()), (301, "ok"));
+}
+
+/// A read of one page reads the frames behind it too. Those that are in memory stand before
+/// something else in the file: here what was rolled back.
+#[test]
+fn what_is_rolled_back_does_not_take_the_place_of_a_frame_in_memory() {
+    let (_dir, path) = scratch();
+    let before = open(&path);
+    insert(&before, 300);
+    before.execute_batch("CREATE TABLE u(v)").unwrap();
+    for n in 0..20 {
+        before.execute("INSERT INTO u VALUES (?1)", [n]).unwrap();
+    }
+    // The cache of its log is empty.
+    let path = crash(&path, &["-waldio"]);
+    let (db, reader) = (try_open(&path, HOLDS).unwrap(), try_open(&path, HOLDS).unwrap());
+    db.execute_batch("PRAGMA cache_size=1; BEGIN").unwrap();
+    // More than a transaction keeps in memory.
+    db.execute_batch("UPDATE t SET v = NULL; INSERT INTO t VALUES (zeroblob(12000000)); ROLLBACK")
+        .unwrap();
+    db.execute_batch("UPDATE t SET v = 7 WHERE rowid > 290").unwrap();
+    // The newest page of `u` is in the frame in front of those.
+    assert_eq!(number(&reader, "SELECT count(*) FROM u"), 20);
+    assert_eq!(number(&reader, "SELECT count(*) FROM t WHERE v = 7"), 10);
+    assert_eq!((count(&reader), integrity(&reader).as_str()), (300, "ok"));
+}
+
 #[test]
 fn promises_that_cannot_be_kept_together_are_refused() {
     let (_dir, path) = scratch();

@@ -42,6 +42,14 @@ impl Mutant {
         }
     }
 
+    /// Options that show the variant. Without them few seeds would.
+    fn uri(self) -> &'static str {
+        match self {
+            Mutant::Waldio(VfsMutant::LaneShared) => "layout=embed&sync=fs",
+            _ => "",
+        }
+    }
+
     fn strategy(self) -> StrategyKind {
         match self {
             Mutant::Log(_) | Mutant::Eager(_) => StrategyKind::Eager,
@@ -102,7 +110,8 @@ impl Turn {
     ) -> (Report, usize) {
         let panics_before = PANICS.load(SeqCst);
         Mutant::choose(mutant);
-        let setting = Setting::new(strategy.name(), Journal::Wal);
+        let setting =
+            Setting::new(strategy.name(), Journal::Wal).with_uri(mutant.map_or("", Mutant::uri));
         let workloads = vec![workload];
         let plan = Plan { setting, workloads, states, fault_runs, seed, jobs: 1 };
         let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));

@@ -34,7 +34,13 @@ fn a_lane_that_is_not_written_is_noticed() {
 
 #[test]
 fn a_lane_that_is_durable_after_its_frame_is_caught() {
-    is_caught(of(VfsMutant::LaneUnflushed), Workload::Crashed, &[LOST]);
+    is_caught(of(VfsMutant::LaneUnflushed), Workload::Crashed, &[LOST, MALFORMED]);
+}
+
+/// A torn write takes the bytes of frames that were acknowledged before.
+#[test]
+fn a_block_of_the_lane_that_transactions_share_is_caught() {
+    is_caught(of(VfsMutant::LaneShared), Workload::Huge, &[LOST, MALFORMED]);
 }
 
 #[test]

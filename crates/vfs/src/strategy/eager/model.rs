@@ -20,10 +20,11 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use oneflush_blocklog::Storage;
 use shuttle::sync::Arc;
 
-use super::board::{Common, Private};
 use super::*;
 use crate::engine::ProcessBatching;
-use crate::port::{DeviceCharacteristics, LockLevel};
+use crate::port::{DeviceCharacteristics, LockLevel, SyncRequest};
+use crate::strategy::board::{Common, Holder, Private};
+use crate::strategy::tickets::Tickets;
 
 const PAGE_BYTES: usize = 512;
 const FOR_EVER: Duration = Duration::from_secs(1_000_000);
@@ -268,7 +269,7 @@ impl Common for Handle {
         self.shared.unlock(logged);
     }
 
-    fn tickets(&self) -> &tickets::Tickets {
+    fn tickets(&self) -> &Tickets {
         self.shared.tickets()
     }
 
@@ -276,7 +277,7 @@ impl Common for Handle {
         self.shared.batching()
     }
 
-    fn holder(&self) -> Option<board::Holder> {
+    fn holder(&self) -> Option<Holder> {
         None
     }
 

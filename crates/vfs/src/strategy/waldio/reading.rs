@@ -71,7 +71,16 @@ impl Waldio {
         let geometry = file.geometry();
         let frame_bytes = geometry.frame_bytes() as usize;
         let in_run = (RUN_BYTES / frame_bytes).max(1) as u32;
-        let last = self.last_committed().min(frame.saturating_add(in_run - 1));
+        let (grouping, committed) = (&self.store().grouping, self.last_committed());
+        let mut last = committed.min(frame.saturating_add(in_run - 1));
+        // Asked after the last frame: what is committed later is not read here.
+        if grouping.has_frames() {
+            if grouping.read(frame_bytes, frame, FRAME_HEADER_BYTES, page) {
+                return Ok(());
+            }
+            // Those behind it may be in memory. Their slots have something else.
+            last = last.min(frame);
+        }
         if last <= frame {
             file.read_page(frame, page)?;
         } else {

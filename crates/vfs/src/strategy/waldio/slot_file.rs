@@ -414,21 +414,15 @@ impl SlotFile {
             let (frame, slot) = (first + at as u32, at * geometry.slot_bytes);
             let (header, page) = bytes.split_at(FRAME_HEADER_BYTES);
             let header: &Header = header.try_into().map_err(|_| Code::MISUSE)?;
-            let back = lane.last().map_or(0, |block| frame - block.head);
-            let back = if back < geometry.lane_entries() { back } else { 0 };
-            let shared = mutant::is(Mutant::LaneShared).then(|| (frame - 1) % LANE_PIECE_SLOTS);
-            let back = shared.unwrap_or(back);
+            let head = self.lane_head(frame, lane.last());
+            let back = frame - head;
             let slot = &mut blocks[slot..slot + geometry.slot_bytes];
             match geometry.encode(salts, header, page, back, slot) {
                 Some(Place::Slot) => {}
-                Some(Place::Lane(displaced)) => {
-                    if back == 0 || shared.is_some() {
-                        lane.push(LaneBlock { head: frame - back, entries: Vec::new() });
-                    }
-                    if let Some(block) = lane.last_mut() {
-                        block.entries.push((back, displaced));
-                    }
-                }
+                Some(Place::Lane(displaced)) => match lane.last_mut() {
+                    Some(block) if block.head == head => block.entries.push((back, displaced)),
+                    _ => lane.push(LaneBlock { head, entries: vec![(back, displaced)] }),
+                },
                 None => {
                     debug_assert!(false, "SQLite writes frames of the WAL that it has begun");
                     return Err(Code::IOERR_WRITE);
@@ -442,6 +436,15 @@ impl SlotFile {
             .and_then(|()| self.write_blocks(&blocks, geometry.slot(first), how.durable));
         writing.blocks = blocks;
         written
+    }
+
+    /// The frame whose block of the lane gets the displaced bytes of `frame`.
+    fn lane_head(&self, frame: u32, last: Option<&LaneBlock>) -> u32 {
+        if mutant::is(Mutant::LaneShared) {
+            return frame - (frame - 1) % LANE_PIECE_SLOTS;
+        }
+        let has_room = |head: &u32| frame - head < self.geometry().lane_entries();
+        last.map(|block| block.head).filter(has_room).unwrap_or(frame)
     }
 
     /// [`Mutant::BlockRewritten`].

@@ -65,11 +65,6 @@ impl WalView {
 
     fn read_part(&self, part: &Part, buffer: &mut [u8]) -> Result<(), Code> {
         let geometry = self.file.geometry();
-        if let Some(grouping) = &self.grouping
-            && grouping.read(geometry.frame_bytes() as usize, part.frame, part.at, buffer)
-        {
-            return Ok(());
-        }
         if part.at == FRAME_HEADER_BYTES && part.length == geometry.page_bytes {
             return self.file.read_page(part.frame, buffer);
         }
@@ -90,24 +85,34 @@ impl Below for WalView {
             buffer[..at].copy_from_slice(&header[from..from + at]);
             offset += at as u64;
         }
-        let slots = if at < buffer.len() { self.file.slots_there()? } else { 0 };
+        let frame_bytes = self.file.geometry().frame_bytes() as usize;
+        let mut slots = 0;
         while at < buffer.len() {
             let part = self.part_at(offset, buffer.len() - at)?;
-            if part.frame > slots {
-                buffer[at..].fill(0);
-                return Err(Code::SHORT_READ);
+            let rest = &mut buffer[at..];
+            let grouping = self.grouping.as_ref().filter(|grouping| grouping.has_frames());
+            let is_buffered = grouping.is_some_and(|grouping| {
+                grouping.read(frame_bytes, part.frame, part.at, &mut rest[..part.length])
+            });
+            // A frame leaves the buffer after it is in its slot. So the file is asked second.
+            if !is_buffered && part.frame > slots {
+                slots = self.file.slots_there()?;
+                if part.frame > slots {
+                    rest.fill(0);
+                    return Err(Code::SHORT_READ);
+                }
             }
-            let whole =
-                self.whole_frames(&part, buffer.len() - at).min((slots - part.frame + 1) as usize);
-            let is_buffered = self.grouping.as_ref().is_some_and(|grouping| grouping.has_frames());
-            let length = if whole == 0 || is_buffered {
-                self.read_part(&part, &mut buffer[at..at + part.length])?;
-                part.length
-            } else {
-                let length = whole * self.file.geometry().frame_bytes() as usize;
-                self.file.read_frames(part.frame, &mut buffer[at..at + length])?;
-                length
-            };
+            let mut length = part.length;
+            if !is_buffered {
+                let there = (slots - part.frame + 1) as usize;
+                match self.whole_frames(&part, rest.len()).min(there) {
+                    whole if whole > 0 && grouping.is_none() => {
+                        length = whole * frame_bytes;
+                        self.file.read_frames(part.frame, &mut rest[..length])?;
+                    }
+                    _ => self.read_part(&part, &mut rest[..length])?,
+                }
+            }
             at += length;
             offset += length as u64;
         }

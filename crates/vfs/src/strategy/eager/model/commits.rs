@@ -9,7 +9,7 @@ use shuttle::rand::{Rng, thread_rng};
 
 use super::*;
 use crate::kill_point::{Died, Stopped};
-use crate::strategy::eager::files::LogFile;
+use crate::strategy::log_files::LogFile;
 use crate::test_stubs::NoLogs;
 use crate::wal_file::Chain;
 
@@ -103,7 +103,7 @@ impl World {
         let log = Log::open(LogFile(Box::new(self.log.clone()))).unwrap();
         let head = log.empty_head().unwrap();
         eager.state().open = Some(OpenLog::new(log, head, 1 << 19));
-        *lock(&eager.board) = Board::new(board.clone());
+        eager.own_board.set(Board::new(board.clone()));
         Process {
             eager,
             board,
