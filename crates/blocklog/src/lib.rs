@@ -66,7 +66,7 @@ mod storage;
 mod varint;
 
 pub use aligned::AlignedBuffer;
-pub use direct::{DirectFile, DurableWrite, is_full, sync_directory};
+pub use direct::{DirectFile, DurableWrite, is_full, sync_directory, zero_without_writing};
 pub use error::Error;
 pub use head::{Epoch, Head, Lsn, Uuid};
 pub use layout::{CHUNK_BYTES, FIRST_CHUNK_BYTES};

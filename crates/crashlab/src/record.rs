@@ -165,6 +165,12 @@ impl<'a> Run<'a> {
             // Several connections begin with an existing WAL, as after the end of a process. SQLite
             // syncs the directory of a new WAL only if the connection that made it is the first to
             // sync it (docs/crash-simulation.md, findings).
+            if setting.acknowledges_early() {
+                // What was acknowledged may be in memory. A checkpoint takes it to the disk.
+                let open = run.open(&mut connections, 0).map_err(|error| run.text(error))?;
+                let checkpointed = open.connection.execute_batch("PRAGMA wal_checkpoint");
+                checkpointed.map_err(|error| run.text(error.into()))?;
+            }
             let left_open = script.workload.is_threaded().then(|| run.machine.disk().image());
             drop(connections);
             run.beginning = run.read_all()?;

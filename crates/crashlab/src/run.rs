@@ -221,7 +221,7 @@ impl Shared<'_> {
             setting = setting.with_uri("checkpoints=sqlite");
         }
         setting = slots::drawn(setting, seed);
-        if chosen(1) && workload.switches_synchronous() && !setting.flushes_no_commit() {
+        if chosen(1) && workload.switches_synchronous() && !setting.acknowledges_early() {
             setting = setting.with_uri(DURABILITY_FULL);
         }
         setting

@@ -100,14 +100,16 @@ impl Setting {
         self.uri.split('&').find_map(|parameter| parameter.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// No commit is flushed. So a loss of power may take the last ones, as at NORMAL.
-    pub fn flushes_no_commit(&self) -> bool {
-        self.has_slots() && self.parameter("sync") == Some("ns")
+    /// Commits are acknowledged before they are flushed, or never flushed. So a loss of power may
+    /// take the last ones, as at NORMAL.
+    pub fn acknowledges_early(&self) -> bool {
+        let groups = self.parameter("group").is_some_and(|frames| frames != "0");
+        self.has_slots() && (groups || self.parameter("sync") == Some("ns"))
     }
 
     /// A commit at this level must survive.
     pub fn promises(&self, level: Synchronous) -> bool {
-        (level >= self.synchronous && !self.flushes_no_commit()) || self.promises_all()
+        (level >= self.synchronous && !self.acknowledges_early()) || self.promises_all()
     }
 
     /// Commits must survive at every level, OFF too.

@@ -6,6 +6,7 @@
 //! | `layout` | all four, `embed` half of the time |
 //! | `sync` | `fs`, `pd`, and now and then `ns` |
 //! | `prealloc` | as it is by default, small, and 0 |
+//! | `group` | off, and now and then 8 frames for 2 ms |
 //! | pages | 512 bytes to 64 KiB |
 //! | who makes the database | the strategy; or SQLite alone, with and without reserved bytes |
 //! | rows | so long that pages are full, and a header has no room in them; or not |
@@ -37,6 +38,7 @@ const LAYOUTS: [&str; 6] = ["embed", "embed", "embed", "pad512", "pad4k", "pad8k
 const SYNCS: [&str; 5] = ["fs", "fs", "pd", "pd", "ns"];
 /// "1": the log grows by one slot.
 const PREALLOCS: [Option<&str>; 5] = [None, Some("0"), Some("1"), Some("16384"), Some("65536")];
+const GROUPS: [Option<&str>; 6] = [None, None, None, None, None, Some("8&interval=2ms")];
 const PAGES: [u32; 10] = [512, 1024, 4096, 4096, 4096, 4096, 8192, 8192, 16_384, 65_536];
 const MADE_BY: [Option<u8>; 4] = [None, Some(0), Some(0), Some(24)];
 /// Larger pages are not filled: a commit would be megabytes.
@@ -50,20 +52,20 @@ pub fn drawn(setting: Setting, seed: u64) -> Setting {
     let mut rng = Rng::with_seed(mix2(seed, OF_OPTIONS));
     let layout = LAYOUTS[rng.usize(..LAYOUTS.len())];
     let mut sync = SYNCS[rng.usize(..SYNCS.len())];
-    if setting.promises_all() {
-        // The one that promises nothing is refused with it.
-        sync = SYNCS[0];
-    }
     let prealloc = PREALLOCS[rng.usize(..PREALLOCS.len())];
-    [("layout", Some(layout)), ("sync", Some(sync)), ("prealloc", prealloc)].into_iter().fold(
-        setting,
-        |setting, (name, value)| match value {
+    let mut group = GROUPS[rng.usize(..GROUPS.len())];
+    if setting.promises_all() {
+        // What promises less is refused with it.
+        (sync, group) = (SYNCS[0], None);
+    }
+    [("layout", Some(layout)), ("sync", Some(sync)), ("prealloc", prealloc), ("group", group)]
+        .into_iter()
+        .fold(setting, |setting, (name, value)| match value {
             Some(value) if setting.parameter(name).is_none() => {
                 setting.with_uri(&format!("{name}={value}"))
             }
             _ => setting,
-        },
-    )
+        })
 }
 
 /// The script with a database and rows that a log of slots asks for.
@@ -194,11 +196,13 @@ mod tests {
         assert_eq!(values("layout", &waldio).len(), 4);
         assert_eq!(values("sync", &waldio).len(), 3);
         assert_eq!(values("prealloc", &waldio).len(), 5);
+        assert_eq!(values("group", &waldio).len(), 2);
         let given = waldio.with_uri("layout=pad8k&prealloc=7");
         assert_eq!(values("layout", &given), BTreeSet::from([Some("pad8k".to_owned())]));
         assert_eq!(values("prealloc", &given), BTreeSet::from([Some("7".to_owned())]));
         let full = waldio.with_uri(DURABILITY_FULL);
         assert_eq!(values("sync", &full), BTreeSet::from([Some("fs".to_owned())]));
+        assert_eq!(values("group", &full), BTreeSet::from([None]));
         let plain = Setting::new("plain", Journal::Wal);
         assert_eq!(drawn(plain.clone(), 1), plain);
     }

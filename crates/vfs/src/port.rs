@@ -4,6 +4,8 @@
 //! Nothing here is a SQLite pointer or flag. The FFI layer, `crates/crashlab` and tests implement
 //! these traits.
 
+use std::ops::Range;
+
 use crate::error::Code;
 
 /// A file of the VFS below, as a strategy may use it.
@@ -60,6 +62,12 @@ pub trait SideFiles: Send + Sync {
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True if the file exists, even if it is empty.
     fn is_there(&self, path: &str) -> Result<bool, Code>;
+    /// Makes a file longer by zeros that the device makes without a write
+    /// ([`zero_without_writing`](oneflush_blocklog::zero_without_writing)). False: the caller has to
+    /// write them.
+    fn extend_without_writing(&self, _path: &str, _new: Range<u64>) -> bool {
+        false
+    }
     /// Adds a line to SQLite's error log.
     fn warn(&self, message: &str);
 }

@@ -20,6 +20,7 @@
 
 mod measure;
 mod open;
+mod zeros;
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -37,6 +38,7 @@ use self::measure::Measuring;
 use crate::{AlignedBuffer, Error, Storage};
 
 pub use open::sync_directory;
+pub use zeros::zero_without_writing;
 
 /// Zeros written in one call when the file is extended.
 const ZEROS_BYTES: usize = 1 << 20;
@@ -223,6 +225,9 @@ impl DirectFile {
     }
 
     fn write_zeros(&self, zeros: &[u8], range: Range<u64>) -> io::Result<()> {
+        if zero_without_writing(&self.file, range.clone()) {
+            return Ok(());
+        }
         let mut offset = range.start;
         while offset < range.end {
             let length = (range.end - offset).min(zeros.len() as u64);

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
 use oneflush_blocklog::belonging::{hand_over, open_beside};
-use oneflush_blocklog::{DirectFile, Error as LogError, Storage, is_full, sync_directory};
+use oneflush_blocklog::{
+    DirectFile, Error as LogError, Storage, is_full, sync_directory, zero_without_writing,
+};
 
 use super::api::Api;
 use super::below::BelowFile;
@@ -110,6 +112,15 @@ impl SideFiles for Files {
     fn exists(&self, path: &str) -> Result<bool, Code> {
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         exists(self.below, &name)
+    }
+
+    fn extend_without_writing(&self, path: &str, new: Range<u64>) -> bool {
+        let file = self.are_real().then(|| File::options().write(true).open(path));
+        // What is at this name now must end where the caller's file does.
+        file.and_then(Result::ok).is_some_and(|file| {
+            file.metadata().is_ok_and(|metadata| metadata.len() == new.start)
+                && zero_without_writing(&file, new)
+        })
     }
 
     fn is_there(&self, path: &str) -> Result<bool, Code> {

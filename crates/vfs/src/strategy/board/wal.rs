@@ -101,7 +101,8 @@ impl Board {
         self.get(Word::FramesWanted) != 0
     }
 
-    /// Waits until no process holds frames. Frames are held for a few milliseconds.
+    /// Waits until no process holds frames. Frames are held for a few milliseconds, and after a
+    /// failure until their process closes the log.
     pub fn wait_for_frames(&self, patience: Duration) -> Result<(), Code> {
         if self.0.read_frames()? {
             return Ok(());
@@ -113,7 +114,12 @@ impl Board {
             std::thread::sleep(Duration::from_micros(200));
             match self.0.read_frames() {
                 Ok(true) => result = Ok(()),
-                Ok(false) => {}
+                Ok(false) => {
+                    if let Some(code) = self.failure() {
+                        result = Err(code);
+                        break;
+                    }
+                }
                 Err(code) => {
                     result = Err(code);
                     break;

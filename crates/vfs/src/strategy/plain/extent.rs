@@ -4,8 +4,8 @@
 //! A write behind the end of a file allocates blocks and changes the size. The flush that makes it
 //! durable then writes the file system's journal too. So the file is extended by a whole chunk of
 //! zeros and synced once. The zeros are *written*, not `fallocate`d: an unwritten extent needs the
-//! journal again at its first write. Zeros behind the last frame are no frame to any SQLite, since
-//! page number 0 does not exist.
+//! journal again at its first write. Some devices make written blocks of zeros without a write. Zeros
+//! behind the last frame are no frame to any SQLite, since page number 0 does not exist.
 //!
 //! Differences to the paper:
 //!
@@ -13,6 +13,7 @@
 //! - The file is extended as it grows instead of being made in one size.
 //! - A commit that meets a full disk goes on without space ahead.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Code, Error};
@@ -45,12 +46,14 @@ impl Extent {
     ///
     /// The file grows by whole chunks of `chunk_bytes`, or by less while it is small. An error is
     /// one of `flush`, which syncs the whole file. A failed write, as on a full disk, only means
-    /// that there is no space ahead.
+    /// that there is no space ahead. `without_writing` answers whether the device has made these
+    /// zeros.
     pub fn reserve(
         &self,
         wal: &dyn Below,
         needed_bytes: u64,
         chunk_bytes: u64,
+        without_writing: impl FnOnce(Range<u64>) -> bool,
         flush: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
         if chunk_bytes == 0 || needed_bytes <= self.end_bytes.load(Relaxed) {
@@ -62,7 +65,8 @@ impl Extent {
             return Ok(());
         }
         let wanted_bytes = needed_bytes.next_multiple_of(chunk_at(end_bytes, chunk_bytes));
-        if write_zeros(wal, end_bytes, wanted_bytes).is_err() {
+        let is_made = without_writing(end_bytes..wanted_bytes);
+        if !is_made && write_zeros(wal, end_bytes, wanted_bytes).is_err() {
             // The zeros that were written are taken back. A full disk is to have room for the
             // commit itself.
             let _ = wal.truncate(end_bytes);
@@ -116,7 +120,7 @@ mod tests {
                 flushes += 1;
                 Ok(())
             };
-            assert!(extent.reserve(&wal, needed, MIB, flush).is_ok());
+            assert!(extent.reserve(&wal, needed, MIB, |_| false, flush).is_ok());
             let size = wal.size_bytes().unwrap();
             assert!(size >= needed);
             sizes.push(size / K);
@@ -127,6 +131,11 @@ mod tests {
         // Another process has written on. That is no extension of this process.
         wal.extend([1; 100]);
         extent.forget();
-        assert!(extent.reserve(&wal, 12 * MIB + 50, MIB, || unreachable!()).is_ok());
+        assert!(extent.reserve(&wal, 12 * MIB + 50, MIB, |_| false, || unreachable!()).is_ok());
+        // What the device makes is not written.
+        let size = wal.size_bytes().unwrap();
+        let by_device = |new| new == (size..15 * MIB);
+        assert!(extent.reserve(&wal, 12 * MIB + 101, MIB, by_device, || Ok(())).is_ok());
+        assert_eq!(wal.size_bytes().unwrap(), size);
     }
 }

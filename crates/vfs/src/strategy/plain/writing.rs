@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Plain;
 use crate::engine::{Held, doing};
 use crate::error::Error;
+use crate::names::wal_path;
 use crate::port::{Below, SyncRequest};
 use crate::sync::lock;
 use crate::wal_file::FRAME_HEADER_BYTES;
@@ -125,10 +126,12 @@ impl Plain {
         // This must come after the header. Zeros over a file that was cut need not reach the device
         // before the header does. The device would then have the first frames under the old salts,
         // and a header that makes them valid.
-        self.store().extent.reserve(
+        let store = self.store();
+        store.extent.reserve(
             wal,
             offset + len as u64,
             self.options.prealloc_bytes,
+            |new| store.files.extend_without_writing(&wal_path(&store.path), new),
             flush,
         )?;
         self.unsynced_frames.store(true, Relaxed);

@@ -293,11 +293,16 @@ impl Grouping {
     pub fn stop(&self) {
         let mut state = lock(&self.state);
         state.is_stopping = true;
-        state.log = None;
         state.frames.clear();
         state.in_flight = None;
-        state.holds = false;
         self.has_frames.store(false, SeqCst);
+        let log = state.log.take().filter(|log| log.pid == std::process::id());
+        if std::mem::take(&mut state.holds)
+            && let Some(log) = log
+        {
+            // After a failure they are lost, and nobody has to wait for them any more.
+            log.in_use.board.common().show_frames();
+        }
         drop(state);
         self.changed.notify_all();
     }
