@@ -62,9 +62,8 @@ pub trait SideFiles: Send + Sync {
     fn exists(&self, path: &str) -> Result<bool, Code>;
     /// True if the file exists, even if it is empty.
     fn is_there(&self, path: &str) -> Result<bool, Code>;
-    /// Makes a file longer by zeros that the device makes without a write
-    /// ([`zero_without_writing`](oneflush_blocklog::zero_without_writing)). False: the caller has to
-    /// write them.
+    /// Makes a file longer by [zeros without a write](oneflush_blocklog::zero_without_writing).
+    /// False: the caller has to write them.
     fn extend_without_writing(&self, _path: &str, _new: Range<u64>) -> bool {
         false
     }

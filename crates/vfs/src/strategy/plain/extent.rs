@@ -4,8 +4,8 @@
 //! A write behind the end of a file allocates blocks and changes the size. The flush that makes it
 //! durable then writes the file system's journal too. So the file is extended by a whole chunk of
 //! zeros and synced once. The zeros are *written*, not `fallocate`d: an unwritten extent needs the
-//! journal again at its first write. Some devices make written blocks of zeros without a write. Zeros
-//! behind the last frame are no frame to any SQLite, since page number 0 does not exist.
+//! journal again at its first write. Some devices make written blocks of zeros without a write.
+//! Zeros behind the last frame are no frame to any SQLite, since page number 0 does not exist.
 //!
 //! Differences to the paper:
 //!

@@ -1,4 +1,5 @@
-//! Reads of the WAL. A page in the WAL may be one of this transaction, in the cache, or in its slot.
+//! Reads of the WAL. A page in the WAL may be one of this transaction, in the cache, in the buffer
+//! of a batch, or in its slot.
 
 use std::sync::atomic::Ordering::Relaxed;
 
