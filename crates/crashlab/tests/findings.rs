@@ -239,6 +239,17 @@ fn a_forced_write_that_failed_is_a_failed_flush() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// `waldio` with group synch at NORMAL: a commit that stays in memory has no sync of its own. The
+/// checkpoint's sync was taken for it, so pages reached the database before their frames the log.
+#[test]
+fn a_commit_in_memory_is_written_before_a_checkpoint_copies_it() {
+    register().unwrap();
+    let uri = "checkpoints=sqlite&layout=embed&sync=fs&prealloc=1&group=8&interval=1000ms";
+    let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
+    let script = Script::draw_for(&setting, Workload::Synchronous, 9_914_407_666_766_023_439);
+    assert_none_of_the_states_loses_a_commit(&script, &setting, 20_000);
+}
+
 /// Tries all states that a loss of power leaves, after each operation.
 fn assert_no_state_loses_a_commit(script: &Script, setting: &Setting) {
     assert_none_of_the_states_loses_a_commit(script, setting, 1 << 20);

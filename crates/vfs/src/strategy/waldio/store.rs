@@ -79,12 +79,20 @@ pub struct Own {
     /// A commit is written, and not synced yet. The next sync is the commit's. Any other is a
     /// checkpoint's, and no lock may say so: the last close has them all.
     pub(super) is_complete: AtomicBool,
-    /// The commit is in the buffer of group synch, and counts as durable.
+    /// The commit is in the buffer of group synch, and counts as durable for its own sync.
     pub(super) is_buffered: AtomicBool,
     /// The last frame of the last commit, where no WAL index is shared.
     pub(super) committed: AtomicU32,
     /// Frames that a recovery has read ahead, and the first of them.
     pub(super) ahead: Mutex<(u32, Vec<u8>)>,
+}
+
+impl Own {
+    /// The commit is over. No later sync is its own, also where it had none.
+    fn forget_commit(&self) {
+        self.is_complete.store(false, Relaxed);
+        self.is_buffered.store(false, Relaxed);
+    }
 }
 
 /// `waldio` in `PRAGMA oneflush_stats`, beside the engine's part.
@@ -335,7 +343,7 @@ impl Store for WaldioStore {
     fn taking_write_lock(&self, connection: &Waldio) {
         lock(&connection.own.transaction).begin();
         connection.own.written.store(0, Relaxed);
-        connection.own.is_complete.store(false, Relaxed);
+        connection.own.forget_commit();
         connection.own.syncs.store(false, Relaxed);
     }
 
@@ -410,7 +418,7 @@ impl Store for WaldioStore {
     fn flush_failed(&self, _: &dyn Below, _: Option<u64>) {}
 
     fn releasing_write_lock(&self, connection: &Waldio) {
-        connection.own.is_complete.store(false, Relaxed);
+        connection.own.forget_commit();
         let syncs = connection.own.syncs.load(Relaxed);
         connection.own.is_synced.store(syncs, Relaxed);
         if !syncs && connection.options.group_frames == 0 {
@@ -421,7 +429,7 @@ impl Store for WaldioStore {
     }
 
     fn committed(&self, connection: &Waldio) {
-        connection.own.is_complete.store(false, Relaxed);
+        connection.own.forget_commit();
         if connection.published_frames().is_none() {
             // The connection has a WAL index of its own, and never releases the write lock.
             let last = self.board().written();
