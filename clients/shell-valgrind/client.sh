@@ -19,7 +19,7 @@ PRAGMA integrity_check;
 SQL
 }
 
-for strategy in stock plain eager; do
+for strategy in stock plain eager waldio; do
     session "$strategy" "$strategy.db" >session.sql
     if ! valgrind --quiet --error-exitcode=9 "$SQLITE3" -batch -init /dev/null :memory: <session.sql >said 2>errors; then
         cat said errors >&2

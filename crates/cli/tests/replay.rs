@@ -36,7 +36,7 @@ fn applications_leave_the_same_contents_with_and_without_our_vfs() {
     for (name, transactions_min) in [("facebook", 1_500), ("twitter", 200)] {
         let Some(recording) = recording(name) else { continue };
         let sandbox = Sandbox::new();
-        let modes = "wal:sqlite,wal:stock,persist:sqlite,persist:stock";
+        let modes = "wal:sqlite,wal:stock,wal:waldio,persist:sqlite,persist:stock";
         let report = replay(&sandbox, &recording, &["--serial", "--rounds", "2", "--modes", modes]);
         let modes = report["modes"].as_array().unwrap();
         let first = &modes[0]["contents_fingerprint"];

@@ -173,7 +173,11 @@ fn create(path: &Path, parameters: &str) -> rusqlite::Result<Connection> {
 
 /// What a commit is in.
 fn durable(parameters: &str) -> &'static str {
-    if parameters.contains("eager") { "-oneflush" } else { "-wal" }
+    match parameters {
+        _ if parameters.contains("eager") => "-oneflush",
+        _ if parameters.contains("waldio") => "-waldio",
+        _ => "-wal",
+    }
 }
 
 fn assert_outcome(what: &str, place: &Flawed, path: &Path, parameters: &str, expected: Outcome) {
@@ -233,7 +237,9 @@ fn what_is_tried_decides_where_the_type_is_believed() {
         return;
     }
     for Row { name, flaws, sqlite, eager, .. } in rows() {
-        for (strategy, expected) in [("stock", sqlite), ("plain", sqlite), ("eager", eager)] {
+        for (strategy, expected) in
+            [("stock", sqlite), ("plain", sqlite), ("eager", eager), ("waldio", eager)]
+        {
             let Some((place, path)) = mount(BELIEVED, flaws) else { continue };
             assert_outcome(
                 &format!("{name}, {strategy}"),
@@ -289,7 +295,7 @@ fn unsafe_ground_overrides_the_type_and_not_what_is_tried() {
         return;
     }
     for Row { name, flaws, sqlite, eager, .. } in rows() {
-        for (strategy, expected) in [("plain", sqlite), ("eager", eager)] {
+        for (strategy, expected) in [("plain", sqlite), ("eager", eager), ("waldio", eager)] {
             let Some((place, path)) = mount(OTHER, flaws) else { continue };
             let parameters = format!("strategy={strategy}&unsafe_ground=allow");
             drop(open_with(&path, &parameters));
@@ -317,9 +323,11 @@ fn after_a_sync_that_fails_nothing_is_acknowledged_until_all_is_closed() {
         (BELIEVED, "strategy=stock"),
         (BELIEVED, "strategy=plain"),
         (BELIEVED, "strategy=eager"),
+        (BELIEVED, "strategy=waldio"),
         (OTHER, "strategy=plain"),
         (OTHER, "strategy=plain&unsafe_ground=allow"),
         (OTHER, "strategy=eager&unsafe_ground=allow"),
+        (OTHER, "strategy=waldio&unsafe_ground=allow"),
     ] {
         let what = format!("{subtype}, {parameters}");
         let Some((place, path)) = mount(subtype, Flaws::default()) else { continue };
@@ -366,24 +374,29 @@ fn without_shared_memory_a_rollback_mode_or_an_exclusive_connection_works() {
     }
     let flaws = Flaws { cache: Cache::NoMaps, ..Flaws::default() };
     for subtype in [BELIEVED, OTHER] {
-        for parameters in ["strategy=stock", "strategy=plain", "strategy=eager&unsafe_ground=allow"]
-        {
+        for parameters in [
+            "strategy=stock",
+            "strategy=plain",
+            "strategy=eager&unsafe_ground=allow",
+            "strategy=waldio&unsafe_ground=allow",
+        ] {
             let what = format!("{subtype}, {parameters}");
             let Some((place, path)) = mount(subtype, flaws) else { continue };
             let db = open_with(&path, parameters).unwrap();
             commits::create(&db);
             commits::make(&db, 5);
             drop(db);
-            let is_eager = parameters.contains("eager");
+            // The board of a log is shared memory.
+            let is_refused = parameters.contains("unsafe_ground");
             let db = open_with(&path, parameters).unwrap();
             let mode =
                 db.query_row("PRAGMA locking_mode=exclusive", [], |row| row.get::<_, String>(0));
             assert_eq!(mode.as_deref(), Ok("exclusive"));
             let wal = db.execute_batch("PRAGMA journal_mode=wal; PRAGMA synchronous=full");
             let made = wal.and_then(|()| commits::try_make(&db));
-            assert_eq!(made.is_err(), is_eager, "{what}: {made:?}, {}", take_said(&path));
+            assert_eq!(made.is_err(), is_refused, "{what}: {made:?}, {}", take_said(&path));
             drop(db);
-            let expected = if is_eager { 5 } else { 6 };
+            let expected = if is_refused { 5 } else { 6 };
             assert_eq!(
                 commits::check(&open_stock(&place.lower().join("a.db"))),
                 Ok(expected),
