@@ -42,10 +42,12 @@ impl Mutant {
         }
     }
 
-    /// Options that show the variant. Without them few seeds would.
+    /// Options that show the variant. Without them few seeds would. What the timer of group synch
+    /// does is no seed's.
     fn uri(self) -> &'static str {
         match self {
-            Mutant::Waldio(VfsMutant::LaneShared) => "layout=embed&sync=fs",
+            Mutant::Waldio(VfsMutant::LaneShared) => "group=0&layout=embed&sync=fs",
+            Mutant::Waldio(_) => "group=0",
             _ => "",
         }
     }

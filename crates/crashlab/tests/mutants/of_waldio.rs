@@ -34,13 +34,13 @@ fn a_lane_that_is_not_written_is_noticed() {
 
 #[test]
 fn a_lane_that_is_durable_after_its_frame_is_caught() {
-    is_caught(of(VfsMutant::LaneUnflushed), Workload::Crashed, &[LOST, MALFORMED]);
+    is_caught(of(VfsMutant::LaneUnflushed), Workload::Crashed, &[LOST, MALFORMED, BROKEN]);
 }
 
 /// A torn write takes the bytes of frames that were acknowledged before.
 #[test]
 fn a_block_of_the_lane_that_transactions_share_is_caught() {
-    is_caught(of(VfsMutant::LaneShared), Workload::Huge, &[LOST, MALFORMED]);
+    is_caught(of(VfsMutant::LaneShared), Workload::Huge, &[LOST, MALFORMED, BROKEN]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_guard_cleared_too_early_is_caught() {
 
 #[test]
 fn a_guard_set_too_late_is_caught() {
-    is_caught(of(VfsMutant::GuardSetLate), Workload::Reopen, &[LOST]);
+    is_caught(of(VfsMutant::GuardSetLate), Workload::Reopen, &[LOST, MALFORMED]);
 }
 
 #[test]
