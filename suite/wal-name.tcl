@@ -1,19 +1,25 @@
-# Runs a file of SQLite's suite where the WAL has another name: suite/run starts it before the file with `eager`.
+# Runs a file of SQLite's suite where the WAL has another name: suite/run starts it before the file with `eager` and `waldio`.
+# The first argument has the names: what stands behind the database's name on the disk, and behind that of the log, if there is one.
 #
-# SQLite calls its WAL `DB-wal` and gives that name to the VFS; with `eager` it is on the disk as `DB-oneflush-wal`, and what is durable of it
-# as `DB-oneflush`. Tests look at the WAL with Tcl's own commands: they ask for its size, read its header, change its permissions, copy it
-# beside a copy of the database, delete it. Here these commands get the names on the disk, and who copies or deletes the WAL
-# copies or deletes both files. What goes through SQLite (the VFS that simulates crashes, the one that reports calls) keeps SQLite's
-# name, and a WAL that is there by SQLite's name is left to the test. No test is changed or left out.
+# SQLite calls its WAL `DB-wal` and gives that name to the VFS. With `eager` it is on the disk as `DB-oneflush-wal`, and what is durable
+# of it as `DB-oneflush`. With `waldio` it is on the disk as `DB-waldio`, which is the log too. Tests look at the WAL with Tcl's own
+# commands: they ask for its size, read its header, change its permissions, copy it beside a copy of the database, delete it. Here these
+# commands get the names on the disk, and who copies or deletes the WAL copies or deletes the log with it. What goes through SQLite
+# (the VFS that simulates crashes, the one that reports calls) keeps SQLite's name, and a WAL that is there by SQLite's name is left to
+# the test. No test is changed or left out.
+
+# No global variables: SQLite's tests have their own.
+namespace eval wal_name { lassign [lindex $::argv 0] ending log_ending }
 
 proc wal_name {path} {
-  if {![string match *-wal $path] || [string match *-oneflush-wal $path] || [wal_name_file exists $path]} { return $path }
-  return [string replace $path end-3 end -oneflush-wal]
+  if {![string match *-wal $path] || [string match *$::wal_name::ending $path] || [wal_name_file exists $path]} { return $path }
+  return [string replace $path end-3 end $::wal_name::ending]
 }
 
-# The log that belongs to an image; empty if this is none.
+# The log that belongs to a WAL on the disk; empty if this is none, or if the WAL is the log.
 proc wal_name_log {path} {
-  return [expr {[string match *-oneflush-wal $path] ? [string range $path 0 end-4] : ""}]
+  if {$::wal_name::log_ending eq "" || ![string match *$::wal_name::ending $path]} { return "" }
+  return [string range $path 0 end-[string length $::wal_name::ending]]$::wal_name::log_ending
 }
 
 rename file wal_name_file
@@ -40,7 +46,7 @@ foreach command {open hexio_read hexio_write} {
 }
 
 # As testfixture begins without this.
-set argv0 [lindex $argv 0]
-set argv [lrange $argv 1 end]
+set argv0 [lindex $argv 1]
+set argv [lrange $argv 2 end]
 unset command
 source $argv0
