@@ -204,7 +204,6 @@ impl DirectFile {
     /// Writes zeros behind the end. Fills up a partly filled last block.
     fn append_zeros(&self, size_bytes: u64, new_bytes: u64) -> io::Result<()> {
         let mut offset = size_bytes - size_bytes % self.block_bytes as u64;
-        let zeros = AlignedBuffer::zeroed(ZEROS_BYTES.min((new_bytes - offset) as usize));
         if offset < size_bytes {
             let mut tail = AlignedBuffer::zeroed(self.block_bytes);
             // The whole block is asked for, as direct I/O wants it. What is behind the end stays
@@ -221,13 +220,15 @@ impl DirectFile {
             self.write_all(&tail, offset, ReadWriteFlags::empty())?;
             offset += tail.len() as u64;
         }
-        self.write_zeros(&zeros, offset..new_bytes)
+        self.write_zeros(offset..new_bytes)
     }
 
-    fn write_zeros(&self, zeros: &[u8], range: Range<u64>) -> io::Result<()> {
+    fn write_zeros(&self, range: Range<u64>) -> io::Result<()> {
         if zero_without_writing(&self.file, range.clone()) {
             return Ok(());
         }
+        let length = range.end.saturating_sub(range.start).min(ZEROS_BYTES as u64);
+        let zeros = AlignedBuffer::zeroed(length as usize);
         let mut offset = range.start;
         while offset < range.end {
             let length = (range.end - offset).min(zeros.len() as u64);
@@ -308,9 +309,7 @@ impl Storage for DirectFile {
     fn zero(&self, range: Range<u64>) -> io::Result<()> {
         self.check_usable()?;
         let old_bytes = self.size_bytes()?;
-        let length = range.end.saturating_sub(range.start).min(ZEROS_BYTES as u64);
-        let zeros = AlignedBuffer::zeroed(length as usize);
-        self.longer(old_bytes, self.write_zeros(&zeros, range))
+        self.longer(old_bytes, self.write_zeros(range))
     }
 
     fn cut(&self, size_bytes: u64) -> io::Result<()> {
