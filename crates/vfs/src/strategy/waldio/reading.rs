@@ -50,7 +50,7 @@ impl Waldio {
             if store.cache.get(generation, frame, buffer) {
                 return Ok(());
             }
-            return self.read_into_cache(&log.file, generation, frame, buffer);
+            return self.read_into_cache(wal, &log.file, generation, frame, buffer);
         }
         if at == 0 && buffer.len() as u64 == geometry.frame_bytes() && self.recovering.load(Relaxed)
         {
@@ -64,6 +64,7 @@ impl Waldio {
     #[cold]
     fn read_into_cache(
         &self,
+        wal: &dyn Below,
         file: &SlotFile,
         generation: u64,
         frame: u32,
@@ -72,18 +73,14 @@ impl Waldio {
         let geometry = file.geometry();
         let frame_bytes = geometry.frame_bytes() as usize;
         let in_run = (RUN_BYTES / frame_bytes).max(1) as u32;
-        let (grouping, committed) = (&self.store().grouping, self.last_committed());
-        let mut last = committed.min(frame.saturating_add(in_run - 1));
+        let mut last = self.last_committed().min(frame.saturating_add(in_run - 1));
         // Asked after the last frame: what is committed later is not read here.
-        if grouping.has_frames() {
-            if grouping.read(frame_bytes, frame, FRAME_HEADER_BYTES, page) {
-                return Ok(());
-            }
-            // Those behind it may be in memory. Their slots have something else.
+        if self.store().grouping.has_frames() {
+            // Those behind this one may be in memory. Their slots have something else.
             last = last.min(frame);
         }
         if last <= frame {
-            file.read_page(frame, page)?;
+            wal.read(page, geometry.offset_of(frame) + FRAME_HEADER_BYTES as u64)?;
         } else {
             let count = (last - frame + 1).min(geometry.slots_in_a_row(frame)) as usize;
             let mut frames = vec![0; count * frame_bytes];

@@ -63,6 +63,36 @@ impl WalView {
         if part.at == 0 { length / self.file.geometry().frame_bytes() as usize } else { 0 }
     }
 
+    /// Reads the part that `rest` begins with, or whole frames from there on. Answers how many bytes
+    /// that are. `slots`: how many the file is known to have.
+    fn read_first(&self, part: &Part, rest: &mut [u8], slots: &mut u32) -> Result<usize, Code> {
+        let frame_bytes = self.file.geometry().frame_bytes() as usize;
+        let grouping = self.grouping.as_ref().filter(|grouping| grouping.has_frames());
+        if grouping.is_some_and(|grouping| {
+            grouping.read(frame_bytes, part.frame, part.at, &mut rest[..part.length])
+        }) {
+            return Ok(part.length);
+        }
+        // A frame leaves the buffer after it is in its slot. So the file is asked second.
+        if part.frame > *slots {
+            *slots = self.file.slots_there()?;
+            if part.frame > *slots {
+                rest.fill(0);
+                return Err(Code::SHORT_READ);
+            }
+        }
+        // Frames behind this one may be in memory.
+        let whole = if grouping.is_some() { 0 } else { self.whole_frames(part, rest.len()) };
+        let whole = whole.min((*slots - part.frame + 1) as usize);
+        if whole == 0 {
+            self.read_part(part, &mut rest[..part.length])?;
+            return Ok(part.length);
+        }
+        let length = whole * frame_bytes;
+        self.file.read_frames(part.frame, &mut rest[..length])?;
+        Ok(length)
+    }
+
     fn read_part(&self, part: &Part, buffer: &mut [u8]) -> Result<(), Code> {
         let geometry = self.file.geometry();
         if part.at == FRAME_HEADER_BYTES && part.length == geometry.page_bytes {
@@ -85,34 +115,10 @@ impl Below for WalView {
             buffer[..at].copy_from_slice(&header[from..from + at]);
             offset += at as u64;
         }
-        let frame_bytes = self.file.geometry().frame_bytes() as usize;
         let mut slots = 0;
         while at < buffer.len() {
             let part = self.part_at(offset, buffer.len() - at)?;
-            let rest = &mut buffer[at..];
-            let grouping = self.grouping.as_ref().filter(|grouping| grouping.has_frames());
-            let is_buffered = grouping.is_some_and(|grouping| {
-                grouping.read(frame_bytes, part.frame, part.at, &mut rest[..part.length])
-            });
-            // A frame leaves the buffer after it is in its slot. So the file is asked second.
-            if !is_buffered && part.frame > slots {
-                slots = self.file.slots_there()?;
-                if part.frame > slots {
-                    rest.fill(0);
-                    return Err(Code::SHORT_READ);
-                }
-            }
-            let mut length = part.length;
-            if !is_buffered {
-                let there = (slots - part.frame + 1) as usize;
-                match self.whole_frames(&part, rest.len()).min(there) {
-                    whole if whole > 0 && grouping.is_none() => {
-                        length = whole * frame_bytes;
-                        self.file.read_frames(part.frame, &mut rest[..length])?;
-                    }
-                    _ => self.read_part(&part, &mut rest[..length])?,
-                }
-            }
+            let length = self.read_first(&part, &mut buffer[at..], &mut slots)?;
             at += length;
             offset += length as u64;
         }
