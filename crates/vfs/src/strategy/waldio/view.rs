@@ -63,8 +63,8 @@ impl WalView {
         if part.at == 0 { length / self.file.geometry().frame_bytes() as usize } else { 0 }
     }
 
-    /// Reads the part that `rest` begins with, or whole frames from there on. Answers how many bytes.
-    /// `slots`: how many the file is known to have.
+    /// Reads the part that `rest` begins with, or whole frames from there on.
+    /// Answers their bytes. `slots`: how many slots the file is known to have.
     fn read_first(&self, part: &Part, rest: &mut [u8], slots: &mut u32) -> Result<usize, Code> {
         let frame_bytes = self.file.geometry().frame_bytes() as usize;
         let grouping = self.grouping.as_ref().filter(|grouping| grouping.has_frames());
