@@ -2,7 +2,7 @@
 //!
 //! | URI parameter | environment variable | values | default |
 //! |---|---|---|---|
-//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain`, `eager`, `waldio` | `auto` |
+//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain`, `eager`, `waldio`, `maw` | `auto` |
 //! | `durability` | `ONEFLUSH_DURABILITY` | `pragma`, `full` | `pragma` |
 //! | `group_commit` | `ONEFLUSH_GROUP_COMMIT` | `on`, `off` | `on` |
 //! | `log_size` | `ONEFLUSH_LOG_SIZE` | bytes, 1 MiB to 1 TiB | 64 MiB |
@@ -13,12 +13,13 @@
 //! | `sync` | `ONEFLUSH_SYNC` | `fs`, `pd`, `ns` | `fs` |
 //! | `group` | `ONEFLUSH_GROUP` | frames, 0 (off) to 1024 | 0 |
 //! | `interval` | `ONEFLUSH_INTERVAL` | milliseconds, 1 to 1000, as in `2ms` | `2ms` |
+//! | `atomic` | `ONEFLUSH_ATOMIC` | `auto`, `f2fs`, `xfs`, `log` | `auto` |
 //! | `unsafe_ground` | `ONEFLUSH_UNSAFE_GROUND` | `refuse`, `allow` | `refuse` |
 //! | | `ONEFLUSH_DEFAULT` | `0`, `1` | `0` |
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
-//! `layout`, `sync`, `group` and `interval` are for `waldio`. `group_commit` and `log_size` permit
+//! `layout`, `sync`, `group` and `interval` are for `waldio`, `atomic` is for `maw`. `group_commit` and `log_size` permit
 //! and bound. A strategy without group commit or log has no use for them. `durability=full`
 //! promises. A strategy that cannot keep the promise refuses the open.
 
@@ -44,16 +45,23 @@ pub enum StrategyKind {
     /// SQLite's WAL in preallocated slots, written by direct I/O. For WAL mode; in the rollback
     /// modes it changes nothing.
     Waldio,
+    /// Commits without a rollback journal. For the rollback modes; in WAL mode it changes nothing.
+    Maw,
 }
 
 const AUTO: &str = "auto";
 
 /// The words that choose a strategy, for messages.
-const STRATEGIES: &str = "auto, stock, plain, eager, waldio";
+const STRATEGIES: &str = "auto, stock, plain, eager, waldio, maw";
 
 impl StrategyKind {
-    pub const ALL: [StrategyKind; 4] =
-        [StrategyKind::Stock, StrategyKind::Plain, StrategyKind::Eager, StrategyKind::Waldio];
+    pub const ALL: [StrategyKind; 5] = [
+        StrategyKind::Stock,
+        StrategyKind::Plain,
+        StrategyKind::Eager,
+        StrategyKind::Waldio,
+        StrategyKind::Maw,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
@@ -61,12 +69,18 @@ impl StrategyKind {
             StrategyKind::Plain => "plain",
             StrategyKind::Eager => "eager",
             StrategyKind::Waldio => "waldio",
+            StrategyKind::Maw => "maw",
         }
     }
 
-    /// The strategy has a log beside the database, and a guard in the database.
+    /// The strategy may have a log beside the database, and a guard in the database.
     pub fn has_log(self) -> bool {
-        matches!(self, StrategyKind::Eager | StrategyKind::Waldio)
+        matches!(self, StrategyKind::Eager | StrategyKind::Waldio | StrategyKind::Maw)
+    }
+
+    /// The strategy is for the rollback modes. The others that are not `stock` are for WAL mode.
+    pub fn is_for_rollback(self) -> bool {
+        self == StrategyKind::Maw
     }
 }
 
@@ -143,6 +157,39 @@ impl WalSync {
     }
 }
 
+/// What makes the commits of `maw` atomic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Atomic {
+    /// F2FS's atomic write where it is there, else the log.
+    #[default]
+    Auto,
+    /// `F2FS_IOC_START_ATOMIC_WRITE` and its companions.
+    F2fs,
+    /// `XFS_IOC_EXCHANGE_RANGE`.
+    Xfs,
+    /// A record in a log beside the database.
+    Log,
+}
+
+impl Atomic {
+    pub const ALL: [Atomic; 4] = [Atomic::Auto, Atomic::F2fs, Atomic::Xfs, Atomic::Log];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Atomic::Auto => AUTO,
+            Atomic::F2fs => "f2fs",
+            Atomic::Xfs => "xfs",
+            Atomic::Log => "log",
+        }
+    }
+}
+
+impl fmt::Display for Atomic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// Whose word decides whether a commit is flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -199,6 +246,8 @@ pub enum OptionError {
             sync=pd [OF-413]"
     )]
     SyncNotPromised,
+    #[error("atomic={atomic}: {reason}; use atomic=auto, or atomic=log [OF-415]")]
+    NoAtomic { atomic: Atomic, reason: String },
     #[error(
         "durability=full: group acknowledges commits before they are durable; use group=0, with \
             which commits share flushes and wait for them [OF-414]"
@@ -216,8 +265,8 @@ pub enum OptionError {
     )]
     Guarded { asked: StrategyKind, by: StrategyKind, why: String },
     #[error(
-        "strategy {asked} was asked for, but the database was in use with eager or waldio, and the \
-            log is missing, with commits perhaps. Put it back beside the database [OF-141]"
+        "strategy {asked} was asked for, but the database was in use with eager, waldio or maw, and \
+            the log is missing, with commits perhaps. Put it back beside the database [OF-141]"
     )]
     LogMissing { asked: StrategyKind },
     #[error(
@@ -284,6 +333,7 @@ pub struct Options {
     pub group_frames: u32,
     /// The buffer is written after this time.
     pub group_interval: Duration,
+    pub atomic: Atomic,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
 }
@@ -308,6 +358,7 @@ impl Default for Options {
             wal_sync: WalSync::Fs,
             group_frames: 0,
             group_interval: Duration::from_millis(2),
+            atomic: Atomic::Auto,
             allows_unsafe_ground: false,
         }
     }
@@ -318,7 +369,7 @@ impl Options {
     pub fn from_environment(
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 12] = [
+        const NAMES: [&str; 13] = [
             "ONEFLUSH_STRATEGY",
             "ONEFLUSH_DURABILITY",
             "ONEFLUSH_GROUP_COMMIT",
@@ -331,6 +382,7 @@ impl Options {
             "ONEFLUSH_SYNC",
             "ONEFLUSH_GROUP",
             "ONEFLUSH_INTERVAL",
+            "ONEFLUSH_ATOMIC",
         ];
         Options::default().with(|at| Some((Source::Environment(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -340,7 +392,7 @@ impl Options {
         &self,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Options, OptionError> {
-        const NAMES: [&str; 12] = [
+        const NAMES: [&str; 13] = [
             "strategy",
             "durability",
             "group_commit",
@@ -353,6 +405,7 @@ impl Options {
             "sync",
             "group",
             "interval",
+            "atomic",
         ];
         self.clone().with(|at| Some((Source::Uri(NAMES[at]), lookup(NAMES[at])?)))
     }
@@ -440,6 +493,12 @@ impl Options {
                 .map(Duration::from_millis)
                 .ok_or_else(|| OptionError::value(source, &word, allowed))?;
         }
+        if let Some((source, word)) = given(12) {
+            self.atomic = Atomic::ALL
+                .into_iter()
+                .find(|atomic| word.eq_ignore_ascii_case(atomic.name()))
+                .ok_or_else(|| OptionError::value(source, &word, "auto, f2fs, xfs, log"))?;
+        }
         match (self.strategy, self.durability) {
             (StrategyKind::Waldio, Durability::Full) if self.group_frames > 0 => {
                 Err(OptionError::GroupNotPromised)
@@ -495,7 +554,8 @@ mod tests {
     #[test]
     fn an_unknown_value_is_named_with_its_parameter_and_what_is_allowed() {
         for (name, value, allowed) in [
-            ("strategy", "fast", "auto, stock, plain, eager, waldio"),
+            ("strategy", "fast", "auto, stock, plain, eager, waldio, maw"),
+            ("atomic", "ext4", "auto, f2fs, xfs, log"),
             ("layout", "pad", "embed, pad512, pad4k, pad8k"),
             ("sync", "no", "fs, pd, ns"),
             ("group", "1025", "0 (off) to 1024"),

@@ -27,7 +27,7 @@ use crate::engine::{InWalMode, RunCheckpoint};
 use crate::port::Purpose;
 use crate::role::Role;
 use crate::stats::{CommitTracker, Measured, Report, Sample, Samples, State, Tally};
-use crate::strategy::{self, Chosen, LogFiles, SharedWal, Site, guard};
+use crate::strategy::{self, AbsorbsJournal, Chosen, LogFiles, SharedWal, Site, guard};
 use crate::sync::{Mutex, MutexGuard, StaticMutex, StaticMutexGuard, lock};
 
 static DATABASES: LazyLock<StaticMutex<HashMap<String, Weak<Database>>>> =
@@ -88,6 +88,11 @@ impl Database {
     /// connections.
     pub(crate) fn shared(&self) -> Option<&SharedWal> {
         self.site.shared()
+    }
+
+    /// The strategy of its connections. None: `stock`.
+    pub(crate) fn strategy(&self) -> Option<StrategyKind> {
+        self.site.kind()
     }
 
     fn find_or_create(
@@ -180,9 +185,9 @@ pub struct Connection {
     /// The journal mode while the database is not in WAL mode: SQLite's own default, unless a
     /// PRAGMA asked for another.
     rollback_mode: Mutex<&'static str>,
-    /// The connection has written the database file in a rollback mode since this flag was last
-    /// looked at.
-    writes_in_place: AtomicBool,
+    /// The connection has written the database file in a mode in which the strategy is inactive,
+    /// since this was last looked at; and why.
+    writes_in_place: Mutex<Option<String>>,
 }
 
 /// What is needed to open a main database file.
@@ -211,7 +216,7 @@ impl Connection {
             commit: CommitTracker::default(),
             samples: Samples::default(),
             rollback_mode: Mutex::new("delete"),
-            writes_in_place: AtomicBool::new(false),
+            writes_in_place: Mutex::default(),
         });
         let mut connections = lock(&connection.database.connections);
         connections.retain(|other| other.strong_count() > 0);
@@ -315,6 +320,23 @@ impl Connection {
         Arc::ptr_eq(&nearest, &noted).then_some(noted)
     }
 
+    /// The connection with the database of this journal that absorbs journals and `is_it`.
+    pub(crate) fn that_absorbs(
+        path: &str,
+        is_it: impl Fn(&dyn AbsorbsJournal) -> bool,
+    ) -> Option<Arc<Connection>> {
+        let (_, database) = Role::of_side_file(path)?;
+        let live = Database::find(database)?.live();
+        live.into_iter().find(|connection| {
+            connection.strategy.call(|strategy| strategy.absorbs_journal().is_some_and(&is_it))
+        })
+    }
+
+    /// True if a connection with the database of this journal absorbs journals.
+    pub(crate) fn absorbs_journals(path: &str) -> bool {
+        Connection::that_absorbs(path, |_| true).is_some()
+    }
+
     /// True if `path` is the database's with `-journal` or `-wal`, or has another extension by
     /// SQLite's 8.3 names.
     fn owns(&self, path: &str) -> bool {
@@ -344,9 +366,18 @@ impl Connection {
     ///
     /// A database without a page has a header of zeros.
     pub(crate) fn inactive_because(&self, header: &[u8]) -> Option<String> {
+        let mode = *lock(&self.rollback_mode);
+        let because = |mode| Some(format!("journal_mode={mode}"));
+        if self.options.strategy.is_for_rollback() {
+            return match mode {
+                _ if guard::has_wal(header) => because("wal"),
+                "memory" | "off" => because(mode),
+                _ => None,
+            };
+        }
         let is_new = header.iter().all(|&byte| byte == 0);
         let is_rollback = guard::is_any_database(header) && header[guard::FIRST] == 1;
-        (is_new || is_rollback).then(|| format!("journal_mode={}", lock(&self.rollback_mode)))
+        if is_new || is_rollback { because(mode) } else { None }
     }
 
     /// Notes a write of the first page.
@@ -356,8 +387,8 @@ impl Connection {
     pub(crate) fn writes_first_page(&self, page: &[u8]) {
         let is_asked =
             self.options.strategy_is_named && self.options.strategy != StrategyKind::Stock;
-        if is_asked && self.inactive_because(page).is_some() {
-            self.writes_in_place.store(true, Relaxed);
+        if is_asked && let Some(because) = self.inactive_because(page) {
+            *lock(&self.writes_in_place) = Some(because);
         }
     }
 
@@ -367,18 +398,19 @@ impl Connection {
     /// It is answered once, after the first write in a rollback mode. Nothing is read for it, since
     /// SQLite's callers count reads.
     pub(crate) fn inactive_for_the_first_time(&self) -> Option<String> {
-        if !self.writes_in_place.swap(false, Relaxed)
-            || self.database.inactive_is_said.swap(true, Relaxed)
-        {
+        let because = lock(&self.writes_in_place).take()?;
+        if self.database.inactive_is_said.swap(true, Relaxed) {
             return None;
         }
+        let (works_in, way_out) = match self.options.strategy.is_for_rollback() {
+            true => ("with a journal file", "DELETE"),
+            false => ("in WAL mode", "WAL"),
+        };
         Some(format!(
-            "oneflush: {}: strategy {} is inactive: journal_mode={}, and it works in WAL mode \
-                only; the commits are SQLite's own. \
-             PRAGMA journal_mode=WAL puts it in force [OF-205]",
+            "oneflush: {}: strategy {} is inactive: {because}, and it works {works_in} only; the \
+                commits are SQLite's own. PRAGMA journal_mode={way_out} puts it in force [OF-205]",
             self.database.path(),
             self.options.strategy,
-            lock(&self.rollback_mode)
         ))
     }
 
@@ -395,8 +427,7 @@ impl Connection {
         }
         let (strategy, durability) =
             (self.strategy.call(|strategy| strategy.kind()).name(), self.options.durability.name());
-        let in_wal_mode = self.strategy.in_wal_mode().is_some();
-        let strategy_report = self.database.shared().filter(|_| in_wal_mode).map(SharedWal::report);
+        let strategy_report = self.strategy.report(&self.database.site);
         let state = State { strategy, inactive_because, durability, connections: live.len() };
         Report::new(self.database.path(), state, &sum, &measured, strategy_report).to_json()
     }

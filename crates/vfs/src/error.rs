@@ -19,6 +19,8 @@ impl Code {
     pub const IOERR_WRITE: Code = Code(sqlite::SQLITE_IOERR_WRITE);
     pub const IOERR_LOCK: Code = Code(sqlite::SQLITE_IOERR_LOCK);
     pub const IOERR_FSYNC: Code = Code(sqlite::SQLITE_IOERR_FSYNC);
+    pub const IOERR_BEGIN_ATOMIC: Code = Code(sqlite::SQLITE_IOERR_BEGIN_ATOMIC);
+    pub const IOERR_COMMIT_ATOMIC: Code = Code(sqlite::SQLITE_IOERR_COMMIT_ATOMIC);
     pub const FULL: Code = Code(sqlite::SQLITE_FULL);
     pub const READONLY: Code = Code(sqlite::SQLITE_READONLY);
     pub const CORRUPT: Code = Code(sqlite::SQLITE_CORRUPT);

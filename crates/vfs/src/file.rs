@@ -12,7 +12,7 @@ use crate::port::{
 };
 use crate::role::Role;
 use crate::stats::{Counters, Sample, Tally, add, add_alone, clock};
-use crate::strategy::{Chosen, SharedWal, Stock, guard};
+use crate::strategy::{AbsorbsJournal, AtomicStep, Chosen, SharedWal, Stock, Strategy, guard};
 use crate::super_journal;
 
 /// The counters of files that belong to no known database. Nobody reads them.
@@ -48,6 +48,10 @@ impl Owner {
     /// temporary file.
     pub fn of_opened(role: Role, path: Option<&str>, name_address: usize) -> Owner {
         match (role, path) {
+            // The same for a journal, where a strategy absorbs it. Others are only counted.
+            (Role::RollbackJournal, Some(path)) if Connection::absorbs_journals(path) => {
+                Owner::of_database(path)
+            }
             // A WAL has a strategy. So it goes to the connection that it is sure to belong to, or
             // to none.
             (Role::Wal, Some(path)) => match Connection::of_wal(path, name_address) {
@@ -76,6 +80,21 @@ impl Owner {
             }
             Owner::Database(_) | Owner::Nobody => false,
         }
+    }
+
+    /// The connection that SQLite creates this journal for, and the file that stands for it. `None`:
+    /// SQLite gets a real file.
+    pub fn open_absorbed(path: &str) -> Result<Option<(Owner, Box<dyn Below>)>, Error> {
+        let Some(connection) =
+            Connection::that_absorbs(path, |journals| journals.may_create_journal())
+        else {
+            return Ok(None);
+        };
+        let absorbs = |strategy: &dyn Strategy| {
+            strategy.absorbs_journal().map_or(Ok(None), AbsorbsJournal::opening_journal)
+        };
+        let file = connection.strategy().call(absorbs)?;
+        Ok(file.map(|file| (Owner::Connection(connection), file)))
     }
 
     /// The path of the file that stands for a WAL of this owner.
@@ -352,7 +371,7 @@ impl<B: MainFile> File<B> {
     {
         match self.role {
             Role::Db => {
-                self.strategy().call(|strategy| strategy.opened(Box::new(self.below.clone())))
+                self.strategy().call(|strategy| strategy.opened(Arc::new(self.below.clone())))
             }
             Role::Wal => {
                 self.strategy().call(|strategy| strategy.opened_wal(Box::new(self.below.clone())))
@@ -370,8 +389,25 @@ impl<B: MainFile> File<B> {
             Role::Db => self.strategy().call(|strategy| strategy.closing()),
             Role::Wal => self.strategy().call(|strategy| strategy.closing_wal()),
             Role::SuperJournal => super_journal::closing(),
-            Role::RollbackJournal | Role::Temp => {}
+            // A real journal of such a strategy belongs to no connection.
+            Role::RollbackJournal => self.strategy().call(|strategy| {
+                if let Some(journals) = strategy.absorbs_journal() {
+                    journals.closing_journal();
+                }
+            }),
+            Role::Temp => {}
         }
+    }
+
+    /// A step of SQLite's own batch of atomic writes. `None`: the VFS below decides.
+    pub fn atomic_step(&self, step: AtomicStep) -> Option<Result<(), Error>> {
+        if self.role != Role::Db {
+            return None;
+        }
+        let absorbs = |strategy: &dyn Strategy| {
+            Some(strategy.absorbs_journal()?.atomic_step(&self.below, step))
+        };
+        self.strategy().call(absorbs)
     }
 
     /// True if this part of the file may be read from mapped memory.

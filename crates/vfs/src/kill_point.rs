@@ -81,6 +81,12 @@ kill_points! {
     HeaderWritten = "header-written",
     /// Joining beside others: the log is open.
     LogOpened = "log-opened",
+    /// With `maw`: one page of a commit is in place; all are, and the board still says "busy".
+    HalfInPlace = "half-in-place",
+    InPlace = "in-place",
+    /// With `maw`: the rollback journal was written out; the pages are in place beside it.
+    JournalWritten = "journal-written",
+    Materialised = "materialised",
     /// Clean close: the guard is taken away; the board is deleted.
     GuardHidden = "guard-hidden",
     BoardDeleted = "board-deleted",

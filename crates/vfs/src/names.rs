@@ -30,6 +30,11 @@ pub fn waldio_path(database: &str) -> String {
     format!("{database}-waldio")
 }
 
+/// The log of strategy `maw`.
+pub fn maw_path(database: &str) -> String {
+    format!("{database}-maw")
+}
+
 /// The volatile image that SQLite takes for its WAL.
 pub fn image_path(database: &str) -> String {
     format!("{database}-oneflush-wal")
@@ -42,8 +47,11 @@ pub fn board_path(database: &str) -> String {
 
 /// The database that a log, an image or a board lies beside. The same for one that was set aside.
 pub fn database_of(side_file: &str) -> &str {
-    let end = side_file.rfind("-oneflush").max(side_file.rfind("-waldio"));
-    end.map_or(side_file, |at| &side_file[..at])
+    let ends = ["-oneflush", "-waldio", "-maw"];
+    ends.iter()
+        .filter_map(|end| side_file.rfind(end))
+        .max()
+        .map_or(side_file, |at| &side_file[..at])
 }
 
 #[cfg(test)]
@@ -61,6 +69,8 @@ mod tests {
                 format!("{log}-1a2b3c4d-wal"),
                 format!("{}-1a2b3c4d", waldio_path(database)),
                 waldio_path(database),
+                maw_path(database),
+                format!("{}-1a2b3c4d", maw_path(database)),
                 log,
             ] {
                 assert_eq!(database_of(&file), database, "{file}");

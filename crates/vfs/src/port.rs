@@ -71,16 +71,43 @@ pub trait SideFiles: Send + Sync {
     fn warn(&self, message: &str);
 }
 
+/// A database file on F2FS, where several writes become durable together
+/// (`F2FS_IOC_START_ATOMIC_WRITE` and its companions, Linux 5.0 and later in this form).
+pub trait AtomicWrite: Send + Sync {
+    /// From now on writes are kept apart.
+    fn start(&self) -> Result<(), Code>;
+    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
+    /// Makes all writes since the start durable, or none of them.
+    fn commit(&self) -> Result<(), Code>;
+    /// Drops all writes since the start.
+    fn abort(&self);
+}
+
+/// A temporary file in the file system of a database. Its blocks can change places with the
+/// database's (`XFS_IOC_EXCHANGE_RANGE`, Linux 6.10).
+pub trait ExchangeFile: Send + Sync {
+    /// The file system's block, the unit of an exchange.
+    fn block_bytes(&self) -> u64;
+    /// Takes all blocks away. The size stays at least the database's.
+    fn empty(&self, database_bytes: u64) -> Result<(), Code>;
+    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
+    /// In this range, the blocks that were written to the temporary file change places with the
+    /// database's blocks at the same offsets: all or none, durably on return.
+    fn exchange(&self, range: Range<u64>) -> Result<(), Code>;
+}
+
 /// The busy handler of a connection, as SQLite gives it to a VFS.
 pub trait BusyHandler: Send + Sync {
     /// Waits a little. False: the connection has waited long enough, or does not wait at all.
     fn wait(&self) -> bool;
 }
 
-/// What becomes of a WAL that SQLite deletes.
+/// What becomes of a WAL or a journal that SQLite deletes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     Delete,
+    /// There was a file in memory only.
+    Done,
     /// The WAL already has another name.
     Renamed,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::{Options, StrategyKind};
 use crate::engine::{Progress, RunCheckpoint};
 use crate::error::Code;
-use crate::port::{Below, SideFiles};
+use crate::port::{AtomicWrite, Below, ExchangeFile, SideFiles};
 use crate::strategy::{Common, ImageMemory, LogFile, LogFiles, LogInUse, Room};
 
 pub struct NoCheckpoints;
@@ -90,6 +90,22 @@ impl LogFiles for NoLogs {
     }
 
     fn recover(&self, _: &str, _: StrategyKind) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn atomic_write(&self, _: &str) -> Result<Box<dyn AtomicWrite>, String> {
+        Err("there is none in this test".to_owned())
+    }
+
+    fn exchange_file(&self, _: &str) -> Result<Box<dyn ExchangeFile>, String> {
+        Err("there is none in this test".to_owned())
+    }
+
+    fn create_journal(&self, _: &str) -> Result<Box<dyn Below>, Code> {
+        Err(Code::CANTOPEN)
+    }
+
+    fn sync_database(&self, _: &str) -> Result<(), Code> {
         Ok(())
     }
 

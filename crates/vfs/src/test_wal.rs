@@ -67,7 +67,7 @@ impl Below for Wal {
     }
 
     fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
-        lock(&self.bytes).truncate(size_bytes as usize);
+        lock(&self.bytes).resize(size_bytes as usize, 0);
         Ok(())
     }
 

@@ -91,7 +91,7 @@ pub struct WalConnection<S: Store> {
     pub(crate) shared: Arc<Shared<S>>,
     pub(crate) purpose: Purpose,
     pub(super) me: Weak<WalConnection<S>>,
-    pub(crate) main: Mutex<Option<Box<dyn MainFile>>>,
+    pub(crate) main: Mutex<Option<Arc<dyn MainFile>>>,
     pub(crate) wal: Mutex<Option<Box<dyn Below>>>,
     pub(crate) busy_handler: Mutex<Option<Arc<dyn BusyHandler>>>,
     pub(super) waiter: Waiter,
@@ -293,7 +293,7 @@ impl<S: Store> WalConnection<S> {
         self.waiter.prediction.load(Relaxed) > 0
     }
 
-    pub fn opened(&self, main: Box<dyn MainFile>) -> Result<(), Error> {
+    pub fn opened(&self, main: Arc<dyn MainFile>) -> Result<(), Error> {
         self.store().opened(main.as_ref())?;
         *lock(&self.main) = Some(main);
         Ok(())

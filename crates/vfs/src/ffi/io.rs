@@ -18,6 +18,7 @@ use crate::error::{Code, Error};
 use crate::file::File;
 use crate::port::{Below, LockLevel, ShmLock, SyncRequest};
 use crate::pragma;
+use crate::strategy::AtomicStep;
 use crate::sync::Barrier;
 
 /// What SQLite allocates for us (`szOsFile`): this header, then the file of the VFS below.
@@ -231,6 +232,15 @@ unsafe extern "C" fn x_file_control(
             // "sent after a transaction has been committed but before the database is unlocked"
             let result = check(state.file.below().file_control(op, argument));
             state.file.commit_phase_two()?;
+            return result;
+        }
+        let step = match op {
+            sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE => Some(AtomicStep::Begin),
+            sqlite::SQLITE_FCNTL_COMMIT_ATOMIC_WRITE => Some(AtomicStep::Commit),
+            sqlite::SQLITE_FCNTL_ROLLBACK_ATOMIC_WRITE => Some(AtomicStep::Rollback),
+            _ => None,
+        };
+        if let Some(result) = step.and_then(|step| state.file.atomic_step(step)) {
             return result;
         }
         if op == reserve::SQLITE_FCNTL_PDB && state.file.wants_reserved_bytes() {

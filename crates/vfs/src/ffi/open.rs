@@ -34,7 +34,7 @@ use crate::ground;
 use crate::path;
 use crate::port::{Below, Purpose};
 use crate::role::Role;
-use crate::strategy::{Chosen, SharedWal, guard, path_of_log, strategy_of_log};
+use crate::strategy::{Chosen, guard, path_of_log, strategy_of_log};
 use crate::sync::lock;
 
 /// One call of `xOpen`.
@@ -178,6 +178,13 @@ impl Request<'_> {
 
     /// Opens a file beside a database, or a temporary one.
     fn open_side(&self, role: Role) -> Result<Opened, Error> {
+        if role == Role::RollbackJournal
+            && self.flags & sqlite::SQLITE_OPEN_CREATE != 0
+            && let Some(path) = self.path.as_deref()
+            && let Some((owner, journal)) = Owner::open_absorbed(path)?
+        {
+            return Ok(Opened { below: self.place(journal, self.flags), owner, other_name: None });
+        }
         let owner = Owner::of_opened(role, self.path.as_deref(), self.name.addr());
         if role != Role::Wal {
             return Ok(Opened {
@@ -275,6 +282,7 @@ fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Er
     let promised = match (options.strategy, options.durability) {
         (StrategyKind::Eager, _) => "strategy eager",
         (StrategyKind::Waldio, _) => "strategy waldio",
+        (StrategyKind::Maw, _) => "strategy maw",
         (_, Durability::Full) => "durability=full",
         (StrategyKind::Stock, Durability::Pragma) => return Ok(options),
         (StrategyKind::Plain, Durability::Pragma) => {
@@ -294,7 +302,7 @@ fn without_name(shim: &Shim, options: Options, path: &str) -> Result<Options, Er
 
 /// Refuses a second strategy for WAL mode: a process uses one database with one of them at a time.
 fn fits_those_who_have_it_open(path: &str, options: &Options) -> Result<(), Error> {
-    let in_use = Database::find(path).and_then(|database| database.shared().map(SharedWal::kind));
+    let in_use = Database::find(path).and_then(|database| database.strategy());
     match (in_use, options.strategy) {
         (Some(in_use), asked) if asked != StrategyKind::Stock && in_use != asked => {
             let source = OptionError::OtherStrategy { asked, in_use };

@@ -26,7 +26,9 @@ use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::kept_file;
 use crate::names::{board_path, database_of, image_path, kept_path, log_path, wal_path};
-use crate::port::{Below, SideFiles, SyncRequest};
+use crate::port::{
+    AtomicWrite, Below, DeviceCharacteristics, ExchangeFile, LockLevel, SideFiles, SyncRequest,
+};
 use crate::strategy::{
     Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room, path_of_log,
 };
@@ -254,6 +256,32 @@ impl LogFiles for Files {
         forked::has_inherited(database)
     }
 
+    fn atomic_write(&self, _database: &str) -> Result<Box<dyn AtomicWrite>, String> {
+        Err("it is not there".to_owned())
+    }
+
+    fn exchange_file(&self, _database: &str) -> Result<Box<dyn ExchangeFile>, String> {
+        Err("it is not there".to_owned())
+    }
+
+    fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code> {
+        let flags = sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_CREATE;
+        let file = VfsFile::open(self.below, path, flags)?.ok_or(Code::CANTOPEN)?;
+        if file.below.size_bytes()? > 0 {
+            file.below.truncate(0)?;
+        }
+        Ok(Box::new(VfsBelow(file)))
+    }
+
+    fn sync_database(&self, database: &str) -> Result<(), Code> {
+        let file = VfsFile::open_as(
+            self.below,
+            database,
+            sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_MAIN_DB,
+        )?;
+        file.ok_or(Code::CANTOPEN)?.below.sync(SyncRequest::ALL)
+    }
+
     fn room(&self, database: &str) -> Option<Room> {
         if !self.are_real() {
             return None;
@@ -357,7 +385,7 @@ struct VfsFile {
     below: BelowFile,
     /// The memory and the name that `xOpen` was given. The VFS below may keep pointers to both.
     _file: Box<[u64]>,
-    _name: CString,
+    _name: Vec<u8>,
 }
 
 /// The blocks of such a log are as large as those of the devices that real logs are on.
@@ -367,7 +395,16 @@ const BLOCK_BYTES: usize = 4096;
 const PIECE_BYTES: usize = 64 << 10;
 
 impl VfsFile {
+    /// The flag of a journal makes the first sync of the file sync its directory too.
     fn open(
+        vfs: *mut sqlite::sqlite3_vfs,
+        path: &str,
+        flags: c_int,
+    ) -> Result<Option<VfsFile>, Code> {
+        VfsFile::open_as(vfs, path, flags | sqlite::SQLITE_OPEN_MAIN_JOURNAL)
+    }
+
+    fn open_as(
         vfs: *mut sqlite::sqlite3_vfs,
         path: &str,
         flags: c_int,
@@ -377,20 +414,15 @@ impl VfsFile {
         if flags & sqlite::SQLITE_OPEN_CREATE == 0 && !exists(vfs, &name)? {
             return Ok(None);
         }
+        // "Database filenames are double-zero terminated", and more names may follow.
+        let name = [name.as_bytes(), &[0; 4]].concat();
         // SAFETY: the VFS below lives for ever. The file gets as much memory as the VFS asks for,
-        // aligned as SQLite aligns it. The flag of a journal makes the first sync of the file sync
-        // its directory too.
+        // aligned as SQLite aligns it.
         unsafe {
             let mut file = vec![0_u64; ((*vfs).szOsFile as usize).div_ceil(8)].into_boxed_slice();
             let raw = file.as_mut_ptr().cast::<sqlite::sqlite3_file>();
             let open = (*vfs).xOpen.ok_or(Code::CANTOPEN)?;
-            let code = open(
-                vfs,
-                name.as_ptr(),
-                raw,
-                flags | sqlite::SQLITE_OPEN_MAIN_JOURNAL,
-                std::ptr::null_mut(),
-            );
+            let code = open(vfs, name.as_ptr().cast(), raw, flags, std::ptr::null_mut());
             if code != sqlite::SQLITE_OK {
                 return Err(Code(code));
             }
@@ -402,6 +434,50 @@ impl VfsFile {
 impl Drop for VfsFile {
     fn drop(&mut self) {
         self.below.close();
+    }
+}
+
+/// Such a file as a strategy uses one.
+struct VfsBelow(VfsFile);
+
+impl Below for VfsBelow {
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), Code> {
+        self.0.below.read(buffer, offset)
+    }
+
+    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {
+        for (at, piece) in data.chunks(PIECE_BYTES).enumerate() {
+            self.0.below.write(piece, offset + (at * PIECE_BYTES) as u64)?;
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, size_bytes: u64) -> Result<(), Code> {
+        self.0.below.truncate(size_bytes)
+    }
+
+    fn sync(&self, request: SyncRequest) -> Result<(), Code> {
+        self.0.below.sync(request)
+    }
+
+    fn size_bytes(&self) -> Result<u64, Code> {
+        self.0.below.size_bytes()
+    }
+
+    fn lock(&self, level: LockLevel) -> Result<(), Code> {
+        self.0.below.lock(level)
+    }
+
+    fn unlock(&self, level: LockLevel) -> Result<(), Code> {
+        self.0.below.unlock(level)
+    }
+
+    fn sector_size(&self) -> i32 {
+        self.0.below.sector_size()
+    }
+
+    fn device_characteristics(&self) -> DeviceCharacteristics {
+        self.0.below.device_characteristics()
     }
 }
 

@@ -164,6 +164,29 @@ unsafe fn owner_of_wal(name: *const c_char) -> Option<Arc<Connection>> {
     (role == Role::Wal).then(|| Connection::of_side_file(&path)).flatten()
 }
 
+/// The connection that has the journal of this name in memory. None: a journal of this name is a
+/// file.
+///
+/// # Safety
+/// `name` is null or a C string.
+unsafe fn holder_of_journal(name: *const c_char) -> Option<Arc<Connection>> {
+    // SAFETY: as the caller promises.
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?;
+    if !name.to_bytes().ends_with(b"-journal") {
+        return None;
+    }
+    let path = path::of_bytes(name.to_bytes());
+    Connection::that_absorbs(&path, |journals| journals.holds_journal())
+}
+
+fn delete_journal(holder: &Connection) -> Result<Deletion, Error> {
+    holder.strategy().call(|strategy| {
+        strategy
+            .absorbs_journal()
+            .map_or(Ok(Deletion::Delete), |journals| journals.deleting_journal())
+    })
+}
+
 /// The name of the file that stands for this connection's WAL. None: the WAL itself.
 fn name_below(owner: Option<&Connection>) -> Result<Option<CString>, Error> {
     let path = owner.and_then(|owner| owner.strategy().call(|strategy| strategy.wal_path()));
@@ -197,12 +220,20 @@ unsafe extern "C" fn x_delete(
             let owner = owner_of_wal(name);
             let other_name = name_below(owner.as_deref())?;
             let began = calls::begins();
+            if let Some(holder) = holder_of_journal(name)
+                && delete_journal(&holder)? == Deletion::Done
+            {
+                let bytes = CStr::from_ptr(name).to_bytes();
+                calls::deleted(bytes, began);
+                file::deleted(&path::of_bytes(bytes));
+                return Ok(());
+            }
             // A strategy may have another use for a WAL that SQLite is about to delete.
             let deletion = owner.map_or(Ok(Deletion::Delete), |owner| {
                 owner.strategy().call(|strategy| strategy.deleting_wal())
             })?;
             let code = match deletion {
-                Deletion::Renamed => sqlite::SQLITE_OK,
+                Deletion::Renamed | Deletion::Done => sqlite::SQLITE_OK,
                 Deletion::Delete => {
                     let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
                     method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir)

@@ -89,7 +89,7 @@ use crate::sync::{Mutex, lock};
 pub use log::Shown;
 pub use private::Private;
 pub use wal::Covered;
-pub use words::{Look, WORDS, is_open, look, read_words};
+pub use words::{Look, WORDS, is_busy, is_open, look, read_words};
 
 /// Memory and locks that all processes share which use a database with a log.
 pub trait Common: Send + Sync {

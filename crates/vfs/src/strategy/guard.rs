@@ -1,10 +1,10 @@
 //! The guard keeps plain SQLite from a database file whose log may hold commits.
 //!
-//! | bytes | while the guard is set | without the guard, in WAL mode |
+//! | bytes | while the guard is set | without the guard |
 //! |---|---|---|
-//! | 18 and 19 | 3 and 3 | 2 and 2 |
+//! | 18 and 19 | 3 and 3 | 2 and 2 in WAL mode, 1 and 1 in a rollback mode |
 //! | 72 to 87 | the UUID of the log | zeros |
-//! | 88 to 91 | the CRC32C of that UUID | zeros |
+//! | 88 to 91 | the CRC32C of that UUID; its complement in a rollback mode | zeros |
 //!
 //! Bytes 18 and 19 are SQLite's "file format write version, read version". "If the read version is
 //! greater than 2 the database file cannot be read." Bytes 72 to 91 are reserved in SQLite's format
@@ -28,6 +28,32 @@ const UUID_AT: usize = 72;
 const CRC_AT: usize = 88;
 const VERSION_GUARDED: u8 = 3;
 const VERSION_WAL: u8 = 2;
+const VERSION_ROLLBACK: u8 = 1;
+
+/// How SQLite makes the commits of a database atomic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Wal,
+    Rollback,
+}
+
+impl Mode {
+    fn version(self) -> u8 {
+        match self {
+            Mode::Wal => VERSION_WAL,
+            Mode::Rollback => VERSION_ROLLBACK,
+        }
+    }
+
+    fn crc(self, uuid: &[u8; 16]) -> [u8; 4] {
+        let crc = page_crc(uuid);
+        match self {
+            Mode::Wal => crc,
+            Mode::Rollback => !crc,
+        }
+        .to_be_bytes()
+    }
+}
 
 /// The bytes of a database header that these functions need.
 pub const HEADER_BYTES: usize = 100;
@@ -54,14 +80,30 @@ fn version_guarded() -> u8 {
 
 /// The log that the guard in this header names. None: the guard is not set.
 pub fn of(header: &[u8]) -> Option<Uuid> {
+    guard(header).map(|(uuid, _)| uuid)
+}
+
+/// The log that the guard in this header names, and the mode that the guard hides.
+fn guard(header: &[u8]) -> Option<(Uuid, Mode)> {
     named(header).filter(|_| header[FIRST..=FIRST + 1] == [version_guarded(); 2])
 }
 
-/// The log that this header names.
-fn named(header: &[u8]) -> Option<Uuid> {
+/// The mode of a database with this header, with or without guard.
+pub fn mode(header: &[u8]) -> Option<Mode> {
+    if let Some((_, mode)) = guard(header) {
+        return Some(mode);
+    }
+    let versions = header.get(FIRST..=FIRST + 1)?;
+    [Mode::Wal, Mode::Rollback].into_iter().find(|mode| versions == [mode.version(); 2])
+}
+
+/// The log that this header names, and the mode that goes with it.
+fn named(header: &[u8]) -> Option<(Uuid, Mode)> {
     let named = header.get(UUID_AT..END)?;
     let uuid: [u8; 16] = named[..16].try_into().ok()?;
-    (named[16..] == page_crc(&uuid).to_be_bytes()).then_some(Uuid(uuid))
+    let mode =
+        [Mode::Wal, Mode::Rollback].into_iter().find(|mode| named[16..] == mode.crc(&uuid))?;
+    Some((Uuid(uuid), mode))
 }
 
 /// True if the guard is off and only the name of a log is left.
@@ -92,10 +134,10 @@ pub fn is_any_database(header: &[u8]) -> bool {
     header.starts_with(b"SQLite format 3\0") && header.get(21..24) == Some(&[64, 32, 32])
 }
 
-/// True if the guard can be set here: a database in WAL mode whose reserved bytes are zero or
+/// True if the guard can be set here: a database in this mode whose reserved bytes are zero or
 /// Oneflush's.
-pub fn is_possible(header: &[u8]) -> bool {
-    is_database(header) && header[FIRST..=FIRST + 1] == [VERSION_WAL; 2]
+pub fn is_possible(header: &[u8], mode: Mode) -> bool {
+    is_database(header) && header[FIRST..=FIRST + 1] == [mode.version(); 2]
 }
 
 /// True if SQLite may have a WAL for a database with this header.
@@ -103,13 +145,16 @@ pub fn is_possible(header: &[u8]) -> bool {
 /// False for a database in a rollback mode, an empty file, and what is no database, whatever lies
 /// beside it.
 pub fn has_wal(header: &[u8]) -> bool {
-    of(header).is_some() || (is_any_database(header) && header[FIRST + 1] >= VERSION_WAL)
+    match guard(header) {
+        Some((_, mode)) => mode == Mode::Wal,
+        None => is_any_database(header) && header[FIRST + 1] >= VERSION_WAL,
+    }
 }
 
 /// Takes the guard out of the first page, or out of a part of it that begins at 0.
 pub fn hide(page: &mut [u8]) {
-    if of(page).is_some() {
-        page[FIRST..=FIRST + 1].fill(VERSION_WAL);
+    if let Some((_, mode)) = guard(page) {
+        page[FIRST..=FIRST + 1].fill(mode.version());
         page[UUID_AT..END].fill(0);
     } else if is_half_cleared(page) {
         page[UUID_AT..END].fill(0);
@@ -137,11 +182,12 @@ pub fn guarded(page: &[u8], offset: u64, log: impl FnOnce() -> Option<Uuid>) -> 
     Some(page)
 }
 
-/// Puts the guard into the first page.
+/// Puts the guard into the first page. It keeps the mode of the page.
 pub fn set(page: &mut [u8], log: Uuid) {
+    let mode = mode(page).unwrap_or(Mode::Wal);
     page[FIRST..=FIRST + 1].fill(version_guarded());
     page[UUID_AT..CRC_AT].copy_from_slice(&log.0);
-    page[CRC_AT..END].copy_from_slice(&page_crc(&log.0).to_be_bytes());
+    page[CRC_AT..END].copy_from_slice(&mode.crc(&log.0));
 }
 
 #[cfg(test)]
@@ -162,15 +208,32 @@ mod tests {
     #[test]
     fn what_is_hidden_is_what_was_before_the_guard() {
         let plain = header();
-        assert!(is_possible(&plain));
+        assert!(is_possible(&plain, Mode::Wal));
         let mut guarded = plain.clone();
         set(&mut guarded, LOG);
         assert_eq!(of(&guarded), Some(LOG));
-        assert!(!is_possible(&guarded));
+        assert!(!is_possible(&guarded, Mode::Wal));
         hide(&mut guarded);
         assert_eq!(guarded, plain);
         hide(&mut guarded);
         assert_eq!(guarded, plain);
+    }
+
+    #[test]
+    fn a_guard_keeps_the_mode_that_it_hides() {
+        for mode in [Mode::Wal, Mode::Rollback] {
+            let mut plain = header();
+            plain[FIRST..=FIRST + 1].fill(mode.version());
+            let mut guarded = plain.clone();
+            set(&mut guarded, LOG);
+            assert_eq!((of(&guarded), super::mode(&guarded)), (Some(LOG), Some(mode)));
+            assert_eq!(has_wal(&guarded), mode == Mode::Wal);
+            let once = guarded.clone();
+            set(&mut guarded, LOG);
+            assert_eq!(guarded, once);
+            hide(&mut guarded);
+            assert_eq!(guarded, plain);
+        }
     }
 
     #[test]
@@ -182,7 +245,7 @@ mod tests {
             for good in [&guarded, &header()] {
                 let mut garbled = good.clone();
                 garbled[at] ^= 0x54;
-                assert!(!is_database(&garbled) && !is_possible(&garbled), "byte {at}");
+                assert!(!is_database(&garbled) && !is_possible(&garbled, Mode::Wal), "byte {at}");
             }
         }
     }
@@ -192,7 +255,7 @@ mod tests {
         let mut half = header();
         set(&mut half, LOG);
         half[FIRST..=FIRST + 1].fill(VERSION_WAL);
-        assert!(of(&half).is_none() && is_database(&half) && is_possible(&half));
+        assert!(of(&half).is_none() && is_database(&half) && is_possible(&half, Mode::Wal));
         hide(&mut half);
         assert_eq!(half, header());
     }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::eager::{EagerLog, EagerReport};
 use super::plain::{PlainReport, PlainStore};
 use super::waldio::{WaldioReport, WaldioStore};
-use super::{LogFiles, Strategy};
+use super::{AbsorbsJournal, LogFiles, MawLog, MawReport, Strategy};
 use crate::config::{Options, StrategyKind};
 use crate::engine::{
     Checkpointer, Progress, RunCheckpoint, Shared, Store, WalConnection, WalReport,
@@ -33,6 +33,7 @@ pub struct Site {
     pub run_checkpoint: Arc<dyn RunCheckpoint>,
     pub files: Arc<dyn LogFiles>,
     shared: OnceLock<SharedWal>,
+    maw: OnceLock<Arc<MawLog>>,
 }
 
 impl Site {
@@ -42,7 +43,13 @@ impl Site {
         files: &Arc<dyn LogFiles>,
     ) -> Site {
         let (run_checkpoint, files) = (Arc::clone(run_checkpoint), Arc::clone(files));
-        Site { path: path.to_owned(), run_checkpoint, files, shared: OnceLock::new() }
+        Site {
+            path: path.to_owned(),
+            run_checkpoint,
+            files,
+            shared: OnceLock::new(),
+            maw: OnceLock::new(),
+        }
     }
 
     /// What the connections with a strategy for WAL mode share. None: there were no such
@@ -72,6 +79,17 @@ impl Site {
         self.shared.get_or_init(|| SharedWal::Waldio(self.share(store())))
     }
 
+    /// What connections with `maw` share.
+    pub(super) fn maw(&self) -> &Arc<MawLog> {
+        self.maw.get_or_init(|| Arc::new(MawLog::new(&self.path, Arc::clone(&self.files))))
+    }
+
+    /// The strategy of the connections of this process. None: `stock`.
+    pub fn kind(&self) -> Option<StrategyKind> {
+        let of_maw = || self.maw.get().map(|_| StrategyKind::Maw);
+        self.shared().map(SharedWal::kind).or_else(of_maw)
+    }
+
     fn share<S: Store>(&self, store: S) -> Arc<Shared<S>> {
         Arc::new(Shared::new(&self.path, Arc::clone(&self.run_checkpoint), store))
     }
@@ -94,6 +112,7 @@ pub enum StrategyReport {
     Plain(WalReport<PlainReport>),
     Eager(WalReport<EagerReport>),
     Waldio(WalReport<WaldioReport>),
+    Maw(MawReport),
 }
 
 impl SharedWal {
@@ -134,6 +153,10 @@ impl SharedWal {
 impl<S: Store> Strategy for WalConnection<S> {
     fn kind(&self) -> StrategyKind {
         S::KIND
+    }
+
+    fn absorbs_journal(&self) -> Option<&dyn AbsorbsJournal> {
+        None
     }
 
     fn read(
@@ -196,7 +219,7 @@ impl<S: Store> Strategy for WalConnection<S> {
         self.device_characteristics(below, role)
     }
 
-    fn opened(&self, main: Box<dyn MainFile>) -> Result<(), Error> {
+    fn opened(&self, main: Arc<dyn MainFile>) -> Result<(), Error> {
         self.opened(main)
     }
 

@@ -12,7 +12,7 @@ use super::board::Common;
 use super::space::Room;
 use crate::config::StrategyKind;
 use crate::error::Code;
-use crate::port::SideFiles;
+use crate::port::{AtomicWrite, Below, ExchangeFile, SideFiles};
 
 /// An open log.
 pub struct LogFile(pub Box<dyn Storage>);
@@ -122,6 +122,16 @@ pub trait LogFiles: SideFiles {
     fn is_inherited(&self, _database: &str) -> bool {
         false
     }
+    /// F2FS's atomic write for this open database, tried before. The error says why there is none.
+    fn atomic_write(&self, database: &str) -> Result<Box<dyn AtomicWrite>, String>;
+    /// A temporary file to exchange blocks with this open database, tried before. The error says
+    /// why there is none.
+    fn exchange_file(&self, database: &str) -> Result<Box<dyn ExchangeFile>, String>;
+    /// Makes a rollback journal of this name, or cuts the one that is there to nothing. Its first
+    /// sync makes the name durable.
+    fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code>;
+    /// Syncs a database file without its connections.
+    fn sync_database(&self, database: &str) -> Result<(), Code>;
     /// The room that the file system has for image and log of this database. `None`: it cannot be
     /// known.
     fn room(&self, database: &str) -> Option<Room>;

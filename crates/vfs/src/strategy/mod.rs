@@ -15,6 +15,7 @@ pub mod guard;
 mod in_wal_mode;
 mod log_files;
 mod log_life;
+mod maw;
 pub mod mutant;
 mod plain;
 mod space;
@@ -24,17 +25,18 @@ mod waldio;
 mod which_log;
 
 pub use board::{
-    Common, Holder, Look as BoardLook, Private, WORDS, is_open as board_is_open,
-    look as look_at_board, read_words as read_board,
+    Common, Holder, Look as BoardLook, Private, WORDS, is_busy as board_is_busy,
+    is_open as board_is_open, look as look_at_board, read_words as read_board,
 };
 pub use eager::building::build_of;
 pub use eager::log::OpenLog as EagerOpenLog;
 pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{RecoverError, check, page_one_of, write_image};
-pub use in_wal_mode::{SharedWal, Site};
+pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
+pub use maw::{Maw, MawLog, MawReport, OpenLog as MawOpenLog};
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};
 pub use plain::{Plain, is_marked};
@@ -63,6 +65,8 @@ use crate::role::Role;
 /// lose data silently.
 pub trait Strategy: Send + Sync {
     fn kind(&self) -> StrategyKind;
+    /// `None`: rollback journals are files.
+    fn absorbs_journal(&self) -> Option<&dyn AbsorbsJournal>;
     fn read(
         &self,
         below: &dyn Below,
@@ -89,7 +93,7 @@ pub trait Strategy: Send + Sync {
     fn sector_size(&self, below: &dyn Below, role: Role) -> i32;
     fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics;
     /// The main database file was opened. The file below stays usable until [`Strategy::closing`].
-    fn opened(&self, main: Box<dyn MainFile>) -> Result<(), Error>;
+    fn opened(&self, main: Arc<dyn MainFile>) -> Result<(), Error>;
     fn closing(&self);
     /// Called before the WAL of this very connection is opened. After a success
     /// [`Strategy::opened_wal`] or [`Strategy::closing_wal`] follows.
@@ -128,6 +132,32 @@ pub trait Strategy: Send + Sync {
     fn checkpoint_announced(&self, running: bool) -> Result<(), Error>;
 }
 
+/// What a strategy does besides that keeps rollback journals in memory (`maw`).
+pub trait AbsorbsJournal {
+    /// This connection may create the journal: it has the database reserved. One connection at a
+    /// time has.
+    fn may_create_journal(&self) -> bool;
+    /// SQLite creates the journal. `Some`: a file that stands for it. `None`: SQLite gets a real
+    /// one.
+    fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error>;
+    /// SQLite closes that file.
+    fn closing_journal(&self);
+    /// The journal has contents that SQLite has not ended yet.
+    fn holds_journal(&self) -> bool;
+    /// SQLite deletes the journal, which ends it.
+    fn deleting_journal(&self) -> Result<Deletion, Error>;
+    /// `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and its companions.
+    fn atomic_step(&self, below: &dyn Below, step: AtomicStep) -> Result<(), Error>;
+}
+
+/// A step of SQLite's own batch of atomic writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicStep {
+    Begin,
+    Commit,
+    Rollback,
+}
+
 /// A strategy in force.
 ///
 /// It is an enum rather than a box: the compiler sees through it, so `stock` costs next to nothing.
@@ -136,6 +166,7 @@ pub enum Chosen {
     Plain(Arc<Plain>),
     Eager(Arc<Eager>),
     Waldio(Arc<Waldio>),
+    Maw(Box<Maw>),
     Onlooker(Box<Onlooker>),
 }
 
@@ -154,6 +185,14 @@ pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chose
         StrategyKind::Plain => in_wal_mode(id, options, site.plain(), purpose),
         StrategyKind::Eager => in_wal_mode(id, options, site.eager(), purpose),
         StrategyKind::Waldio => in_wal_mode(id, options, site.waldio(), purpose),
+        StrategyKind::Maw => Chosen::Maw(Box::new(Maw::new(
+            &site.path,
+            options,
+            Arc::clone(&site.files),
+            Arc::clone(site.maw()),
+            Chosen::Stock(Stock),
+            purpose,
+        ))),
     }
 }
 
@@ -182,7 +221,18 @@ impl Chosen {
             Chosen::Plain(plain) => method(plain.as_ref()),
             Chosen::Eager(eager) => method(eager.as_ref()),
             Chosen::Waldio(waldio) => method(waldio.as_ref()),
+            Chosen::Maw(maw) => method(maw.as_ref()),
             Chosen::Onlooker(onlooker) => method(onlooker.as_ref()),
+        }
+    }
+
+    /// What the strategy adds to `PRAGMA oneflush_stats`.
+    pub fn report(&self, site: &Site) -> Option<StrategyReport> {
+        match self {
+            Chosen::Maw(maw) if maw.inner().in_wal_mode().is_none() => {
+                Some(StrategyReport::Maw(maw.report()))
+            }
+            _ => self.in_wal_mode().and(site.shared()).map(SharedWal::report),
         }
     }
 
@@ -193,6 +243,7 @@ impl Chosen {
             Chosen::Plain(plain) => Some(plain.as_ref()),
             Chosen::Eager(eager) => Some(eager.as_ref()),
             Chosen::Waldio(waldio) => Some(waldio.as_ref()),
+            Chosen::Maw(maw) => maw.inner().in_wal_mode(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Broken variants of `eager` and `waldio`, each with one promise less.
+//! Broken variants of `eager`, `waldio` and `maw`, each with one promise less.
 //!
 //! The crash simulator must catch every one (`crates/crashlab/tests/mutants/`). Without the
 //! feature `mutants` there is none, and [`is`] is a constant.
@@ -43,6 +43,21 @@ pub enum Mutant {
     UnpublishedCached,
     /// With `waldio`: the log's end leaves the WAL's header where it is.
     HeaderLeft,
+    /// With `maw`: a reader does not look whether a writer has died in the middle (rule 5).
+    BusyUnseen,
+    /// With `maw`: the first touch of a page is a delta against the page in place (rule 5).
+    DeltaAgainstPlace,
+    /// With `maw`: an epoch begins before the database file is synced.
+    EpochUnsynced,
+    /// With `maw`: a transaction over several databases commits each at its own journal's end
+    /// (rule 3).
+    SuperJournalMissed,
+    /// With `maw`: the temporary file is not emptied before its next use (rule 6).
+    TemporaryNotEmptied,
+    /// With `maw`: the absorbed journal can be seen by others (rule 1).
+    JournalVisible,
+    /// With `maw`: the end of a rollback commits what the rollback has left (rule 2).
+    RollbackCommits,
     /// The board is not told that the image became shorter (invariant 2 of `image_store.rs`).
     CutUntold,
 }

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::Strategy;
+use super::{AbsorbsJournal, Strategy};
 use crate::config::StrategyKind;
 use crate::error::{Code, Error};
 use crate::port::{
@@ -22,6 +22,10 @@ pub struct Stock;
 impl Strategy for Stock {
     fn kind(&self) -> StrategyKind {
         StrategyKind::Stock
+    }
+
+    fn absorbs_journal(&self) -> Option<&dyn AbsorbsJournal> {
+        None
     }
 
     fn read(
@@ -82,7 +86,7 @@ impl Strategy for Stock {
         below.device_characteristics()
     }
 
-    fn opened(&self, _: Box<dyn MainFile>) -> Result<(), Error> {
+    fn opened(&self, _: Arc<dyn MainFile>) -> Result<(), Error> {
         Ok(())
     }
 

@@ -1,6 +1,7 @@
-//! Which strategy's log lies beside a database. Two strategies have a log, each under its own name.
+//! Which strategy's log lies beside a database. Three strategies have a log, each under its own
+//! name.
 //!
-//! Both names may be there: one log is in use or left by a crash, and the other belongs to a
+//! Several names may be there: one log is in use or left by a crash, and the other belongs to a
 //! database that a backup has replaced. The guard names the right one.
 
 use oneflush_blocklog::{Error as LogError, Uuid};
@@ -8,18 +9,21 @@ use oneflush_blocklog::{Error as LogError, Uuid};
 use super::eager::log::OpenLog as EagerLog;
 use super::log_files::LogFile;
 use super::log_life::KeptLog;
+use super::maw::OpenLog as MawLog;
 use super::waldio::OpenLog as WaldioLog;
 use crate::config::{Options, StrategyKind};
-use crate::names::{log_path, waldio_path};
+use crate::names::{log_path, maw_path, waldio_path};
 
 /// The strategies that have a log.
-pub const WITH_A_LOG: [StrategyKind; 2] = [StrategyKind::Eager, StrategyKind::Waldio];
+pub const WITH_A_LOG: [StrategyKind; 3] =
+    [StrategyKind::Eager, StrategyKind::Waldio, StrategyKind::Maw];
 
 /// The log of a database with this strategy. Strategies without a log have none.
 pub fn path_of_log(kind: StrategyKind, database: &str) -> Option<String> {
     match kind {
         StrategyKind::Eager => Some(log_path(database)),
         StrategyKind::Waldio => Some(waldio_path(database)),
+        StrategyKind::Maw => Some(maw_path(database)),
         StrategyKind::Stock | StrategyKind::Plain => None,
     }
 }
@@ -44,6 +48,7 @@ fn uuid<L: KeptLog>(file: LogFile) -> Result<Uuid, LogError> {
 pub fn uuid_of(kind: StrategyKind, file: LogFile) -> Result<Uuid, LogError> {
     match kind {
         StrategyKind::Waldio => uuid::<WaldioLog>(file),
+        StrategyKind::Maw => uuid::<MawLog>(file),
         _ => uuid::<EagerLog>(file),
     }
 }
@@ -55,7 +60,7 @@ pub fn uuid_of(kind: StrategyKind, file: LogFile) -> Result<Uuid, LogError> {
 /// |---|---|
 /// | no log | `None` |
 /// | one log | its strategy, whatever the log says: its own opener refuses a wrong one |
-/// | two logs | the one that is named, or may be: it cannot be read, or it holds commits |
+/// | several logs | the one that is named, or may be: it cannot be read, or it holds commits |
 pub fn strategy_of_log<E>(
     wanted: Option<Uuid>,
     is_there: impl Fn(StrategyKind) -> Result<bool, E>,
@@ -72,6 +77,7 @@ pub fn strategy_of_log<E>(
     }
     let found = |kind| match (open(kind)?, kind) {
         (file, StrategyKind::Waldio) => look::<WaldioLog>(file).ok(),
+        (file, StrategyKind::Maw) => look::<MawLog>(file).ok(),
         (file, _) => look::<EagerLog>(file).ok(),
     };
     let found = there.iter().map(|&kind| (kind, found(kind)));

@@ -151,6 +151,20 @@ impl Board {
         }
     }
 
+    /// With `maw`: the LSN up to which the database file has everything, durably.
+    pub fn synced_lsn(&self) -> Lsn {
+        Lsn(self.get(Word::SyncedLsn))
+    }
+
+    pub fn note_synced(&self, lsn: Lsn) {
+        self.word(Word::SyncedLsn).fetch_max(lsn.0, SeqCst);
+    }
+
+    /// The last record.
+    pub fn last_lsn(&self) -> Lsn {
+        Lsn(self.get(Word::Lsn))
+    }
+
     /// Bytes of the pages that a checkpoint would write.
     pub fn changed_bytes(&self) -> u64 {
         self.get(Word::Pages) * self.get(Word::PageBytes)

@@ -24,7 +24,7 @@ pub(super) const PAGES_WORDS: usize = 1024;
 
 /// The version of the board's layout, and of what the processes share behind it. It grows by one
 /// whenever either changes. The words before [`Word::Layout`] keep their places.
-pub(super) const LAYOUT: u64 = 6;
+pub(super) const LAYOUT: u64 = 7;
 
 #[derive(Clone, Copy)]
 pub(super) enum Word {
@@ -81,17 +81,19 @@ pub(super) enum Word {
     FramesWanted,
     /// With `waldio`: grows before and after frames are written over that were written before.
     Rewinds,
+    /// With `maw`: the LSN up to which the database file has everything, durably.
+    SyncedLsn,
 }
 
 /// What a board says to a process that does not use the database. What the strategy does not note
 /// is `None`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Look {
-    /// Of `eager`.
+    /// Of `eager` and `maw`.
     pub epoch: Option<u64>,
-    /// Of `eager`: records of this epoch.
+    /// Of `eager` and `maw`: records of this epoch.
     pub records: Option<u64>,
-    /// Of `eager`: how many pages the log has changes of in this epoch.
+    /// Of `eager` and `maw`: how many pages the log has changes of in this epoch.
     pub pages: Option<u64>,
     /// The WAL's last frame that is known to be durable in the log.
     pub logged_frames: u64,
@@ -116,10 +118,11 @@ pub fn read_words(board: &File) -> Option<Vec<u64>> {
 pub fn look(words: &[u64], kind: StrategyKind) -> Option<Look> {
     let word = |word: Word| words.get(word as usize).copied();
     let of = |strategy: StrategyKind, at: Word| word(at).filter(|_| kind == strategy);
+    let of_records = |at: Word| word(at).filter(|_| kind != StrategyKind::Waldio);
     (word(Word::Layout)? == LAYOUT).then_some(Look {
-        epoch: of(StrategyKind::Eager, Word::Epoch),
-        records: of(StrategyKind::Eager, Word::RecordsInEpoch),
-        pages: of(StrategyKind::Eager, Word::Pages),
+        epoch: of_records(Word::Epoch),
+        records: of_records(Word::RecordsInEpoch),
+        pages: of_records(Word::Pages),
         logged_frames: word(Word::Logged)?,
         committed_frames: of(StrategyKind::Eager, Word::Committed),
         written_frames: of(StrategyKind::Waldio, Word::Written),
@@ -135,6 +138,11 @@ pub fn is_open(words: &[u64], uuid: Option<Uuid>) -> bool {
             == u128::from(word(Word::UuidHigh)) << 64 | u128::from(word(Word::UuidLow))
     };
     word(Word::Layout) == LAYOUT && word(Word::Open) != 0 && uuid.is_none_or(is_of)
+}
+
+/// True if these words say that a process changes the log, or the file in place, or died there.
+pub fn is_busy(words: &[u64]) -> bool {
+    words.get(Word::Busy as usize).is_none_or(|&busy| busy != 0)
 }
 
 impl Board {

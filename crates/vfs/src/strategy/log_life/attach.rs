@@ -194,7 +194,7 @@ impl<L: KeptLog> LogLife<L> {
             }
             return Ok((log, How::Beside));
         }
-        if !guard::is_possible(&header) {
+        if !guard::is_possible(&header, L::MODE) {
             let is_any = guard::is_any_database(&header);
             return Err(if is_any {
                 AttachError::NoGuard(L::STRATEGY)
@@ -235,7 +235,7 @@ impl<L: KeptLog> LogLife<L> {
         options: &Options,
     ) -> Result<L, AttachError> {
         let mut header = guard::header(main)?;
-        if !guard::is_possible(&header) {
+        if !guard::is_possible(&header, L::MODE) {
             return Err(AttachError::Below(Code::BUSY));
         }
         if board.is_guard_unsure() {

@@ -10,8 +10,8 @@ use crate::strategy::log_files::code_of;
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     #[error(
-        "the log is missing: this database was in use with eager or waldio, and commits may be in \
-            it. Put it back beside the database [OF-101]"
+        "the log is missing: this database was in use with eager, waldio or maw, and commits may \
+            be in it. Put it back beside the database [OF-101]"
     )]
     LogMissing,
     #[error(
@@ -22,8 +22,8 @@ pub enum AttachError {
     #[error("the log is for pages of {log} bytes, the database has {database} [OF-103]")]
     PageSize { log: u32, database: u32 },
     #[error(
-        "strategy {0} cannot mark this database as in use: its header is not that of a database \
-            in WAL mode, or uses reserved bytes [OF-104]"
+        "strategy {0} cannot mark this database as in use: its header is not that of a database in \
+            its journal mode, or uses reserved bytes [OF-104]"
     )]
     NoGuard(StrategyKind),
     #[error(

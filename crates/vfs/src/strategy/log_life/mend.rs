@@ -45,6 +45,17 @@ impl<L: KeptLog> LogLife<L> {
         Ok(())
     }
 
+    /// A connection has opened a database that may be in a rollback mode. Mends what a crash has
+    /// garbled, no more: SQLite sees to its own journal and WAL.
+    pub fn mend_garbled(&self, main: &dyn Below) -> Result<(), Error> {
+        match guard::header(main) {
+            Err(Code::SHORT_READ) => Ok(()),
+            Ok(header) if guard::is_database(&header) => Ok(()),
+            Ok(_) => self.mend_header(main).map_err(|error| self.refuse(&error)),
+            Err(code) => Err(code.into()),
+        }
+    }
+
     /// False if SQLite is to see no WAL of this database. There may be an image nevertheless, of
     /// the database that was here before.
     pub fn has_wal(&self, main: &dyn Below) -> Result<bool, Code> {

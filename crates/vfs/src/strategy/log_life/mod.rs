@@ -23,6 +23,7 @@ use oneflush_blocklog::{Error as LogError, Uuid};
 use rustc_hash::FxHashSet;
 
 use self::patience::Patience;
+use super::guard::Mode;
 use super::log_files::{LogFile, LogFiles};
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
@@ -35,6 +36,8 @@ pub use self::attach_error::AttachError;
 /// A log, as far as its life is concerned.
 pub trait KeptLog: Sized {
     const STRATEGY: StrategyKind;
+    /// The mode of the databases that have such a log.
+    const MODE: Mode = Mode::Wal;
     /// The log of a database.
     fn path(database: &str) -> String;
     /// A file that the log may stand on. It goes where the log goes.

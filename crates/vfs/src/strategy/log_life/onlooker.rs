@@ -37,7 +37,7 @@ use crate::role::Role;
 use crate::strategy::guard;
 use crate::strategy::log_files::{LogFile, LogFiles, LogInUse};
 use crate::strategy::which_log::path_of_log;
-use crate::strategy::{Stock, Strategy};
+use crate::strategy::{AbsorbsJournal, Stock, Strategy};
 use crate::sync::{Mutex, lock};
 
 /// Databases of which SQLite's error log says already that the strategy is not in force.
@@ -58,7 +58,7 @@ pub struct Onlooker {
     kind: StrategyKind,
     path: String,
     files: Arc<dyn LogFiles>,
-    main: Mutex<Option<Box<dyn Below>>>,
+    main: Mutex<Option<Arc<dyn Below>>>,
     /// Keeps the log in use while the WAL is open.
     in_use: Mutex<Option<LogInUse>>,
     /// The log, where it is the WAL.
@@ -168,6 +168,10 @@ impl Strategy for Onlooker {
         self.kind
     }
 
+    fn absorbs_journal(&self) -> Option<&dyn AbsorbsJournal> {
+        None
+    }
+
     fn read(
         &self,
         below: &dyn Below,
@@ -188,7 +192,7 @@ impl Strategy for Onlooker {
         Ok(result?)
     }
 
-    fn opened(&self, main: Box<dyn MainFile>) -> Result<(), Error> {
+    fn opened(&self, main: Arc<dyn MainFile>) -> Result<(), Error> {
         *lock(&self.main) = Some(main);
         self.prepare().map_err(|error| self.refuse(&error))
     }

@@ -1,0 +1,556 @@
+//! `maw`: commits of the rollback modes without a journal (Cheon and Won, "Exploiting Multi-Block
+//! Atomic Write in SQLite Transaction").
+//!
+//! SQLite's rollback journal is absorbed in memory, and so are the transaction's writes to the
+//! database file ([`overlay`]). At the commit point a [`provider`] makes them durable at once, all
+//! or none. The rules of the protocol, cited by number in code and tests:
+//!
+//! 1. Only an open of the journal with `SQLITE_OPEN_CREATE` is absorbed. All other opens are of real
+//!    files. The absorbed journal outlives `xClose` until `xDelete`. No other connection sees it.
+//! 2. Without a super-journal the commit point is the end of the journal: its deletion, truncation
+//!    or zeroing. A rollback ends in the same calls and commits nothing.
+//! 3. With a super-journal the commit point is its deletion.
+//! 4. The connection that writes reads its own writes. Beyond a limit of memory the transaction goes
+//!    on as an ordinary journaled one.
+//! 5. The log: [`shared`], [`open_log`], [`replay`].
+//! 6. XFS. 7. F2FS.
+//! 8. `RWF_ATOMIC` is no provider.
+//!
+//! # The states of a transaction
+//!
+//! | state | journal | writes to the database | entered by | left by |
+//! |---|---|---|---|---|
+//! | none | none, or empty | in place | the end of any other | SQLite's first write to the journal |
+//! | absorbed | in memory | in memory | that write | the journal's end; or what follows |
+//! | ordinary | a real file | in place | [`Transaction::materialise`] | the journal's end |
+//!
+//! An absorbed transaction becomes an ordinary one where
+//!
+//! - a super-journal is open that the provider cannot do without (rule 3);
+//! - its changes take more memory than [`MEMORY_BYTES_MAX`] (rule 4);
+//! - the provider declines: a new database, a change of the page size or of the journal mode;
+//! - nothing was synced, as with `synchronous=OFF`. SQLite's own way is as safe and cheaper then.
+//!
+//! A database file is written in place without a journal in `journal_mode=MEMORY` and `OFF`, and by
+//! SQLite when it plays back a journal that another process has left. All that is as with SQLite
+//! alone, except that the log is retired before.
+//!
+//! # Differences to the paper
+//!
+//! - The paper changes SQLite's pager. Here SQLite is as it is, and its journal never reaches a file.
+//! - The paper needs F2FS. Here XFS and a log beside the database can do the same.
+
+mod absorbed;
+mod f2fs;
+mod journal;
+mod open_log;
+mod overlay;
+mod provider;
+mod replay;
+mod shared;
+mod syncer;
+mod transaction;
+mod xfs;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use self::absorbed::Absorbed;
+pub use self::open_log::OpenLog;
+use self::provider::Providers;
+pub use self::shared::MawLog;
+use self::shared::{Counts, LogReport};
+use self::transaction::{Ended, Transaction};
+use super::{AbsorbsJournal, AtomicStep, Chosen, Strategy};
+use crate::config::{Atomic, Durability, Options, StrategyKind};
+use crate::error::{Code, Error};
+use crate::port::{
+    Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock,
+    SyncRequest, WalIndex,
+};
+use crate::role::Role;
+use crate::strategy::guard;
+use crate::strategy::log_files::LogFiles;
+use crate::strategy::mutant::{self, Mutant};
+use crate::super_journal;
+use crate::sync::{Mutex, MutexGuard, lock};
+
+/// A transaction may take so much memory before it goes on as an ordinary one.
+const MEMORY_BYTES_MAX: u64 = 16 << 20;
+
+/// `SQLITE_IOCAP_BATCH_ATOMIC`. It is never claimed: with it, SQLite keeps the journal in its own
+/// memory at `synchronous=OFF`, and the death of the process in a commit would leave half of it.
+const BATCH_ATOMIC: i32 = 0x4000;
+
+/// One connection with `maw`.
+pub struct Maw {
+    path: String,
+    options: Options,
+    purpose: Purpose,
+    files: Arc<dyn LogFiles>,
+    log: Arc<MawLog>,
+    /// What does everything that no absorbed transaction is concerned with.
+    inner: Chosen,
+    state: Mutex<State>,
+}
+
+struct State {
+    main: Option<Arc<dyn MainFile>>,
+    level: LockLevel,
+    /// SQLite has the absorbed journal open.
+    is_journal_open: bool,
+    transaction: Transaction,
+    providers: Providers,
+}
+
+/// What `PRAGMA oneflush_stats` says of the strategy.
+#[derive(Serialize)]
+pub struct MawReport {
+    /// The provider of this connection. `auto`: none was needed yet.
+    provider: &'static str,
+    #[serde(flatten)]
+    counts: Counts,
+    log: LogReport,
+}
+
+impl Maw {
+    pub fn new(
+        path: &str,
+        options: &Options,
+        files: Arc<dyn LogFiles>,
+        log: Arc<MawLog>,
+        inner: Chosen,
+        purpose: Purpose,
+    ) -> Maw {
+        Maw {
+            path: path.to_owned(),
+            options: options.clone(),
+            purpose,
+            files,
+            log,
+            inner,
+            state: Mutex::new(State {
+                main: None,
+                level: LockLevel::None,
+                is_journal_open: false,
+                transaction: Transaction::default(),
+                providers: Providers::default(),
+            }),
+        }
+    }
+
+    pub fn inner(&self) -> &Chosen {
+        &self.inner
+    }
+
+    pub fn report(&self) -> MawReport {
+        MawReport {
+            provider: self.state().providers.kind().map_or("none", Atomic::name),
+            counts: self.log.counts(),
+            log: self.log.report(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Ends the journal, and with it the transaction (rule 2). [`Ended::Ordinary`]: the call that
+    /// ends the journal goes to the real file.
+    fn end(&self, state: &mut State) -> Result<Ended, Error> {
+        let State { main, transaction, providers, .. } = state;
+        let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
+        if transaction.is_ordinary() {
+            if self.options.durability == Durability::Full && !transaction.is_synced_by_sqlite() {
+                main.sync(SyncRequest::ALL)?;
+            }
+            return Ok(Ended::Ordinary);
+        }
+        if !transaction.has_changes_to_commit() {
+            self.log.count(|counts| counts.empty += 1);
+            transaction.clear();
+            return Ok(Ended::Done);
+        }
+        let is_ordinary = !transaction.is_synced(&self.options)
+            || !transaction
+                .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))?;
+        if is_ordinary {
+            self.materialise(state)?;
+            return Ok(Ended::Ordinary);
+        }
+        self.log.count(|counts| counts.atomic += 1);
+        transaction.clear();
+        Ok(Ended::Done)
+    }
+
+    /// The transaction goes on as an ordinary journaled one.
+    fn materialise(&self, state: &mut State) -> Result<(), Error> {
+        let State { main, transaction, .. } = state;
+        let Some(main) = main.as_deref() else { return Err(Error::Below(Code::IOERR_WRITE)) };
+        if transaction.is_ordinary() {
+            return Ok(());
+        }
+        self.log.before_in_place(main)?;
+        self.log.count(|counts| counts.ordinary += 1);
+        transaction.materialise(main, &*self.files, &self.path, &self.options)
+    }
+
+    fn is_too_large(transaction: &Transaction) -> bool {
+        transaction.memory_bytes() > MEMORY_BYTES_MAX
+    }
+
+    fn write_db(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.transaction.is_absorbed() {
+            state.transaction.write(below, data, offset)?;
+            if Maw::is_too_large(&state.transaction) {
+                self.materialise(&mut state)?;
+            }
+            return Ok(());
+        }
+        if state.main.is_some() && !state.transaction.is_ordinary() {
+            self.log.before_in_place(below)?;
+        }
+        drop(state);
+        self.inner.call(|inner| inner.write(below, Role::Db, data, offset))
+    }
+
+    fn write_journal(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+        let mut state = self.state();
+        if !state.is_journal_open {
+            drop(state);
+            return self
+                .inner
+                .call(|inner| inner.write(below, Role::RollbackJournal, data, offset));
+        }
+        if journal::Journal::is_finished_by(data, offset) && state.transaction.has_begun() {
+            return match self.end(&mut state)? {
+                Ended::Done => Ok(()),
+                Ended::Ordinary => state.transaction.end_ordinary(|real| real.write(data, offset)),
+            };
+        }
+        // Rule 3.
+        if super_journal::is_open()
+            && !mutant::is(Mutant::SuperJournalMissed)
+            && state.transaction.is_absorbed()
+        {
+            self.materialise(&mut state)?;
+        }
+        state.transaction.write_journal(data, offset)?;
+        if state.transaction.is_absorbed() && Maw::is_too_large(&state.transaction) {
+            self.materialise(&mut state)?;
+        }
+        Ok(())
+    }
+
+    fn truncate_journal(&self, size_bytes: u64) -> Result<(), Error> {
+        let mut state = self.state();
+        if size_bytes > 0 || !state.transaction.has_begun() {
+            return state.transaction.truncate_journal(size_bytes);
+        }
+        match self.end(&mut state)? {
+            Ended::Done => Ok(()),
+            Ended::Ordinary => state.transaction.end_ordinary(|real| real.truncate(0)),
+        }
+    }
+}
+
+impl AbsorbsJournal for Maw {
+    fn may_create_journal(&self) -> bool {
+        self.state().level >= LockLevel::Reserved
+    }
+
+    fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error> {
+        let mut state = self.state();
+        if self.purpose == Purpose::Checkpoints || state.is_journal_open {
+            return Ok(None);
+        }
+        if !state.providers.are_there(&*self.files, &self.path, &self.options) {
+            return Ok(None);
+        }
+        state.is_journal_open = true;
+        Ok(Some(Box::new(Absorbed)))
+    }
+
+    fn closing_journal(&self) {
+        let mut state = self.state();
+        state.is_journal_open = false;
+        state.transaction.close_journal();
+    }
+
+    fn holds_journal(&self) -> bool {
+        self.state().transaction.has_begun()
+    }
+
+    fn deleting_journal(&self) -> Result<Deletion, Error> {
+        let mut state = self.state();
+        let ended = self.end(&mut state)?;
+        state.transaction.clear();
+        Ok(match ended {
+            Ended::Ordinary => Deletion::Delete,
+            Ended::Done => Deletion::Done,
+        })
+    }
+
+    fn atomic_step(&self, below: &dyn Below, step: AtomicStep) -> Result<(), Error> {
+        let mut state = self.state();
+        let State { transaction, providers, .. } = &mut *state;
+        if !providers.are_there(&*self.files, &self.path, &self.options) {
+            return Err(Error::Below(Code::IOERR_BEGIN_ATOMIC));
+        }
+        match step {
+            AtomicStep::Begin if transaction.is_none() => transaction.begin_batch(),
+            AtomicStep::Begin => return Err(Error::Below(Code::IOERR_BEGIN_ATOMIC)),
+            AtomicStep::Rollback => transaction.clear(),
+            AtomicStep::Commit => {
+                let committed = transaction.commit(below, |batch| {
+                    providers.commit(&self.log, below, batch, &self.options)
+                });
+                match committed {
+                    Ok(true) => self.log.count(|counts| counts.atomic += 1),
+                    // SQLite goes on with a rollback of the batch and a journal.
+                    _ => return Err(Error::Below(Code::IOERR_COMMIT_ATOMIC)),
+                }
+                transaction.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Strategy for Maw {
+    fn kind(&self) -> StrategyKind {
+        self.options.strategy
+    }
+
+    fn absorbs_journal(&self) -> Option<&dyn AbsorbsJournal> {
+        Some(self)
+    }
+
+    fn read(
+        &self,
+        below: &dyn Below,
+        role: Role,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<(), Error> {
+        let mut state = self.state();
+        match role {
+            Role::Db if state.transaction.covers(offset, buffer.len() as u64) => {
+                Ok(state.transaction.read(below, buffer, offset)?)
+            }
+            Role::RollbackJournal if state.is_journal_open => {
+                state.transaction.read_journal(buffer, offset)
+            }
+            _ => {
+                drop(state);
+                let read = self.inner.call(|inner| inner.read(below, role, buffer, offset));
+                if role == Role::Db && offset == 0 {
+                    guard::hide(buffer);
+                }
+                read
+            }
+        }
+    }
+
+    fn write(&self, below: &dyn Below, role: Role, data: &[u8], offset: u64) -> Result<(), Error> {
+        match role {
+            Role::Db => self.write_db(below, data, offset),
+            Role::RollbackJournal => self.write_journal(below, data, offset),
+            _ => self.inner.call(|inner| inner.write(below, role, data, offset)),
+        }
+    }
+
+    fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
+        let is_journal_open = self.state().is_journal_open;
+        match role {
+            Role::Db if self.state().transaction.is_absorbed() => {
+                self.state().transaction.truncate(below, size_bytes)
+            }
+            Role::RollbackJournal if is_journal_open => self.truncate_journal(size_bytes),
+            _ => self.inner.call(|inner| inner.truncate(below, role, size_bytes)),
+        }
+    }
+
+    fn sync(&self, below: &dyn Below, role: Role, request: SyncRequest) -> Result<(), Error> {
+        let mut state = self.state();
+        match role {
+            // Rule 2: before the commit point nothing becomes durable.
+            Role::Db if state.transaction.sync_database() => Ok(()),
+            Role::RollbackJournal if state.is_journal_open => {
+                state.transaction.sync_journal(request)
+            }
+            _ => {
+                drop(state);
+                self.inner.call(|inner| inner.sync(below, role, request))
+            }
+        }
+    }
+
+    fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
+        let state = self.state();
+        let ours = match role {
+            Role::Db => state.transaction.size_bytes(),
+            Role::RollbackJournal if state.is_journal_open => {
+                Some(state.transaction.journal_size_bytes()?)
+            }
+            _ => None,
+        };
+        drop(state);
+        match ours {
+            Some(size_bytes) => Ok(size_bytes),
+            None => self.inner.call(|inner| inner.size_bytes(below, role)),
+        }
+    }
+
+    fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        self.inner.call(|inner| inner.lock(below, level))?;
+        let had = self.state().level;
+        if level == LockLevel::Shared
+            && had < level
+            && let Err(error) = self.log.before_reading(below, &self.options)
+        {
+            self.inner.call(|inner| inner.unlock(below, LockLevel::None))?;
+            return Err(error);
+        }
+        let mut state = self.state();
+        state.level = state.level.max(level);
+        Ok(())
+    }
+
+    fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        let mut state = self.state();
+        if level <= LockLevel::Shared {
+            // A commit has failed, and SQLite gives up the transaction. An ordinary one has left a
+            // hot journal, for SQLite to play back.
+            state.transaction.clear();
+        }
+        state.level = state.level.min(level);
+        drop(state);
+        self.inner.call(|inner| inner.unlock(below, level))
+    }
+
+    #[inline(always)]
+    fn take_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        self.inner.call(|inner| inner.take_read_lock(index, read))
+    }
+
+    #[inline(always)]
+    fn release_read_lock(&self, index: &dyn WalIndex, read: ShmLock) -> Result<(), Code> {
+        self.inner.call(|inner| inner.release_read_lock(index, read))
+    }
+
+    fn shm_lock(&self, index: &dyn WalIndex, lock: ShmLock) -> Result<(), Error> {
+        self.inner.call(|inner| inner.shm_lock(index, lock))
+    }
+
+    fn unmapping_index(&self) {
+        self.inner.call(|inner| inner.unmapping_index());
+    }
+
+    fn sector_size(&self, below: &dyn Below, role: Role) -> i32 {
+        match role {
+            // SQLite asks the database file. The journal's own size would be that of no device.
+            Role::RollbackJournal if self.state().is_journal_open => 512,
+            _ => self.inner.call(|inner| inner.sector_size(below, role)),
+        }
+    }
+
+    fn device_characteristics(&self, below: &dyn Below, role: Role) -> DeviceCharacteristics {
+        match role {
+            Role::RollbackJournal if self.state().is_journal_open => DeviceCharacteristics(0),
+            _ => {
+                let of_device = self.inner.call(|inner| inner.device_characteristics(below, role));
+                DeviceCharacteristics(of_device.0 & !BATCH_ATOMIC)
+            }
+        }
+    }
+
+    fn opened(&self, main: Arc<dyn MainFile>) -> Result<(), Error> {
+        let mut state = self.state();
+        state.main = Some(Arc::clone(&main));
+        self.log.opened(&*main)?;
+        state.providers.choose(&*self.files, &self.path, &self.options)?;
+        drop(state);
+        self.inner.call(|inner| inner.opened(main))
+    }
+
+    fn closing(&self) {
+        self.inner.call(|inner| inner.closing());
+        let mut state = self.state();
+        state.transaction.clear();
+        let level = state.level;
+        if let Some(main) = state.main.take() {
+            drop(state);
+            self.log.closed(&*main, level);
+        }
+    }
+
+    fn opening_wal(&self) -> Result<(), Error> {
+        self.inner.call(|inner| inner.opening_wal())
+    }
+
+    fn opened_wal(&self, wal: Box<dyn Below>) -> Result<(), Error> {
+        self.inner.call(|inner| inner.opened_wal(wal))
+    }
+
+    fn closing_wal(&self) {
+        self.inner.call(|inner| inner.closing_wal());
+    }
+
+    fn deleting_wal(&self) -> Result<Deletion, Error> {
+        self.inner.call(|inner| inner.deleting_wal())
+    }
+
+    fn wal_path(&self) -> Option<String> {
+        self.inner.call(|inner| inner.wal_path())
+    }
+
+    fn open_virtual(&self) -> Result<Option<Box<dyn Below>>, Error> {
+        self.inner.call(|inner| inner.open_virtual())
+    }
+
+    fn hides_wal(&self) -> Result<bool, Error> {
+        self.inner.call(|inner| inner.hides_wal())
+    }
+
+    fn maps(&self, offset: u64) -> bool {
+        // Page 1 may hold the guard, and the pages of the transaction are not in the file.
+        offset > 0
+            && !self.state().transaction.covers(offset, 1)
+            && self.inner.call(|inner| inner.maps(offset))
+    }
+
+    fn has_durable_wal(&self) -> bool {
+        self.inner.call(|inner| inner.has_durable_wal())
+    }
+
+    fn knows_wal(&self, wal: &dyn Below) -> bool {
+        self.inner.call(|inner| inner.knows_wal(wal))
+    }
+
+    fn asked_whether_moved(&self) {
+        self.inner.call(|inner| inner.asked_whether_moved());
+    }
+
+    fn asked_whether_wal_stays(&self, stays: bool) -> bool {
+        self.inner.call(|inner| inner.asked_whether_wal_stays(stays))
+    }
+
+    fn asked_by_pragma(&self) {
+        self.inner.call(|inner| inner.asked_by_pragma());
+    }
+
+    fn busy_handler(&self, handler: Arc<dyn BusyHandler>) {
+        self.inner.call(|inner| inner.busy_handler(handler));
+    }
+
+    fn commit_phase_two(&self) -> Result<(), Error> {
+        self.inner.call(|inner| inner.commit_phase_two())
+    }
+
+    fn checkpoint_announced(&self, running: bool) -> Result<(), Error> {
+        self.inner.call(|inner| inner.checkpoint_announced(running))
+    }
+}

@@ -1,0 +1,127 @@
+//! The background checkpoint: a thread syncs the database file, so that an epoch of the log can end.
+//!
+//! The file has each commit in place, and the log has it durably. Nobody waits for this sync. A
+//! commit that finds it done begins an epoch for nothing, and a commit that finds the epoch long
+//! has little left to sync.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::shared::EPOCH_BYTES;
+use crate::config::Options;
+use crate::strategy::board::Board;
+use crate::strategy::log_files::LogFiles;
+use crate::sync::{Condvar, Mutex, lock, wait_timeout};
+use crate::threads;
+
+/// After this time the database file is synced, however little was written.
+const AT_LATEST: Duration = Duration::from_secs(20);
+
+/// An idle thread ends after this time.
+const IDLE: Duration = Duration::from_secs(60);
+
+pub struct Syncer {
+    path: String,
+    files: Arc<dyn LogFiles>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    runs: bool,
+    stops: bool,
+    /// The board of the log, and when the first commit came that is not synced.
+    unsynced: Option<(Board, Instant)>,
+    /// A sync is due now.
+    is_due: bool,
+}
+
+impl Syncer {
+    pub fn new(path: &str, files: Arc<dyn LogFiles>) -> Arc<Syncer> {
+        Arc::new(Syncer {
+            path: path.to_owned(),
+            files,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// A commit is in place. The epoch has so many bytes.
+    pub fn note(self: &Arc<Syncer>, board: &Board, used_bytes: u64, options: &Options) {
+        if !options.checkpoints_in_background {
+            return;
+        }
+        let mut state = lock(&self.state);
+        if state.unsynced.is_none() {
+            state.unsynced = Some((board.clone(), Instant::now()));
+            if state.runs {
+                self.changed.notify_all();
+            }
+        }
+        if used_bytes >= EPOCH_BYTES / 2 && !state.is_due {
+            state.is_due = true;
+            self.changed.notify_all();
+        }
+        if !state.runs {
+            state.stops = false;
+            let me = Arc::downgrade(self);
+            state.runs = threads::spawn("oneflush-maw", move || work(&me)).is_ok();
+        }
+    }
+
+    /// The log is about to be closed.
+    pub fn stop(&self) {
+        let mut state = lock(&self.state);
+        state.stops = true;
+        state.unsynced = None;
+        state.is_due = false;
+        self.changed.notify_all();
+    }
+
+    /// Waits until a sync is due. `None`: the thread ends.
+    fn next(&self) -> Option<Board> {
+        let mut state = lock(&self.state);
+        let idle_until = Instant::now() + IDLE;
+        loop {
+            let now = Instant::now();
+            if state.stops {
+                state.runs = false;
+                return None;
+            }
+            let due = match &state.unsynced {
+                Some((_, since)) if state.is_due || now >= *since + AT_LATEST => {
+                    state.is_due = false;
+                    return state.unsynced.take().map(|(board, _)| board);
+                }
+                Some((_, since)) => *since + AT_LATEST,
+                None if now >= idle_until => {
+                    state.runs = false;
+                    return None;
+                }
+                None => idle_until,
+            };
+            state = wait_timeout(&self.changed, state, due.saturating_duration_since(now));
+        }
+    }
+}
+
+fn work(syncer: &Weak<Syncer>) {
+    loop {
+        let Some(syncer) = syncer.upgrade() else { return };
+        let Some(board) = syncer.next() else { return };
+        // Commits that come during the sync are not covered.
+        if board.is_busy() {
+            continue;
+        }
+        let lsn = board.last_lsn();
+        if board.is_busy() || board.last_lsn() != lsn {
+            continue;
+        }
+        match syncer.files.sync_database(&syncer.path) {
+            Ok(()) => board.note_synced(lsn),
+            // What the kernel could not write may be gone from its memory, too. The log has it.
+            Err(code) => board.fail(code, None),
+        }
+    }
+}
