@@ -334,6 +334,9 @@ pub struct Options {
     /// The buffer is written after this time.
     pub group_interval: Duration,
     pub atomic: Atomic,
+    /// The connection was opened for this alone: with `maw`, the database leaves the log of another
+    /// one. No user can ask for it.
+    pub(crate) leaves_log: bool,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
 }
@@ -359,6 +362,7 @@ impl Default for Options {
             group_frames: 0,
             group_interval: Duration::from_millis(2),
             atomic: Atomic::Auto,
+            leaves_log: false,
             allows_unsafe_ground: false,
         }
     }

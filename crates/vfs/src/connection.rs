@@ -332,6 +332,14 @@ impl Connection {
         })
     }
 
+    /// True if any connection of this process absorbs journals.
+    pub(crate) fn any_absorbs() -> bool {
+        let databases: Vec<_> = DATABASES.lock().values().filter_map(Weak::upgrade).collect();
+        databases
+            .iter()
+            .any(|database| database.strategy().is_some_and(|kind| kind.is_for_rollback()))
+    }
+
     /// True if a connection with the database of this journal absorbs journals.
     pub(crate) fn absorbs_journals(path: &str) -> bool {
         Connection::that_absorbs(path, |_| true).is_some()

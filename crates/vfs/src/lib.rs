@@ -23,6 +23,7 @@
 //! 5. Every byte that is written through an open file is counted once, under one role of one
 //!    database.
 
+mod absorbed_super;
 mod calls;
 mod config;
 mod connection;

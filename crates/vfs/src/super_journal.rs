@@ -10,6 +10,8 @@ thread_local! {
     /// How many super-journals are open. SQLite opens one before the first database's sync and
     /// closes it after the last one's.
     static OPEN: Cell<u32> = const { Cell::new(0) };
+    /// The super-journal that is open is in memory only.
+    static IS_ABSORBED: Cell<bool> = const { Cell::new(false) };
 }
 
 fn change(by: impl Fn(u32) -> u32) {
@@ -26,4 +28,13 @@ pub fn closing() {
 
 pub fn is_open() -> bool {
     OPEN.try_with(Cell::get).is_ok_and(|open| open > 0)
+}
+
+/// True if the super-journal that is open is in memory only, and its databases commit together.
+pub fn is_absorbed() -> bool {
+    IS_ABSORBED.try_with(Cell::get).unwrap_or(false)
+}
+
+pub fn set_absorbed(absorbed: bool) {
+    let _ = IS_ABSORBED.try_with(|is_absorbed| is_absorbed.set(absorbed));
 }

@@ -93,6 +93,10 @@ impl LogFiles for NoLogs {
         Ok(())
     }
 
+    fn leave_log(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     fn atomic_write(&self, _: &str) -> Result<Box<dyn AtomicWrite>, String> {
         Err("there is none in this test".to_owned())
     }

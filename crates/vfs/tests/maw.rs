@@ -257,23 +257,177 @@ fn a_hot_journal_of_an_earlier_life_is_rolled_back() {
     assert_eq!(files(&copy), ["", "-maw", "-oneflush-shm"]);
 }
 
-#[test]
-fn several_databases_commit_together() {
-    let (_dir, path) = scratch();
-    let (_dir_two, two) = scratch();
-    let db = open(&path);
-    drop(open(&two));
-    db.execute_batch(&format!("ATTACH 'file:{}?strategy=maw&atomic=log' AS two", two.display()))
-        .unwrap();
-    for _ in 0..10 {
-        db.execute_batch("BEGIN; INSERT INTO t VALUES(1); INSERT INTO two.t VALUES(2); COMMIT")
-            .unwrap();
+/// A connection with this many databases, each with a table `t`.
+fn open_several(dir: &Path, count: usize) -> (Connection, Vec<std::path::PathBuf>) {
+    let paths: Vec<_> = (0..count).map(|at| dir.join(format!("{at}.db"))).collect();
+    for path in &paths {
+        if !path.exists() {
+            drop(open(path));
+        }
     }
-    db.execute_batch("BEGIN; INSERT INTO t VALUES(1); INSERT INTO two.t VALUES(2); ROLLBACK")
-        .unwrap();
-    assert_eq!(number(&db, "SELECT count(*) FROM two.t"), 10);
-    assert_eq!(count(&db), 10);
+    let db = open(&paths[0]);
+    for (at, path) in paths.iter().enumerate().skip(1) {
+        let uri = format!("file:{}?strategy=maw&atomic=log", path.display());
+        db.execute_batch(&format!("ATTACH '{uri}' AS d{at}")).unwrap();
+    }
+    (db, paths)
+}
+
+/// One transaction that inserts a row into each.
+fn insert_into_all(db: &Connection, count: usize, end: &str) -> rusqlite::Result<()> {
+    let inserts: String =
+        (1..count).map(|at| format!("INSERT INTO d{at}.t VALUES(randomblob(100));")).collect();
+    db.execute_batch(&format!("BEGIN; INSERT INTO main.t VALUES(randomblob(100)); {inserts} {end}"))
+}
+
+fn counts(paths: &[std::path::PathBuf]) -> Vec<i64> {
+    paths
+        .iter()
+        .map(|path| {
+            let db = open(path);
+            assert_eq!(integrity(&db), "ok");
+            count(&db)
+        })
+        .collect()
+}
+
+/// All files as they are now, in another folder.
+fn crash_all(dir: &Path, to: &Path, paths: &[std::path::PathBuf]) -> Vec<std::path::PathBuf> {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() && !entry.path().to_str().unwrap().ends_with("-shm")
+        {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+    paths.iter().map(|path| to.join(path.file_name().unwrap())).collect()
+}
+
+#[test]
+fn several_databases_commit_by_one_record() {
+    for of in [2, 5] {
+        let dir = tempfile::tempdir().unwrap();
+        let (db, paths) = open_several(dir.path(), of);
+        for _ in 0..3 {
+            insert_into_all(&db, of, "COMMIT").unwrap();
+        }
+        let records = || paths.iter().map(|path| std::fs::read(side(path, "-maw")).unwrap());
+        let before: Vec<_> = records().collect();
+        insert_into_all(&db, of, "COMMIT").unwrap();
+        let changed = records().zip(&before).filter(|(now, before)| now != *before).count();
+        assert_eq!(changed, 1, "one log gets one record");
+        insert_into_all(&db, of, "ROLLBACK").unwrap();
+        assert_eq!(counted(&db, "together"), 4);
+        assert!(
+            !std::fs::read_dir(dir.path())
+                .unwrap()
+                .any(|entry| { entry.unwrap().file_name().to_str().unwrap().contains("-mj") })
+        );
+        let copies = crash_all(dir.path(), &dir.path().join("crash"), &paths);
+        assert_eq!(counts(&copies), vec![4; of]);
+        // In the other order.
+        let copies = crash_all(dir.path(), &dir.path().join("crash"), &paths);
+        let backwards: Vec<_> = copies.iter().rev().cloned().collect();
+        assert_eq!(counts(&backwards), vec![4; of]);
+        drop(db);
+        for path in &paths {
+            assert_eq!(files(path), [""]);
+            assert_eq!(count(&open_stock(path)), 4);
+        }
+    }
+}
+
+#[test]
+fn databases_that_commit_together_commit_alone_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, paths) = open_several(dir.path(), 3);
+    let mut expected = [0; 3];
+    let alone = |at: usize| {
+        let name = if at == 0 { "main".to_owned() } else { format!("d{at}") };
+        db.execute_batch(&format!("INSERT INTO {name}.t VALUES(randomblob(100))")).unwrap();
+    };
+    for round in 0..40_usize {
+        match round % 5 {
+            0 | 3 => {
+                insert_into_all(&db, 3, "COMMIT").unwrap();
+                expected.iter_mut().for_each(|rows| *rows += 1);
+            }
+            1 => {
+                alone(round / 5 % 3);
+                expected[round / 5 % 3] += 1;
+            }
+            2 => {
+                db.execute_batch(
+                    "BEGIN; INSERT INTO d1.t VALUES(1); INSERT INTO d2.t VALUES(1); COMMIT",
+                )
+                .unwrap();
+                expected[1] += 1;
+                expected[2] += 1;
+            }
+            _ => insert_into_all(&db, 3, "ROLLBACK").unwrap(),
+        }
+        let copies = crash_all(dir.path(), &dir.path().join("crash"), &paths);
+        assert_eq!(counts(&copies), expected, "{round}");
+    }
+    // A second connection that has another database first.
+    let two = open(&paths[2]);
+    two.execute_batch(&format!(
+        "ATTACH 'file:{}?strategy=maw&atomic=log' AS first",
+        paths[0].display()
+    ))
+    .unwrap();
+    for _ in 0..5 {
+        two.execute_batch("BEGIN; INSERT INTO t VALUES(1); INSERT INTO first.t VALUES(1); COMMIT")
+            .unwrap();
+        insert_into_all(&db, 3, "COMMIT").unwrap();
+        expected = [expected[0] + 2, expected[1] + 1, expected[2] + 2];
+        let copies = crash_all(dir.path(), &dir.path().join("crash"), &paths);
+        assert_eq!(counts(&copies), expected);
+    }
     drop(db);
-    assert_eq!(count(&open_stock(&two)), 10);
-    assert_eq!((files(&path), files(&two)), (vec![String::new()], vec![String::new()]));
+    drop(two);
+    for path in &paths {
+        assert_eq!(files(path), [""]);
+    }
+    assert_eq!(counts(&paths), expected);
+}
+
+#[test]
+fn a_coordinator_can_be_detached_before_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, paths) = open_several(dir.path(), 3);
+    for _ in 0..3 {
+        insert_into_all(&db, 3, "COMMIT").unwrap();
+    }
+    db.execute_batch("DETACH d2").unwrap();
+    assert_eq!(files(&paths[2]), [""]);
+    db.execute_batch("BEGIN; INSERT INTO t VALUES(1); INSERT INTO d1.t VALUES(1); COMMIT").unwrap();
+    let copies = crash_all(dir.path(), &dir.path().join("crash"), &paths);
+    assert_eq!(counts(&copies), [4, 4, 3]);
+    drop(db);
+    assert_eq!(counts(&paths), [4, 4, 3]);
+}
+
+#[test]
+fn a_transaction_with_a_database_of_another_strategy_goes_by_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, paths) = open_several(dir.path(), 2);
+    insert_into_all(&db, 2, "COMMIT").unwrap();
+    let stock = dir.path().join("stock.db");
+    open_stock(&stock).execute_batch("CREATE TABLE t(v)").unwrap();
+    db.execute_batch(&format!("ATTACH 'file:{}?vfs=unix' AS stock", stock.display())).unwrap();
+    for _ in 0..3 {
+        db.execute_batch(
+            "BEGIN; INSERT INTO t VALUES(1); INSERT INTO d1.t VALUES(1);
+             INSERT INTO stock.t VALUES(1); COMMIT",
+        )
+        .unwrap();
+        insert_into_all(&db, 2, "COMMIT").unwrap();
+    }
+    assert_eq!((counted(&db, "together"), counted(&db, "ordinary")), (4, 3));
+    drop(db);
+    assert_eq!(counts(&paths), [7, 7]);
+    assert_eq!(count(&open_stock(&stock)), 3);
 }

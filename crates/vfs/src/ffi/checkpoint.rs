@@ -133,7 +133,16 @@ pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce(
 
 /// Opens a database, reads from it and closes it.
 pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<(), String> {
-    let options = Options { strategy, ..Options::default() };
+    open_with(api, path, Options { strategy, ..Options::default() })
+}
+
+/// The same for a database that has to leave the log of another one.
+pub fn open_and_leave(api: &Api, path: &str) -> Result<(), String> {
+    let options = Options { strategy: StrategyKind::Maw, ..Options::default() };
+    open_with(api, path, Options { leaves_log: true, ..options })
+}
+
+fn open_with(api: &Api, path: &str, options: Options) -> Result<(), String> {
     match Db::open(api, path, &options)? {
         Some(_) => Ok(()),
         None => Err("the database is locked".to_owned()),

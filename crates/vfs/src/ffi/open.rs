@@ -24,6 +24,7 @@ use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::reserve::Handle;
 use super::vfs::{Shim, c_name};
 use super::virtual_file;
+use crate::absorbed_super;
 use crate::calls::{self, Call, Calls};
 use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::connection::{Connection, Database, Opening};
@@ -184,6 +185,19 @@ impl Request<'_> {
             && let Some((owner, journal)) = Owner::open_absorbed(path)?
         {
             return Ok(Opened { below: self.place(journal, self.flags), owner, other_name: None });
+        }
+        if role == Role::SuperJournal
+            && let Some(path) = self.path.as_deref()
+        {
+            let creates = self.flags & sqlite::SQLITE_OPEN_CREATE != 0;
+            let absorbed = match creates {
+                true => absorbed_super::create(path, &self.shim.side_files),
+                false => absorbed_super::open(path),
+            };
+            if let Some(file) = absorbed {
+                let owner = Owner::of_opened(role, Some(path), self.name.addr());
+                return Ok(Opened { below: self.place(file, self.flags), owner, other_name: None });
+            }
         }
         let owner = Owner::of_opened(role, self.path.as_deref(), self.name.addr());
         if role != Role::Wal {

@@ -252,6 +252,10 @@ impl LogFiles for Files {
         checkpoint::open_and_close(&self.api, database, strategy)
     }
 
+    fn leave_log(&self, database: &str) -> Result<(), String> {
+        checkpoint::open_and_leave(&self.api, database)
+    }
+
     fn is_inherited(&self, database: &str) -> bool {
         forked::has_inherited(database)
     }

@@ -1,6 +1,7 @@
 //! Our `sqlite3_vfs`: `xOpen`, `xDelete`, `xAccess` and `xSleep` are ours; the rest goes to the VFS
 //! below.
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::{Arc, LazyLock};
 
@@ -11,6 +12,7 @@ use super::checkpoint::Checkpoints;
 use super::io::HEADER_BYTES;
 use super::side_files::Files;
 use super::{callback, callback_or, open, virtual_file};
+use crate::absorbed_super;
 use crate::calls;
 use crate::config::Options;
 use crate::connection::Connection;
@@ -179,6 +181,16 @@ unsafe fn holder_of_journal(name: *const c_char) -> Option<Arc<Connection>> {
     Connection::that_absorbs(&path, |journals| journals.holds_journal())
 }
 
+/// A name that may be a super-journal's.
+///
+/// # Safety
+/// `name` is null or a C string.
+unsafe fn super_journal_name<'a>(name: *const c_char) -> Option<Cow<'a, str>> {
+    // SAFETY: as the caller promises.
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })?.to_bytes();
+    name.windows(3).any(|part| part == b"-mj").then(|| path::of_bytes(name))
+}
+
 fn delete_journal(holder: &Connection) -> Result<Deletion, Error> {
     holder.strategy().call(|strategy| {
         strategy
@@ -220,6 +232,11 @@ unsafe extern "C" fn x_delete(
             let owner = owner_of_wal(name);
             let other_name = name_below(owner.as_deref())?;
             let began = calls::begins();
+            if let Some(name) = super_journal_name(name)
+                && absorbed_super::deleting(&name, sync_dir != 0)?.is_some()
+            {
+                return Ok(());
+            }
             if let Some(holder) = holder_of_journal(name)
                 && delete_journal(&holder)? == Deletion::Done
             {
@@ -297,6 +314,10 @@ unsafe extern "C" fn x_access(
     callback(&shim.api, "xAccess", || {
         // SAFETY: SQLite's arguments go on; only the name of a WAL with a stand-in is replaced.
         let code = unsafe {
+            if super_journal_name(name).is_some_and(|name| absorbed_super::exists(&name)) {
+                *result = 1;
+                return Ok(());
+            }
             let owner = owner_of_wal(name);
             let other_name = name_below(owner.as_deref())?;
             if let Some(owner) = owner.filter(|_| other_name.is_some())

@@ -117,6 +117,9 @@ pub trait LogFiles: SideFiles {
     /// Opens the database with the strategy of its log and closes it. Then the database file has
     /// what the log had, and the log is gone.
     fn recover(&self, database: &str, strategy: StrategyKind) -> Result<(), String>;
+    /// Opens a database with `maw` whose commits are in the log of another one, has it leave that
+    /// log, and closes it.
+    fn leave_log(&self, database: &str) -> Result<(), String>;
     /// This process was forked from one that has the database open, and has that one's view of
     /// SQLite's WAL index.
     fn is_inherited(&self, _database: &str) -> bool {

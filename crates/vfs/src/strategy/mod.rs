@@ -36,7 +36,9 @@ pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
-pub use maw::{Maw, MawLog, MawReport, OpenLog as MawOpenLog};
+pub use maw::{
+    Maw, MawLog, MawReport, OpenLog as MawOpenLog, commit_together, materialise_together,
+};
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};
 pub use plain::{Plain, is_marked};
@@ -144,6 +146,12 @@ pub trait AbsorbsJournal {
     fn closing_journal(&self);
     /// The journal has contents that SQLite has not ended yet.
     fn holds_journal(&self) -> bool;
+    /// Its transaction can be committed by one record together with those of other databases.
+    fn commits_together(&self) -> bool;
+    /// The transaction will be an ordinary journaled one.
+    fn before_ordinary(&self) -> Result<(), Error>;
+    /// The last commits are in the log of another database.
+    fn is_linked(&self) -> bool;
     /// SQLite deletes the journal, which ends it.
     fn deleting_journal(&self) -> Result<Deletion, Error>;
     /// `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and its companions.
@@ -223,6 +231,13 @@ impl Chosen {
             Chosen::Waldio(waldio) => method(waldio.as_ref()),
             Chosen::Maw(maw) => method(maw.as_ref()),
             Chosen::Onlooker(onlooker) => method(onlooker.as_ref()),
+        }
+    }
+
+    pub fn maw(&self) -> Option<&Maw> {
+        match self {
+            Chosen::Maw(maw) => Some(maw),
+            _ => None,
         }
     }
 

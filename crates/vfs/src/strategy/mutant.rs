@@ -52,6 +52,9 @@ pub enum Mutant {
     /// With `maw`: a transaction over several databases commits each at its own journal's end
     /// (rule 3).
     SuperJournalMissed,
+    /// With `maw`: a database of a transaction over several is not linked to the log that has the
+    /// record.
+    LinkForgotten,
     /// With `maw`: the temporary file is not emptied before its next use (rule 6).
     TemporaryNotEmptied,
     /// With `maw`: the absorbed journal can be seen by others (rule 1).

@@ -160,6 +160,25 @@ impl Board {
         self.word(Word::SyncedLsn).fetch_max(lsn.0, SeqCst);
     }
 
+    /// With `maw`: the LSN of another log, behind which the commits are. `None`: they are in this
+    /// one.
+    pub fn linked_behind(&self) -> Option<Lsn> {
+        self.get(Word::Linked).checked_sub(1).map(Lsn)
+    }
+
+    pub fn set_linked(&self, behind: Option<Lsn>) {
+        self.set(Word::Linked, behind.map_or(0, |behind| behind.0 + 1));
+    }
+
+    /// With `maw`: this epoch has commits of other databases.
+    pub fn has_others(&self, epoch: Epoch) -> bool {
+        self.get(Word::TogetherEpoch) == epoch.0
+    }
+
+    pub fn note_others(&self, epoch: Epoch) {
+        self.set(Word::TogetherEpoch, epoch.0);
+    }
+
     /// The last record.
     pub fn last_lsn(&self) -> Lsn {
         Lsn(self.get(Word::Lsn))

@@ -83,6 +83,10 @@ pub(super) enum Word {
     Rewinds,
     /// With `maw`: the LSN up to which the database file has everything, durably.
     SyncedLsn,
+    /// With `maw`: 0, or one more than the LSN behind which the commits are in another log.
+    Linked,
+    /// With `maw`: the last epoch with commits of other databases.
+    TogetherEpoch,
 }
 
 /// What a board says to a process that does not use the database. What the strategy does not note

@@ -19,6 +19,11 @@ pub enum AttachError {
             right one back [OF-102]"
     )]
     OtherLog { wanted: Uuid, found: Uuid },
+    #[error(
+        "its last commits are in the log of {0}, and that log is missing or another one. Put {0} \
+            and its log back, or recover all of them from one backup [OF-142]"
+    )]
+    LinkedLogMissing(String),
     #[error("the log is for pages of {log} bytes, the database has {database} [OF-103]")]
     PageSize { log: u32, database: u32 },
     #[error(
@@ -110,6 +115,7 @@ impl AttachError {
     pub fn code(&self) -> Code {
         match self {
             AttachError::LogMissing
+            | AttachError::LinkedLogMissing(_)
             | AttachError::OtherLog { .. }
             | AttachError::PageSize { .. }
             | AttachError::NoGuard(_)

@@ -9,7 +9,7 @@
 //!    files. The absorbed journal outlives `xClose` until `xDelete`. No other connection sees it.
 //! 2. Without a super-journal the commit point is the end of the journal: its deletion, truncation
 //!    or zeroing. A rollback ends in the same calls and commits nothing.
-//! 3. With a super-journal the commit point is its deletion.
+//! 3. With a super-journal the commit point is its deletion ([`together`]).
 //! 4. The connection that writes reads its own writes. Beyond a limit of memory the transaction goes
 //!    on as an ordinary journaled one.
 //! 5. The log: [`shared`], [`open_log`], [`replay`].
@@ -46,9 +46,11 @@ mod journal;
 mod open_log;
 mod overlay;
 mod provider;
+mod record;
 mod replay;
 mod shared;
 mod syncer;
+mod together;
 mod transaction;
 mod xfs;
 
@@ -58,9 +60,10 @@ use serde::Serialize;
 
 use self::absorbed::Absorbed;
 pub use self::open_log::OpenLog;
-use self::provider::Providers;
+use self::provider::{Outcome, Providers};
 pub use self::shared::MawLog;
 use self::shared::{Counts, LogReport};
+use self::together::Part;
 use self::transaction::{Ended, Transaction};
 use super::{AbsorbsJournal, AtomicStep, Chosen, Strategy};
 use crate::config::{Atomic, Durability, Options, StrategyKind};
@@ -161,6 +164,11 @@ impl Maw {
     fn end(&self, state: &mut State) -> Result<Ended, Error> {
         let State { main, transaction, providers, .. } = state;
         let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
+        if transaction.is_committed() {
+            transaction.clear();
+            self.log.count(|counts| counts.together += 1);
+            return Ok(Ended::Done);
+        }
         if transaction.is_ordinary() {
             if self.options.durability == Durability::Full && !transaction.is_synced_by_sqlite() {
                 main.sync(SyncRequest::ALL)?;
@@ -232,6 +240,7 @@ impl Maw {
         }
         // Rule 3.
         if super_journal::is_open()
+            && !super_journal::is_absorbed()
             && !mutant::is(Mutant::SuperJournalMissed)
             && state.transaction.is_absorbed()
         {
@@ -254,6 +263,50 @@ impl Maw {
             Ended::Ordinary => state.transaction.end_ordinary(|real| real.truncate(0)),
         }
     }
+}
+
+/// Commits the transactions of several connections together (rule 3). False: it cannot be done in one
+/// record, and nothing was written.
+pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
+    let mut states: Vec<_> = connections.iter().map(|one| one.state()).collect();
+    let mut parts = Vec::new();
+    for (connection, state) in connections.iter().zip(&mut states) {
+        let State { main: Some(main), transaction, .. } = &mut **state else {
+            return Err(Error::Below(Code::IOERR_WRITE));
+        };
+        if !transaction.is_synced(&connection.options) {
+            return Ok(false);
+        }
+        let batch = transaction.batch(&**main)?;
+        parts.push(Part {
+            log: &connection.log,
+            main: &**main,
+            batch,
+            options: &connection.options,
+        });
+    }
+    let is_committed = together::commit(&parts)? == Outcome::Committed;
+    drop(parts);
+    if is_committed {
+        for state in &mut states {
+            state.transaction.note_committed();
+        }
+    }
+    Ok(is_committed)
+}
+
+/// Writes the transactions of several connections out as ordinary journaled ones, and their pages in
+/// place, durably.
+pub fn materialise_together(connections: &[&Maw]) -> Result<(), Error> {
+    for connection in connections {
+        let mut state = connection.state();
+        connection.materialise(&mut state)?;
+        let State { main: Some(main), transaction, .. } = &*state else { continue };
+        if transaction.is_synced(&connection.options) {
+            main.sync(SyncRequest::ALL)?;
+        }
+    }
+    Ok(())
 }
 
 impl AbsorbsJournal for Maw {
@@ -281,6 +334,19 @@ impl AbsorbsJournal for Maw {
 
     fn holds_journal(&self) -> bool {
         self.state().transaction.has_begun()
+    }
+
+    fn commits_together(&self) -> bool {
+        matches!(self.state().providers, Providers::Log)
+    }
+
+    fn before_ordinary(&self) -> Result<(), Error> {
+        let main = self.state().main.clone();
+        main.map_or(Ok(()), |main| self.log.before_in_place(&*main))
+    }
+
+    fn is_linked(&self) -> bool {
+        self.log.is_linked()
     }
 
     fn deleting_journal(&self) -> Result<Deletion, Error> {
@@ -413,6 +479,9 @@ impl Strategy for Maw {
         {
             self.inner.call(|inner| inner.unlock(below, LockLevel::None))?;
             return Err(error);
+        }
+        if self.options.leaves_log && level == LockLevel::Shared {
+            self.log.leave_now(below)?;
         }
         let mut state = self.state();
         state.level = state.level.max(level);

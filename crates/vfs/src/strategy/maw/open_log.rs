@@ -7,22 +7,26 @@
 //!
 //! Invariants, cited by number in code and tests:
 //!
-//! 1. A page in `known` is in this epoch's records, whole or built on a whole one.
-//! 2. A new epoch begins only when the database file has everything of the old one and is synced.
-//! 3. An epoch whose records name no size of the database holds no commit. Its page 1 mends a torn
-//!    guard and nothing else.
+//! 1. A page in `known` is in the records of the place `known_in`, whole or built on a whole one.
+//! 2. A new epoch begins only when nothing of the old one is needed. The database file has all of it
+//!    and is synced. Other databases with commits there have their own logs again ([`together`]).
+//! 3. Page 1 of a record that names no size of the database mends a torn guard and nothing else.
+//!
+//! [`together`]: super::together
 
-use oneflush_blocklog::group::{
-    Base, Begin, Group, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES,
-};
+use oneflush_blocklog::group::{Base, Begin, GroupWriter, KIND_BEGIN, KIND_COMMITS, KIND_IMAGES};
 use oneflush_blocklog::{
     Epoch, Error as LogError, Head, Log, Lsn, Uuid, delta, is_full, shows_records,
 };
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::overlay::Batch;
 use super::provider::Outcome;
+use super::record::{
+    KIND_LINK, KIND_TOGETHER, Link, Record, begin_together, encode_link, push_other,
+};
 use super::replay;
+use super::shared::{EPOCH_BYTES, EPOCH_BYTES_MIN};
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
@@ -62,6 +66,9 @@ impl LogCounts {
     }
 }
 
+/// An epoch of a log. In another database's log only the records behind an LSN count.
+pub type Place = (Uuid, Epoch, Lsn);
+
 /// The log of a database that is in use.
 pub struct OpenLog {
     pub log: Log<LogFile>,
@@ -69,10 +76,10 @@ pub struct OpenLog {
     size_bytes_max: u64,
     /// An epoch has begun that the next record may go to.
     begun: bool,
-    /// Pages that this process has put into the epoch `known_in` (invariant 1). Pages of other
-    /// processes are not among them, which only makes records longer.
+    /// Pages that this process has put into records there (invariant 1). Pages of other processes
+    /// are not among them, which only makes records longer.
     known: FxHashSet<u32>,
-    known_in: Epoch,
+    known_in: Place,
     records_in_epoch: u64,
     /// The append of this record failed, so the log may have it or not.
     pub unsure: Option<Lsn>,
@@ -83,12 +90,12 @@ pub struct OpenLog {
 impl OpenLog {
     fn new(log: Log<LogFile>, head: Head, size_bytes_max: u64) -> OpenLog {
         OpenLog {
+            known_in: (log.uuid(), Epoch(0), Lsn(0)),
             log,
             head,
             size_bytes_max,
             begun: false,
             known: FxHashSet::default(),
-            known_in: Epoch(0),
             records_in_epoch: 0,
             unsure: None,
             counts: LogCounts::default(),
@@ -101,10 +108,6 @@ impl OpenLog {
         let shown = board.shown();
         (self.head, self.begun) = (shown.head, shown.begun);
         self.records_in_epoch = shown.records_in_epoch;
-        if self.known_in != self.head.epoch {
-            self.known.clear();
-            self.known_in = self.head.epoch;
-        }
     }
 
     /// Puts the log's new state on the board.
@@ -125,7 +128,11 @@ impl OpenLog {
         self.begun = records > 0;
         self.records_in_epoch = records;
         self.known.clear();
-        self.known_in = head.epoch;
+    }
+
+    /// The next record goes to the epoch of the last one.
+    pub fn has_begun(&self) -> bool {
+        self.begun
     }
 
     /// Bytes of the lane in use.
@@ -133,44 +140,112 @@ impl OpenLog {
         if self.begun { self.head.position } else { 0 }
     }
 
-    /// The next record begins an epoch. The database file has everything and is synced (invariant
-    /// 2).
+    /// True if the epoch should end as soon as it can for nothing.
+    pub fn is_long(&self, board: &Board) -> bool {
+        let is_synced = board.synced_lsn() == self.head.lsn;
+        self.used_bytes() >= if is_synced { EPOCH_BYTES_MIN } else { EPOCH_BYTES }
+    }
+
+    /// The next record begins an epoch (invariant 2).
     pub fn end_epoch(&mut self) {
         self.begun = false;
-        self.known.clear();
+    }
+
+    /// Where the next record goes.
+    pub fn place(&self) -> Place {
+        (self.log.uuid(), Epoch(self.head.epoch.0 + u64::from(!self.begun)), Lsn(0))
     }
 
     /// Appends the pages of a commit, durably. [`Outcome::Declined`]: nothing was written, because
     /// there is no room. In a new epoch there may be.
     pub fn append(&mut self, main: &dyn Below, batch: &Batch<'_>) -> Result<Outcome, Code> {
-        let pages =
-            u32::try_from(batch.size_bytes.div_ceil(batch.unit_bytes)).map_err(|_| Code::FULL)?;
+        let place = self.place();
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
-        writer.reset((!self.begun).then_some(Begin::Database), pages);
-        let appended = self.encode(main, batch, &mut writer).and_then(|()| {
-            let kind = if self.begun { KIND_COMMITS } else { KIND_BEGIN };
-            self.write_record(kind, writer.finish())
-        });
+        let appended = self
+            .encode(main, batch, place, (!self.begun).then_some(Begin::Database), &mut writer)
+            .and_then(|()| {
+                let kind = if self.begun { KIND_COMMITS } else { KIND_BEGIN };
+                self.write_record(kind, writer.finish())
+            });
         self.writer = writer;
         if appended? == Outcome::Declined {
             return Ok(Outcome::Declined);
         }
+        self.learn(place, batch);
+        Ok(Outcome::Committed)
+    }
+
+    /// Appends the commit of several databases. `own` and the others' groups were made by
+    /// [`OpenLog::group`] for this log's place.
+    pub fn append_together<'a>(
+        &mut self,
+        own: &[u8],
+        others: impl Iterator<Item = (Uuid, &'a str, &'a [u8])>,
+    ) -> Result<Outcome, Code> {
+        let mut payload = Vec::new();
+        begin_together(&mut payload, own);
+        for (uuid, database, group) in others {
+            push_other(&mut payload, uuid, database, group);
+        }
+        self.write_record(KIND_TOGETHER, &payload)
+    }
+
+    /// The next commits will be in another log. Begins an epoch: the database file is synced.
+    pub fn append_link(&mut self, main: &dyn Below, link: &Link) -> Result<(), Code> {
+        self.end_epoch();
+        let payload = encode_link(link, self.group_of_page_one(main, None)?.finish());
+        match self.write_record(KIND_LINK, &payload)? {
+            Outcome::Committed => Ok(()),
+            Outcome::Declined => Err(Code::FULL),
+        }
+    }
+
+    /// The pages of a commit as a group of a record at `place`. An empty batch has no page.
+    pub fn group(
+        &self,
+        main: &dyn Below,
+        batch: Option<&Batch<'_>>,
+        place: Place,
+    ) -> Result<Vec<u8>, Code> {
+        let mut writer = GroupWriter::new(None, 0);
+        if let Some(batch) = batch {
+            self.encode(main, batch, place, None, &mut writer)?;
+        }
+        Ok(writer.finish().to_vec())
+    }
+
+    /// The pages of this batch are in a record there (invariant 1).
+    pub fn learn(&mut self, place: Place, batch: &Batch<'_>) {
+        if self.known_in != place {
+            self.known.clear();
+            self.known_in = place;
+        }
         self.counts.page_bytes += batch.units.len() as u64 * batch.unit_bytes;
         self.known.extend(batch.units.keys().map(|number| *number as u32 + 1));
-        Ok(Outcome::Committed)
+    }
+
+    /// Forgets which pages are in records: the database file was changed without one.
+    pub fn forget(&mut self) {
+        self.known.clear();
     }
 
     fn encode(
         &self,
         main: &dyn Below,
         batch: &Batch<'_>,
+        place: Place,
+        begin: Option<Begin>,
         writer: &mut GroupWriter,
     ) -> Result<(), Code> {
+        let pages = batch.size_bytes.div_ceil(batch.unit_bytes);
+        writer.reset(begin, u32::try_from(pages).map_err(|_| Code::FULL)?);
         let mut base = vec![0; batch.unit_bytes as usize];
+        let is_of_place = self.known_in == place;
         for (&number, page) in batch.units {
             let page_no = u32::try_from(number + 1).map_err(|_| Code::FULL)?;
-            let is_known = self.known.contains(&page_no) || mutant::is(Mutant::DeltaAgainstPlace);
-            if self.begun && is_known && number * batch.unit_bytes < batch.size_bytes_before {
+            let is_known = is_of_place && self.known.contains(&page_no)
+                || mutant::is(Mutant::DeltaAgainstPlace) && begin.is_none();
+            if is_known && number * batch.unit_bytes < batch.size_bytes_before {
                 guard::read(main, &mut base, number * batch.unit_bytes)?;
                 writer.push(page_no, Base::Previous, |out| delta::encode(&base, page, out));
             } else {
@@ -180,25 +255,60 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Logs page 1 as it is in the database file, before its guard is changed. The record names no
-    /// size of the database (invariant 3).
-    fn log_page_one(&mut self, main: &dyn Below) -> Result<(), Code> {
+    /// Page 1 as it is in the database file. The group names no size of the database (invariant 3).
+    fn group_of_page_one(
+        &self,
+        main: &dyn Below,
+        begin: Option<Begin>,
+    ) -> Result<GroupWriter, Code> {
         let mut page = vec![0; self.log.page_bytes() as usize];
         guard::read(main, &mut page, 0)?;
-        let mut writer = GroupWriter::new((!self.begun).then_some(Begin::Database), 0);
+        let mut writer = GroupWriter::new(begin, 0);
         writer.push(1, Base::Zeros, |out| delta::encode_from_zeros(&page, out));
+        Ok(writer)
+    }
+
+    /// Logs page 1, before its guard is changed.
+    fn log_page_one(&mut self, main: &dyn Below) -> Result<(), Code> {
+        let begin = (!self.begun).then_some(Begin::Database);
         let kind = if self.begun { KIND_IMAGES } else { KIND_BEGIN };
-        match self.write_record(kind, writer.finish())? {
+        match self.write_record(kind, self.group_of_page_one(main, begin)?.finish())? {
             Outcome::Committed => Ok(()),
             Outcome::Declined => Err(Code::FULL),
         }
     }
 
+    /// The link, if the next commits are in another log.
+    pub fn link(&self) -> Result<Option<Link>, LogError> {
+        let mut found = None;
+        self.log.scan(|kind, _, payload| {
+            if let Record::Link { link, .. } = Record::decode(kind, payload)? {
+                found = Some(link);
+            }
+            Ok::<(), LogError>(())
+        })?;
+        Ok(found)
+    }
+
+    /// Other databases with commits in this epoch: the UUID of each one's own log, and its name.
+    pub fn others(&self) -> Result<FxHashMap<Uuid, String>, LogError> {
+        let mut found = FxHashMap::default();
+        self.log.scan(|kind, _, payload| {
+            if let Record::Together { others, .. } = Record::decode(kind, payload)? {
+                found.extend(others.iter().map(|other| (other.uuid, other.database.to_owned())));
+            }
+            Ok::<(), LogError>(())
+        })?;
+        Ok(found)
+    }
+
     fn write_record(&mut self, kind: u8, payload: &[u8]) -> Result<Outcome, Code> {
         loop {
-            let appended = match kind {
-                KIND_BEGIN => self.log.begin_epoch(&self.head, kind, payload),
-                _ => self.log.append(&self.head, kind, payload),
+            let begins = !self.begun;
+            let appended = if begins {
+                self.log.begin_epoch(&self.head, kind, payload)
+            } else {
+                self.log.append(&self.head, kind, payload)
             };
             match appended {
                 Ok(head) => {
@@ -206,12 +316,10 @@ impl OpenLog {
                     self.head = head;
                     self.counts.records += 1;
                     self.counts.logged_bytes += self.log.record_bytes(payload.len());
-                    if kind == KIND_BEGIN {
+                    if begins {
                         self.begun = true;
                         self.records_in_epoch = 0;
                         self.counts.epochs += 1;
-                        self.known.clear();
-                        self.known_in = head.epoch;
                     }
                     self.records_in_epoch += 1;
                     return Ok(Outcome::Committed);
@@ -294,13 +402,15 @@ impl KeptLog for OpenLog {
 
     fn end(&mut self, main: &dyn Below) -> Result<(), Code> {
         self.end_epoch();
+        self.forget();
         self.log_page_one(main)
     }
 
     fn holds_commits(&self) -> Result<bool, LogError> {
         let mut holds = false;
         self.log.scan(|kind, _, payload| {
-            holds |= Group::decode(kind, payload)?.database_pages != 0;
+            let record = Record::decode(kind, payload)?;
+            holds |= record.own().database_pages != 0 || !matches!(record, Record::Pages(_));
             Ok::<(), LogError>(())
         })?;
         Ok(holds)
@@ -311,12 +421,14 @@ impl KeptLog for OpenLog {
     }
 
     fn pages(&self) -> Result<Option<FxHashSet<u32>>, LogError> {
-        let mut pages = FxHashSet::default();
+        let (mut pages, mut is_linked) = (FxHashSet::default(), false);
         self.log.scan(|kind, _, payload| {
-            pages.extend(Group::decode(kind, payload)?.pages().map(|entry| entry.page_no));
+            let record = Record::decode(kind, payload)?;
+            is_linked |= matches!(record, Record::Link { .. });
+            pages.extend(record.own().pages().map(|entry| entry.page_no));
             Ok::<(), LogError>(())
         })?;
-        Ok(Some(pages))
+        Ok((!is_linked).then_some(pages))
     }
 
     fn shows_contents(file: &LogFile) -> Result<bool, LogError> {

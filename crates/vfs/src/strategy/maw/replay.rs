@@ -9,10 +9,11 @@
 //! touches are whole at their first touch: what the file has of them does not count.
 
 use oneflush_blocklog::group::{Base, Group};
-use oneflush_blocklog::{Head, Log, Lsn, delta};
+use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, Uuid, delta};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::open_log::OpenLog;
+use super::record::{Link, Record};
 use crate::error::Code;
 use crate::port::Below;
 use crate::strategy::RecoverError;
@@ -30,45 +31,102 @@ pub struct Replayed {
     pub pages: u64,
 }
 
-/// Writes what the log has into the database file. The caller has it locked exclusively.
-pub fn run(log: &mut OpenLog, main: &dyn Below) -> Result<Replayed, AttachError> {
+/// Runs its argument with the log that a link names, while nobody appends there.
+pub type WithLinked<'a> = &'a dyn Fn(
+    &Link,
+    &mut dyn FnMut(&Log<LogFile>) -> Result<Replayed, AttachError>,
+) -> Result<Replayed, AttachError>;
+
+/// Writes what the log has into the database file. The caller has it locked exclusively. Answers
+/// the link too, if the last commits are in another log.
+pub fn run(
+    log: &mut OpenLog,
+    main: &dyn Below,
+    with_linked: WithLinked<'_>,
+) -> Result<(Replayed, Option<Link>), AttachError> {
     if let Some(lsn) = log.unsure {
         log.log.write_again(lsn)?;
         log.unsure = None;
     }
-    let (mut records, mut commits) = (0, false);
+    let (mut records, mut commits, mut link) = (0, false, None);
     // The whole log is checked before the file is written: damage may be behind valid records.
     let head = log.log.scan(|kind, _, payload| {
         records += 1;
-        commits |= Group::decode(kind, payload)?.database_pages != 0;
+        let record = Record::decode(kind, payload)?;
+        commits |= record.own().database_pages != 0;
+        if let Record::Link { link: found, .. } = record {
+            link = Some(found);
+        }
         Ok::<(), AttachError>(())
     })?;
     let Some(head) = head else {
         let empty = log.log.empty_head()?;
         log.found(empty, 0);
-        return Ok(Replayed::default());
+        return Ok((Replayed::default(), None));
     };
-    let replayed = if commits { write_pages(&log.log, &head, main)? } else { Replayed::default() };
+    let uuid = log.log.uuid();
+    let replayed = match &link {
+        Some(link) => with_linked(link, &mut |linked| {
+            let head = linked.scan(|kind, _, payload| {
+                Record::decode(kind, payload)?.of(uuid)?;
+                Ok::<(), AttachError>(())
+            })?;
+            let of = Of::Linked { uuid, behind: link.behind };
+            head.map_or(Ok(Replayed::default()), |head| {
+                write_pages(linked, &head, main, of, log.log.page_bytes())
+            })
+        })?,
+        None if commits => write_pages(&log.log, &head, main, Of::Own(uuid), log.log.page_bytes())?,
+        None => Replayed::default(),
+    };
     log.found(head, records);
-    Ok(Replayed { records, ..replayed })
+    Ok((Replayed { records: replayed.records.max(records), ..replayed }, link))
 }
 
-fn write_pages(log: &Log<LogFile>, head: &Head, main: &dyn Below) -> Result<Replayed, AttachError> {
-    let page_bytes = log.page_bytes() as usize;
-    let mut pages = Pages {
-        log,
-        main,
-        page_bytes,
-        made: FxHashSet::default(),
-        in_memory: FxHashMap::default(),
-    };
-    let mut database_pages = 0;
-    log.replay(head, |kind, lsn, payload| {
-        let group = Group::decode(kind, payload)?;
-        if group.database_pages == 0 {
-            // Invariant 3 of the log.
-            return Ok::<(), AttachError>(());
+/// The part of a log that is a database's. The UUID is that of its own log, which the guard names.
+#[derive(Clone, Copy)]
+enum Of {
+    Own(Uuid),
+    /// In another log, behind a record.
+    Linked {
+        uuid: Uuid,
+        behind: Lsn,
+    },
+}
+
+impl Of {
+    fn guard(self) -> Uuid {
+        match self {
+            Of::Own(uuid) | Of::Linked { uuid, .. } => uuid,
         }
+    }
+
+    fn pages<'a>(self, record: &Record<'a>, lsn: Lsn) -> Result<Option<Group<'a>>, LogError> {
+        match self {
+            Of::Own(_) => Ok(Some(record.own())),
+            Of::Linked { behind, .. } if lsn <= behind => Ok(None),
+            Of::Linked { uuid, .. } => record.of(uuid),
+        }
+    }
+}
+
+fn write_pages(
+    log: &Log<LogFile>,
+    head: &Head,
+    main: &dyn Below,
+    of: Of,
+    page_bytes: u32,
+) -> Result<Replayed, AttachError> {
+    let page_bytes = page_bytes as usize;
+    let (made, in_memory) = (FxHashSet::default(), FxHashMap::default());
+    let mut pages = Pages { uuid: of.guard(), main, page_bytes, made, in_memory };
+    let (mut records, mut database_pages) = (0, 0);
+    log.replay(head, |kind, lsn, payload| {
+        let record = Record::decode(kind, payload)?;
+        // Invariant 3 of the log.
+        let group = of.pages(&record, lsn)?.filter(|group| group.database_pages != 0);
+        let Some(group) = group else { return Ok::<(), AttachError>(()) };
+        records += 1;
         database_pages = group.database_pages;
         for entry in group.pages() {
             let mut page = match entry.base {
@@ -83,10 +141,10 @@ fn write_pages(log: &Log<LogFile>, head: &Head, main: &dyn Below) -> Result<Repl
     })?;
     pages.write()?;
     let size_bytes = u64::from(database_pages) * page_bytes as u64;
-    if main.size_bytes()? != size_bytes {
+    if records > 0 && main.size_bytes()? != size_bytes {
         main.truncate(size_bytes)?;
     }
-    Ok(Replayed { records: 0, pages: pages.made.len() as u64 })
+    Ok(Replayed { records, pages: pages.made.len() as u64 })
 }
 
 fn impossible(lsn: Lsn, page_no: u32) -> AttachError {
@@ -94,7 +152,8 @@ fn impossible(lsn: Lsn, page_no: u32) -> AttachError {
 }
 
 struct Pages<'a> {
-    log: &'a Log<LogFile>,
+    /// What the guard names.
+    uuid: Uuid,
     main: &'a dyn Below,
     page_bytes: usize,
     /// Pages that were made, in memory or written.
@@ -132,7 +191,7 @@ impl Pages<'_> {
         pages.sort_unstable_by_key(|(page_no, _)| *page_no);
         for (page_no, mut page) in pages {
             if page_no == 1 {
-                guard::set(&mut page, self.log.uuid());
+                guard::set(&mut page, self.uuid);
             }
             self.main.write(&page, self.offset(page_no))?;
         }
@@ -148,7 +207,8 @@ impl Pages<'_> {
 pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, AttachError> {
     let mut content: Option<Vec<u8>> = None;
     log.scan(|kind, lsn, payload| {
-        for entry in Group::decode(kind, payload)?.pages().filter(|entry| entry.page_no == 1) {
+        let own = Record::decode(kind, payload)?.own();
+        for entry in own.pages().filter(|entry| entry.page_no == 1) {
             let mut page = match entry.base {
                 Base::Zeros => vec![0; log.page_bytes() as usize],
                 _ => content.take().ok_or_else(|| impossible(lsn, 1))?,

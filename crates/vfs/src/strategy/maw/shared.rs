@@ -18,11 +18,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use oneflush_blocklog::Uuid;
 use serde::Serialize;
 
 use super::open_log::{LogCounts, OpenLog};
 use super::overlay::Batch;
 use super::provider::Outcome;
+use super::record::Link;
 use super::replay::{self, Replayed};
 use super::syncer::Syncer;
 use crate::config::Options;
@@ -31,8 +33,8 @@ use crate::kill_point::KillPoint;
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::{Board, Private};
 use crate::strategy::guard::{self, Mode};
-use crate::strategy::log_files::LogFiles;
-use crate::strategy::log_life::{AttachError, Attached, How, LogLife};
+use crate::strategy::log_files::{LogFiles, code_of};
+use crate::strategy::log_life::{AttachError, Attached, How, KeptLog, LogLife};
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -41,10 +43,10 @@ use crate::sync::{Mutex, MutexGuard, lock};
 pub const EPOCH_BYTES: u64 = 8 << 20;
 
 /// An epoch with so many bytes ends for free when the database file happens to be synced.
-const EPOCH_BYTES_MIN: u64 = 1 << 20;
+pub const EPOCH_BYTES_MIN: u64 = 1 << 20;
 
 /// How long a commit waits for another process that has the board's lock.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The log of one database in this process.
 pub struct MawLog {
@@ -55,11 +57,13 @@ pub struct MawLog {
     syncer: Arc<Syncer>,
 }
 
-struct State {
+pub struct State {
     /// Connections of this process that are open.
     users: u32,
-    open: Option<OpenLog>,
-    board: Board,
+    pub open: Option<OpenLog>,
+    pub board: Board,
+    /// The link that the board names, if it was read.
+    link: Option<Link>,
     /// The database cannot have a log.
     has_no_log: bool,
     replayed: Option<Replayed>,
@@ -72,6 +76,8 @@ struct State {
 pub struct Counts {
     /// Transactions that were committed as one batch.
     pub atomic: u64,
+    /// Transactions that were committed by one record together with those of other databases.
+    pub together: u64,
     /// Transactions that went on as ordinary journaled ones.
     pub ordinary: u64,
     /// Transactions whose end committed nothing: rollbacks, or nothing was changed.
@@ -101,6 +107,7 @@ impl MawLog {
                 users: 0,
                 open: None,
                 board: no_board(),
+                link: None,
                 has_no_log: false,
                 replayed: None,
                 counts_before: LogCounts::default(),
@@ -111,8 +118,21 @@ impl MawLog {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub fn path(&self) -> &str {
+        &self.life.path
+    }
+
+    pub fn life(&self) -> &LogLife<OpenLog> {
+        &self.life
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
+    }
+
+    /// True if the last commits are in the log of another database.
+    pub fn is_linked(&self) -> bool {
+        self.state().board.linked_behind().is_some()
     }
 
     pub fn count(&self, count: impl FnOnce(&mut Counts)) {
@@ -203,10 +223,7 @@ impl MawLog {
         let State { open, board, replayed, .. } = state;
         let Some(log) = open else { return Err(AttachError::Below(Code::BUSY)) };
         log.unsure = board.begin(log.log.uuid(), log.log.page_bytes() as usize);
-        exclusively(main, || {
-            *replayed = Some(replay::run(log, main)?);
-            Ok(())
-        })?;
+        exclusively(main, || self.replay(log, board, replayed, main))?;
         board.set_sure();
         KillPoint::Rebuilt.reached();
         if board.is_guard_unsure() {
@@ -216,6 +233,22 @@ impl MawLog {
         log.show(board);
         board.set_open();
         KillPoint::Opened.reached();
+        Ok(())
+    }
+
+    /// Brings the file to where the log is, or the log that it is linked to.
+    fn replay(
+        &self,
+        log: &mut OpenLog,
+        board: &Board,
+        replayed: &mut Option<Replayed>,
+        main: &dyn Below,
+    ) -> Result<(), AttachError> {
+        let (done, link) = replay::run(log, main, &|link, act| self.with_linked(link, act))?;
+        board.set_linked(link.map(|link| link.behind));
+        // Whoever ends this epoch looks into it.
+        board.note_others(log.head.epoch);
+        *replayed = Some(done);
         Ok(())
     }
 
@@ -234,8 +267,7 @@ impl MawLog {
                         [OF-202]",
                     self.life.path
                 ));
-                replay::run(log, main).map(|done| {
-                    *replayed = Some(done);
+                self.replay(log, board, replayed, main).map(|()| {
                     log.show(board);
                     board.set_busy(false);
                 })
@@ -258,21 +290,16 @@ impl MawLog {
             return Ok(Outcome::Declined);
         }
         let mut state = self.state();
-        if state.open.is_none() {
-            let attached =
-                if state.has_no_log { None } else { self.make(&mut state, main, options)? };
-            let Some(Attached { log, board, how }) = attached else {
-                return Ok(Outcome::Declined);
-            };
-            debug_assert_ne!(how, How::Beside, "the file had no guard under the shared lock");
-            log.show(&board);
-            board.set_open();
-            board.common().unlock(0..0);
-            state.open = Some(log);
-            state.board = board;
+        if !self.is_open(&mut state, main, options)? {
+            return Ok(Outcome::Declined);
         }
         let State { open, board, .. } = &mut *state;
         let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
+        log.follow(board);
+        if log.is_long(board) {
+            // Their pages must be durable in their own places before this epoch ends.
+            self.let_others_leave(log, board, &[])?;
+        }
         if !board.common().lock_unless(0, PATIENCE, &|| false)? {
             return Err(Error::Below(Code::BUSY));
         }
@@ -282,22 +309,38 @@ impl MawLog {
             Outcome::Declined => return Ok(Outcome::Declined),
             Outcome::Committed => KillPoint::Durable.reached(),
         }
-        // Until `Busy` is cleared, nobody reads the file without a replay.
-        let mut page_one = Vec::new();
-        for (at, (offset, unit)) in batch.writes().enumerate() {
-            let unit = guarded(unit, offset, log, &mut page_one);
-            main.write(unit, offset).inspect_err(|&code| board.fail(code, None))?;
-            if at == 0 {
-                KillPoint::HalfInPlace.reached();
-            }
-        }
-        if batch.size_bytes != batch.size_bytes_before.max(batch.end_bytes()) {
-            main.truncate(batch.size_bytes).inspect_err(|&code| board.fail(code, None))?;
-        }
+        write_in_place(log, board, main, batch)?;
         KillPoint::InPlace.reached();
         board.set_busy(false);
-        self.syncer.note(board, log.used_bytes(), options);
+        self.note_commit(log, board, options);
         Ok(Outcome::Committed)
+    }
+
+    /// A commit is in place.
+    pub fn note_commit(&self, log: &OpenLog, board: &Board, options: &Options) {
+        self.syncer.note(board, log.used_bytes(), options);
+    }
+
+    /// Opens or makes the log, if it is not open. False: there can be none. SQLite has the database
+    /// locked exclusively.
+    pub fn is_open(
+        &self,
+        state: &mut State,
+        main: &dyn Below,
+        options: &Options,
+    ) -> Result<bool, Error> {
+        if state.open.is_some() {
+            return Ok(true);
+        }
+        let attached = if state.has_no_log { None } else { self.make(state, main, options)? };
+        let Some(Attached { log, board, how }) = attached else { return Ok(false) };
+        debug_assert_ne!(how, How::Beside, "the file had no guard under the shared lock");
+        log.show(&board);
+        board.set_open();
+        board.common().unlock(0..0);
+        state.open = Some(log);
+        state.board = board;
+        Ok(true)
     }
 
     /// Makes the log and sets the guard. `None`: there can be none, and commits go another way.
@@ -329,11 +372,15 @@ impl MawLog {
         board.failure().map_or(Ok(()), Err)?;
         debug_assert!(!board.is_busy(), "rule 5: who got the shared lock has replayed the log");
         log.follow(board);
-        let is_synced = board.synced_lsn() == log.head.lsn && log.used_bytes() >= EPOCH_BYTES_MIN;
-        if is_synced {
-            log.end_epoch();
-        } else if log.used_bytes() >= EPOCH_BYTES {
-            self.sync(log, board, main)?;
+        if board.linked_behind().is_some() {
+            self.leave(log, board, main)?;
+        }
+        if log.is_long(board) && !board.has_others(log.head.epoch) {
+            if board.synced_lsn() == log.head.lsn {
+                log.end_epoch();
+            } else if log.used_bytes() >= EPOCH_BYTES {
+                self.sync(log, board, main)?;
+            }
         }
         grow_file(main, batch)?;
         let undo = |code| {
@@ -344,7 +391,8 @@ impl MawLog {
         board.set_busy(true);
         KillPoint::Busy.reached();
         let mut appended = log.append(main, batch);
-        if appended == Ok(Outcome::Declined) && log.used_bytes() > 0 {
+        let may_end = !board.has_others(log.head.epoch);
+        if appended == Ok(Outcome::Declined) && log.used_bytes() > 0 && may_end {
             appended = self.sync(log, board, main).and_then(|()| log.append(main, batch));
         }
         match appended {
@@ -366,7 +414,7 @@ impl MawLog {
 
     /// The database file becomes durable, and the next record begins an epoch (invariant 2 of the
     /// log).
-    fn sync(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Code> {
+    pub fn sync(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Code> {
         if !mutant::is(Mutant::EpochUnsynced) {
             main.sync(SyncRequest::ALL)?;
         }
@@ -392,6 +440,8 @@ impl MawLog {
         let State { open, board, .. } = state;
         let Some(log) = open else { return Ok(()) };
         board.failure().map_or(Ok(()), Err)?;
+        log.follow(board);
+        self.let_others_leave(log, board, &[])?;
         if !board.common().lock_unless(0, PATIENCE, &|| false)? {
             return Err(Error::Below(Code::BUSY));
         }
@@ -399,6 +449,7 @@ impl MawLog {
         let ended = main.sync(SyncRequest::ALL).map_err(Error::from).and_then(|()| {
             board.set_busy(true);
             let taken = self.life.take_guard_away(board, log, main);
+            board.set_linked(None);
             log.show(board);
             board.set_busy(false);
             Ok(taken?)
@@ -422,11 +473,18 @@ impl MawLog {
             return;
         }
         self.syncer.stop();
+        let link = state.link().ok().flatten();
+        let mut has_retired = false;
         if self.process == std::process::id() && state.board.failure().is_none() {
             // Whoever fails here leaves the log to the next opener.
-            let _ = self.retire_last(&mut state, main, level);
+            has_retired = self.retire_last(&mut state, main, level).is_ok_and(|retired| retired);
         }
         state.detach();
+        drop(state);
+        if let Some(link) = link.filter(|_| has_retired) {
+            // The other database may have been closed before, and its log left for this one.
+            let _ = self.life.files.recover(&link.database, OpenLog::STRATEGY);
+        }
     }
 
     fn retire_last(
@@ -434,7 +492,7 @@ impl MawLog {
         state: &mut State,
         main: &dyn Below,
         level: LockLevel,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         if level < LockLevel::Shared {
             main.lock(LockLevel::Shared)?;
         }
@@ -443,13 +501,13 @@ impl MawLog {
         result
     }
 
-    fn retire_locked(&self, state: &mut State, main: &dyn Below) -> Result<(), Error> {
+    fn retire_locked(&self, state: &mut State, main: &dyn Below) -> Result<bool, Error> {
         // Another process may have retired the log, or died with `Busy` set.
         let header = guard::header(main)?;
         let is_ours =
             state.open.as_ref().is_some_and(|log| guard::of(&header) == Some(log.log.uuid()));
         if !is_ours || state.board.is_busy() {
-            return Ok(());
+            return Ok(false);
         }
         main.lock(LockLevel::Exclusive)?;
         let common = state.board.clone();
@@ -466,16 +524,34 @@ impl MawLog {
             alone
         };
         if !is_alone()? {
-            return Ok(());
+            return Ok(false);
         }
         self.retire(state, main)?;
-        Ok(self.life.remove()?)
+        self.life.remove()?;
+        Ok(true)
     }
 }
 
 impl State {
+    /// The UUID of the open log.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.open.as_ref().map(|log| log.log.uuid())
+    }
+
+    /// The link to another log, if the database has one.
+    pub fn link(&mut self) -> Result<Option<Link>, Error> {
+        let Some(behind) = self.board.linked_behind() else { return Ok(None) };
+        if self.link.as_ref().is_none_or(|link| link.behind != behind)
+            && let Some(log) = &self.open
+        {
+            self.link = log.link().map_err(|error| Error::Below(code_of(&error)))?;
+        }
+        Ok(self.link.clone())
+    }
+
     /// Forgets the log. Others may use it.
     fn detach(&mut self) {
+        self.link = None;
         if let Some(log) = self.open.take() {
             self.counts_before = self.counts_before.plus(Some(log.counts));
             std::mem::replace(&mut self.board, no_board()).common().leave();
@@ -496,7 +572,7 @@ fn exclusively(
 
 /// False for what a log of these pages cannot take: a new database, whose header could not take the
 /// guard, and a change of the journal mode or of the page size.
-fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code> {
+pub fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code> {
     if batch.size_bytes_before < batch.unit_bytes {
         return Ok(false);
     }
@@ -508,7 +584,7 @@ fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code> {
 }
 
 /// Writes the pages behind the end of the file. `SQLITE_FULL` leaves the file as it was.
-fn grow_file(main: &dyn Below, batch: &Batch<'_>) -> Result<(), Error> {
+pub fn grow_file(main: &dyn Below, batch: &Batch<'_>) -> Result<(), Error> {
     for (offset, unit) in batch.writes().filter(|(offset, _)| *offset >= batch.size_bytes_before) {
         if let Err(code) = main.write(unit, offset) {
             let _ = main.truncate(batch.size_bytes_before);
@@ -516,6 +592,28 @@ fn grow_file(main: &dyn Below, batch: &Batch<'_>) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Writes a batch in place that the log has. After an error the board says that the file may have
+/// a part of it: until `Busy` is cleared, nobody reads the file without a replay.
+pub fn write_in_place(
+    log: &OpenLog,
+    board: &Board,
+    main: &dyn Below,
+    batch: &Batch<'_>,
+) -> Result<(), Error> {
+    let mut page_one = Vec::new();
+    let written = batch.writes().enumerate().try_for_each(|(at, (offset, unit))| {
+        main.write(guarded(unit, offset, log, &mut page_one), offset)?;
+        if at == 0 {
+            KillPoint::HalfInPlace.reached();
+        }
+        Ok::<(), Code>(())
+    });
+    let is_long_enough = batch.size_bytes == batch.size_bytes_before.max(batch.end_bytes());
+    let done = written
+        .and_then(|()| if is_long_enough { Ok(()) } else { main.truncate(batch.size_bytes) });
+    Ok(done.inspect_err(|&code| board.fail(code, None))?)
 }
 
 /// The unit as it is written to the file: page 1 gets the guard.

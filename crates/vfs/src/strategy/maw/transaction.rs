@@ -32,6 +32,8 @@ pub struct Transaction {
     is_batch: bool,
     /// SQLite has synced the journal or the database file.
     is_synced: bool,
+    /// It was committed together with those of other databases. Its journal has still to be ended.
+    is_committed: bool,
     /// SQLite plays back the whole journal (invariant 3).
     plays_back: bool,
     /// A batch was committed. The sync that SQLite sends next has nothing left to do.
@@ -85,6 +87,21 @@ impl Transaction {
     /// False after a rollback, or where nothing was written to the database.
     pub fn has_changes_to_commit(&self) -> bool {
         !self.overlay.is_empty() && (!self.plays_back || mutant::is(Mutant::RollbackCommits))
+    }
+
+    /// What the file below lacks.
+    pub fn batch(&mut self, main: &dyn Below) -> Result<Option<Batch<'_>>, Code> {
+        self.overlay.batch(main)
+    }
+
+    /// The changes are durable and in place.
+    pub fn note_committed(&mut self) {
+        self.overlay.clear();
+        self.is_committed = true;
+    }
+
+    pub fn is_committed(&self) -> bool {
+        self.is_committed
     }
 
     pub fn begin_batch(&mut self) {

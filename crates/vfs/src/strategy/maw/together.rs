@@ -1,0 +1,380 @@
+//! Transactions over several databases: one record commits all of them (rule 3 of `maw`).
+//!
+//! The record is in the log of one database, the *coordinator*. Before that, the log of each other
+//! one gets a *link* to the coordinator's log, durably. So a recovery of any of them finds the
+//! record, and finds it whole or not at all. The link is made once. The next transactions over the
+//! same databases are one record and one flush each.
+//!
+//! | step | what survives a crash after it |
+//! |---|---|
+//! | 1. each other database that is not linked yet is synced, and its log gets the link | nothing |
+//! | 2. new pages are written behind the ends of the files | nothing |
+//! | 3. `Busy` is set on each board, the record is appended and flushed | the transaction |
+//! | 4. the pages are written in place, `Busy` is cleared | the transaction |
+//!
+//! SQLite has all the databases locked exclusively.
+//!
+//! Invariants, cited by number in code and tests:
+//!
+//! 1. While a database is linked, its own log has no commit behind the link, and its commits are
+//!    those of the other log behind the link's LSN.
+//! 2. A coordinator has its commits in its own log.
+//! 3. An epoch with commits of other databases ends only when each of those has *left*: the database
+//!    file has everything and is synced, and its own log says that it is linked no more. Or it was
+//!    closed, or does not exist any more.
+//! 4. A linked database leaves before it commits alone.
+
+use std::path::Path;
+
+use oneflush_blocklog::{Log, Uuid};
+
+use super::open_log::{OpenLog, Place};
+use super::overlay::Batch;
+use super::provider::Outcome;
+use super::record::Link;
+use super::replay::Replayed;
+use super::shared::{MawLog, PATIENCE, State, grow_file, is_for_the_log, write_in_place};
+use crate::config::Options;
+use crate::error::{Code, Error};
+use crate::kill_point::KillPoint;
+use crate::names::maw_path;
+use crate::port::{Below, SyncRequest};
+use crate::strategy::board::Board;
+use crate::strategy::log_files::LogFile;
+use crate::strategy::log_life::{AttachError, KeptLog, LogLife};
+use crate::strategy::mutant::{self, Mutant};
+use crate::sync::MutexGuard;
+
+/// One database of a transaction over several. `batch` is `None` if nothing of it was changed.
+pub struct Part<'a> {
+    pub log: &'a MawLog,
+    pub main: &'a dyn Below,
+    pub batch: Option<Batch<'a>>,
+    pub options: &'a Options,
+}
+
+/// Commits all parts by one record. [`Outcome::Declined`]: nothing was written.
+pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
+    for part in parts {
+        match &part.batch {
+            Some(batch) if !is_for_the_log(part.main, batch)? => return Ok(Outcome::Declined),
+            _ => {}
+        }
+    }
+    let mut states = Vec::new();
+    for part in parts {
+        let mut state = part.log.state();
+        if !part.log.is_open(&mut state, part.main, part.options)? {
+            return Ok(Outcome::Declined);
+        }
+        states.push(state);
+    }
+    let at = coordinator(&mut states)?;
+    let uuids: Vec<Uuid> = states.iter().filter_map(|state| state.uuid()).collect();
+    let ends_epoch = prepare_coordinator(&parts[at], &mut states[at], &uuids)?;
+    // A database that is linked to another one of these goes first. Then that one's log can begin an
+    // epoch.
+    let mut members: Vec<usize> = (0..parts.len()).filter(|of| *of != at).collect();
+    members.sort_by_key(|&of| states[of].board.linked_behind().is_none());
+    for of in members {
+        let (coordinator, member) = two(&mut states, at, of);
+        link(&parts[of], member, &parts[at], coordinator, &uuids, ends_epoch)?;
+    }
+    append(parts, &mut states, at, ends_epoch)
+}
+
+/// The database whose log gets the record. It is one that another of them is linked to, or the last.
+/// SQLite closes databases in order, so the last one is not closed before the others.
+fn coordinator(states: &mut [MutexGuard<'_, State>]) -> Result<usize, Error> {
+    let uuids: Vec<Option<Uuid>> = states.iter().map(|state| state.uuid()).collect();
+    for state in states.iter_mut() {
+        if let Some(link) = state.link()?
+            && let Some(at) = uuids.iter().position(|uuid| *uuid == Some(link.uuid))
+        {
+            return Ok(at);
+        }
+    }
+    Ok(states.len() - 1)
+}
+
+/// Two different elements.
+fn two<'a, 's>(
+    states: &'a mut [MutexGuard<'s, State>],
+    one: usize,
+    other: usize,
+) -> (&'a mut State, &'a mut State) {
+    debug_assert_ne!(one, other, "a coordinator is not linked to itself");
+    let (low, high) = states.split_at_mut(one.max(other));
+    let (low, high) = (&mut *low[one.min(other)], &mut *high[0]);
+    if one < other { (low, high) } else { (high, low) }
+}
+
+/// Brings the coordinator's commits into its own log (invariant 2). True: the record begins an epoch,
+/// and no other database needs the one before.
+fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Result<bool, Error> {
+    let State { open, board, .. } = state;
+    let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
+    board.failure().map_or(Ok(()), Err)?;
+    log.follow(board);
+    if board.linked_behind().is_some() {
+        part.log.leave(log, board, part.main)?;
+        return Ok(false);
+    }
+    let ends_epoch = log.is_long(board) || !log.has_begun();
+    if ends_epoch {
+        // Those of this transaction are synced and linked anew.
+        part.log.let_others_leave(log, board, uuids)?;
+    }
+    Ok(ends_epoch)
+}
+
+/// Links a database to the coordinator's log, unless it is.
+fn link(
+    part: &Part<'_>,
+    state: &mut State,
+    of: &Part<'_>,
+    coordinator: &mut State,
+    uuids: &[Uuid],
+    ends_epoch: bool,
+) -> Result<(), Error> {
+    let Some(other) = &coordinator.open else { return Err(Error::Below(Code::BUSY)) };
+    let linked_to = state.link()?.map(|link| link.uuid);
+    let State { open, board, .. } = state;
+    let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
+    board.failure().map_or(Ok(()), Err)?;
+    if linked_to == Some(other.log.uuid()) && !ends_epoch {
+        return Ok(());
+    }
+    log.follow(board);
+    part.log.let_others_leave(log, board, uuids)?;
+    part.main.sync(SyncRequest::ALL)?;
+    let link =
+        Link { uuid: other.log.uuid(), behind: other.head.lsn, database: of.log.path().to_owned() };
+    board.set_busy(true);
+    if !mutant::is(Mutant::LinkForgotten) {
+        log.append_link(part.main, &link).inspect_err(|&code| board.fail(code, log.unsure))?;
+    }
+    log.forget();
+    log.show(board);
+    board.set_linked(Some(link.behind));
+    board.set_busy(false);
+    KillPoint::Linked.reached();
+    Ok(())
+}
+
+/// Where the pages of a part go.
+fn place_of(part: &State, coordinator: Place) -> Place {
+    let behind = part.board.linked_behind().unwrap_or(coordinator.2);
+    (coordinator.0, coordinator.1, behind)
+}
+
+fn append(
+    parts: &[Part<'_>],
+    states: &mut [MutexGuard<'_, State>],
+    at: usize,
+    ends_epoch: bool,
+) -> Result<Outcome, Error> {
+    let place = {
+        let State { open, board, .. } = &mut *states[at];
+        let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
+        if ends_epoch {
+            parts[at].log.sync(log, board, parts[at].main)?;
+        }
+        log.place()
+    };
+    let mut groups = Vec::new();
+    for (part, state) in parts.iter().zip(states.iter()) {
+        let Some(log) = &state.open else { return Err(Error::Below(Code::BUSY)) };
+        groups.push(log.group(part.main, part.batch.as_ref(), place_of(state, place))?);
+    }
+    grow(parts)?;
+    states.iter().for_each(|state| state.board.set_busy(true));
+    KillPoint::Busy.reached();
+    let uuids: Vec<Option<Uuid>> = states.iter().map(|state| state.uuid()).collect();
+    let others = parts.iter().zip(&groups).zip(uuids).enumerate();
+    let others = others
+        .filter(|(of, _)| *of != at)
+        .filter_map(|(_, ((part, group), uuid))| Some((uuid?, part.log.path(), group.as_slice())));
+    let appended = append_record(&mut states[at], &groups[at], others);
+    if appended != Ok(Outcome::Committed) {
+        undo_growth(parts);
+        states.iter().for_each(|state| state.board.set_busy(false));
+        return Ok(appended?);
+    }
+    KillPoint::Durable.reached();
+    for (part, state) in parts.iter().zip(states.iter_mut()) {
+        let own_place = place_of(state, place);
+        let State { open, board, .. } = &mut **state;
+        let (Some(log), Some(batch)) = (open, &part.batch) else {
+            state.board.set_busy(false);
+            continue;
+        };
+        log.learn(own_place, batch);
+        write_in_place(log, board, part.main, batch)?;
+        KillPoint::InPlace.reached();
+        board.set_busy(false);
+    }
+    let State { open, board, .. } = &mut *states[at];
+    if let Some(log) = open {
+        parts[at].log.note_commit(log, board, parts[at].options);
+    }
+    Ok(Outcome::Committed)
+}
+
+/// Appends the record under the lock of the coordinator's board.
+fn append_record<'a>(
+    state: &mut State,
+    own: &[u8],
+    others: impl Iterator<Item = (Uuid, &'a str, &'a [u8])>,
+) -> Result<Outcome, Code> {
+    let State { open, board, .. } = state;
+    let Some(log) = open else { return Err(Code::BUSY) };
+    if !board.common().lock_unless(0, PATIENCE, &|| false)? {
+        return Err(Code::BUSY);
+    }
+    board.note_others(log.place().1);
+    let appended = log.append_together(own, others);
+    match appended {
+        Ok(_) => log.show(board),
+        Err(code) => board.fail(code, log.unsure),
+    }
+    board.common().unlock(0..0);
+    appended
+}
+
+fn grow(parts: &[Part<'_>]) -> Result<(), Error> {
+    for part in parts {
+        if let Some(batch) = &part.batch
+            && let Err(error) = grow_file(part.main, batch)
+        {
+            undo_growth(parts);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// What was written behind an end is no part of a database. It only takes room.
+fn undo_growth(parts: &[Part<'_>]) {
+    for part in parts {
+        if let Some(batch) = &part.batch
+            && batch.size_bytes > batch.size_bytes_before
+        {
+            let _ = part.main.truncate(batch.size_bytes_before);
+        }
+    }
+}
+
+impl MawLog {
+    /// A linked database goes back to its own log (invariant 4). The next record begins an epoch
+    /// there. The caller has a shared lock on the database at least, so nobody commits.
+    pub fn leave(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Error> {
+        main.sync(SyncRequest::ALL)?;
+        board.set_busy(true);
+        log.end(main).inspect_err(|&code| board.fail(code, log.unsure))?;
+        log.show(board);
+        board.set_linked(None);
+        board.set_busy(false);
+        Ok(())
+    }
+
+    /// This connection was opened to leave the log that its database is linked to.
+    pub fn leave_now(&self, main: &dyn Below) -> Result<(), Error> {
+        let mut state = self.state();
+        let State { open, board, .. } = &mut *state;
+        let Some(log) = open else { return Ok(()) };
+        if !board.common().lock_unless(0, PATIENCE, &|| false)? {
+            return Err(Error::Below(Code::BUSY));
+        }
+        log.follow(board);
+        let left = match board.linked_behind() {
+            Some(_) => self.leave(log, board, main),
+            None => Ok(()),
+        };
+        board.common().unlock(0..0);
+        left
+    }
+
+    /// Has all other databases leave whose commits this epoch has (invariant 3), but for those that
+    /// the caller sees to. `SQLITE_BUSY`: one of them is in use.
+    pub fn let_others_leave(
+        &self,
+        log: &mut OpenLog,
+        board: &Board,
+        but: &[Uuid],
+    ) -> Result<(), Error> {
+        if !log.has_begun() || !board.has_others(log.head.epoch) {
+            return Ok(());
+        }
+        let others = log.others().map_err(|error| self.life().refuse(&error.into()))?;
+        let mut left = 0;
+        for (uuid, database) in others.iter().filter(|(uuid, _)| !but.contains(uuid)) {
+            if self.is_linked_here(log, *uuid, database)? {
+                self.life()
+                    .files
+                    .leave_log(database)
+                    .map_err(|why| self.cannot_leave(database, &why))?;
+            }
+            left += 1;
+        }
+        if left == others.len() {
+            board.note_others(oneflush_blocklog::Epoch(0));
+        }
+        Ok(())
+    }
+
+    fn cannot_leave(&self, database: &str, why: &str) -> Error {
+        self.life().files.warn(&format!(
+            "oneflush: {}: its log has commits of {database}, which cannot be copied there now: {why} \
+                [OF-224]",
+            self.path()
+        ));
+        Error::Below(Code::BUSY)
+    }
+
+    /// True if that database, whose own log has this UUID, is linked to this log.
+    fn is_linked_here(&self, log: &OpenLog, uuid: Uuid, database: &str) -> Result<bool, Error> {
+        let files = &self.life().files;
+        if !files.is_there(database)? {
+            return Ok(false);
+        }
+        let Some(file) = files.open_log_to_read(&maw_path(database))? else { return Ok(false) };
+        let Ok(own) = OpenLog::open(file, &Options::default()) else { return Ok(true) };
+        if own.log.uuid() != uuid {
+            return Ok(false);
+        }
+        Ok(own.link().map_or(true, |link| link.is_some_and(|link| link.uuid == log.log.uuid())))
+    }
+
+    /// Runs `act` with the log that a link names, under the lock of that log's board.
+    pub fn with_linked(
+        &self,
+        link: &Link,
+        act: &mut dyn FnMut(&Log<LogFile>) -> Result<Replayed, AttachError>,
+    ) -> Result<Replayed, AttachError> {
+        let files = &self.life().files;
+        let missing = || AttachError::LinkedLogMissing(link.database.clone());
+        // Databases that were moved together are beside each other still.
+        let beside = Path::new(self.path())
+            .with_file_name(Path::new(&link.database).file_name().unwrap_or_default())
+            .display()
+            .to_string();
+        let mut found = None;
+        for database in [&link.database, &beside] {
+            if let Some(file) = files.open_log_to_read(&maw_path(database))?
+                && let Ok(log) = Log::open(file)
+                && log.uuid() == link.uuid
+            {
+                found = Some((database, log));
+                break;
+            }
+        }
+        let (database, log) = found.ok_or_else(missing)?;
+        let life = LogLife::<OpenLog>::new(database, std::sync::Arc::clone(files));
+        let board = life.lock_board()?;
+        let done = act(&log);
+        life.tidy(&board);
+        board.common().unlock(0..0);
+        done
+    }
+}
