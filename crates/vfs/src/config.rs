@@ -337,6 +337,8 @@ pub struct Options {
     /// The connection was opened for this alone: with `maw`, the database leaves the log of another
     /// one. No user can ask for it.
     pub(crate) leaves_log: bool,
+    /// The same, where the log is to be retired while connections of this process are still open.
+    pub(crate) retires_log: bool,
     /// Whether unsafe ground is only reported, and nothing is refused or left out for it.
     pub allows_unsafe_ground: bool,
 }
@@ -363,6 +365,7 @@ impl Default for Options {
             group_interval: Duration::from_millis(2),
             atomic: Atomic::Auto,
             leaves_log: false,
+            retires_log: false,
             allows_unsafe_ground: false,
         }
     }

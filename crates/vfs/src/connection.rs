@@ -138,6 +138,14 @@ impl Database {
         databases.into_iter().filter(|database| database.shared().is_some()).collect()
     }
 
+    /// The processes ends: the logs of `maw` are retired where that is possible.
+    pub(crate) fn retire_all() {
+        let databases: Vec<_> = DATABASES.lock().values().filter_map(Weak::upgrade).collect();
+        for log in databases.iter().filter_map(|database| database.site.maw_log()) {
+            log.retire_at_exit();
+        }
+    }
+
     /// Keeps everybody from finding, making or forgetting a database while the answer lives.
     pub(crate) fn hold_all() -> AllDatabases {
         AllDatabases(DATABASES.lock())

@@ -93,6 +93,14 @@ impl LogFiles for NoLogs {
         Ok(())
     }
 
+    fn is_in_place(&self, _: &str, _: oneflush_blocklog::Uuid) -> Result<bool, Code> {
+        Ok(false)
+    }
+
+    fn retire(&self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+
     fn leave_log(&self, _: &str) -> Result<(), String> {
         Ok(())
     }

@@ -78,6 +78,7 @@ pub fn ends() {
         {
             close(database, is_alone, until);
         }
+        Database::retire_all();
     };
     let Ok(thread) = threads::spawn("oneflush-end", end) else { return };
     while !thread.is_finished() && Instant::now() < until {

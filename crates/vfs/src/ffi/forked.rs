@@ -129,6 +129,9 @@ static HAS_INHERITED: AtomicBool = AtomicBool::new(false);
 
 /// Notes a file that was opened and has its state.
 pub fn opened(file: *mut OpenFile, role: Role, chosen: Option<&Chosen>) {
+    if chosen.is_some_and(|chosen| chosen.maw().is_some()) {
+        at_exit::note_guarded();
+    }
     if matches!(role, Role::Db | Role::Wal)
         && let Some(connection) = chosen.and_then(Chosen::in_wal_mode)
     {

@@ -7,13 +7,14 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
 use oneflush_blocklog::belonging::{hand_over, open_beside};
 use oneflush_blocklog::{
-    DirectFile, Error as LogError, Storage, is_full, sync_directory, zero_without_writing,
+    DirectFile, Error as LogError, Storage, Uuid, is_full, sync_directory, zero_without_writing,
 };
 
 use super::api::Api;
@@ -30,7 +31,8 @@ use crate::port::{
     AtomicWrite, Below, DeviceCharacteristics, ExchangeFile, LockLevel, SideFiles, SyncRequest,
 };
 use crate::strategy::{
-    Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room, path_of_log,
+    Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room, board_is_busy, board_is_open,
+    path_of_log, read_board,
 };
 use crate::sync::{Mutex, lock};
 
@@ -250,6 +252,27 @@ impl LogFiles for Files {
 
     fn recover(&self, database: &str, strategy: StrategyKind) -> Result<(), String> {
         checkpoint::open_and_close(&self.api, database, strategy)
+    }
+
+    fn is_in_place(&self, database: &str, uuid: Uuid) -> Result<bool, Code> {
+        let says_so = |words: &[u64]| board_is_open(words, Some(uuid)) && !board_is_busy(words);
+        if !self.are_real() {
+            let name = full_name(self.below, &board_path(database))?;
+            let board = lock(&PRIVATE_BOARDS).get(&name).map(Arc::clone);
+            return Ok(board.is_some_and(|board| {
+                let words: Vec<u64> = board.words().iter().map(|word| word.load(SeqCst)).collect();
+                says_so(&words)
+            }));
+        }
+        if self.look_on(database, StrategyKind::Maw)?.is_none() {
+            return Ok(false);
+        }
+        let board = File::open(board_path(database));
+        Ok(board.ok().and_then(|board| read_board(&board)).is_some_and(|words| says_so(&words)))
+    }
+
+    fn retire(&self, database: &str) -> Result<(), String> {
+        checkpoint::open_and_retire(&self.api, database)
     }
 
     fn leave_log(&self, database: &str) -> Result<(), String> {

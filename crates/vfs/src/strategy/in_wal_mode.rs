@@ -84,6 +84,11 @@ impl Site {
         self.maw.get_or_init(|| Arc::new(MawLog::new(&self.path, Arc::clone(&self.files))))
     }
 
+    /// The log of `maw`, if connections of this process have that strategy.
+    pub fn maw_log(&self) -> Option<&Arc<MawLog>> {
+        self.maw.get()
+    }
+
     /// The strategy of the connections of this process. None: `stock`.
     pub fn kind(&self) -> Option<StrategyKind> {
         let of_maw = || self.maw.get().map(|_| StrategyKind::Maw);

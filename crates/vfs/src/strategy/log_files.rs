@@ -96,6 +96,11 @@ pub trait LogFiles: SideFiles {
     /// Joins the users of the log without the board, with rights to read only. `None`: nobody uses
     /// the log of this strategy.
     fn look_on(&self, database: &str, kind: StrategyKind) -> Result<Option<LogInUse>, Code>;
+    /// True if processes use this log of `maw`, and the database file has all that it has.
+    fn is_in_place(&self, database: &str, uuid: Uuid) -> Result<bool, Code>;
+    /// Opens a database with `maw`, takes its log and guard away if no other process uses it, and
+    /// closes it. The connections of this process stay.
+    fn retire(&self, database: &str) -> Result<(), String>;
     /// `None`: there is no log.
     fn open_log(&self, path: &str) -> Result<Option<LogFile>, Code>;
     /// Opens a log to read it only. `None`: there is no log.

@@ -36,9 +36,7 @@ pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
-pub use maw::{
-    Maw, MawLog, MawReport, OpenLog as MawOpenLog, commit_together, materialise_together,
-};
+pub use maw::{Maw, MawLog, MawReport, commit_together, materialise_together};
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};
 pub use plain::{Plain, is_marked};

@@ -10,6 +10,8 @@
 //! - **When it is decided**: whenever SQLite opens its WAL, under the database's shared lock.
 //!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
 //!   exclusive lock, so the case cannot change.
+//! - **With `maw`** there is no WAL. Each read transaction begins with a look at the board: the file
+//!   has everything unless a writer has died in the middle of a commit.
 //! - **Without the guard**, a process that wants to be the first with the strategy is refused
 //!   meanwhile, as beside SQLite alone.
 //! - **With the WAL**, which is the image of `eager` or the log of `waldio`, the connection keeps
@@ -96,6 +98,15 @@ impl Onlooker {
         match main.as_deref().map(guard::header) {
             None | Some(Err(Code::SHORT_READ)) => Ok(None),
             Some(header) => Ok(guard::of(&header?)),
+        }
+    }
+
+    /// With `maw`: the database file has what the log has. It has no log, or its users are alive and
+    /// none of them is in the middle of a commit.
+    fn is_in_place(&self) -> Result<bool, Code> {
+        match self.wanted_log()? {
+            None => Ok(true),
+            Some(uuid) => self.files.is_in_place(&self.path, uuid),
         }
     }
 
@@ -278,7 +289,19 @@ impl Strategy for Onlooker {
     }
 
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
-        Stock.lock(below, level)
+        Stock.lock(below, level)?;
+        if level == LockLevel::Shared && self.kind.is_for_rollback() && !self.is_in_place()? {
+            // A recovery needs the database for itself.
+            Stock.unlock(below, LockLevel::None)?;
+            let recovered = self.files.recover(&self.path, self.kind);
+            Stock.lock(below, level)?;
+            if !self.is_in_place()? {
+                Stock.unlock(below, LockLevel::None)?;
+                let why = recovered.err().unwrap_or_else(|| "it may not write".to_owned());
+                return Err(self.refuse(&AttachError::NeedsRecovery(why)));
+            }
+        }
+        Ok(())
     }
 
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {

@@ -552,7 +552,7 @@ impl Strategy for Maw {
         let level = state.level;
         if let Some(main) = state.main.take() {
             drop(state);
-            self.log.closed(&*main, level);
+            self.log.closed(&*main, level, self.options.retires_log);
         }
     }
 

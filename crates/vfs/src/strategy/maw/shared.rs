@@ -130,6 +130,14 @@ impl MawLog {
         lock(&self.state)
     }
 
+    /// The process ends. A log that no other process uses is retired, if no connection is in a
+    /// transaction.
+    pub fn retire_at_exit(&self) {
+        if self.process == std::process::id() && self.state().open.is_some() {
+            let _ = self.life.files.retire(&self.life.path);
+        }
+    }
+
     /// True if the last commits are in the log of another database.
     pub fn is_linked(&self) -> bool {
         self.state().board.linked_behind().is_some()
@@ -332,6 +340,9 @@ impl MawLog {
         if state.open.is_some() {
             return Ok(true);
         }
+        if self.process != std::process::id() {
+            return Err(self.life.refuse(&AttachError::Inherited));
+        }
         let attached = if state.has_no_log { None } else { self.make(state, main, options)? };
         let Some(Attached { log, board, how }) = attached else { return Ok(false) };
         debug_assert_ne!(how, How::Beside, "the file had no guard under the shared lock");
@@ -465,11 +476,12 @@ impl MawLog {
     }
 
     /// A connection is about to close the database file. The last one of all processes retires the
-    /// log. `level` is its lock on the database.
-    pub fn closed(&self, main: &dyn Below, level: LockLevel) {
+    /// log. `level` is its lock on the database. `retires`: the connections of this process that are
+    /// still open do not count, for it is about to end.
+    pub fn closed(&self, main: &dyn Below, level: LockLevel, retires: bool) {
         let mut state = self.state();
         state.users -= 1;
-        if state.users > 0 || state.open.is_none() {
+        if state.users > 0 && !retires || state.open.is_none() {
             return;
         }
         self.syncer.stop();
