@@ -108,10 +108,10 @@ impl Super {
             ABSORBED.lock().insert(self.path.clone(), Arc::clone(self));
             return Ok(());
         }
-        let mut mixed: Vec<Arc<Connection>> = found.into_iter().flatten().collect();
-        linked_first(&mut mixed);
+        // While another database is linked to its log, a log cannot be retired.
+        let mixed: Vec<Arc<Connection>> = found.into_iter().flatten().collect();
         for maw in maws(&mixed) {
-            maw.before_ordinary().map_err(code)?;
+            maw.leave_link().map_err(code)?;
         }
         let real = self.files.create_journal(&self.path)?;
         real.write(&state.contents, 0)?;

@@ -364,6 +364,9 @@ impl Connection {
     /// `PRAGMA oneflush_checkpoint`: a checkpoint by a connection of its own, as the background
     /// checkpointer runs it.
     pub(crate) fn checkpoint_now(&self) -> Result<String, String> {
+        if let Some(log) = self.database.site.maw_log() {
+            log.checkpoint()?;
+        }
         let progress = self.database.site.checkpoint_now(&self.options)?;
         serde_json::to_string(&progress).map_err(|error| error.to_string())
     }

@@ -410,6 +410,14 @@ impl<B: MainFile> File<B> {
         self.strategy().call(absorbs)
     }
 
+    /// True if writes to this main database file are kept in memory now.
+    pub fn absorbs_writes(&self) -> bool {
+        let absorbs = |strategy: &dyn Strategy| {
+            strategy.absorbs_journal().is_some_and(AbsorbsJournal::is_absorbing)
+        };
+        self.role == Role::Db && self.strategy().call(absorbs)
+    }
+
     /// True if this part of the file may be read from mapped memory.
     pub fn maps(&self, offset: u64) -> bool {
         self.role != Role::Db || self.strategy().call(|strategy| strategy.maps(offset))

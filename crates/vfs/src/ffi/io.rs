@@ -243,6 +243,10 @@ unsafe extern "C" fn x_file_control(
         if let Some(result) = step.and_then(|step| state.file.atomic_step(step)) {
             return result;
         }
+        if op == sqlite::SQLITE_FCNTL_SIZE_HINT && state.file.absorbs_writes() {
+            // The file grows when the transaction is committed.
+            return Ok(());
+        }
         if op == reserve::SQLITE_FCNTL_PDB && state.file.wants_reserved_bytes() {
             state.handle.told(argument);
         }

@@ -146,8 +146,13 @@ pub trait AbsorbsJournal {
     fn holds_journal(&self) -> bool;
     /// Its transaction can be committed by one record together with those of other databases.
     fn commits_together(&self) -> bool;
-    /// The transaction will be an ordinary journaled one.
+    /// The transaction will be an ordinary journaled one. SQLite has the database locked
+    /// exclusively.
     fn before_ordinary(&self) -> Result<(), Error>;
+    /// The next commits are in this database's own log. SQLite has the database reserved at least.
+    fn leave_link(&self) -> Result<(), Error>;
+    /// A transaction is kept in memory.
+    fn is_absorbing(&self) -> bool;
     /// The last commits are in the log of another database.
     fn is_linked(&self) -> bool;
     /// SQLite deletes the journal, which ends it.

@@ -175,7 +175,7 @@ impl Maw {
             }
             return Ok(Ended::Ordinary);
         }
-        if !transaction.has_changes_to_commit() {
+        if !transaction.has_changes_to_commit(main)? {
             self.log.count(|counts| counts.empty += 1);
             transaction.clear();
             return Ok(Ended::Done);
@@ -199,7 +199,11 @@ impl Maw {
         if transaction.is_ordinary() {
             return Ok(());
         }
-        self.log.before_in_place(main)?;
+        // With nothing to write yet SQLite may have the database only reserved. Then the log is
+        // retired before the first page is written.
+        if transaction.has_changes() {
+            self.log.before_in_place(main)?;
+        }
         self.log.count(|counts| counts.ordinary += 1);
         transaction.materialise(main, &*self.files, &self.path, &self.options)
     }
@@ -217,7 +221,7 @@ impl Maw {
             }
             return Ok(());
         }
-        if state.main.is_some() && !state.transaction.is_ordinary() {
+        if state.main.is_some() {
             self.log.before_in_place(below)?;
         }
         drop(state);
@@ -345,6 +349,15 @@ impl AbsorbsJournal for Maw {
         main.map_or(Ok(()), |main| self.log.before_in_place(&*main))
     }
 
+    fn leave_link(&self) -> Result<(), Error> {
+        let main = self.state().main.clone();
+        main.map_or(Ok(()), |main| self.log.leave_now(&*main))
+    }
+
+    fn is_absorbing(&self) -> bool {
+        self.state().transaction.is_absorbed()
+    }
+
     fn is_linked(&self) -> bool {
         self.log.is_linked()
     }
@@ -429,12 +442,21 @@ impl Strategy for Maw {
     }
 
     fn truncate(&self, below: &dyn Below, role: Role, size_bytes: u64) -> Result<(), Error> {
-        let is_journal_open = self.state().is_journal_open;
+        let mut state = self.state();
         match role {
-            Role::Db if self.state().transaction.is_absorbed() => {
-                self.state().transaction.truncate(below, size_bytes)
+            Role::Db if state.transaction.is_absorbed() => {
+                state.transaction.truncate(below, size_bytes)
             }
-            Role::RollbackJournal if is_journal_open => self.truncate_journal(size_bytes),
+            Role::RollbackJournal if state.is_journal_open => {
+                drop(state);
+                self.truncate_journal(size_bytes)
+            }
+            // After a commit SQLite cuts the file. A replay leaves it as long as the commit says.
+            Role::Db if state.transaction.is_ordinary() => {
+                self.log.before_in_place(below)?;
+                drop(state);
+                self.inner.call(|inner| inner.truncate(below, role, size_bytes))
+            }
             _ => self.inner.call(|inner| inner.truncate(below, role, size_bytes)),
         }
     }

@@ -237,8 +237,7 @@ impl OpenLog {
         begin: Option<Begin>,
         writer: &mut GroupWriter,
     ) -> Result<(), Code> {
-        let pages = batch.size_bytes.div_ceil(batch.unit_bytes);
-        writer.reset(begin, u32::try_from(pages).map_err(|_| Code::FULL)?);
+        writer.reset(begin, u32::try_from(batch.database_pages()).map_err(|_| Code::FULL)?);
         let mut base = vec![0; batch.unit_bytes as usize];
         let is_of_place = self.known_in == place;
         for (&number, page) in batch.units {

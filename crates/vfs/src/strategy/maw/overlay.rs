@@ -44,6 +44,17 @@ impl Batch<'_> {
         self.units.iter().map(|(&number, unit)| (number * self.unit_bytes, &unit[..]))
     }
 
+    /// How many pages the database has after the commit. SQLite cuts the file later to what page 1
+    /// says ("In-header database size").
+    pub fn database_pages(&self) -> u64 {
+        let of_file = self.size_bytes.div_ceil(self.unit_bytes);
+        let of_header = self.page(1).and_then(|page| page.get(28..32)?.try_into().ok());
+        match of_header.map(u32::from_be_bytes) {
+            Some(pages) if pages > 0 => of_file.min(pages.into()),
+            _ => of_file,
+        }
+    }
+
     /// Where the last unit ends.
     pub fn end_bytes(&self) -> u64 {
         self.units.last_key_value().map_or(0, |(&number, _)| (number + 1) * self.unit_bytes)

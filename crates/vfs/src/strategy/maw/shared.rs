@@ -130,6 +130,16 @@ impl MawLog {
         lock(&self.state)
     }
 
+    /// `PRAGMA oneflush_checkpoint`: syncs the database file now.
+    pub fn checkpoint(&self) -> Result<(), String> {
+        let board = {
+            let state = self.state();
+            state.open.is_some().then(|| state.board.clone())
+        };
+        let synced = board.map_or(Ok(()), |board| self.syncer.sync(&board));
+        synced.map_err(|code| format!("the database file cannot be synced: code {}", code.0))
+    }
+
     /// The process ends. A log that no other process uses is retired, if no connection is in a
     /// transaction.
     pub fn retire_at_exit(&self) {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::shared::EPOCH_BYTES;
 use crate::config::Options;
+use crate::error::Code;
 use crate::strategy::board::Board;
 use crate::strategy::log_files::LogFiles;
 use crate::sync::{Condvar, Mutex, lock, wait_timeout};
@@ -110,18 +111,25 @@ fn work(syncer: &Weak<Syncer>) {
     loop {
         let Some(syncer) = syncer.upgrade() else { return };
         let Some(board) = syncer.next() else { return };
-        // Commits that come during the sync are not covered.
-        if board.is_busy() {
-            continue;
-        }
+        // After an error nobody commits any more, and each commit so far is in the log.
+        let _ = syncer.sync(&board);
+    }
+}
+
+impl Syncer {
+    /// Syncs the database file. Commits that come meanwhile are not covered.
+    pub fn sync(&self, board: &Board) -> Result<(), Code> {
+        // A commit sets `Busy` before its record and clears it when its pages are in place. So
+        // everything up to this record is in place.
+        let is_busy = board.is_busy();
         let lsn = board.last_lsn();
-        if board.is_busy() || board.last_lsn() != lsn {
-            continue;
+        if is_busy || board.is_busy() || board.last_lsn() != lsn {
+            return Ok(());
         }
-        match syncer.files.sync_database(&syncer.path) {
-            Ok(()) => board.note_synced(lsn),
-            // What the kernel could not write may be gone from its memory, too. The log has it.
-            Err(code) => board.fail(code, None),
-        }
+        self.files
+            .sync_database(&self.path)
+            .map(|()| board.note_synced(lsn))
+            // What the kernel could not write may be gone from its memory, too.
+            .inspect_err(|&code| board.fail(code, None))
     }
 }

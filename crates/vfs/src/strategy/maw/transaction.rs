@@ -84,9 +84,31 @@ impl Transaction {
         self.journal.size_bytes() + self.overlay.bytes()
     }
 
+    /// Something was written to the database.
+    pub fn has_changes(&self) -> bool {
+        !self.overlay.is_empty()
+    }
+
     /// False after a rollback, or where nothing was written to the database.
-    pub fn has_changes_to_commit(&self) -> bool {
-        !self.overlay.is_empty() && (!self.plays_back || mutant::is(Mutant::RollbackCommits))
+    pub fn has_changes_to_commit(&mut self, main: &dyn Below) -> Result<bool, Code> {
+        if self.overlay.is_empty() {
+            return Ok(false);
+        }
+        let is_rolled_back = self.plays_back && !self.changes_page_one(main)?;
+        Ok(!is_rolled_back || mutant::is(Mutant::RollbackCommits))
+    }
+
+    /// Page 1 is another one than in the file. What SQLite has played back is as in the file, and a
+    /// commit changes the counter in that page.
+    fn changes_page_one(&mut self, main: &dyn Below) -> Result<bool, Code> {
+        let Some(batch) = self.overlay.batch(main)? else { return Ok(false) };
+        let Some(page) = batch.page(1) else { return Ok(false) };
+        let mut before = vec![0; page.len()];
+        match guard::read(main, &mut before, 0) {
+            Ok(()) => Ok(before != page),
+            Err(Code::SHORT_READ) => Ok(false),
+            Err(code) => Err(code),
+        }
     }
 
     /// What the file below lacks.
