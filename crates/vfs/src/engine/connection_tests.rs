@@ -145,7 +145,7 @@ fn connection_with(
 ) -> (Arc<Plain>, Database) {
     let (connection, database) =
         (Plain::new(1, &Options::default(), shared(path, run), purpose), Database::default());
-    connection.opened(Box::new(database.clone())).unwrap();
+    connection.opened(Arc::new(database.clone())).unwrap();
     connection.opened_wal(Box::new(Wal::default())).unwrap();
     (connection, database)
 }
