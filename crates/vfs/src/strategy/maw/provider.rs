@@ -142,7 +142,11 @@ impl Providers {
         match self {
             Providers::Open | Providers::None => Ok(Outcome::Declined),
             Providers::Log => log.commit(main, batch, options),
-            Providers::File(provider) => provider.commit(main, batch),
+            Providers::File(provider) => {
+                // Another connection may use the log. A replay would undo this commit.
+                log.before_in_place(main)?;
+                provider.commit(main, batch)
+            }
         }
     }
 }
