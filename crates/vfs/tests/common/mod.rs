@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod atomic_place;
 pub mod damaged;
 pub mod own_xfs;
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 use oneflush_testing::{has_programs, in_own_mounts, skip};
 use tempfile::TempDir;
 
+use super::atomic_place::{Place, written_to};
+
 const AT_MOST: Duration = Duration::from_secs(240);
 const IMAGE_BYTES: u64 = 320 << 20;
 const AGS: u32 = 2;
@@ -28,7 +30,7 @@ pub fn on_xfs(test: &str, exchanges: bool, body: impl FnOnce(&OwnXfs)) {
 }
 
 fn may_mount() -> bool {
-    if !has_programs(&["mkfs.xfs", "xfs_db", "mount", "unshare"]) {
+    if !has_programs(&["mkfs.xfs", "xfs_db", "xfs_io", "mount", "unshare"]) {
         return false;
     }
     let may = Command::new("unshare").args(["--mount", "true"]).status();
@@ -61,11 +63,6 @@ impl OwnXfs {
         self.dir.path().join("image")
     }
 
-    /// Where it is mounted.
-    pub fn path(&self) -> PathBuf {
-        self.dir.path().join("mounted")
-    }
-
     fn make(&self, exchanges: bool) -> Result<(), String> {
         let image = self.image();
         let text = image.to_str().ok_or("the temporary folder has no plain name")?;
@@ -94,19 +91,36 @@ impl OwnXfs {
         mount(&copy, &place, "loop,nouuid").unwrap();
         place
     }
+}
 
-    /// Bytes written to the loop device so far, and flushes of it.
-    pub fn written(&self) -> (u64, u64) {
+impl Place for OwnXfs {
+    fn atomic(&self) -> &'static str {
+        "xfs"
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("mounted")
+    }
+
+    fn lose_power(&self) {
+        let place = self.path();
+        run("xfs_io", &["-x", "-c", "shutdown", place.to_str().unwrap()]).unwrap();
+    }
+
+    fn remount(&self) {
+        run("umount", &[self.path().to_str().unwrap()]).unwrap();
+        std::fs::remove_dir(self.path()).unwrap();
+        mount(&self.image(), &self.path(), "loop").unwrap();
+    }
+
+    fn written(&self) -> (u64, u64) {
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
         let place = self.path();
         let device = mounts.lines().find_map(|line| {
             let (device, rest) = line.split_once(' ')?;
             rest.starts_with(place.to_str()?).then(|| device.trim_start_matches("/dev/").to_owned())
         });
-        let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", device.unwrap())).unwrap();
-        let number = |at: usize| stat.split_whitespace().nth(at).unwrap().parse::<u64>().unwrap();
-        // Documentation/block/stat.rst
-        (number(6) * 512, number(15))
+        written_to(&device.unwrap())
     }
 }
 
