@@ -97,8 +97,10 @@ pub trait AtomicWrite: Send + Sync {
 pub trait ExchangeFile: Send + Sync {
     /// The file system's block, the unit of an exchange. It is a power of two.
     fn block_bytes(&self) -> u64;
-    /// Takes all blocks away, and makes the file this long.
-    fn empty(&self, size_bytes: u64) -> Result<(), Code>;
+    /// Takes all blocks away.
+    fn empty(&self) -> Result<(), Code>;
+    /// Makes the file this long, without blocks.
+    fn resize(&self, size_bytes: u64) -> Result<(), Code>;
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
     /// In this range, the blocks that were written to the temporary file change places with the
     /// blocks of `main` at the same offsets: all or none, durably on return.

@@ -4,7 +4,7 @@ mod common;
 
 use common::atomic_place::{self, Place, counted, open_in, refused};
 use common::own_xfs::{OwnXfs, on_xfs};
-use common::{commits, files, open_stock, scratch};
+use common::{commits, files, open_stock, scratch, take_said};
 
 /// A check that runs on an XFS of its own.
 macro_rules! on_xfs {
@@ -35,7 +35,7 @@ on_xfs! {
     what_was_acknowledged_outlives_a_loss_of_power => |xfs| atomic_place::the_loss_of_power(xfs);
     a_commit_flushes_less_than_those_of_sqlite => |xfs| atomic_place::bytes_and_flushes(xfs);
     what_was_acknowledged_is_on_the_device => acknowledged_is_on_the_device;
-    a_commit_that_fails_in_the_middle_is_the_connections_last => fails_in_the_middle;
+    after_the_file_system_has_failed_nothing_is_acknowledged => fails;
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn acknowledged_is_on_the_device(xfs: &OwnXfs) {
     }
 }
 
-/// The file system ends in the middle of the exchange's transactions, or before them.
-fn fails_in_the_middle(xfs: &OwnXfs) {
+/// The file system fails for good.
+fn fails(xfs: &OwnXfs) {
     let path = xfs.path().join("a.db");
     let db = open_in(xfs, &path, "delete");
     commits::create(&db);
@@ -74,6 +74,8 @@ fn fails_in_the_middle(xfs: &OwnXfs) {
         assert!(commits::try_make(&db).is_err());
     }
     assert_eq!(counted(&db, "atomic"), atomic);
+    let said = take_said(&path);
+    assert!(said.contains("commits nothing more [OF-338]"), "{said}");
     drop(db);
     xfs.remount();
     assert_eq!(commits::check(&open_stock(&path)), Ok(5));

@@ -135,9 +135,12 @@ impl ExchangeFile for XfsFile {
         self.block_bytes
     }
 
-    fn empty(&self, size_bytes: u64) -> Result<(), Code> {
-        let emptied = self.file.set_len(0).and_then(|()| self.file.set_len(size_bytes));
-        emptied.map_err(|error| code_of_io(&error))
+    fn empty(&self) -> Result<(), Code> {
+        self.resize(0)
+    }
+
+    fn resize(&self, size_bytes: u64) -> Result<(), Code> {
+        self.file.set_len(size_bytes).map_err(|error| code_of_io(&error))
     }
 
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code> {

@@ -1,11 +1,12 @@
 //! F2FS's atomic write, as the trait `AtomicWrite`.
 //!
-//! F2FS tells everybody that it has the feature. So a file without a name is tried: what was
-//! written and aborted must not be there afterwards. That costs no flush, and is done once per
-//! process and file system.
+//! F2FS tells everybody that it has the feature. So a file is tried: what was written and aborted
+//! must not be there afterwards. That costs no flush, and is done once per process and file system.
 //!
 //! What the kernel does (fs/f2fs/file.c, Linux 5.0 to 6.18):
 //!
+//! - The start makes a hidden file in the folder in which the file was made. A file of `O_TMPFILE`
+//!   has none, and neither has a file whose folder is gone.
 //! - The start wants the inode's owner, and a descriptor that writes without direct I/O. It
 //!   succeeds if an atomic write is on already, whoever began it. So an abort goes first.
 //! - The commit succeeds, as a sync, if no atomic write is on. The locks of SQLite keep everybody
@@ -28,7 +29,7 @@ use rustix::ioctl::{NoArg, Opcode, ioctl, opcode};
 
 use super::api::Api;
 use super::descriptor::Identity;
-use super::file_system::{F2FS, FileSystem, code_of, temporary_file};
+use super::file_system::{F2FS, FileSystem, code_of, unnamed_file};
 use crate::error::Code;
 use crate::port::{AtomicWrite, Below};
 use crate::sync::{Mutex, lock};
@@ -72,7 +73,7 @@ fn must_be_f2fs(path: &Path) -> Result<(), String> {
 fn attempt(folder: &Path, commits: bool) -> Result<(), String> {
     let failed =
         |step, reason: std::io::Error| format!("F2FS's atomic write fails at {step}: {reason}");
-    let file = temporary_file(folder)?;
+    let file = unnamed_file(folder)?;
     let (old, new) = ([1; 4096], [2; 4096]);
     let holds = |expected: &[u8; 4096]| {
         let mut found = [0; 4096];

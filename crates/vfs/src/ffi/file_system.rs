@@ -1,7 +1,9 @@
 //! What the providers of `maw` ask of a file system before they try it: its type and its block.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, FsWord, Mode, OFlags, openat, statfs};
 use rustix::io::Errno;
@@ -59,6 +61,17 @@ pub fn temporary_file(folder: &Path) -> Result<File, String> {
         Ok(file) => Ok(file.into()),
         Err(errno) => Err(format!("no temporary file can be made in its folder: {errno}")),
     }
+}
+
+/// A file that had a name when it was made. It is gone when it is closed.
+pub fn unnamed_file(folder: &Path) -> Result<File, String> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!(".oneflush-try-{}-{number}", std::process::id()));
+    let opened = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path);
+    opened
+        .and_then(|file| fs::remove_file(&path).map(|()| file))
+        .map_err(|error| format!("no file can be made in its folder: {error}"))
 }
 
 /// The code that SQLite gets for an error of a write.

@@ -106,6 +106,8 @@ pub use board_place::{Unfit, flock_excludes, record_locks_exclude};
 pub use entry::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use entry::{register, register_default};
+pub use exchange::try_in as try_exchange;
+pub use f2fs_atomic::try_in as try_atomic_write;
 pub use process::with_signals_blocked;
 
 use std::any::Any;

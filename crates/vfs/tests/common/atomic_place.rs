@@ -28,7 +28,8 @@ const MODES: [&str; 3] = ["delete", "truncate", "persist"];
 const PAGE_SIZES: [u64; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 
 pub fn open_in(place: &dyn Place, path: &Path, mode: &str) -> Connection {
-    open_atomic(place.atomic(), path, mode).unwrap()
+    open_atomic(place.atomic(), path, mode)
+        .unwrap_or_else(|error| panic!("{error}: {}", take_said(path)))
 }
 
 fn open_atomic(atomic: &str, path: &Path, mode: &str) -> rusqlite::Result<Connection> {

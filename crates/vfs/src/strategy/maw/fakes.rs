@@ -16,6 +16,7 @@ pub enum Call {
     Durable,
     Truncate,
     Empty,
+    Resize,
     TemporaryWrite,
     Exchange,
     /// Fails: the kernel does not want these two files.
@@ -142,9 +143,10 @@ impl Temporary {
         Temporary { block_bytes, file: Mutex::default() }
     }
 
-    pub fn empty(&self, size_bytes: u64) {
-        let blocks = size_bytes.div_ceil(self.block_bytes) as usize;
-        *lock(&self.file) = (vec![0; size_bytes as usize], vec![false; blocks]);
+    pub fn resize(&self, size_bytes: u64) {
+        let mut file = lock(&self.file);
+        file.0.resize(size_bytes as usize, 0);
+        file.1.resize(size_bytes.div_ceil(self.block_bytes) as usize, false);
     }
 
     pub fn write(&self, data: &[u8], offset: u64) {
