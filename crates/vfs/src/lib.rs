@@ -83,7 +83,7 @@ pub use salvage::{Aside, SalvageError, Salvaged, Source};
 pub use strategy::mutant;
 pub use strategy::{SlotCounts, Strategy, count_slots};
 pub use survey::{SideFile, Survey, User, survey};
-pub use tried::{Tried, tried};
+pub use tried::{AtomicProvider, Tried, atomic_providers, tried};
 
 /// The name under which the VFS is registered: `vfs=oneflush` in a URI.
 pub const VFS_NAME: &str = "oneflush";

@@ -5,6 +5,7 @@
 //! these traits.
 
 use std::ops::Range;
+use std::os::fd::RawFd;
 
 use crate::error::Code;
 
@@ -23,6 +24,11 @@ pub trait Below: Send + Sync {
     /// Bytes that the storage writes at once, as the VFS below reports it.
     fn sector_size(&self) -> i32;
     fn device_characteristics(&self) -> DeviceCharacteristics;
+    /// The operating system's descriptor of the file. It is SQLite's own and stays open while this
+    /// file is. None: it is not known, and nothing is done that needs it.
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
 }
 
 /// The WAL index of a main database file, which all its connections share ("WAL-Index Format").
@@ -71,29 +77,39 @@ pub trait SideFiles: Send + Sync {
     fn warn(&self, message: &str);
 }
 
-/// A database file on F2FS, where several writes become durable together
-/// (`F2FS_IOC_START_ATOMIC_WRITE` and its companions, Linux 5.0 and later in this form).
+/// F2FS's atomic write of one database file (`F2FS_IOC_START_ATOMIC_WRITE` and its companions).
+///
+/// `main` is the open file of the connection that asks. What it writes between start and commit is
+/// kept apart.
 pub trait AtomicWrite: Send + Sync {
-    /// From now on writes are kept apart.
-    fn start(&self) -> Result<(), Code>;
-    fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
+    /// False: no atomic write can be begun on this file, and nothing has happened.
+    fn start(&self, main: &dyn Below) -> bool;
     /// Makes all writes since the start durable, or none of them.
-    fn commit(&self) -> Result<(), Code>;
-    /// Drops all writes since the start.
-    fn abort(&self);
+    fn commit(&self, main: &dyn Below) -> Result<(), Code>;
+    /// Drops all writes since the start, whoever made them. Without a start it does nothing.
+    fn abort(&self, main: &dyn Below);
+    /// Says in SQLite's error log that nobody knows what became of a commit.
+    fn say_unknown(&self);
 }
 
 /// A temporary file in the file system of a database. Its blocks can change places with the
 /// database's (`XFS_IOC_EXCHANGE_RANGE`, Linux 6.10).
 pub trait ExchangeFile: Send + Sync {
-    /// The file system's block, the unit of an exchange.
+    /// The file system's block, the unit of an exchange. It is a power of two.
     fn block_bytes(&self) -> u64;
-    /// Takes all blocks away. The size stays at least the database's.
-    fn empty(&self, database_bytes: u64) -> Result<(), Code>;
+    /// Takes all blocks away.
+    fn empty(&self) -> Result<(), Code>;
+    /// Makes the file this long, without blocks.
+    fn resize(&self, size_bytes: u64) -> Result<(), Code>;
     fn write(&self, data: &[u8], offset: u64) -> Result<(), Code>;
     /// In this range, the blocks that were written to the temporary file change places with the
-    /// database's blocks at the same offsets: all or none, durably on return.
-    fn exchange(&self, range: Range<u64>) -> Result<(), Code>;
+    /// blocks of `main` at the same offsets: all or none, durably on return.
+    ///
+    /// The range begins at a block. It ends at a block, or where both files end. False: these two
+    /// files cannot exchange anything, and nothing has happened.
+    fn exchange(&self, main: &dyn Below, range: Range<u64>) -> Result<bool, Code>;
+    /// Says in SQLite's error log that nobody knows what became of an exchange.
+    fn say_unknown(&self);
 }
 
 /// The busy handler of a connection, as SQLite gives it to a VFS.

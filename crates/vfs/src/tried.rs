@@ -13,7 +13,10 @@ use oneflush_blocklog::DirectFile;
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
-use crate::ffi::{Unfit, flock_excludes, record_locks_exclude, try_map};
+use crate::config::Atomic;
+use crate::ffi::{
+    Unfit, flock_excludes, record_locks_exclude, try_atomic_write, try_exchange, try_map,
+};
 use crate::message_codes::without_codes;
 use crate::own_file::open_to_lock;
 
@@ -64,6 +67,26 @@ pub fn tried(folder: &Path) -> io::Result<Vec<Tried>> {
     ])
 }
 
+/// What can make commits of `maw` atomic in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AtomicProvider {
+    /// As the option `atomic` names it.
+    pub name: &'static str,
+    /// Why it is not there. None: it was tried, and works.
+    pub fails: Option<String>,
+}
+
+/// Tries the providers of `maw` in a folder of the caller's own. `tried` is the answer of
+/// [`tried()`] for it.
+pub fn atomic_providers(folder: &Path, tried: &[Tried]) -> Vec<AtomicProvider> {
+    let log = tried.iter().find_map(Tried::fails_eager).map(ToOwned::to_owned);
+    vec![
+        AtomicProvider { name: Atomic::F2fs.name(), fails: try_atomic_write(folder).err() },
+        AtomicProvider { name: Atomic::Xfs.name(), fails: try_exchange(folder).err() },
+        AtomicProvider { name: Atomic::Log.name(), fails: log },
+    ]
+}
+
 /// Direct I/O, which the log can do without.
 fn direct_io(path: &Path) -> Tried {
     let fails = match DirectFile::open(path, true) {
@@ -85,5 +108,13 @@ mod tests {
         let tried = tried(dir.path()).unwrap();
         assert_eq!(tried.iter().find_map(Tried::fails_eager), None);
         assert_eq!(tried.len(), 6);
+        let providers = atomic_providers(dir.path(), &tried);
+        assert_eq!(
+            providers.iter().map(|one| one.name).collect::<Vec<_>>(),
+            ["f2fs", "xfs", "log"]
+        );
+        assert_eq!(providers[2].fails, None);
+        let both = providers.iter().filter(|one| one.fails.is_none()).count();
+        assert!(both <= 2, "no file system is F2FS and XFS: {providers:?}");
     }
 }

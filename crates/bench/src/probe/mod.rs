@@ -18,7 +18,7 @@ pub use latency::{Latency, RawWrite};
 use crate::environment::{self, DeviceInfo};
 use crate::place::{Place, PlaceError};
 use oneflush_trace::kernel::MountInfo;
-use oneflush_vfs::{Tried, Verdict};
+use oneflush_vfs::{AtomicProvider, Tried, Verdict};
 
 /// Everything found out about a directory.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -31,8 +31,8 @@ pub struct Probe {
     pub direct_io: DirectIo,
     /// `RWF_ATOMIC`; absent if the file system does not offer it.
     pub atomic_write: Option<AtomicWrite>,
-    /// `F2FS_IOC_START_ATOMIC_WRITE`; absent on other file systems.
-    pub f2fs_atomic_write: Option<bool>,
+    /// What can make commits of `maw` atomic. Each was tried.
+    pub atomic_providers: Vec<AtomicProvider>,
     /// The property `sync` of a ZFS data set; absent on other file systems, or if it cannot be
     /// asked.
     pub zfs_sync: Option<String>,
@@ -59,11 +59,13 @@ pub enum DirectIo {
 }
 
 /// `statx(STATX_WRITE_ATOMIC)`, Linux 6.11: a write of this size is on the device as a whole or not
-/// at all.
+/// at all. It is no provider of `maw`: a commit is seldom one aligned range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AtomicWrite {
     pub unit_bytes_min: u32,
     pub unit_bytes_max: u32,
+    /// Up to here the device does it. Above, the file system. 0: nothing is said of it.
+    pub unit_bytes_max_opt: u32,
     pub segments_max: u32,
 }
 
@@ -86,10 +88,10 @@ pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
     let failed = |step| move |reason| ProbeError::Io { dir: dir.to_owned(), step, reason };
     let mount = MountInfo::of(place.path()).map_err(failed("reading the mounts"))?;
     let device = mount.disk().map(|disk| environment::device(&disk));
-    let facts =
-        query::file(place.path(), mount.fs == "f2fs").map_err(failed("asking the file system"))?;
+    let facts = query::file(place.path()).map_err(failed("asking the file system"))?;
     let tried =
         oneflush_vfs::tried(place.path()).map_err(failed("trying what the strategies rely on"))?;
+    let atomic_providers = oneflush_vfs::atomic_providers(place.path(), &tried);
     let fails = tried.iter().any(Tried::fails_sync);
     let latencies = if fails { Ok(Vec::new()) } else { latency::measure(place.path()) };
     let latencies = latencies.map_err(|error| match error {
@@ -109,7 +111,7 @@ pub fn probe(dir: &Path) -> Result<Probe, ProbeError> {
         device,
         direct_io: facts.direct_io,
         atomic_write: facts.atomic_write,
-        f2fs_atomic_write: facts.f2fs_atomic_write,
+        atomic_providers,
         zfs_sync,
         tried,
         latencies,
@@ -132,6 +134,10 @@ mod tests {
         let text = probe.to_string();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         assert!(text.contains("fdatasync"), "{text}");
+        assert!(text.contains("\natomic commits") && text.contains("\n  log "), "{text}");
+        let json = serde_json::to_value(&probe).unwrap();
+        let names: Vec<_> = (0..3).map(|at| json["atomic_providers"][at]["name"].clone()).collect();
+        assert_eq!(names, ["f2fs", "xfs", "log"]);
         assert!(
             ["stock", "plain", "eager"]
                 .iter()

@@ -1,4 +1,4 @@
-//! What the file system says of a file: statx(2) and one ioctl.
+//! What the file system says of a file: statx(2).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,17 +8,12 @@ use std::path::Path;
 
 use super::{AtomicWrite, DirectIo};
 
-// linux/f2fs.h
-const F2FS_IOC_GET_FEATURES: libc::Ioctl = 0x8004_F50C_u32 as libc::Ioctl;
-const F2FS_FEATURE_ATOMIC_WRITE: u32 = 0x4;
-
 pub(super) struct Facts {
     pub(super) direct_io: DirectIo,
     pub(super) atomic_write: Option<AtomicWrite>,
-    pub(super) f2fs_atomic_write: Option<bool>,
 }
 
-pub(super) fn file(dir: &Path, is_f2fs: bool) -> io::Result<Facts> {
+pub(super) fn file(dir: &Path) -> io::Result<Facts> {
     let named = tempfile::NamedTempFile::new_in(dir)?;
     let opens_direct =
         match OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(named.path()) {
@@ -45,10 +40,9 @@ pub(super) fn file(dir: &Path, is_f2fs: bool) -> io::Result<Facts> {
         atomic_write: offers_atomic.then_some(AtomicWrite {
             unit_bytes_min: stat.stx_atomic_write_unit_min,
             unit_bytes_max: stat.stx_atomic_write_unit_max,
+            unit_bytes_max_opt: stat.stx_atomic_write_unit_max_opt,
             segments_max: stat.stx_atomic_write_segments_max,
         }),
-        f2fs_atomic_write: is_f2fs
-            .then(|| f2fs_features(named.as_file()) & F2FS_FEATURE_ATOMIC_WRITE != 0),
     })
 }
 
@@ -62,11 +56,4 @@ fn statx(file: &File) -> io::Result<libc::statx> {
         libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut stat)
     };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(stat) }
-}
-
-fn f2fs_features(file: &File) -> u32 {
-    let mut features = 0u32;
-    // SAFETY: the call writes the one u32 that it is given.
-    let result = unsafe { libc::ioctl(file.as_raw_fd(), F2FS_IOC_GET_FEATURES, &raw mut features) };
-    if result < 0 { 0 } else { features }
 }

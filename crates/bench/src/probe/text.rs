@@ -70,15 +70,15 @@ impl Probe {
         line(f, "direct I/O", direct_io)?;
         let atomic = match self.atomic_write {
             Some(atomic) => format!(
-                "{} to {} B in {} segment(s)",
-                atomic.unit_bytes_min, atomic.unit_bytes_max, atomic.segments_max
+                "{} to {} B, {} segment(s), best up to {} B; no provider",
+                atomic.unit_bytes_min,
+                atomic.unit_bytes_max,
+                atomic.segments_max,
+                atomic.unit_bytes_max_opt
             ),
             None => "not offered here".to_owned(),
         };
         line(f, "RWF_ATOMIC", atomic)?;
-        if let Some(f2fs) = self.f2fs_atomic_write {
-            line(f, "F2FS atomic write", if f2fs { "yes" } else { "no" }.into())?;
-        }
         if let Some(sync) = &self.zfs_sync {
             line(f, "ZFS sync", sync.clone())?;
         }
@@ -114,6 +114,17 @@ impl fmt::Display for Probe {
         for tried in &self.tried {
             let said = tried.fails.clone().unwrap_or_else(|| "works".to_owned());
             let mut label = format!("  {}", tried.what);
+            for text in wrapped(&said) {
+                line(f, &std::mem::take(&mut label), text)?;
+            }
+        }
+        line(f, "atomic commits", "what strategy maw can make them with".into())?;
+        for provider in &self.atomic_providers {
+            let said = match &provider.fails {
+                Some(reason) => format!("no: {reason}"),
+                None => "works".to_owned(),
+            };
+            let mut label = format!("  {}", provider.name);
             for text in wrapped(&said) {
                 line(f, &std::mem::take(&mut label), text)?;
             }

@@ -1,6 +1,7 @@
 //! A file of the VFS below, by its raw `sqlite3_file`.
 
 use std::ffi::{c_int, c_void};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use libsqlite3_sys as sqlite;
@@ -18,7 +19,11 @@ const N_BACKFILL: usize = 96;
 /// The open file that the VFS below made inside our `sqlite3_file`. It is used only between `xOpen`
 /// and `xClose` (invariant 4), and by one thread at a time, as SQLite promises for every file.
 #[derive(Clone, Copy)]
-pub struct BelowFile(*mut sqlite::sqlite3_file);
+pub struct BelowFile {
+    file: *mut sqlite::sqlite3_file,
+    /// Of a database file of the "unix" VFS.
+    descriptor: Option<RawFd>,
+}
 
 // SAFETY: a `sqlite3_file` may move between threads; SQLite serialises the calls on one file by its
 // connection's mutex.
@@ -29,7 +34,7 @@ unsafe impl Sync for BelowFile {}
 /// Calls a method of the file below that every version of `sqlite3_io_methods` has.
 macro_rules! call {
     ($file:expr, $method:ident $(, $argument:expr)*) => {{
-        let file = $file.0;
+        let file = $file.file;
         // SAFETY: the file is open, so its methods are there (contract of xOpen), and the arguments
         // keep the method's contract.
         unsafe {
@@ -59,17 +64,22 @@ impl BelowFile {
     /// # Safety
     /// `file` was opened by the VFS below, successfully, and is not used after `xClose`.
     pub unsafe fn new(file: *mut sqlite::sqlite3_file) -> BelowFile {
-        BelowFile(file)
+        BelowFile { file, descriptor: None }
+    }
+
+    /// The same file, whose descriptor is known.
+    pub fn with_descriptor(self, descriptor: Option<RawFd>) -> BelowFile {
+        BelowFile { descriptor, ..self }
     }
 
     /// The methods of the file below.
     pub fn methods(&self) -> &sqlite::sqlite3_io_methods {
         // SAFETY: set by a successful xOpen and valid while the file is open.
-        unsafe { &*(*self.0).pMethods }
+        unsafe { &*(*self.file).pMethods }
     }
 
     pub fn raw(&self) -> *mut sqlite::sqlite3_file {
-        self.0
+        self.file
     }
 
     /// A number in the first region of the WAL index. None if the region cannot be had.
@@ -139,7 +149,7 @@ impl Below for BelowFile {
     fn sector_size(&self) -> i32 {
         match self.methods().xSectorSize {
             // SAFETY: the file is open.
-            Some(method) => unsafe { method(self.0) },
+            Some(method) => unsafe { method(self.file) },
             None => 0,
         }
     }
@@ -148,9 +158,13 @@ impl Below for BelowFile {
     fn device_characteristics(&self) -> DeviceCharacteristics {
         DeviceCharacteristics(match self.methods().xDeviceCharacteristics {
             // SAFETY: the file is open.
-            Some(method) => unsafe { method(self.0) },
+            Some(method) => unsafe { method(self.file) },
             None => 0,
         })
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        self.descriptor
     }
 }
 

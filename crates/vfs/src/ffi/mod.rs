@@ -16,6 +16,10 @@
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
 //! | `side_files.rs` | the files of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
 //! | `board_file.rs`, `board_place.rs` | the board of `eager` as a mapped file, and its locks |
+//! | `descriptor.rs` | SQLite's own descriptor of a database file |
+//! | `f2fs_atomic.rs` | F2FS's atomic write, as the trait `AtomicWrite` |
+//! | `exchange.rs` | XFS's exchange of file contents, as the trait `ExchangeFile` |
+//! | `file_system.rs` | what a file system is, and files without a name |
 //! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 //!
@@ -79,7 +83,11 @@ mod board_file;
 mod board_place;
 mod busy;
 mod checkpoint;
+mod descriptor;
 mod entry;
+mod exchange;
+mod f2fs_atomic;
+mod file_system;
 mod forked;
 mod image_memory;
 mod inherited;
@@ -98,6 +106,8 @@ pub use board_place::{Unfit, flock_excludes, record_locks_exclude};
 pub use entry::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use entry::{register, register_default};
+pub use exchange::try_in as try_exchange;
+pub use f2fs_atomic::try_in as try_atomic_write;
 pub use process::with_signals_blocked;
 
 use std::any::Any;

@@ -19,6 +19,7 @@ use libsqlite3_sys as sqlite;
 use super::api;
 use super::below::BelowFile;
 use super::checkpoint;
+use super::descriptor;
 use super::forked::{self, Refused};
 use super::io::{self, HEADER_BYTES, OpenFile, State};
 use super::reserve::Handle;
@@ -265,7 +266,11 @@ impl Request<'_> {
                 }
                 return Err(Error::Below(Code(code)));
             }
-            Ok(BelowFile::new(below))
+            let opened = BelowFile::new(below);
+            let is_database = flags & sqlite::SQLITE_OPEN_MAIN_DB != 0;
+            let descriptor = (is_database && self.shim.is_over_unix)
+                .then(|| descriptor::of_unix_file(below_vfs, below));
+            Ok(opened.with_descriptor(descriptor.flatten()))
         }
     }
 }

@@ -22,7 +22,7 @@ use super::below::BelowFile;
 use super::board_file::BoardFile;
 use super::forked;
 use super::image_memory::MappedImage;
-use super::{checkpoint, looking_on, page_cache};
+use super::{checkpoint, exchange, f2fs_atomic, looking_on, page_cache};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::kept_file;
@@ -283,12 +283,14 @@ impl LogFiles for Files {
         forked::has_inherited(database)
     }
 
-    fn atomic_write(&self, _database: &str) -> Result<Box<dyn AtomicWrite>, String> {
-        Err("it is not there".to_owned())
+    fn atomic_write(&self, database: &str) -> Result<Box<dyn AtomicWrite>, String> {
+        self.must_be_real()?;
+        f2fs_atomic::of_database(self.api, database)
     }
 
-    fn exchange_file(&self, _database: &str) -> Result<Box<dyn ExchangeFile>, String> {
-        Err("it is not there".to_owned())
+    fn exchange_file(&self, database: &str) -> Result<Box<dyn ExchangeFile>, String> {
+        self.must_be_real()?;
+        exchange::of_database(self.api, database)
     }
 
     fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code> {
@@ -324,6 +326,10 @@ impl LogFiles for Files {
 }
 
 impl Files {
+    fn must_be_real(&self) -> Result<(), String> {
+        if self.are_real() { Ok(()) } else { Err("SQLite's VFS here is not \"unix\"".to_owned()) }
+    }
+
     fn board_error(&self, database: &str, error: &io::Error) -> Code {
         self.warn(&format!("oneflush: {}: {error} [OF-134]", board_path(database)));
         code_of(error)

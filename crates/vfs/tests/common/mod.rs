@@ -3,7 +3,9 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod atomic_place;
 pub mod damaged;
+pub mod own_xfs;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};

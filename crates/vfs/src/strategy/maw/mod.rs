@@ -42,6 +42,8 @@
 
 mod absorbed;
 mod f2fs;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod fakes;
 mod journal;
 mod open_log;
 mod overlay;
@@ -506,6 +508,9 @@ impl Strategy for Maw {
             self.log.leave_now(below)?;
         }
         let mut state = self.state();
+        if level == LockLevel::Shared && had < level {
+            state.providers.before_reading(below);
+        }
         state.level = state.level.max(level);
         Ok(())
     }
@@ -562,7 +567,9 @@ impl Strategy for Maw {
         let mut state = self.state();
         state.main = Some(Arc::clone(&main));
         self.log.opened(&*main)?;
-        state.providers.choose(&*self.files, &self.path, &self.options)?;
+        if self.purpose == Purpose::ReadWrite {
+            state.providers.choose(&*self.files, &self.path, &self.options)?;
+        }
         drop(state);
         self.inner.call(|inner| inner.opened(main))
     }

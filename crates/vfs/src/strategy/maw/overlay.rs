@@ -55,6 +55,12 @@ impl Batch<'_> {
         }
     }
 
+    /// The part of a unit that lies before the end of the file.
+    pub fn inside<'a>(&self, offset: u64, unit: &'a [u8]) -> &'a [u8] {
+        let there = self.size_bytes.saturating_sub(offset).min(unit.len() as u64);
+        &unit[..there as usize]
+    }
+
     /// Where the last unit ends.
     pub fn end_bytes(&self) -> u64 {
         self.units.last_key_value().map_or(0, |(&number, _)| (number + 1) * self.unit_bytes)

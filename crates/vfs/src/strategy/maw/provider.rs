@@ -1,11 +1,13 @@
 //! What makes a batch of changes atomic, and which provider a connection has.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use super::f2fs::F2fs;
 use super::overlay::Batch;
 use super::shared::MawLog;
 use super::xfs::Xfs;
 use crate::config::{Atomic, OptionError, Options, StrategyKind};
-use crate::error::{Error, RefusedOption};
+use crate::error::{Code, Error, RefusedOption};
 use crate::port::{AtomicWrite, Below, ExchangeFile};
 use crate::strategy::log_files::LogFiles;
 
@@ -25,7 +27,42 @@ pub enum Outcome {
 pub trait Provider: Send + Sync {
     /// Makes the changes durable, all or none. After an error the file is as before.
     fn commit(&self, main: &dyn Below, batch: &Batch<'_>) -> Result<Outcome, Error>;
+    /// The connection begins to read. It has a shared lock, so nobody is in a commit.
+    fn before_reading(&self, main: &dyn Below);
     fn kind(&self) -> Atomic;
+}
+
+/// Whether a provider may go on after an error.
+///
+/// A commit whose outcome nobody knows may be in the file's memory and not on the device. What is
+/// committed on top of it would be lost with it. So its connection commits nothing more, until the
+/// database is opened anew.
+#[derive(Default)]
+pub struct Poison(AtomicBool);
+
+impl Poison {
+    pub fn check(&self) -> Result<(), Code> {
+        if self.0.load(Relaxed) { Err(Code::IOERR_FSYNC) } else { Ok(()) }
+    }
+
+    /// The commit of this batch has failed. True: the file is not known to be as before, and the
+    /// provider is poisoned.
+    ///
+    /// The batch is in the file whole or not at all. So one unit that the file lacks shows that
+    /// nothing of it is there.
+    pub fn after_error(&self, main: &dyn Below, batch: &Batch<'_>) -> bool {
+        let lacks = |(offset, unit): (u64, &[u8])| {
+            let unit = batch.inside(offset, unit);
+            let mut found = vec![0; unit.len()];
+            match main.read(&mut found, offset) {
+                Ok(()) | Err(Code::SHORT_READ) => found != unit,
+                Err(_) => false,
+            }
+        };
+        let is_as_before = batch.units.is_empty() || batch.writes().any(lacks);
+        self.0.fetch_or(!is_as_before, Relaxed);
+        !is_as_before
+    }
 }
 
 /// The provider of one connection.
@@ -50,7 +87,11 @@ impl Providers {
         options: &Options,
     ) -> Result<(), Error> {
         let found = match options.atomic {
-            Atomic::Auto => return Ok(()),
+            // On F2FS a reader needs it, too. Elsewhere the question costs one call.
+            Atomic::Auto => match files.atomic_write(path) {
+                Ok(file) => Ok(of_f2fs(file)),
+                Err(_) => return Ok(()),
+            },
             Atomic::Log => Ok(Providers::Log),
             Atomic::F2fs => files.atomic_write(path).map(of_f2fs),
             Atomic::Xfs => files.exchange_file(path).map(of_xfs),
@@ -75,6 +116,13 @@ impl Providers {
         !matches!(self, Providers::None)
     }
 
+    /// The connection begins to read: it has a shared lock.
+    pub fn before_reading(&self, main: &dyn Below) {
+        if let Providers::File(provider) = self {
+            provider.before_reading(main);
+        }
+    }
+
     pub fn kind(&self) -> Option<Atomic> {
         match self {
             Providers::Open => Some(Atomic::Auto),
@@ -94,15 +142,19 @@ impl Providers {
         match self {
             Providers::Open | Providers::None => Ok(Outcome::Declined),
             Providers::Log => log.commit(main, batch, options),
-            Providers::File(provider) => provider.commit(main, batch),
+            Providers::File(provider) => {
+                // Another connection may use the log. A replay would undo this commit.
+                log.before_in_place(main)?;
+                provider.commit(main, batch)
+            }
         }
     }
 }
 
 fn of_f2fs(file: Box<dyn AtomicWrite>) -> Providers {
-    Providers::File(Box::new(F2fs(file)))
+    Providers::File(Box::new(F2fs::new(file)))
 }
 
 fn of_xfs(file: Box<dyn ExchangeFile>) -> Providers {
-    Providers::File(Box::new(Xfs(file)))
+    Providers::File(Box::new(Xfs::new(file)))
 }
