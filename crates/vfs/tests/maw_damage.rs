@@ -300,7 +300,7 @@ fn another_log_in_its_place_is_refused_by_every_strategy_with_a_way_out() {
         let inspected = oneflush_vfs::inspect(&fixture.path).unwrap_err().to_string();
         assert!(inspected.contains(words[0]), "{what}: {inspected}");
         assert_eq!(fixture.judge_as_it_lies(what, &bytes), None, "{what}");
-        for strategy in ["maw", "maw&mode=ro", "plain", "eager", "auto", "stock"] {
+        for strategy in ["maw", "maw&mode=ro", "plain", "auto"] {
             replace();
             let before = (contents(&fixture.path, LOG), files(&fixture.path));
             take_said(&fixture.path);
