@@ -18,9 +18,8 @@ use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::file_below::FileBelow;
 use crate::names::{board_path, image_path, log_path, maw_path, waldio_path};
-use crate::own_file::open_to_lock;
+use crate::own_file::{lock_alone, open_to_lock};
 use crate::path::{beside, shown, with_suffix};
-use crate::salvage::lock_alone;
 use crate::strategy::{
     EagerOpenLog, LogFile, MawOpenLog, RecoverError, SlotFile, WITH_A_LOG, WaldioOpenLog, check,
     guard, path_of_log, strategy_of_log, why_kept,

@@ -40,7 +40,6 @@ use oneflush_blocklog::{Error as LogError, Salvage, Uuid};
 use serde::Serialize;
 
 use self::aside::copy;
-pub(crate) use self::aside::lock_alone;
 use self::image::image_pages;
 use self::records::Built;
 use self::slots::Slots;

@@ -1,20 +1,20 @@
 //! The copies of a database and of the files beside it, and what becomes of the original.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::time::SystemTime;
 
 use oneflush_blocklog::{Salvage, Uuid, sync_directory};
-use rustix::fs::{FlockOperation, fcntl_lock};
 
 use super::{Aside, SalvageError, failed, remove};
 use crate::InspectError;
 use crate::config::StrategyKind;
 use crate::inspect::{alone_with, strategy_beside};
 use crate::names::{board_path, image_path, log_path, maw_path, wal_path, waldio_path};
+use crate::own_file::lock_alone;
 use crate::path::{beside, with_suffix};
 use crate::strategy::{WITH_A_LOG, guard};
 
@@ -176,19 +176,6 @@ fn copy_all(database: &Path, folder: &Path) -> Result<Vec<OsString>, SalvageErro
     File::open(folder).and_then(|opened| opened.sync_all()).map_err(failed(folder))?;
     sync_directory(database)?;
     Ok(files)
-}
-
-/// Takes the exclusive lock on the database file. None: a connection has the file open, which in
-/// WAL mode means a shared lock on it.
-///
-/// The lock is one of the process. It ends when the file is closed.
-pub(crate) fn lock_alone(database: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new().read(true).write(true).open(database)?;
-    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
 }
 
 fn refuse_if_open(database: &Path) -> Result<(), SalvageError> {
