@@ -88,7 +88,8 @@ const EXAMPLES: &str = "A mode is JOURNAL[:SYNC][:STRATEGY[+OPTION=VALUE…]]:
   SYNC      off, normal, full (default), extra
   STRATEGY  sqlite (without our VFS), stock (default: our VFS, which changes
             nothing), plain (SQLite's own WAL, with shared flushes), eager (our
-            log: one write and one flush)
+            log: one write and one flush), waldio (WAL in slots), maw (for delete,
+            truncate and persist: no journal)
   OPTION    of the strategy, as in a URI: plain+prealloc=65536+keep_wal=off
 
 Examples:
@@ -110,6 +111,8 @@ Examples:
   oneflush bench --from result.json --plot result.png    the same run, again
   sudo oneflush bench --modes wal -n 100000 --plot-latency checkpoints.svg
   sudo oneflush bench --keep-trace t.zst && oneflush report t.zst
+  sudo oneflush bench --modes persist,persist:maw     commits without a journal
+  sudo oneflush bench --workload attached=5 --modes delete,delete:maw
   sudo oneflush bench --paper waldio -o results/      a paper's figures, again
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 --format mobibench";
 
@@ -138,8 +141,8 @@ pub struct Options {
     #[arg(long, value_name = "MODES", help_heading = "What")]
     modes: Option<String>,
     /// What is done. A row a transaction: insert, update, delete, mixed. A row without
-    /// AUTOINCREMENT: one-page. A row with five random index keys: indexed. Open, commit three
-    /// times and close: reopen. Reads: point, point-in-wal, scan. Inserts while a reader keeps its
+    /// AUTOINCREMENT: one-page. A row with five random index keys: indexed. A row in each of 5
+    /// databases: attached=5. Open, commit three times and close: reopen. Reads: point, point-in-wal, scan. Inserts while a reader keeps its
     /// snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
@@ -243,7 +246,8 @@ pub struct Options {
     floor_writes: u32,
 
     /// Repeat the tables and figures of a paper, theirs beside ours, with a verdict for each claim:
-    /// waldio. Only where, --txns and --rounds can be chosen; default: their numbers, 3 rounds
+    /// waldio or maw. Only where, --txns and --rounds can be chosen; default: their numbers, 3
+    /// rounds
     #[arg(
         long,
         value_name = "PAPER",

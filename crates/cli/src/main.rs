@@ -52,7 +52,7 @@ enum Command {
     Identify(identify::Options),
     /// Say what a directory's file system and device can do
     Probe(probe::Options),
-    /// Leave one plain database file of a database that strategy eager was using when it was
+    /// Leave one plain database file of a database that a strategy with a log was using when it was
     /// interrupted
     Recover(recover::Options),
     /// Say what the transactions of traces cost: tables, findings, a page with charts

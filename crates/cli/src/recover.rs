@@ -20,9 +20,9 @@ const EXAMPLES: &str = "Examples:
                                       files aside, keeps what can be kept,
                                       says what is lost
 
-Opening the database with the strategy of its log, eager or waldio, does the
-same. So does an open with plain. Nothing is removed before the database file
-has everything.";
+Opening the database with the strategy of its log, eager, waldio or maw, does
+the same. So does an open with plain. Nothing is removed before the database
+file has everything.";
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]

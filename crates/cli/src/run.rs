@@ -46,7 +46,8 @@ const NOT_FOUND: u8 = 127;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Options {
-    /// Strategy for every database that names none in its URI: auto, stock, plain, eager or waldio
+    /// Strategy for every database that names none in its URI: auto, stock, plain, eager, waldio or
+    /// maw
     #[arg(long, value_name = "NAME", value_parser = strategy)]
     strategy: Option<String>,
     /// The program and its arguments

@@ -34,10 +34,11 @@ const EXAMPLES: &str = "Examples:
   oneflush shell --strategy eager app.db             a new program's database,
                                                      tried by hand
 
-Which strategy: a database that is in use with eager or waldio, or was when it
-crashed, can only be read with that, so that is taken for it (the shell joins
-the programs that use it, or recovers it). For all others it is auto, which
-leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before that.
+Which strategy: a database that is in use with eager, waldio or maw, or was
+when it crashed, can only be read with that, so that is taken for it (the shell
+joins the programs that use it, or recovers it). For all others it is auto,
+which leaves plain SQLite files. --strategy and ONEFLUSH_STRATEGY go before
+that.
 
 It takes the sqlite3 of PATH, 3.40 or newer, and becomes it: the exit code is
 sqlite3's. ~/.sqliterc is read before the database is open. Oneflush's messages
@@ -84,7 +85,7 @@ const STRATEGY: &str = "--strategy";
     override_usage = "oneflush shell [--strategy NAME] [OPTIONS OF sqlite3] DATABASE [SQL]..."
 )]
 pub struct Options {
-    /// How to open it: auto, stock, plain, eager or waldio
+    /// How to open it: auto, stock, plain, eager, waldio or maw
     #[arg(long, value_name = "NAME")]
     strategy: Option<StrategyKind>,
     /// The database file, and what sqlite3 takes before and behind it: options, SQL, dot-commands

@@ -64,7 +64,7 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
     let mode = match survey.journal_mode {
         "wal" => "wal",
         "none" => "none: no page was written yet",
-        _ => "rollback (delete, truncate, persist or memory; plain, eager and waldio are inactive)",
+        _ => "rollback (delete, truncate, persist or memory; of our strategies maw is for it)",
     };
     rows.push(row("journal mode", mode));
     let page_bytes = size(survey.page_bytes.into());
@@ -87,6 +87,7 @@ fn rows_of_files(survey: &Survey, rows: &mut Vec<Row>) {
             "-journal" => ", SQLite's rollback journal".to_owned(),
             "-oneflush" => ", the log of eager".to_owned(),
             "-waldio" => ", the log of waldio".to_owned(),
+            "-maw" => ", the log of maw".to_owned(),
             "-oneflush-wal" => ", the WAL image of eager".to_owned(),
             "-oneflush-kept" => ", the WAL that plain keeps for the next open".to_owned(),
             "-oneflush-shm" => ", the board of those who use the log".to_owned(),
@@ -121,11 +122,12 @@ fn rows_of_log(survey: &Survey, rows: &mut Vec<Row>) {
                 log.layout.unwrap_or("–"),
                 log.slots.map_or_else(|| "–".to_owned(), |slots| count(slots.into(), "frame")),
             ),
-            (None, records) => format!(
-                "{}, {pages}, {} frames in the image",
-                count(records.unwrap_or_default(), "record"),
-                log.image_frames.unwrap_or_default()
-            ),
+            (None, records) => {
+                let records = count(records.unwrap_or_default(), "record");
+                let image =
+                    log.image_frames.map(|frames| format!(", {frames} frames in the image"));
+                format!("{records}, {pages}{}", image.unwrap_or_default())
+            }
         };
         rows.push(row("log", value));
     }
@@ -135,14 +137,21 @@ fn rows_of_log(survey: &Survey, rows: &mut Vec<Row>) {
                 "frames: {written} written, {} of them known to be durable",
                 live.logged_frames
             ),
-            None => format!(
-                "epoch {}: {}, {}; frames: {} logged, {} committed",
-                live.epoch.unwrap_or_default(),
-                count(live.records.unwrap_or_default(), "record"),
-                count(live.pages.unwrap_or_default(), "page"),
-                live.logged_frames,
-                live.committed_frames.unwrap_or_default()
-            ),
+            None => {
+                let epoch = format!(
+                    "epoch {}: {}, {}",
+                    live.epoch.unwrap_or_default(),
+                    count(live.records.unwrap_or_default(), "record"),
+                    count(live.pages.unwrap_or_default(), "page"),
+                );
+                match live.committed_frames {
+                    Some(committed) => format!(
+                        "{epoch}; frames: {} logged, {committed} committed",
+                        live.logged_frames
+                    ),
+                    None => epoch,
+                }
+            }
         };
         rows.push(row("log, live", value));
         if live.failed {

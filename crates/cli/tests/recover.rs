@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::Sandbox;
-use common::crashed::{EAGER, ROWS, WALDIO, side};
+use common::crashed::{EAGER, MAW, ROWS, WALDIO, side};
 use rusqlite::{Connection, OpenFlags};
 
 fn crashed(sandbox: &Sandbox, name: &str) -> PathBuf {
@@ -27,7 +27,7 @@ fn count(database: &Path) -> rusqlite::Result<i64> {
 
 #[test]
 fn it_leaves_one_plain_database_file_and_a_dry_run_changes_nothing() {
-    for logged in [EAGER, WALDIO] {
+    for logged in [EAGER, WALDIO, MAW] {
         let sandbox = Sandbox::new();
         let database = sandbox.path().join("an app's 100%.db");
         logged.crashed_after(&database, &[], |_| {});
@@ -89,11 +89,11 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
     assert!(String::from_utf8(refused.stderr).unwrap().contains("pipe.db: not a regular file"));
 }
 
-/// Two strategies have a log, each under its own name. What the guard names counts, and a log that
+/// Three strategies have a log, each under its own name. What the guard names counts, and a log that
 /// is not this database's stays.
 #[test]
 fn of_two_logs_the_one_that_the_guard_names_is_recovered_and_the_other_stays() {
-    for (ours, other) in [(EAGER, WALDIO), (WALDIO, EAGER)] {
+    for (ours, other) in [(EAGER, WALDIO), (WALDIO, EAGER), (MAW, EAGER), (WALDIO, MAW)] {
         let sandbox = Sandbox::new();
         let (database, of_another) = (sandbox.path().join("a.db"), sandbox.path().join("b.db"));
         ours.crashed_after(&database, &[], |_| {});
@@ -137,4 +137,25 @@ fn the_log_of_waldio_is_told_by_frames_and_its_layout() {
     let bytes = fs::metadata(side(&database, "-waldio")).unwrap().len();
     assert_eq!(log["log_bytes"], bytes);
     assert!(log["slots"].as_u64().unwrap() >= ROWS as u64, "{json}");
+}
+
+/// The guard alone is no commit: it is there as soon as the log is.
+#[test]
+fn the_log_of_maw_is_told_by_its_commits() {
+    let sandbox = Sandbox::new();
+    let database = sandbox.path().join("a.db");
+    MAW.crashed_after(&database, &[], |_| {});
+    let dry = |arguments: &[&str]| {
+        let output =
+            sandbox.oneflush().arg("recover").arg(&database).args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = dry(&["--dry-run"]);
+    // The making of the second table is a commit too.
+    assert!(text.contains(&format!("the log holds {} records of ", ROWS + 2)), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&dry(&["--dry-run", "--json"])).unwrap();
+    let log = &json["log"];
+    assert_eq!((&log["strategy"], &log["frames"]), (&"maw".into(), &serde_json::Value::Null));
+    let bytes = fs::metadata(side(&database, "-maw")).unwrap().len();
+    assert_eq!(log["log_bytes"], bytes);
 }

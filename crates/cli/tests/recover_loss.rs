@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use common::Sandbox;
-use common::crashed::{ROWS, WALDIO, side};
+use common::crashed::{MAW, ROWS, WALDIO, side};
 use rusqlite::{Connection, OpenFlags};
 
 /// A database in use, with what `more` does to it, copied with these files as the end of its
@@ -456,4 +456,111 @@ fn of_waldio_a_log_of_another_database_is_not_applied() {
     fs::rename(side(&other, "-waldio"), side(&database, "-waldio")).unwrap();
     accept(&sandbox, &database);
     assert_eq!(count(&database), 0);
+}
+
+/// A crashed database with `maw`, whose file is that of the time before the rows.
+fn crashed_with_maw(sandbox: &Sandbox) -> PathBuf {
+    let database = sandbox.path().join("app.db");
+    MAW.crashed_after(&database, &[], |_| {});
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o640)).unwrap();
+    database
+}
+
+/// The same, whose process was killed: the file has every commit in place.
+fn killed_with_maw(sandbox: &Sandbox) -> PathBuf {
+    let database = sandbox.path().join("app.db");
+    let mut in_place = Vec::new();
+    MAW.crashed_after(&database, &[], |_| {
+        in_place = fs::read(sandbox.path().join("live.db")).unwrap();
+    });
+    fs::write(&database, in_place).unwrap();
+    fs::set_permissions(&database, fs::Permissions::from_mode(0o640)).unwrap();
+    database
+}
+
+#[test]
+fn of_maw_without_a_log_the_database_file_is_kept_and_what_it_lacks_is_not_known() {
+    for (killed, rows) in [(false, 0), (true, ROWS)] {
+        let sandbox = Sandbox::new();
+        let database = if killed { killed_with_maw(&sandbox) } else { crashed_with_maw(&sandbox) };
+        fs::remove_file(side(&database, "-maw")).unwrap();
+        let said = accept(&sandbox, &database);
+        assert!(said.contains("lost: cannot be known") && said.contains("[OF-340]"), "{said}");
+        assert!(said.contains("not sure") && said.contains("page by page"), "{said}");
+        assert_eq!(count(&database), rows);
+    }
+}
+
+#[test]
+fn of_a_log_of_maw_whose_first_block_is_damaged_nothing_is_lost() {
+    for damage in [300..301, 0..4096] {
+        for killed in [false, true] {
+            let sandbox = Sandbox::new();
+            let database =
+                if killed { killed_with_maw(&sandbox) } else { crashed_with_maw(&sandbox) };
+            let mut log = fs::read(side(&database, "-maw")).unwrap();
+            log[damage.clone()].fill(0x5a);
+            fs::write(side(&database, "-maw"), log).unwrap();
+            let said = accept(&sandbox, &database);
+            assert!(said.contains(&format!("has {} records of ", ROWS + 2)), "{said}");
+            assert!(!said.contains("not sure"), "{said}");
+            assert_eq!(count(&database), ROWS, "{damage:?}");
+        }
+    }
+}
+
+/// The records before the damage, if power was lost. Otherwise the file has everything.
+#[test]
+fn of_a_damaged_log_of_maw_the_database_file_has_the_rest_unless_power_was_lost() {
+    for (killed, at) in [(false, 7), (true, 7), (false, 30), (true, 30)] {
+        let sandbox = Sandbox::new();
+        let database = if killed { killed_with_maw(&sandbox) } else { crashed_with_maw(&sandbox) };
+        let mut log = fs::read(side(&database, "-maw")).unwrap();
+        let records = records(&log);
+        // One that holds no commit, and two tables.
+        assert_eq!(records.len(), ROWS + 3);
+        log[records[at + 3] + 60] ^= 1;
+        fs::write(side(&database, "-maw"), log).unwrap();
+        let json: serde_json::Value = serde_json::from_str(
+            &recover(&sandbox, &database, &["--accept-loss", "--dry-run", "--json"]).unwrap(),
+        )
+        .unwrap();
+        let loss = &json["accepted_loss"];
+        assert_eq!(loss["is_exact"], false, "{loss}");
+        let said = accept(&sandbox, &database);
+        if killed {
+            assert_eq!((&loss["source"], &loss["lost_records"]), (&"database".into(), &0.into()));
+            assert!(said.contains("has what the database file has"), "{said}");
+            assert!(said.contains("nothing that the readable part of the log has"), "{said}");
+            assert_eq!(count(&database), ROWS);
+        } else {
+            assert_eq!(loss["source"], "log", "{loss}");
+            assert!(said.contains(&format!("at least {} records", ROWS - at)), "{said}");
+            assert_eq!(count(&database), at);
+        }
+    }
+}
+
+#[test]
+fn of_maw_a_log_of_another_database_is_not_applied() {
+    let (sandbox, other) = (Sandbox::new(), Sandbox::new());
+    let (database, others) = (crashed_with_maw(&sandbox), crashed_with_maw(&other));
+    fs::copy(side(&others, "-maw"), side(&database, "-maw")).unwrap();
+    accept(&sandbox, &database);
+    assert_eq!(count(&database), 0);
+}
+
+#[test]
+fn a_garbled_header_with_maw_is_taken_from_the_log() {
+    let sandbox = Sandbox::new();
+    let database = crashed_with_maw(&sandbox);
+    let mut bytes = fs::read(&database).unwrap();
+    bytes[..100].fill(0x77);
+    fs::write(&database, bytes).unwrap();
+    let mut log = fs::read(side(&database, "-maw")).unwrap();
+    let at = records(&log)[20];
+    log[at + 60] ^= 1;
+    fs::write(side(&database, "-maw"), log).unwrap();
+    accept(&sandbox, &database);
+    assert_eq!(count(&database), 17);
 }

@@ -331,7 +331,11 @@ fn wal_normal_is_synchronized_for_checkpoints_only() {
 
 #[test]
 fn records_of_our_own_logs_are_transactions() {
-    for (ending, mode) in [("-oneflush", JournalMode::Eager), ("-waldio", JournalMode::Waldio)] {
+    for (ending, mode) in [
+        ("-oneflush", JournalMode::Eager),
+        ("-waldio", JournalMode::Waldio),
+        ("-maw", JournalMode::Maw),
+    ] {
         let found = found(Show::Flushes, |pen| {
             pen.record(ending).record(ending).update(4).record(ending);
         });
@@ -362,4 +366,24 @@ fn a_change_of_mode_shows_in_the_transactions_behind_it() {
     });
     all(&found[..12], 12, JournalMode::Persist, Synchronous::Full);
     all(&found[12..], 12, JournalMode::Wal, Synchronous::Full);
+}
+
+/// A large transaction, one over several databases, or another program: SQLite's own journal.
+#[test]
+fn an_ordinary_transaction_between_records_of_maw_is_one_of_its_journal() {
+    let found = found(Show::Calls, |pen| {
+        for _ in 0..3 {
+            pen.record("-maw").wait(1_000_000);
+        }
+        for _ in 0..3 {
+            pen.log(3).count().update(2).zero().wait(1_000_000);
+        }
+        for _ in 0..3 {
+            pen.record("-maw").wait(1_000_000);
+        }
+    });
+    all(&found[..3], 3, JournalMode::Maw, Synchronous::Full);
+    all(&found[3..6], 3, JournalMode::Persist, Synchronous::Full);
+    all(&found[6..], 3, JournalMode::Maw, Synchronous::Full);
+    assert!(found[..3].iter().all(|found| found.traffic.journal.bytes == PAGE));
 }

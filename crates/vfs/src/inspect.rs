@@ -1,5 +1,7 @@
 //! What state a database file and its log are in, without opening the database.
 
+mod maw;
+
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,13 +17,12 @@ use serde::Serialize;
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::file_below::FileBelow;
-use crate::names::{board_path, image_path, log_path, waldio_path};
-use crate::own_file::open_to_lock;
+use crate::names::{board_path, image_path, log_path, maw_path, waldio_path};
+use crate::own_file::{lock_alone, open_to_lock};
 use crate::path::{beside, shown, with_suffix};
-use crate::salvage::lock_alone;
 use crate::strategy::{
-    EagerOpenLog, LogFile, RecoverError, SlotFile, WITH_A_LOG, WaldioOpenLog, check, guard,
-    path_of_log, strategy_of_log, why_kept,
+    EagerOpenLog, LogFile, MawOpenLog, RecoverError, SlotFile, WITH_A_LOG, WaldioOpenLog, check,
+    guard, path_of_log, strategy_of_log, why_kept,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -31,9 +32,10 @@ pub enum InspectError {
     #[error("{}: this is not a SQLite database [OF-301]", shown(.0))]
     NotADatabase(PathBuf),
     #[error(
-        "{}: the database is, or was, in use with eager or waldio, and its log is missing: {} or \
-            {}. Put it back; without it commits are lost [OF-302]",
-        shown(.0), shown(&beside(.0, log_path)), shown(&beside(.0, waldio_path))
+        "{}: the database is, or was, in use with eager, waldio or maw, and its log is missing: \
+            {}, {} or {}. Put it back; without it commits are lost [OF-302]",
+        shown(.0), shown(&beside(.0, log_path)), shown(&beside(.0, waldio_path)),
+        shown(&beside(.0, maw_path))
     )]
     LogMissing(PathBuf),
     #[error("{}: this is the log {found}, and the database wants {wanted}: it belongs to \
@@ -65,7 +67,7 @@ pub struct LogContents {
     #[serde(serialize_with = "serialize_name")]
     pub strategy: StrategyKind,
     pub uuid: String,
-    /// Of `eager`.
+    /// Of `eager`, and of `maw` those that hold commits.
     pub records: Option<u64>,
     /// Of `waldio`: the frames that a recovery finds.
     pub frames: Option<u32>,
@@ -142,6 +144,7 @@ pub fn inspect(database: &Path) -> Result<Option<LogContents>, InspectError> {
     let log = log_beside(database, kind);
     let found = match kind {
         StrategyKind::Waldio => contents_of_waldio(&log, wanted, &header)?,
+        StrategyKind::Maw => maw::contents(database, &log, wanted, &header)?,
         _ => contents_of_eager(database, &log, wanted)?,
     };
     Ok(Some(found))
@@ -268,6 +271,7 @@ fn is_of_another(
     let Some(_alone) = alone_with(database, kind)? else { return Ok(None) };
     let why = match kind {
         StrategyKind::Waldio => why_kept::<WaldioOpenLog, _>(|| open_to_read(&log)),
+        StrategyKind::Maw => why_kept::<MawOpenLog, _>(|| open_to_read(&log)),
         _ => why_kept::<EagerOpenLog, _>(|| open_to_read(&log)),
     };
     Ok(why
@@ -296,7 +300,8 @@ pub fn remove_leftovers(database: &Path) -> Result<bool, InspectError> {
         return Ok(false);
     }
     // In the order of a close.
-    for path in [image_path, board_path, log_path, waldio_path].map(|path| beside(database, path)) {
+    let sides = [image_path, board_path, log_path, waldio_path, maw_path];
+    for path in sides.map(|path| beside(database, path)) {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 return Err(InspectError::Read { path, source });

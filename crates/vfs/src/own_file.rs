@@ -11,6 +11,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::Path;
 use std::sync::LazyLock;
 
+use rustix::fs::{FlockOperation, fcntl_lock};
+
 use crate::sync::{StaticMutex, StaticMutexGuard};
 
 static OPEN: LazyLock<StaticMutex<Vec<RawFd>>> = LazyLock::new(StaticMutex::default);
@@ -70,5 +72,18 @@ impl Deref for OwnFile {
 impl AsFd for OwnFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+/// Takes the exclusive lock on the database file. None: a connection has the file open, which in
+/// WAL mode means a shared lock on it.
+///
+/// The lock is one of the process. It ends when the file is closed.
+pub fn lock_alone(database: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().read(true).write(true).open(database)?;
+    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(None),
+        Err(errno) => Err(errno.into()),
     }
 }

@@ -19,9 +19,13 @@
 //! record of a kind of its own. The result is exactly an earlier state of the database
 //! ([`Salvaged::is_exact`]) if every lost record can still be identified and none is of that kind.
 //! Otherwise only a check of the structure speaks for the result.
+//!
+//! With `maw` each commit is in the database file, too. So a damaged record of its log leaves a
+//! consistent database only by luck, and the file alone may be the better source.
 
 mod aside;
 mod image;
+mod in_place;
 mod records;
 mod slots;
 
@@ -36,7 +40,6 @@ use oneflush_blocklog::{Error as LogError, Salvage, Uuid};
 use serde::Serialize;
 
 use self::aside::copy;
-pub(crate) use self::aside::lock_alone;
 use self::image::image_pages;
 use self::records::Built;
 use self::slots::Slots;
@@ -88,7 +91,8 @@ pub enum Source {
 #[derive(Clone, Debug, Serialize)]
 pub struct Salvaged {
     pub source: Source,
-    /// Records of the log that the database has. None: the log has none, it is that of `waldio`.
+    /// Records of the log that the database has, of `maw` those that hold commits. None: the log has
+    /// none, it is that of `waldio`.
     pub records: Option<u64>,
     /// Frames of the log of `waldio` that the database has.
     pub frames: Option<u64>,
@@ -123,6 +127,8 @@ pub struct Aside {
     /// The strategy of the log.
     pub strategy: Option<StrategyKind>,
     found: Salvage,
+    /// With `maw`: the database file has all that can be read of the log.
+    has_all_in_place: bool,
     slots: Option<Slots>,
     /// While these locks are held, nobody opens a log.
     _alone: Vec<File>,
@@ -147,6 +153,14 @@ impl Aside {
     pub fn sources(&self) -> Result<Vec<Source>, SalvageError> {
         let mut sources = vec![Source::Database];
         if self.is_plain {
+            return Ok(sources);
+        }
+        if self.strategy == Some(StrategyKind::Maw) {
+            match (self.found.records.is_empty(), self.found.damage.is_some()) {
+                (true, _) => {}
+                (false, true) if self.has_all_in_place => sources.push(Source::Log),
+                (false, _) => sources.insert(0, Source::Log),
+            }
             return Ok(sources);
         }
         let has_image = image_pages(&self.copied(&image_path("")), self.page_bytes)?
@@ -194,6 +208,18 @@ impl Aside {
                 (salvaged.frames, salvaged.pages) = (Some(u64::from(slots.frames)), slots.pages);
                 salvaged.lost_frames = Some(u64::from(slots.behind));
             }
+            Source::Log if self.strategy == Some(StrategyKind::Maw) => {
+                let replayed = self.replay(&made)?;
+                if replayed.commits == 0 && replayed.records == 0 {
+                    return Ok(None);
+                }
+                (salvaged.records, salvaged.pages) =
+                    (Some(replayed.commits), replayed.versions.len() as u64);
+                let is_whole;
+                (salvaged.lost_records, salvaged.lost_pages, is_whole) =
+                    self.lost(replayed.records);
+                salvaged.is_exact = is_whole && salvaged.lost_records.is_none();
+            }
             Source::Log => {
                 let Some(Built { records, contents }) = self.build(&wal)? else { return Ok(None) };
                 (salvaged.records, salvaged.pages) = (Some(records as u64), contents.len() as u64);
@@ -213,6 +239,10 @@ impl Aside {
                     copy(&self.copied(&wal_path("")), &wal)?;
                 }
                 return Ok(Some(salvaged));
+            }
+            Source::Database if self.has_all_in_place => {
+                salvaged.records = Some(self.commits_read());
+                salvaged.lost_records = Some(0);
             }
             Source::Database => (salvaged.lost_records, salvaged.lost_pages, _) = self.lost(0),
         }

@@ -296,6 +296,12 @@ const PAIRS: &[Pair] = &[
         "STRICT_BYTES_MAX: usize = 1 << 20;",
     ),
     ("waldio.md", "each of 25 claims", PAPER, "CLAIMS: [Claim; 25]"),
+    ("maw.md", "take more than 16 MiB of memory", MAW, "MEMORY_BYTES_MAX: u64 = 16 << 20;"),
+    ("maw.md", "or is 20 s old", SYNCER, "AT_LATEST: Duration = Duration::from_secs(20);"),
+    ("maw.md", "has 1 MiB of records", SYNCER, "let half = EPOCH_BYTES / 2;"),
+    ("maw.md", "At 2 MiB the commit syncs", MAW_SHARED, "EPOCH_BYTES: u64 = 2 << 20;"),
+    ("maw.md", "1 MiB to 1 TiB, 64 MiB by default", CONFIG, "log_size_bytes: 64 << 20,"),
+    ("maw.md", "header bytes 18 and 19 are 3", GUARD, "VERSION_GUARDED: u8 = 3;"),
     (
         "errors.md",
         "more than 100 messages in a minute",
@@ -305,6 +311,9 @@ const PAIRS: &[Pair] = &[
 ];
 
 const STORE: &str = "vfs/src/strategy/eager/store.rs";
+const MAW: &str = "vfs/src/strategy/maw/mod.rs";
+const MAW_SHARED: &str = "vfs/src/strategy/maw/shared.rs";
+const SYNCER: &str = "vfs/src/strategy/maw/syncer.rs";
 const PATIENCE: &str = "vfs/src/strategy/log_life/patience.rs";
 const WAITING: &str = "vfs/src/strategy/eager/waiting.rs";
 const CHECKPOINTER: &str = "vfs/src/engine/checkpointer.rs";

@@ -94,6 +94,11 @@ pub enum ModeError {
     UnknownWord { word: String, mode: String, place: &'static str, allowed: String },
     #[error("mode \"{mode}\": {reason}")]
     Parameters { mode: String, reason: String },
+    #[error(
+        "mode \"{mode}\": maw commits without a rollback journal, and WAL mode has none; name \
+            delete:maw, truncate:maw or persist:maw"
+    )]
+    NoJournal { mode: String },
     #[error("no mode given; name at least one, for example wal or delete:normal")]
     Empty,
 }
@@ -170,6 +175,9 @@ impl FromStr for Mode {
         }
         if let Some(word) = words.next() {
             return Err(unknown(&word, "nothing follows the strategy, which is", strategies()));
+        }
+        if mode.strategy == Strategy::Oneflush(StrategyKind::Maw) && mode.journal.is_wal() {
+            return Err(ModeError::NoJournal { mode: text.to_owned() });
         }
         if let Some(parameters) = parameters {
             let wrong = |reason| ModeError::Parameters { mode: text.to_owned(), reason };
@@ -261,6 +269,9 @@ mod tests {
             for (synchronous, _) in Synchronous::ALL {
                 for name in Strategy::names() {
                     let strategy = Strategy::find(name).unwrap();
+                    if name == "maw" && journal.is_wal() {
+                        continue;
+                    }
                     let mode = Mode { journal, synchronous, strategy, ..Mode::new(journal) };
                     assert_eq!(mode.to_string().parse(), Ok(mode.clone()), "{mode}");
                 }
@@ -288,6 +299,19 @@ mod tests {
         assert!(is_durable("wal:waldio") && is_durable("wal:waldio+sync=pd"));
         assert!(!is_durable("wal:waldio+sync=ns") && !is_durable("wal:normal:waldio"));
         assert!(is_durable("wal:plain+sync=ns"), "plain has no use for it");
+    }
+
+    #[test]
+    fn maw_is_for_the_rollback_modes_and_says_so() {
+        for text in ["delete:maw", "truncate:full:maw+atomic=log", "persist:maw+atomic=xfs"] {
+            assert!(text.parse::<Mode>().unwrap().is_durable(), "{text}");
+        }
+        for text in ["wal:maw", "wal-growing:full:maw", "wal:maw+atomic=log"] {
+            let message = text.parse::<Mode>().unwrap_err().to_string();
+            assert!(message.contains(text) && message.contains("persist:maw"), "{message}");
+        }
+        let message = "persist:maw+atomic=zfs".parse::<Mode>().unwrap_err().to_string();
+        assert!(message.contains("auto, f2fs, xfs, log"), "{message}");
     }
 
     #[test]

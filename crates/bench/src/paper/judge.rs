@@ -114,7 +114,9 @@ impl Claim {
 /// "wal:waldio 4.41 MB"
 fn told(cell: &Cell, value: f64) -> String {
     let what = match cell.figure {
-        Figure::DataMegabytes => " outside the file system's journal",
+        Figure::DataMegabytes | Figure::DataKilobytes => " outside the file system's journal",
+        Figure::FsJournalKilobytes => " of the file system's journal",
+        Figure::DbKilobytes => " in place",
         Figure::OneRequestPercent => " of the commits in one request",
         Figure::FsJournalPercent => " of the commits with a journal of the file system",
         _ => "",

@@ -219,13 +219,13 @@ impl Experiment {
             Work::ReadsInWal => {
                 Workload::Reads(Reads { access: Access::PointInWal, beside_writer: None })
             }
-            Work::Mobibench(operation) => Workload::Mobibench(Mobibench {
-                operation,
-                tables: 1,
-                databases: 1,
-                interval_ms: 0,
-                random_insert: false,
-            }),
+            Work::Mobibench(operation) => {
+                Workload::Mobibench(Mobibench { operation, ..Mobibench::of_databases(1) })
+            }
+            Work::MobibenchRandom => {
+                Workload::Mobibench(Mobibench { random_insert: true, ..Mobibench::of_databases(1) })
+            }
+            Work::Attached(databases) => Workload::Mobibench(Mobibench::of_databases(databases)),
         }
     }
 
@@ -287,19 +287,24 @@ impl MeasuredMode {
         let median = &self.median;
         let counts = (median.counted_at != Some(Source::Vfs)).then_some(median);
         let bytes = counts.and_then(|median| median.bytes_per_transaction);
-        let fs_journal = || {
+        let of_class = |class| {
             let split = &counts?.bytes_per_transaction_by_class;
             // A class that was never written is nothing; where there is no split, it is unknown.
             let known = (!split.is_empty()).then_some(0.0);
-            split.get(&Class::FsJournal).copied().or(known)
+            split.get(&class).copied().or(known)
         };
+        let fs_journal = || of_class(Class::FsJournal);
+        let kilobytes = |bytes: f64| bytes / 1024.0;
         let latency = &median.latency_ns;
         let commits = self.commits.as_ref();
         match figure {
             Figure::PerSecond => Some(median.transactions_per_s),
             Figure::Megabytes => bytes.map(|bytes| bytes * THOUSAND / 1e6),
             Figure::DataMegabytes => Some((bytes? - fs_journal()?) * THOUSAND / 1e6),
-            Figure::Kilobytes => bytes.map(|bytes| bytes / 1024.0),
+            Figure::Kilobytes => bytes.map(kilobytes),
+            Figure::DataKilobytes => Some(kilobytes(bytes? - fs_journal()?)),
+            Figure::FsJournalKilobytes => fs_journal().map(kilobytes),
+            Figure::DbKilobytes => of_class(Class::Db).map(kilobytes),
             Figure::Writes => counts.and_then(|median| median.writes_per_transaction),
             Figure::Flushes => counts.and_then(|median| median.flushes_per_transaction),
             Figure::MedianMillis => Some(latency.p50 as f64 / 1e6),

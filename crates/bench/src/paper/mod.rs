@@ -1,7 +1,7 @@
 //! A paper's tables and figures, measured again: theirs beside ours, and a verdict for each claim.
 //!
 //! ```text
-//! description (waldio.rs) ── measure ──▶ Measured ── judge ──▶ Verdict
+//! description (maw.rs, …) ── measure ──▶ Measured ── judge ──▶ Verdict
 //!   experiments, sheets,      one run of the             └─ render ─▶ markdown, JSON
 //!   claims: data only         benchmark each
 //! ```
@@ -14,6 +14,7 @@
 
 mod commits;
 mod judge;
+mod maw;
 mod measure;
 mod render;
 mod waldio;
@@ -39,7 +40,7 @@ pub struct Paper {
     pub notes: &'static [&'static str],
 }
 
-pub const PAPERS: [&Paper; 1] = [&waldio::WALDIO];
+pub const PAPERS: [&Paper; 2] = [&waldio::WALDIO, &maw::MAW];
 
 impl Paper {
     pub fn find(name: &str) -> Option<&'static Paper> {
@@ -84,6 +85,10 @@ pub enum Work {
     Table(Operation),
     /// As Mobibench does, with one table.
     Mobibench(Operation),
+    /// Mobibench's inserts, their ids in random order.
+    MobibenchRandom,
+    /// A row in a table of each of so many databases, in one transaction.
+    Attached(u32),
     /// Reads of single rows whose pages are in the WAL.
     ReadsInWal,
 }
@@ -150,6 +155,11 @@ pub enum Figure {
     /// The same without the file system's journal.
     DataMegabytes,
     Kilobytes,
+    /// The same without the file system's journal.
+    DataKilobytes,
+    FsJournalKilobytes,
+    /// Of the database file: what is written in place.
+    DbKilobytes,
     Writes,
     Flushes,
     MedianMillis,
@@ -172,7 +182,11 @@ impl Figure {
         match self {
             Figure::PerSecond => "/s",
             Figure::Megabytes | Figure::DataMegabytes => " MB",
-            Figure::Kilobytes | Figure::CommitKilobytes => " KB",
+            Figure::Kilobytes
+            | Figure::DataKilobytes
+            | Figure::FsJournalKilobytes
+            | Figure::DbKilobytes
+            | Figure::CommitKilobytes => " KB",
             Figure::Writes => " writes",
             Figure::Flushes => " flushes",
             Figure::MedianMillis | Figure::LongestMillis | Figure::FloorLongestMillis => " ms",

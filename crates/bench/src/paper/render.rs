@@ -170,9 +170,11 @@ impl Judged {
 impl Sheet {
     fn fill(&self, measured: &Measured) -> SheetFound {
         let mut heads: Vec<String> = self.theirs.iter().map(|head| (*head).to_owned()).collect();
+        let control = self.rows.iter().find(|row| row.mode() == Some(self.control));
+        let control = control.map_or(self.control, |row| row.label);
         for column in self.columns {
             heads.push(column.head.to_owned());
-            heads.extend(column.ratio_to.map(|_| "× WAL".to_owned()));
+            heads.extend(column.ratio_to.map(|_| format!("× {control}")));
         }
         let rows = self.rows.iter().map(|row| RowFound {
             label: row.label,

@@ -40,6 +40,17 @@ pub struct Mobibench {
 }
 
 impl Mobibench {
+    /// Inserts of a row into one table of each of so many databases.
+    pub const fn of_databases(databases: u32) -> Mobibench {
+        Mobibench {
+            operation: Operation::Insert,
+            tables: 1,
+            databases,
+            interval_ms: 0,
+            random_insert: false,
+        }
+    }
+
     pub(super) fn databases(&self, worker_index: u32) -> Vec<String> {
         (0..self.databases).map(|at| format!("test.db{worker_index}_{at}")).collect()
     }

@@ -123,7 +123,7 @@ pub trait Stream {
 }
 
 impl Workload {
-    /// Those that need no more than a word.
+    /// Those that need no more than a word. There is `attached=N` besides.
     pub const WORDS: [&str; 11] = [
         "insert",
         "update",
@@ -285,10 +285,16 @@ impl Workload {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("unknown workload \"{word}\"; it is one of: {}", Workload::WORDS.join(", "))]
+#[error(
+    "unknown workload \"{word}\"; it is one of: {}, attached=N with N from 2 to {ATTACHED_MAX}",
+    Workload::WORDS.join(", ")
+)]
 pub struct UnknownWorkload {
     word: String,
 }
+
+/// `main` and the ten that SQLite attaches at most.
+const ATTACHED_MAX: u32 = 11;
 
 impl FromStr for Workload {
     type Err = UnknownWorkload;
@@ -307,9 +313,18 @@ impl FromStr for Workload {
             "point-in-wal" => reads(Access::PointInWal),
             "scan" => reads(Access::Scan),
             "long-reader" => Workload::LongReader(LongReader { hold: LongReader::DEFAULT_HOLD }),
-            _ => return Err(UnknownWorkload { word: word.to_owned() }),
+            other => match attached(other) {
+                Some(databases) => Workload::Mobibench(Mobibench::of_databases(databases)),
+                None => return Err(UnknownWorkload { word: word.to_owned() }),
+            },
         })
     }
+}
+
+/// The number in `attached=5`: so many databases in each transaction.
+fn attached(word: &str) -> Option<u32> {
+    let databases = word.strip_prefix("attached=")?.parse().ok()?;
+    (2..=ATTACHED_MAX).contains(&databases).then_some(databases)
 }
 
 /// Opens worker `spec.index`'s connection and prepares its transactions.
@@ -382,6 +397,14 @@ mod tests {
     fn every_word_of_a_workload_is_understood_and_another_is_answered_with_all_of_them() {
         for word in Workload::WORDS {
             assert!(word.parse::<Workload>().is_ok(), "{word}");
+        }
+        for databases in [2, 5, 11] {
+            let workload: Workload = format!("attached={databases}").parse().unwrap();
+            assert_eq!(workload.databases(0).len(), databases);
+        }
+        for wrong in ["attached", "attached=1", "attached=12", "attached=two"] {
+            let message = wrong.parse::<Workload>().unwrap_err().to_string();
+            assert!(message.contains("from 2 to 11"), "{message}");
         }
         let message = "select".parse::<Workload>().unwrap_err().to_string();
         assert!(

@@ -11,8 +11,8 @@ pub enum ConvertError {
     #[error("{}: a program has the database open{}; end it, then convert [OF-601]",
         shown_name(.database), named(.users))]
     InUse { database: PathBuf, users: Vec<User> },
-    #[error("{}: eager or waldio was interrupted here, and the log has commits; first: oneflush \
-        recover {} [OF-602]", shown_name(.0), shown_name(.0))]
+    #[error("{}: eager, waldio or maw was interrupted here, and the log has commits; first: \
+        oneflush recover {} [OF-602]", shown_name(.0), shown_name(.0))]
     Guarded(PathBuf),
     #[error("{}: cannot be written: {source}; file and folder must be writable, so run this as the \
         owner [OF-603]", shown_name(.path))]

@@ -116,6 +116,10 @@ fn name_of(source: Source) -> &'static str {
     }
 }
 
+fn is_maw(aside: &Aside) -> bool {
+    aside.strategy == Some(StrategyKind::Maw) && !aside.is_plain
+}
+
 /// When the lost data was written: the last checkpoint changed the database file, the last commit
 /// the log.
 fn time_of(aside: &Aside, suffix: &str) -> Option<String> {
@@ -132,6 +136,9 @@ enum Loss {
     Unreadable,
     /// It has an image, and no record of the log tells whether the image has every commit.
     Unknown,
+    /// With `maw`: every commit was written to it, and no record of the log tells whether they all
+    /// outlived a loss of power.
+    InPlace,
     /// It lacks records of the log.
     Records,
 }
@@ -142,6 +149,10 @@ impl Loss {
             _ if aside.is_plain => Loss::None,
             Source::Image if salvaged.records == Some(0) => Loss::Unknown,
             Source::Image => Loss::Unreadable,
+            Source::Database if is_maw(aside) && salvaged.lost_records == Some(0) => {
+                Loss::Unreadable
+            }
+            Source::Database if is_maw(aside) && salvaged.lost_records.is_none() => Loss::InPlace,
             Source::Log | Source::Database => Loss::Records,
         }
     }
@@ -150,7 +161,10 @@ impl Loss {
     fn last_changed(self, strategy: Option<StrategyKind>) -> Option<(&'static str, &'static str)> {
         match self {
             Loss::Records if strategy == Some(StrategyKind::Waldio) => Some(("log", "-waldio")),
-            Loss::None | Loss::Unreadable => None,
+            Loss::Records | Loss::InPlace if strategy == Some(StrategyKind::Maw) => {
+                Some(("log", "-maw"))
+            }
+            Loss::None | Loss::Unreadable | Loss::InPlace => None,
             Loss::Unknown => Some(("image", "-oneflush-wal")),
             Loss::Records => Some(("log", "-oneflush")),
         }
@@ -167,6 +181,11 @@ impl Loss {
                 "lost: cannot be known: no log tells what the image should have. The image of this \
                     database has every commit, but after a loss of power it may lack the last \
                     ones{when} [OF-330]\n"
+            ),
+            (Loss::InPlace, _) => format!(
+                "lost: cannot be known: no log tells what the database file should have. Every \
+                    commit was written to it, but after a loss of power it may lack the last \
+                    ones{when} [OF-340]\n"
             ),
             (Loss::Records, None) => match salvaged.lost_frames {
                 Some(0) => format!("lost: nothing that can be found in the log{when}\n"),
@@ -254,6 +273,7 @@ fn text_report(
             plural(salvaged.pages, "page")
         ),
         Source::Image => format!("has {} of the WAL image\n", plural(salvaged.pages, "page")),
+        Source::Database if is_maw(aside) => "has what the database file has\n".to_owned(),
         Source::Database => {
             "has what the last checkpoint has written to the database file\n".to_owned()
         }
@@ -266,7 +286,10 @@ fn text_report(
     });
     text += &loss.said(salvaged, &when);
     text += "PRAGMA integrity_check: ok\n";
-    if !salvaged.is_exact && !aside.is_plain {
+    if !salvaged.is_exact && is_maw(aside) {
+        text += "not sure: whether a transaction is there in part only, since each is written to \
+            the database file page by page; check what matters to you [OF-341]\n";
+    } else if !salvaged.is_exact && !aside.is_plain {
         text += "not sure: whether a transaction is there in part only, since a checkpoint may \
             have copied later pages; check what matters to you [OF-329]\n";
     }

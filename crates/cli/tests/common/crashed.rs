@@ -15,14 +15,24 @@ pub fn side(database: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// A strategy that has a log, and the log's suffix.
+/// A strategy that has a log, the log's suffix, and what else an open needs.
 pub struct Logged {
     pub strategy: &'static str,
     pub log: &'static str,
+    parameters: &'static str,
+    journal_mode: &'static str,
 }
 
-pub const EAGER: Logged = Logged { strategy: "eager", log: "-oneflush" };
-pub const WALDIO: Logged = Logged { strategy: "waldio", log: "-waldio" };
+pub const EAGER: Logged = Logged {
+    strategy: "eager",
+    log: "-oneflush",
+    parameters: "checkpoints=sqlite",
+    journal_mode: "wal",
+};
+pub const WALDIO: Logged = Logged { strategy: "waldio", log: "-waldio", ..EAGER };
+/// The database file is that of the time before the rows, as a loss of power may leave it.
+pub const MAW: Logged =
+    Logged { strategy: "maw", log: "-maw", parameters: "atomic=log", journal_mode: "delete" };
 
 /// A database of this path, in use with `eager`, with what `more` does to it, copied with its log
 /// and the files of these suffixes.
@@ -44,23 +54,30 @@ impl Logged {
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_URI;
         let (live_name, strategy) = (live.display(), self.strategy);
-        let uri = format!("file:{live_name}?vfs=oneflush&strategy={strategy}&checkpoints=sqlite");
+        let Logged { parameters, journal_mode, .. } = self;
+        let uri = format!("file:{live_name}?vfs=oneflush&strategy={strategy}&{parameters}");
         let db = Connection::open_with_flags(uri, flags).unwrap();
-        db.execute_batch(
-            "PRAGMA journal_mode=wal; PRAGMA synchronous=full; PRAGMA wal_autocheckpoint=0",
-        )
+        db.execute_batch(&format!(
+            "PRAGMA journal_mode={journal_mode}; PRAGMA synchronous=full;
+             PRAGMA wal_autocheckpoint=0"
+        ))
         .unwrap();
         db.execute_batch(
             "CREATE TABLE t(v); CREATE TABLE u(v); INSERT INTO u VALUES (hex(zeroblob(9000)))",
         )
         .unwrap();
         db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        // Not in WAL mode: reading the file ends the locks of this process on it.
+        let before = (self.journal_mode != "wal").then(|| fs::read(&live).unwrap());
         for row in 0..ROWS {
             db.execute("INSERT INTO t VALUES (?)", [row as i64]).unwrap();
         }
         more(&db);
         for suffix in ["", self.log].iter().chain(suffixes) {
             fs::copy(side(&live, suffix), side(database, suffix)).unwrap();
+        }
+        if let Some(before) = before {
+            fs::write(database, before).unwrap();
         }
         drop(db);
         fs::remove_file(live).unwrap();

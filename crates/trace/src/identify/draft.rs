@@ -21,6 +21,7 @@ pub(super) enum Kind {
     Wal,
     Eager,
     Waldio,
+    Maw,
     /// No journal was seen.
     Bare,
 }
@@ -85,6 +86,7 @@ impl Draft {
             Role::Wal => Kind::Wal,
             Role::EagerLog => Kind::Eager,
             Role::WaldioLog => Kind::Waldio,
+            Role::MawLog => Kind::Maw,
             Role::Database => Kind::Bare,
             _ => Kind::Rollback,
         };
@@ -167,7 +169,7 @@ impl Draft {
                     self.synced |= input == Input::Db;
                 }
             }
-            Role::Wal | Role::EagerLog | Role::WaldioLog => {
+            Role::Wal | Role::EagerLog | Role::WaldioLog | Role::MawLog => {
                 self.append_end_ns = group.done_ns;
                 self.synced |= group.synced_ns.is_some();
                 // A log that begins anew has its header synchronized, also with NORMAL.
@@ -242,6 +244,7 @@ impl Draft {
             Kind::Wal => (JournalMode::Wal, true),
             Kind::Eager => (JournalMode::Eager, true),
             Kind::Waldio => (JournalMode::Waldio, true),
+            Kind::Maw => (JournalMode::Maw, true),
             Kind::Bare => (JournalMode::Unknown, false),
             Kind::Rollback if self.removal == Some(Removal::Deleted) => (JournalMode::Delete, true),
             Kind::Rollback if self.zeroed => (JournalMode::Persist, !self.is_one_page),
@@ -284,7 +287,7 @@ impl Draft {
             _ if !self.synced => (Synchronous::Unknown, false),
             Kind::Wal if self.synced_for_checkpoint => (Synchronous::Normal, false),
             Kind::Bare => (Synchronous::Unknown, false),
-            Kind::Wal | Kind::Eager | Kind::Waldio => (Synchronous::Full, true),
+            Kind::Wal | Kind::Eager | Kind::Waldio | Kind::Maw => (Synchronous::Full, true),
             Kind::Rollback
                 if self.folder_synced && !self.zeroed && !self.emptied && self.joint.is_none() =>
             {

@@ -15,6 +15,8 @@ pub(super) enum Role {
     EagerLog,
     /// The log of our strategy `waldio`.
     WaldioLog,
+    /// The log of our strategy `maw`.
+    MawLog,
     /// The volatile image of the WAL that `eager` keeps. Only large transactions synchronize it.
     Image,
     /// The WAL index; never synchronized.
@@ -26,11 +28,12 @@ pub(super) enum Role {
 }
 
 /// Longer endings stand before those that they end with.
-const SIDE_FILES: [(&str, Role); 7] = [
+const SIDE_FILES: [(&str, Role); 8] = [
     ("-oneflush-kept", Role::Wal),
     ("-oneflush-wal", Role::Image),
     ("-oneflush", Role::EagerLog),
     ("-waldio", Role::WaldioLog),
+    ("-maw", Role::MawLog),
     ("-journal", Role::Journal),
     ("-wal", Role::Wal),
     ("-shm", Role::Shm),
@@ -156,6 +159,7 @@ mod tests {
         assert_eq!(classify("/a/b.db-oneflush-kept"), Some(("/a/b.db", Role::Wal)));
         assert_eq!(classify("/a/b.db-oneflush-wal"), Some(("/a/b.db", Role::Image)));
         assert_eq!(classify("/a/b.db-waldio"), Some(("/a/b.db", Role::WaldioLog)));
+        assert_eq!(classify("/a/b.db-maw"), Some(("/a/b.db", Role::MawLog)));
     }
 
     #[test]

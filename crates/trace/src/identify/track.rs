@@ -418,7 +418,7 @@ impl Track {
 
     fn logs_forward(&self) -> bool {
         let by_group = self.current.as_ref().map(|group| group.role);
-        matches!(by_group, Some(Role::Wal | Role::EagerLog | Role::WaldioLog))
+        matches!(by_group, Some(Role::Wal | Role::EagerLog | Role::WaldioLog | Role::MawLog))
             || by_group.is_none() && !self.unclear.is_empty()
             || by_group.is_none()
                 && matches!(

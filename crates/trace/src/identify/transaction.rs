@@ -23,6 +23,8 @@ pub enum JournalMode {
     Eager,
     /// Our own log, `DB-waldio`.
     Waldio,
+    /// Our own log, `DB-maw`, in a rollback mode.
+    Maw,
     /// No journal was seen: `MEMORY`, `OFF`, or something that the trace does not show.
     Unknown,
 }
@@ -36,6 +38,7 @@ impl fmt::Display for JournalMode {
             JournalMode::Wal => "WAL",
             JournalMode::Eager => "EAGER",
             JournalMode::Waldio => "WALDIO",
+            JournalMode::Maw => "MAW",
             JournalMode::Unknown => "UNKNOWN",
         })
     }

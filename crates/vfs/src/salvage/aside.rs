@@ -1,25 +1,34 @@
 //! The copies of a database and of the files beside it, and what becomes of the original.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::time::SystemTime;
 
 use oneflush_blocklog::{Salvage, Uuid, sync_directory};
-use rustix::fs::{FlockOperation, fcntl_lock};
 
 use super::{Aside, SalvageError, failed, remove};
 use crate::InspectError;
 use crate::config::StrategyKind;
 use crate::inspect::{alone_with, strategy_beside};
-use crate::names::{board_path, image_path, log_path, wal_path, waldio_path};
+use crate::names::{board_path, image_path, log_path, maw_path, wal_path, waldio_path};
+use crate::own_file::lock_alone;
 use crate::path::{beside, with_suffix};
 use crate::strategy::{WITH_A_LOG, guard};
 
-const SUFFIXES: [&str; 8] =
-    ["", "-oneflush", "-oneflush-wal", "-oneflush-shm", "-waldio", "-wal", "-shm", "-journal"];
+const SUFFIXES: [&str; 9] = [
+    "",
+    "-oneflush",
+    "-oneflush-wal",
+    "-oneflush-shm",
+    "-waldio",
+    "-maw",
+    "-wal",
+    "-shm",
+    "-journal",
+];
 
 /// Gives a file of ours the owner, group and mode of the file that it is made from.
 fn belongs_as(path: &Path, original: &fs::Metadata) -> io::Result<()> {
@@ -81,16 +90,28 @@ impl Aside {
             is_plain,
             page_bytes,
             damage: why.to_string(),
-            strategy: strategy_beside(database, uuid),
+            strategy: strategy_beside(database, uuid).or_else(|| {
+                // Only `maw` guards databases in a rollback mode.
+                uuid.filter(|_| guard::mode(&header) == Some(guard::Mode::Rollback))?;
+                Some(StrategyKind::Maw)
+            }),
             found: Salvage::default(),
+            has_all_in_place: false,
             slots: None,
             _alone: alone,
         };
         if !is_plain {
             let read = match aside.strategy {
                 Some(StrategyKind::Waldio) => aside.read_slots(),
-                _ => aside.read_log(),
+                Some(StrategyKind::Maw) => aside.read_log(maw_path),
+                _ => aside.read_log(log_path),
             };
+            let read = read.and_then(|()| {
+                aside.has_all_in_place = aside.strategy == Some(StrategyKind::Maw)
+                    && aside.commits_read() > 0
+                    && aside.file_has_what_the_log_has()?;
+                Ok(())
+            });
             read.inspect_err(|_| drop(aside.discard()))?;
         }
         Ok(aside)
@@ -123,9 +144,9 @@ impl Aside {
         self.remove_beside()
     }
 
-    /// Leaves the database file as it is, and removes log, image and board.
+    /// Leaves the database file as it is, and removes logs, image and board.
     pub fn remove_beside(&self) -> Result<(), SalvageError> {
-        for path in [image_path, board_path, log_path, waldio_path] {
+        for path in [image_path, board_path, log_path, waldio_path, maw_path] {
             remove(&beside(&self.database, path))?;
         }
         Ok(sync_directory(&self.database)?)
@@ -155,19 +176,6 @@ fn copy_all(database: &Path, folder: &Path) -> Result<Vec<OsString>, SalvageErro
     File::open(folder).and_then(|opened| opened.sync_all()).map_err(failed(folder))?;
     sync_directory(database)?;
     Ok(files)
-}
-
-/// Takes the exclusive lock on the database file. None: a connection has the file open, which in
-/// WAL mode means a shared lock on it.
-///
-/// The lock is one of the process. It ends when the file is closed.
-pub(crate) fn lock_alone(database: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new().read(true).write(true).open(database)?;
-    match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Ok(None),
-        Err(errno) => Err(errno.into()),
-    }
 }
 
 fn refuse_if_open(database: &Path) -> Result<(), SalvageError> {

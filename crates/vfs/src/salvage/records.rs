@@ -9,7 +9,7 @@ use oneflush_blocklog::{DirectFile, Error as LogError, Log, Lsn, Uuid};
 
 use super::{Aside, SalvageError, failed};
 use crate::file_below::FileBelow;
-use crate::names::{image_path, log_path};
+use crate::names::image_path;
 use crate::port::{Below, SyncRequest};
 use crate::strategy::{LogFile, RebuiltPages, RecoverError, build_of, write_image};
 use crate::wal_file::WalFile;
@@ -22,8 +22,12 @@ pub(super) struct Built {
 }
 
 impl Aside {
-    /// Finds the readable records of the log that the database names.
-    pub(super) fn read_log(&mut self) -> Result<(), SalvageError> {
+    /// Finds the readable records of the log that the database names. The logs of `eager` and `maw`
+    /// have one format.
+    pub(super) fn read_log(
+        &mut self,
+        log_path: impl FnOnce(&str) -> String,
+    ) -> Result<(), SalvageError> {
         let path = self.copied(&log_path(""));
         if !path.exists() {
             return Ok(());

@@ -18,8 +18,8 @@ impl Track {
             Role::Database => Input::DbUnsynced,
             Role::Wal if self.wal_restarts && group.is_wal_header() => Input::WalHead,
             Role::Wal => Input::Wal,
-            Role::EagerLog if group.is_commit == Some(false) => Input::Upkeep,
-            Role::EagerLog | Role::WaldioLog => Input::Record,
+            Role::EagerLog | Role::MawLog if group.is_commit == Some(false) => Input::Upkeep,
+            Role::EagerLog | Role::WaldioLog | Role::MawLog => Input::Record,
             _ => self.journal_input(group),
         }
     }

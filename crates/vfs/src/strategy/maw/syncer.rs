@@ -36,6 +36,8 @@ struct State {
     unsynced: Option<(Board, Instant)>,
     /// A sync is due now.
     is_due: bool,
+    /// The length of the epoch at the last commit.
+    used_bytes: u64,
 }
 
 impl Syncer {
@@ -60,10 +62,13 @@ impl Syncer {
                 self.changed.notify_all();
             }
         }
-        if used_bytes >= EPOCH_BYTES / 2 && !state.is_due {
+        // Once an epoch: most of what is written later is written again, and each sync is a flush.
+        let half = EPOCH_BYTES / 2;
+        if state.used_bytes < half && used_bytes >= half {
             state.is_due = true;
             self.changed.notify_all();
         }
+        state.used_bytes = used_bytes;
         if !state.runs {
             state.stops = false;
             let me = Arc::downgrade(self);
