@@ -16,6 +16,7 @@
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
 //! | `side_files.rs` | the files of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
 //! | `board_file.rs`, `board_place.rs` | the board of `eager` as a mapped file, and its locks |
+//! | `simulated_board.rs` | boards of databases on a simulated disk |
 //! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 //!
@@ -90,6 +91,7 @@ mod page_cache;
 mod process;
 mod reserve;
 mod side_files;
+mod simulated_board;
 mod vfs;
 mod virtual_file;
 
@@ -99,6 +101,7 @@ pub use entry::RegisterError;
 #[cfg(not(feature = "loadable"))]
 pub use entry::{register, register_default};
 pub use process::with_signals_blocked;
+pub use simulated_board::process_died;
 
 use std::any::Any;
 use std::ffi::c_int;

@@ -1,13 +1,12 @@
 //! The log of `eager` and the files beside it. Over the "unix" VFS the log is a real file by direct
 //! I/O. Over any other VFS, such as a simulated disk, it is a file of the VFS below.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
@@ -21,7 +20,7 @@ use super::below::BelowFile;
 use super::board_file::BoardFile;
 use super::forked;
 use super::image_memory::MappedImage;
-use super::{checkpoint, looking_on, page_cache};
+use super::{checkpoint, looking_on, page_cache, simulated_board};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::kept_file;
@@ -29,10 +28,7 @@ use crate::names::{board_path, database_of, image_path, kept_path, log_path, wal
 use crate::port::{
     AtomicWrite, Below, DeviceCharacteristics, ExchangeFile, LockLevel, SideFiles, SyncRequest,
 };
-use crate::strategy::{
-    Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room, path_of_log,
-};
-use crate::sync::{Mutex, lock};
+use crate::strategy::{Common, ImageMemory, LogFile, LogFiles, LogInUse, Room, path_of_log};
 
 pub struct Files {
     pub api: Api,
@@ -52,15 +48,10 @@ impl Files {
     }
 }
 
-/// Boards of databases on simulated disks, by their full names. Such a disk may have several names
-/// for one database. Then the users of different names are processes to each other.
-static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> =
-    LazyLock::new(Mutex::default);
-
 impl SideFiles for Files {
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code> {
         if !self.are_real() {
-            lock(&PRIVATE_BOARDS).remove(&full_name(self.below, path)?);
+            simulated_board::deleted(&full_name(self.below, path)?);
         }
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         // SAFETY: the VFS below lives for ever; the name is a C string.
@@ -150,7 +141,7 @@ impl LogFiles for Files {
             return opened?.map_or(Err(Code::BUSY), |board| Ok(Arc::new(board)));
         }
         let name = full_name(self.below, &board_path(database))?;
-        let board = Arc::clone(lock(&PRIVATE_BOARDS).entry(name).or_default());
+        let board = simulated_board::seat(name, database);
         board.lock_unless(0, patience, &|| false)?;
         Ok(board)
     }

@@ -25,7 +25,7 @@ mod waldio;
 mod which_log;
 
 pub use board::{
-    Common, Holder, Look as BoardLook, Private, WORDS, is_busy as board_is_busy,
+    Common, Holder, Look as BoardLook, Private, Seat, WORDS, is_busy as board_is_busy,
     is_open as board_is_open, look as look_at_board, read_words as read_board,
 };
 pub use eager::building::build_of;

@@ -37,11 +37,15 @@ use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// With so many bytes of records in an epoch, a commit syncs the database file first and begins an
-/// epoch. The syncer has most of the file written by then.
-pub const EPOCH_BYTES: u64 = 8 << 20;
+/// epoch. The syncer has most of the file written by then. A small log has short epochs.
+pub fn epoch_bytes_max(options: &Options) -> u64 {
+    (options.log_size_bytes / 8).min(8 << 20)
+}
 
 /// An epoch with so many bytes ends for free when the database file happens to be synced.
-const EPOCH_BYTES_MIN: u64 = 1 << 20;
+fn epoch_bytes_min(options: &Options) -> u64 {
+    epoch_bytes_max(options) / 8
+}
 
 /// How long a commit waits for another process that has the board's lock.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -276,7 +280,7 @@ impl MawLog {
         if !board.common().lock_unless(0, PATIENCE, &|| false)? {
             return Err(Error::Below(Code::BUSY));
         }
-        let appended = self.append(log, board, main, batch);
+        let appended = self.append(log, board, main, batch, options);
         board.common().unlock(0..0);
         match appended? {
             Outcome::Declined => return Ok(Outcome::Declined),
@@ -325,14 +329,16 @@ impl MawLog {
         board: &Board,
         main: &dyn Below,
         batch: &Batch<'_>,
+        options: &Options,
     ) -> Result<Outcome, Error> {
         board.failure().map_or(Ok(()), Err)?;
         debug_assert!(!board.is_busy(), "rule 5: who got the shared lock has replayed the log");
         log.follow(board);
-        let is_synced = board.synced_lsn() == log.head.lsn && log.used_bytes() >= EPOCH_BYTES_MIN;
+        let is_synced =
+            board.synced_lsn() == log.head.lsn && log.used_bytes() >= epoch_bytes_min(options);
         if is_synced {
             log.end_epoch();
-        } else if log.used_bytes() >= EPOCH_BYTES {
+        } else if log.used_bytes() >= epoch_bytes_max(options) {
             self.sync(log, board, main)?;
         }
         grow_file(main, batch)?;

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::shared::EPOCH_BYTES;
+use super::shared::epoch_bytes_max;
 use crate::config::Options;
 use crate::strategy::board::Board;
 use crate::strategy::log_files::LogFiles;
@@ -59,7 +59,7 @@ impl Syncer {
                 self.changed.notify_all();
             }
         }
-        if used_bytes >= EPOCH_BYTES / 2 && !state.is_due {
+        if used_bytes >= epoch_bytes_max(options) / 2 && !state.is_due {
             state.is_due = true;
             self.changed.notify_all();
         }
