@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
     /// Reads all databases through new connections.
     fn read_all(&self) -> Result<Vec<Found>, String> {
         let read = |file: &String| -> rusqlite::Result<Found> {
-            let connection = self.setting.open(&self.machine, 0, file)?;
+            let connection = self.setting.open(&self.machine, self.process_of(0), file)?;
             connection.busy_timeout(Duration::from_secs(5))?;
             find(&connection, "main")
         };

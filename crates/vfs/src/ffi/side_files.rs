@@ -255,6 +255,15 @@ impl LogFiles for Files {
         Err("it is not there".to_owned())
     }
 
+    fn open_journal(&self, path: &str) -> Result<Option<Box<dyn Below>>, Code> {
+        let flags = sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_MAIN_JOURNAL;
+        match VfsFile::open_raw(self.below, path, flags) {
+            Ok(file) => Ok(Some(Box::new(VfsBelow(file)))),
+            Err(_) if !self.is_there(path)? => Ok(None),
+            Err(code) => Err(code),
+        }
+    }
+
     fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code> {
         let flags = sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_CREATE;
         let file = VfsFile::open(self.below, path, flags)?.ok_or(Code::CANTOPEN)?;
@@ -405,6 +414,11 @@ impl VfsFile {
         if flags & sqlite::SQLITE_OPEN_CREATE == 0 && !exists(vfs, &name)? {
             return Ok(None);
         }
+        VfsFile::open_raw(vfs, path, flags).map(Some)
+    }
+
+    fn open_raw(vfs: *mut sqlite::sqlite3_vfs, path: &str, flags: c_int) -> Result<VfsFile, Code> {
+        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         // "Database filenames are double-zero terminated", and more names may follow.
         let name = [name.as_bytes(), &[0; 4]].concat();
         // SAFETY: the VFS below lives for ever. The file gets as much memory as the VFS asks for,
@@ -417,7 +431,7 @@ impl VfsFile {
             if code != sqlite::SQLITE_OK {
                 return Err(Code(code));
             }
-            Ok(Some(VfsFile { below: BelowFile::new(raw), _file: file, _name: name }))
+            Ok(VfsFile { below: BelowFile::new(raw), _file: file, _name: name })
         }
     }
 }

@@ -179,7 +179,12 @@ impl Maw {
             || !transaction
                 .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))?;
         if is_ordinary {
+            let is_durable = transaction.is_synced(&self.options);
             self.materialise(state)?;
+            // SQLite has sent this sync already, when nothing was in place.
+            if is_durable && let Some(main) = state.main.as_deref() {
+                main.sync(SyncRequest::ALL)?;
+            }
             return Ok(Ended::Ordinary);
         }
         self.log.count(|counts| counts.atomic += 1);
@@ -230,7 +235,9 @@ impl Maw {
         if journal::Journal::is_finished_by(data, offset) && state.transaction.has_begun() {
             return match self.end(&mut state)? {
                 Ended::Done => Ok(()),
-                Ended::Ordinary => state.transaction.end_ordinary(|real| real.write(data, offset)),
+                Ended::Ordinary => {
+                    state.transaction.end_ordinary(&self.options, |real| real.write(data, offset))
+                }
             };
         }
         // Rule 3.
@@ -254,7 +261,9 @@ impl Maw {
         }
         match self.end(&mut state)? {
             Ended::Done => Ok(()),
-            Ended::Ordinary => state.transaction.end_ordinary(|real| real.truncate(0)),
+            Ended::Ordinary => {
+                state.transaction.end_ordinary(&self.options, |real| real.truncate(0))
+            }
         }
     }
 }
@@ -289,8 +298,11 @@ impl AbsorbsJournal for Maw {
     fn deleting_journal(&self) -> Result<Deletion, Error> {
         let mut state = self.state();
         let ended = self.end(&mut state)?;
+        let is_durable = state.transaction.is_synced(&self.options);
         state.transaction.clear();
         Ok(match ended {
+            // SQLite asks for it at EXTRA only.
+            Ended::Ordinary if is_durable => Deletion::Durably,
             Ended::Ordinary => Deletion::Delete,
             Ended::Done => Deletion::Done,
         })

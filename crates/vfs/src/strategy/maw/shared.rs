@@ -28,6 +28,7 @@ use super::syncer::Syncer;
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::names::journal_path;
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::{Board, Private};
 use crate::strategy::guard::{self, Mode};
@@ -311,6 +312,11 @@ impl MawLog {
         main: &dyn Below,
         options: &Options,
     ) -> Result<Option<Attached<OpenLog>>, Error> {
+        // SQLite may have finished its journal without a sync. What comes back of it after a loss of
+        // power would undo the log's commits.
+        if let Some(journal) = self.life.files.open_journal(&journal_path(&self.life.path))? {
+            journal.sync(SyncRequest::ALL)?;
+        }
         match self.life.attach(main, LockLevel::Exclusive, options) {
             Ok(attached) => Ok(Some(attached)),
             Err(error @ (AttachError::NoGuard(_) | AttachError::BlockSize { .. })) => {
