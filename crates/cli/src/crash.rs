@@ -72,12 +72,17 @@ pub struct Options {
     )]
     jobs: u16,
 
-    /// SQLite's journal mode
-    #[arg(long, value_name = "MODE", default_value = "wal",
-          value_parser = PossibleValuesParser::new(Journal::ALL.map(Journal::name)))]
-    journal: String,
+    /// SQLite's journal mode; `rollback`: one of the rollback modes by seed [default: rollback for
+    /// maw, wal for the others]
+    #[arg(
+        long,
+        value_name = "MODE",
+        value_parser = PossibleValuesParser::new(Journal::ALL.map(Journal::name))
+    )]
+    journal: Option<String>,
 
-    /// PRAGMA synchronous; its commits must survive [default: full for wal, extra for the others]
+    /// PRAGMA synchronous; its commits must survive [default: full for wal, normal for maw, extra for
+    /// the other rollback modes]
     #[arg(
         long,
         value_name = "LEVEL",
@@ -205,8 +210,10 @@ fn simulate(options: &Options) -> Result<(), Failure> {
         all.iter().find(|(word, _)| word == name).map(|(_, at)| *at)
     };
     let index = |names: Vec<&'static str>| names.into_iter().zip(0..).collect::<Vec<_>>();
-    let journal = named(&options.journal, &index(Journal::ALL.map(Journal::name).into()));
-    let mut setting = Setting::new(&options.strategy, Journal::ALL[journal.unwrap_or_default()]);
+    let named_journal = |name| named(name, &index(Journal::ALL.map(Journal::name).into()));
+    let journal = options.journal.as_ref().and_then(named_journal);
+    let journal = journal.map_or(Journal::of(&options.strategy), |at| Journal::ALL[at]);
+    let mut setting = Setting::new(&options.strategy, journal);
     if let Some(level) = &options.synchronous {
         let level = named(level, &index(Synchronous::ALL.map(Synchronous::name).into()));
         setting.synchronous = Synchronous::ALL[level.unwrap_or_default()];

@@ -3,7 +3,8 @@
 //!
 //! Some states are also shown to SQLite alone. SQLite alone must find the same, or say that this is
 //! no database. Anything else would be a database that loses commits, or breaks, when a program
-//! without Oneflush opens it.
+//! without Oneflush opens it. With `maw` a commit must then work on what was recovered. After the
+//! close SQLite alone must find the same, and refuse nothing.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -39,11 +40,8 @@ pub fn examine(
     settled: &Settled,
 ) -> Result<Recovery, String> {
     let _shared = RANDOMNESS.read().unwrap_or_else(PoisonError::into_inner);
-    let alone = if image.hash().is_multiple_of(ALONE_ONCE_IN) {
-        look_alone(image, setting, files)?
-    } else {
-        Vec::new()
-    };
+    let is_shown_alone = image.hash().is_multiple_of(ALONE_ONCE_IN);
+    let alone = if is_shown_alone { look_alone(image, setting, files)? } else { Vec::new() };
     let machine = Mounted::new(image);
     let mut found = Vec::with_capacity(files.len());
     for file in files {
@@ -83,7 +81,45 @@ pub fn examine(
             ));
         }
     }
+    if is_shown_alone && setting.absorbs_journal() {
+        goes_on(&machine, setting, files, &found)?;
+    }
     Ok(Recovery { found, log })
+}
+
+/// A commit works, and the close after it leaves plain databases.
+fn goes_on(
+    machine: &Mounted,
+    setting: &Setting,
+    files: &[String],
+    found: &[Found],
+) -> Result<(), String> {
+    let commit = |file: &String| -> rusqlite::Result<Found> {
+        let connection = setting.open(machine, 0, file)?;
+        connection.execute_batch(&format!(
+            "PRAGMA journal_mode={}; BEGIN IMMEDIATE; CREATE TABLE later(v);
+             INSERT INTO later VALUES(zeroblob(3000)); COMMIT",
+            setting.journal.name()
+        ))?;
+        find(&connection, "main")
+    };
+    for (file, found) in files.iter().zip(found) {
+        let after = commit(file).map_err(|error| format!("{file}: one commit more: {error}"))?;
+        if after != *found {
+            return Err(format!("{file}: {after:?} after one commit more than {found:?}"));
+        }
+    }
+    let image = machine.disk().image();
+    let alone = look_alone(&image, setting, files)?;
+    for ((file, found), alone) in files.iter().zip(found).zip(alone) {
+        if alone != Some(*found) {
+            return Err(format!("{file}: SQLite alone finds {alone:?} after a close of {found:?}"));
+        }
+    }
+    match image.files.keys().find(|name| name.ends_with("-maw") || name.ends_with("-xfs")) {
+        Some(left) => Err(format!("{left} is still there after the last close")),
+        None => Ok(()),
+    }
 }
 
 /// One state in this many is shown to SQLite alone.
@@ -95,7 +131,8 @@ fn look_alone(
     setting: &Setting,
     files: &[String],
 ) -> Result<Vec<Option<Found>>, String> {
-    let alone = Setting::new(SQLITE_ALONE, setting.journal);
+    let alone = setting.with(SQLITE_ALONE);
+    let alone = Setting { uri: String::new(), ..alone };
     let machine = Mounted::new(image);
     let look = |file: &String| match alone
         .open(&machine, 0, file)

@@ -114,9 +114,10 @@ pub struct Explorer<'a> {
 /// True if a loss of power here may leave something else than one operation earlier.
 fn is_a_moment(op: &Op) -> bool {
     match op {
-        Op::Sync { .. } | Op::SyncDir { .. } | Op::SyncDirFailed | Op::Mark(Mark::Begun { .. }) => {
-            false
-        }
+        Op::Sync { .. }
+        | Op::SyncDir { .. }
+        | Op::SyncDirFailed
+        | Op::Mark(Mark::Begun { .. } | Mark::Together { .. }) => false,
         Op::Mark(Mark::Acknowledged { promised, .. }) => *promised,
         Op::Create { .. }
         | Op::Write { .. }

@@ -44,6 +44,7 @@
 //! - `integrity_check` says ok.
 //! - A second recovery, or one after a crash in the first, finds the same.
 
+mod absorbed;
 mod case;
 mod changes;
 mod content;

@@ -66,6 +66,8 @@ pub enum Mark {
     Begun { file: usize, order: u32, digest: u64 },
     /// COMMIT has returned. `promised`: the setting makes the commit durable.
     Acknowledged { file: usize, order: u32, digest: u64, promised: bool },
+    /// One transaction makes these orders of the databases 0 and 1: both or none.
+    Together { orders: [u32; 2] },
 }
 
 /// Bytes that many owners share. In a file they are hexadecimal.

@@ -154,6 +154,8 @@ pub struct Allowed {
     acknowledged: Vec<u32>,
     /// A transaction began on a state that lacks a commit acknowledged before: file and order.
     lost_while_running: Option<(usize, u32)>,
+    /// Transactions over two databases: the order that each makes in both.
+    together: Vec<[u32; 2]>,
 }
 
 impl Allowed {
@@ -163,6 +165,7 @@ impl Allowed {
             files: beginning.iter().map(|found| vec![*found]).collect(),
             acknowledged: beginning.iter().map(|found| found.order).collect(),
             lost_while_running: None,
+            together: Vec::new(),
         }
     }
 
@@ -186,6 +189,8 @@ impl Allowed {
                 if order <= self.acknowledged[file] {
                     self.lost_while_running.get_or_insert((file, self.acknowledged[file]));
                 }
+                // Who began this one has seen that those were rolled back.
+                self.together.retain(|orders| orders.get(file).is_none_or(|of| *of < order));
                 self.files[file].push(Found { order, digest });
             }
             // Everything before is in the same log, so it is saved too.
@@ -195,6 +200,7 @@ impl Allowed {
                 });
             }
             Mark::Acknowledged { promised: false, .. } => {}
+            Mark::Together { orders } => self.together.push(orders),
         }
     }
 
@@ -205,6 +211,17 @@ impl Allowed {
                 "database {file}: acknowledged commits are lost: without a crash, commit {order} \
                     is gone"
             ));
+        }
+        if let [first, second] = found {
+            let in_part =
+                |orders: &&[u32; 2]| (first.order >= orders[0]) != (second.order >= orders[1]);
+            if let Some([in_first, in_second]) = self.together.iter().find(in_part) {
+                return Some(format!(
+                    "a transaction over two databases is in one of them: it made commits \
+                        {in_first} and {in_second}, and {} and {} are there",
+                    first.order, second.order
+                ));
+            }
         }
         self.files.iter().zip(found).enumerate().find_map(|(file, (may, found))| {
             if may.contains(found) {

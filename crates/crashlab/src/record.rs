@@ -105,6 +105,8 @@ struct Run<'a> {
     /// The setting of connections that are opened now. After a switch its strategy is not that of
     /// `setting`.
     opening: Mutex<Setting>,
+    /// How many processes of each connection have died.
+    died: Mutex<BTreeMap<usize, usize>>,
 }
 
 struct Open {
@@ -150,6 +152,7 @@ impl<'a> Run<'a> {
             book: Mutex::default(),
             machine: Mounted::new(&Image::default()),
             opening: Mutex::new(setting.clone()),
+            died: Mutex::default(),
             files,
         };
         if let Some(reserved) = script.made_by_sqlite {
@@ -245,7 +248,7 @@ impl<'a> Run<'a> {
     /// Reads all databases through new connections.
     fn read_all(&self) -> Result<Vec<Found>, String> {
         let read = |file: &String| -> rusqlite::Result<Found> {
-            let connection = self.setting.open(&self.machine, 0, file)?;
+            let connection = self.setting.open(&self.machine, self.process_of(0), file)?;
             connection.busy_timeout(Duration::from_secs(5))?;
             find(&connection, "main")
         };
@@ -327,8 +330,17 @@ impl<'a> Run<'a> {
                 }
                 Ok(connection.execute_batch("UPDATE c SET o = o + 1; ROLLBACK")?)
             }
-            Step::Vacuum { connection } => {
-                Ok(self.open(connections, connection)?.connection.execute_batch("VACUUM")?)
+            Step::Vacuum { connection, page_bytes } => {
+                let pragma = page_bytes.map(|bytes| format!("PRAGMA page_size={bytes};"));
+                let sql = pragma.unwrap_or_default() + "VACUUM";
+                Ok(self.open(connections, connection)?.connection.execute_batch(&sql)?)
+            }
+            Step::Killed { connection, amount, seed, at } => {
+                self.open(connections, connection)?;
+                match connections.remove(&connection) {
+                    Some(open) => self.killed(open, connection, self.changes(amount, seed), at),
+                    None => Ok(()),
+                }
             }
             Step::Checkpoint { connection, kind } => {
                 let sql = format!("PRAGMA wal_checkpoint({})", kind.name());
@@ -350,11 +362,9 @@ impl<'a> Run<'a> {
             Step::Synchronous { connection, level } => {
                 // A rollback journal at NORMAL may corrupt the database when power is lost. SQLite
                 // says so, and promises nothing.
-                let level = if self.setting.journal == Journal::Wal {
-                    level
-                } else {
-                    level.max(Synchronous::Full)
-                };
+                let opening = locked(&self.opening).clone();
+                let is_safe = self.setting.journal == Journal::Wal || opening.absorbs_journal();
+                let level = if is_safe { level } else { level.max(Synchronous::Full) };
                 let open = self.open(connections, connection)?;
                 let is_off = level == Synchronous::Normal && self.setting.promises_all();
                 let name = if is_off { "off" } else { level.name() };
@@ -368,8 +378,11 @@ impl<'a> Run<'a> {
             }
             Step::Switch { ref strategy } => {
                 connections.clear();
-                let strategy = strategy.as_ref().unwrap_or(&self.setting.strategy).clone();
-                locked(&self.opening).strategy = strategy;
+                let mut opening = locked(&self.opening);
+                *opening = match strategy {
+                    Some(strategy) => self.setting.with(strategy),
+                    None => self.setting.clone(),
+                };
                 Ok(())
             }
             Step::Threads { threads, commits, seed } => self.threads(threads, commits, seed),
@@ -417,7 +430,7 @@ impl<'a> Run<'a> {
     }
 
     fn connect(&self, number: usize) -> Result<Open, StepError> {
-        let process = self.script.workload.process_of(number);
+        let process = self.process_of(number);
         let setting = locked(&self.opening).clone();
         let connection = setting.open(&self.machine, process, &self.files[0])?;
         connection.busy_timeout(Duration::from_secs(10))?;
@@ -425,14 +438,17 @@ impl<'a> Run<'a> {
             connection
                 .execute("ATTACH ?1 AS second", [setting.uri(&self.machine, process, second)])?;
         }
-        let (script, level) = (self.script, self.setting.synchronous);
+        let script = self.script;
+        let drawn = script.level.filter(|_| setting.absorbs_journal());
+        let level = drawn.map_or(setting.synchronous, |level| level.max(setting.synchronous));
+        let locking = if script.is_exclusive { "EXCLUSIVE" } else { "NORMAL" };
         for (schema, _) in self.schemas() {
             // The journal mode is set only where it differs. Asking for it takes locks that others
             // may hold.
             connection.execute_batch(&format!(
                 "PRAGMA {schema}.page_size={}; PRAGMA {schema}.auto_vacuum={}; PRAGMA \
                     {schema}.synchronous={};
-                 PRAGMA {schema}.cache_size=5",
+                 PRAGMA {schema}.cache_size=5; PRAGMA {schema}.locking_mode={locking}",
                 script.page_bytes,
                 u8::from(script.auto_vacuum),
                 level.name(),
@@ -456,6 +472,41 @@ impl<'a> Run<'a> {
             ))?;
         }
         Ok(Open { connection, level, setting })
+    }
+
+    /// The process of a connection. One that has died is followed by another.
+    fn process_of(&self, connection: usize) -> usize {
+        const FURTHER: usize = 10;
+        let died = locked(&self.died).get(&connection).copied().unwrap_or(0);
+        self.script.workload.process_of(connection) + FURTHER * died
+    }
+
+    /// The process of this connection dies during a commit of these changes.
+    fn killed(
+        &self,
+        open: Open,
+        number: usize,
+        changes: Vec<Change>,
+        at: u32,
+    ) -> Result<(), StepError> {
+        open.connection.execute_batch("BEGIN IMMEDIATE")?;
+        let begun = match self.change(&open.connection, |_| changes.clone()) {
+            Ok(begun) => begun,
+            error => return self.end(&open, error),
+        };
+        self.mark_begun(&begun);
+        let promised = open.setting.promises(open.level);
+        let process = self.process_of(number);
+        let answer = self.machine.last_call(process, &self.files, at, move || {
+            let result = open.connection.execute_batch("COMMIT");
+            (result, open)
+        });
+        *locked(&self.died).entry(number).or_default() += 1;
+        if let Some(result) = answer {
+            result?;
+            self.mark_acknowledged(&begun, promised);
+        }
+        Ok(())
     }
 
     /// The databases of a connection: each one's name in SQL, and its number.
@@ -546,14 +597,28 @@ impl<'a> Run<'a> {
                 return Err(error);
             }
         };
-        for &(file, Found { order, digest }) in &begun {
+        self.mark_begun(&begun);
+        open.connection.execute_batch("COMMIT")?;
+        self.mark_acknowledged(&begun, open.setting.promises(open.level));
+        Ok(())
+    }
+
+    fn mark_begun(&self, begun: &[(usize, Found)]) {
+        for &(file, Found { order, digest }) in begun {
             self.machine.disk().mark(Mark::Begun { file, order, digest });
         }
-        open.connection.execute_batch("COMMIT")?;
-        let promised = open.setting.promises(open.level);
-        for &(file, Found { order, digest }) in &begun {
+        // A super-journal, or one record of a log, makes the commit atomic. A WAL does not.
+        if let [(0, first), (1, second)] = begun
+            && self.setting.journal != Journal::Wal
+        {
+            let orders = [first.order, second.order];
+            self.machine.disk().mark(Mark::Together { orders });
+        }
+    }
+
+    fn mark_acknowledged(&self, begun: &[(usize, Found)], promised: bool) {
+        for &(file, Found { order, digest }) in begun {
             self.machine.disk().mark(Mark::Acknowledged { file, order, digest, promised });
         }
-        Ok(())
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::absorbed;
 use crate::case::Case;
 use crate::examine::RANDOMNESS;
 use crate::explore::{Counts, Explorer, Seen};
@@ -212,9 +213,9 @@ impl Shared<'_> {
 
     /// Every second history differs in two ways. SQLite checkpoints by itself, in its commits,
     /// where the strategy would do it in a thread. And where `synchronous` is switched, every
-    /// commit is to be durable whatever it says. A log of slots has its options by seed.
+    /// commit is to be durable whatever it says. Some strategies have options by seed.
     fn setting(&self, workload: Workload, seed: u64) -> Setting {
-        let mut setting = self.plan.setting.with_uri(workload.uri());
+        let mut setting = absorbed::drawn(self.plan.setting.with_uri(workload.uri()), seed);
         let ours = setting.is_ours();
         let chosen = |number: u32| ours && mix(seed) >> number & 1 != 0;
         if chosen(0) {

@@ -5,6 +5,7 @@ use fastrand::Rng;
 use oneflush_vfs::StrategyKind;
 use serde::{Deserialize, Serialize};
 
+use crate::absorbed;
 use crate::changes::Amount;
 use crate::setting::{SQLITE_ALONE, Setting, Synchronous};
 use crate::slots;
@@ -39,6 +40,18 @@ pub enum Step {
     },
     Vacuum {
         connection: usize,
+        /// The new page size, where it changes.
+        #[serde(default)]
+        page_bytes: Option<u32>,
+    },
+    /// A commit during which its process dies, before the process's call number `at` to the disk.
+    /// If the commit makes fewer, the process dies after it. The connection belongs to another
+    /// process from then on.
+    Killed {
+        connection: usize,
+        amount: Amount,
+        seed: u64,
+        at: u32,
     },
     Checkpoint {
         connection: usize,
@@ -116,6 +129,13 @@ pub struct Script {
     /// Each row has so many bytes more.
     #[serde(default)]
     pub row_bytes_more: usize,
+    /// `PRAGMA locking_mode=EXCLUSIVE`.
+    #[serde(default)]
+    pub is_exclusive: bool,
+    /// `PRAGMA synchronous` of connections with the strategy of the run. `None`: the least that
+    /// promises.
+    #[serde(default)]
+    pub level: Option<Synchronous>,
     /// Transactions before the recording begins.
     pub rows_before: u32,
     /// Earlier lives of the database. Each begins with what the crash of the one before has left,
@@ -129,7 +149,11 @@ impl Script {
     /// The script of a workload, with what the log of the setting's strategy asks for.
     pub fn draw_for(setting: &Setting, workload: Workload, seed: u64) -> Script {
         let script = Script::draw(workload, seed);
-        if setting.has_slots() { slots::varied(script) } else { script }
+        match script {
+            script if setting.has_slots() => slots::varied(script),
+            script if setting.absorbs_journal() => absorbed::varied(script),
+            script => script,
+        }
     }
 
     pub fn draw(workload: Workload, seed: u64) -> Script {
@@ -156,6 +180,8 @@ impl Script {
             auto_vacuum: vacuum && rng.bool(),
             made_by_sqlite: None,
             row_bytes_more: 0,
+            is_exclusive: false,
+            level: None,
             rows_before: match workload {
                 Workload::Fresh => 0,
                 Workload::Crashed => rng.u32(0..3),
@@ -188,7 +214,7 @@ fn step(workload: Workload, number: usize, rng: &mut Rng) -> Vec<Step> {
             vec![commit(0, Amount::Large), Step::Thin { connection: 0, seed }]
         }
         Workload::Vacuum => match rng.u8(..2) {
-            0 => vec![Step::Vacuum { connection: 0 }, usual],
+            0 => vec![Step::Vacuum { connection: 0, page_bytes: None }, usual],
             _ => vec![usual, Step::Thin { connection: 0, seed }],
         },
         Workload::Schema => vec![Step::Schema { connection: 0, seed }, usual],

@@ -22,11 +22,19 @@ pub enum Journal {
     Delete,
     Truncate,
     Persist,
+    /// One of the three rollback modes. Each history draws it by its seed.
+    Rollback,
 }
 
 impl Journal {
-    pub const ALL: [Journal; 4] =
-        [Journal::Wal, Journal::Delete, Journal::Truncate, Journal::Persist];
+    pub const ALL: [Journal; 5] =
+        [Journal::Wal, Journal::Delete, Journal::Truncate, Journal::Persist, Journal::Rollback];
+    pub const OF_ROLLBACK: [Journal; 3] = [Journal::Delete, Journal::Truncate, Journal::Persist];
+
+    /// The journal mode that a strategy is for.
+    pub fn of(strategy: &str) -> Journal {
+        if strategy == StrategyKind::Maw.name() { Journal::Rollback } else { Journal::Wal }
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -34,6 +42,7 @@ impl Journal {
             Journal::Delete => "delete",
             Journal::Truncate => "truncate",
             Journal::Persist => "persist",
+            Journal::Rollback => "rollback",
         }
     }
 }
@@ -71,12 +80,27 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A setting with the least level for which SQLite promises durability in this journal mode.
+    /// A setting with the least level at which commits are durable in this journal mode.
     pub fn new(strategy: &str, journal: Journal) -> Setting {
-        let synchronous =
-            if journal == Journal::Wal { Synchronous::Full } else { Synchronous::Extra };
         let (uri, sabotage) = (String::new(), Sabotage::None);
-        Setting { strategy: strategy.to_owned(), journal, synchronous, uri, sabotage }
+        let synchronous = Synchronous::Extra;
+        Setting { strategy: String::new(), journal, synchronous, uri, sabotage }.with(strategy)
+    }
+
+    /// A setting for a strategy in the journal mode that it is for.
+    pub fn of(strategy: &str) -> Setting {
+        Setting::new(strategy, Journal::of(strategy))
+    }
+
+    /// The same setting with another strategy, and with the level that this one needs.
+    pub fn with(&self, strategy: &str) -> Setting {
+        let mut setting = Setting { strategy: strategy.to_owned(), ..self.clone() };
+        setting.synchronous = match self.journal {
+            Journal::Wal => Synchronous::Full,
+            _ if setting.absorbs_journal() => Synchronous::Normal,
+            _ => Synchronous::Extra,
+        };
+        setting
     }
 
     /// The same setting with further parameters.
@@ -87,7 +111,13 @@ impl Setting {
 
     /// True if commits and checkpoints are not SQLite's.
     pub fn is_ours(&self) -> bool {
-        self.journal == Journal::Wal && ![SQLITE_ALONE, "stock"].contains(&self.strategy.as_str())
+        let is_for_wal = ![SQLITE_ALONE, "stock", "maw"].contains(&self.strategy.as_str());
+        self.absorbs_journal() || (self.journal == Journal::Wal && is_for_wal)
+    }
+
+    /// The rollback journal is absorbed: strategy `maw`, where it is more than SQLite.
+    pub fn absorbs_journal(&self) -> bool {
+        self.journal != Journal::Wal && self.strategy == StrategyKind::Maw.name()
     }
 
     /// The log has slots: strategy `waldio`, where it is more than SQLite.

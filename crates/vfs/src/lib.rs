@@ -65,7 +65,7 @@ mod wal_file;
 pub use config::{Durability, OptionError, Options, StrategyKind};
 pub use connection::{Connection, Database};
 pub use error::{Code, Error};
-pub use ffi::RegisterError;
+pub use ffi::{RegisterError, process_died};
 #[cfg(not(feature = "loadable"))]
 pub use ffi::{register, register_default};
 pub use ground::{Fault, Ground, Verdict, verdicts};

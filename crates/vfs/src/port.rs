@@ -122,6 +122,8 @@ pub trait BusyHandler: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
     Delete,
+    /// The deletion must be durable, whatever SQLite asks for.
+    Durably,
     /// There was a file in memory only.
     Done,
     /// The WAL already has another name.

@@ -113,6 +113,10 @@ impl LogFiles for NoLogs {
         Err("there is none in this test".to_owned())
     }
 
+    fn open_journal(&self, _: &str) -> Result<Option<Box<dyn Below>>, Code> {
+        Ok(None)
+    }
+
     fn create_journal(&self, _: &str) -> Result<Box<dyn Below>, Code> {
         Err(Code::CANTOPEN)
     }

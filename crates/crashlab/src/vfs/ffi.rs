@@ -12,7 +12,7 @@ use libsqlite3_sys as sqlite;
 
 use super::locks::{Busy, Level, SLOTS, SlotsHeld};
 use super::settings::keep_freed_memory;
-use super::volume::{Shared, Volume, full_path, locked};
+use super::volume::{Shared, Volume, full_path, locked, owner, process_of};
 use crate::content::Content;
 use crate::disk::{DiskError, SyncFailures, parent};
 use crate::log::Ino;
@@ -96,8 +96,8 @@ struct Handle {
     held: Cell<SlotsHeld>,
 }
 
-/// How the names of the logs of `eager` and `waldio` end.
-const LOG_ENDINGS: [&str; 2] = ["-oneflush", "-waldio"];
+/// How the names of the logs end.
+const LOG_ENDINGS: [&str; 3] = ["-oneflush", "-waldio", "-maw"];
 
 enum Target {
     Temporary(RefCell<Content>),
@@ -192,7 +192,7 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
         }
     };
     Ok(Handle {
-        owner: NEXT_OWNER.fetch_add(1, Relaxed),
+        owner: owner(NEXT_OWNER.fetch_add(1, Relaxed), name.map_or(0, process_of)),
         target,
         level: Cell::default(),
         // For each such file that may be created, new or not, as "unix" does.

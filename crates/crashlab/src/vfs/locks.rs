@@ -21,7 +21,7 @@ pub enum Level {
 /// The locks of one database file.
 #[derive(Default)]
 pub struct FileLocks {
-    shared: u32,
+    shared: Vec<Owner>,
     reserved: Option<Owner>,
     pending: Option<Owner>,
     exclusive: Option<Owner>,
@@ -40,7 +40,7 @@ impl FileLocks {
         }
         match wanted {
             Level::None => {}
-            Level::Shared => self.shared += 1,
+            Level::Shared => self.shared.push(owner),
             Level::Reserved => {
                 if others(self.reserved) {
                     return Err(Busy);
@@ -49,7 +49,7 @@ impl FileLocks {
             }
             Level::Pending | Level::Exclusive => {
                 self.pending = Some(owner);
-                if self.shared > 1 {
+                if self.shared.len() > 1 {
                     *level = Level::Pending;
                     return Err(Busy);
                 }
@@ -71,9 +71,17 @@ impl FileLocks {
             }
         }
         if wanted == Level::None {
-            self.shared -= 1;
+            self.shared.retain(|holder| *holder != owner);
         }
         *level = wanted;
+    }
+
+    /// Releases all locks of owners who have died.
+    pub fn release(&mut self, has_died: impl Fn(Owner) -> bool) {
+        for holder in [&mut self.reserved, &mut self.pending, &mut self.exclusive] {
+            *holder = holder.filter(|&holder| !has_died(holder));
+        }
+        self.shared.retain(|&holder| !has_died(holder));
     }
 
     pub fn is_reserved(&self) -> bool {

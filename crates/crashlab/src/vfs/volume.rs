@@ -8,13 +8,14 @@
 //! Locks and WAL indexes live here and not on the disk: a loss of power ends them.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::locks::{FileLocks, SlotLocks};
+use super::locks::{FileLocks, Owner, SlotLocks};
 use crate::content::Image;
 use crate::disk::Disk;
 use crate::sabotage::Kind;
@@ -24,6 +25,8 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<Volume>>> = const { RefCell::new(None) };
+    /// The process of this thread dies after so many calls to the disk.
+    static CALLS_LEFT: Cell<Option<u32>> = const { Cell::new(None) };
 }
 
 /// How long a sync takes, where it takes time. It is about as long as a commit up to its sync, so
@@ -34,6 +37,17 @@ pub struct Volume {
     disk: Mutex<Disk>,
     syncs_take_time: AtomicBool,
     shared: Mutex<HashMap<String, Arc<Shared>>>,
+    dead: Mutex<Dead>,
+    dead_changed: Condvar,
+}
+
+/// Threads of processes that have died. They wait in the call to the disk in which they died, until
+/// the machine ends.
+#[derive(Default)]
+struct Dead {
+    calls: u32,
+    is_over: bool,
+    threads: Vec<JoinHandle<()>>,
 }
 
 /// What the connections to one database share.
@@ -57,8 +71,24 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Volume {
+    /// The disk, for a call of a process. A process that is to die does not come back.
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
+        match CALLS_LEFT.get() {
+            None => {}
+            Some(0) => self.die(),
+            Some(left) => CALLS_LEFT.set(Some(left - 1)),
+        }
         locked(&self.disk)
+    }
+
+    #[cold]
+    fn die(&self) {
+        let mut dead = locked(&self.dead);
+        dead.calls += 1;
+        self.dead_changed.notify_all();
+        while !dead.is_over {
+            dead = self.dead_changed.wait(dead).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Waits for as long as a sync takes. Answers how much of the log the sync covers: what was
@@ -87,6 +117,18 @@ impl Volume {
         let volume = volume.or_else(|| CURRENT.with_borrow(Clone::clone))?;
         Some((volume, &rest[name.len()..]))
     }
+}
+
+/// The process that a path names.
+pub fn process_of(path: &str) -> u16 {
+    let name = path.strip_prefix('/').and_then(|rest| rest.split_once('/'));
+    let process = name.and_then(|(name, _)| name.split_once('.'));
+    process.and_then(|(_, process)| process.parse().ok()).unwrap_or(0)
+}
+
+/// The owner with this number, in a process.
+pub fn owner(number: u64, process: u16) -> Owner {
+    number << u16::BITS | u64::from(process)
 }
 
 fn machine_of(name: &str) -> &str {
@@ -121,6 +163,8 @@ impl Mounted {
             disk: Mutex::new(Disk::from_image(image)),
             syncs_take_time: AtomicBool::new(false),
             shared: Mutex::default(),
+            dead: Mutex::default(),
+            dead_changed: Condvar::new(),
         });
         locked(&VOLUMES).insert(name.clone(), Arc::clone(&volume));
         CURRENT.set(Some(Arc::clone(&volume)));
@@ -128,7 +172,43 @@ impl Mounted {
     }
 
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
-        self.volume.disk()
+        locked(&self.volume.disk)
+    }
+
+    /// Runs `call` as the last one of a process: it dies before its call number `at` to the disk.
+    /// `None`: it died in `call`. Otherwise this is the answer, and the process died while it dropped
+    /// what it has, or after that.
+    pub fn last_call<R: Send + 'static, H>(
+        &self,
+        process: usize,
+        files: &[String],
+        at: u32,
+        call: impl FnOnce() -> (R, H) + Send + 'static,
+    ) -> Option<R> {
+        let volume = Arc::clone(&self.volume);
+        let died_before = locked(&volume.dead).calls;
+        let (answer, answered) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            CURRENT.set(Some(volume));
+            CALLS_LEFT.set(Some(at));
+            let (result, has) = call();
+            let _ = answer.send(result);
+            drop(has);
+        });
+        let mut dead = locked(&self.volume.dead);
+        while dead.calls == died_before && !thread.is_finished() {
+            const LOOK_AGAIN: Duration = Duration::from_micros(100);
+            let waited = self.volume.dead_changed.wait_timeout(dead, LOOK_AGAIN);
+            dead = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        dead.threads.push(thread);
+        drop(dead);
+        for shared in locked(&self.volume.shared).values() {
+            let has_died = |of: Owner| of == owner(of >> u16::BITS, process as u16);
+            locked(&shared.locks).release(has_died);
+        }
+        files.iter().for_each(|file| oneflush_vfs::process_died(&self.path(process, file)));
+        answered.try_recv().ok()
     }
 
     /// Sets whether a sync takes time, in which others go on.
@@ -149,6 +229,15 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         self.disk().power_off();
+        let threads = {
+            let mut dead = locked(&self.volume.dead);
+            dead.is_over = true;
+            std::mem::take(&mut dead.threads)
+        };
+        self.volume.dead_changed.notify_all();
+        for thread in threads {
+            let _ = thread.join();
+        }
         locked(&VOLUMES).remove(&self.name);
         CURRENT.with_borrow_mut(|current| {
             if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, &self.volume)) {

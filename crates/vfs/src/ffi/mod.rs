@@ -20,6 +20,7 @@
 //! | `f2fs_atomic.rs` | F2FS's atomic write, as the trait `AtomicWrite` |
 //! | `exchange.rs` | XFS's exchange of file contents, as the trait `ExchangeFile` |
 //! | `file_system.rs` | what a file system is, and files without a name |
+//! | `simulated_board.rs` | boards of databases on a simulated disk |
 //! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
 //!
@@ -98,6 +99,7 @@ mod page_cache;
 mod process;
 mod reserve;
 mod side_files;
+mod simulated_board;
 mod vfs;
 mod virtual_file;
 
@@ -109,6 +111,7 @@ pub use entry::{register, register_default};
 pub use exchange::try_in as try_exchange;
 pub use f2fs_atomic::try_in as try_atomic_write;
 pub use process::with_signals_blocked;
+pub use simulated_board::process_died;
 
 use std::any::Any;
 use std::ffi::c_int;

@@ -1,14 +1,12 @@
 //! The log of `eager` and the files beside it. Over the "unix" VFS the log is a real file by direct
 //! I/O. Over any other VFS, such as a simulated disk, it is a file of the VFS below.
 
-use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
@@ -22,7 +20,7 @@ use super::below::BelowFile;
 use super::board_file::BoardFile;
 use super::forked;
 use super::image_memory::MappedImage;
-use super::{checkpoint, exchange, f2fs_atomic, looking_on, page_cache};
+use super::{checkpoint, exchange, f2fs_atomic, looking_on, page_cache, simulated_board};
 use crate::config::StrategyKind;
 use crate::error::Code;
 use crate::kept_file;
@@ -31,10 +29,9 @@ use crate::port::{
     AtomicWrite, Below, DeviceCharacteristics, ExchangeFile, LockLevel, SideFiles, SyncRequest,
 };
 use crate::strategy::{
-    Common, ImageMemory, LogFile, LogFiles, LogInUse, Private, Room, board_is_busy, board_is_open,
+    Common, ImageMemory, LogFile, LogFiles, LogInUse, Room, board_is_busy, board_is_open,
     path_of_log, read_board,
 };
-use crate::sync::{Mutex, lock};
 
 pub struct Files {
     pub api: Api,
@@ -54,15 +51,10 @@ impl Files {
     }
 }
 
-/// Boards of databases on simulated disks, by their full names. Such a disk may have several names
-/// for one database. Then the users of different names are processes to each other.
-static PRIVATE_BOARDS: LazyLock<Mutex<HashMap<String, Arc<Private>>>> =
-    LazyLock::new(Mutex::default);
-
 impl SideFiles for Files {
     fn delete(&self, path: &str, sync_directory: bool) -> Result<(), Code> {
         if !self.are_real() {
-            lock(&PRIVATE_BOARDS).remove(&full_name(self.below, path)?);
+            simulated_board::deleted(&full_name(self.below, path)?);
         }
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         // SAFETY: the VFS below lives for ever; the name is a C string.
@@ -152,7 +144,7 @@ impl LogFiles for Files {
             return opened?.map_or(Err(Code::BUSY), |board| Ok(Arc::new(board)));
         }
         let name = full_name(self.below, &board_path(database))?;
-        let board = Arc::clone(lock(&PRIVATE_BOARDS).entry(name).or_default());
+        let board = simulated_board::seat(name, database);
         board.lock_unless(0, patience, &|| false)?;
         Ok(board)
     }
@@ -258,11 +250,7 @@ impl LogFiles for Files {
         let says_so = |words: &[u64]| board_is_open(words, Some(uuid)) && !board_is_busy(words);
         if !self.are_real() {
             let name = full_name(self.below, &board_path(database))?;
-            let board = lock(&PRIVATE_BOARDS).get(&name).map(Arc::clone);
-            return Ok(board.is_some_and(|board| {
-                let words: Vec<u64> = board.words().iter().map(|word| word.load(SeqCst)).collect();
-                says_so(&words)
-            }));
+            return Ok(simulated_board::words(&name).is_some_and(|words| says_so(&words)));
         }
         if self.look_on(database, StrategyKind::Maw)?.is_none() {
             return Ok(false);
@@ -291,6 +279,15 @@ impl LogFiles for Files {
     fn exchange_file(&self, database: &str) -> Result<Box<dyn ExchangeFile>, String> {
         self.must_be_real()?;
         exchange::of_database(self.api, database)
+    }
+
+    fn open_journal(&self, path: &str) -> Result<Option<Box<dyn Below>>, Code> {
+        let flags = sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_MAIN_JOURNAL;
+        match VfsFile::open_raw(self.below, path, flags) {
+            Ok(file) => Ok(Some(Box::new(VfsBelow(file)))),
+            Err(_) if !self.is_there(path)? => Ok(None),
+            Err(code) => Err(code),
+        }
     }
 
     fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code> {
@@ -447,6 +444,11 @@ impl VfsFile {
         if flags & sqlite::SQLITE_OPEN_CREATE == 0 && !exists(vfs, &name)? {
             return Ok(None);
         }
+        VfsFile::open_raw(vfs, path, flags).map(Some)
+    }
+
+    fn open_raw(vfs: *mut sqlite::sqlite3_vfs, path: &str, flags: c_int) -> Result<VfsFile, Code> {
+        let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         // "Database filenames are double-zero terminated", and more names may follow.
         let name = [name.as_bytes(), &[0; 4]].concat();
         // SAFETY: the VFS below lives for ever. The file gets as much memory as the VFS asks for,
@@ -459,7 +461,7 @@ impl VfsFile {
             if code != sqlite::SQLITE_OK {
                 return Err(Code(code));
             }
-            Ok(Some(VfsFile { below: BelowFile::new(raw), _file: file, _name: name }))
+            Ok(VfsFile { below: BelowFile::new(raw), _file: file, _name: name })
         }
     }
 }

@@ -237,9 +237,9 @@ unsafe extern "C" fn x_delete(
             {
                 return Ok(());
             }
-            if let Some(holder) = holder_of_journal(name)
-                && delete_journal(&holder)? == Deletion::Done
-            {
+            let holder = holder_of_journal(name);
+            let journal = holder.as_deref().map_or(Ok(Deletion::Delete), delete_journal)?;
+            if journal == Deletion::Done {
                 let bytes = CStr::from_ptr(name).to_bytes();
                 calls::deleted(bytes, began);
                 file::deleted(&path::of_bytes(bytes));
@@ -251,7 +251,8 @@ unsafe extern "C" fn x_delete(
             })?;
             let code = match deletion {
                 Deletion::Renamed | Deletion::Done => sqlite::SQLITE_OK,
-                Deletion::Delete => {
+                Deletion::Delete | Deletion::Durably => {
+                    let sync_dir = sync_dir | c_int::from(journal == Deletion::Durably);
                     let method = (*below).xDelete.ok_or_else(|| Error::missing("xDelete"))?;
                     method(below, other_name.as_ref().map_or(name, |name| name.as_ptr()), sync_dir)
                 }

@@ -73,6 +73,7 @@ mod frames;
 mod joining;
 mod log;
 mod private;
+mod seat;
 mod wal;
 mod words;
 
@@ -88,6 +89,7 @@ use crate::sync::{Mutex, lock};
 
 pub use log::Shown;
 pub use private::Private;
+pub use seat::Seat;
 pub use wal::Covered;
 pub use words::{Look, WORDS, is_busy, is_open, look, read_words};
 

@@ -138,6 +138,8 @@ pub trait LogFiles: SideFiles {
     /// Makes a rollback journal of this name, or cuts the one that is there to nothing. Its first
     /// sync makes the name durable.
     fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code>;
+    /// Opens a rollback journal that may be there, if only an empty one.
+    fn open_journal(&self, path: &str) -> Result<Option<Box<dyn Below>>, Code>;
     /// Syncs a database file without its connections.
     fn sync_database(&self, database: &str) -> Result<(), Code>;
     /// The room that the file system has for image and log of this database. `None`: it cannot be

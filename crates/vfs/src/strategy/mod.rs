@@ -25,7 +25,7 @@ mod waldio;
 mod which_log;
 
 pub use board::{
-    Common, Holder, Look as BoardLook, Private, WORDS, is_busy as board_is_busy,
+    Common, Holder, Look as BoardLook, Private, Seat, WORDS, is_busy as board_is_busy,
     is_open as board_is_open, look as look_at_board, read_words as read_board,
 };
 pub use eager::building::build_of;
@@ -36,7 +36,9 @@ pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
-pub use maw::{Maw, MawLog, MawReport, commit_together, materialise_together};
+pub use maw::{
+    Maw, MawLog, MawReport, OpenLog as MawOpenLog, commit_together, materialise_together,
+};
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};
 pub use plain::{Plain, is_marked};

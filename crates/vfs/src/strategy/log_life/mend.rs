@@ -126,7 +126,7 @@ impl<L: KeptLog> LogLife<L> {
     fn mend_header(&self, main: &dyn Below) -> Result<(), AttachError> {
         // SQLite recovers what it can: from a journal through this VFS, from its own WAL only
         // without it.
-        if self.files.exists(&journal_path(&self.path))? {
+        if self.has_hot_journal()? {
             return Ok(());
         }
         if !self.files.exists(&wal_path(&self.path))? {
@@ -144,6 +144,24 @@ impl<L: KeptLog> LogLife<L> {
             self.end_close_again(main)
         } else {
             Err(AttachError::FoldNoDatabase)
+        }
+    }
+
+    /// A journal that SQLite would play back is beside the database. PERSIST and TRUNCATE leave
+    /// finished ones.
+    fn has_hot_journal(&self) -> Result<bool, Code> {
+        /// "Rollback Journal Header Format".
+        const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+        let path = journal_path(&self.path);
+        if !self.files.exists(&path)? {
+            return Ok(false);
+        }
+        let Some(journal) = self.files.open_journal(&path)? else { return Ok(false) };
+        let mut magic = [0; MAGIC.len()];
+        match journal.read(&mut magic, 0) {
+            Ok(()) => Ok(magic == MAGIC),
+            Err(Code::SHORT_READ) => Ok(false),
+            Err(code) => Err(code),
         }
     }
 

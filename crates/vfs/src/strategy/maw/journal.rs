@@ -12,6 +12,12 @@ pub struct Journal {
 /// ("Rollback Journal File Format").
 const FINISHED_BYTES: usize = 28;
 
+/// The header's magic number and its count of records. Without them the journal is not played back.
+pub const VALID_BYTES: usize = 12;
+
+/// "Rollback Journal Header Format".
+const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
 impl Journal {
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -58,6 +64,12 @@ impl Journal {
     /// True if this write finishes the journal, as PERSIST and exclusive locking mode do.
     pub fn is_finished_by(data: &[u8], offset: u64) -> bool {
         offset == 0 && data.len() == FINISHED_BYTES && data.iter().all(|&byte| byte == 0)
+    }
+
+    /// True if this write makes records valid that were written before. SQLite writes the header so
+    /// where it syncs, and a second time after a sync at FULL only.
+    pub fn is_validated_by(data: &[u8]) -> bool {
+        data.len() == VALID_BYTES && data.starts_with(&MAGIC)
     }
 
     /// True if SQLite begins to play back the whole journal with this read.

@@ -27,7 +27,7 @@
 //! An absorbed transaction becomes an ordinary one where
 //!
 //! - a super-journal is open that the provider cannot do without (rule 3);
-//! - its changes take more memory than [`MEMORY_BYTES_MAX`] (rule 4);
+//! - its changes take more memory than [`memory_bytes_max`] (rule 4);
 //! - the provider declines: a new database, a change of the page size or of the journal mode;
 //! - nothing was synced, as with `synchronous=OFF`. SQLite's own way is as safe and cheaper then.
 //!
@@ -81,8 +81,11 @@ use crate::strategy::mutant::{self, Mutant};
 use crate::super_journal;
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// A transaction may take so much memory before it goes on as an ordinary one.
-const MEMORY_BYTES_MAX: u64 = 16 << 20;
+/// A transaction may take so much memory before it goes on as an ordinary one. No log takes a
+/// transaction that is larger than the log may be.
+fn memory_bytes_max(options: &Options) -> u64 {
+    options.log_size_bytes.min(16 << 20)
+}
 
 /// `SQLITE_IOCAP_BATCH_ATOMIC`. It is never claimed: with it, SQLite keeps the journal in its own
 /// memory at `synchronous=OFF`, and the death of the process in a commit would leave half of it.
@@ -186,7 +189,12 @@ impl Maw {
             || !transaction
                 .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))?;
         if is_ordinary {
+            let is_durable = transaction.is_synced(&self.options);
             self.materialise(state)?;
+            // SQLite has sent this sync already, when nothing was in place.
+            if is_durable && let Some(main) = state.main.as_deref() {
+                main.sync(SyncRequest::ALL)?;
+            }
             return Ok(Ended::Ordinary);
         }
         self.log.count(|counts| counts.atomic += 1);
@@ -210,15 +218,15 @@ impl Maw {
         transaction.materialise(main, &*self.files, &self.path, &self.options)
     }
 
-    fn is_too_large(transaction: &Transaction) -> bool {
-        transaction.memory_bytes() > MEMORY_BYTES_MAX
+    fn is_too_large(&self, transaction: &Transaction) -> bool {
+        transaction.memory_bytes() > memory_bytes_max(&self.options)
     }
 
     fn write_db(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
         let mut state = self.state();
         if state.transaction.is_absorbed() {
             state.transaction.write(below, data, offset)?;
-            if Maw::is_too_large(&state.transaction) {
+            if self.is_too_large(&state.transaction) {
                 self.materialise(&mut state)?;
             }
             return Ok(());
@@ -241,7 +249,9 @@ impl Maw {
         if journal::Journal::is_finished_by(data, offset) && state.transaction.has_begun() {
             return match self.end(&mut state)? {
                 Ended::Done => Ok(()),
-                Ended::Ordinary => state.transaction.end_ordinary(|real| real.write(data, offset)),
+                Ended::Ordinary => {
+                    state.transaction.end_ordinary(&self.options, |real| real.write(data, offset))
+                }
             };
         }
         // Rule 3.
@@ -253,7 +263,7 @@ impl Maw {
             self.materialise(&mut state)?;
         }
         state.transaction.write_journal(data, offset)?;
-        if state.transaction.is_absorbed() && Maw::is_too_large(&state.transaction) {
+        if state.transaction.is_absorbed() && self.is_too_large(&state.transaction) {
             self.materialise(&mut state)?;
         }
         Ok(())
@@ -266,7 +276,9 @@ impl Maw {
         }
         match self.end(&mut state)? {
             Ended::Done => Ok(()),
-            Ended::Ordinary => state.transaction.end_ordinary(|real| real.truncate(0)),
+            Ended::Ordinary => {
+                state.transaction.end_ordinary(&self.options, |real| real.truncate(0))
+            }
         }
     }
 }
@@ -367,8 +379,11 @@ impl AbsorbsJournal for Maw {
     fn deleting_journal(&self) -> Result<Deletion, Error> {
         let mut state = self.state();
         let ended = self.end(&mut state)?;
+        let is_durable = state.transaction.is_synced(&self.options);
         state.transaction.clear();
         Ok(match ended {
+            // SQLite asks for it at EXTRA only.
+            Ended::Ordinary if is_durable => Deletion::Durably,
             Ended::Ordinary => Deletion::Delete,
             Ended::Done => Deletion::Done,
         })

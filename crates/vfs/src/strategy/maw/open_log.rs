@@ -26,7 +26,7 @@ use super::record::{
     KIND_LINK, KIND_TOGETHER, Link, Record, begin_together, encode_link, push_other,
 };
 use super::replay;
-use super::shared::{EPOCH_BYTES, EPOCH_BYTES_MIN};
+use super::shared::{epoch_bytes_max, epoch_bytes_min};
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
 use crate::kill_point::KillPoint;
@@ -143,7 +143,8 @@ impl OpenLog {
     /// True if the epoch should end as soon as it can for nothing.
     pub fn is_long(&self, board: &Board) -> bool {
         let is_synced = board.synced_lsn() == self.head.lsn;
-        self.used_bytes() >= if is_synced { EPOCH_BYTES_MIN } else { EPOCH_BYTES }
+        let limit = if is_synced { epoch_bytes_min } else { epoch_bytes_max };
+        self.used_bytes() >= limit(self.size_bytes_max)
     }
 
     /// The next record begins an epoch (invariant 2).

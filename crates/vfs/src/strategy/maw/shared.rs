@@ -30,6 +30,7 @@ use super::syncer::Syncer;
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::names::journal_path;
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::{Board, Private};
 use crate::strategy::guard::{self, Mode};
@@ -39,14 +40,18 @@ use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, MutexGuard, lock};
 
 /// With so many bytes of records in an epoch, a commit syncs the database file first and begins an
-/// epoch. The syncer has most of the file written by then.
+/// epoch. The syncer has most of the file written by then. A small log has short epochs.
 ///
 /// A new log is made of twice as many zeros. With 8 MiB they were 1.6 KB of each of the first 10,000
 /// commits, which themselves take 4.1 KB.
-pub const EPOCH_BYTES: u64 = 2 << 20;
+pub fn epoch_bytes_max(log_size_bytes: u64) -> u64 {
+    (log_size_bytes / 8).min(2 << 20)
+}
 
 /// An epoch with so many bytes ends for free when the database file happens to be synced.
-pub const EPOCH_BYTES_MIN: u64 = 1 << 20;
+pub fn epoch_bytes_min(log_size_bytes: u64) -> u64 {
+    epoch_bytes_max(log_size_bytes) / 2
+}
 
 /// How long a commit waits for another process that has the board's lock.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -374,6 +379,11 @@ impl MawLog {
         main: &dyn Below,
         options: &Options,
     ) -> Result<Option<Attached<OpenLog>>, Error> {
+        // SQLite may have finished its journal without a sync. What comes back of it after a loss of
+        // power would undo the log's commits.
+        if let Some(journal) = self.life.files.open_journal(&journal_path(&self.life.path))? {
+            journal.sync(SyncRequest::ALL)?;
+        }
         match self.life.attach(main, LockLevel::Exclusive, options) {
             Ok(attached) => Ok(Some(attached)),
             Err(error @ (AttachError::NoGuard(_) | AttachError::BlockSize { .. })) => {
@@ -402,7 +412,7 @@ impl MawLog {
         if log.is_long(board) && !board.has_others(log.head.epoch) {
             if board.synced_lsn() == log.head.lsn {
                 log.end_epoch();
-            } else if log.used_bytes() >= EPOCH_BYTES {
+            } else {
                 self.sync(log, board, main)?;
             }
         }

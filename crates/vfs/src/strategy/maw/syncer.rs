@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::shared::EPOCH_BYTES;
+use super::shared::epoch_bytes_max;
 use crate::config::Options;
 use crate::error::Code;
 use crate::strategy::board::Board;
@@ -63,7 +63,7 @@ impl Syncer {
             }
         }
         // Once an epoch: most of what is written later is written again, and each sync is a flush.
-        let half = EPOCH_BYTES / 2;
+        let half = epoch_bytes_max(options.log_size_bytes) / 2;
         if state.used_bytes < half && used_bytes >= half {
             state.is_due = true;
             self.changed.notify_all();
