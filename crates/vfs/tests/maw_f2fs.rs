@@ -100,6 +100,29 @@ on_f2fs! {
         atomic_place::the_death_of_a_process;
     what_was_acknowledged_outlives_a_loss_of_power => atomic_place::the_loss_of_power;
     a_commit_flushes_less_than_those_of_sqlite => atomic_place::bytes_and_flushes;
+    nobody_has_to_ask_for_it_by_name => without_a_name;
+}
+
+/// `strategy=auto`: in the rollback modes no journal, in WAL mode strategy `plain`.
+fn without_a_name(place: &dyn Place) {
+    let path = place.path().join("auto.db");
+    let db = common::open_with(&path, "strategy=auto").unwrap();
+    db.execute_batch("CREATE TABLE t(v)").unwrap();
+    for mode in ["delete", "truncate", "persist", "wal", "delete"] {
+        db.execute_batch(&format!("PRAGMA journal_mode={mode}; INSERT INTO t VALUES(1)")).unwrap();
+        let _ = std::fs::remove_file(common::side(&path, "-journal"));
+        let writes = |role: &str| common::statistic(&db, &format!("/files/{role}/writes"));
+        let before = (writes("wal"), writes("rollback_journal"));
+        db.execute_batch("BEGIN; INSERT INTO t VALUES(2)").unwrap();
+        assert!(!common::side(&path, "-journal").exists(), "{mode}");
+        db.execute_batch("COMMIT").unwrap();
+        assert_eq!(writes("wal") > before.0, mode == "wal", "{mode}");
+        assert_eq!(writes("rollback_journal") > before.1, mode != "wal", "{mode}");
+        assert!(!common::side(&path, "-maw").exists());
+    }
+    drop(db);
+    let stock = common::open_stock(&path);
+    assert_eq!((common::count(&stock), common::integrity(&stock).as_str()), (10, "ok"));
 }
 
 #[test]

@@ -195,18 +195,27 @@ pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chose
             let files = Arc::clone(&site.files);
             Chosen::Onlooker(Box::new(Onlooker::new(kind, &site.path, files, open_logged_wal)))
         }
-        StrategyKind::Plain => in_wal_mode(id, options, site.plain(), purpose),
+        StrategyKind::Plain => {
+            let plain = in_wal_mode(id, options, site.plain(), purpose);
+            // `auto`: the file stays a plain one at all times, as it does on F2FS with `maw`.
+            let is_auto = !options.strategy_is_named && purpose == Purpose::ReadWrite;
+            match plain {
+                Chosen::Plain(_) if is_auto && site.files.atomic_write(&site.path).is_ok() => {
+                    with_maw(options, site, plain, purpose)
+                }
+                plain => plain,
+            }
+        }
         StrategyKind::Eager => in_wal_mode(id, options, site.eager(), purpose),
         StrategyKind::Waldio => in_wal_mode(id, options, site.waldio(), purpose),
-        StrategyKind::Maw => Chosen::Maw(Box::new(Maw::new(
-            &site.path,
-            options,
-            Arc::clone(&site.files),
-            Arc::clone(site.maw()),
-            Chosen::Stock(Stock),
-            purpose,
-        ))),
+        StrategyKind::Maw => with_maw(options, site, Chosen::Stock(Stock), purpose),
     }
+}
+
+/// `maw` for the rollback modes. `inner` does everything else.
+fn with_maw(options: &Options, site: &Site, inner: Chosen, purpose: Purpose) -> Chosen {
+    let (files, log) = (Arc::clone(&site.files), Arc::clone(site.maw()));
+    Chosen::Maw(Box::new(Maw::new(&site.path, options, files, log, inner, purpose)))
 }
 
 /// A connection with the strategy of the database's first connection. Two strategies for WAL mode

@@ -148,6 +148,11 @@ impl Maw {
         }
     }
 
+    /// False with `strategy=auto`, which leaves the file a plain one at all times.
+    fn may_have_log(&self) -> bool {
+        self.options.strategy == StrategyKind::Maw
+    }
+
     pub fn inner(&self) -> &Chosen {
         &self.inner
     }
@@ -512,15 +517,14 @@ impl Strategy for Maw {
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
         self.inner.call(|inner| inner.lock(below, level))?;
         let had = self.state().level;
-        if level == LockLevel::Shared
-            && had < level
-            && let Err(error) = self.log.before_reading(below, &self.options)
-        {
-            self.inner.call(|inner| inner.unlock(below, LockLevel::None))?;
-            return Err(error);
-        }
-        if self.options.leaves_log && level == LockLevel::Shared {
-            self.log.leave_now(below)?;
+        if level == LockLevel::Shared && had < level && self.may_have_log() {
+            let brought = self.log.before_reading(below, &self.options).and_then(|()| {
+                if self.options.leaves_log { self.log.leave_now(below) } else { Ok(()) }
+            });
+            if let Err(error) = brought {
+                self.inner.call(|inner| inner.unlock(below, LockLevel::None))?;
+                return Err(error);
+            }
         }
         let mut state = self.state();
         if level == LockLevel::Shared && had < level {
@@ -581,7 +585,9 @@ impl Strategy for Maw {
     fn opened(&self, main: Arc<dyn MainFile>) -> Result<(), Error> {
         let mut state = self.state();
         state.main = Some(Arc::clone(&main));
-        self.log.opened(&*main)?;
+        if self.may_have_log() {
+            self.log.opened(&*main)?;
+        }
         if self.purpose == Purpose::ReadWrite {
             state.providers.choose(&*self.files, &self.path, &self.options)?;
         }
@@ -594,7 +600,9 @@ impl Strategy for Maw {
         let mut state = self.state();
         state.transaction.clear();
         let level = state.level;
-        if let Some(main) = state.main.take() {
+        if let Some(main) = state.main.take()
+            && self.may_have_log()
+        {
             drop(state);
             self.log.closed(&*main, level, self.options.retires_log);
         }
