@@ -54,6 +54,12 @@ pub enum InspectError {
     #[error("{}: the log is for pages of {in_log} bytes, and the database has {in_database}. \
         Restore both together from a backup [OF-335]", shown(.log))]
     PageSize { log: PathBuf, in_log: u32, in_database: u32 },
+    #[error(
+        "{}: its last commits are in the log of {}, and that log is missing or another one. Put {} \
+            and its log back [OF-350]",
+        shown(.0), .1, .1
+    )]
+    LinkedLog(PathBuf, String),
     #[error("{}: {source}", shown(.log))]
     Log { log: PathBuf, source: LogError },
     #[error("{}: {source}. Restore the database and its files together from a \

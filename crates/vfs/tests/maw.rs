@@ -431,3 +431,31 @@ fn a_transaction_with_a_database_of_another_strategy_goes_by_files() {
     assert_eq!(counts(&paths), [7, 7]);
     assert_eq!(count(&open_stock(&stock)), 3);
 }
+
+#[test]
+fn a_database_whose_commits_are_in_a_missing_log_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, paths) = open_several(dir.path(), 2);
+    for _ in 0..3 {
+        insert_into_all(&db, 2, "COMMIT").unwrap();
+    }
+    let [moved, broken] =
+        ["moved", "broken"].map(|name| crash_all(dir.path(), &dir.path().join(name), &paths));
+    drop(db);
+    for path in &paths {
+        std::fs::remove_file(path).unwrap();
+    }
+    // The second database is the coordinator. Both were moved: its log is beside it.
+    assert_eq!(oneflush_vfs::inspect(&moved[0]).unwrap().unwrap().records, Some(3));
+    assert_eq!(counts(&moved), [3, 3]);
+    std::fs::remove_file(side(&broken[1], "-maw")).unwrap();
+    let before = std::fs::read(&broken[0]).unwrap();
+    let refused = open_with(&broken[0], "strategy=maw")
+        .and_then(|db| db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)));
+    assert!(refused.is_err());
+    let said = common::take_said(&broken[0]);
+    assert!(said.contains("[OF-142]") && said.contains("1.db"), "{said}");
+    assert_eq!(std::fs::read(&broken[0]).unwrap(), before);
+    let why = oneflush_vfs::inspect(&broken[0]).unwrap_err().to_string();
+    assert!(why.contains("[OF-350]"), "{why}");
+}

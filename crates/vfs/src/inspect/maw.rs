@@ -4,12 +4,51 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use oneflush_blocklog::group::{Base, Group};
-use oneflush_blocklog::{Log, Storage, delta};
+use oneflush_blocklog::{Log, Lsn, Storage, Uuid, delta};
 
-use super::{InspectError, LogContents, is_the_wanted, open_to_read};
+use super::{InspectError, LogContents, beside, is_the_wanted, open_to_read};
 use crate::config::StrategyKind;
-use crate::strategy::{RecoverError, guard};
-use oneflush_blocklog::Uuid;
+use crate::names::maw_path;
+use crate::strategy::{Link, LogFile, MawRecord as Record, RecoverError, guard};
+
+/// What records have of one database.
+struct Read<'a> {
+    records: &'a mut u64,
+    pages: &'a mut HashSet<u32>,
+    page: Vec<u8>,
+}
+
+impl Read<'_> {
+    fn add(&mut self, lsn: Lsn, group: Group<'_>) -> Result<(), RecoverError> {
+        if group.database_pages == 0 {
+            return Ok(());
+        }
+        *self.records += 1;
+        for entry in group.pages() {
+            let has_base = match entry.base {
+                Base::Zeros => true,
+                Base::Previous => self.pages.contains(&entry.page_no),
+                Base::Database { .. } => false,
+            };
+            if !has_base {
+                return Err(RecoverError::NoBase(lsn.0, entry.page_no));
+            }
+            // Whether it can be applied does not depend on what the page has.
+            delta::apply(entry.delta, &mut self.page)?;
+            self.pages.insert(entry.page_no);
+        }
+        Ok(())
+    }
+}
+
+/// The log that a link names, beside this database or where it was.
+fn linked_log(database: &Path, link: &Link) -> Option<Log<LogFile>> {
+    let name = Path::new(&link.database).file_name()?;
+    [database.with_file_name(name), Path::new(&link.database).to_owned()].iter().find_map(|there| {
+        let log = open_to_read(&beside(there, maw_path)).and_then(Log::open).ok()?;
+        (log.uuid() == link.uuid).then_some(log)
+    })
+}
 
 /// Records that hold no commit are not counted: they are there for a torn header.
 pub(super) fn contents(
@@ -25,33 +64,33 @@ pub(super) fn contents(
     if wanted.is_some() && in_log != in_database {
         return Err(InspectError::PageSize { log: log.to_owned(), in_log, in_database });
     }
-    let (mut records, mut pages) = (0, HashSet::new());
-    let mut page = vec![0; in_log as usize];
-    let read = opened.scan(|kind, lsn, payload| {
-        let group = Group::decode(kind, payload)?;
-        if group.database_pages == 0 {
-            return Ok(());
-        }
-        records += 1;
-        for entry in group.pages() {
-            let has_base = match entry.base {
-                Base::Zeros => true,
-                Base::Previous => pages.contains(&entry.page_no),
-                Base::Database { .. } => false,
-            };
-            if !has_base {
-                return Err(RecoverError::NoBase(lsn.0, entry.page_no));
-            }
-            // Whether it can be applied does not depend on what the page has.
-            delta::apply(entry.delta, &mut page)?;
-            pages.insert(entry.page_no);
+    let (mut records, mut pages, mut link) = (0, HashSet::new(), None);
+    let mut read =
+        Read { records: &mut records, pages: &mut pages, page: vec![0; in_log as usize] };
+    let scanned = opened.scan(|kind, lsn, payload| {
+        let record = Record::decode(kind, payload)?;
+        read.add(lsn, record.own())?;
+        if let Record::Link { link: found, .. } = record {
+            link = Some(found);
         }
         Ok(())
     });
-    read.map_err(|error| match error {
+    let failed = |error| match error {
         RecoverError::Log(source) => of_log(source),
         source => InspectError::Recover { database: database.to_owned(), source },
-    })?;
+    };
+    scanned.map_err(failed)?;
+    if let Some(link) = link {
+        let log = linked_log(database, &link)
+            .ok_or_else(|| InspectError::LinkedLog(database.to_owned(), link.database.clone()))?;
+        let scanned = log.scan(|kind, lsn, payload| {
+            match Record::decode(kind, payload)?.of(opened.uuid())? {
+                Some(group) if lsn > link.behind => read.add(lsn, group),
+                _ => Ok(()),
+            }
+        });
+        scanned.map_err(failed)?;
+    }
     Ok(LogContents {
         strategy: StrategyKind::Maw,
         uuid: opened.uuid().to_string(),

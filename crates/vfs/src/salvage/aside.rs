@@ -106,6 +106,7 @@ impl Aside {
                 Some(StrategyKind::Maw) => aside.read_log(maw_path),
                 _ => aside.read_log(log_path),
             };
+            aside.note_link();
             let read = read.and_then(|()| {
                 aside.has_all_in_place = aside.strategy == Some(StrategyKind::Maw)
                     && aside.commits_read() > 0

@@ -14,7 +14,8 @@ use oneflush_blocklog::delta;
 use oneflush_blocklog::group::{Base, Group, PageEntry, page_crc};
 
 use super::{Aside, SalvageError, copy, failed};
-use crate::strategy::guard;
+use crate::config::StrategyKind;
+use crate::strategy::{MawRecord, guard};
 
 /// What readable records have made of a database file.
 #[derive(Default)]
@@ -128,6 +129,17 @@ impl Aside {
         Ok(file.metadata().map_err(failed(&path))?.len() == size_bytes)
     }
 
+    /// A link says that the last commits are in the log of another database. That one is not read
+    /// here. The database file has them in place, but for a loss of power.
+    pub(super) fn note_link(&mut self) {
+        let last = self.found.records.last().filter(|_| self.strategy == Some(StrategyKind::Maw));
+        let record =
+            last.and_then(|last| MawRecord::decode(last.kind, last.payload.as_deref()?).ok());
+        if matches!(record, Some(MawRecord::Link { .. })) {
+            self.found.records.clear();
+        }
+    }
+
     /// Commits in the readable records.
     pub(super) fn commits_read(&self) -> u64 {
         let all = self.found.records.iter().chain(&self.found.behind).filter_map(group);
@@ -136,7 +148,7 @@ impl Aside {
 }
 
 fn group(record: &ReadRecord) -> Option<Group<'_>> {
-    Group::decode(record.kind, record.payload.as_deref()?).ok()
+    Some(MawRecord::decode(record.kind, record.payload.as_deref()?).ok()?.own())
 }
 
 /// True if the page has what this change leaves.

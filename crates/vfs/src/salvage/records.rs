@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 
-use oneflush_blocklog::group::{Group, KIND_IMAGES, page_crc};
+use oneflush_blocklog::group::{KIND_IMAGES, page_crc};
 use oneflush_blocklog::{DirectFile, Error as LogError, Log, Lsn, Uuid};
 
 use super::{Aside, SalvageError, failed};
 use crate::file_below::FileBelow;
 use crate::names::image_path;
 use crate::port::{Below, SyncRequest};
-use crate::strategy::{LogFile, RebuiltPages, RecoverError, build_of, write_image};
+use crate::strategy::{LogFile, MawRecord, RebuiltPages, RecoverError, build_of, write_image};
 use crate::wal_file::WalFile;
 
 /// A WAL made from records of the log.
@@ -119,8 +119,8 @@ impl Aside {
             .iter()
             .filter_map(|record| record.payload.as_ref().map(|payload| (record.kind, payload)))
         {
-            if let Ok(group) = Group::decode(payload.0, payload.1) {
-                pages.extend(group.pages().map(|entry| entry.page_no));
+            if let Ok(record) = MawRecord::decode(payload.0, payload.1) {
+                pages.extend(record.own().pages().map(|entry| entry.page_no));
             }
         }
         let are_told = known.len() as u64 == count

@@ -37,7 +37,8 @@ pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
 pub use maw::{
-    Maw, MawLog, MawReport, OpenLog as MawOpenLog, commit_together, materialise_together,
+    Link, Maw, MawLog, MawReport, OpenLog as MawOpenLog, Record as MawRecord, commit_together,
+    materialise_together,
 };
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};

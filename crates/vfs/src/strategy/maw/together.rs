@@ -354,13 +354,13 @@ impl MawLog {
     ) -> Result<Replayed, AttachError> {
         let files = &self.life().files;
         let missing = || AttachError::LinkedLogMissing(link.database.clone());
-        // Databases that were moved together are beside each other still.
+        // Databases that were moved or copied together are beside each other still.
         let beside = Path::new(self.path())
             .with_file_name(Path::new(&link.database).file_name().unwrap_or_default())
             .display()
             .to_string();
         let mut found = None;
-        for database in [&link.database, &beside] {
+        for database in [&beside, &link.database] {
             if let Some(file) = files.open_log_to_read(&maw_path(database))?
                 && let Ok(log) = Log::open(file)
                 && log.uuid() == link.uuid
