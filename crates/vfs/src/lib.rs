@@ -35,6 +35,7 @@ mod file_below;
 mod futex;
 mod ground;
 mod inspect;
+mod journal_end;
 mod kept_file;
 mod kill_point;
 mod message_codes;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::config::{Options, StrategyKind};
 use crate::engine::{Progress, RunCheckpoint};
 use crate::error::Code;
+use crate::journal_end::Seen;
 use crate::port::{AtomicWrite, Below, ExchangeFile, SideFiles};
 use crate::strategy::{Common, ImageMemory, LogFile, LogFiles, LogInUse, Room};
 
@@ -99,6 +100,10 @@ impl LogFiles for NoLogs {
 
     fn exchange_file(&self, _: &str) -> Result<Box<dyn ExchangeFile>, String> {
         Err("there is none in this test".to_owned())
+    }
+
+    fn settle_journals(&self, _: &str, _: bool, _: &mut Seen) -> Result<(), Code> {
+        Ok(())
     }
 
     fn create_journal(&self, _: &str) -> Result<Box<dyn Below>, Code> {
