@@ -23,13 +23,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use libsqlite3_sys as sqlite;
 use rustix::io::Errno;
 use rustix::ioctl::{NoArg, Opcode, ioctl, opcode};
 
 use super::api::Api;
 use super::descriptor::Identity;
-use super::file_system::{F2FS, FileSystem, code_of, unnamed_file};
+use super::file_system::{F2FS, FileSystem, code_of, say_unknown, unnamed_file};
 use crate::error::Code;
 use crate::port::{AtomicWrite, Below};
 use crate::sync::{Mutex, lock};
@@ -129,14 +128,7 @@ impl AtomicWrite for F2fsFile {
     }
 
     fn say_unknown(&self) {
-        self.api.log(
-            sqlite::SQLITE_IOERR_FSYNC,
-            &format!(
-                "oneflush: {}: F2FS failed in the middle of a commit, and nobody knows whether it is \
-                    there; this connection commits nothing more [OF-337]",
-                self.path
-            ),
-        );
+        say_unknown(&self.api, &self.path, "F2FS");
     }
 }
 
