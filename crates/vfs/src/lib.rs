@@ -36,6 +36,7 @@ mod file_below;
 mod futex;
 mod ground;
 mod inspect;
+mod journal_end;
 mod kept_file;
 mod kill_point;
 mod message_codes;

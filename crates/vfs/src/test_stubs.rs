@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::config::{Options, StrategyKind};
 use crate::engine::{Progress, RunCheckpoint};
 use crate::error::Code;
+use crate::journal_end::Seen;
 use crate::port::{AtomicWrite, Below, ExchangeFile, SideFiles};
 use crate::strategy::{Common, ImageMemory, LogFile, LogFiles, LogInUse, Room};
 
@@ -115,6 +116,10 @@ impl LogFiles for NoLogs {
 
     fn open_journal(&self, _: &str) -> Result<Option<Box<dyn Below>>, Code> {
         Ok(None)
+    }
+
+    fn settle_journals(&self, _: &str, _: bool, _: &mut Seen) -> Result<(), Code> {
+        Ok(())
     }
 
     fn create_journal(&self, _: &str) -> Result<Box<dyn Below>, Code> {

@@ -454,7 +454,8 @@ fn a_database_whose_commits_are_in_a_missing_log_is_refused() {
         .and_then(|db| db.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)));
     assert!(refused.is_err());
     let said = common::take_said(&broken[0]);
-    assert!(said.contains("[OF-142]") && said.contains("1.db"), "{said}");
+    // SQLite cuts its messages off.
+    assert!(said.contains("its last commits are in the log of") && said.contains("1.db"), "{said}");
     assert_eq!(std::fs::read(&broken[0]).unwrap(), before);
     let why = oneflush_vfs::inspect(&broken[0]).unwrap_err().to_string();
     assert!(why.contains("[OF-350]"), "{why}");

@@ -39,13 +39,6 @@ impl Place for Mounted {
     }
 
     fn remount(&self) {
-        run(
-            "sh",
-            &[
-                "-c",
-                &format!("ls -l /proc/{}/fd | grep /mnt; fuser -m /mnt; true", std::process::id()),
-            ],
-        );
         run("umount", &[&self.point]);
         run("mount", &["-t", "f2fs", &self.device, &self.point]);
     }

@@ -20,13 +20,12 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use libsqlite3_sys as sqlite;
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Setter, ioctl, opcode};
 
 use super::api::Api;
 use super::descriptor::Identity;
-use super::file_system::{FileSystem, XFS, code_of, code_of_io, temporary_file};
+use super::file_system::{FileSystem, XFS, code_of, code_of_io, say_unknown, temporary_file};
 use crate::error::Code;
 use crate::port::{Below, ExchangeFile};
 use crate::sync::{Mutex, lock};
@@ -168,14 +167,7 @@ impl ExchangeFile for XfsFile {
     }
 
     fn say_unknown(&self) {
-        self.api.log(
-            sqlite::SQLITE_IOERR_FSYNC,
-            &format!(
-                "oneflush: {}: XFS failed in the middle of a commit, and nobody knows whether it is \
-                    there; this connection commits nothing more [OF-338]",
-                self.path
-            ),
-        );
+        say_unknown(&self.api, &self.path, "XFS");
     }
 }
 

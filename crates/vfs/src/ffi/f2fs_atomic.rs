@@ -23,13 +23,12 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use libsqlite3_sys as sqlite;
 use rustix::io::Errno;
 use rustix::ioctl::{NoArg, Opcode, ioctl, opcode};
 
 use super::api::Api;
 use super::descriptor::Identity;
-use super::file_system::{F2FS, FileSystem, code_of, unnamed_file};
+use super::file_system::{F2FS, FileSystem, code_of, say_unknown, unnamed_file};
 use crate::error::Code;
 use crate::port::{AtomicWrite, Below};
 use crate::sync::{Mutex, lock};
@@ -70,30 +69,25 @@ fn must_be_f2fs(path: &Path) -> Result<(), String> {
     FileSystem::of(path)?.must_be(F2FS, "this atomic write")
 }
 
-fn attempt(folder: &Path, commits: bool) -> Result<(), String> {
+fn attempt(folder: &Path, tries_commit: bool) -> Result<(), String> {
     let failed =
         |step, reason: std::io::Error| format!("F2FS's atomic write fails at {step}: {reason}");
     let file = unnamed_file(folder)?;
-    let (old, new) = ([1; 4096], [2; 4096]);
-    let holds = |expected: &[u8; 4096]| {
-        let mut found = [0; 4096];
-        file.read_exact_at(&mut found, 0).is_ok_and(|()| found == *expected)
-    };
-    let write =
-        |bytes: &[u8]| file.write_all_at(bytes, 0).map_err(|reason| failed("a write", reason));
-    write(&old)?;
-    for (end, step, expected) in [(ABORT, "its abort", &old), (COMMIT, "its commit", &new)] {
-        if end == COMMIT && !commits {
+    let new = [2; 4096];
+    for (commits, step) in [(false, "its abort"), (true, "its commit")] {
+        if commits && !tries_commit {
             break;
         }
         call::<START>(file.as_fd()).map_err(|errno| failed("its start", errno.into()))?;
-        write(&new)?;
-        let ended = match end {
-            ABORT => call::<ABORT>(file.as_fd()),
-            _ => call::<COMMIT>(file.as_fd()),
+        file.write_all_at(&new, 0).map_err(|reason| failed("a write", reason))?;
+        let ended = match commits {
+            false => call::<ABORT>(file.as_fd()),
+            true => call::<COMMIT>(file.as_fd()),
         };
         ended.map_err(|errno| failed(step, errno.into()))?;
-        if !holds(expected) {
+        let mut found = [0; 4096];
+        let is_there = file.read_exact_at(&mut found, 0).is_ok() && found == new;
+        if is_there != commits {
             return Err(format!("F2FS's atomic write does not do what it should: {step}"));
         }
     }
@@ -134,14 +128,7 @@ impl AtomicWrite for F2fsFile {
     }
 
     fn say_unknown(&self) {
-        self.api.log(
-            sqlite::SQLITE_IOERR_FSYNC,
-            &format!(
-                "oneflush: {}: F2FS failed in the middle of a commit, and nobody knows whether it is \
-                    there; this connection commits nothing more [OF-337]",
-                self.path
-            ),
-        );
+        say_unknown(&self.api, &self.path, "F2FS");
     }
 }
 

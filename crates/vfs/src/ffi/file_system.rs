@@ -5,9 +5,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use libsqlite3_sys as sqlite;
 use rustix::fs::{CWD, FsWord, Mode, OFlags, openat, statfs};
 use rustix::io::Errno;
 
+use super::api::Api;
 use crate::error::Code;
 
 // linux/magic.h
@@ -72,6 +74,15 @@ pub fn unnamed_file(folder: &Path) -> Result<File, String> {
     opened
         .and_then(|file| fs::remove_file(&path).map(|()| file))
         .map_err(|error| format!("no file can be made in its folder: {error}"))
+}
+
+/// Says that a commit has failed in a way that leaves its outcome open.
+pub fn say_unknown(api: &Api, database: &str, file_system: &str) {
+    let message = format!(
+        "oneflush: {database}: {file_system} failed in the middle of a commit, and nobody knows \
+            whether the commit is there; this connection commits nothing more [OF-337]"
+    );
+    api.log(sqlite::SQLITE_IOERR_FSYNC, &message);
 }
 
 /// The code that SQLite gets for an error of a write.

@@ -23,6 +23,7 @@ use super::image_memory::MappedImage;
 use super::{checkpoint, exchange, f2fs_atomic, looking_on, page_cache, simulated_board};
 use crate::config::StrategyKind;
 use crate::error::Code;
+use crate::journal_end::{self, Seen};
 use crate::kept_file;
 use crate::names::{board_path, database_of, image_path, kept_path, log_path, wal_path};
 use crate::port::{
@@ -288,6 +289,16 @@ impl LogFiles for Files {
             Err(_) if !self.is_there(path)? => Ok(None),
             Err(code) => Err(code),
         }
+    }
+
+    fn settle_journals(&self, database: &str, in_order: bool, seen: &mut Seen) -> Result<(), Code> {
+        if !self.are_real() {
+            return Ok(());
+        }
+        journal_end::settle(database, in_order, seen).map_err(|error| match code_of(&error) {
+            Code::FULL => Code::FULL,
+            _ => Code::IOERR_FSYNC,
+        })
     }
 
     fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code> {

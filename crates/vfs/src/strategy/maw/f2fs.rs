@@ -72,6 +72,10 @@ impl Provider for F2fs {
         self.file.abort(main);
     }
 
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
     fn kind(&self) -> Atomic {
         Atomic::F2fs
     }

@@ -71,6 +71,7 @@ use self::transaction::{Ended, Transaction};
 use super::{AbsorbsJournal, AtomicStep, Chosen, Strategy};
 use crate::config::{Atomic, Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
+use crate::journal_end::Seen;
 use crate::port::{
     Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock,
     SyncRequest, WalIndex,
@@ -111,6 +112,8 @@ struct State {
     is_journal_open: bool,
     transaction: Transaction,
     providers: Providers,
+    /// The end of the last journal of any process.
+    journals: Seen,
 }
 
 /// What `PRAGMA oneflush_stats` says of the strategy.
@@ -145,6 +148,7 @@ impl Maw {
                 is_journal_open: false,
                 transaction: Transaction::default(),
                 providers: Providers::default(),
+                journals: Seen::default(),
             }),
         }
     }
@@ -173,7 +177,7 @@ impl Maw {
     /// Ends the journal, and with it the transaction (rule 2). [`Ended::Ordinary`]: the call that
     /// ends the journal goes to the real file.
     fn end(&self, state: &mut State) -> Result<Ended, Error> {
-        let State { main, transaction, providers, .. } = state;
+        let State { main, transaction, providers, journals, .. } = state;
         let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
         if transaction.is_committed() {
             transaction.clear();
@@ -192,13 +196,18 @@ impl Maw {
             return Ok(Ended::Done);
         }
         let is_ordinary = !transaction.is_synced(&self.options)
-            || !transaction
-                .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))?;
+            || !transaction.commit(main, |batch| {
+                providers.commit(&self.log, main, batch, &self.options, |in_order| {
+                    self.files.settle_journals(&self.path, in_order, journals)
+                })
+            })?;
         if is_ordinary {
-            let is_durable = transaction.is_synced(&self.options);
             self.materialise(state)?;
-            // SQLite has sent this sync already, when nothing was in place.
-            if is_durable && let Some(main) = state.main.as_deref() {
+            // SQLite's own sync of the database file came while there was nothing in place. The
+            // journal must not end before there is.
+            if state.transaction.is_synced(&self.options)
+                && let Some(main) = state.main.as_deref()
+            {
                 main.sync(SyncRequest::ALL)?;
             }
             return Ok(Ended::Ordinary);
@@ -397,7 +406,7 @@ impl AbsorbsJournal for Maw {
 
     fn atomic_step(&self, below: &dyn Below, step: AtomicStep) -> Result<(), Error> {
         let mut state = self.state();
-        let State { transaction, providers, .. } = &mut *state;
+        let State { transaction, providers, journals, .. } = &mut *state;
         if !providers.are_there(&*self.files, &self.path, &self.options) {
             return Err(Error::Below(Code::IOERR_BEGIN_ATOMIC));
         }
@@ -407,7 +416,9 @@ impl AbsorbsJournal for Maw {
             AtomicStep::Rollback => transaction.clear(),
             AtomicStep::Commit => {
                 let committed = transaction.commit(below, |batch| {
-                    providers.commit(&self.log, below, batch, &self.options)
+                    providers.commit(&self.log, below, batch, &self.options, |in_order| {
+                        self.files.settle_journals(&self.path, in_order, journals)
+                    })
                 });
                 match committed {
                     Ok(true) => self.log.count(|counts| counts.atomic += 1),

@@ -29,6 +29,8 @@ pub trait Provider: Send + Sync {
     fn commit(&self, main: &dyn Below, batch: &Batch<'_>) -> Result<Outcome, Error>;
     /// The connection begins to read. It has a shared lock, so nobody is in a commit.
     fn before_reading(&self, main: &dyn Below);
+    /// True if what happened to names in the file system before a commit is durable with it.
+    fn keeps_order(&self) -> bool;
     fn kind(&self) -> Atomic;
 }
 
@@ -138,13 +140,17 @@ impl Providers {
         main: &dyn Below,
         batch: &Batch<'_>,
         options: &Options,
+        settle: impl FnOnce(bool) -> Result<(), Code>,
     ) -> Result<Outcome, Error> {
         match self {
             Providers::Open | Providers::None => Ok(Outcome::Declined),
+            // A new log is made after every journal, with a sync of its folder.
             Providers::Log => log.commit(main, batch, options),
             Providers::File(provider) => {
                 // Another connection may use the log. A replay would undo this commit.
                 log.before_in_place(main)?;
+                // A journal that a crash brings back would undo it, too.
+                settle(provider.keeps_order())?;
                 provider.commit(main, batch)
             }
         }

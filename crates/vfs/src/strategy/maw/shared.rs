@@ -493,6 +493,8 @@ impl MawLog {
         }
         board.common().unlock(0..0);
         ended?;
+        // It would keep the board of a log that is gone.
+        self.syncer.stop();
         state.detach();
         state.retired += 1;
         Ok(())

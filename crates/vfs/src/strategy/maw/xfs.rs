@@ -95,6 +95,11 @@ impl Provider for Xfs {
 
     fn before_reading(&self, _: &dyn Below) {}
 
+    /// Names and exchanges go through one log, which the exchange forces.
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
     fn kind(&self) -> Atomic {
         Atomic::Xfs
     }
