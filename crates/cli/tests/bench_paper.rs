@@ -10,7 +10,11 @@ use oneflush_testing::{Running, wait_until};
 use serde_json::Value;
 
 fn paper(sandbox: &Sandbox, arguments: &[&str]) -> Output {
-    sandbox.oneflush().args(["bench", "--paper", "waldio"]).args(arguments).output().unwrap()
+    paper_named(sandbox, "waldio", arguments)
+}
+
+fn paper_named(sandbox: &Sandbox, name: &str, arguments: &[&str]) -> Output {
+    sandbox.oneflush().args(["bench", "--paper", name]).args(arguments).output().unwrap()
 }
 
 /// The figures of a row, by the heads of its sheet.
@@ -73,6 +77,35 @@ fn single_commits_are_found_at_a_device_and_told_beside_theirs() {
     assert_eq!(report["experiments"].as_array().unwrap().len(), 2);
     sandbox.assert_nothing_left(&[]);
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
+}
+
+#[test]
+fn the_volume_of_a_commit_with_maw_stands_beside_stock_modes_and_what_is_not_there() {
+    let name = "the_volume_of_a_commit_with_maw_stands_beside_stock_modes_and_what_is_not_there";
+    if skip_unless_root(name) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let arguments =
+        ["--only", "table iii", "-n", "100", "--rounds", "1", "--size", "64M", "--json"];
+    let output = paper_named(&sandbox, "maw", &arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let persist = row(&report, "Table III", "EXT4 PERSIST");
+    assert_eq!(
+        (value(&persist, "total"), value(&persist, "× EXT4 PERSIST")),
+        (Some(48.0), Some(1.0))
+    );
+    assert!(value(&persist, "fs").unwrap() > 0.0, "{persist:?}");
+    let f2fs = row(&report, "Table III", "F2FS MAW");
+    assert_eq!(f2fs.iter().filter(|(_, value)| value.is_some()).count(), 3, "theirs: {f2fs:?}");
+    let maw = row(&report, "Table III", "log, PERSIST");
+    // The log grows meanwhile.
+    assert!(value(&maw, "× EXT4 PERSIST").unwrap() < 0.4, "{maw:?}");
+    assert!(value(&maw, "flushes").unwrap() < 1.5, "{maw:?}");
+    // What is in place at the end of 100 commits is some pages, once.
+    assert!(value(&maw, "in place").unwrap() < 1.0, "{maw:?}");
+    sandbox.assert_nothing_left(&[]);
 }
 
 #[test]

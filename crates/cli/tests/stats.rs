@@ -119,6 +119,37 @@ fn a_database_in_use_with_waldio_has_live_figures_and_after_a_crash_its_logs() {
     assert!(serde_json::from_str::<Value>(&own).unwrap()["waldio"]["slots"].is_object(), "{own}");
 }
 
+#[test]
+fn a_database_in_use_with_maw_has_live_figures_and_after_a_crash_its_logs() {
+    let sandbox = Sandbox::new();
+    let (path, copy) = (sandbox.path().join("a.db"), sandbox.path().join("copy.db"));
+    let db = open(&path, "maw&atomic=log");
+    db.execute_batch("PRAGMA synchronous=full; CREATE TABLE t(v)").unwrap();
+    for n in 0..3 {
+        db.execute("INSERT INTO t VALUES (?)", [n]).unwrap();
+    }
+    let (json, text) = stats(&sandbox, &path);
+    assert_eq!((&json["strategy"], &json["journal_mode"]), (&"maw".into(), &"rollback".into()));
+    // One of page 1, and the inserts.
+    assert_eq!(json["live"]["records"], 4, "{json}");
+    assert!(text.contains("in use with maw") && text.contains("4 records"), "{text}");
+    assert!(!text.contains("frames"), "{text}");
+    for suffix in ["", "-maw"] {
+        let name = |path: &Path| format!("{}{suffix}", path.display());
+        std::fs::copy(name(&path), name(&copy)).unwrap();
+    }
+    let (json, text) = stats(&sandbox, &copy);
+    assert_eq!((&json["log"]["records"], &json["live"]), (&3.into(), &Value::Null), "{json}");
+    for words in ["oneflush recover", "next open with maw", "3 records", "the log of maw"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let own: String = db.query_row("PRAGMA oneflush_stats", [], |row| row.get(0)).unwrap();
+    let own = &serde_json::from_str::<Value>(&own).unwrap()["maw"];
+    assert_eq!((&own["provider"], &own["atomic"]), (&"log".into(), &3.into()), "{own}");
+    let log = &own["log"];
+    assert!(log["logged_bytes"].as_u64() > Some(0) && log["recovered"].is_null(), "{own}");
+}
+
 /// Sizes stood right behind a suffix that was longer than its column: "-oneflush-kept4120 bytes".
 #[test]
 fn long_suffixes_are_apart_from_their_sizes() {

@@ -100,10 +100,13 @@ pub fn survey(database: &Path) -> Result<Survey, InspectError> {
     Ok(Survey {
         database: database.to_owned(),
         bytes,
-        journal_mode: match header.get(guard::FIRST) {
-            None => "none",
-            Some(1) => "rollback",
-            Some(_) => "wal",
+        journal_mode: match guard::mode(&header) {
+            _ if header.is_empty() => "none",
+            Some(guard::Mode::Rollback) => "rollback",
+            Some(guard::Mode::Wal) => "wal",
+            // A read version that is not the write version.
+            None if header.get(guard::FIRST) == Some(&1) => "rollback",
+            None => "wal",
         },
         guarded,
         strategy: strategy.map(StrategyKind::name),

@@ -7,8 +7,7 @@ use crate::workload::Operation;
 pub const MAW: Paper = Paper {
     name: "maw",
     title: "Exploiting Multi-Block Atomic Write in SQLite Transaction (MAW)",
-    device: "Samsung 840 pro (SATA) and 950 pro (NVMe), Linux 4.8, ext4 and F2FS; theirs are of \
-        the 950 pro where nothing else is said",
+    device: "Samsung 840 pro (SATA) and 950 pro (NVMe), Linux 4.8, ext4 and F2FS",
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
     claims: &CLAIMS,
@@ -24,8 +23,8 @@ const TRUNCATE_MAW: &str = "truncate:maw+atomic=log";
 const PERSIST_MAW: &str = "persist:maw+atomic=log";
 
 const NOTES: [&str; 7] = [
-    "Theirs are the numbers in the paper's text and tables. Of Figure 8 the text has ratios, and \
-        they are for inserts.",
+    "Theirs are the numbers in the paper's text and tables, those of the 950 pro where nothing \
+        else is said. Of Figure 8 the text has ratios, and they are for inserts.",
     "Tables I and III insert rows of 100 B with AUTOINCREMENT, as the paper does. Figure 8 runs \
         Mobibench's transactions, of one row each.",
     "KB are 1,024 bytes at the block device, with all that the kernel writes back behind them. \

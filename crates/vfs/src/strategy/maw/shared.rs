@@ -290,7 +290,7 @@ impl MawLog {
                 KillPoint::Repairing.reached();
                 self.life.files.warn(&format!(
                     "oneflush: {}: a process died while it wrote to the log or the database \
-                        [OF-202]",
+                        [OF-224]",
                     self.life.path
                 ));
                 self.replay(log, board, replayed, main).map(|()| {

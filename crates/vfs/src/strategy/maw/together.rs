@@ -326,7 +326,7 @@ impl MawLog {
     fn cannot_leave(&self, database: &str, why: &str) -> Error {
         self.life().files.warn(&format!(
             "oneflush: {}: its log has commits of {database}, which cannot be copied there now: {why} \
-                [OF-224]",
+                [OF-225]",
             self.path()
         ));
         Error::Below(Code::BUSY)
