@@ -104,6 +104,9 @@ struct State {
     /// SQLite has the absorbed journal open.
     is_journal_open: bool,
     transaction: Transaction,
+    /// A commit has failed, and the file may have a part of it. In exclusive locking mode SQLite
+    /// goes on without a new lock.
+    is_unsettled: bool,
     providers: Providers,
 }
 
@@ -138,6 +141,7 @@ impl Maw {
                 level: LockLevel::None,
                 is_journal_open: false,
                 transaction: Transaction::default(),
+                is_unsettled: false,
                 providers: Providers::default(),
             }),
         }
@@ -159,10 +163,21 @@ impl Maw {
         lock(&self.state)
     }
 
+    /// The state, for a call on the database file. What a failed commit has left there is mended
+    /// before.
+    fn settled(&self, below: &dyn Below) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.state();
+        if state.is_unsettled {
+            self.log.settle(below)?;
+            state.is_unsettled = false;
+        }
+        Ok(state)
+    }
+
     /// Ends the journal, and with it the transaction (rule 2). [`Ended::Ordinary`]: the call that
     /// ends the journal goes to the real file.
     fn end(&self, state: &mut State) -> Result<Ended, Error> {
-        let State { main, transaction, providers, .. } = state;
+        let State { main, transaction, is_unsettled, providers, .. } = state;
         let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
         if transaction.is_ordinary() {
             if self.options.durability == Durability::Full && !transaction.is_synced_by_sqlite() {
@@ -177,7 +192,8 @@ impl Maw {
         }
         let is_ordinary = !transaction.is_synced(&self.options)
             || !transaction
-                .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))?;
+                .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))
+                .inspect_err(|_| *is_unsettled = true)?;
         if is_ordinary {
             let is_durable = transaction.is_synced(&self.options);
             self.materialise(state)?;
@@ -209,7 +225,7 @@ impl Maw {
     }
 
     fn write_db(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
-        let mut state = self.state();
+        let mut state = self.settled(below)?;
         if state.transaction.is_absorbed() {
             state.transaction.write(below, data, offset)?;
             if self.is_too_large(&state.transaction) {
@@ -350,7 +366,7 @@ impl Strategy for Maw {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Error> {
-        let mut state = self.state();
+        let mut state = if role == Role::Db { self.settled(below)? } else { self.state() };
         match role {
             Role::Db if state.transaction.covers(offset, buffer.len() as u64) => {
                 Ok(state.transaction.read(below, buffer, offset)?)
@@ -404,7 +420,7 @@ impl Strategy for Maw {
     }
 
     fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
-        let state = self.state();
+        let state = if role == Role::Db { self.settled(below)? } else { self.state() };
         let ours = match role {
             Role::Db => state.transaction.size_bytes(),
             Role::RollbackJournal if state.is_journal_open => {
@@ -441,6 +457,8 @@ impl Strategy for Maw {
             // hot journal, for SQLite to play back.
             state.transaction.clear();
         }
+        // Who takes the lock next looks for itself.
+        state.is_unsettled &= level > LockLevel::None;
         state.level = state.level.min(level);
         drop(state);
         self.inner.call(|inner| inner.unlock(below, level))

@@ -168,7 +168,7 @@ impl MawLog {
         let brought = match &state.open {
             None => self.join(&mut state, main, options),
             Some(_) if state.board.is_busy() && !mutant::is(Mutant::BusyUnseen) => {
-                self.repair(&mut state, main)
+                exclusively(main, || self.repair(&mut state, main))
             }
             Some(_) => Ok(()),
         };
@@ -187,20 +187,35 @@ impl MawLog {
         state.board = board;
         match how {
             How::Beside if state.board.is_busy() => {
-                self.repair(state, main).inspect_err(|_| state.detach())
+                let repaired = exclusively(main, || self.repair(state, main));
+                repaired.inspect_err(|_| state.detach())
             }
             How::Beside => Ok(()),
             How::Alone | How::Made => {
-                let replayed = self.replay_alone(state, main);
-                let board = state.board.clone();
-                if replayed.is_err() {
-                    state.detach();
-                    self.life.tidy(&board);
-                }
-                board.common().unlock(0..0);
-                replayed
+                let started = self.start_alone(state, main, main.lock(LockLevel::Exclusive));
+                let unlocked = main.unlock(LockLevel::Shared);
+                started.and_then(|()| Ok(unlocked?))
             }
         }
+    }
+
+    /// Makes board and file ready, or leaves the log. The caller has the board's lock. `locked`:
+    /// whether it has the database locked exclusively.
+    fn start_alone(
+        &self,
+        state: &mut State,
+        main: &dyn Below,
+        locked: Result<(), Code>,
+    ) -> Result<(), AttachError> {
+        let replayed =
+            locked.map_err(AttachError::from).and_then(|()| self.replay_alone(state, main));
+        let board = state.board.clone();
+        if replayed.is_err() {
+            state.detach();
+            self.life.tidy(&board);
+        }
+        board.common().unlock(0..0);
+        replayed
     }
 
     /// This process is alone with the log: makes the board anew, and the file what the log says.
@@ -208,10 +223,7 @@ impl MawLog {
         let State { open, board, replayed, .. } = state;
         let Some(log) = open else { return Err(AttachError::Below(Code::BUSY)) };
         log.unsure = board.begin(log.log.uuid(), log.log.page_bytes() as usize);
-        exclusively(main, || {
-            *replayed = Some(replay::run(log, main)?);
-            Ok(())
-        })?;
+        *replayed = Some(replay::run(log, main)?);
         board.set_sure();
         KillPoint::Rebuilt.reached();
         if board.is_guard_unsure() {
@@ -224,11 +236,22 @@ impl MawLog {
         Ok(())
     }
 
-    /// A process has died with `Busy` set, or could not write in place.
+    /// A commit of this connection has failed, and it still has the database locked exclusively.
+    /// Brings the file to where the log is.
+    pub fn settle(&self, main: &dyn Below) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.open.is_none() || !state.board.is_busy() {
+            return Ok(());
+        }
+        self.repair(&mut state, main).map_err(|error| self.life.refuse(&error))
+    }
+
+    /// A process has died with `Busy` set, or could not write in place. The caller has the database
+    /// locked exclusively.
     fn repair(&self, state: &mut State, main: &dyn Below) -> Result<(), AttachError> {
         let State { open, board, replayed, .. } = state;
         let Some(log) = open else { return Err(AttachError::Below(Code::BUSY)) };
-        exclusively(main, || {
+        {
             if !board.common().lock_unless(0, PATIENCE, &|| false)? {
                 return Err(AttachError::Below(Code::BUSY));
             }
@@ -249,7 +272,7 @@ impl MawLog {
             };
             board.common().unlock(0..0);
             repaired
-        })
+        }
     }
 
     /// Commits a batch by one record. SQLite has the database locked exclusively.
@@ -269,12 +292,20 @@ impl MawLog {
             let Some(Attached { log, board, how }) = attached else {
                 return Ok(Outcome::Declined);
             };
-            debug_assert_ne!(how, How::Beside, "the file had no guard under the shared lock");
-            log.show(&board);
-            board.set_open();
-            board.common().unlock(0..0);
             state.open = Some(log);
             state.board = board;
+            if how == How::Made {
+                let State { open, board, .. } = &*state;
+                open.iter().for_each(|log| log.show(board));
+                board.set_open();
+                board.common().unlock(0..0);
+            } else {
+                // An earlier commit of this connection has set the guard and failed. In exclusive
+                // locking mode it has read nothing since.
+                debug_assert_eq!(how, How::Alone, "nobody else may have set the guard");
+                self.start_alone(&mut state, main, Ok(()))
+                    .map_err(|error| self.life.refuse(&error))?;
+            }
         }
         let State { open, board, .. } = &mut *state;
         let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
@@ -380,7 +411,8 @@ impl MawLog {
     /// log).
     fn sync(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Code> {
         if !mutant::is(Mutant::EpochUnsynced) {
-            main.sync(SyncRequest::ALL)?;
+            // What the kernel could not write it does not write again. The log has it.
+            main.sync(SyncRequest::ALL).inspect_err(|&code| board.fail(code, None))?;
         }
         board.note_synced(log.head.lsn);
         log.end_epoch();
