@@ -16,6 +16,7 @@
 //! | `forked.rs`, `inherited.rs` | open files in a child of a fork |
 //! | `side_files.rs` | the files of `eager`, as the traits `SideFiles`, `LogFiles` and `Storage` |
 //! | `board_file.rs`, `board_place.rs` | the board of `eager` as a mapped file, and its locks |
+//! | `simulated_atomic.rs` | atomic writes of a simulated disk, as `AtomicWrite`, `ExchangeFile` |
 //! | `simulated_board.rs` | boards of databases on a simulated disk |
 //! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
@@ -91,6 +92,7 @@ mod page_cache;
 mod process;
 mod reserve;
 mod side_files;
+mod simulated_atomic;
 mod simulated_board;
 mod vfs;
 mod virtual_file;

@@ -20,6 +20,7 @@ use super::below::BelowFile;
 use super::board_file::BoardFile;
 use super::forked;
 use super::image_memory::MappedImage;
+use super::simulated_atomic::{SimulatedExchange, SimulatedWrite};
 use super::{checkpoint, looking_on, page_cache, simulated_board};
 use crate::config::StrategyKind;
 use crate::error::Code;
@@ -247,11 +248,17 @@ impl LogFiles for Files {
         forked::has_inherited(database)
     }
 
-    fn atomic_write(&self, _database: &str) -> Result<Box<dyn AtomicWrite>, String> {
+    fn atomic_write(&self, database: &str) -> Result<Box<dyn AtomicWrite>, String> {
+        if !self.are_real() {
+            return Ok(Box::new(SimulatedWrite::open(self.below, database)?));
+        }
         Err("it is not there".to_owned())
     }
 
-    fn exchange_file(&self, _database: &str) -> Result<Box<dyn ExchangeFile>, String> {
+    fn exchange_file(&self, database: &str) -> Result<Box<dyn ExchangeFile>, String> {
+        if !self.are_real() {
+            return Ok(Box::new(SimulatedExchange::open(self.below, database)?));
+        }
         Err("it is not there".to_owned())
     }
 
@@ -381,8 +388,8 @@ fn full_name(vfs: *mut sqlite::sqlite3_vfs, path: &str) -> Result<String, Code> 
 
 /// A file of the VFS below that this VFS opened, and not SQLite. The log uses it from one thread at
 /// a time.
-struct VfsFile {
-    below: BelowFile,
+pub(super) struct VfsFile {
+    pub(super) below: BelowFile,
     /// The memory and the name that `xOpen` was given. The VFS below may keep pointers to both.
     _file: Box<[u64]>,
     _name: Vec<u8>,
@@ -417,7 +424,12 @@ impl VfsFile {
         VfsFile::open_raw(vfs, path, flags).map(Some)
     }
 
-    fn open_raw(vfs: *mut sqlite::sqlite3_vfs, path: &str, flags: c_int) -> Result<VfsFile, Code> {
+    /// Opens a file with these flags and no others. The caller knows whether it is there.
+    pub(super) fn open_raw(
+        vfs: *mut sqlite::sqlite3_vfs,
+        path: &str,
+        flags: c_int,
+    ) -> Result<VfsFile, Code> {
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         // "Database filenames are double-zero terminated", and more names may follow.
         let name = [name.as_bytes(), &[0; 4]].concat();

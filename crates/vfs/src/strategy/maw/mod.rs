@@ -43,6 +43,7 @@
 mod absorbed;
 mod f2fs;
 mod journal;
+mod left_journal;
 mod open_log;
 mod overlay;
 mod provider;

@@ -94,7 +94,17 @@ impl Providers {
         match self {
             Providers::Open | Providers::None => Ok(Outcome::Declined),
             Providers::Log => log.commit(main, batch, options),
-            Providers::File(provider) => provider.commit(main, batch),
+            // The first sync of a real journal makes the name of a new database durable too. And no
+            // file system makes its first size part of the commit.
+            Providers::File(_) if batch.size_bytes_before == 0 => Ok(Outcome::Declined),
+            Providers::File(provider) => {
+                log.last_commit.bury_journal(main, log.files(), log.path())?;
+                let outcome = provider.commit(main, batch)?;
+                if outcome == Outcome::Committed {
+                    log.last_commit.note(batch);
+                }
+                Ok(outcome)
+            }
         }
     }
 }

@@ -20,6 +20,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::journal::FINISHED_BYTES;
+use super::left_journal::LastCommit;
 use super::open_log::{LogCounts, OpenLog};
 use super::overlay::Batch;
 use super::provider::Outcome;
@@ -57,6 +59,8 @@ pub struct MawLog {
     process: u32,
     state: Mutex<State>,
     counts: Mutex<Counts>,
+    /// For providers that are no log.
+    pub last_commit: LastCommit,
     syncer: Arc<Syncer>,
 }
 
@@ -112,8 +116,17 @@ impl MawLog {
                 retired: 0,
             }),
             counts: Mutex::default(),
+            last_commit: LastCommit::default(),
             syncer: Syncer::new(path, files),
         }
+    }
+
+    pub fn files(&self) -> &dyn LogFiles {
+        &*self.life.files
+    }
+
+    pub fn path(&self) -> &str {
+        &self.life.path
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -346,6 +359,10 @@ impl MawLog {
         // SQLite may have finished its journal without a sync. What comes back of it after a loss of
         // power would undo the log's commits.
         if let Some(journal) = self.life.files.open_journal(&journal_path(&self.life.path))? {
+            if journal.size_bytes()? > 0 {
+                // Written again, for a sync may have failed.
+                journal.write(&[0; FINISHED_BYTES], 0)?;
+            }
             journal.sync(SyncRequest::ALL)?;
         }
         match self.life.attach(main, LockLevel::Exclusive, options) {

@@ -8,6 +8,8 @@
 //! | 4. the exchange | the transaction |
 //! | 5. the file is made shorter, where the transaction has done so | the transaction |
 
+use std::ops::Range;
+
 use super::overlay::Batch;
 use super::provider::{Outcome, Provider};
 use crate::config::Atomic;
@@ -19,13 +21,15 @@ pub struct Xfs(pub Box<dyn ExchangeFile>);
 
 impl Provider for Xfs {
     fn commit(&self, main: &dyn Below, batch: &Batch<'_>) -> Result<Outcome, Error> {
-        let committed = self.exchange(main, batch);
-        if let Err(code) = committed {
+        let written = self.write(main, batch);
+        if let Err(code) = written {
             if batch.size_bytes > batch.size_bytes_before {
                 let _ = main.truncate(batch.size_bytes_before);
             }
             return Err(code.into());
         }
+        // After an error here the file may have all of it, and needs its size.
+        written.and_then(|range| self.0.exchange(range))?;
         if batch.size_bytes < batch.size_bytes_before {
             main.truncate(batch.size_bytes)?;
         }
@@ -38,7 +42,8 @@ impl Provider for Xfs {
 }
 
 impl Xfs {
-    fn exchange(&self, main: &dyn Below, batch: &Batch<'_>) -> Result<(), Code> {
+    /// Writes the temporary file. Answers the range to exchange.
+    fn write(&self, main: &dyn Below, batch: &Batch<'_>) -> Result<Range<u64>, Code> {
         let size_bytes = batch.size_bytes.max(batch.size_bytes_before);
         if !mutant::is(Mutant::TemporaryNotEmptied) {
             self.0.empty(size_bytes)?;
@@ -76,6 +81,6 @@ impl Xfs {
         if let Some((of, bytes)) = block {
             self.0.write(&bytes, of)?;
         }
-        if first < end { self.0.exchange(first..end) } else { Ok(()) }
+        Ok(first.min(end)..end)
     }
 }
