@@ -27,7 +27,7 @@ use crate::workload::Workload;
 const OF_OPTIONS: u64 = 0x006d_6177;
 const OF_SCRIPT: u64 = 0x006d_6178;
 
-const ATOMIC: [&str; 1] = ["log"];
+const ATOMIC: [&str; 4] = ["log", "log", "f2fs", "xfs"];
 const LOG_SIZES: [Option<&str>; 4] = [Some("1048576"), Some("1048576"), Some("1048576"), None];
 const PAGES: [u32; 10] = [512, 1024, 1024, 4096, 4096, 4096, 4096, 8192, 16_384, 65_536];
 const MADE_BY: [Option<u8>; 4] = [None, None, Some(0), Some(24)];

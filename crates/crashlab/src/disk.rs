@@ -14,6 +14,7 @@ use std::sync::{Arc, LazyLock};
 use crate::content::{Content, Image};
 use crate::fault::{Fault, FaultPlan, Operation};
 use crate::log::{Data, Ino, Mark, Op};
+use crate::mix::mix;
 use crate::sabotage::{Kind, Sabotage};
 
 /// The size of a block to a sabotage.
@@ -208,6 +209,50 @@ impl Disk {
             file.content.write(offset, &data);
             self.log.push(Op::Write { ino, offset, data: Data(data) });
         }
+    }
+
+    /// A write to a file that no state after a loss of power has. It only may fail.
+    pub fn write_temporary(&mut self) -> Result<(), DiskError> {
+        self.may(Operation::Write)
+    }
+
+    /// Makes these writes durable, all or none, with all that was written to the file before. After
+    /// an error they may be there, too.
+    pub fn write_atomically(
+        &mut self,
+        ino: Ino,
+        writes: Vec<(u64, Vec<u8>)>,
+    ) -> Result<(), DiskError> {
+        self.may(Operation::Write)?;
+        let synced = self.may(Operation::Sync);
+        let seed = self.faults.as_ref().map_or(0, |plan| plan.seed) ^ self.log.len() as u64;
+        let is_nothing_done = synced.is_err() && mix(seed).is_multiple_of(2);
+        let Some(file) = self.files.get_mut(&ino).filter(|_| self.powered && !is_nothing_done)
+        else {
+            return synced;
+        };
+        for (offset, data) in &writes {
+            file.content.write(*offset, data);
+        }
+        match (self.sabotage, file.kind) {
+            (Sabotage::NoDatabaseSync | Sabotage::LateDatabaseSync, Kind::Database) => {
+                if self.sabotage == Sabotage::LateDatabaseSync {
+                    self.owed.push(ino);
+                }
+                let write = |(offset, data): (u64, Vec<u8>)| Op::Write {
+                    ino,
+                    offset,
+                    data: Data(data.into()),
+                };
+                self.log.extend(writes.into_iter().map(write));
+            }
+            _ => {
+                let shared = |(offset, data): (u64, Vec<u8>)| (offset, Data(data.into()));
+                let writes = writes.into_iter().map(shared).collect();
+                self.log.push(Op::Atomic { ino, writes });
+            }
+        }
+        synced
     }
 
     /// The place in the log of the file's last write since its last sync. Without such a write, the

@@ -122,6 +122,7 @@ fn is_a_moment(op: &Op) -> bool {
         Op::Create { .. }
         | Op::Write { .. }
         | Op::Truncate { .. }
+        | Op::Atomic { .. }
         | Op::SyncFailed { .. }
         | Op::Unlink { .. }
         | Op::Rename { .. } => true,
@@ -131,7 +132,12 @@ fn is_a_moment(op: &Op) -> bool {
 fn is_sync(op: Option<&Op>) -> bool {
     matches!(
         op,
-        None | Some(Op::Sync { .. } | Op::SyncDir { .. } | Op::Mark(Mark::Acknowledged { .. }))
+        None | Some(
+            Op::Sync { .. }
+                | Op::SyncDir { .. }
+                | Op::Atomic { .. }
+                | Op::Mark(Mark::Acknowledged { .. })
+        )
     )
 }
 

@@ -26,6 +26,11 @@ pub enum Op {
         ino: Ino,
         size: u64,
     },
+    /// These writes become durable, all or none, and with them what was written before.
+    Atomic {
+        ino: Ino,
+        writes: Vec<(u64, Data)>,
+    },
     Sync {
         ino: Ino,
         /// The sync covers what stands in the log before this place. It began there, and others

@@ -34,9 +34,14 @@ impl Loss {
 #[serde(transparent)]
 pub struct Losses(BTreeMap<String, [u64; Loss::ALL.len()]>);
 
+/// How the name of a super-journal goes on behind `.db`.
+const SUPER_JOURNAL: &str = "-mj";
+
 impl Losses {
     pub fn count(&mut self, name: &str, loss: Loss) {
         let kind = name.split_once(".db").map_or(name, |(_, kind)| kind);
+        // A super-journal has a random name.
+        let kind = if kind.starts_with(SUPER_JOURNAL) { SUPER_JOURNAL } else { kind };
         // Without a new String for each of millions of states.
         match self.0.get_mut(kind) {
             Some(counts) => counts[loss as usize] += 1,

@@ -242,6 +242,18 @@ impl Timeline {
                     self.names_are_durable(None);
                 }
             }
+            Op::Atomic { ino, writes } => {
+                let node = self.nodes.entry(*ino).or_default();
+                let commits = node.journaled && self.reading == Reading::Ordered;
+                node.sync(at);
+                for (offset, data) in writes {
+                    node.durable.write(*offset, &data.0);
+                }
+                node.size = node.size.max(node.durable.size());
+                if commits {
+                    self.names_are_durable(None);
+                }
+            }
             Op::SyncFailed { ino, seed } => {
                 self.sync_has_failed = true;
                 self.nodes.entry(*ino).or_default().sync_failed(*seed);

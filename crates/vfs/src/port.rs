@@ -84,6 +84,10 @@ pub trait SideFiles: Send + Sync {
 pub trait AtomicWrite: Send + Sync {
     /// False: no atomic write can be begun on this file, and nothing has happened.
     fn start(&self, main: &dyn Below) -> bool;
+    /// Writes to the file, after the start.
+    fn write(&self, main: &dyn Below, data: &[u8], offset: u64) -> Result<(), Code> {
+        main.write(data, offset)
+    }
     /// Makes all writes since the start durable, or none of them.
     fn commit(&self, main: &dyn Below) -> Result<(), Code>;
     /// Drops all writes since the start, whoever made them. Without a start it does nothing.

@@ -118,8 +118,8 @@ impl LogFiles for NoLogs {
         Ok(None)
     }
 
-    fn settle_journals(&self, _: &str, _: bool, _: &mut Seen) -> Result<(), Code> {
-        Ok(())
+    fn settle_journals(&self, _: &str, _: bool, _: &mut Seen) -> Result<bool, Code> {
+        Ok(true)
     }
 
     fn create_journal(&self, _: &str) -> Result<Box<dyn Below>, Code> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use libsqlite3_sys as sqlite;
 
+use super::exchanged::Exchanged;
 use super::locks::{Busy, Level, SLOTS, SlotsHeld};
 use super::settings::keep_freed_memory;
 use super::volume::{Shared, Volume, full_path, locked, owner, process_of};
@@ -94,6 +95,8 @@ struct Handle {
     persist_wal: Cell<bool>,
     mapped: Cell<bool>,
     held: Cell<SlotsHeld>,
+    /// Writes between `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and the end of the batch.
+    atomic: RefCell<Option<Vec<(u64, Vec<u8>)>>>,
 }
 
 /// How the names of the logs end.
@@ -101,7 +104,17 @@ const LOG_ENDINGS: [&str; 3] = ["-oneflush", "-waldio", "-maw"];
 
 enum Target {
     Temporary(RefCell<Content>),
-    OnDisk { volume: Arc<Volume>, name: String, ino: Ino, shared: Arc<Shared> },
+    /// Blocks of it can change places with a database's.
+    Exchanged {
+        volume: Arc<Volume>,
+        file: RefCell<Exchanged>,
+    },
+    OnDisk {
+        volume: Arc<Volume>,
+        name: String,
+        ino: Ino,
+        shared: Arc<Shared>,
+    },
 }
 
 /// Runs a callback's body: no panic may cross into SQLite.
@@ -173,6 +186,10 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
     let mut sync_failures = SyncFailures::default();
     let target = match name {
         None => Target::Temporary(RefCell::default()),
+        Some(path) if flags & sqlite::SQLITE_OPEN_TEMP_DB != 0 => {
+            let (volume, _) = Volume::of_path(path).ok_or(sqlite::SQLITE_CANTOPEN)?;
+            Target::Exchanged { volume, file: RefCell::default() }
+        }
         Some(path) => {
             let (volume, name) = Volume::of_path(path).ok_or(sqlite::SQLITE_CANTOPEN)?;
             let mut disk = volume.disk();
@@ -202,6 +219,7 @@ fn open(name: Option<&str>, flags: c_int) -> Result<Handle, c_int> {
         persist_wal: Cell::new(false),
         mapped: Cell::new(false),
         held: Cell::default(),
+        atomic: RefCell::default(),
     })
 }
 
@@ -245,20 +263,51 @@ unsafe extern "C" fn x_delete(
     })
 }
 
-/// The one system call: `rename`, which a VFS has no method for.
+/// The system calls that a VFS has no method for: `rename` and `exchange`.
 unsafe extern "C" fn x_get_system_call(
     _vfs: *mut sqlite::sqlite3_vfs,
     name: *const c_char,
 ) -> sqlite::sqlite3_syscall_ptr {
     // SAFETY: SQLite, or who asks in its place, passes a string.
-    let is_rename = unsafe { text(name) } == Some("rename");
-    // SAFETY: a pointer to a function, which is called as what it is.
-    is_rename.then(|| unsafe {
-        std::mem::transmute::<
-            unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
-            unsafe extern "C" fn(),
-        >(rename)
-    })
+    let name = unsafe { text(name) };
+    // SAFETY: pointers to functions, which are called as what they are.
+    unsafe {
+        match name {
+            Some("rename") => Some(std::mem::transmute::<
+                unsafe extern "C" fn(*const c_char, *const c_char) -> c_int,
+                unsafe extern "C" fn(),
+            >(rename)),
+            Some("exchange") => Some(std::mem::transmute::<
+                unsafe extern "C" fn(*mut sqlite::sqlite3_file, *const c_char, i64, i64) -> c_int,
+                unsafe extern "C" fn(),
+            >(exchange)),
+            _ => None,
+        }
+    }
+}
+
+/// As `XFS_IOC_EXCHANGE_RANGE` with `FILE1_WRITTEN` and `DSYNC`, with an answer of SQLite's.
+unsafe extern "C" fn exchange(
+    file: *mut sqlite::sqlite3_file,
+    database: *const c_char,
+    from: i64,
+    to: i64,
+) -> c_int {
+    // SAFETY: the caller passes an open file and a path.
+    unsafe {
+        on(file, |handle| {
+            let Target::Exchanged { file, .. } = &handle.target else {
+                return sqlite::SQLITE_MISUSE;
+            };
+            let Some((volume, name)) = text(database).and_then(Volume::of_path) else {
+                return sqlite::SQLITE_CANTOPEN;
+            };
+            let mut disk = volume.disk();
+            let Some(ino) = disk.lookup(name) else { return sqlite::SQLITE_CANTOPEN };
+            let result = file.borrow_mut().exchange(&mut disk, ino, from as u64..to as u64);
+            code(result, sqlite::SQLITE_IOERR_WRITE)
+        })
+    }
 }
 
 /// As rename(2), with an answer of SQLite's. A file that has the new name is replaced.
@@ -363,6 +412,9 @@ unsafe extern "C" fn x_read(
             let wanted = buffer.len();
             let there = match &handle.target {
                 Target::Temporary(content) => Ok(content.borrow().read(offset as u64, buffer)),
+                Target::Exchanged { file, .. } => {
+                    Ok(file.borrow().content.read(offset as u64, buffer))
+                }
                 Target::OnDisk { volume, ino, .. } => {
                     volume.disk().read(*ino, offset as u64, buffer)
                 }
@@ -390,7 +442,19 @@ unsafe extern "C" fn x_write(
                 content.borrow_mut().write(offset as u64, data);
                 sqlite::SQLITE_OK
             }
+            Target::Exchanged { volume, file } => {
+                let result = volume.disk().write_temporary();
+                if result.is_ok() {
+                    file.borrow_mut().write(offset as u64, data);
+                }
+                code(result, sqlite::SQLITE_IOERR_WRITE)
+            }
             Target::OnDisk { volume, ino, .. } => {
+                if let Some(batch) = &mut *handle.atomic.borrow_mut() {
+                    let result = volume.disk().write_temporary();
+                    batch.push((offset as u64, data.to_vec()));
+                    return code(result, sqlite::SQLITE_IOERR_WRITE);
+                }
                 code(volume.disk().write(*ino, offset as u64, data), sqlite::SQLITE_IOERR_WRITE)
             }
         })
@@ -403,6 +467,10 @@ unsafe extern "C" fn x_truncate(file: *mut sqlite::sqlite3_file, size: i64) -> c
         on(file, |handle| match &handle.target {
             Target::Temporary(content) => {
                 content.borrow_mut().set_size(size as u64);
+                sqlite::SQLITE_OK
+            }
+            Target::Exchanged { file, .. } => {
+                file.borrow_mut().set_size(size as u64);
                 sqlite::SQLITE_OK
             }
             Target::OnDisk { volume, ino, .. } => {
@@ -447,6 +515,7 @@ unsafe extern "C" fn x_file_size(file: *mut sqlite::sqlite3_file, size: *mut i64
         on(file, |handle| {
             *size = match &handle.target {
                 Target::Temporary(content) => content.borrow().size(),
+                Target::Exchanged { file, .. } => file.borrow().content.size(),
                 Target::OnDisk { volume, ino, .. } => volume.disk().size(*ino),
             } as i64;
             sqlite::SQLITE_OK
@@ -499,7 +568,7 @@ unsafe extern "C" fn x_check_reserved_lock(
     unsafe {
         on(file, |handle| {
             *result = match &handle.target {
-                Target::Temporary(_) => 0,
+                Target::Temporary(_) | Target::Exchanged { .. } => 0,
                 Target::OnDisk { shared, .. } => c_int::from(locked(&shared.locks).is_reserved()),
             };
             sqlite::SQLITE_OK
@@ -528,6 +597,9 @@ unsafe extern "C" fn x_file_control(
                 sqlite::SQLITE_FCNTL_VFSNAME => {
                     *argument.cast::<*mut c_char>() = sqlite::sqlite3_mprintf(c"crashlab".as_ptr());
                 }
+                sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE
+                | sqlite::SQLITE_FCNTL_COMMIT_ATOMIC_WRITE
+                | sqlite::SQLITE_FCNTL_ROLLBACK_ATOMIC_WRITE => return handle.atomic_step(op),
                 _ => return sqlite::SQLITE_NOTFOUND,
             }
             sqlite::SQLITE_OK
@@ -627,6 +699,31 @@ unsafe extern "C" fn x_shm_unmap(file: *mut sqlite::sqlite3_file, _delete: c_int
 }
 
 impl Handle {
+    /// As F2FS does: the writes of a batch are kept apart, and become durable all or none.
+    fn atomic_step(&self, op: c_int) -> c_int {
+        let Target::OnDisk { volume, ino, .. } = &self.target else {
+            return sqlite::SQLITE_NOTFOUND;
+        };
+        match op {
+            sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE => {
+                let result = volume.disk().write_temporary();
+                if result.is_ok() {
+                    *self.atomic.borrow_mut() = Some(Vec::new());
+                }
+                code(result, sqlite::SQLITE_IOERR_BEGIN_ATOMIC)
+            }
+            sqlite::SQLITE_FCNTL_COMMIT_ATOMIC_WRITE => {
+                let writes = self.atomic.borrow_mut().take().unwrap_or_default();
+                let result = volume.disk().write_atomically(*ino, writes);
+                code(result, sqlite::SQLITE_IOERR_COMMIT_ATOMIC)
+            }
+            _ => {
+                *self.atomic.borrow_mut() = None;
+                sqlite::SQLITE_OK
+            }
+        }
+    }
+
     /// The last file to unmap takes the WAL index with it. A real index is emptied by the first to
     /// open it.
     fn unmap(&self) {

@@ -13,6 +13,7 @@
 //! One thing is not copied: "unix" ignores an error of that directory sync, and this VFS reports
 //! it.
 
+mod exchanged;
 #[allow(unsafe_code)]
 mod ffi;
 mod locks;

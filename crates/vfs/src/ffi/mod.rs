@@ -20,6 +20,7 @@
 //! | `f2fs_atomic.rs` | F2FS's atomic write, as the trait `AtomicWrite` |
 //! | `exchange.rs` | XFS's exchange of file contents, as the trait `ExchangeFile` |
 //! | `file_system.rs` | what a file system is, and files without a name |
+//! | `simulated_atomic.rs` | atomic writes of a simulated disk, as `AtomicWrite`, `ExchangeFile` |
 //! | `simulated_board.rs` | boards of databases on a simulated disk |
 //! | `looking_on.rs` | how a connection that only reads joins the users of a log |
 //! | `entry.rs` | registration, and the entry point of the loadable extension |
@@ -99,6 +100,7 @@ mod page_cache;
 mod process;
 mod reserve;
 mod side_files;
+mod simulated_atomic;
 mod simulated_board;
 mod vfs;
 mod virtual_file;

@@ -20,6 +20,7 @@ use super::below::BelowFile;
 use super::board_file::BoardFile;
 use super::forked;
 use super::image_memory::MappedImage;
+use super::simulated_atomic::{SimulatedExchange, SimulatedWrite};
 use super::{checkpoint, exchange, f2fs_atomic, looking_on, page_cache, simulated_board};
 use crate::config::StrategyKind;
 use crate::error::Code;
@@ -273,12 +274,16 @@ impl LogFiles for Files {
     }
 
     fn atomic_write(&self, database: &str) -> Result<Box<dyn AtomicWrite>, String> {
-        self.must_be_real()?;
+        if !self.are_real() {
+            return Ok(Box::new(SimulatedWrite::open(self.below, database)?));
+        }
         f2fs_atomic::of_database(self.api, database)
     }
 
     fn exchange_file(&self, database: &str) -> Result<Box<dyn ExchangeFile>, String> {
-        self.must_be_real()?;
+        if !self.are_real() {
+            return Ok(Box::new(SimulatedExchange::open(self.below, database)?));
+        }
         exchange::of_database(self.api, database)
     }
 
@@ -291,11 +296,18 @@ impl LogFiles for Files {
         }
     }
 
-    fn settle_journals(&self, database: &str, in_order: bool, seen: &mut Seen) -> Result<(), Code> {
+    fn settle_journals(
+        &self,
+        database: &str,
+        in_order: bool,
+        seen: &mut Seen,
+    ) -> Result<bool, Code> {
         if !self.are_real() {
-            return Ok(());
+            return Ok(false);
         }
-        journal_end::settle(database, in_order, seen).map_err(|error| match code_of(&error) {
+        journal_end::settle(database, in_order, seen).map(|()| true).map_err(|error| match code_of(
+            &error,
+        ) {
             Code::FULL => Code::FULL,
             _ => Code::IOERR_FSYNC,
         })
@@ -334,10 +346,6 @@ impl LogFiles for Files {
 }
 
 impl Files {
-    fn must_be_real(&self) -> Result<(), String> {
-        if self.are_real() { Ok(()) } else { Err("SQLite's VFS here is not \"unix\"".to_owned()) }
-    }
-
     fn board_error(&self, database: &str, error: &io::Error) -> Code {
         self.warn(&format!("oneflush: {}: {error} [OF-134]", board_path(database)));
         code_of(error)
@@ -422,8 +430,8 @@ fn full_name(vfs: *mut sqlite::sqlite3_vfs, path: &str) -> Result<String, Code> 
 
 /// A file of the VFS below that this VFS opened, and not SQLite. The log uses it from one thread at
 /// a time.
-struct VfsFile {
-    below: BelowFile,
+pub(super) struct VfsFile {
+    pub(super) below: BelowFile,
     /// The memory and the name that `xOpen` was given. The VFS below may keep pointers to both.
     _file: Box<[u64]>,
     _name: Vec<u8>,
@@ -458,7 +466,12 @@ impl VfsFile {
         VfsFile::open_raw(vfs, path, flags).map(Some)
     }
 
-    fn open_raw(vfs: *mut sqlite::sqlite3_vfs, path: &str, flags: c_int) -> Result<VfsFile, Code> {
+    /// Opens a file with these flags and no others. The caller knows whether it is there.
+    pub(super) fn open_raw(
+        vfs: *mut sqlite::sqlite3_vfs,
+        path: &str,
+        flags: c_int,
+    ) -> Result<VfsFile, Code> {
         let name = CString::new(path).map_err(|_| Code::CANTOPEN)?;
         // "Database filenames are double-zero terminated", and more names may follow.
         let name = [name.as_bytes(), &[0; 4]].concat();

@@ -74,6 +74,12 @@ pub fn page_bytes(header: &[u8]) -> u32 {
     }
 }
 
+/// The size of the database in pages, as its header has it. `None`: the header does not say.
+pub fn database_pages(header: &[u8]) -> Option<u32> {
+    let pages = header.get(28..32)?.try_into().ok().map(u32::from_be_bytes)?;
+    Some(pages).filter(|&pages| pages > 0)
+}
+
 fn version_guarded() -> u8 {
     if mutant::is(Mutant::GuardUnseen) { VERSION_WAL } else { VERSION_GUARDED }
 }

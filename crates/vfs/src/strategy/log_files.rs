@@ -136,10 +136,16 @@ pub trait LogFiles: SideFiles {
     /// A temporary file to exchange blocks with this open database, tried before. The error says
     /// why there is none.
     fn exchange_file(&self, database: &str) -> Result<Box<dyn ExchangeFile>, String>;
-    /// Makes the end of every rollback journal of this database durable: [`settle`].
+    /// Makes the end of every rollback journal of this database durable: [`settle`]. False: these
+    /// are files of a simulated disk, which tell no times.
     ///
     /// [`settle`]: crate::journal_end::settle
-    fn settle_journals(&self, database: &str, in_order: bool, seen: &mut Seen) -> Result<(), Code>;
+    fn settle_journals(
+        &self,
+        database: &str,
+        in_order: bool,
+        seen: &mut Seen,
+    ) -> Result<bool, Code>;
     /// Makes a rollback journal of this name, or cuts the one that is there to nothing. Its first
     /// sync makes the name durable.
     fn create_journal(&self, path: &str) -> Result<Box<dyn Below>, Code>;

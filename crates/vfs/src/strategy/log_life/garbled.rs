@@ -8,7 +8,8 @@
 //! another kind, one in 32 does so by accident.
 //!
 //! Where there are too few other pages, the file is taken for the garbled one: no commit may be
-//! lost.
+//! lost. Pages behind the end that the log's page 1 names do not count: a file that grew before its
+//! commit may have anything there.
 
 use rustc_hash::FxHashSet;
 
@@ -24,13 +25,15 @@ const PAGES_MAX: usize = 64;
 /// `None`: the log may have had any page.
 pub fn is_likely(
     main: &dyn Below,
-    page_bytes: u64,
+    page_one: &[u8],
     logged: Option<&FxHashSet<u32>>,
 ) -> Result<bool, Code> {
     let mut header = [0; guard::HEADER_BYTES];
     main.read(&mut header, 0)?;
     let Some(logged) = logged.filter(|_| !guard::is_any_database(&header)) else { return Ok(true) };
+    let page_bytes = page_one.len() as u64;
     let pages = u32::try_from(main.size_bytes()? / page_bytes).unwrap_or(u32::MAX);
+    let pages = pages.min(guard::database_pages(page_one).unwrap_or(u32::MAX));
     let (mut looked_at, mut plausible) = (0, 0);
     for page_no in (2..=pages).filter(|page_no| !logged.contains(page_no)).take(PAGES_MAX) {
         let mut first = [0];

@@ -207,7 +207,7 @@ impl<L: KeptLog> LogLife<L> {
             };
             // The guard was set, so the log has page 1 whatever a crash has left of it.
             let mut page = log.page_one()?.ok_or(AttachError::HeaderDamaged)?;
-            if !garbled::is_likely(main, page.len() as u64, log.pages()?.as_ref())? {
+            if !garbled::is_likely(main, &page, log.pages()?.as_ref())? {
                 return Err(AttachError::NoDatabase);
             }
             guard::set(&mut page, log.uuid());

@@ -36,7 +36,7 @@ impl F2fs {
     /// Steps 2 and 3.
     fn write(&self, main: &dyn Below, batch: &Batch<'_>) -> Result<(), Code> {
         for (offset, unit) in batch.writes() {
-            main.write(batch.inside(offset, unit), offset)?;
+            self.file.write(main, batch.inside(offset, unit), offset)?;
         }
         self.file.commit(main)
     }

@@ -10,7 +10,7 @@ pub struct Journal {
 
 /// The header of a journal that SQLite has finished ends here: PERSIST writes so many zeros over it
 /// ("Rollback Journal File Format").
-const FINISHED_BYTES: usize = 28;
+pub const FINISHED_BYTES: usize = 28;
 
 /// The header's magic number and its count of records. Without them the journal is not played back.
 pub const VALID_BYTES: usize = 12;

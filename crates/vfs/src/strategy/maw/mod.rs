@@ -45,6 +45,7 @@ mod f2fs;
 #[cfg(all(test, not(feature = "shuttle")))]
 mod fakes;
 mod journal;
+mod left_journal;
 mod open_log;
 mod overlay;
 mod provider;
@@ -111,6 +112,9 @@ struct State {
     /// SQLite has the absorbed journal open.
     is_journal_open: bool,
     transaction: Transaction,
+    /// A commit has failed, and the file may have a part of it. In exclusive locking mode SQLite
+    /// goes on without a new lock.
+    is_unsettled: bool,
     providers: Providers,
     /// The end of the last journal of any process.
     journals: Seen,
@@ -147,6 +151,7 @@ impl Maw {
                 level: LockLevel::None,
                 is_journal_open: false,
                 transaction: Transaction::default(),
+                is_unsettled: false,
                 providers: Providers::default(),
                 journals: Seen::default(),
             }),
@@ -174,10 +179,21 @@ impl Maw {
         lock(&self.state)
     }
 
+    /// The state, for a call on the database file. What a failed commit has left there is mended
+    /// before.
+    fn settled(&self, below: &dyn Below) -> Result<MutexGuard<'_, State>, Error> {
+        let mut state = self.state();
+        if state.is_unsettled {
+            self.log.settle(below)?;
+            state.is_unsettled = false;
+        }
+        Ok(state)
+    }
+
     /// Ends the journal, and with it the transaction (rule 2). [`Ended::Ordinary`]: the call that
     /// ends the journal goes to the real file.
     fn end(&self, state: &mut State) -> Result<Ended, Error> {
-        let State { main, transaction, providers, journals, .. } = state;
+        let State { main, transaction, is_unsettled, providers, journals, .. } = state;
         let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
         if transaction.is_committed() {
             transaction.clear();
@@ -196,11 +212,13 @@ impl Maw {
             return Ok(Ended::Done);
         }
         let is_ordinary = !transaction.is_synced(&self.options)
-            || !transaction.commit(main, |batch| {
-                providers.commit(&self.log, main, batch, &self.options, |in_order| {
-                    self.files.settle_journals(&self.path, in_order, journals)
+            || !transaction
+                .commit(main, |batch| {
+                    providers.commit(&self.log, main, batch, &self.options, |in_order| {
+                        self.files.settle_journals(&self.path, in_order, journals)
+                    })
                 })
-            })?;
+                .inspect_err(|_| *is_unsettled = true)?;
         if is_ordinary {
             self.materialise(state)?;
             // SQLite's own sync of the database file came while there was nothing in place. The
@@ -238,7 +256,7 @@ impl Maw {
     }
 
     fn write_db(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
-        let mut state = self.state();
+        let mut state = self.settled(below)?;
         if state.transaction.is_absorbed() {
             state.transaction.write(below, data, offset)?;
             if self.is_too_large(&state.transaction) {
@@ -318,8 +336,12 @@ pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
             options: &connection.options,
         });
     }
-    let is_committed = together::commit(&parts)? == Outcome::Committed;
+    let outcome = together::commit(&parts);
     drop(parts);
+    if outcome.is_err() {
+        states.iter_mut().for_each(|state| state.is_unsettled = true);
+    }
+    let is_committed = outcome? == Outcome::Committed;
     if is_committed {
         for state in &mut states {
             state.transaction.note_committed();
@@ -448,7 +470,7 @@ impl Strategy for Maw {
         buffer: &mut [u8],
         offset: u64,
     ) -> Result<(), Error> {
-        let mut state = self.state();
+        let mut state = if role == Role::Db { self.settled(below)? } else { self.state() };
         match role {
             Role::Db if state.transaction.covers(offset, buffer.len() as u64) => {
                 Ok(state.transaction.read(below, buffer, offset)?)
@@ -511,7 +533,7 @@ impl Strategy for Maw {
     }
 
     fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
-        let state = self.state();
+        let state = if role == Role::Db { self.settled(below)? } else { self.state() };
         let ours = match role {
             Role::Db => state.transaction.size_bytes(),
             Role::RollbackJournal if state.is_journal_open => {
@@ -553,6 +575,8 @@ impl Strategy for Maw {
             // hot journal, for SQLite to play back.
             state.transaction.clear();
         }
+        // Who takes the lock next looks for itself.
+        state.is_unsettled &= level > LockLevel::None;
         state.level = state.level.min(level);
         drop(state);
         self.inner.call(|inner| inner.unlock(below, level))

@@ -140,18 +140,28 @@ impl Providers {
         main: &dyn Below,
         batch: &Batch<'_>,
         options: &Options,
-        settle: impl FnOnce(bool) -> Result<(), Code>,
+        settle: impl FnOnce(bool) -> Result<bool, Code>,
     ) -> Result<Outcome, Error> {
         match self {
             Providers::Open | Providers::None => Ok(Outcome::Declined),
             // A new log is made after every journal, with a sync of its folder.
             Providers::Log => log.commit(main, batch, options),
+            // The first sync of a real journal makes the name of a new database durable too. And no
+            // file system makes its first size part of the commit.
+            Providers::File(_) if batch.size_bytes_before == 0 => Ok(Outcome::Declined),
             Providers::File(provider) => {
                 // Another connection may use the log. A replay would undo this commit.
                 log.before_in_place(main)?;
                 // A journal that a crash brings back would undo it, too.
-                settle(provider.keeps_order())?;
-                provider.commit(main, batch)
+                let files = &*log.life().files;
+                if !settle(provider.keeps_order())? {
+                    log.last_commit.bury_journal(main, files, log.path())?;
+                }
+                let outcome = provider.commit(main, batch)?;
+                if outcome == Outcome::Committed {
+                    log.last_commit.note(batch);
+                }
+                Ok(outcome)
             }
         }
     }

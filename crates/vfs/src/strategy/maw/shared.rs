@@ -21,6 +21,8 @@ use std::time::Duration;
 use oneflush_blocklog::Uuid;
 use serde::Serialize;
 
+use super::journal::FINISHED_BYTES;
+use super::left_journal::LastCommit;
 use super::open_log::{LogCounts, OpenLog};
 use super::overlay::Batch;
 use super::provider::Outcome;
@@ -62,6 +64,8 @@ pub struct MawLog {
     process: u32,
     state: Mutex<State>,
     counts: Mutex<Counts>,
+    /// For providers that are no log.
+    pub last_commit: LastCommit,
     syncer: Arc<Syncer>,
 }
 
@@ -122,6 +126,7 @@ impl MawLog {
                 retired: 0,
             }),
             counts: Mutex::default(),
+            last_commit: LastCommit::default(),
             syncer: Syncer::new(path, files),
         }
     }
@@ -209,7 +214,7 @@ impl MawLog {
         let brought = match &state.open {
             None => self.join(&mut state, main, options),
             Some(_) if state.board.is_busy() && !mutant::is(Mutant::BusyUnseen) => {
-                self.repair(&mut state, main)
+                exclusively(main, || self.repair(&mut state, main))
             }
             Some(_) => Ok(()),
         };
@@ -228,20 +233,35 @@ impl MawLog {
         state.board = board;
         match how {
             How::Beside if state.board.is_busy() => {
-                self.repair(state, main).inspect_err(|_| state.detach())
+                let repaired = exclusively(main, || self.repair(state, main));
+                repaired.inspect_err(|_| state.detach())
             }
             How::Beside => Ok(()),
             How::Alone | How::Made => {
-                let replayed = self.replay_alone(state, main);
-                let board = state.board.clone();
-                if replayed.is_err() {
-                    state.detach();
-                    self.life.tidy(&board);
-                }
-                board.common().unlock(0..0);
-                replayed
+                let started = self.start_alone(state, main, main.lock(LockLevel::Exclusive));
+                let unlocked = main.unlock(LockLevel::Shared);
+                started.and_then(|()| Ok(unlocked?))
             }
         }
+    }
+
+    /// Makes board and file ready, or leaves the log. The caller has the board's lock. `locked`:
+    /// whether it has the database locked exclusively.
+    fn start_alone(
+        &self,
+        state: &mut State,
+        main: &dyn Below,
+        locked: Result<(), Code>,
+    ) -> Result<(), AttachError> {
+        let replayed =
+            locked.map_err(AttachError::from).and_then(|()| self.replay_alone(state, main));
+        let board = state.board.clone();
+        if replayed.is_err() {
+            state.detach();
+            self.life.tidy(&board);
+        }
+        board.common().unlock(0..0);
+        replayed
     }
 
     /// This process is alone with the log: makes the board anew, and the file what the log says.
@@ -249,7 +269,7 @@ impl MawLog {
         let State { open, board, replayed, .. } = state;
         let Some(log) = open else { return Err(AttachError::Below(Code::BUSY)) };
         log.unsure = board.begin(log.log.uuid(), log.log.page_bytes() as usize);
-        exclusively(main, || self.replay(log, board, replayed, main))?;
+        self.replay(log, board, replayed, main)?;
         board.set_sure();
         KillPoint::Rebuilt.reached();
         if board.is_guard_unsure() {
@@ -278,11 +298,22 @@ impl MawLog {
         Ok(())
     }
 
-    /// A process has died with `Busy` set, or could not write in place.
+    /// A commit of this connection has failed, and it still has the database locked exclusively.
+    /// Brings the file to where the log is.
+    pub fn settle(&self, main: &dyn Below) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.open.is_none() || !state.board.is_busy() {
+            return Ok(());
+        }
+        self.repair(&mut state, main).map_err(|error| self.life.refuse(&error))
+    }
+
+    /// A process has died with `Busy` set, or could not write in place. The caller has the database
+    /// locked exclusively.
     fn repair(&self, state: &mut State, main: &dyn Below) -> Result<(), AttachError> {
         let State { open, board, replayed, .. } = state;
         let Some(log) = open else { return Err(AttachError::Below(Code::BUSY)) };
-        exclusively(main, || {
+        {
             if !board.common().lock_unless(0, PATIENCE, &|| false)? {
                 return Err(AttachError::Below(Code::BUSY));
             }
@@ -302,7 +333,7 @@ impl MawLog {
             };
             board.common().unlock(0..0);
             repaired
-        })
+        }
     }
 
     /// Commits a batch by one record. SQLite has the database locked exclusively.
@@ -363,12 +394,20 @@ impl MawLog {
         }
         let attached = if state.has_no_log { None } else { self.make(state, main, options)? };
         let Some(Attached { log, board, how }) = attached else { return Ok(false) };
-        debug_assert_ne!(how, How::Beside, "the file had no guard under the shared lock");
-        log.show(&board);
-        board.set_open();
-        board.common().unlock(0..0);
         state.open = Some(log);
         state.board = board;
+        if how == How::Made {
+            let State { open, board, .. } = &*state;
+            open.iter().for_each(|log| log.show(board));
+            board.set_open();
+            board.common().unlock(0..0);
+        } else {
+            // An earlier commit of this connection has set the guard and failed. In exclusive
+            // locking mode it has read nothing since.
+            debug_assert_eq!(how, How::Alone, "nobody else may have set the guard");
+            let started = self.start_alone(state, main, Ok(()));
+            started.map_err(|error| self.life.refuse(&error))?;
+        }
         Ok(true)
     }
 
@@ -382,6 +421,10 @@ impl MawLog {
         // SQLite may have finished its journal without a sync. What comes back of it after a loss of
         // power would undo the log's commits.
         if let Some(journal) = self.life.files.open_journal(&journal_path(&self.life.path))? {
+            if journal.size_bytes()? > 0 {
+                // Written again, for a sync may have failed.
+                journal.write(&[0; FINISHED_BYTES], 0)?;
+            }
             journal.sync(SyncRequest::ALL)?;
         }
         match self.life.attach(main, LockLevel::Exclusive, options) {
@@ -450,7 +493,8 @@ impl MawLog {
     /// log).
     pub fn sync(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Code> {
         if !mutant::is(Mutant::EpochUnsynced) {
-            main.sync(SyncRequest::ALL)?;
+            // What the kernel could not write it does not write again. The log has it.
+            main.sync(SyncRequest::ALL).inspect_err(|&code| board.fail(code, None))?;
         }
         board.note_synced(log.head.lsn);
         log.end_epoch();
