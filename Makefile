@@ -84,7 +84,7 @@ mutants:
 
 ## kills: processes that share a log and die, are stopped or panic at each place where another could see what they do (a part of `units`)
 kills:
-	cargo test --locked --workspace --features $(CHECKED) --test kills
+	cargo test --locked --workspace --features $(CHECKED) --test kills --test maw_kills
 
 ## model: the queue of turns and the group flush in all the orders of threads that the model checker tries
 model:

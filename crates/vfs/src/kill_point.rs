@@ -84,7 +84,8 @@ kill_points! {
     /// With `maw`: one page of a commit is in place; all are, and the board still says "busy".
     HalfInPlace = "half-in-place",
     InPlace = "in-place",
-    /// With `maw`: a database is linked to the log of another one.
+    /// With `maw`: a log has named the databases that will be linked to it; one is linked.
+    Announced = "announced",
     Linked = "linked",
     /// With `maw`: the rollback journal was written out; the pages are in place beside it.
     JournalWritten = "journal-written",

@@ -90,8 +90,8 @@ impl LogFiles for NoLogs {
         Ok(true)
     }
 
-    fn recover(&self, _: &str, _: StrategyKind) -> Result<(), String> {
-        Ok(())
+    fn recover(&self, _: &str, _: StrategyKind) -> Result<bool, String> {
+        Ok(true)
     }
 
     fn is_in_place(&self, _: &str, _: oneflush_blocklog::Uuid) -> Result<bool, Code> {

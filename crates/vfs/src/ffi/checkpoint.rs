@@ -131,9 +131,10 @@ pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce(
     is_copied
 }
 
-/// Opens a database, reads from it and closes it.
-pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<(), String> {
-    open_with(api, path, Options { strategy, ..Options::default() })
+/// Opens a database, reads from it and closes it. False: another connection has it locked.
+pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<bool, String> {
+    let options = Options { strategy, ..Options::default() };
+    Ok(Db::open(api, path, &options)?.is_some())
 }
 
 /// The same for a database that has to leave the log of another one.

@@ -244,7 +244,7 @@ impl LogFiles for Files {
         checkpoint::fold(&self.api, database)
     }
 
-    fn recover(&self, database: &str, strategy: StrategyKind) -> Result<(), String> {
+    fn recover(&self, database: &str, strategy: StrategyKind) -> Result<bool, String> {
         checkpoint::open_and_close(&self.api, database, strategy)
     }
 

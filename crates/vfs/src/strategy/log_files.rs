@@ -121,8 +121,8 @@ pub trait LogFiles: SideFiles {
     /// to take instead.
     fn fold_wal(&self, database: &str) -> Result<bool, String>;
     /// Opens the database with the strategy of its log and closes it. Then the database file has
-    /// what the log had, and the log is gone.
-    fn recover(&self, database: &str, strategy: StrategyKind) -> Result<(), String>;
+    /// what the log had, and the log is gone. False: another connection has it locked.
+    fn recover(&self, database: &str, strategy: StrategyKind) -> Result<bool, String>;
     /// Opens a database with `maw` whose commits are in the log of another one, has it leave that
     /// log, and closes it.
     fn leave_log(&self, database: &str) -> Result<(), String>;

@@ -160,9 +160,20 @@ impl Onlooker {
             None => Ok(()),
             // Another process has opened it meanwhile.
             Some(wanted) if self.look_on(wanted)?.is_some() => Ok(()),
-            Some(_) => Err(AttachError::NeedsRecovery(
-                recovered.err().unwrap_or_else(|| "it may not write".to_owned()),
-            )),
+            Some(_) => Err(self.not_recovered(recovered)),
+        }
+    }
+
+    /// What SQLite is told after a recovery that has not made the database ready.
+    fn not_recovered(&self, recovered: Result<bool, String>) -> AttachError {
+        match recovered {
+            // Another process recovers it, or commits.
+            Ok(false) => AttachError::Below(Code::BUSY),
+            // Another process has died since. Or another database has commits in this log, and is
+            // locked now.
+            Ok(true) if self.kind.is_for_rollback() => AttachError::Below(Code::BUSY),
+            Ok(true) => AttachError::NeedsRecovery("it may not write".to_owned()),
+            Err(why) => AttachError::NeedsRecovery(why),
         }
     }
 
@@ -297,8 +308,7 @@ impl Strategy for Onlooker {
             Stock.lock(below, level)?;
             if !self.is_in_place()? {
                 Stock.unlock(below, LockLevel::None)?;
-                let why = recovered.err().unwrap_or_else(|| "it may not write".to_owned());
-                return Err(self.refuse(&AttachError::NeedsRecovery(why)));
+                return Err(self.refuse(&self.not_recovered(recovered)));
             }
         }
         Ok(())

@@ -201,6 +201,11 @@ impl OpenLog {
         }
     }
 
+    /// The own group of a record without commits. It has page 1, for it may begin an epoch.
+    pub fn announcement(&self, main: &dyn Below) -> Result<Vec<u8>, Code> {
+        Ok(self.group_of_page_one(main, None)?.finish().to_vec())
+    }
+
     /// The pages of a commit as a group of a record at `place`. An empty batch has no page.
     pub fn group(
         &self,

@@ -2,8 +2,8 @@
 //!
 //! | step of a commit | what survives a crash after it |
 //! |---|---|
-//! | 1. new pages are written behind the end of the file | nothing of the transaction |
-//! | 2. `Busy` is set, a record is appended: one aligned write, one flush | the transaction |
+//! | 1. `Busy` is set, new pages are written behind the end of the file | nothing of it |
+//! | 2. a record is appended: one aligned write, one flush | the transaction |
 //! | 3. the pages are written in place, not synced | the transaction |
 //! | 4. `Busy` is cleared, SQLite is answered | the transaction |
 //!
@@ -13,7 +13,8 @@
 //! reads (rule 5 of `maw`).
 //!
 //! Step 1 comes before the record, because a full disk must fail the commit and not its writing in
-//! place.
+//! place. It comes after `Busy`, because a death in it leaves pages behind the end that the log does
+//! not know. A delta against one of them would be wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,6 +162,15 @@ impl MawLog {
         }
     }
 
+    /// An error in a forked child, which has neither the locks of its parent nor its board. A thread
+    /// that the child does not have may hold any mutex, so this comes before all of them.
+    pub fn is_own(&self) -> Result<(), Error> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(self.life.refuse(&AttachError::Inherited))
+    }
+
     /// True if the last commits are in the log of another database.
     pub fn is_linked(&self) -> bool {
         self.state().board.linked_behind().is_some()
@@ -200,6 +210,9 @@ impl MawLog {
             Err(code) => return Err(code.into()),
         };
         let wanted = guard::of(&header);
+        if wanted.is_some() {
+            self.is_own()?;
+        }
         let mut state = self.state();
         if state.open.as_ref().is_some_and(|log| Some(log.log.uuid()) != wanted) {
             // Another process has retired the log, and perhaps made a new one.
@@ -207,9 +220,6 @@ impl MawLog {
         }
         if wanted.is_none() {
             return Ok(());
-        }
-        if self.process != std::process::id() {
-            return Err(self.life.refuse(&AttachError::Inherited));
         }
         let brought = match &state.open {
             None => self.join(&mut state, main, options),
@@ -343,6 +353,7 @@ impl MawLog {
         batch: &Batch<'_>,
         options: &Options,
     ) -> Result<Outcome, Error> {
+        self.is_own()?;
         if !is_for_the_log(main, batch)? {
             return Ok(Outcome::Declined);
         }
@@ -388,9 +399,6 @@ impl MawLog {
     ) -> Result<bool, Error> {
         if state.open.is_some() {
             return Ok(true);
-        }
-        if self.process != std::process::id() {
-            return Err(self.life.refuse(&AttachError::Inherited));
         }
         let attached = if state.has_no_log { None } else { self.make(state, main, options)? };
         let Some(Attached { log, board, how }) = attached else { return Ok(false) };
@@ -459,7 +467,6 @@ impl MawLog {
                 self.sync(log, board, main)?;
             }
         }
-        grow_file(main, batch)?;
         let undo = |code| {
             // What was written behind the end is no part of the database. It only takes room.
             let _ = main.truncate(batch.size_bytes_before);
@@ -467,6 +474,10 @@ impl MawLog {
         };
         board.set_busy(true);
         KillPoint::Busy.reached();
+        if let Err(error) = grow_file(main, batch) {
+            board.set_busy(false);
+            return Err(error);
+        }
         let mut appended = log.append(main, batch);
         let may_end = !board.has_others(log.head.epoch);
         if appended == Ok(Outcome::Declined) && log.used_bytes() > 0 && may_end {
@@ -493,8 +504,7 @@ impl MawLog {
     /// log).
     pub fn sync(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Code> {
         if !mutant::is(Mutant::EpochUnsynced) {
-            // What the kernel could not write it does not write again. The log has it.
-            main.sync(SyncRequest::ALL).inspect_err(|&code| board.fail(code, None))?;
+            sync_file(board, main)?;
         }
         board.note_synced(log.head.lsn);
         log.end_epoch();
@@ -505,6 +515,7 @@ impl MawLog {
     /// SQLite's own, or without any. Before that the log is retired, for a replay would undo them.
     /// SQLite has the database reserved at least.
     pub fn before_in_place(&self, main: &dyn Below) -> Result<(), Error> {
+        self.is_own()?;
         let mut state = self.state();
         if state.open.is_none() {
             return Ok(());
@@ -548,6 +559,9 @@ impl MawLog {
     /// log. `level` is its lock on the database. `retires`: the connections of this process that are
     /// still open do not count, for it is about to end.
     pub fn closed(&self, main: &dyn Below, level: LockLevel, retires: bool) {
+        if self.process != std::process::id() {
+            return;
+        }
         let mut state = self.state();
         state.users -= 1;
         if state.users > 0 && !retires || state.open.is_none() {
@@ -556,7 +570,7 @@ impl MawLog {
         self.syncer.stop();
         let link = state.link().ok().flatten();
         let mut has_retired = false;
-        if self.process == std::process::id() && state.board.failure().is_none() {
+        if state.board.failure().is_none() {
             // Whoever fails here leaves the log to the next opener.
             has_retired = self.retire_last(&mut state, main, level).is_ok_and(|retired| retired);
         }
@@ -662,6 +676,12 @@ pub fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code>
             && u64::from(guard::page_bytes(header)) == batch.unit_bytes
     };
     Ok(is_fit(&guard::header(main)?) && batch.page(1).is_none_or(is_fit))
+}
+
+/// Syncs the database file. What the kernel could not write may be gone from its memory, and a later
+/// sync would not say so. The log has it, so the log must not be ended after an error.
+pub fn sync_file(board: &Board, main: &dyn Below) -> Result<(), Code> {
+    main.sync(SyncRequest::ALL).inspect_err(|&code| board.fail(code, None))
 }
 
 /// Writes the pages behind the end of the file. `SQLITE_FULL` leaves the file as it was.

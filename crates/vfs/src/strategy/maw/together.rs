@@ -7,10 +7,15 @@
 //!
 //! | step | what survives a crash after it |
 //! |---|---|
-//! | 1. each other database that is not linked yet is synced, and its log gets the link | nothing |
-//! | 2. new pages are written behind the ends of the files | nothing |
-//! | 3. `Busy` is set on each board, the record is appended and flushed | the transaction |
-//! | 4. the pages are written in place, `Busy` is cleared | the transaction |
+//! | 1. each other database that is not linked yet is synced, a record *announces* it | nothing |
+//! | 2. the log of each of these gets the link | nothing |
+//! | 3. `Busy` is set on each board, new pages are written behind the ends of the files | nothing |
+//! | 4. the record is appended and flushed | the transaction |
+//! | 5. the pages are written in place, `Busy` is cleared | the transaction |
+//!
+//! An announcement is a record without commits that names the other databases. Without it a crash
+//! between two steps would leave links that the coordinator's log does not know of. The log could
+//! go, and the linked database would miss it.
 //!
 //! SQLite has all the databases locked exclusively.
 //!
@@ -23,6 +28,8 @@
 //!    file has everything and is synced, and its own log says that it is linked no more. Or it was
 //!    closed, or does not exist any more.
 //! 4. A linked database leaves before it commits alone.
+//! 5. A log that a link names has a record behind the link's LSN, or at it, that names the linked
+//!    database.
 
 use std::path::Path;
 
@@ -33,12 +40,14 @@ use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
-use super::shared::{MawLog, PATIENCE, State, grow_file, is_for_the_log, write_in_place};
+use super::shared::{
+    MawLog, PATIENCE, State, grow_file, is_for_the_log, sync_file, write_in_place,
+};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::names::maw_path;
-use crate::port::{Below, SyncRequest};
+use crate::port::Below;
 use crate::strategy::board::Board;
 use crate::strategy::log_files::LogFile;
 use crate::strategy::log_life::{AttachError, KeptLog, LogLife};
@@ -63,6 +72,7 @@ pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
     }
     let mut states = Vec::new();
     for part in parts {
+        part.log.is_own()?;
         let mut state = part.log.state();
         if !part.log.is_open(&mut state, part.main, part.options)? {
             return Ok(Outcome::Declined);
@@ -71,14 +81,27 @@ pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
     }
     let at = coordinator(&mut states)?;
     let uuids: Vec<Uuid> = states.iter().filter_map(|state| state.uuid()).collect();
-    let ends_epoch = prepare_coordinator(&parts[at], &mut states[at], &uuids)?;
+    let mut ends_epoch = prepare_coordinator(&parts[at], &mut states[at], &uuids)?;
     // A database that is linked to another one of these goes first. Then that one's log can begin an
     // epoch.
     let mut members: Vec<usize> = (0..parts.len()).filter(|of| *of != at).collect();
     members.sort_by_key(|&of| states[of].board.linked_behind().is_none());
+    let mut unlinked = Vec::new();
     for of in members {
         let (coordinator, member) = two(&mut states, at, of);
-        link(&parts[of], member, &parts[at], coordinator, &uuids, ends_epoch)?;
+        if prepare_member(&parts[of], member, coordinator, &uuids, ends_epoch)? {
+            unlinked.push(of);
+        }
+    }
+    if !unlinked.is_empty() {
+        if announce(parts, &mut states, at, &unlinked, ends_epoch)? == Outcome::Declined {
+            return Ok(Outcome::Declined);
+        }
+        ends_epoch = false;
+    }
+    for of in unlinked {
+        let (coordinator, member) = two(&mut states, at, of);
+        link(&parts[of], member, &parts[at], coordinator)?;
     }
     append(parts, &mut states, at, ends_epoch)
 }
@@ -128,26 +151,67 @@ fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Re
     Ok(ends_epoch)
 }
 
-/// Links a database to the coordinator's log, unless it is.
-fn link(
+/// Makes a database ready for a link to the coordinator's log. False: it is linked there.
+fn prepare_member(
     part: &Part<'_>,
     state: &mut State,
-    of: &Part<'_>,
-    coordinator: &mut State,
+    coordinator: &State,
     uuids: &[Uuid],
     ends_epoch: bool,
-) -> Result<(), Error> {
-    let Some(other) = &coordinator.open else { return Err(Error::Below(Code::BUSY)) };
+) -> Result<bool, Error> {
     let linked_to = state.link()?.map(|link| link.uuid);
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
     board.failure().map_or(Ok(()), Err)?;
-    if linked_to == Some(other.log.uuid()) && !ends_epoch {
-        return Ok(());
+    if linked_to.is_some() && linked_to == coordinator.uuid() && !ends_epoch {
+        return Ok(false);
     }
     log.follow(board);
     part.log.let_others_leave(log, board, uuids)?;
-    part.main.sync(SyncRequest::ALL)?;
+    sync_file(board, part.main)?;
+    Ok(true)
+}
+
+/// Names the databases that are about to be linked in the coordinator's log (invariant 5).
+fn announce(
+    parts: &[Part<'_>],
+    states: &mut [MutexGuard<'_, State>],
+    at: usize,
+    unlinked: &[usize],
+    ends_epoch: bool,
+) -> Result<Outcome, Error> {
+    let own = {
+        let State { open, board, .. } = &mut *states[at];
+        let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
+        if ends_epoch {
+            parts[at].log.sync(log, board, parts[at].main)?;
+        }
+        log.announcement(parts[at].main)?
+    };
+    let mut others = Vec::new();
+    for &of in unlinked {
+        let Some(log) = &states[of].open else { return Err(Error::Below(Code::BUSY)) };
+        let group = log.group(parts[of].main, None, log.place())?;
+        others.push((log.log.uuid(), parts[of].log.path(), group));
+    }
+    states[at].board.set_busy(true);
+    let others = others.iter().map(|(uuid, path, group)| (*uuid, *path, group.as_slice()));
+    let appended = append_record(&mut states[at], &own, others);
+    states[at].board.set_busy(false);
+    KillPoint::Announced.reached();
+    Ok(appended?)
+}
+
+/// Links a database to the coordinator's log, which has announced it.
+fn link(
+    part: &Part<'_>,
+    state: &mut State,
+    of: &Part<'_>,
+    coordinator: &State,
+) -> Result<(), Error> {
+    let Some(other) = &coordinator.open else { return Err(Error::Below(Code::BUSY)) };
+    let State { open, board, .. } = state;
+    let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
     let link =
         Link { uuid: other.log.uuid(), behind: other.head.lsn, database: of.log.path().to_owned() };
     board.set_busy(true);
@@ -187,9 +251,12 @@ fn append(
         let Some(log) = &state.open else { return Err(Error::Below(Code::BUSY)) };
         groups.push(log.group(part.main, part.batch.as_ref(), place_of(state, place))?);
     }
-    grow(parts)?;
     states.iter().for_each(|state| state.board.set_busy(true));
     KillPoint::Busy.reached();
+    if let Err(error) = grow(parts) {
+        states.iter().for_each(|state| state.board.set_busy(false));
+        return Err(error);
+    }
     let uuids: Vec<Option<Uuid>> = states.iter().map(|state| state.uuid()).collect();
     let others = parts.iter().zip(&groups).zip(uuids).enumerate();
     let others = others
@@ -269,7 +336,7 @@ impl MawLog {
     /// A linked database goes back to its own log (invariant 4). The next record begins an epoch
     /// there. The caller has a shared lock on the database at least, so nobody commits.
     pub fn leave(&self, log: &mut OpenLog, board: &Board, main: &dyn Below) -> Result<(), Error> {
-        main.sync(SyncRequest::ALL)?;
+        sync_file(board, main)?;
         board.set_busy(true);
         log.end(main).inspect_err(|&code| board.fail(code, log.unsure))?;
         log.show(board);
@@ -287,9 +354,10 @@ impl MawLog {
             return Err(Error::Below(Code::BUSY));
         }
         log.follow(board);
-        let left = match board.linked_behind() {
-            Some(_) => self.leave(log, board, main),
-            None => Ok(()),
+        let left = match (board.failure(), board.linked_behind()) {
+            (Some(code), _) => Err(code.into()),
+            (None, Some(_)) => self.leave(log, board, main),
+            (None, None) => Ok(()),
         };
         board.common().unlock(0..0);
         left
