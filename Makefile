@@ -105,9 +105,9 @@ all-clients: build
 compat: build
 	@for strategy in plain eager; do SKIP_MISSING=1 compat/run --strategy $$strategy || failed=1; done; exit $${failed:-0}
 
-## guest: records SQLite on F2FS in a guest with another kernel, for this one may have no F2FS
+## guest: records SQLite on F2FS, and runs strategy maw there, in a guest with another kernel, for this one may have no F2FS
 guest: build
-	guest/f2fs-trace
+	@for case in f2fs-trace maw-f2fs; do guest/$$case || failed=1; done; exit $${failed:-0}
 
 ## suite-subset: a part of SQLite's own test suite; which strategy gets all of it follows from the commit
 suite-subset:
