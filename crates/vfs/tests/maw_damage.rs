@@ -1,7 +1,7 @@
 //! Damaged logs of `maw`, with real SQLite on the files that a crash leaves.
 //!
-//! A fixture is a database whose commits are all acknowledged, twice: as a killed process leaves it,
-//! with every commit in place, and as a loss of power may leave it, with none of the epoch in place.
+//! A fixture is a database whose commits are all acknowledged, twice. As a killed process leaves
+//! it, every commit is in place. As a loss of power may leave it, none of the epoch is.
 //!
 //! Either the open is refused, with a reason and with every file as it was, or all acknowledged
 //! commits are there. There is one exception (docs/log-format.md, "What cannot be told apart"). A

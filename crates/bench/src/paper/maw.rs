@@ -1,5 +1,5 @@
-//! MAW: Exploiting Multi-Block Atomic Write in SQLite Transaction. What its Tables I and III and its
-//! Figure 8 measure.
+//! MAW: Exploiting Multi-Block Atomic Write in SQLite Transaction. What its Tables I and III and
+//! its Figure 8 measure.
 
 use super::{Cell, Claim, Column, Experiment, Figure, How, Ours, Paper, Row, Rule, Sheet, Work};
 use crate::workload::Operation;

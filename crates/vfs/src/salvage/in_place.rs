@@ -17,6 +17,9 @@ use super::{Aside, SalvageError, copy, failed};
 use crate::config::StrategyKind;
 use crate::strategy::{MawRecord, guard};
 
+/// Page numbers and contents.
+type Pages = Vec<(u32, Vec<u8>)>;
+
 /// What readable records have made of a database file.
 #[derive(Default)]
 pub(super) struct Replayed {
@@ -64,7 +67,7 @@ impl Aside {
         group: &Group<'_>,
         file: &File,
         replayed: &Replayed,
-    ) -> std::io::Result<Option<Vec<(u32, Vec<u8>)>>> {
+    ) -> std::io::Result<Option<Pages>> {
         let mut pages = Vec::new();
         for entry in group.pages() {
             let mut page = vec![0; self.page_bytes];
