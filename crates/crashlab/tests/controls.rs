@@ -109,9 +109,12 @@ fn a_run_follows_from_its_seed() {
 /// Every strategy under every lie.
 fn every_strategy_with(sabotage: Sabotage, workloads: &[Workload], fault_runs: u64) -> Vec<Case> {
     let caught = StrategyKind::ALL.map(|strategy| {
-        let setting = Setting { sabotage, ..Setting::new(strategy.name(), Journal::Wal) };
+        let setting = Setting { sabotage, ..Setting::of(strategy.name()) };
         // Commits that are acknowledged early promise nothing that a lie could break.
         let setting = if setting.has_slots() { setting.with_uri("group=0") } else { setting };
+        // The lies are of a log.
+        let setting =
+            if setting.absorbs_journal() { setting.with_uri("atomic=log") } else { setting };
         let states = if fault_runs == 0 { 20_000 } else { 0 };
         let plan = plan(setting, workloads, states, fault_runs);
         // A case of pages of 64 KiB takes minutes to shrink.
@@ -122,7 +125,7 @@ fn every_strategy_with(sabotage: Sabotage, workloads: &[Workload], fault_runs: u
 
 /// Acknowledged commits are not there, or the log that should have them is refused.
 fn is_loss(case: &Case) -> bool {
-    let has_log = ["eager", "waldio"].contains(&case.setting.strategy.as_str());
+    let has_log = ["eager", "waldio", "maw"].contains(&case.setting.strategy.as_str());
     let refused =
         ["malformed", "unable to open"].iter().any(|message| case.message.contains(message));
     case.message.contains("acknowledged commits are lost") || (has_log && refused)

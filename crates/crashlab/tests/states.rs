@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use oneflush_crashlab::{Journal, Occurrence, Plan, Report, Setting, Workload, register, run};
+use oneflush_crashlab::{Occurrence, Plan, Report, Setting, Workload, register, run};
 use oneflush_vfs::StrategyKind;
 
 /// Of all strategies of ours together, in equal parts, so that one more takes no more time.
@@ -33,7 +33,7 @@ fn broken(strategy: StrategyKind, seed: u64) -> Result<(), String> {
     let ours = StrategyKind::ALL.len() as u64 - 1;
     // With `stock` a program may not go on after a failed sync (`findings.rs`).
     let (states, fault_runs) = if is_ours { (STATES / ours, 150) } else { (STATES_OF_STOCK, 0) };
-    let report = simulate(Setting::new(strategy.name(), Journal::Wal), states, fault_runs, seed, 2);
+    let report = simulate(Setting::of(strategy.name()), states, fault_runs, seed, 2);
     if let Some(case) = &report.violation {
         return Err(format!(
             "{}, seed {seed}: workload {}, {:?}, {:?}: {}",

@@ -1,5 +1,5 @@
-//! The simulator is tested by broken variants of `eager` and `waldio`. Each must be caught by a
-//! state that must not be, and not by a panic.
+//! The simulator is tested by broken variants of `eager`, `waldio` and `maw`. Each must be caught
+//! by a state that must not be, and not by a panic.
 //!
 //! What a lie between strategy and disk can break is in `controls.rs`. A variant breaks all of this
 //! process, so the tests take turns.
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use oneflush_blocklog::mutant::{self as of_log, Mutant as LogMutant};
 use oneflush_crashlab::{
-    BEFORE_THE_RECORDING, Case, Journal, Plan, Report, Setting, Workload, register, run_unshrunk,
+    BEFORE_THE_RECORDING, Case, Plan, Report, Setting, Workload, register, run_unshrunk,
 };
 use oneflush_vfs::StrategyKind;
 use oneflush_vfs::mutant::{self as of_vfs, Mutant as VfsMutant};
@@ -27,6 +27,7 @@ enum Mutant {
     Log(LogMutant),
     Eager(VfsMutant),
     Waldio(VfsMutant),
+    Maw(VfsMutant),
 }
 
 impl Mutant {
@@ -36,7 +37,7 @@ impl Mutant {
         match mutant {
             None => {}
             Some(Mutant::Log(mutant)) => of_log::choose(Some(mutant)),
-            Some(Mutant::Eager(mutant) | Mutant::Waldio(mutant)) => {
+            Some(Mutant::Eager(mutant) | Mutant::Waldio(mutant) | Mutant::Maw(mutant)) => {
                 of_vfs::choose(Some(mutant));
             }
         }
@@ -48,6 +49,8 @@ impl Mutant {
         match self {
             Mutant::Waldio(VfsMutant::LaneShared) => "group=0&layout=embed&sync=fs",
             Mutant::Waldio(_) => "group=0",
+            Mutant::Maw(VfsMutant::TemporaryNotEmptied) => "atomic=xfs",
+            Mutant::Maw(_) => "atomic=log",
             _ => "",
         }
     }
@@ -56,11 +59,13 @@ impl Mutant {
         match self {
             Mutant::Log(_) | Mutant::Eager(_) => StrategyKind::Eager,
             Mutant::Waldio(_) => StrategyKind::Waldio,
+            Mutant::Maw(_) => StrategyKind::Maw,
         }
     }
 }
 
 mod of_eager;
+mod of_maw;
 mod of_waldio;
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
@@ -112,8 +117,7 @@ impl Turn {
     ) -> (Report, usize) {
         let panics_before = PANICS.load(SeqCst);
         Mutant::choose(mutant);
-        let setting =
-            Setting::new(strategy.name(), Journal::Wal).with_uri(mutant.map_or("", Mutant::uri));
+        let setting = Setting::of(strategy.name()).with_uri(mutant.map_or("", Mutant::uri));
         let workloads = vec![workload];
         let plan = Plan { setting, workloads, states, fault_runs, seed, jobs: 1 };
         let report = run_unshrunk(&plan, &|_| ControlFlow::Continue(()));
@@ -155,7 +159,7 @@ fn caught(
     let turn = Turn::take();
     let mut stood = 0;
     // Some variants show only in databases that a part of the seeds makes.
-    let shares = matches!(mutant, Mutant::Waldio(_)) && fault_runs == 0;
+    let shares = matches!(mutant, Mutant::Waldio(_) | Mutant::Maw(_)) && fault_runs == 0;
     let seeds = SEED..SEED + if shares { SEEDS } else { 1 };
     let states = states / seeds.clone().count() as u64;
     let report = seeds
@@ -189,3 +193,5 @@ const REFUSED: &str = "unable to open";
 /// What the model says of a read that gives what nobody wrote.
 const MADE_UP: &str = "which no transaction made";
 const PARTLY: &str = "a part of a transaction is there";
+/// What the model says of a commit over two databases.
+const IN_ONE: &str = "a transaction over two databases is in one of them";

@@ -57,9 +57,9 @@ pub enum Mutant {
     LinkForgotten,
     /// With `maw`: the temporary file is not emptied before its next use (rule 6).
     TemporaryNotEmptied,
-    /// With `maw`: the absorbed journal can be seen by others (rule 1).
+    /// With `maw`: the absorbed journal can be seen by others, and outlives a crash (rule 1).
     JournalVisible,
-    /// With `maw`: the end of a rollback commits what the rollback has left (rule 2).
+    /// With `maw`: the end of a rollback commits what was rolled back (rule 2).
     RollbackCommits,
     /// The board is not told that the image became shorter (invariant 2 of `image_store.rs`).
     CutUntold,

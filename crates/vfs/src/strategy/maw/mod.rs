@@ -73,6 +73,7 @@ use super::{AbsorbsJournal, AtomicStep, Chosen, Strategy};
 use crate::config::{Atomic, Durability, Options, StrategyKind};
 use crate::error::{Code, Error};
 use crate::journal_end::Seen;
+use crate::names::journal_path;
 use crate::port::{
     Below, BusyHandler, Deletion, DeviceCharacteristics, LockLevel, MainFile, Purpose, ShmLock,
     SyncRequest, WalIndex,
@@ -231,6 +232,9 @@ impl Maw {
             return Ok(Ended::Ordinary);
         }
         self.log.count(|counts| counts.atomic += 1);
+        if mutant::is(Mutant::JournalVisible) {
+            self.files.delete(&journal_path(&self.path), false)?;
+        }
         transaction.clear();
         Ok(Ended::Done)
     }
@@ -523,7 +527,11 @@ impl Strategy for Maw {
             // Rule 2: before the commit point nothing becomes durable.
             Role::Db if state.transaction.sync_database() => Ok(()),
             Role::RollbackJournal if state.is_journal_open => {
-                state.transaction.sync_journal(request)
+                state.transaction.sync_journal(request)?;
+                if mutant::is(Mutant::JournalVisible) {
+                    state.transaction.show_journal(&*self.files, &self.path)?;
+                }
+                Ok(())
             }
             _ => {
                 drop(state);

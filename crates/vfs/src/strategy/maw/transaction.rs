@@ -221,11 +221,17 @@ impl Transaction {
     }
 
     pub fn write(&mut self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
+        if self.leaves_playback_out() {
+            return Ok(());
+        }
         let unit_bytes = self.unit_bytes(below, data.len() as u64)?;
         Ok(self.overlay.write(below, unit_bytes, data, offset)?)
     }
 
     pub fn truncate(&mut self, below: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+        if self.leaves_playback_out() {
+            return Ok(());
+        }
         let unit_bytes = self.unit_bytes(below, *PAGE_BYTES.start())?;
         Ok(self.overlay.truncate(below, unit_bytes, size_bytes)?)
     }
@@ -292,6 +298,20 @@ impl Transaction {
             self.is_real_unsynced = false;
         }
         Ok(())
+    }
+
+    /// A mutant: others see the absorbed journal.
+    pub fn show_journal(&self, files: &dyn LogFiles, database: &str) -> Result<(), Code> {
+        if !self.is_absorbed() {
+            return Ok(());
+        }
+        let real = files.create_journal(&journal_path(database))?;
+        write_journal(&*real, self.journal.bytes(), true)
+    }
+
+    /// A mutant: the playback of a rollback changes nothing.
+    fn leaves_playback_out(&self) -> bool {
+        self.plays_back && mutant::is(Mutant::RollbackCommits)
     }
 
     pub fn note_sync(&mut self) {
