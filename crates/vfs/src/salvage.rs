@@ -127,6 +127,8 @@ pub struct Aside {
     /// The strategy of the log.
     pub strategy: Option<StrategyKind>,
     found: Salvage,
+    /// With `maw`: the log is damaged, or the database file has a later commit.
+    lacks_records: bool,
     /// With `maw`: the database file has all that can be read of the log.
     has_all_in_place: bool,
     slots: Option<Slots>,
@@ -156,7 +158,7 @@ impl Aside {
             return Ok(sources);
         }
         if self.strategy == Some(StrategyKind::Maw) {
-            match (self.found.records.is_empty(), self.found.damage.is_some()) {
+            match (self.found.records.is_empty(), self.lacks_records) {
                 (true, _) => {}
                 (false, true) if self.has_all_in_place => sources.push(Source::Log),
                 (false, _) => sources.insert(0, Source::Log),
@@ -218,7 +220,8 @@ impl Aside {
                 let is_whole;
                 (salvaged.lost_records, salvaged.lost_pages, is_whole) =
                     self.lost(replayed.records);
-                salvaged.is_exact = is_whole && salvaged.lost_records.is_none();
+                salvaged.is_exact =
+                    is_whole && salvaged.lost_records.is_none() && !self.lacks_records;
             }
             Source::Log => {
                 let Some(Built { records, contents }) = self.build(&wal)? else { return Ok(None) };

@@ -356,10 +356,14 @@ fn recover_if_guarded(
         |kind| files.is_there(&log(kind)),
         |kind| files.open_log_to_read(&log(kind)).ok().flatten(),
     )?;
-    let Some(by) = by else {
+    // In a rollback mode the other strategies never ask for a log, and would read without it.
+    let is_for_maw = is_guarded(&found) && guard::mode(&found) == Some(guard::Mode::Rollback);
+    let Some(by) = by.filter(|&by| !is_for_maw || by == StrategyKind::Maw) else {
         // Without a log, a strategy that has one says so.
         return match asked {
-            StrategyKind::Plain if is_guarded(&found) => {
+            StrategyKind::Plain | StrategyKind::Eager | StrategyKind::Waldio
+                if is_for_maw || (is_guarded(&found) && asked == StrategyKind::Plain) =>
+            {
                 let source = OptionError::LogMissing { asked };
                 Err(Error::Option(Box::new(RefusedOption { path: path.to_owned(), source })))
             }

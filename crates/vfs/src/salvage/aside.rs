@@ -96,6 +96,7 @@ impl Aside {
                 Some(StrategyKind::Maw)
             }),
             found: Salvage::default(),
+            lacks_records: false,
             has_all_in_place: false,
             slots: None,
             _alone: alone,
@@ -108,6 +109,7 @@ impl Aside {
             };
             aside.note_link();
             let read = read.and_then(|()| {
+                aside.lacks_records = aside.log_lacks_records()?;
                 aside.has_all_in_place = aside.strategy == Some(StrategyKind::Maw)
                     && aside.commits_read() > 0
                     && aside.file_has_what_the_log_has()?;

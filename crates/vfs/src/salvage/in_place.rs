@@ -15,7 +15,7 @@ use oneflush_blocklog::group::{Base, Group, PageEntry, page_crc};
 
 use super::{Aside, SalvageError, copy, failed};
 use crate::config::StrategyKind;
-use crate::strategy::{MawRecord, guard};
+use crate::strategy::{MawRecord, guard, is_log_behind, page_one_of};
 
 /// Page numbers and contents.
 type Pages = Vec<(u32, Vec<u8>)>;
@@ -105,7 +105,7 @@ impl Aside {
             behind.iter().flat_map(Group::pages).map(|entry| (entry.page_no, entry)).collect();
         let path = self.copied("");
         let file = File::open(&path).map_err(failed(&path))?;
-        let has_all_records = self.found.damage.is_none();
+        let has_all_records = !self.lacks_records;
         let named: HashSet<u32> = replayed.versions.keys().chain(newest.keys()).copied().collect();
         for page_no in named {
             let mut page = vec![0; self.page_bytes];
@@ -141,6 +141,19 @@ impl Aside {
         if matches!(record, Some(MawRecord::Link { .. })) {
             self.found.records.clear();
         }
+    }
+
+    /// True if the log is damaged, or the database file has a later commit than the log.
+    pub(super) fn log_lacks_records(&self) -> Result<bool, SalvageError> {
+        let records = self.found.records.iter();
+        let records = records.filter_map(|one| Some((one.kind, one.lsn, one.payload.as_deref()?)));
+        let Ok(Some(page_one)) = page_one_of(records, self.page_bytes) else {
+            return Ok(self.found.damage.is_some());
+        };
+        let (path, mut header) = (self.copied(""), [0; guard::HEADER_BYTES]);
+        let read = File::open(&path).and_then(|file| file.read_exact_at(&mut header, 0));
+        read.map_err(failed(&path))?;
+        Ok(self.found.damage.is_some() || is_log_behind(&page_one, &header))
     }
 
     /// Commits in the readable records.

@@ -31,14 +31,16 @@ pub use board::{
 pub use eager::building::build_of;
 pub use eager::log::OpenLog as EagerOpenLog;
 pub use eager::rebuilt::RebuiltPages;
-pub use eager::recover::{RecoverError, check, page_one_of, write_image};
+pub use eager::recover::{
+    RecoverError, check, page_one as page_one_of_log, page_one_of, write_image,
+};
 pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
 pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
 pub use maw::{
     Link, Maw, MawLog, MawReport, OpenLog as MawOpenLog, Record as MawRecord, commit_together,
-    materialise_together,
+    is_behind as is_log_behind, materialise_together,
 };
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};

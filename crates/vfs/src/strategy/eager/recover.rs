@@ -43,6 +43,10 @@ pub enum RecoverError {
     OtherBase(u64, u32),
     #[error("the first {0} frames of the WAL image are not those that the log stands on [OF-315]")]
     Image(u32),
+    #[error(
+        "the database file has a later commit than the log, whose last record is damaged [OF-342]"
+    )]
+    Behind,
     #[error("record {0} of the log has a number of frames or pages that cannot be [OF-316]")]
     Impossible(u64),
 }
@@ -55,6 +59,7 @@ impl RecoverError {
             RecoverError::NoBase(..)
             | RecoverError::OtherBase(..)
             | RecoverError::Image(_)
+            | RecoverError::Behind
             | RecoverError::Impossible(_) => Code::CORRUPT,
         }
     }

@@ -65,6 +65,7 @@ use self::absorbed::Absorbed;
 pub use self::open_log::OpenLog;
 use self::provider::{Outcome, Providers};
 pub use self::record::{Link, Record};
+pub use self::replay::is_behind;
 pub use self::shared::MawLog;
 use self::shared::{Counts, LogReport};
 use self::together::Part;

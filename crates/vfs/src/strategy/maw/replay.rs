@@ -76,7 +76,14 @@ pub fn run(
                 write_pages(linked, &head, main, of, log.log.page_bytes())
             })
         })?,
-        None if commits => write_pages(&log.log, &head, main, Of::Own(uuid), log.log.page_bytes())?,
+        None if commits => {
+            if let Some(page_one) = page_one(&log.log)?
+                && is_behind(&page_one, &guard::header(main)?)
+            {
+                return Err(RecoverError::Behind.into());
+            }
+            write_pages(&log.log, &head, main, Of::Own(uuid), log.log.page_bytes())?
+        }
         None => Replayed::default(),
     };
     log.found(head, records);
@@ -145,6 +152,19 @@ fn write_pages(
         main.truncate(size_bytes)?;
     }
     Ok(Replayed { records, pages: pages.made.len() as u64 })
+}
+
+/// True if the database file with this header has a later commit than the log, whose newest page 1
+/// is this one.
+///
+/// The file gets a commit only when the log has it. So the log has lost its last record to damage.
+/// With the other pages of that commit as they were before, half of it would be there.
+pub fn is_behind(page_one: &[u8], header: &[u8]) -> bool {
+    // "File change counter".
+    let counter =
+        |page: &[u8]| page.get(24..28).map_or(0, |b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]));
+    let ahead = counter(header).wrapping_sub(counter(page_one));
+    guard::is_database(header) && (1..=u32::MAX / 2).contains(&ahead)
 }
 
 fn impossible(lsn: Lsn, page_no: u32) -> AttachError {
