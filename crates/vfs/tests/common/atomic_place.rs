@@ -331,7 +331,7 @@ pub fn the_loss_of_power(place: &dyn Place) {
     assert!(there > 24);
 }
 
-/// Bytes and flushes of a commit against SQLite's own modes, and into how many extents a file falls.
+/// Bytes and flushes of a commit against SQLite's own modes, and the extents of the file.
 pub fn bytes_and_flushes(place: &dyn Place) {
     const COMMITS: i64 = 200;
     let mut flushes_of = Vec::new();

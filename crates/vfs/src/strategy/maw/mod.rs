@@ -13,8 +13,9 @@
 //! 4. The connection that writes reads its own writes. Beyond a limit of memory the transaction goes
 //!    on as an ordinary journaled one.
 //! 5. The log: [`shared`], [`open_log`], [`replay`].
-//! 6. XFS. 7. F2FS.
+//! 6. XFS: [`xfs`]. 7. F2FS: [`f2fs`].
 //! 8. `RWF_ATOMIC` is no provider.
+//! 9. No commit without a journal before the end of the last journal is durable: `journal_end.rs`.
 //!
 //! # The states of a transaction
 //!

@@ -2,9 +2,9 @@
 //!
 //! | step | what survives a crash after it |
 //! |---|---|
-//! | 1. the temporary file is emptied, and made as long as the database | nothing of the transaction |
+//! | 1. the temporary file is emptied, and gets the length | nothing of the transaction |
 //! | 2. the database file is made longer, where it grows | the same; the file is longer |
-//! | 3. whole blocks with the pages are written to the temporary file, at their own offsets | the same |
+//! | 3. whole blocks with the pages are written to it, at their own offsets | the same |
 //! | 4. the exchange | the transaction, durably |
 //! | 5. the file is made shorter, where the transaction has done so | the transaction |
 //!
