@@ -41,6 +41,8 @@ struct State {
     real: Option<Box<dyn Below>>,
     /// The connections of its journals, once it is absorbed.
     connections: Vec<Arc<Connection>>,
+    /// It is absorbed, and there is a file nevertheless: a commit by files was begun.
+    is_file: bool,
 }
 
 /// Opens a super-journal that SQLite creates. `None`: no database of this process absorbs journals.
@@ -49,6 +51,7 @@ pub fn create(path: &str, files: &Arc<dyn LogFiles>) -> Option<Box<dyn Below>> {
     if !Connection::any_absorbs() {
         return None;
     }
+    forget_unused();
     let state = Mutex::default();
     let new = Arc::new(Super { path: path.to_owned(), files: Arc::clone(files), state });
     Some(Box::new(SuperFile(new)))
@@ -73,8 +76,19 @@ pub fn deleting(path: &str, syncs_directory: bool) -> Result<Option<Deletion>, E
     }
     if syncs_directory || !found.has_journals() {
         ABSORBED.lock().remove(path);
+        if lock(&found.state).is_file {
+            found.files.delete(path, false)?;
+        }
     }
     Ok(Some(Deletion::Done))
+}
+
+/// Forgets those of transactions that have failed before a journal named them. Nobody deletes them.
+fn forget_unused() {
+    let all: Vec<_> = ABSORBED.lock().values().map(Arc::clone).collect();
+    for unused in all.iter().filter(|one| !one.has_journals()) {
+        ABSORBED.lock().remove(&unused.path);
+    }
 }
 
 fn find(path: &str) -> Option<Arc<Super>> {
@@ -132,11 +146,15 @@ impl Super {
             maw.before_ordinary()?;
         }
         let real = self.files.create_journal(&self.path)?;
+        // After an error it stays until SQLite has played back all journals.
+        lock(&self.state).is_file = true;
         real.write(&lock(&self.state).contents, 0)?;
         real.sync(SyncRequest::ALL)?;
         materialise_together(&maws(&connections))?;
         drop(real);
-        Ok(self.files.delete(&self.path, true)?)
+        self.files.delete(&self.path, true)?;
+        lock(&self.state).is_file = false;
+        Ok(())
     }
 
     /// A journal that names it is still there.

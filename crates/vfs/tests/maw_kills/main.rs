@@ -127,9 +127,15 @@ fn create(path: &Path) {
     .unwrap();
 }
 
-/// `SQLITE_BUSY` and what it becomes: an attached database that cannot be joined now.
+/// `SQLITE_BUSY`. For who only reads also `SQLITE_READONLY_ROLLBACK`: a writer has to play back a
+/// hot journal.
 fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    code == Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
+        || matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+        )
 }
 
 /// This program again, running one test: the work of a process of its own.

@@ -442,7 +442,11 @@ impl MawLog {
                 self.life.refuse(&error);
                 Ok(None)
             }
-            Err(AttachError::Below(Code::FULL | Code::READONLY | Code::CANTOPEN)) => Ok(None),
+            // A process died between two steps of retiring the log, and another one has not looked
+            // at the database since. Until it does, it keeps the old log in use.
+            Err(AttachError::OtherBoard) => Ok(None),
+            Err(AttachError::Below(Code::READONLY | Code::CANTOPEN)) => Ok(None),
+            Err(error) if error.code() == Code::FULL => Ok(None),
             Err(error) => Err(self.life.refuse(&error)),
         }
     }
