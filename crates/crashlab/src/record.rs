@@ -433,7 +433,8 @@ impl<'a> Run<'a> {
         let process = self.process_of(number);
         let setting = locked(&self.opening).clone();
         let connection = setting.open(&self.machine, process, &self.files[0])?;
-        connection.busy_timeout(Duration::from_secs(10))?;
+        // Here a second of waiting takes some milliseconds (`x_sleep`).
+        connection.busy_timeout(Duration::from_secs(600))?;
         if let Some(second) = self.files.get(1) {
             connection
                 .execute("ATTACH ?1 AS second", [setting.uri(&self.machine, process, second)])?;

@@ -250,6 +250,111 @@ fn a_commit_in_memory_is_written_before_a_checkpoint_copies_it() {
     assert_none_of_the_states_loses_a_commit(&script, &setting, 20_000);
 }
 
+fn maw(journal: Journal, uri: &str) -> Setting {
+    Setting::new("maw", journal).with_uri(uri).with_uri("checkpoints=sqlite")
+}
+
+/// The first transaction of a database is an ordinary one. SQLite had sent the sync of the file
+/// while all was in memory. So the journal was deleted before the pages were durable.
+#[test]
+fn a_transaction_that_turns_ordinary_at_its_end_is_synced_before_its_journal_ends() {
+    register().unwrap();
+    for journal in Journal::OF_ROLLBACK {
+        for synchronous in Synchronous::ALL {
+            let setting = maw(journal, "atomic=log");
+            let script = Script::draw_for(&setting, Workload::Fresh, 6_791_897_765_849_424_158);
+            let steps = script.steps[..1].to_vec();
+            let script = Script { level: Some(synchronous), steps, ..script };
+            assert_no_state_loses_a_commit(&script, &setting);
+        }
+    }
+}
+
+/// At NORMAL SQLite makes its journal valid and syncs it once. A record that is lost may have the
+/// right checksum. With a super-journal such a transaction is an ordinary one of `maw`.
+#[test]
+fn a_journal_is_valid_only_when_its_records_are_durable() {
+    register().unwrap();
+    for journal in Journal::OF_ROLLBACK {
+        let setting = maw(journal, "atomic=log&log_size=1048576");
+        let script = Script::draw_for(&setting, Workload::Attach, 17_171_160_726_500_789_228);
+        let steps = script.steps[..1].to_vec();
+        let script = Script { level: Some(Synchronous::Normal), steps, ..script };
+        assert_none_of_the_states_loses_a_commit(&script, &setting, 20_000);
+    }
+}
+
+/// In exclusive locking mode SQLite keeps its lock after an error. A commit was in the log, and its
+/// writing in place failed half-way. The connection went on to read what was there.
+#[test]
+fn a_commit_that_failed_in_place_is_whole_for_an_exclusive_connection() {
+    register().unwrap();
+    let setting = maw(Journal::Truncate, "atomic=log");
+    let script = Script::draw_for(&setting, Workload::Fresh, 8_061_161_583_904_312_913);
+    assert!(script.is_exclusive);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Io
+            && (30..60).contains(&cell.plan.at)
+            && !cell.plan.lasting
+            && cell.then == AfterError::GoOn
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
+/// The sync of the guard fails. An exclusive connection goes on, and finds the guard in the file.
+#[test]
+fn a_guard_that_failed_to_become_durable_is_written_again() {
+    register().unwrap();
+    let setting = maw(Journal::Persist, "atomic=log&log_size=1048576");
+    let script = Script::draw_for(&setting, Workload::One, 14_361_713_269_403_557_092);
+    assert!(script.is_exclusive);
+    assert_no_violation(&script, &setting, fails_once_and_goes_on);
+}
+
+/// The sync of the database at the end of an epoch fails. The next sync succeeds and does not write
+/// what the first has lost. So the log must not begin an epoch then.
+#[test]
+fn an_epoch_does_not_end_by_a_sync_after_a_failed_one() {
+    register().unwrap();
+    let setting = maw(Journal::Truncate, "log_size=1048576&atomic=log");
+    let script = Script::draw_for(&setting, Workload::Full, 13_266_641_729_347_008_837);
+    let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && (8..14).contains(&cell.plan.at);
+    assert_no_violation(&script, &setting, strikes);
+}
+
+/// SQLite alone finishes or deletes its journal, and that does not become durable. Then `maw`
+/// commits without a journal of its own. The old one must not come back over that commit.
+#[test]
+fn a_journal_that_sqlite_alone_has_left_does_not_come_back() {
+    register().unwrap();
+    let of_log =
+        (Journal::Persist, "atomic=log&log_size=1048576", 1_871_062_907_647_783_671, 18..30);
+    let of_xfs = (Journal::Delete, "atomic=xfs", 14_594_529_353_020_220_108, 3..8);
+    for (journal, uri, seed, at) in [of_log, of_xfs] {
+        let setting = maw(journal, uri);
+        let script = Script::draw_for(&setting, Workload::Switched, seed);
+        let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && at.contains(&cell.plan.at);
+        assert_no_violation(&script, &setting, strikes);
+    }
+}
+
+/// Where the provider was not there for a moment, a commit failed with a code for which SQLite keeps
+/// its cache. The next transaction stood on what had not been committed.
+#[test]
+fn a_commit_that_fails_leaves_nothing_in_the_cache_of_its_connection() {
+    register().unwrap();
+    let setting = maw(Journal::Persist, "atomic=xfs");
+    let script = Script::draw_for(&setting, Workload::Mixed, 13_119_329_742_766_556_479);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::NoSpace && cell.plan.at < 4 && cell.then == AfterError::GoOn
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
+fn fails_once_and_goes_on(cell: &Cell) -> bool {
+    cell.plan.fault == Fault::Sync && !cell.plan.lasting && cell.then == AfterError::GoOn
+}
+
 /// Tries all states that a loss of power leaves, after each operation.
 fn assert_no_state_loses_a_commit(script: &Script, setting: &Setting) {
     assert_none_of_the_states_loses_a_commit(script, setting, 1 << 20);

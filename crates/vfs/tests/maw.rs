@@ -92,6 +92,29 @@ fn nothing_of_the_database_file_needs_to_have_reached_the_device() {
     }
 }
 
+/// A crash has torn page 1 while it was written. Beside the database is a journal that SQLite has
+/// finished. Or the file has grown before its commit, by pages with anything in them.
+#[test]
+fn a_torn_page_one_is_mended_whatever_lies_beside_it_and_behind_it() {
+    for mode in MODES {
+        for grown_bytes in [0, 64 * 512] {
+            let (_dir, path) = scratch();
+            let db = open_with(&path, "strategy=maw&atomic=log").unwrap();
+            db.execute_batch(&format!("PRAGMA page_size=512; PRAGMA journal_mode={mode}")).unwrap();
+            db.execute_batch("CREATE TABLE t(v)").unwrap();
+            insert(&db, 60);
+            let copy = crash(&path, &["-maw"]);
+            std::fs::write(side(&copy, "-journal"), [0; 1024]).unwrap();
+            let mut torn = std::fs::read(&copy).unwrap();
+            torn[..512].fill(0x5a);
+            torn.resize(torn.len() + grown_bytes, 0xa5);
+            std::fs::write(&copy, &torn).unwrap();
+            let again = open_in(&copy, mode, "");
+            assert_eq!((count(&again), integrity(&again).as_str()), (60, "ok"), "{mode}");
+        }
+    }
+}
+
 #[test]
 fn a_rollback_commits_nothing_and_leaves_no_trace() {
     for mode in MODES {

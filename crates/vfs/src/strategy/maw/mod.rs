@@ -193,9 +193,19 @@ impl Maw {
         Ok(state)
     }
 
-    /// Ends the journal, and with it the transaction (rule 2). [`Ended::Ordinary`]: the call that
-    /// ends the journal goes to the real file.
+    /// Ends the journal, and with it the transaction (rule 2). SQLite gives up what it has in its
+    /// cache after an I/O error or on a full disk only. So there is no other error here.
     fn end(&self, state: &mut State) -> Result<Ended, Error> {
+        /// The primary code of all I/O errors.
+        const IOERR: i32 = Code::IOERR_WRITE.0 & 0xff;
+        self.try_end(state).map_err(|error| {
+            let gives_up = error.code() & 0xff == IOERR || error.code() == Code::FULL.0;
+            if gives_up { error } else { Error::Below(Code::IOERR_WRITE) }
+        })
+    }
+
+    /// [`Ended::Ordinary`]: the call that ends the journal goes to the real file.
+    fn try_end(&self, state: &mut State) -> Result<Ended, Error> {
         let State { main, transaction, is_unsettled, providers, journals, .. } = state;
         let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
         if transaction.is_committed() {
