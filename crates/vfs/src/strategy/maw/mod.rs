@@ -231,6 +231,7 @@ impl Maw {
             return Ok(());
         }
         self.log.before_in_place(main)?;
+        self.log.last_commit.forget();
         self.log.count(|counts| counts.ordinary += 1);
         transaction.materialise(main, &*self.files, &self.path, &self.options)
     }
