@@ -338,6 +338,17 @@ fn a_journal_that_sqlite_alone_has_left_does_not_come_back() {
     }
 }
 
+/// A transaction is too large for memory. The sync of its real journal fails, and the journal is
+/// deleted. The next commit has none, and must not leave that deletion in flight.
+#[test]
+fn a_journal_of_a_transaction_that_failed_does_not_come_back() {
+    register().unwrap();
+    let setting = maw(Journal::Persist, "atomic=xfs&log_size=1048576");
+    let script = Script::draw_for(&setting, Workload::Huge, 883_292_050_863_345_382);
+    let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && (4..9).contains(&cell.plan.at);
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// Where the provider was not there for a moment, a commit failed with a code for which SQLite keeps
 /// its cache. The next transaction stood on what had not been committed.
 #[test]

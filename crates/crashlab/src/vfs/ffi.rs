@@ -96,8 +96,11 @@ struct Handle {
     mapped: Cell<bool>,
     held: Cell<SlotsHeld>,
     /// Writes between `SQLITE_FCNTL_BEGIN_ATOMIC_WRITE` and the end of the batch.
-    atomic: RefCell<Option<Vec<(u64, Vec<u8>)>>>,
+    atomic: RefCell<Option<Writes>>,
 }
+
+/// Writes with their offsets.
+type Writes = Vec<(u64, Vec<u8>)>;
 
 /// How the names of the logs end.
 const LOG_ENDINGS: [&str; 3] = ["-oneflush", "-waldio", "-maw"];

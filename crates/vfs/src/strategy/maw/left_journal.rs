@@ -44,6 +44,12 @@ impl LastCommit {
         bury_journal(files, database)
     }
 
+    /// A transaction of this process makes a real journal. It may fail before it has changed the
+    /// counter.
+    pub fn forget(&self) {
+        *lock(&self.0) = None;
+    }
+
     /// The batch was committed.
     pub fn note(&self, batch: &Batch<'_>) {
         *lock(&self.0) = batch.page(1).and_then(change_counter);

@@ -263,6 +263,7 @@ impl Maw {
         if transaction.has_changes() {
             self.log.before_in_place(main)?;
         }
+        self.log.last_commit.forget();
         self.log.count(|counts| counts.ordinary += 1);
         transaction.materialise(main, &*self.files, &self.path, &self.options)
     }
