@@ -142,8 +142,8 @@ pub struct Options {
     modes: Option<String>,
     /// What is done. A row a transaction: insert, update, delete, mixed. A row without
     /// AUTOINCREMENT: one-page. A row with five random index keys: indexed. A row in each of 5
-    /// databases: attached=5. Open, commit three times and close: reopen. Reads: point, point-in-wal, scan. Inserts while a reader keeps its
-    /// snapshot: long-reader
+    /// databases: attached=5. Open, commit three times and close: reopen. Reads: point,
+    /// point-in-wal, scan. Inserts while a reader keeps its snapshot: long-reader
     #[arg(long, value_name = "KIND", default_value = "insert", help_heading = "What")]
     workload: Workload,
     /// With point and scan: one more connection commits all the time, or so many times a second

@@ -81,8 +81,8 @@ pub struct Options {
     )]
     journal: Option<String>,
 
-    /// PRAGMA synchronous; its commits must survive [default: full for wal, normal for maw, extra for
-    /// the other rollback modes]
+    /// PRAGMA synchronous; its commits must survive [default: full for wal, normal for maw, extra
+    /// for the other rollback modes]
     #[arg(
         long,
         value_name = "LEVEL",

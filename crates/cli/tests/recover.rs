@@ -89,8 +89,8 @@ fn what_cannot_be_recovered_is_exit_code_1_and_named_and_stays() {
     assert!(String::from_utf8(refused.stderr).unwrap().contains("pipe.db: not a regular file"));
 }
 
-/// Three strategies have a log, each under its own name. What the guard names counts, and a log that
-/// is not this database's stays.
+/// Three strategies have a log, each under its own name. What the guard names counts, and a log
+/// that is not this database's stays.
 #[test]
 fn of_two_logs_the_one_that_the_guard_names_is_recovered_and_the_other_stays() {
     for (ours, other) in [(EAGER, WALDIO), (WALDIO, EAGER), (MAW, EAGER), (WALDIO, MAW)] {

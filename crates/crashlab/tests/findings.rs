@@ -349,8 +349,8 @@ fn a_journal_of_a_transaction_that_failed_does_not_come_back() {
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// Where the provider was not there for a moment, a commit failed with a code for which SQLite keeps
-/// its cache. The next transaction stood on what had not been committed.
+/// Where the provider was not there for a moment, a commit failed with a code for which SQLite
+/// keeps its cache. The next transaction stood on what had not been committed.
 #[test]
 fn a_commit_that_fails_leaves_nothing_in_the_cache_of_its_connection() {
     register().unwrap();

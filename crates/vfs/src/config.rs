@@ -2,7 +2,7 @@
 //!
 //! | URI parameter | environment variable | values | default |
 //! |---|---|---|---|
-//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto`, `stock`, `plain`, `eager`, `waldio`, `maw` | `auto` |
+//! | `strategy` | `ONEFLUSH_STRATEGY` | `auto` or the name of a [`StrategyKind`] | `auto` |
 //! | `durability` | `ONEFLUSH_DURABILITY` | `pragma`, `full` | `pragma` |
 //! | `group_commit` | `ONEFLUSH_GROUP_COMMIT` | `on`, `off` | `on` |
 //! | `log_size` | `ONEFLUSH_LOG_SIZE` | bytes, 1 MiB to 1 TiB | 64 MiB |
@@ -19,9 +19,9 @@
 //! | | `ONEFLUSH_LOG` | `off`, `stderr`, `syslog`, a file for messages (`messages.rs`) | `off` |
 //! | | `ONEFLUSH_TRACE` | a file that gets a line for each call (`calls.rs`) | none |
 //!
-//! `layout`, `sync`, `group` and `interval` are for `waldio`, `atomic` is for `maw`. `group_commit` and `log_size` permit
-//! and bound. A strategy without group commit or log has no use for them. `durability=full`
-//! promises. A strategy that cannot keep the promise refuses the open.
+//! `layout`, `sync`, `group` and `interval` are for `waldio`, `atomic` is for `maw`. `group_commit`
+//! and `log_size` permit and bound. A strategy without group commit or log has no use for them.
+//! `durability=full` promises. A strategy that cannot keep the promise refuses the open.
 
 use std::fmt;
 use std::str::FromStr;
@@ -265,8 +265,8 @@ pub enum OptionError {
     )]
     Guarded { asked: StrategyKind, by: StrategyKind, why: String },
     #[error(
-        "strategy {asked} was asked for, but the database was in use with eager, waldio or maw, and \
-            the log is missing, with commits perhaps. Put it back beside the database [OF-141]"
+        "strategy {asked} was asked for, but the database was in use with eager, waldio or maw, \
+            and the log is missing, with commits perhaps. Put it back beside the database [OF-141]"
     )]
     LogMissing { asked: StrategyKind },
     #[error(

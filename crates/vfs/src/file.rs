@@ -43,6 +43,12 @@ pub enum Owner {
     Nobody,
 }
 
+/// A journal that is no file, and its owner.
+pub struct Absorbed {
+    pub owner: Owner,
+    pub file: Box<dyn Below>,
+}
+
 impl Owner {
     /// The owner of a file that is being opened and is no main database. `path` is None for a
     /// temporary file.
@@ -82,9 +88,9 @@ impl Owner {
         }
     }
 
-    /// The connection that SQLite creates this journal for, and the file that stands for it. `None`:
-    /// SQLite gets a real file.
-    pub fn open_absorbed(path: &str) -> Result<Option<(Owner, Box<dyn Below>)>, Error> {
+    /// The connection that SQLite creates this journal for, and the file that stands for it.
+    /// `None`: SQLite gets a real file.
+    pub fn open_absorbed(path: &str) -> Result<Option<Absorbed>, Error> {
         let Some(connection) =
             Connection::that_absorbs(path, |journals| journals.may_create_journal())
         else {
@@ -94,7 +100,7 @@ impl Owner {
             strategy.absorbs_journal().map_or(Ok(None), AbsorbsJournal::opening_journal)
         };
         let file = connection.strategy().call(absorbs)?;
-        Ok(file.map(|file| (Owner::Connection(connection), file)))
+        Ok(file.map(|file| Absorbed { owner: Owner::Connection(connection), file }))
     }
 
     /// The path of the file that stands for a WAL of this owner.

@@ -91,8 +91,8 @@ pub enum Source {
 #[derive(Clone, Debug, Serialize)]
 pub struct Salvaged {
     pub source: Source,
-    /// Records of the log that the database has, of `maw` those that hold commits. None: the log has
-    /// none, it is that of `waldio`.
+    /// Records of the log that the database has, of `maw` those that hold commits. None: the log
+    /// has none, it is that of `waldio`.
     pub records: Option<u64>,
     /// Frames of the log of `waldio` that the database has.
     pub frames: Option<u64>,

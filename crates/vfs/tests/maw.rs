@@ -126,7 +126,8 @@ fn a_rollback_commits_nothing_and_leaves_no_trace() {
             let cache = if spills { 5 } else { 2000 };
             db.execute_batch(&format!("PRAGMA cache_size={cache}")).unwrap();
             db.execute_batch(
-                "BEGIN; INSERT INTO t SELECT randomblob(3000) FROM t; UPDATE t SET v='gone'; ROLLBACK",
+                "BEGIN; INSERT INTO t SELECT randomblob(3000) FROM t; UPDATE t SET v='gone';
+                 ROLLBACK",
             )
             .unwrap();
             assert_eq!((count(&db), integrity(&db).as_str()), (50, "ok"), "{mode}, {spills}");

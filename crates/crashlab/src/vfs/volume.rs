@@ -176,8 +176,8 @@ impl Mounted {
     }
 
     /// Runs `call` as the last one of a process: it dies before its call number `at` to the disk.
-    /// `None`: it died in `call`. Otherwise this is the answer, and the process died while it dropped
-    /// what it has, or after that.
+    /// `None`: it died in `call`. Otherwise this is the answer, and the process died while it
+    /// dropped what it has, or after that.
     pub fn last_call<R: Send + 'static, H>(
         &self,
         process: usize,

@@ -143,8 +143,8 @@ pub fn open_and_leave(api: &Api, path: &str) -> Result<(), String> {
     open_with(api, path, Options { leaves_log: true, ..options })
 }
 
-/// The same for a database with `maw` whose log is to be retired in spite of other connections of this
-/// process.
+/// The same for a database with `maw` whose log is to be retired in spite of other connections of
+/// this process.
 pub fn open_and_retire(api: &Api, path: &str) -> Result<(), String> {
     let options = Options { strategy: StrategyKind::Maw, ..Options::default() };
     open_with(api, path, Options { retires_log: true, ..options })

@@ -31,7 +31,7 @@ use crate::config::{Durability, OptionError, Options, StrategyKind};
 use crate::connection::{Connection, Database, Opening};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error, RefusedOption};
-use crate::file::{File, Owner};
+use crate::file::{Absorbed, File, Owner};
 use crate::ground;
 use crate::path;
 use crate::port::{Below, Purpose};
@@ -183,9 +183,9 @@ impl Request<'_> {
         if role == Role::RollbackJournal
             && self.flags & sqlite::SQLITE_OPEN_CREATE != 0
             && let Some(path) = self.path.as_deref()
-            && let Some((owner, journal)) = Owner::open_absorbed(path)?
+            && let Some(Absorbed { owner, file }) = Owner::open_absorbed(path)?
         {
-            return Ok(Opened { below: self.place(journal, self.flags), owner, other_name: None });
+            return Ok(Opened { below: self.place(file, self.flags), owner, other_name: None });
         }
         if role == Role::SuperJournal
             && let Some(path) = self.path.as_deref()

@@ -7,8 +7,8 @@
 //!
 //! What must hold, by number in the tests:
 //!
-//! 1. A reader never sees a part of a transaction. The balances of each database add up to zero, and
-//!    so do those of both together. Both have counted the same number of common transactions.
+//! 1. A reader never sees a part of a transaction. The balances of each database add up to zero,
+//!    and so do those of both together. Both have counted the same number of common transactions.
 //! 2. Every number that was said is in the databases at the end.
 //! 3. Of the others, at most one for each death is there: the one that the writer was about to say.
 //! 4. The databases are sound.

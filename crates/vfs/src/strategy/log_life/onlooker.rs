@@ -10,8 +10,8 @@
 //! - **When it is decided**: whenever SQLite opens its WAL, under the database's shared lock.
 //!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
 //!   exclusive lock, so the case cannot change.
-//! - **With `maw`** there is no WAL. Each read transaction begins with a look at the board: the file
-//!   has everything unless a writer has died in the middle of a commit.
+//! - **With `maw`** there is no WAL. Each read transaction begins with a look at the board: the
+//!   file has everything unless a writer has died in the middle of a commit.
 //! - **Without the guard**, a process that wants to be the first with the strategy is refused
 //!   meanwhile, as beside SQLite alone.
 //! - **With the WAL**, which is the image of `eager` or the log of `waldio`, the connection keeps
@@ -101,8 +101,8 @@ impl Onlooker {
         }
     }
 
-    /// With `maw`: the database file has what the log has. It has no log, or its users are alive and
-    /// none of them is in the middle of a commit.
+    /// With `maw`: the database file has what the log has. It has no log, or its users are alive
+    /// and none of them is in the middle of a commit.
     fn is_in_place(&self) -> Result<bool, Code> {
         match self.wanted_log()? {
             None => Ok(true),

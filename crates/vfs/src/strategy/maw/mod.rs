@@ -5,13 +5,14 @@
 //! database file ([`overlay`]). At the commit point a [`provider`] makes them durable at once, all
 //! or none. The rules of the protocol, cited by number in code and tests:
 //!
-//! 1. Only an open of the journal with `SQLITE_OPEN_CREATE` is absorbed. All other opens are of real
-//!    files. The absorbed journal outlives `xClose` until `xDelete`. No other connection sees it.
+//! 1. Only an open of the journal with `SQLITE_OPEN_CREATE` is absorbed. All other opens are of
+//!    real files. The absorbed journal outlives `xClose` until `xDelete`. No other connection sees
+//!    it.
 //! 2. Without a super-journal the commit point is the end of the journal: its deletion, truncation
 //!    or zeroing. A rollback ends in the same calls and commits nothing.
 //! 3. With a super-journal the commit point is its deletion ([`together`]).
-//! 4. The connection that writes reads its own writes. Beyond a limit of memory the transaction goes
-//!    on as an ordinary journaled one.
+//! 4. The connection that writes reads its own writes. Beyond a limit of memory the transaction
+//!    goes on as an ordinary journaled one.
 //! 5. The log: [`shared`], [`open_log`], [`replay`].
 //! 6. XFS: [`xfs`]. 7. F2FS: [`f2fs`].
 //! 8. `RWF_ATOMIC` is no provider.
@@ -21,7 +22,7 @@
 //!
 //! | state | journal | writes to the database | entered by | left by |
 //! |---|---|---|---|---|
-//! | none | none, or empty | in place | the end of any other | SQLite's first write to the journal |
+//! | none | none, or empty | in place | any other's end | SQLite's first write to the journal |
 //! | absorbed | in memory | in memory | that write | the journal's end; or what follows |
 //! | ordinary | a real file | in place | [`Transaction::materialise`] | the journal's end |
 //!
@@ -38,7 +39,8 @@
 //!
 //! # Differences to the paper
 //!
-//! - The paper changes SQLite's pager. Here SQLite is as it is, and its journal never reaches a file.
+//! - The paper changes SQLite's pager. Here SQLite is as it is, and its journal never reaches a
+//!   file.
 //! - The paper needs F2FS. Here XFS and a log beside the database can do the same.
 
 mod absorbed;
@@ -333,8 +335,8 @@ impl Maw {
     }
 }
 
-/// Commits the transactions of several connections together (rule 3). False: it cannot be done in one
-/// record, and nothing was written.
+/// Commits the transactions of several connections together (rule 3). False: it cannot be done in
+/// one record, and nothing was written.
 pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
     let mut states: Vec<_> = connections.iter().map(|one| one.state()).collect();
     let mut parts = Vec::new();
@@ -367,8 +369,8 @@ pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
     Ok(is_committed)
 }
 
-/// Writes the transactions of several connections out as ordinary journaled ones, and their pages in
-/// place, durably.
+/// Writes the transactions of several connections out as ordinary journaled ones, and their pages
+/// in place, durably.
 pub fn materialise_together(connections: &[&Maw]) -> Result<(), Error> {
     for connection in connections {
         let mut state = connection.state();

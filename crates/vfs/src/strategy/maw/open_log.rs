@@ -8,8 +8,9 @@
 //! Invariants, cited by number in code and tests:
 //!
 //! 1. A page in `known` is in the records of the place `known_in`, whole or built on a whole one.
-//! 2. A new epoch begins only when nothing of the old one is needed. The database file has all of it
-//!    and is synced. Other databases with commits there have their own logs again ([`together`]).
+//! 2. A new epoch begins only when nothing of the old one is needed. The database file has all of
+//!    it and is synced. Other databases with commits there have their own logs again
+//!    ([`together`]).
 //! 3. Page 1 of a record that names no size of the database mends a torn guard and nothing else.
 //!
 //! [`together`]: super::together

@@ -7,8 +7,8 @@
 //! 5         link: u64 LSN, UUID of the other log, u16 length, path of its database, group (page 1)
 //! ```
 //! A *together* record commits pages of several databases. It is in the log of one of them, the
-//! *coordinator*. The log of each other one ends with a *link*: behind this LSN of that log, commits
-//! of this database are to be found there. Numbers are little-endian.
+//! *coordinator*. The log of each other one ends with a *link*: behind this LSN of that log,
+//! commits of this database are to be found there. Numbers are little-endian.
 
 use oneflush_blocklog::group::{Group, KIND_COMMITS, KIND_IMAGES};
 use oneflush_blocklog::{Error as LogError, Lsn, Uuid};

@@ -8,13 +8,13 @@
 //! | 4. `Busy` is cleared, SQLite is answered | the transaction |
 //!
 //! SQLite holds its exclusive lock over all four steps. So a process with a shared lock that finds
-//! `Busy` set knows that its owner has died, or has failed to write in place. The file may have half
-//! a transaction then. Such a process takes the exclusive lock and replays the log before SQLite
-//! reads (rule 5 of `maw`).
+//! `Busy` set knows that its owner has died, or has failed to write in place. The file may have
+//! half a transaction then. Such a process takes the exclusive lock and replays the log before
+//! SQLite reads (rule 5 of `maw`).
 //!
 //! Step 1 comes before the record, because a full disk must fail the commit and not its writing in
-//! place. It comes after `Busy`, because a death in it leaves pages behind the end that the log does
-//! not know. A delta against one of them would be wrong.
+//! place. It comes after `Busy`, because a death in it leaves pages behind the end that the log
+//! does not know. A delta against one of them would be wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,8 +45,8 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// With so many bytes of records in an epoch, a commit syncs the database file first and begins an
 /// epoch. The syncer has most of the file written by then. A small log has short epochs.
 ///
-/// A new log is made of twice as many zeros. With 8 MiB they were 1.6 KB of each of the first 10,000
-/// commits, which themselves take 4.1 KB.
+/// A new log is made of twice as many zeros. With 8 MiB they were 1.6 KB of each of the first
+/// 10,000 commits, which themselves take 4.1 KB.
 pub fn epoch_bytes_max(log_size_bytes: u64) -> u64 {
     (log_size_bytes / 8).min(2 << 20)
 }
@@ -162,8 +162,8 @@ impl MawLog {
         }
     }
 
-    /// An error in a forked child, which has neither the locks of its parent nor its board. A thread
-    /// that the child does not have may hold any mutex, so this comes before all of them.
+    /// An error in a forked child, which has neither the locks of its parent nor its board. A
+    /// thread that the child does not have may hold any mutex, so this comes before all of them.
     pub fn is_own(&self) -> Result<(), Error> {
         if self.process == std::process::id() {
             return Ok(());
@@ -426,8 +426,8 @@ impl MawLog {
         main: &dyn Below,
         options: &Options,
     ) -> Result<Option<Attached<OpenLog>>, Error> {
-        // SQLite may have finished its journal without a sync. What comes back of it after a loss of
-        // power would undo the log's commits.
+        // SQLite may have finished its journal without a sync. What comes back of it after a loss
+        // of power would undo the log's commits.
         if let Some(journal) = self.life.files.open_journal(&journal_path(&self.life.path))? {
             if journal.size_bytes()? > 0 {
                 // Written again, for a sync may have failed.
@@ -560,8 +560,8 @@ impl MawLog {
     }
 
     /// A connection is about to close the database file. The last one of all processes retires the
-    /// log. `level` is its lock on the database. `retires`: the connections of this process that are
-    /// still open do not count, for it is about to end.
+    /// log. `level` is its lock on the database. `retires`: the connections of this process that
+    /// are still open do not count, for it is about to end.
     pub fn closed(&self, main: &dyn Below, level: LockLevel, retires: bool) {
         if self.process != std::process::id() {
             return;
@@ -682,8 +682,8 @@ pub fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code>
     Ok(is_fit(&guard::header(main)?) && batch.page(1).is_none_or(is_fit))
 }
 
-/// Syncs the database file. What the kernel could not write may be gone from its memory, and a later
-/// sync would not say so. The log has it, so the log must not be ended after an error.
+/// Syncs the database file. What the kernel could not write may be gone from its memory, and a
+/// later sync would not say so. The log has it, so the log must not be ended after an error.
 pub fn sync_file(board: &Board, main: &dyn Below) -> Result<(), Code> {
     main.sync(SyncRequest::ALL).inspect_err(|&code| board.fail(code, None))
 }

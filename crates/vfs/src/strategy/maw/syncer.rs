@@ -1,4 +1,5 @@
-//! The background checkpoint: a thread syncs the database file, so that an epoch of the log can end.
+//! The background checkpoint: a thread syncs the database file, so that an epoch of the log can
+//! end.
 //!
 //! The file has each commit in place, and the log has it durably. Nobody waits for this sync. A
 //! commit that finds it done begins an epoch for nothing, and a commit that finds the epoch long

@@ -24,9 +24,9 @@
 //! 1. While a database is linked, its own log has no commit behind the link, and its commits are
 //!    those of the other log behind the link's LSN.
 //! 2. A coordinator has its commits in its own log.
-//! 3. An epoch with commits of other databases ends only when each of those has *left*: the database
-//!    file has everything and is synced, and its own log says that it is linked no more. Or it was
-//!    closed, or does not exist any more.
+//! 3. An epoch with commits of other databases ends only when each of those has *left*: the
+//!    database file has everything and is synced, and its own log says that it is linked no more.
+//!    Or it was closed, or does not exist any more.
 //! 4. A linked database leaves before it commits alone.
 //! 5. A log that a link names has a record behind the link's LSN, or at it, that names the linked
 //!    database.
@@ -82,8 +82,8 @@ pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
     let at = coordinator(&mut states)?;
     let uuids: Vec<Uuid> = states.iter().filter_map(|state| state.uuid()).collect();
     let mut ends_epoch = prepare_coordinator(&parts[at], &mut states[at], &uuids)?;
-    // A database that is linked to another one of these goes first. Then that one's log can begin an
-    // epoch.
+    // A database that is linked to another one of these goes first. Then that one's log can begin
+    // an epoch.
     let mut members: Vec<usize> = (0..parts.len()).filter(|of| *of != at).collect();
     members.sort_by_key(|&of| states[of].board.linked_behind().is_none());
     let mut unlinked = Vec::new();
@@ -106,8 +106,8 @@ pub fn commit(parts: &[Part<'_>]) -> Result<Outcome, Error> {
     append(parts, &mut states, at, ends_epoch)
 }
 
-/// The database whose log gets the record. It is one that another of them is linked to, or the last.
-/// SQLite closes databases in order, so the last one is not closed before the others.
+/// The database whose log gets the record. It is one that another of them is linked to, or the
+/// last. SQLite closes databases in order, so the last one is not closed before the others.
 fn coordinator(states: &mut [MutexGuard<'_, State>]) -> Result<usize, Error> {
     let uuids: Vec<Option<Uuid>> = states.iter().map(|state| state.uuid()).collect();
     for state in states.iter_mut() {
@@ -132,8 +132,8 @@ fn two<'a, 's>(
     if one < other { (low, high) } else { (high, low) }
 }
 
-/// Brings the coordinator's commits into its own log (invariant 2). True: the record begins an epoch,
-/// and no other database needs the one before.
+/// Brings the coordinator's commits into its own log (invariant 2). True: the record begins an
+/// epoch, and no other database needs the one before.
 fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Result<bool, Error> {
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
@@ -393,8 +393,8 @@ impl MawLog {
 
     fn cannot_leave(&self, database: &str, why: &str) -> Error {
         self.life().files.warn(&format!(
-            "oneflush: {}: its log has commits of {database}, which cannot be copied there now: {why} \
-                [OF-225]",
+            "oneflush: {}: its log has commits of {database}, which cannot be copied there now: \
+                {why} [OF-225]",
             self.path()
         ));
         Error::Below(Code::BUSY)

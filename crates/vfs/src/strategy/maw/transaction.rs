@@ -195,8 +195,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The call that ends the journal goes to the real file. A commit at NORMAL is durable too: SQLite
-    /// does not sync this end then.
+    /// The call that ends the journal goes to the real file. A commit at NORMAL is durable too:
+    /// SQLite does not sync this end then.
     pub fn end_ordinary(
         &mut self,
         options: &Options,
