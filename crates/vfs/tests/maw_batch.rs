@@ -1,7 +1,7 @@
 //! SQLite's own batch of atomic writes (`SQLITE_ENABLE_BATCH_ATOMIC_WRITE`) with strategy `maw`.
 //!
-//! The file controls do what they say. `SQLITE_IOCAP_BATCH_ATOMIC` is never claimed, so a build with
-//! that option commits as any other does.
+//! The file controls do what they say. `SQLITE_IOCAP_BATCH_ATOMIC` is never claimed, so a build
+//! with that option commits as any other does.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Connections that only read, beside a live database, after a crash, and after a writer has died in
-//! the middle of a commit.
+//! Connections that only read: beside a live database, after a crash, and after a writer has died
+//! in the middle of a commit.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -31,6 +31,7 @@ use super::syncer::Syncer;
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
+use crate::names::journal_path;
 use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::{Board, Private};
 use crate::strategy::guard::{self, Mode};
@@ -369,6 +370,7 @@ impl MawLog {
         main: &dyn Below,
         options: &Options,
     ) -> Result<Option<Attached<OpenLog>>, Error> {
+        self.end_journal()?;
         match self.life.attach(main, LockLevel::Exclusive, options) {
             Ok(attached) => Ok(Some(attached)),
             Err(error @ (AttachError::NoGuard(_) | AttachError::BlockSize { .. })) => {
@@ -383,6 +385,17 @@ impl MawLog {
             Err(error) if error.code() == Code::FULL => Ok(None),
             Err(error) => Err(self.life.refuse(&error)),
         }
+    }
+
+    /// SQLite has finished the journal that lies here, or its connection would play it back. That it
+    /// was cut to nothing need not be durable: with `synchronous=NORMAL` SQLite does not sync that.
+    /// After a loss of power it would be hot again, and undo pages below the log's commits.
+    fn end_journal(&self) -> Result<(), Error> {
+        let (files, path) = (&self.life.files, journal_path(&self.life.path));
+        if files.is_there(&path)? {
+            files.create_journal(&path)?.sync(SyncRequest::ALL)?;
+        }
+        Ok(())
     }
 
     fn append(
