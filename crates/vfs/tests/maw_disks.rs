@@ -307,8 +307,8 @@ fn after_a_failed_sync_nothing_is_acknowledged_until_all_have_closed_and_reads_g
     }
 }
 
-/// With `synchronous=NORMAL` SQLite cuts its journal to nothing without a sync. After a loss of power
-/// the journal would have been hot, below the commits of a log.
+/// With `synchronous=NORMAL` SQLite cuts its journal to nothing without a sync. After a loss of
+/// power the journal would have been hot, below the commits of a log.
 #[test]
 fn an_old_journal_is_durably_finished_before_a_log_is_made() {
     let name = "an_old_journal_is_durably_finished_before_a_log_is_made";

@@ -26,7 +26,7 @@ mod worker;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Once;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -164,6 +164,14 @@ fn is_busy(error: &rusqlite::Error) -> bool {
             error.sqlite_error_code(),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
         )
+}
+
+/// Held while a process is started, and during a last close. Between fork and exec a child has
+/// copies of all descriptors, with their locks. A close then finds the log in use, and leaves it.
+static STARTS: Mutex<()> = Mutex::new(());
+
+fn without_starts() -> MutexGuard<'static, ()> {
+    STARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This program again, running one test: the work of a process of its own.

@@ -13,8 +13,8 @@
 //! reads (rule 5 of `maw`).
 //!
 //! Step 1 comes before the record, because a full disk must fail the commit and not its writing in
-//! place. It comes after `Busy`, because a death in it leaves pages behind the end that the log does
-//! not know. A delta against one of them would be wrong.
+//! place. It comes after `Busy`, because a death in it leaves pages behind the end that the log
+//! does not know. A delta against one of them would be wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,8 +140,8 @@ impl MawLog {
         }
     }
 
-    /// An error in a forked child, which has neither the locks of its parent nor its board. A thread
-    /// that the child does not have may hold any mutex, so this comes before all of them.
+    /// An error in a forked child, which has neither the locks of its parent nor its board. A
+    /// thread that the child does not have may hold any mutex, so this comes before all of them.
     pub fn is_own(&self) -> Result<(), Error> {
         if self.process == std::process::id() {
             return Ok(());
@@ -387,8 +387,8 @@ impl MawLog {
         }
     }
 
-    /// SQLite has finished the journal that lies here, or its connection would play it back. That it
-    /// was cut to nothing need not be durable: with `synchronous=NORMAL` SQLite does not sync that.
+    /// SQLite has finished the journal that lies here, or its connection would play it back. That
+    /// it was cut to nothing need not be durable: with `synchronous=NORMAL` SQLite does not sync it.
     /// After a loss of power it would be hot again, and undo pages below the log's commits.
     fn end_journal(&self) -> Result<(), Error> {
         let (files, path) = (&self.life.files, journal_path(&self.life.path));
@@ -627,8 +627,8 @@ pub fn is_for_the_log(main: &dyn Below, batch: &Batch<'_>) -> Result<bool, Code>
     Ok(is_fit(&guard::header(main)?) && batch.page(1).is_none_or(is_fit))
 }
 
-/// Syncs the database file. What the kernel could not write may be gone from its memory, and a later
-/// sync would not say so. The log has it, so the log must not be ended after an error.
+/// Syncs the database file. What the kernel could not write may be gone from its memory, and a
+/// later sync would not say so. The log has it, so the log must not be ended after an error.
 pub fn sync_file(board: &Board, main: &dyn Below) -> Result<(), Code> {
     main.sync(SyncRequest::ALL).inspect_err(|&code| board.fail(code, None))
 }
