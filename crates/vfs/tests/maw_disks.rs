@@ -306,3 +306,27 @@ fn after_a_failed_sync_nothing_is_acknowledged_until_all_have_closed_and_reads_g
         }
     }
 }
+
+/// With `synchronous=NORMAL` SQLite cuts its journal to nothing without a sync. After a loss of
+/// power the journal would have been hot, below the commits of a log.
+#[test]
+fn an_old_journal_is_durably_finished_before_a_log_is_made() {
+    let name = "an_old_journal_is_durably_finished_before_a_log_is_made";
+    if !may_be_flawed() || !in_own_mounts(name, AT_MOST) {
+        return;
+    }
+    let flawed = Flawed::mount("oneflush", Flaws::default()).unwrap();
+    let path = flawed.path().join("a.db");
+    let stock = open_stock(&path);
+    stock
+        .execute_batch("PRAGMA journal_mode=truncate; PRAGMA synchronous=normal; CREATE TABLE t(v)")
+        .unwrap();
+    insert(&stock, 3);
+    drop(stock);
+    let journal = PathBuf::from("a.db-journal");
+    assert!(flawed.unsynced().contains(&journal), "{:?}", flawed.unsynced());
+    let db = open(&path, "truncate");
+    insert(&db, 1);
+    assert!(!flawed.unsynced().contains(&journal), "{:?}", flawed.unsynced());
+    assert_eq!(stats(&db)["maw"]["atomic"], 1);
+}

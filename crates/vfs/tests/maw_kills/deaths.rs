@@ -40,7 +40,7 @@ struct Scenario {
 }
 
 /// The places that `maw` comes to.
-pub const PLACES: [KillPoint; 24] = {
+pub const PLACES: [KillPoint; 23] = {
     use KillPoint::*;
     [
         Busy,
@@ -49,7 +49,6 @@ pub const PLACES: [KillPoint; 24] = {
         Durable,
         HalfInPlace,
         InPlace,
-        Announced,
         Announced,
         Linked,
         JournalWritten,

@@ -7,8 +7,8 @@
 //!
 //! What must hold, by number in the tests:
 //!
-//! 1. A reader never sees a part of a transaction. The balances of each database add up to zero,
-//!    and so do those of both together. Both have counted the same number of common transactions.
+//! 1. A reader never sees a part of a transaction. The balances of both databases add up to zero,
+//!    and both have counted the same number of common transactions.
 //! 2. Every number that was said is in the databases at the end.
 //! 3. Of the others, at most one for each death is there: the one that the writer was about to say.
 //! 4. The databases are sound.
@@ -23,8 +23,10 @@ mod soak;
 mod stops;
 mod worker;
 
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -69,6 +71,31 @@ fn paths_in(dir: &Path) -> [PathBuf; 2] {
     [dir.join("a.db"), dir.join("b.db")]
 }
 
+unsafe extern "C" fn on_log(_: *mut c_void, code: c_int, message: *const c_char) {
+    // SAFETY: SQLite passes a string.
+    let text = unsafe { CStr::from_ptr(message) }.to_string_lossy();
+    if code != rusqlite::ffi::SQLITE_WARNING || text.starts_with("oneflush: internal") {
+        eprintln!("SQLite: {code}: {text}");
+    }
+}
+
+/// Called before any use of SQLite. A failure is explained by SQLite's error log.
+fn setup() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let callback: unsafe extern "C" fn(*mut c_void, c_int, *const c_char) = on_log;
+        // SAFETY: SQLite is not in use yet: every test comes through here first.
+        unsafe {
+            rusqlite::ffi::sqlite3_config(
+                rusqlite::ffi::SQLITE_CONFIG_LOG,
+                callback,
+                std::ptr::null_mut::<c_void>(),
+            );
+        }
+        oneflush_vfs::register().unwrap();
+    });
+}
+
 /// Opens a database as strategy `maw` does, and attaches another one.
 fn open(main: &Path, other: &Path, mode: &str, more: &str) -> rusqlite::Result<Connection> {
     open_for(Duration::from_millis(500), main, other, mode, more)
@@ -81,7 +108,7 @@ fn open_for(
     mode: &str,
     more: &str,
 ) -> rusqlite::Result<Connection> {
-    oneflush_vfs::register().unwrap();
+    setup();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
     let uri = |path: &Path| {
         format!("file:{}?vfs=oneflush&strategy=maw&atomic=log&{more}", path.display())
@@ -100,7 +127,7 @@ fn open_for(
 
 /// Opens one database alone.
 fn open_alone(path: &Path) -> Connection {
-    oneflush_vfs::register().unwrap();
+    setup();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
     let uri = format!("file:{}?vfs=oneflush&strategy=maw&atomic=log", path.display());
     insist("one alone", || {
@@ -113,6 +140,7 @@ fn open_alone(path: &Path) -> Connection {
 
 /// Every table's rows are spread over pages, so that half of a transaction would be seen.
 fn create(path: &Path) {
+    setup();
     let db = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix").unwrap();
     db.execute_batch(
         "PRAGMA page_size=1024; PRAGMA auto_vacuum=full;
@@ -136,6 +164,14 @@ fn is_busy(error: &rusqlite::Error) -> bool {
             error.sqlite_error_code(),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
         )
+}
+
+/// Held while a process is started, and during a last close. Between fork and exec a child has
+/// copies of all descriptors, with their locks. A close then finds the log in use, and leaves it.
+static STARTS: Mutex<()> = Mutex::new(());
+
+fn without_starts() -> MutexGuard<'static, ()> {
+    STARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// This program again, running one test: the work of a process of its own.
@@ -165,6 +201,9 @@ fn insist<T>(about: &str, mut act: impl FnMut() -> rusqlite::Result<T>) -> T {
             Err(error) => {
                 assert!(is_busy(&error), "{about}: {error}, {:?}", error.sqlite_error());
                 assert!(began.elapsed() < GOES_ON, "{about}: it does not go on");
+                // Two that lock the databases in opposite orders would meet again and again.
+                let mixed = began.elapsed().as_nanos() as u64 ^ u64::from(std::process::id());
+                std::thread::sleep(Duration::from_millis(1 + mixed % 61));
             }
         }
     }

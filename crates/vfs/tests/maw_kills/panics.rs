@@ -43,7 +43,6 @@ fn a_panic_tears_nothing_and_leaves_nobody_hanging() {
         Durable,
         HalfInPlace,
         InPlace,
-        Announced,
         Linked,
         JournalWritten,
         Materialised,

@@ -1,17 +1,18 @@
-//! Connections that only read, beside a live database, after a crash, and after a writer has died
+//! Connections that only read: beside a live database, after a crash, and after a writer has died
 //! in the middle of a commit.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
+use oneflush_testing::Running;
 use oneflush_vfs::KillPoint;
 
 use crate::worker::{Said, Worker, commit};
-use crate::{GOES_ON, Pair, insist, is_busy, look, open, paths_in};
+use crate::{GOES_ON, Pair, insist, is_busy, look, open, paths_in, without_starts};
 
 const NOBODY: u32 = 65_534;
 const READS: &str = "ONEFLUSH_TEST_READS";
@@ -38,6 +39,7 @@ fn a_reader_sees_each_commit_of_a_live_database_and_is_no_obstacle_to_its_close(
     for reader in [&early, &late] {
         assert_eq!(look(reader).unwrap(), Ok(common));
     }
+    let _no_start = without_starts();
     drop(early);
     drop(late);
     assert_eq!(pair.files(), ["a.db", "b.db", "c.db"]);
@@ -113,7 +115,12 @@ fn as_nobody(pair: &Pair, program: &Path) -> Vec<String> {
     command
         .args(["--exact", "readers::reads_as_another_user", "--nocapture"])
         .env(READS, pair.dir.path());
-    let output = command.current_dir("/").uid(NOBODY).gid(NOBODY).output().unwrap();
+    command.current_dir("/").uid(NOBODY).gid(NOBODY);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let start = without_starts();
+    let running = Running::start(&mut command);
+    drop(start);
+    let output = running.wait_with_output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
     let answers = told.lines().filter_map(|line| line.split_once("answer: "));

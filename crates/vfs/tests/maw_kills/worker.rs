@@ -12,7 +12,9 @@ use oneflush_vfs::KillPoint;
 use rusqlite::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{MODES, Pair, again, insist, integrity, is_busy, is_so_by, look, open, paths_in};
+use crate::{
+    MODES, Pair, again, insist, integrity, is_busy, is_so_by, look, open, paths_in, without_starts,
+};
 
 pub const WORKER: &str = "ONEFLUSH_TEST_WORKER";
 const COMMITS: &str = "ONEFLUSH_TEST_COMMITS";
@@ -163,6 +165,7 @@ impl Worker {
     }
 
     pub fn run(number: i64, command: &mut Command) -> Worker {
+        let _start = without_starts();
         Worker { number, child: Running::start(command), heard: String::new() }
     }
 
@@ -249,6 +252,7 @@ impl Said {
 
     /// Checks both databases, and closes them.
     pub fn check(&self, pair: &Pair, about: &str) {
+        let _no_start = without_starts();
         let [main, other] = pair.paths();
         let db = insist(about, || open(&main, &other, "delete", ""));
         self.check_with(&db, about);

@@ -37,6 +37,11 @@ impl Board {
         self.get(Word::Unsure) != 0
     }
 
+    /// The record that the log may have or not.
+    pub fn unsure(&self) -> Option<Lsn> {
+        Some(self.get(Word::Unsure)).filter(|&lsn| lsn != 0).map(Lsn)
+    }
+
     /// The unsure record was written again.
     pub fn set_sure(&self) {
         self.set(Word::Unsure, 0);

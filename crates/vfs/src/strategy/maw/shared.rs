@@ -22,7 +22,6 @@ use std::time::Duration;
 use oneflush_blocklog::Uuid;
 use serde::Serialize;
 
-use super::journal::FINISHED_BYTES;
 use super::left_journal::LastCommit;
 use super::open_log::{LogCounts, OpenLog};
 use super::overlay::Batch;
@@ -426,15 +425,7 @@ impl MawLog {
         main: &dyn Below,
         options: &Options,
     ) -> Result<Option<Attached<OpenLog>>, Error> {
-        // SQLite may have finished its journal without a sync. What comes back of it after a loss
-        // of power would undo the log's commits.
-        if let Some(journal) = self.life.files.open_journal(&journal_path(&self.life.path))? {
-            if journal.size_bytes()? > 0 {
-                // Written again, for a sync may have failed.
-                journal.write(&[0; FINISHED_BYTES], 0)?;
-            }
-            journal.sync(SyncRequest::ALL)?;
-        }
+        self.end_journal()?;
         match self.life.attach(main, LockLevel::Exclusive, options) {
             Ok(attached) => Ok(Some(attached)),
             Err(error @ (AttachError::NoGuard(_) | AttachError::BlockSize { .. })) => {
@@ -449,6 +440,17 @@ impl MawLog {
             Err(error) if error.code() == Code::FULL => Ok(None),
             Err(error) => Err(self.life.refuse(&error)),
         }
+    }
+
+    /// SQLite has finished the journal that lies here, or its connection would play it back. That
+    /// it was cut to nothing need not be durable: with `synchronous=NORMAL` SQLite does not sync it.
+    /// After a loss of power it would be hot again, and undo pages below the log's commits.
+    fn end_journal(&self) -> Result<(), Error> {
+        let (files, path) = (&self.life.files, journal_path(&self.life.path));
+        if files.is_there(&path)? {
+            files.create_journal(&path)?.sync(SyncRequest::ALL)?;
+        }
+        Ok(())
     }
 
     fn append(

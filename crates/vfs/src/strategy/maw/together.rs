@@ -264,6 +264,12 @@ fn append(
         .filter_map(|(_, ((part, group), uuid))| Some((uuid?, part.log.path(), group.as_slice())));
     let appended = append_record(&mut states[at], &groups[at], others);
     if appended != Ok(Outcome::Committed) {
+        if let Err(code) = appended {
+            // Nobody knows whether the log has the record. All of them ask it when they are opened
+            // again, so none may be closed cleanly before.
+            let sure = states.iter().filter(|state| state.board.failure().is_none());
+            sure.for_each(|state| state.board.fail(code, None));
+        }
         undo_growth(parts);
         states.iter().for_each(|state| state.board.set_busy(false));
         return Ok(appended?);
@@ -440,9 +446,17 @@ impl MawLog {
         let (database, log) = found.ok_or_else(missing)?;
         let life = LogLife::<OpenLog>::new(database, std::sync::Arc::clone(files));
         let board = life.lock_board()?;
-        let done = act(&log);
+        let done = settle_unsure(&board, &life, log.uuid()).and_then(|()| act(&log));
         life.tidy(&board);
         board.common().unlock(0..0);
         done
     }
+}
+
+/// A record whose append has failed is written again, if it can be read. What one database takes from
+/// it must not be lost for the others.
+fn settle_unsure(board: &Board, life: &LogLife<OpenLog>, uuid: Uuid) -> Result<(), AttachError> {
+    let Some(lsn) = board.unsure().filter(|_| board.uuid() == uuid) else { return Ok(()) };
+    let file = life.files.open_log(&life.log_path())?.ok_or(AttachError::LogMissing)?;
+    Ok(Log::open(file)?.write_again(lsn)?)
 }
