@@ -109,6 +109,8 @@ struct State {
     /// SQLite has the absorbed journal open.
     is_journal_open: bool,
     transaction: Transaction,
+    /// The last commit may not be in the file.
+    is_unfinished: bool,
     providers: Providers,
 }
 
@@ -143,6 +145,7 @@ impl Maw {
                 level: LockLevel::None,
                 is_journal_open: false,
                 transaction: Transaction::default(),
+                is_unfinished: false,
                 providers: Providers::default(),
             }),
         }
@@ -167,11 +170,13 @@ impl Maw {
     /// Ends the journal, and with it the transaction (rule 2). [`Ended::Ordinary`]: the call that
     /// ends the journal goes to the real file.
     fn end(&self, state: &mut State) -> Result<Ended, Error> {
-        let State { main, transaction, providers, .. } = state;
+        let State { main, transaction, providers, is_unfinished, .. } = state;
         let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
         if transaction.is_committed() {
+            if let Some(code) = transaction.take_failure_to_end() {
+                return Err(code.into());
+            }
             transaction.clear();
-            self.log.count(|counts| counts.together += 1);
             return Ok(Ended::Done);
         }
         if transaction.is_ordinary() {
@@ -185,10 +190,18 @@ impl Maw {
             transaction.clear();
             return Ok(Ended::Done);
         }
-        let is_ordinary = !transaction.is_synced(&self.options)
-            || !transaction
-                .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))?;
-        if is_ordinary {
+        let outcome = if transaction.is_synced(&self.options) {
+            transaction
+                .commit(main, |batch| providers.commit(&self.log, main, batch, &self.options))?
+        } else {
+            Outcome::Declined
+        };
+        if let Outcome::InLogOnly(code) = outcome {
+            transaction.note_committed();
+            *is_unfinished = true;
+            return Err(code.into());
+        }
+        if outcome == Outcome::Declined {
             let is_durable = transaction.is_synced(&self.options);
             self.materialise(state)?;
             // SQLite has sent this sync already, when nothing was in place.
@@ -216,6 +229,16 @@ impl Maw {
         }
         self.log.count(|counts| counts.ordinary += 1);
         transaction.materialise(main, &*self.files, &self.path, &self.options)
+    }
+
+    /// The file has what the connection has committed, when SQLite looks at it. SQLite keeps its lock
+    /// after a failed commit in exclusive locking mode, and while other statements read.
+    fn finish(&self, state: &mut State, below: &dyn Below) -> Result<(), Error> {
+        if state.is_unfinished && state.transaction.is_none() {
+            self.log.finish(below, state.level)?;
+            state.is_unfinished = false;
+        }
+        Ok(())
     }
 
     fn is_too_large(&self, transaction: &Transaction) -> bool {
@@ -303,14 +326,23 @@ pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
             options: &connection.options,
         });
     }
-    let is_committed = together::commit(&parts)? == Outcome::Committed;
+    let outcome = together::commit(&parts)?;
     drop(parts);
-    if is_committed {
-        for state in &mut states {
-            state.transaction.note_committed();
-        }
+    if outcome == Outcome::Declined {
+        return Ok(false);
     }
-    Ok(is_committed)
+    for (connection, state) in connections.iter().zip(&mut states) {
+        state.transaction.note_committed();
+        if let Outcome::InLogOnly(code) = outcome {
+            state.transaction.fail_to_end(code);
+            state.is_unfinished = true;
+        }
+        connection.log.count(|counts| counts.together += 1);
+    }
+    match outcome {
+        Outcome::InLogOnly(code) => Err(code.into()),
+        _ => Ok(true),
+    }
 }
 
 /// Writes the transactions of several connections out as ordinary journaled ones, and their pages in
@@ -404,7 +436,7 @@ impl AbsorbsJournal for Maw {
                     providers.commit(&self.log, below, batch, &self.options)
                 });
                 match committed {
-                    Ok(true) => self.log.count(|counts| counts.atomic += 1),
+                    Ok(Outcome::Committed) => self.log.count(|counts| counts.atomic += 1),
                     // SQLite goes on with a rollback of the batch and a journal.
                     _ => return Err(Error::Below(Code::IOERR_COMMIT_ATOMIC)),
                 }
@@ -432,6 +464,9 @@ impl Strategy for Maw {
         offset: u64,
     ) -> Result<(), Error> {
         let mut state = self.state();
+        if role == Role::Db {
+            self.finish(&mut state, below)?;
+        }
         match role {
             Role::Db if state.transaction.covers(offset, buffer.len() as u64) => {
                 Ok(state.transaction.read(below, buffer, offset)?)
@@ -494,7 +529,10 @@ impl Strategy for Maw {
     }
 
     fn size_bytes(&self, below: &dyn Below, role: Role) -> Result<u64, Error> {
-        let state = self.state();
+        let mut state = self.state();
+        if role == Role::Db {
+            self.finish(&mut state, below)?;
+        }
         let ours = match role {
             Role::Db => state.transaction.size_bytes(),
             Role::RollbackJournal if state.is_journal_open => {
@@ -536,6 +574,10 @@ impl Strategy for Maw {
             // A commit has failed, and SQLite gives up the transaction. An ordinary one has left a
             // hot journal, for SQLite to play back.
             state.transaction.clear();
+        }
+        if level == LockLevel::None {
+            // The next shared lock sees to it.
+            state.is_unfinished = false;
         }
         state.level = state.level.min(level);
         drop(state);
@@ -630,9 +672,10 @@ impl Strategy for Maw {
 
     fn maps(&self, offset: u64) -> bool {
         // Page 1 may hold the guard, and the pages of the transaction are not in the file.
-        offset > 0
-            && !self.state().transaction.covers(offset, 1)
-            && self.inner.call(|inner| inner.maps(offset))
+        let state = self.state();
+        let is_in_file = !state.is_unfinished && !state.transaction.covers(offset, 1);
+        drop(state);
+        offset > 0 && is_in_file && self.inner.call(|inner| inner.maps(offset))
     }
 
     fn has_durable_wal(&self) -> bool {

@@ -33,7 +33,9 @@ use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
-use super::shared::{MawLog, PATIENCE, State, grow_file, is_for_the_log, write_in_place};
+use super::shared::{
+    MawLog, PATIENCE, State, grow_file, is_for_the_log, must_be_whole, write_in_place,
+};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
@@ -114,7 +116,7 @@ fn two<'a, 's>(
 fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Result<bool, Error> {
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
-    board.failure().map_or(Ok(()), Err)?;
+    must_be_whole(board)?;
     log.follow(board);
     if board.linked_behind().is_some() {
         part.log.leave(log, board, part.main)?;
@@ -141,7 +143,7 @@ fn link(
     let linked_to = state.link()?.map(|link| link.uuid);
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
-    board.failure().map_or(Ok(()), Err)?;
+    must_be_whole(board)?;
     if linked_to == Some(other.log.uuid()) && !ends_epoch {
         return Ok(());
     }
@@ -202,6 +204,7 @@ fn append(
         return Ok(appended?);
     }
     KillPoint::Durable.reached();
+    let mut outcome = Outcome::Committed;
     for (part, state) in parts.iter().zip(states.iter_mut()) {
         let own_place = place_of(state, place);
         let State { open, board, .. } = &mut **state;
@@ -210,15 +213,19 @@ fn append(
             continue;
         };
         log.learn(own_place, batch);
-        write_in_place(log, board, part.main, batch)?;
-        KillPoint::InPlace.reached();
-        board.set_busy(false);
+        match write_in_place(log, part.main, batch) {
+            Ok(()) => {
+                KillPoint::InPlace.reached();
+                board.set_busy(false);
+            }
+            Err(code) => outcome = Outcome::InLogOnly(code),
+        }
     }
     let State { open, board, .. } = &mut *states[at];
     if let Some(log) = open {
         parts[at].log.note_commit(log, board, parts[at].options);
     }
-    Ok(Outcome::Committed)
+    Ok(outcome)
 }
 
 /// Appends the record under the lock of the coordinator's board.
