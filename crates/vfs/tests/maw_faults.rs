@@ -223,6 +223,32 @@ fn a_commit_to_several_databases_with_one_failing_write_is_in_all_of_them_or_in_
     }
 }
 
+/// SQLite closes the journal before it deletes it, and opens it again to play it back.
+#[test]
+fn a_change_of_the_journal_mode_that_fails_in_exclusive_locking_mode_changes_nothing() {
+    replace_calls();
+    let mut failed = 0;
+    for before in 0.. {
+        let what = format!("write {before}");
+        let (_dir, path) = scratch();
+        fill(&open(&path, ""));
+        let db = open(&path, "PRAGMA locking_mode=exclusive");
+        db.execute_batch("INSERT INTO t VALUES('more')").unwrap();
+        // To its end: the commit comes after the row.
+        let change = || {
+            let mut statement = db.prepare("PRAGMA journal_mode=wal")?;
+            statement.query_map([], |_| Ok(()))?.collect::<rusqlite::Result<Vec<()>>>()
+        };
+        let Some(done) = with_failing(Call::Write, before, change) else { break };
+        failed += usize::from(done.is_err());
+        assert_eq!((count(&db), integrity(&db).as_str()), (102, "ok"), "{what}");
+        drop(db);
+        let again = open(&path, "");
+        assert_eq!((count(&again), integrity(&again).as_str()), (102, "ok"), "{what}");
+    }
+    assert!(failed > 0);
+}
+
 /// How many threads of this process sync databases of `maw`.
 fn threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();

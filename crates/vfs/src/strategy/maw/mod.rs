@@ -6,7 +6,9 @@
 //! or none. The rules of the protocol, cited by number in code and tests:
 //!
 //! 1. Only an open of the journal with `SQLITE_OPEN_CREATE` is absorbed. All other opens are of real
-//!    files. The absorbed journal outlives `xClose` until `xDelete`. No other connection sees it.
+//!    files, but for that of a connection which plays back its own absorbed journal under the
+//!    exclusive lock. The absorbed journal outlives `xClose` until `xDelete`. No other connection
+//!    sees it.
 //! 2. Without a super-journal the commit point is the end of the journal: its deletion, truncation
 //!    or zeroing. A rollback ends in the same calls and commits nothing.
 //! 3. With a super-journal the commit point is its deletion ([`together`]).
@@ -362,6 +364,11 @@ pub fn materialise_together(connections: &[&Maw]) -> Result<(), Error> {
 impl AbsorbsJournal for Maw {
     fn may_create_journal(&self) -> bool {
         self.state().level >= LockLevel::Reserved
+    }
+
+    fn may_play_back(&self) -> bool {
+        let state = self.state();
+        state.level == LockLevel::Exclusive && state.transaction.is_absorbed()
     }
 
     fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error> {
