@@ -88,12 +88,13 @@ impl Owner {
         }
     }
 
-    /// The connection that SQLite creates this journal for, and the file that stands for it.
-    /// `None`: SQLite gets a real file.
-    pub fn open_absorbed(path: &str) -> Result<Option<Absorbed>, Error> {
-        let Some(connection) =
-            Connection::that_absorbs(path, |journals| journals.may_create_journal())
-        else {
+    /// The connection that SQLite creates this journal for, or opens it again to play it back, and
+    /// the file that stands for it. `None`: SQLite gets a real file.
+    pub fn open_absorbed(path: &str, creates: bool) -> Result<Option<Absorbed>, Error> {
+        let Some(connection) = Connection::that_absorbs(path, |journals| match creates {
+            true => journals.may_create_journal(),
+            false => journals.may_play_back(),
+        }) else {
             return Ok(None);
         };
         let absorbs = |strategy: &dyn Strategy| {

@@ -180,17 +180,16 @@ impl Request<'_> {
 
     /// Opens a file beside a database, or a temporary one.
     fn open_side(&self, role: Role) -> Result<Opened, Error> {
+        let creates = self.flags & sqlite::SQLITE_OPEN_CREATE != 0;
         if role == Role::RollbackJournal
-            && self.flags & sqlite::SQLITE_OPEN_CREATE != 0
             && let Some(path) = self.path.as_deref()
-            && let Some(Absorbed { owner, file }) = Owner::open_absorbed(path)?
+            && let Some(Absorbed { owner, file }) = Owner::open_absorbed(path, creates)?
         {
             return Ok(Opened { below: self.place(file, self.flags), owner, other_name: None });
         }
         if role == Role::SuperJournal
             && let Some(path) = self.path.as_deref()
         {
-            let creates = self.flags & sqlite::SQLITE_OPEN_CREATE != 0;
             let absorbed = match creates {
                 true => absorbed_super::create(path, &self.shim.side_files),
                 false => absorbed_super::open(path),

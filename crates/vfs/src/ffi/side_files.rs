@@ -288,6 +288,10 @@ impl LogFiles for Files {
     }
 
     fn open_journal(&self, path: &str) -> Result<Option<Box<dyn Below>>, Code> {
+        // SQLite's VFS reports a missing file to the error log.
+        if !self.is_there(path)? {
+            return Ok(None);
+        }
         let flags = sqlite::SQLITE_OPEN_READWRITE | sqlite::SQLITE_OPEN_MAIN_JOURNAL;
         match VfsFile::open_raw(self.below, path, flags) {
             Ok(file) => Ok(Some(Box::new(VfsBelow(file)))),

@@ -142,6 +142,10 @@ pub trait AbsorbsJournal {
     /// This connection may create the journal: it has the database reserved. One connection at a
     /// time has.
     fn may_create_journal(&self) -> bool;
+
+    /// True if its journal is absorbed, and SQLite may have closed it and open it again. After a
+    /// commit that has failed, a connection that keeps its exclusive lock does so.
+    fn may_play_back(&self) -> bool;
     /// SQLite creates the journal. `Some`: a file that stands for it. `None`: SQLite gets a real
     /// one.
     fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error>;

@@ -6,8 +6,9 @@
 //! or none. The rules of the protocol, cited by number in code and tests:
 //!
 //! 1. Only an open of the journal with `SQLITE_OPEN_CREATE` is absorbed. All other opens are of
-//!    real files. The absorbed journal outlives `xClose` until `xDelete`. No other connection sees
-//!    it.
+//!    real files, but for that of a connection which plays back its own absorbed journal under the
+//!    exclusive lock. The absorbed journal outlives `xClose` until `xDelete`. No other connection
+//!    sees it.
 //! 2. Without a super-journal the commit point is the end of the journal: its deletion, truncation
 //!    or zeroing. A rollback ends in the same calls and commits nothing.
 //! 3. With a super-journal the commit point is its deletion ([`together`]).
@@ -188,8 +189,8 @@ impl Maw {
     /// before.
     fn settled(&self, below: &dyn Below) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.state();
-        if state.is_unsettled {
-            self.log.settle(below)?;
+        if state.is_unsettled && state.transaction.is_none() {
+            self.log.finish(below, state.level)?;
             state.is_unsettled = false;
         }
         Ok(state)
@@ -211,8 +212,10 @@ impl Maw {
         let State { main, transaction, is_unsettled, providers, journals, .. } = state;
         let Some(main) = main.as_deref() else { return Ok(Ended::Done) };
         if transaction.is_committed() {
+            if let Some(code) = transaction.take_failure_to_end() {
+                return Err(code.into());
+            }
             transaction.clear();
-            self.log.count(|counts| counts.together += 1);
             return Ok(Ended::Done);
         }
         if transaction.is_ordinary() {
@@ -226,15 +229,21 @@ impl Maw {
             transaction.clear();
             return Ok(Ended::Done);
         }
-        let is_ordinary = !transaction.is_synced(&self.options)
-            || !transaction
-                .commit(main, |batch| {
-                    providers.commit(&self.log, main, batch, &self.options, |in_order| {
-                        self.files.settle_journals(&self.path, in_order, journals)
-                    })
+        let outcome = if transaction.is_synced(&self.options) {
+            transaction.commit(main, |batch| {
+                providers.commit(&self.log, main, batch, &self.options, |in_order| {
+                    self.files.settle_journals(&self.path, in_order, journals)
                 })
-                .inspect_err(|_| *is_unsettled = true)?;
-        if is_ordinary {
+            })?
+        } else {
+            Outcome::Declined
+        };
+        if let Outcome::InLogOnly(code) = outcome {
+            transaction.note_committed();
+            *is_unsettled = true;
+            return Err(code.into());
+        }
+        if outcome == Outcome::Declined {
             self.materialise(state)?;
             // SQLite's own sync of the database file came while there was nothing in place. The
             // journal must not end before there is.
@@ -355,18 +364,23 @@ pub fn commit_together(connections: &[&Maw]) -> Result<bool, Error> {
             options: &connection.options,
         });
     }
-    let outcome = together::commit(&parts);
+    let outcome = together::commit(&parts)?;
     drop(parts);
-    if outcome.is_err() {
-        states.iter_mut().for_each(|state| state.is_unsettled = true);
+    if outcome == Outcome::Declined {
+        return Ok(false);
     }
-    let is_committed = outcome? == Outcome::Committed;
-    if is_committed {
-        for state in &mut states {
-            state.transaction.note_committed();
+    for (connection, state) in connections.iter().zip(&mut states) {
+        state.transaction.note_committed();
+        if let Outcome::InLogOnly(code) = outcome {
+            state.transaction.fail_to_end(code);
+            state.is_unsettled = true;
         }
+        connection.log.count(|counts| counts.together += 1);
     }
-    Ok(is_committed)
+    match outcome {
+        Outcome::InLogOnly(code) => Err(code.into()),
+        _ => Ok(true),
+    }
 }
 
 /// Writes the transactions of several connections out as ordinary journaled ones, and their pages
@@ -386,6 +400,11 @@ pub fn materialise_together(connections: &[&Maw]) -> Result<(), Error> {
 impl AbsorbsJournal for Maw {
     fn may_create_journal(&self) -> bool {
         self.state().level >= LockLevel::Reserved
+    }
+
+    fn may_play_back(&self) -> bool {
+        let state = self.state();
+        state.level == LockLevel::Exclusive && state.transaction.is_absorbed()
     }
 
     fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error> {
@@ -462,7 +481,7 @@ impl AbsorbsJournal for Maw {
                     })
                 });
                 match committed {
-                    Ok(true) => self.log.count(|counts| counts.atomic += 1),
+                    Ok(Outcome::Committed) => self.log.count(|counts| counts.atomic += 1),
                     // SQLite goes on with a rollback of the batch and a journal.
                     _ => return Err(Error::Below(Code::IOERR_COMMIT_ATOMIC)),
                 }
@@ -697,9 +716,10 @@ impl Strategy for Maw {
 
     fn maps(&self, offset: u64) -> bool {
         // Page 1 may hold the guard, and the pages of the transaction are not in the file.
-        offset > 0
-            && !self.state().transaction.covers(offset, 1)
-            && self.inner.call(|inner| inner.maps(offset))
+        let state = self.state();
+        let is_in_file = !state.is_unsettled && !state.transaction.covers(offset, 1);
+        drop(state);
+        offset > 0 && is_in_file && self.inner.call(|inner| inner.maps(offset))
     }
 
     fn has_durable_wal(&self) -> bool {

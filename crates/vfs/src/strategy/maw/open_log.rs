@@ -29,7 +29,7 @@ use super::record::{
 use super::replay;
 use super::shared::{epoch_bytes_max, epoch_bytes_min};
 use crate::config::{Options, StrategyKind};
-use crate::error::Code;
+use crate::error::{Code, Error};
 use crate::kill_point::KillPoint;
 use crate::names::maw_path;
 use crate::port::Below;
@@ -69,6 +69,20 @@ impl LogCounts {
 
 /// An epoch of a log. In another database's log only the records behind an LSN count.
 pub type Place = (Uuid, Epoch, Lsn);
+
+/// Why a record was not appended.
+pub enum NotAppended {
+    /// The database file could not be read. Nothing was written, and the log is as before.
+    Unread(Code),
+    /// The log can take no more records.
+    Failed(Code),
+}
+
+impl From<NotAppended> for Error {
+    fn from((NotAppended::Unread(code) | NotAppended::Failed(code)): NotAppended) -> Error {
+        code.into()
+    }
+}
 
 /// The log of a database that is in use.
 pub struct OpenLog {
@@ -160,15 +174,15 @@ impl OpenLog {
 
     /// Appends the pages of a commit, durably. [`Outcome::Declined`]: nothing was written, because
     /// there is no room. In a new epoch there may be.
-    pub fn append(&mut self, main: &dyn Below, batch: &Batch<'_>) -> Result<Outcome, Code> {
+    pub fn append(&mut self, main: &dyn Below, batch: &Batch<'_>) -> Result<Outcome, NotAppended> {
         let place = self.place();
         let mut writer = std::mem::replace(&mut self.writer, GroupWriter::new(None, 0));
-        let appended = self
-            .encode(main, batch, place, (!self.begun).then_some(Begin::Database), &mut writer)
-            .and_then(|()| {
-                let kind = if self.begun { KIND_COMMITS } else { KIND_BEGIN };
-                self.write_record(kind, writer.finish())
-            });
+        let begin = (!self.begun).then_some(Begin::Database);
+        let encoded = self.encode(main, batch, place, begin, &mut writer);
+        let appended = encoded.map_err(NotAppended::Unread).and_then(|()| {
+            let kind = if self.begun { KIND_COMMITS } else { KIND_BEGIN };
+            self.write_record(kind, writer.finish()).map_err(NotAppended::Failed)
+        });
         self.writer = writer;
         if appended? == Outcome::Declined {
             return Ok(Outcome::Declined);
@@ -198,7 +212,7 @@ impl OpenLog {
         let payload = encode_link(link, self.group_of_page_one(main, None)?.finish());
         match self.write_record(KIND_LINK, &payload)? {
             Outcome::Committed => Ok(()),
-            Outcome::Declined => Err(Code::FULL),
+            _ => Err(Code::FULL),
         }
     }
 
@@ -280,7 +294,7 @@ impl OpenLog {
         let kind = if self.begun { KIND_IMAGES } else { KIND_BEGIN };
         match self.write_record(kind, self.group_of_page_one(main, begin)?.finish())? {
             Outcome::Committed => Ok(()),
-            Outcome::Declined => Err(Code::FULL),
+            _ => Err(Code::FULL),
         }
     }
 

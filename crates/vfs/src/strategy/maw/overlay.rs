@@ -77,6 +77,11 @@ impl Overlay {
         self.sizes.is_none()
     }
 
+    /// The length of its units. `None`: there is none yet.
+    pub fn unit_bytes(&self) -> Option<u64> {
+        (!self.is_empty()).then_some(self.unit_bytes)
+    }
+
     /// Bytes of memory that the units take.
     pub fn bytes(&self) -> u64 {
         self.units.len() as u64 * self.unit_bytes

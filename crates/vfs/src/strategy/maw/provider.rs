@@ -16,6 +16,8 @@ use crate::strategy::log_files::LogFiles;
 pub enum Outcome {
     /// The file has all of it, durably.
     Committed,
+    /// It is durable, and could not be written to the file. The file may have a part of it.
+    InLogOnly(Code),
     /// This provider cannot take such a batch. The file is as before. An ordinary journaled
     /// transaction can do it.
     Declined,

@@ -23,7 +23,7 @@ use oneflush_blocklog::Uuid;
 use serde::Serialize;
 
 use super::left_journal::LastCommit;
-use super::open_log::{LogCounts, OpenLog};
+use super::open_log::{LogCounts, NotAppended, OpenLog};
 use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::Link;
@@ -215,6 +215,7 @@ impl MawLog {
         let mut state = self.state();
         if state.open.as_ref().is_some_and(|log| Some(log.log.uuid()) != wanted) {
             // Another process has retired the log, and perhaps made a new one.
+            self.syncer.forget();
             state.detach();
         }
         if wanted.is_none() {
@@ -223,7 +224,7 @@ impl MawLog {
         let brought = match &state.open {
             None => self.join(&mut state, main, options),
             Some(_) if state.board.is_busy() && !mutant::is(Mutant::BusyUnseen) => {
-                exclusively(main, || self.repair(&mut state, main))
+                self.repair(&mut state, main)
             }
             Some(_) => Ok(()),
         };
@@ -242,7 +243,7 @@ impl MawLog {
         state.board = board;
         match how {
             How::Beside if state.board.is_busy() => {
-                let repaired = exclusively(main, || self.repair(state, main));
+                let repaired = self.repair(state, main);
                 repaired.inspect_err(|_| state.detach())
             }
             How::Beside => Ok(()),
@@ -307,42 +308,49 @@ impl MawLog {
         Ok(())
     }
 
-    /// A commit of this connection has failed, and it still has the database locked exclusively.
-    /// Brings the file to where the log is.
-    pub fn settle(&self, main: &dyn Below) -> Result<(), Error> {
-        let mut state = self.state();
-        if state.open.is_none() || !state.board.is_busy() {
-            return Ok(());
-        }
-        self.repair(&mut state, main).map_err(|error| self.life.refuse(&error))
-    }
-
     /// A process has died with `Busy` set, or could not write in place. The caller has the database
     /// locked exclusively.
     fn repair(&self, state: &mut State, main: &dyn Below) -> Result<(), AttachError> {
+        exclusively(main, || self.repair_locked(state, main))
+    }
+
+    fn repair_locked(&self, state: &mut State, main: &dyn Below) -> Result<(), AttachError> {
         let State { open, board, replayed, .. } = state;
         let Some(log) = open else { return Err(AttachError::Below(Code::BUSY)) };
-        {
-            if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-                return Err(AttachError::Below(Code::BUSY));
-            }
-            let repaired = if board.is_busy() {
-                KillPoint::Repairing.reached();
-                self.life.files.warn(&format!(
-                    "oneflush: {}: a process died while it wrote to the log or the database \
-                        [OF-224]",
-                    self.life.path
-                ));
-                self.replay(log, board, replayed, main).map(|()| {
-                    log.show(board);
-                    board.set_busy(false);
-                })
-            } else {
-                Ok(())
-            };
-            board.common().unlock(0..0);
-            repaired
+        if !board.common().lock_unless(0, PATIENCE, &|| false)? {
+            return Err(AttachError::Below(Code::BUSY));
         }
+        let repaired = if board.is_busy() {
+            KillPoint::Repairing.reached();
+            self.life.files.warn(&format!(
+                "oneflush: {}: a process died while it wrote to the log or the database \
+                    [OF-224]",
+                self.life.path
+            ));
+            self.replay(log, board, replayed, main).map(|()| {
+                log.show(board);
+                board.set_busy(false);
+            })
+        } else {
+            Ok(())
+        };
+        board.common().unlock(0..0);
+        repaired
+    }
+
+    /// A commit of this connection is in the log only ([`Outcome::InLogOnly`]). Brings it into the
+    /// file, before the connection reads on under a lock that it has kept.
+    pub fn finish(&self, main: &dyn Below, level: LockLevel) -> Result<(), Error> {
+        let mut state = self.state();
+        if state.open.is_none() {
+            return Ok(());
+        }
+        let finished = if level == LockLevel::Exclusive {
+            self.repair_locked(&mut state, main)
+        } else {
+            self.repair(&mut state, main)
+        };
+        finished.map_err(|error| self.life.refuse(&error))
     }
 
     /// Commits a batch by one record. SQLite has the database locked exclusively.
@@ -373,10 +381,12 @@ impl MawLog {
         let appended = self.append(log, board, main, batch);
         board.common().unlock(0..0);
         match appended? {
-            Outcome::Declined => return Ok(Outcome::Declined),
             Outcome::Committed => KillPoint::Durable.reached(),
+            other => return Ok(other),
         }
-        write_in_place(log, board, main, batch)?;
+        if let Err(code) = write_in_place(log, main, batch) {
+            return Ok(Outcome::InLogOnly(code));
+        }
         KillPoint::InPlace.reached();
         board.set_busy(false);
         self.note_commit(log, board, options);
@@ -460,8 +470,7 @@ impl MawLog {
         main: &dyn Below,
         batch: &Batch<'_>,
     ) -> Result<Outcome, Error> {
-        board.failure().map_or(Ok(()), Err)?;
-        debug_assert!(!board.is_busy(), "rule 5: who got the shared lock has replayed the log");
+        must_be_whole(board)?;
         log.follow(board);
         if board.linked_behind().is_some() {
             self.leave(log, board, main)?;
@@ -473,11 +482,6 @@ impl MawLog {
                 self.sync(log, board, main)?;
             }
         }
-        let undo = |code| {
-            // What was written behind the end is no part of the database. It only takes room.
-            let _ = main.truncate(batch.size_bytes_before);
-            code
-        };
         board.set_busy(true);
         KillPoint::Busy.reached();
         if let Err(error) = grow_file(main, batch) {
@@ -486,23 +490,23 @@ impl MawLog {
         }
         let mut appended = log.append(main, batch);
         let may_end = !board.has_others(log.head.epoch);
-        if appended == Ok(Outcome::Declined) && log.used_bytes() > 0 && may_end {
-            appended = self.sync(log, board, main).and_then(|()| log.append(main, batch));
+        if matches!(appended, Ok(Outcome::Declined)) && log.used_bytes() > 0 && may_end {
+            let synced = self.sync(log, board, main).map_err(NotAppended::Failed);
+            appended = synced.and_then(|()| log.append(main, batch));
         }
-        match appended {
-            Ok(Outcome::Committed) => log.show(board),
-            Ok(Outcome::Declined) => {
-                undo(());
-                log.show(board);
-                board.set_busy(false);
-            }
-            Err(code) => {
-                board.fail(code, log.unsure);
-                undo(());
-                board.set_busy(false);
-                return Err(code.into());
-            }
+        if let Ok(Outcome::Committed) = appended {
+            log.show(board);
+            return Ok(Outcome::Committed);
         }
+        if let Err(NotAppended::Failed(code)) = appended {
+            board.fail(code, log.unsure);
+        }
+        // What was written behind the end is no part of the database. It only takes room.
+        let _ = main.truncate(batch.size_bytes_before);
+        if appended.is_ok() {
+            log.show(board);
+        }
+        board.set_busy(false);
         Ok(appended?)
     }
 
@@ -534,7 +538,7 @@ impl MawLog {
     fn retire(&self, state: &mut State, main: &dyn Below) -> Result<(), Error> {
         let State { open, board, .. } = state;
         let Some(log) = open else { return Ok(()) };
-        board.failure().map_or(Ok(()), Err)?;
+        must_be_whole(board)?;
         log.follow(board);
         self.let_others_leave(log, board, &[])?;
         if !board.common().lock_unless(0, PATIENCE, &|| false)? {
@@ -554,8 +558,7 @@ impl MawLog {
         }
         board.common().unlock(0..0);
         ended?;
-        // It would keep the board of a log that is gone.
-        self.syncer.stop();
+        self.syncer.forget();
         state.detach();
         state.retired += 1;
         Ok(())
@@ -570,10 +573,13 @@ impl MawLog {
         }
         let mut state = self.state();
         state.users -= 1;
-        if state.users > 0 && !retires || state.open.is_none() {
+        if state.users > 0 && !retires {
             return;
         }
         self.syncer.stop();
+        if state.open.is_none() {
+            return;
+        }
         let link = state.link().ok().flatten();
         let mut has_retired = false;
         if state.board.failure().is_none() {
@@ -660,6 +666,15 @@ impl State {
     }
 }
 
+/// An error if the log has failed, or if the file may have half a commit of the log.
+pub fn must_be_whole(board: &Board) -> Result<(), Code> {
+    match board.failure() {
+        Some(code) => Err(code),
+        None if board.is_busy() => Err(Code::IOERR_WRITE),
+        None => Ok(()),
+    }
+}
+
 /// Runs `act` under the exclusive lock of the database, of which the caller has the shared one.
 fn exclusively(
     main: &dyn Below,
@@ -701,14 +716,9 @@ pub fn grow_file(main: &dyn Below, batch: &Batch<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a batch in place that the log has. After an error the board says that the file may have
-/// a part of it: until `Busy` is cleared, nobody reads the file without a replay.
-pub fn write_in_place(
-    log: &OpenLog,
-    board: &Board,
-    main: &dyn Below,
-    batch: &Batch<'_>,
-) -> Result<(), Error> {
+/// Writes a batch in place that the log has. After an error `Busy` stays: until a replay has cleared
+/// it, nobody reads the file, and nobody commits.
+pub fn write_in_place(log: &OpenLog, main: &dyn Below, batch: &Batch<'_>) -> Result<(), Code> {
     let mut page_one = Vec::new();
     let written = batch.writes().enumerate().try_for_each(|(at, (offset, unit))| {
         main.write(guarded(unit, offset, log, &mut page_one), offset)?;
@@ -718,9 +728,8 @@ pub fn write_in_place(
         Ok::<(), Code>(())
     });
     let is_long_enough = batch.size_bytes == batch.size_bytes_before.max(batch.end_bytes());
-    let done = written
-        .and_then(|()| if is_long_enough { Ok(()) } else { main.truncate(batch.size_bytes) });
-    Ok(done.inspect_err(|&code| board.fail(code, None))?)
+    written?;
+    if is_long_enough { Ok(()) } else { main.truncate(batch.size_bytes) }
 }
 
 /// The unit as it is written to the file: page 1 gets the guard.

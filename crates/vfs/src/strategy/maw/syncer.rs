@@ -70,8 +70,8 @@ impl Syncer {
             self.changed.notify_all();
         }
         state.used_bytes = used_bytes;
+        state.stops = false;
         if !state.runs {
-            state.stops = false;
             let me = Arc::downgrade(self);
             state.runs = threads::spawn("oneflush-maw", move || work(&me)).is_ok();
         }
@@ -79,11 +79,17 @@ impl Syncer {
 
     /// The log is about to be closed.
     pub fn stop(&self) {
+        lock(&self.state).stops = true;
+        self.forget();
+        self.changed.notify_all();
+    }
+
+    /// The log has ended. Nothing is left to sync for it.
+    pub fn forget(&self) {
         let mut state = lock(&self.state);
-        state.stops = true;
         state.unsynced = None;
         state.is_due = false;
-        self.changed.notify_all();
+        state.used_bytes = 0;
     }
 
     /// Waits until a sync is due. `None`: the thread ends.

@@ -41,7 +41,7 @@ use super::provider::Outcome;
 use super::record::Link;
 use super::replay::Replayed;
 use super::shared::{
-    MawLog, PATIENCE, State, grow_file, is_for_the_log, sync_file, write_in_place,
+    MawLog, PATIENCE, State, grow_file, is_for_the_log, must_be_whole, sync_file, write_in_place,
 };
 use crate::config::Options;
 use crate::error::{Code, Error};
@@ -137,7 +137,7 @@ fn two<'a, 's>(
 fn prepare_coordinator(part: &Part<'_>, state: &mut State, uuids: &[Uuid]) -> Result<bool, Error> {
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
-    board.failure().map_or(Ok(()), Err)?;
+    must_be_whole(board)?;
     log.follow(board);
     if board.linked_behind().is_some() {
         part.log.leave(log, board, part.main)?;
@@ -162,7 +162,7 @@ fn prepare_member(
     let linked_to = state.link()?.map(|link| link.uuid);
     let State { open, board, .. } = state;
     let Some(log) = open else { return Err(Error::Below(Code::BUSY)) };
-    board.failure().map_or(Ok(()), Err)?;
+    must_be_whole(board)?;
     if linked_to.is_some() && linked_to == coordinator.uuid() && !ends_epoch {
         return Ok(false);
     }
@@ -264,7 +264,7 @@ fn append(
         .filter_map(|(_, ((part, group), uuid))| Some((uuid?, part.log.path(), group.as_slice())));
     let appended = append_record(&mut states[at], &groups[at], others);
     if appended != Ok(Outcome::Committed) {
-        if let Err(code) = appended {
+        if let Some(code) = states[at].board.failure() {
             // Nobody knows whether the log has the record. All of them ask it when they are opened
             // again, so none may be closed cleanly before.
             let sure = states.iter().filter(|state| state.board.failure().is_none());
@@ -275,6 +275,7 @@ fn append(
         return Ok(appended?);
     }
     KillPoint::Durable.reached();
+    let mut outcome = Outcome::Committed;
     for (part, state) in parts.iter().zip(states.iter_mut()) {
         let own_place = place_of(state, place);
         let State { open, board, .. } = &mut **state;
@@ -283,15 +284,19 @@ fn append(
             continue;
         };
         log.learn(own_place, batch);
-        write_in_place(log, board, part.main, batch)?;
-        KillPoint::InPlace.reached();
-        board.set_busy(false);
+        match write_in_place(log, part.main, batch) {
+            Ok(()) => {
+                KillPoint::InPlace.reached();
+                board.set_busy(false);
+            }
+            Err(code) => outcome = Outcome::InLogOnly(code),
+        }
     }
     let State { open, board, .. } = &mut *states[at];
     if let Some(log) = open {
         parts[at].log.note_commit(log, board, parts[at].options);
     }
-    Ok(Outcome::Committed)
+    Ok(outcome)
 }
 
 /// Appends the record under the lock of the coordinator's board.

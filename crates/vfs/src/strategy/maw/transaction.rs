@@ -36,8 +36,10 @@ pub struct Transaction {
     is_batch: bool,
     /// SQLite has synced the journal or the database file.
     is_synced: bool,
-    /// It was committed together with those of other databases. Its journal has still to be ended.
+    /// It is durable. Its journal has still to be ended.
     is_committed: bool,
+    /// The next end of the journal fails with this code, once.
+    fails_to_end: Option<Code>,
     /// SQLite plays back the whole journal (invariant 3).
     plays_back: bool,
     /// A batch was committed. The sync that SQLite sends next has nothing left to do.
@@ -120,10 +122,20 @@ impl Transaction {
         self.overlay.batch(main)
     }
 
-    /// The changes are durable and in place.
+    /// The changes are durable. What SQLite does until the journal's end is of no effect.
     pub fn note_committed(&mut self) {
         self.overlay.clear();
         self.is_committed = true;
+    }
+
+    /// The changes are durable, and SQLite is told that they are not. It would keep the pages that it
+    /// plays back from the journal, unless that fails. Then it forgets all pages.
+    pub fn fail_to_end(&mut self, code: Code) {
+        self.fails_to_end = Some(code);
+    }
+
+    pub fn take_failure_to_end(&mut self) -> Option<Code> {
+        self.fails_to_end.take()
     }
 
     pub fn is_committed(&self) -> bool {
@@ -149,18 +161,18 @@ impl Transaction {
         };
     }
 
-    /// Commits the changes by `provide`. False: the provider declines.
+    /// Commits the changes by `provide`.
     pub fn commit(
         &mut self,
         main: &dyn Below,
         provide: impl FnOnce(&Batch<'_>) -> Result<Outcome, Error>,
-    ) -> Result<bool, Error> {
+    ) -> Result<Outcome, Error> {
         let outcome = match self.overlay.batch(main)? {
             None => Outcome::Committed,
             Some(batch) => provide(&batch)?,
         };
         self.is_batch_durable = self.is_batch && outcome == Outcome::Committed;
-        Ok(outcome == Outcome::Committed)
+        Ok(outcome)
     }
 
     /// Goes on as an ordinary journaled transaction. On an error before the first page is in place,
@@ -239,8 +251,10 @@ impl Transaction {
     /// The page size of the file, or of a new file's first write.
     fn unit_bytes(&self, below: &dyn Below, first_write: u64) -> Result<u64, Code> {
         let is_page = |bytes: &u64| bytes.is_power_of_two() && PAGE_BYTES.contains(bytes);
+        if let Some(unit_bytes) = self.overlay.unit_bytes() {
+            return Ok(unit_bytes);
+        }
         let of_file = match guard::header(below) {
-            _ if !self.overlay.is_empty() => 0,
             Ok(header) => u64::from(guard::page_bytes(&header)),
             Err(Code::SHORT_READ) => 0,
             Err(code) => return Err(code),
