@@ -120,7 +120,7 @@ fn a_log_that_is_missing_is_named_as_that_of_its_own_database() {
     assert_refused(
         &refused,
         1,
-        &["d\\xff.db: ", "its log is missing: ", "d\\xff.db-oneflush or ", "Put it back"],
+        &["d\\xff.db: ", "its log is missing: ", "d\\xff.db-oneflush, ", "Put it back"],
     );
     // With the guard in the header, and a WAL that is not its log.
     fs::write(side(&path, "-wal"), "commits").unwrap();
