@@ -120,7 +120,7 @@ crash-states: build
 
 ## sqlite-suite: the whole of SQLite's own test suite on our VFS, with each strategy
 sqlite-suite:
-	@for strategy in stock plain eager waldio; do suite/run --all --strategy $$strategy || failed=1; done; exit $${failed:-0}
+	@for strategy in stock plain eager waldio maw; do suite/run --all --strategy $$strategy || failed=1; done; exit $${failed:-0}
 
 ## bench: the comparison that docs/results/ keeps
 bench: build

@@ -18,11 +18,15 @@ import re
 INJECTS_FAULTS = re.compile(r"malloc_common\.tcl|fts3_common\.tcl|faultsim|do_ioerr_test")
 TOLERANCE = 0.02
 
+# What stands in the place of a number of tests.
+NO_COUNTS = ["-", "never"]
+
 # `failing` has the names of the tests, as often as they failed.
 Result = collections.namedtuple("Result", "file errors tests exit seconds failing")
 
 # One line of differs-with-STRATEGY.txt. `may_pass` are globs of tests that time decides; `tests` is the file's number of
-# tests, if it is another than the baseline's; "-" if the file may break off without a result.
+# tests, if it is another than the baseline's; "-" if the file may break off without a result; "never" if it does not end, and so is
+# not run.
 Known = collections.namedtuple("Known", "globs may_pass tests options reason")
 
 
@@ -46,7 +50,7 @@ def read_known(path):
         file, words, options, reason = line.split(None, 3)
         words = words.split(",")
         tests = [word.removeprefix("tests=") for word in words if word.startswith("tests=")]
-        tests = [count if count == "-" else int(count) for count in tests]
+        tests = [count if count in NO_COUNTS else int(count) for count in tests]
         globs = [word for word in words if not word.startswith("tests=")]
         entry = Known([glob.lstrip("~") for glob in globs], [glob[1:] for glob in globs if glob.startswith("~")],
                       tests[0] if tests else None, options, reason)
@@ -103,7 +107,7 @@ class Comparison:
         return [self.baseline[file].tests, *others]
 
     def is_count(self, ours, tests):
-        if tests == "-":
+        if tests in NO_COUNTS:
             return False
         tolerance = TOLERANCE * tests if injects_faults(self.script(ours.file)) else 0
         return abs(ours.tests - tests) <= tolerance
@@ -115,7 +119,7 @@ class Comparison:
                 if glob not in entry.may_pass and not any(fnmatch.fnmatchcase(name, glob) for name in ours.failing):
                     yield glob
         # Of several counts of a file one may be the number with an option.
-        counts = [count for count in self.counts(ours.file)[1:] if count != "-"] if ours.tests is not None else []
+        counts = [count for count in self.counts(ours.file)[1:] if count not in NO_COUNTS] if ours.tests is not None else []
         if not any(self.is_count(ours, count) for count in counts):
             yield from (f"tests={count}" for count in counts)
 
