@@ -362,6 +362,22 @@ fn a_commit_that_fails_leaves_nothing_in_the_cache_of_its_connection() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// The append of a record of two databases failed, and the log had it all the same. One of them was
+/// closed cleanly, without the record. The other one recovered it.
+#[test]
+fn a_common_record_that_may_be_there_is_asked_for_by_both_databases() {
+    register().unwrap();
+    let setting = maw(Journal::Persist, "atomic=log&log_size=1048576");
+    let script = Script::draw_for(&setting, Workload::Attach, 14_913_634_043_655_111_638);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::ShortWrite
+            && (20..50).contains(&cell.plan.at)
+            && cell.plan.lasting
+            && cell.then == AfterError::Reopen
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 fn fails_once_and_goes_on(cell: &Cell) -> bool {
     cell.plan.fault == Fault::Sync && !cell.plan.lasting && cell.then == AfterError::GoOn
 }
