@@ -298,7 +298,12 @@ const PAIRS: &[Pair] = &[
     ("waldio.md", "each of 25 claims", PAPER, "CLAIMS: [Claim; 25]"),
     ("maw.md", "take more than 16 MiB of memory", MAW, "options.log_size_bytes.min(16 << 20)"),
     ("maw.md", "or is 20 s old", SYNCER, "AT_LATEST: Duration = Duration::from_secs(20);"),
-    ("maw.md", "has 1 MiB of records", SYNCER, "let half = epoch_bytes_max(options.log_size_bytes) / 2;"),
+    (
+        "maw.md",
+        "has 1 MiB of records",
+        SYNCER,
+        "let half = epoch_bytes_max(options.log_size_bytes) / 2;",
+    ),
     ("maw.md", "At 2 MiB the commit syncs", MAW_SHARED, "(log_size_bytes / 8).min(2 << 20)"),
     ("maw.md", "1 MiB to 1 TiB, 64 MiB by default", CONFIG, "log_size_bytes: 64 << 20,"),
     ("maw.md", "header bytes 18 and 19 are 3", GUARD, "VERSION_GUARDED: u8 = 3;"),

@@ -184,6 +184,11 @@ impl Board {
         self.set(Word::TogetherEpoch, epoch.0);
     }
 
+    /// The database file is written again, with what the log has.
+    pub fn note_unsynced(&self) {
+        self.set(Word::SyncedLsn, 0);
+    }
+
     /// The last record.
     pub fn last_lsn(&self) -> Lsn {
         Lsn(self.get(Word::Lsn))

@@ -300,6 +300,10 @@ impl MawLog {
         replayed: &mut Option<Replayed>,
         main: &dyn Below,
     ) -> Result<(), AttachError> {
+        // The pages are written once more. A sync before that does not cover them: power may be lost
+        // while they are written back.
+        board.next_generation();
+        board.note_unsynced();
         let (done, link) = replay::run(log, main, &|link, act| self.with_linked(link, act))?;
         board.set_linked(link.map(|link| link.behind));
         // Whoever ends this epoch looks into it.

@@ -8,7 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::shared::epoch_bytes_max;
+use super::shared::{PATIENCE, epoch_bytes_max};
 use crate::config::Options;
 use crate::error::Code;
 use crate::strategy::board::Board;
@@ -133,15 +133,21 @@ impl Syncer {
     pub fn sync(&self, board: &Board) -> Result<(), Code> {
         // A commit sets `Busy` before its record and clears it when its pages are in place. So
         // everything up to this record is in place.
-        let is_busy = board.is_busy();
+        let (generation, is_busy) = (board.generation(), board.is_busy());
         let lsn = board.last_lsn();
         if is_busy || board.is_busy() || board.last_lsn() != lsn {
             return Ok(());
         }
-        self.files
-            .sync_database(&self.path)
-            .map(|()| board.note_synced(lsn))
-            // What the kernel could not write may be gone from its memory, too.
-            .inspect_err(|&code| board.fail(code, None))
+        let synced = self.files.sync_database(&self.path);
+        // What the kernel could not write may be gone from its memory, too.
+        synced.inspect_err(|&code| board.fail(code, None))?;
+        // A replay has the board's lock. It writes the pages again, and this sync does not count.
+        if board.common().lock_unless(0, PATIENCE, &|| false)? {
+            if board.generation() == generation {
+                board.note_synced(lsn);
+            }
+            board.common().unlock(0..0);
+        }
+        Ok(())
     }
 }
