@@ -378,6 +378,19 @@ fn a_common_record_that_may_be_there_is_asked_for_by_both_databases() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// A process synced the database file to end an epoch, and died. The next one replayed the log, took
+/// that sync for its own, and began an epoch. Pages that it had written again were torn.
+#[test]
+fn a_sync_before_a_replay_does_not_end_the_epoch_after_it() {
+    register().unwrap();
+    let setting = Setting {
+        synchronous: Synchronous::Normal,
+        ..Setting::new("maw", Journal::Persist).with_uri("atomic=log&log_size=1048576")
+    };
+    let script = Script::draw_for(&setting, Workload::Crashed, 15_228_088_462_839_610_566);
+    assert_none_of_the_states_loses_a_commit(&script, &setting, 60_000);
+}
+
 fn fails_once_and_goes_on(cell: &Cell) -> bool {
     cell.plan.fault == Fault::Sync && !cell.plan.lasting && cell.then == AfterError::GoOn
 }
