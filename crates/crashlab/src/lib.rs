@@ -71,7 +71,7 @@ mod workload;
 pub use case::Case;
 pub use content::{Content, Image};
 pub use disk::{Disk, DiskError};
-pub use explore::{Counts, Crash, DEPTH_MAX, Explorer, Seen, Violation};
+pub use explore::{Counts, Crash, DEPTH_MAX, Explorer, Seen, Violation, image_after};
 pub use fault::{Fault, FaultPlan};
 pub use log::{Data, Ino, Mark, Op};
 pub use loss::{Loss, Losses};

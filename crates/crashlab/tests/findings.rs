@@ -391,6 +391,20 @@ fn a_sync_before_a_replay_does_not_end_the_epoch_after_it() {
     assert_none_of_the_states_loses_a_commit(&script, &setting, 60_000);
 }
 
+/// SQLite played back a journal, and kept its file open for the next commit. At NORMAL it does not
+/// sync the end of a journal that it truncates.
+#[test]
+fn a_commit_with_a_journal_that_sqlite_has_played_back_is_durable() {
+    register().unwrap();
+    let setting = Setting {
+        synchronous: Synchronous::Normal,
+        ..Setting::new("maw", Journal::Truncate).with_uri("atomic=f2fs&log_size=1048576")
+    };
+    let script = Script::draw_for(&setting, Workload::Fresh, 103_419_101_783_043_166);
+    let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && cell.plan.at == 3;
+    assert_no_violation(&script, &setting, strikes);
+}
+
 fn fails_once_and_goes_on(cell: &Cell) -> bool {
     cell.plan.fault == Fault::Sync && !cell.plan.lasting && cell.then == AfterError::GoOn
 }

@@ -20,6 +20,7 @@ use std::sync::{Arc, LazyLock};
 use crate::connection::Connection;
 use crate::error::{Code, Error};
 use crate::port::{Below, Deletion, DeviceCharacteristics, LockLevel, SyncRequest};
+use crate::strategy::mutant::{self, Mutant};
 use crate::strategy::{AbsorbsJournal, LogFiles, Maw, commit_together, materialise_together};
 use crate::super_journal::set_absorbed;
 use crate::sync::{Mutex, StaticMutex, lock};
@@ -136,6 +137,9 @@ impl Super {
 
     /// Commits the databases together.
     fn commit(&self) -> Result<(), Error> {
+        if mutant::is(Mutant::CommitsOneByOne) {
+            return Ok(());
+        }
         let mut connections = lock(&self.state).connections.clone();
         if commit_together(&maws(&connections))? {
             return Ok(());

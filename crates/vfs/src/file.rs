@@ -56,7 +56,11 @@ impl Owner {
         match (role, path) {
             // The same for a journal, where a strategy absorbs it. Others are only counted.
             (Role::RollbackJournal, Some(path)) if Connection::absorbs_journals(path) => {
-                Owner::of_database(path)
+                let may_play_back = |journals: &dyn AbsorbsJournal| journals.may_play_back_file();
+                match Connection::that_absorbs(path, may_play_back) {
+                    Some(connection) => Owner::Connection(connection),
+                    None => Owner::of_database(path),
+                }
             }
             // A WAL has a strategy. So it goes to the connection that it is sure to belong to, or
             // to none.
@@ -396,7 +400,6 @@ impl<B: MainFile> File<B> {
             Role::Db => self.strategy().call(|strategy| strategy.closing()),
             Role::Wal => self.strategy().call(|strategy| strategy.closing_wal()),
             Role::SuperJournal => super_journal::closing(),
-            // A real journal of such a strategy belongs to no connection.
             Role::RollbackJournal => self.strategy().call(|strategy| {
                 if let Some(journals) = strategy.absorbs_journal() {
                     journals.closing_journal();

@@ -263,7 +263,8 @@ impl Aside {
                 self.found.records.iter().filter_map(|record| {
                     Some((record.kind, record.lsn, record.payload.as_deref()?))
                 });
-            let from_log = page_one_of(records, self.page_bytes).ok().flatten();
+            let from_log =
+                page_one_of(records, self.page_bytes, self.decode_group()).ok().flatten();
             let from_log = from_log.or_else(|| self.page_one_of_slots());
             page = from_log.ok_or_else(|| SalvageError::NoHeader(self.database.clone()))?;
         }

@@ -49,7 +49,9 @@ impl Mutant {
         match self {
             Mutant::Waldio(VfsMutant::LaneShared) => "group=0&layout=embed&sync=fs",
             Mutant::Waldio(_) => "group=0",
-            Mutant::Maw(VfsMutant::TemporaryNotEmptied) => "atomic=xfs",
+            Mutant::Maw(VfsMutant::TemporaryNotEmptied | VfsMutant::SuperJournalMissed) => {
+                "atomic=xfs"
+            }
             Mutant::Maw(_) => "atomic=log",
             _ => "",
         }

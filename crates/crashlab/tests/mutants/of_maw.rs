@@ -19,7 +19,8 @@ fn what_catches_the_mutants_catches_nothing_where_nothing_is_broken() {
 /// A process dies with a part of its commit in place, and another goes on.
 #[test]
 fn a_reader_that_does_not_see_a_dead_writer_is_noticed() {
-    let wrong = [MALFORMED, MADE_UP, BROKEN, LOST, PARTLY];
+    // Whoever commits does see it, and fails.
+    let wrong = [MALFORMED, MADE_UP, BROKEN, LOST, PARTLY, "disk I/O error"];
     is_noticed(of(VfsMutant::BusyUnseen), Workload::Processes, &wrong);
 }
 
@@ -39,6 +40,14 @@ fn an_epoch_that_begins_before_the_database_is_synced_is_caught() {
 #[test]
 fn databases_that_commit_each_for_itself_are_caught() {
     is_caught(of(VfsMutant::SuperJournalMissed), Workload::Attach, &[IN_ONE, LOST]);
+    is_caught(of(VfsMutant::CommitsOneByOne), Workload::Attach, &[IN_ONE, LOST]);
+}
+
+/// Its own log does not lead to the record, so a recovery does not find it.
+#[test]
+fn a_database_without_the_link_to_its_commits_is_caught() {
+    let wrong = [IN_ONE, LOST, MALFORMED, BROKEN, PARTLY];
+    is_caught(of(VfsMutant::LinkForgotten), Workload::Attach, &wrong);
 }
 
 /// The next exchange puts old blocks back.

@@ -10,7 +10,8 @@ use super::{InspectError, LogContents, beside, is_the_wanted, open_to_read};
 use crate::config::StrategyKind;
 use crate::names::maw_path;
 use crate::strategy::{
-    Link, LogFile, MawRecord as Record, RecoverError, guard, is_log_behind, page_one_of_log,
+    Link, LogFile, MawRecord as Record, RecoverError, guard, is_log_behind, own_group,
+    page_one_of_log,
 };
 
 /// What records have of one database.
@@ -82,7 +83,7 @@ pub(super) fn contents(
         source => InspectError::Recover { database: database.to_owned(), source },
     };
     scanned.map_err(failed)?;
-    let page_one = page_one_of_log(&opened).map_err(failed)?;
+    let page_one = page_one_of_log(&opened, own_group).map_err(failed)?;
     let is_behind = page_one.is_some_and(|page_one| is_log_behind(&page_one, header));
     if *read.records > 0 && link.is_none() && is_behind {
         return Err(failed(RecoverError::Behind));

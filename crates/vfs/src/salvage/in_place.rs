@@ -15,7 +15,7 @@ use oneflush_blocklog::group::{Base, Group, PageEntry, page_crc};
 
 use super::{Aside, SalvageError, copy, failed};
 use crate::config::StrategyKind;
-use crate::strategy::{MawRecord, guard, is_log_behind, page_one_of};
+use crate::strategy::{DecodeGroup, MawRecord, guard, is_log_behind, own_group, page_one_of};
 
 /// Page numbers and contents.
 type Pages = Vec<(u32, Vec<u8>)>;
@@ -143,11 +143,19 @@ impl Aside {
         }
     }
 
+    /// How a record's pages are read.
+    pub(super) fn decode_group(&self) -> DecodeGroup {
+        match self.strategy {
+            Some(StrategyKind::Maw) => own_group,
+            _ => |kind, payload| Group::decode(kind, payload),
+        }
+    }
+
     /// True if the log is damaged, or the database file has a later commit than the log.
     pub(super) fn log_lacks_records(&self) -> Result<bool, SalvageError> {
         let records = self.found.records.iter();
         let records = records.filter_map(|one| Some((one.kind, one.lsn, one.payload.as_deref()?)));
-        let Ok(Some(page_one)) = page_one_of(records, self.page_bytes) else {
+        let Ok(Some(page_one)) = page_one_of(records, self.page_bytes, self.decode_group()) else {
             return Ok(self.found.damage.is_some());
         };
         let (path, mut header) = (self.copied(""), [0; guard::HEADER_BYTES]);

@@ -32,7 +32,7 @@ pub use eager::building::build_of;
 pub use eager::log::OpenLog as EagerOpenLog;
 pub use eager::rebuilt::RebuiltPages;
 pub use eager::recover::{
-    RecoverError, check, page_one as page_one_of_log, page_one_of, write_image,
+    DecodeGroup, RecoverError, check, page_one as page_one_of_log, page_one_of, write_image,
 };
 pub use in_wal_mode::{SharedWal, Site, StrategyReport};
 pub use log_files::{IMAGE_MEMORY_BYTES, ImageMemory, LogFile, LogFiles, LogInUse};
@@ -40,7 +40,7 @@ pub use log_life::onlooker::{Onlooker, OpenLoggedWal};
 pub use log_life::{KeptLog, why_kept};
 pub use maw::{
     Link, Maw, MawLog, MawReport, OpenLog as MawOpenLog, Record as MawRecord, commit_together,
-    is_behind as is_log_behind, materialise_together,
+    is_behind as is_log_behind, materialise_together, own_group,
 };
 #[cfg(all(test, not(feature = "shuttle")))]
 pub use plain::{Door, PlainStore};
@@ -146,6 +146,10 @@ pub trait AbsorbsJournal {
     /// True if its journal is absorbed, and SQLite may have closed it and open it again. After a
     /// commit that has failed, a connection that keeps its exclusive lock does so.
     fn may_play_back(&self) -> bool;
+
+    /// True if SQLite may open a real journal to play it back. Then this connection has the database
+    /// locked exclusively, so the journal is its own until it is closed.
+    fn may_play_back_file(&self) -> bool;
     /// SQLite creates the journal. `Some`: a file that stands for it. `None`: SQLite gets a real
     /// one.
     fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error>;

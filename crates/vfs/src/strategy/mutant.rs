@@ -49,9 +49,12 @@ pub enum Mutant {
     DeltaAgainstPlace,
     /// With `maw`: an epoch begins before the database file is synced.
     EpochUnsynced,
-    /// With `maw`: a transaction over several databases commits each at its own journal's end
-    /// (rule 3).
+    /// With `maw`: a super-journal's name goes into an absorbed journal, and each database commits at
+    /// its own journal's end (rule 3).
     SuperJournalMissed,
+    /// With `maw`: the deletion of an absorbed super-journal commits nothing. Each database commits
+    /// at its own journal's end (rule 3).
+    CommitsOneByOne,
     /// With `maw`: a database of a transaction over several is not linked to the log that has the
     /// record.
     LinkForgotten,

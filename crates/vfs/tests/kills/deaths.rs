@@ -98,7 +98,11 @@ pub fn scenarios() -> Vec<Scenario> {
             LogMade | PageOneLogged | Guarded | Alone | GuardHidden | BoardDeleted => {
                 vec![alone(point)]
             }
+            // Those of `waldio`, and those of `maw` (`maw_kills`).
             FramesWritten | LaneWritten | HeaderWritten | LogOpened => Vec::new(),
+            HalfInPlace | InPlace | Announced | Linked | JournalWritten | Materialised => {
+                Vec::new()
+            }
             // Other tests are for places where a process has the board's lock for long, or where a
             // thread of the process runs.
             Seen | Using | CheckpointBegun => Vec::new(),

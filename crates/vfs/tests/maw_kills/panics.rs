@@ -63,7 +63,8 @@ fn a_panic_tears_nothing_and_leaves_nobody_hanging() {
             said.add(worker);
             // One may be there that was not acknowledged.
             said.deaths.insert(4, 1);
-            insist(&about, || look(&neighbour)).unwrap();
+            let seen = insist(&about, || look(&neighbour));
+            assert!(seen.is_ok(), "{about}: {seen:?}");
             drop(neighbour);
             said.check(&pair, &about);
             let after = crate::open_alone(&main);

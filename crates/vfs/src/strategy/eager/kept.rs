@@ -73,7 +73,7 @@ impl KeptLog for OpenLog {
 
     /// The log has page 1 whole, or not at all.
     fn page_one(&self) -> Result<Option<Vec<u8>>, AttachError> {
-        Ok(recover::page_one(&self.log)?)
+        Ok(recover::page_one(&self.log, |kind, payload| Group::decode(kind, payload))?)
     }
 
     /// `None`: the epoch stands on the image, which may have any page.

@@ -150,11 +150,15 @@ pub fn check(log: &Log<LogFile>, main: &dyn Below, image: &dyn Below) -> Result<
     build(log, main, RebuiltPages::new(image, usize::MAX), &|_| {}).map(|_| ())
 }
 
+/// Reads the group of pages of a record of this kind: [`Group::decode`], or that of another log.
+pub type DecodeGroup = for<'a> fn(u8, &'a [u8]) -> Result<Group<'a>, LogError>;
+
 /// The newest version of page 1 that the log holds. The log has page 1 whole, or not at all.
-pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
+pub fn page_one(log: &Log<LogFile>, decode: DecodeGroup) -> Result<Option<Vec<u8>>, RecoverError> {
     let mut content = None;
     log.scan(|kind, lsn, payload| {
-        content = page_one_behind(content.take(), kind, lsn, payload, log.page_bytes() as usize)?;
+        let group = decode(kind, payload)?;
+        content = page_one_behind(content.take(), group, lsn, log.page_bytes() as usize)?;
         Ok::<(), RecoverError>(())
     })?;
     Ok(content)
@@ -164,23 +168,22 @@ pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, RecoverError> {
 pub fn page_one_of<'a>(
     records: impl Iterator<Item = (u8, Lsn, &'a [u8])>,
     page_bytes: usize,
+    decode: DecodeGroup,
 ) -> Result<Option<Vec<u8>>, RecoverError> {
     let mut content = None;
     for (kind, lsn, payload) in records {
-        content = page_one_behind(content, kind, lsn, payload, page_bytes)?;
+        content = page_one_behind(content, decode(kind, payload)?, lsn, page_bytes)?;
     }
     Ok(content)
 }
 
 fn page_one_behind(
     mut content: Option<Vec<u8>>,
-    kind: u8,
+    group: Group<'_>,
     lsn: Lsn,
-    payload: &[u8],
     page_bytes: usize,
 ) -> Result<Option<Vec<u8>>, RecoverError> {
-    for PageEntry { page_no, base, in_row, delta: changes } in Group::decode(kind, payload)?.pages()
-    {
+    for PageEntry { page_no, base, in_row, delta: changes } in group.pages() {
         if page_no != 1 {
             continue;
         }

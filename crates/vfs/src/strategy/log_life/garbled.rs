@@ -8,8 +8,8 @@
 //! another kind, one in 32 does so by accident.
 //!
 //! Where there are too few other pages, the file is taken for the garbled one: no commit may be
-//! lost. Pages behind the end that the log's page 1 names do not count: a file that grew before its
-//! commit may have anything there.
+//! lost. With `maw` a file grows before its commit. Its pages behind the end that the newest page 1
+//! names may have anything, and do not count. (`waldio` keeps an older page 1.)
 
 use rustc_hash::FxHashSet;
 
@@ -23,17 +23,20 @@ const PAGES_MAX: usize = 64;
 
 /// True if the file may be the one whose page 1 the log has. `logged`: the pages that the log has.
 /// `None`: the log may have had any page.
+/// `grows_before_commit`: [`KeptLog::GROWS_BEFORE_COMMIT`](super::KeptLog::GROWS_BEFORE_COMMIT).
 pub fn is_likely(
     main: &dyn Below,
     page_one: &[u8],
     logged: Option<&FxHashSet<u32>>,
+    grows_before_commit: bool,
 ) -> Result<bool, Code> {
     let mut header = [0; guard::HEADER_BYTES];
     main.read(&mut header, 0)?;
     let Some(logged) = logged.filter(|_| !guard::is_any_database(&header)) else { return Ok(true) };
     let page_bytes = page_one.len() as u64;
     let pages = u32::try_from(main.size_bytes()? / page_bytes).unwrap_or(u32::MAX);
-    let pages = pages.min(guard::database_pages(page_one).unwrap_or(u32::MAX));
+    let end = guard::database_pages(page_one).filter(|_| grows_before_commit);
+    let pages = pages.min(end.unwrap_or(u32::MAX));
     let (mut looked_at, mut plausible) = (0, 0);
     for page_no in (2..=pages).filter(|page_no| !logged.contains(page_no)).take(PAGES_MAX) {
         let mut first = [0];

@@ -19,10 +19,13 @@ use super::{AttachError, KeptLog, LogLife, garbled, write_guard};
 use crate::config::Options;
 use crate::error::{Code, Error};
 use crate::names::{journal_path, wal_path};
-use crate::port::Below;
+use crate::port::{Below, SyncRequest};
 use crate::strategy::board::Board;
 use crate::strategy::guard;
 use crate::sync::lock;
+
+/// The smallest sector that a device writes whole or not. A crash garbles all of it or nothing.
+const HEADER_SECTOR_BYTES: usize = 512;
 
 impl<L: KeptLog> LogLife<L> {
     /// A connection has opened the database. The header decides first, then the files beside the
@@ -207,11 +210,18 @@ impl<L: KeptLog> LogLife<L> {
             };
             // The guard was set, so the log has page 1 whatever a crash has left of it.
             let mut page = log.page_one()?.ok_or(AttachError::HeaderDamaged)?;
-            if !garbled::is_likely(main, &page, log.pages()?.as_ref())? {
+            if !garbled::is_likely(main, &page, log.pages()?.as_ref(), L::GROWS_BEFORE_COMMIT)? {
                 return Err(AttachError::NoDatabase);
             }
             guard::set(&mut page, log.uuid());
-            main.write(&page, 0)?;
+            // A crash may tear this write, too. While the header is garbled, the page is mended
+            // again. So the header comes last, and alone.
+            let (header, rest) = page.split_at(HEADER_SECTOR_BYTES.min(page.len()));
+            if !rest.is_empty() {
+                main.write(rest, header.len() as u64)?;
+                main.sync(SyncRequest::ALL)?;
+            }
+            main.write(header, 0)?;
             Ok(write_guard(board, main, &page)?)
         })
     }

@@ -38,6 +38,8 @@ pub trait KeptLog: Sized {
     const STRATEGY: StrategyKind;
     /// The mode of the databases that have such a log.
     const MODE: Mode = Mode::Wal;
+    /// A file may gain pages before the commit that adds them.
+    const GROWS_BEFORE_COMMIT: bool = false;
     /// The log of a database.
     fn path(database: &str) -> String;
     /// A file that the log may stand on. It goes where the log goes.

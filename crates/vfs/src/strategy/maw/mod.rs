@@ -68,7 +68,7 @@ use serde::Serialize;
 use self::absorbed::Absorbed;
 pub use self::open_log::OpenLog;
 use self::provider::{Outcome, Providers};
-pub use self::record::{Link, Record};
+pub use self::record::{Link, Record, own_group};
 pub use self::replay::is_behind;
 pub use self::shared::MawLog;
 use self::shared::{Counts, LogReport};
@@ -302,6 +302,10 @@ impl Maw {
     fn write_journal(&self, below: &dyn Below, data: &[u8], offset: u64) -> Result<(), Error> {
         let mut state = self.state();
         if !state.is_journal_open {
+            // Invariant 4 of a transaction.
+            if journal::Journal::is_validated_by(data) && self.keeps_promise(&mut state) {
+                below.sync(SyncRequest::ALL)?;
+            }
             drop(state);
             return self
                 .inner
@@ -328,6 +332,13 @@ impl Maw {
             self.materialise(&mut state)?;
         }
         Ok(())
+    }
+
+    /// True if commits are durable at NORMAL too, whoever's the journal is. SQLite keeps a journal
+    /// open that it has played back, for a transaction under the same lock.
+    fn keeps_promise(&self, state: &mut State) -> bool {
+        self.purpose == Purpose::ReadWrite
+            && state.providers.are_there(&*self.files, &self.path, &self.options)
     }
 
     fn truncate_journal(&self, size_bytes: u64) -> Result<(), Error> {
@@ -405,6 +416,11 @@ impl AbsorbsJournal for Maw {
     fn may_play_back(&self) -> bool {
         let state = self.state();
         state.level == LockLevel::Exclusive && state.transaction.is_absorbed()
+    }
+
+    fn may_play_back_file(&self) -> bool {
+        let state = self.state();
+        state.level == LockLevel::Exclusive && state.transaction.is_none()
     }
 
     fn opening_journal(&self) -> Result<Option<Box<dyn Below>>, Error> {
@@ -544,6 +560,11 @@ impl Strategy for Maw {
             Role::RollbackJournal if state.is_journal_open => {
                 drop(state);
                 self.truncate_journal(size_bytes)
+            }
+            Role::RollbackJournal if size_bytes == 0 && self.keeps_promise(&mut state) => {
+                drop(state);
+                self.inner.call(|inner| inner.truncate(below, role, size_bytes))?;
+                Ok(below.sync(SyncRequest::ALL)?)
             }
             // After a commit SQLite cuts the file. A replay leaves it as long as the commit says.
             Role::Db if state.transaction.is_ordinary() => {

@@ -24,9 +24,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::overlay::Batch;
 use super::provider::Outcome;
 use super::record::{
-    KIND_LINK, KIND_TOGETHER, Link, Record, begin_together, encode_link, push_other,
+    KIND_LINK, KIND_TOGETHER, Link, Record, begin_together, encode_link, own_group, push_other,
 };
-use super::replay;
 use super::shared::{epoch_bytes_max, epoch_bytes_min};
 use crate::config::{Options, StrategyKind};
 use crate::error::{Code, Error};
@@ -38,6 +37,7 @@ use crate::strategy::guard::{self, Mode};
 use crate::strategy::log_files::{LogFile, code_of};
 use crate::strategy::log_life::{AttachError, KeptLog};
 use crate::strategy::mutant::{self, Mutant};
+use crate::strategy::page_one_of_log;
 
 /// A lane grows by its own size, and by this much at most unless a record needs more.
 const GROW_BYTES_MAX: u64 = 256 << 10;
@@ -383,6 +383,7 @@ fn whole_lane(bytes: u64) -> u64 {
 impl KeptLog for OpenLog {
     const STRATEGY: StrategyKind = StrategyKind::Maw;
     const MODE: Mode = Mode::Rollback;
+    const GROWS_BEFORE_COMMIT: bool = true;
 
     fn path(database: &str) -> String {
         maw_path(database)
@@ -437,7 +438,7 @@ impl KeptLog for OpenLog {
     }
 
     fn page_one(&self) -> Result<Option<Vec<u8>>, AttachError> {
-        replay::page_one(&self.log)
+        Ok(page_one_of_log(&self.log, own_group)?)
     }
 
     fn pages(&self) -> Result<Option<FxHashSet<u32>>, LogError> {

@@ -90,6 +90,11 @@ impl<'a> Record<'a> {
     }
 }
 
+/// The pages that a record has of the log's own database.
+pub fn own_group(kind: u8, payload: &[u8]) -> Result<Group<'_>, LogError> {
+    Ok(Record::decode(kind, payload)?.own())
+}
+
 /// The payload of a link. `page_one` is a group of page 1.
 pub fn encode_link(link: &Link, page_one: &[u8]) -> Vec<u8> {
     let mut payload = link.behind.0.to_le_bytes().to_vec();

@@ -13,13 +13,13 @@ use oneflush_blocklog::{Error as LogError, Head, Log, Lsn, Uuid, delta};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::open_log::OpenLog;
-use super::record::{Link, Record};
+use super::record::{Link, Record, own_group};
 use crate::error::Code;
 use crate::port::Below;
-use crate::strategy::RecoverError;
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFile;
 use crate::strategy::log_life::AttachError;
+use crate::strategy::{RecoverError, page_one_of_log};
 
 /// The pages that are made may take this much memory, before they are written.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
@@ -77,7 +77,7 @@ pub fn run(
             })
         })?,
         None if commits => {
-            if let Some(page_one) = page_one(&log.log)?
+            if let Some(page_one) = page_one_of_log(&log.log, own_group)?
                 && is_behind(&page_one, &guard::header(main)?)
             {
                 return Err(RecoverError::Behind.into());
@@ -221,22 +221,4 @@ impl Pages<'_> {
     fn offset(&self, page_no: u32) -> u64 {
         (u64::from(page_no) - 1) * self.page_bytes as u64
     }
-}
-
-/// The newest version of page 1 that the log has, whole.
-pub fn page_one(log: &Log<LogFile>) -> Result<Option<Vec<u8>>, AttachError> {
-    let mut content: Option<Vec<u8>> = None;
-    log.scan(|kind, lsn, payload| {
-        let own = Record::decode(kind, payload)?.own();
-        for entry in own.pages().filter(|entry| entry.page_no == 1) {
-            let mut page = match entry.base {
-                Base::Zeros => vec![0; log.page_bytes() as usize],
-                _ => content.take().ok_or_else(|| impossible(lsn, 1))?,
-            };
-            delta::apply(entry.delta, &mut page)?;
-            content = Some(page);
-        }
-        Ok::<(), AttachError>(())
-    })?;
-    Ok(content)
 }

@@ -276,22 +276,21 @@ fn append(
     }
     KillPoint::Durable.reached();
     let mut outcome = Outcome::Committed;
+    let mut in_place = Vec::new();
     for (part, state) in parts.iter().zip(states.iter_mut()) {
         let own_place = place_of(state, place);
-        let State { open, board, .. } = &mut **state;
-        let (Some(log), Some(batch)) = (open, &part.batch) else {
-            state.board.set_busy(false);
-            continue;
-        };
-        log.learn(own_place, batch);
-        match write_in_place(log, part.main, batch) {
-            Ok(()) => {
-                KillPoint::InPlace.reached();
-                board.set_busy(false);
+        if let (Some(log), Some(batch)) = (&mut state.open, &part.batch) {
+            log.learn(own_place, batch);
+            if let Err(code) = write_in_place(log, part.main, batch) {
+                outcome = Outcome::InLogOnly(code);
+                continue;
             }
-            Err(code) => outcome = Outcome::InLogOnly(code),
+            KillPoint::InPlace.reached();
         }
+        in_place.push(state.board.clone());
     }
+    // All at once: after a panic between two of them SQLite would roll the first one back.
+    in_place.iter().for_each(|board| board.set_busy(false));
     let State { open, board, .. } = &mut *states[at];
     if let Some(log) = open {
         parts[at].log.note_commit(log, board, parts[at].options);
