@@ -98,6 +98,13 @@ impl Disk {
         self.faults = Some(plan);
     }
 
+    /// From now on no operation fails, or they fail as planned again.
+    pub fn spare_from_faults(&mut self, spared: bool) {
+        if let Some(plan) = &mut self.faults {
+            plan.is_suspended = spared;
+        }
+    }
+
     /// Ends the faults. Answers what became of the plan.
     pub fn take_faults(&mut self) -> Option<FaultPlan> {
         self.faults.take()

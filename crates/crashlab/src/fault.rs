@@ -63,11 +63,14 @@ pub struct FaultPlan {
     /// How many operations it could have struck so far.
     #[serde(skip)]
     pub seen: u32,
+    /// Operations go on as if there were no plan.
+    #[serde(skip)]
+    pub is_suspended: bool,
 }
 
 impl FaultPlan {
     pub fn new(fault: Fault, at: u32, lasting: bool, seed: u64) -> FaultPlan {
-        FaultPlan { fault, at, lasting, seed, seen: 0 }
+        FaultPlan { fault, at, lasting, seed, seen: 0, is_suspended: false }
     }
 
     /// True if an operation has failed.
@@ -76,7 +79,7 @@ impl FaultPlan {
     }
 
     pub(crate) fn strikes(&mut self, operation: Operation) -> Option<Fault> {
-        if !self.fault.can_strike(operation) {
+        if self.is_suspended || !self.fault.can_strike(operation) {
             return None;
         }
         let number = self.seen;

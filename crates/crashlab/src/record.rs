@@ -383,6 +383,8 @@ impl<'a> Run<'a> {
                     Some(strategy) => self.setting.with(strategy),
                     None => self.setting.clone(),
                 };
+                let is_sqlites = self.setting.absorbs_journal() && !opening.absorbs_journal();
+                self.machine.disk().spare_from_faults(is_sqlites);
                 Ok(())
             }
             Step::Threads { threads, commits, seed } => self.threads(threads, commits, seed),

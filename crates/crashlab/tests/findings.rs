@@ -378,8 +378,8 @@ fn a_common_record_that_may_be_there_is_asked_for_by_both_databases() {
     assert_no_violation(&script, &setting, strikes);
 }
 
-/// A process synced the database file to end an epoch, and died. The next one replayed the log, took
-/// that sync for its own, and began an epoch. Pages that it had written again were torn.
+/// A process synced the database file to end an epoch, and died. The next one replayed the log,
+/// took that sync for its own, and began an epoch. Pages that it had written again were torn.
 #[test]
 fn a_sync_before_a_replay_does_not_end_the_epoch_after_it() {
     register().unwrap();

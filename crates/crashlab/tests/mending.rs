@@ -5,9 +5,9 @@ use oneflush_crashlab::{
     Seen, Setting, Step, Tear, Workload, image_after, record, register,
 };
 
-/// The write that takes the guard away is garbled. The log of that close holds no commit, and page 1
-/// whole. Power is lost again while page 1 is written from there. Its header may be good then, and
-/// the rest of it not.
+/// The write that takes the guard away is garbled. The log of that close holds no commit, and page
+/// 1 whole. Power is lost again while page 1 is written from there. Its header may be good then,
+/// and the rest of it not.
 #[test]
 fn a_page_one_whose_mending_was_torn_is_mended_again() {
     register().unwrap();

@@ -1,5 +1,6 @@
-//! Strategy `maw` where one call on the database file fails: no commit is there by half, and the next
-//! one works. SQLite's own system calls are replaced, for this thread at a moment of the test's choice.
+//! Strategy `maw` where one call on the database file fails: no commit is there by half, and the
+//! next one works. SQLite's own system calls are replaced, for this thread at a moment of the
+//! test's choice.
 
 mod common;
 

@@ -147,8 +147,8 @@ pub trait AbsorbsJournal {
     /// commit that has failed, a connection that keeps its exclusive lock does so.
     fn may_play_back(&self) -> bool;
 
-    /// True if SQLite may open a real journal to play it back. Then this connection has the database
-    /// locked exclusively, so the journal is its own until it is closed.
+    /// True if SQLite may open a real journal to play it back. Then this connection has the
+    /// database locked exclusively, so the journal is its own until it is closed.
     fn may_play_back_file(&self) -> bool;
     /// SQLite creates the journal. `Some`: a file that stands for it. `None`: SQLite gets a real
     /// one.

@@ -49,8 +49,8 @@ pub enum Mutant {
     DeltaAgainstPlace,
     /// With `maw`: an epoch begins before the database file is synced.
     EpochUnsynced,
-    /// With `maw`: a super-journal's name goes into an absorbed journal, and each database commits at
-    /// its own journal's end (rule 3).
+    /// With `maw`: a super-journal's name goes into an absorbed journal, and each database commits
+    /// at its own journal's end (rule 3).
     SuperJournalMissed,
     /// With `maw`: the deletion of an absorbed super-journal commits nothing. Each database commits
     /// at its own journal's end (rule 3).

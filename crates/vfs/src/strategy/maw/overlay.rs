@@ -233,7 +233,7 @@ fn read_below(below: &dyn Below, kept: u64, buffer: &mut [u8], offset: u64) -> R
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
     use proptest::prelude::*;
 

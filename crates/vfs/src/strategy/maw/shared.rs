@@ -300,8 +300,8 @@ impl MawLog {
         replayed: &mut Option<Replayed>,
         main: &dyn Below,
     ) -> Result<(), AttachError> {
-        // The pages are written once more. A sync before that does not cover them: power may be lost
-        // while they are written back.
+        // The pages are written once more. A sync before that does not cover them: power may be
+        // lost while they are written back.
         board.next_generation();
         board.note_unsynced();
         let (done, link) = replay::run(log, main, &|link, act| self.with_linked(link, act))?;
@@ -457,8 +457,8 @@ impl MawLog {
     }
 
     /// SQLite has finished the journal that lies here, or its connection would play it back. That
-    /// it was cut to nothing need not be durable: with `synchronous=NORMAL` SQLite does not sync it.
-    /// After a loss of power it would be hot again, and undo pages below the log's commits.
+    /// it was cut to nothing need not be durable: with `synchronous=NORMAL` SQLite does not sync
+    /// it. After a loss of power it would be hot again, and undo pages below the log's commits.
     fn end_journal(&self) -> Result<(), Error> {
         let (files, path) = (&self.life.files, journal_path(&self.life.path));
         if files.is_there(&path)? {
@@ -720,8 +720,8 @@ pub fn grow_file(main: &dyn Below, batch: &Batch<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes a batch in place that the log has. After an error `Busy` stays: until a replay has cleared
-/// it, nobody reads the file, and nobody commits.
+/// Writes a batch in place that the log has. After an error `Busy` stays: until a replay has
+/// cleared it, nobody reads the file, and nobody commits.
 pub fn write_in_place(log: &OpenLog, main: &dyn Below, batch: &Batch<'_>) -> Result<(), Code> {
     let mut page_one = Vec::new();
     let written = batch.writes().enumerate().try_for_each(|(at, (offset, unit))| {

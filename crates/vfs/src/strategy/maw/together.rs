@@ -457,8 +457,8 @@ impl MawLog {
     }
 }
 
-/// A record whose append has failed is written again, if it can be read. What one database takes from
-/// it must not be lost for the others.
+/// A record whose append has failed is written again, if it can be read. What one database takes
+/// from it must not be lost for the others.
 fn settle_unsure(board: &Board, life: &LogLife<OpenLog>, uuid: Uuid) -> Result<(), AttachError> {
     let Some(lsn) = board.unsure().filter(|_| board.uuid() == uuid) else { return Ok(()) };
     let file = life.files.open_log(&life.log_path())?.ok_or(AttachError::LogMissing)?;

@@ -128,8 +128,8 @@ impl Transaction {
         self.is_committed = true;
     }
 
-    /// The changes are durable, and SQLite is told that they are not. It would keep the pages that it
-    /// plays back from the journal, unless that fails. Then it forgets all pages.
+    /// The changes are durable, and SQLite is told that they are not. It would keep the pages that
+    /// it plays back from the journal, unless that fails. Then it forgets all pages.
     pub fn fail_to_end(&mut self, code: Code) {
         self.fails_to_end = Some(code);
     }
