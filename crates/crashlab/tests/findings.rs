@@ -239,6 +239,23 @@ fn a_forced_write_that_failed_is_a_failed_flush() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// `waldio`: a TRUNCATE checkpoint marks the copy of page 1 as no longer valid, and syncs that. The
+/// sync failed, and commits went on. After a loss of power the old copy was written over page 1.
+#[test]
+fn a_sync_that_failed_while_the_wal_was_cut_is_a_failed_flush() {
+    register().unwrap();
+    let uri = "checkpoints=sqlite&layout=pad512&sync=pd&prealloc=65536";
+    let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
+    let script = Script::draw_for(&setting, Workload::Checkpoints, 4_948_617_818_995_641_946);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync
+            && cell.plan.at == 9
+            && !cell.plan.lasting
+            && cell.then == AfterError::GoOn
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// `waldio` with group synch at NORMAL: a commit that stays in memory has no sync of its own. The
 /// checkpoint's sync was taken for it, so pages reached the database before their frames the log.
 #[test]

@@ -552,8 +552,10 @@ impl MawLog {
         let ended = main.sync(SyncRequest::ALL).map_err(Error::from).and_then(|()| {
             board.set_busy(true);
             let taken = self.life.take_guard_away(board, log, main);
-            board.set_linked(None);
-            log.show(board);
+            if taken.is_ok() {
+                board.set_linked(None);
+                log.show(board);
+            }
             board.set_busy(false);
             Ok(taken?)
         });

@@ -547,15 +547,17 @@ impl Store for WaldioStore {
         Ok(result?)
     }
 
-    fn truncate_wal(&self, _: &Waldio, wal: &dyn Below, size_bytes: u64) -> Result<(), Error> {
+    fn truncate_wal(
+        &self,
+        connection: &Waldio,
+        wal: &dyn Below,
+        size_bytes: u64,
+    ) -> Result<(), Error> {
         self.grouping.write_out()?;
         if size_bytes == 0 {
             self.begins_anew();
         }
-        let board = self.board();
-        board.writes();
-        wal.truncate(size_bytes)?;
-        board.writes();
+        connection.noting_write(&self.board(), false, || wal.truncate(size_bytes))?;
         Ok(())
     }
 

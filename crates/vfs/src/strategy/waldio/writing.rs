@@ -182,7 +182,7 @@ impl Waldio {
 
     /// Notes a write before and after it, for [`is_flushed`](Board::is_flushed). Answers the count
     /// of writes if they are all durable now.
-    fn noting_write(
+    pub(super) fn noting_write(
         &self,
         board: &Board,
         durable: bool,
