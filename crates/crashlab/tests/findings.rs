@@ -256,6 +256,23 @@ fn a_sync_that_failed_while_the_wal_was_cut_is_a_failed_flush() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// `waldio`: the sync of a new piece of the lane failed, and that was taken for a failed write. It
+/// may have lost a commit that was written before. A checkpoint copied that commit.
+#[test]
+fn a_sync_of_the_lane_that_failed_is_a_failed_flush() {
+    register().unwrap();
+    let uri = "checkpoints=sqlite&layout=embed&sync=ns&prealloc=0&group=8&interval=2ms";
+    let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
+    let script = Script::draw_for(&setting, Workload::Crashed, 2_946_613_092_393_135_809);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync
+            && cell.plan.at == 5
+            && !cell.plan.lasting
+            && cell.then == AfterError::GoOn
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// `waldio` with group synch at NORMAL: a commit that stays in memory has no sync of its own. The
 /// checkpoint's sync was taken for it, so pages reached the database before their frames the log.
 #[test]

@@ -512,8 +512,8 @@ impl SlotFile {
             && self.read_blocks(begin, there as usize, |piece| piece.iter().any(|&b| b != 0))?;
         let missing = if has_entries { begin + there..end } else { begin..end };
         if !missing.is_empty() {
-            let zeroed = self.storage.zero(missing).and_then(|()| self.storage.flush());
-            zeroed.map_err(|error| write_code(&error))?;
+            self.storage.zero(missing).map_err(|error| write_code(&error))?;
+            self.flush()?;
         }
         Ok(has_entries)
     }
@@ -636,7 +636,7 @@ impl SlotFile {
         copy[at + 12..at + 28].copy_from_slice(&self.uuid().0);
         let written = self.storage.write_durable(&copy, geometry.copy());
         self.give_back(copy);
-        written.map_err(|error| write_code(&error))
+        written.map_err(|error| sync_code(&error))
     }
 
     /// The copy of page 1. `None`: there is none, or not a whole one.
