@@ -256,6 +256,23 @@ fn a_sync_that_failed_while_the_wal_was_cut_is_a_failed_flush() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// `waldio`: the same sync failed, and all connections closed. The next opener wrote the frames
+/// again that the device may have lost. It did not write again that the copy of page 1 is invalid.
+#[test]
+fn that_the_copy_of_page_one_is_invalid_is_written_again_after_a_failed_sync() {
+    register().unwrap();
+    let setting = Setting::new("waldio", Journal::Wal).with_uri("layout=pad4k&sync=ns");
+    let setting = setting.with_uri("prealloc=16384");
+    let script = Script::draw_for(&setting, Workload::Crashed, 7_202_416_331_249_816_210);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync
+            && cell.plan.at == 4
+            && !cell.plan.lasting
+            && cell.then == AfterError::Reopen
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// `waldio`: the sync of a new piece of the lane failed, and that was taken for a failed write. It
 /// may have lost a commit that was written before. A checkpoint copied that commit.
 #[test]
@@ -482,4 +499,20 @@ fn violation(
         }
     }
     None
+}
+
+/// A database closed. The record that ended its link to another's log failed to become durable, but
+/// it could be read. So that other log was retired, and after a loss of power the link led nowhere.
+#[test]
+fn a_link_that_may_be_there_after_a_failed_sync_keeps_the_log_that_it_names() {
+    register().unwrap();
+    let setting = maw(Journal::Truncate, "atomic=log&log_size=1048576");
+    let script = Script::draw_for(&setting, Workload::Attach, 2_483_966_375_164_819_646);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync
+            && cell.plan.at == 20
+            && !cell.plan.lasting
+            && cell.then == AfterError::Reopen
+    };
+    assert_no_violation(&script, &setting, strikes);
 }

@@ -53,6 +53,9 @@ pub trait LoggedWal: Send + Sync {
     fn as_wal(self: Arc<Self>) -> Box<dyn Below>;
 }
 
+/// A log may be retired, and the next one made, so often while a connection opens the database.
+const LOOKS_MAX: u32 = 16;
+
 /// Opens a log as a WAL.
 pub type OpenLoggedWal = fn(LogFile) -> Result<Arc<dyn LoggedWal>, LogError>;
 
@@ -135,12 +138,26 @@ impl Onlooker {
 
     /// The database was opened. Recovers what a crash has left, if this process may write.
     fn prepare(&self) -> Result<(), AttachError> {
+        let mut wanted = self.wanted_log()?;
+        for _ in 1..LOOKS_MAX {
+            let prepared = self.prepare_with(wanted);
+            let before = std::mem::replace(&mut wanted, self.wanted_log()?);
+            if prepared.is_ok() || wanted == before {
+                return prepared;
+            }
+            // Another process has retired the log meanwhile, or made a new one. What was found
+            // beside the database does not go with the guard that was read.
+        }
+        self.prepare_with(wanted)
+    }
+
+    fn prepare_with(&self, wanted: Option<Uuid>) -> Result<(), AttachError> {
         let is_garbled = {
             let main = lock(&self.main);
             let header = main.as_deref().map(guard::header);
             header.is_some_and(|header| header.is_ok_and(|header| !guard::is_database(&header)))
         };
-        match self.wanted_log()? {
+        match wanted {
             Some(wanted) if self.look_on(wanted)?.is_some() => return Ok(()),
             None if !is_garbled || !self.files.exists(&self.log_path())? => {
                 if lock(&SAID).insert(self.path.clone()) {

@@ -421,7 +421,14 @@ impl MawLog {
         if own.log.uuid() != uuid {
             return Ok(false);
         }
-        Ok(own.link().map_or(true, |link| link.is_some_and(|link| link.uuid == log.log.uuid())))
+        let is_linked =
+            own.link().map_or(true, |link| link.is_some_and(|link| link.uuid == log.log.uuid()));
+        if !is_linked {
+            // The record that ended the link may have failed to become durable.
+            let life = LogLife::<OpenLog>::new(database, std::sync::Arc::clone(files));
+            settled(&life, uuid, || Ok(())).map_err(|error| life.refuse(&error))?;
+        }
+        Ok(is_linked)
     }
 
     /// Runs `act` with the log that a link names, under the lock of that log's board.
@@ -449,18 +456,25 @@ impl MawLog {
         }
         let (database, log) = found.ok_or_else(missing)?;
         let life = LogLife::<OpenLog>::new(database, std::sync::Arc::clone(files));
-        let board = life.lock_board()?;
-        let done = settle_unsure(&board, &life, log.uuid()).and_then(|()| act(&log));
-        life.tidy(&board);
-        board.common().unlock(0..0);
-        done
+        settled(&life, log.uuid(), || act(&log))
     }
 }
 
-/// A record whose append has failed is written again, if it can be read. What one database takes
-/// from it must not be lost for the others.
-fn settle_unsure(board: &Board, life: &LogLife<OpenLog>, uuid: Uuid) -> Result<(), AttachError> {
-    let Some(lsn) = board.unsure().filter(|_| board.uuid() == uuid) else { return Ok(()) };
-    let file = life.files.open_log(&life.log_path())?.ok_or(AttachError::LogMissing)?;
-    Ok(Log::open(file)?.write_again(lsn)?)
+/// Runs `act` under the lock of that log's board. A record whose append has failed is written again
+/// before, if it can be read. What one database takes from it must not be lost for the others.
+fn settled<R>(
+    life: &LogLife<OpenLog>,
+    uuid: Uuid,
+    act: impl FnOnce() -> Result<R, AttachError>,
+) -> Result<R, AttachError> {
+    let board = life.lock_board()?;
+    let unsure = board.unsure().filter(|_| board.uuid() == uuid);
+    let settled = unsure.map_or(Ok(()), |lsn| {
+        let file = life.files.open_log(&life.log_path())?.ok_or(AttachError::LogMissing)?;
+        Ok(Log::open(file)?.write_again(lsn)?)
+    });
+    let done = settled.and_then(|()| act());
+    life.tidy(&board);
+    board.common().unlock(0..0);
+    done
 }

@@ -248,6 +248,7 @@ impl SlotFile {
     /// A life of the WAL ends with that, and a checkpoint may have copied a page 1 of that life. So
     /// the copy of page 1 is older than the database file, and does not count any more. That is
     /// durable first: beside a WAL without a header the copy counts ([`is_unbegun`]).
+    /// `SQLITE_IOERR_FSYNC`: it may not be durable, and the WAL has the header that it had.
     ///
     /// [`is_unbegun`]: SlotFile::is_unbegun
     pub fn begin_wal(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
@@ -592,6 +593,10 @@ impl SlotFile {
     /// knows whether the device has it. None of it was acknowledged.
     pub fn write_again(&self, first: u32, last: u32) -> Result<(), Code> {
         let geometry = self.geometry();
+        if !self.is_unbegun()? && self.read_page_one()?.is_none() {
+            // The sync that failed may have been that of this mark.
+            self.forget_page_one()?;
+        }
         if first == 1 {
             self.write_wal_header(&self.read_wal_header()?)?;
         }

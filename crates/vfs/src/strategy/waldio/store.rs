@@ -555,7 +555,7 @@ impl Store for WaldioStore {
     ) -> Result<(), Error> {
         self.grouping.write_out()?;
         if size_bytes == 0 {
-            self.begins_anew();
+            return Ok(connection.begin_anew(|| wal.truncate(0))?);
         }
         connection.noting_write(&self.board(), false, || wal.truncate(size_bytes))?;
         Ok(())

@@ -66,15 +66,26 @@ impl Waldio {
         // What is left of a transaction was rolled back.
         lock(&self.own.transaction).begin();
         self.store().grouping.write_out()?;
-        self.store().begins_anew();
         self.header_unsynced.store(true, Relaxed);
         self.unsynced_frames.store(false, Relaxed);
-        let written = self.noting_write(&self.store().board(), false, || wal.write(header, 0));
-        KillPoint::HeaderWritten.reached();
+        let write = || wal.write(header, 0).inspect(|()| KillPoint::HeaderWritten.reached());
+        Ok(self.begin_anew(write)?)
+    }
+
+    /// The WAL begins anew by this write: of its header, or of its end.
+    pub(super) fn begin_anew(&self, write: impl FnOnce() -> Result<(), Code>) -> Result<(), Code> {
+        let board = self.store().board();
+        let durable = board.logged();
+        self.store().begins_anew();
+        let written = self.noting_write(&board, false, write);
         // Processes that have read the salts meanwhile read them again.
         self.store().begins_anew();
-        written?;
-        Ok(())
+        if let Err(Code::IOERR_FSYNC) = written {
+            // The WAL is as it was ([`SlotFile::begin_wal`]). Its frames are in the database file
+            // by now. Where they are written again, and power is lost, the WAL ends too early.
+            board.set_unsure_behind(durable);
+        }
+        written.map(|_| ())
     }
 
     /// Writes a commit that is complete, or puts it into the buffer of group synch.
