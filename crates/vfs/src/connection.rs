@@ -299,6 +299,16 @@ impl Connection {
         LAST.try_with(|note| note.borrow().upgrade()).ok().flatten()
     }
 
+    /// Runs `act`, which opens and closes another connection within a call of the last used one.
+    pub(crate) fn used_meanwhile<R>(act: impl FnOnce() -> R) -> R {
+        let last = Connection::last_used();
+        let result = act();
+        if let Some(last) = last {
+            last.note_use();
+        }
+        result
+    }
+
     /// The connection that a rollback journal or WAL of this name belongs to. This thread opens the
     /// file now.
     ///

@@ -11,6 +11,7 @@ use libsqlite3_sys as sqlite;
 use super::api::Api;
 use super::page_cache;
 use crate::config::{Options, StrategyKind};
+use crate::connection::Connection;
 use crate::engine::{Progress, RunCheckpoint};
 
 /// How many frames the first passes may leave to the last pass, which keeps writers waiting.
@@ -134,7 +135,7 @@ pub fn close_last(api: &Api, path: &str, options: &Options, copied: impl FnOnce(
 /// Opens a database, reads from it and closes it. False: another connection has it locked.
 pub fn open_and_close(api: &Api, path: &str, strategy: StrategyKind) -> Result<bool, String> {
     let options = Options { strategy, ..Options::default() };
-    Ok(Db::open(api, path, &options)?.is_some())
+    Connection::used_meanwhile(|| Ok(Db::open(api, path, &options)?.is_some()))
 }
 
 /// The same for a database that has to leave the log of another one.
@@ -151,10 +152,10 @@ pub fn open_and_retire(api: &Api, path: &str) -> Result<(), String> {
 }
 
 fn open_with(api: &Api, path: &str, options: Options) -> Result<(), String> {
-    match Db::open(api, path, &options)? {
+    Connection::used_meanwhile(|| match Db::open(api, path, &options)? {
         Some(_) => Ok(()),
         None => Err("the database is locked".to_owned()),
-    }
+    })
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -53,8 +53,8 @@ pub trait LoggedWal: Send + Sync {
     fn as_wal(self: Arc<Self>) -> Box<dyn Below>;
 }
 
-/// A log may be retired, and the next one made, so often while a connection opens the database.
-const LOOKS_MAX: u32 = 16;
+/// A connection that locks the database looks so often whether it is ready.
+const LOOKS_MAX: u32 = 4;
 
 /// Opens a log as a WAL.
 pub type OpenLoggedWal = fn(LogFile) -> Result<Arc<dyn LoggedWal>, LogError>;
@@ -104,12 +104,14 @@ impl Onlooker {
         }
     }
 
-    /// With `maw`: the database file has what the log has. It has no log, or its users are alive
-    /// and none of them is in the middle of a commit.
-    fn is_in_place(&self) -> Result<bool, Code> {
-        match self.wanted_log()? {
-            None => Ok(true),
-            Some(uuid) => self.files.is_in_place(&self.path, uuid),
+    /// True if the database has no log, or its log is in use. With `maw`, none of its users is in
+    /// the middle of a commit either: the database file has what the log has.
+    fn is_ready(&self) -> Result<bool, AttachError> {
+        let Some(wanted) = self.wanted_log()? else { return Ok(true) };
+        if self.kind.is_for_rollback() {
+            Ok(self.files.is_in_place(&self.path, wanted)?)
+        } else {
+            Ok(self.look_on(wanted)?.is_some())
         }
     }
 
@@ -136,62 +138,64 @@ impl Onlooker {
         }
     }
 
-    /// The database was opened. Recovers what a crash has left, if this process may write.
+    /// The database was opened. Recovers what a crash has left, if this process may write. SQLite
+    /// reads the header before it locks the database.
     fn prepare(&self) -> Result<(), AttachError> {
-        let mut wanted = self.wanted_log()?;
-        for _ in 1..LOOKS_MAX {
-            let prepared = self.prepare_with(wanted);
-            let before = std::mem::replace(&mut wanted, self.wanted_log()?);
-            if prepared.is_ok() || wanted == before {
-                return prepared;
-            }
-            // Another process has retired the log meanwhile, or made a new one. What was found
-            // beside the database does not go with the guard that was read.
-        }
-        self.prepare_with(wanted)
-    }
-
-    fn prepare_with(&self, wanted: Option<Uuid>) -> Result<(), AttachError> {
         let is_garbled = {
             let main = lock(&self.main);
             let header = main.as_deref().map(guard::header);
             header.is_some_and(|header| header.is_ok_and(|header| !guard::is_database(&header)))
         };
-        match wanted {
-            Some(wanted) if self.look_on(wanted)?.is_some() => return Ok(()),
-            None if !is_garbled || !self.files.exists(&self.log_path())? => {
-                if lock(&SAID).insert(self.path.clone()) {
-                    self.files.warn(&format!(
-                        "oneflush: {}: open for reading only, so strategy {} is not in force: \
-                            it is read as with SQLite alone [OF-131]",
-                        self.path, self.kind
-                    ));
-                }
-                return Ok(());
+        if self.wanted_log()?.is_none() && (!is_garbled || !self.files.exists(&self.log_path())?) {
+            if lock(&SAID).insert(self.path.clone()) {
+                self.files.warn(&format!(
+                    "oneflush: {}: open for reading only, so strategy {} is not in force: it is \
+                        read as with SQLite alone [OF-131]",
+                    self.path, self.kind
+                ));
             }
-            _ => {}
+            return Ok(());
         }
-        let recovered = self.files.recover(&self.path, self.kind);
-        match self.wanted_log()? {
-            // A file that is still no database is refused by SQLite.
-            None => Ok(()),
-            // Another process has opened it meanwhile.
-            Some(wanted) if self.look_on(wanted)?.is_some() => Ok(()),
-            Some(_) => Err(self.not_recovered(recovered)),
+        if is_garbled {
+            // A file that is still no database after that is refused by SQLite.
+            let _ = self.files.recover(&self.path, self.kind);
+        }
+        let unlocked = |recover: &mut dyn FnMut()| {
+            recover();
+            Ok(())
+        };
+        match self.make_ready(&unlocked) {
+            // The first lock tries again, and the program's busy handler with it.
+            Err(AttachError::Below(Code::BUSY)) => Ok(()),
+            made => made,
         }
     }
 
-    /// What SQLite is told after a recovery that has not made the database ready.
-    fn not_recovered(&self, recovered: Result<bool, String>) -> AttachError {
-        match recovered {
-            // Another process recovers it, or commits.
-            Ok(false) => AttachError::Below(Code::BUSY),
-            // Another process has died since. Or another database has commits in this log, and is
-            // locked now.
-            Ok(true) if self.kind.is_for_rollback() => AttachError::Below(Code::BUSY),
-            Ok(true) => AttachError::NeedsRecovery("it may not write".to_owned()),
-            Err(why) => AttachError::NeedsRecovery(why),
+    /// Recovers the database while it is not ready. `unlocked` runs a recovery without any lock on
+    /// the database, for a recovery needs it for itself.
+    ///
+    /// What is found may be of a moment between two steps of other processes. One retires the log
+    /// that the guard named, or makes the next one, or leaves the log that was just recovered.
+    fn make_ready(
+        &self,
+        unlocked: &dyn Fn(&mut dyn FnMut()) -> Result<(), Code>,
+    ) -> Result<(), AttachError> {
+        let mut recovered = Ok(true);
+        for _ in 1..LOOKS_MAX {
+            if let Ok(true) = self.is_ready() {
+                return Ok(());
+            }
+            unlocked(&mut || recovered = self.files.recover(&self.path, self.kind))?;
         }
+        if self.is_ready()? {
+            return Ok(());
+        }
+        Err(match recovered {
+            // Another process recovers it, or commits, or has died since. Or another database has
+            // commits in this log, and is locked now.
+            Ok(_) => AttachError::Below(Code::BUSY),
+            Err(why) => AttachError::NeedsRecovery(why),
+        })
     }
 
     fn refuse(&self, error: &AttachError) -> Error {
@@ -249,11 +253,10 @@ impl Strategy for Onlooker {
 
     fn opening_wal(&self) -> Result<(), Error> {
         let Some(wanted) = self.wanted_log()? else { return Ok(()) };
-        let in_use = self.look_on(wanted).and_then(|in_use| {
-            in_use.ok_or_else(|| {
-                AttachError::NeedsRecovery("all who had it open have died".to_owned())
-            })
-        });
+        // The last user has left the log because this connection was about to read. The next try
+        // recovers what it has left.
+        let in_use =
+            self.look_on(wanted).and_then(|in_use| in_use.ok_or(AttachError::Below(Code::BUSY)));
         *lock(&self.in_use) = Some(in_use.map_err(|error| self.refuse(&error))?);
         match self.open_wal() {
             Ok(wal) => *lock(&self.logged_wal) = wal,
@@ -318,17 +321,19 @@ impl Strategy for Onlooker {
 
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
         Stock.lock(below, level)?;
-        if level == LockLevel::Shared && self.kind.is_for_rollback() && !self.is_in_place()? {
-            // A recovery needs the database for itself.
-            Stock.unlock(below, LockLevel::None)?;
-            let recovered = self.files.recover(&self.path, self.kind);
-            Stock.lock(below, level)?;
-            if !self.is_in_place()? {
-                Stock.unlock(below, LockLevel::None)?;
-                return Err(self.refuse(&self.not_recovered(recovered)));
-            }
+        if level != LockLevel::Shared {
+            return Ok(());
         }
-        Ok(())
+        let unlocked = |recover: &mut dyn FnMut()| {
+            below.unlock(LockLevel::None)?;
+            recover();
+            below.lock(level)
+        };
+        let ready = self.make_ready(&unlocked);
+        if ready.is_err() {
+            Stock.unlock(below, LockLevel::None)?;
+        }
+        ready.map_err(|error| self.refuse(&error))
     }
 
     fn unlock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
