@@ -256,6 +256,23 @@ fn a_sync_that_failed_while_the_wal_was_cut_is_a_failed_flush() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// `waldio`: the write of the same mark failed, and half of it could be read. So the next try took
+/// the copy of page 1 for invalid, and nothing of that was durable.
+#[test]
+fn a_mark_on_the_copy_of_page_one_that_was_half_written_is_a_failed_flush() {
+    register().unwrap();
+    let setting = Setting::new("waldio", Journal::Wal).with_uri("layout=pad8k&sync=fs");
+    let setting = setting.with_uri("prealloc=16384");
+    let script = Script::draw_for(&setting, Workload::Checkpoints, 16_649_623_826_903_353_653);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::ShortWrite
+            && cell.plan.at == 15
+            && cell.plan.lasting
+            && cell.then == AfterError::GoOn
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// `waldio`: the same sync failed, and all connections closed. The next opener wrote the frames
 /// again that the device may have lost. It did not write again that the copy of page 1 is invalid.
 #[test]

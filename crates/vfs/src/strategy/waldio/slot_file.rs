@@ -253,8 +253,8 @@ impl SlotFile {
     /// [`is_unbegun`]: SlotFile::is_unbegun
     pub fn begin_wal(&self, header: &[u8; HEADER_BYTES as usize]) -> Result<(), Code> {
         if !self.is_unbegun()? && self.read_page_one()?.is_some() {
-            self.forget_page_one()?;
-            self.flush()?;
+            // Where a part of it was written, the next reader sees no copy, durable or not.
+            self.forget_page_one().and_then(|()| self.flush()).map_err(|_| Code::IOERR_FSYNC)?;
         }
         self.write_wal_header(header)
     }
