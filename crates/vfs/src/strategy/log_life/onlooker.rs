@@ -7,9 +7,10 @@
 //! | the guard, and others use the log | the WAL, as any reader of one, with rights to read |
 //! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
-//! - **When it is decided**: whenever SQLite opens its WAL, under the database's shared lock.
-//!   SQLite keeps that lock while the WAL is open. The guard is set and taken away under the
-//!   exclusive lock, so the case cannot change.
+//! - **When it is decided**: whenever SQLite has got the database's shared lock. SQLite keeps that
+//!   lock while the WAL is open. The guard is set and taken away under the exclusive lock, so the
+//!   case cannot change. The last user may leave the log between lock and WAL: then the database
+//!   counts as locked, and the next try recovers it.
 //! - **With `maw`** there is no WAL. Each read transaction begins with a look at the board: the
 //!   file has everything unless a writer has died in the middle of a commit.
 //! - **Without the guard**, a process that wants to be the first with the strategy is refused
@@ -160,32 +161,27 @@ impl Onlooker {
             // A file that is still no database after that is refused by SQLite.
             let _ = self.files.recover(&self.path, self.kind);
         }
-        let unlocked = |recover: &mut dyn FnMut()| {
-            recover();
-            Ok(())
-        };
-        match self.make_ready(&unlocked) {
+        match self.make_ready(None) {
             // The first lock tries again, and the program's busy handler with it.
             Err(AttachError::Below(Code::BUSY)) => Ok(()),
             made => made,
         }
     }
 
-    /// Recovers the database while it is not ready. `unlocked` runs a recovery without any lock on
-    /// the database, for a recovery needs it for itself.
+    /// Recovers the database while it is not ready. `shared`: the database file, if the caller has
+    /// the shared lock. A recovery needs the database for itself, so it goes without that lock.
     ///
     /// What is found may be of a moment between two steps of other processes. One retires the log
     /// that the guard named, or makes the next one, or leaves the log that was just recovered.
-    fn make_ready(
-        &self,
-        unlocked: &dyn Fn(&mut dyn FnMut()) -> Result<(), Code>,
-    ) -> Result<(), AttachError> {
+    fn make_ready(&self, shared: Option<&dyn Below>) -> Result<(), AttachError> {
         let mut recovered = Ok(true);
         for _ in 1..LOOKS_MAX {
             if let Ok(true) = self.is_ready() {
                 return Ok(());
             }
-            unlocked(&mut || recovered = self.files.recover(&self.path, self.kind))?;
+            shared.map_or(Ok(()), |main| main.unlock(LockLevel::None))?;
+            recovered = self.files.recover(&self.path, self.kind);
+            shared.map_or(Ok(()), |main| main.lock(LockLevel::Shared))?;
         }
         if self.is_ready()? {
             return Ok(());
@@ -324,12 +320,7 @@ impl Strategy for Onlooker {
         if level != LockLevel::Shared {
             return Ok(());
         }
-        let unlocked = |recover: &mut dyn FnMut()| {
-            below.unlock(LockLevel::None)?;
-            recover();
-            below.lock(level)
-        };
-        let ready = self.make_ready(&unlocked);
+        let ready = self.make_ready(Some(below));
         if ready.is_err() {
             Stock.unlock(below, LockLevel::None)?;
         }
