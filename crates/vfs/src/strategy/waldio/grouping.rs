@@ -212,7 +212,9 @@ impl Grouping {
         }
         let _writing = lock(&self.writing);
         let mut state = lock(&self.state);
-        let Some(log) = state.log.clone().filter(|_| !state.frames.is_empty()) else {
+        // Frames in flight are of a write that failed meanwhile (invariant 3).
+        let is_empty = state.frames.is_empty() && state.in_flight.is_none();
+        let Some(log) = state.log.clone().filter(|_| !is_empty) else {
             return Ok(());
         };
         if log.pid != std::process::id() {

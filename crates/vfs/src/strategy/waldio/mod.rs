@@ -54,6 +54,8 @@
 mod cache;
 mod counted;
 mod grouping;
+#[cfg(all(test, not(feature = "shuttle")))]
+mod grouping_tests;
 mod header;
 mod kept;
 mod reading;
