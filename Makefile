@@ -103,7 +103,7 @@ all-clients: build
 
 ## compat: what else meets a live database: stock SQLite, Litestream, backups, kill -9, full disks
 compat: build
-	@for strategy in plain eager; do SKIP_MISSING=1 compat/run --strategy $$strategy || failed=1; done; exit $${failed:-0}
+	@for strategy in plain eager; do SKIP_MISSING=1 compat/run --strategy $$strategy || failed=1; done; SKIP_MISSING=1 compat/run --strategy maw neighbours places backup || failed=1; exit $${failed:-0}
 
 ## guest: records SQLite on F2FS, and runs strategy maw there, in a guest with another kernel, for this one may have no F2FS
 guest: build

@@ -273,6 +273,24 @@ fn a_mark_on_the_copy_of_page_one_that_was_half_written_is_a_failed_flush() {
     assert_no_violation(&script, &setting, strikes);
 }
 
+/// `waldio` with group synch: a flush covered a commit that counted as written only after it. Then
+/// everything was copied, and a sync of the last close failed. The next opener wrote those frames
+/// again, and power was lost meanwhile.
+#[test]
+fn a_commit_that_was_written_by_the_flush_itself_counts_as_durable() {
+    register().unwrap();
+    let uri = "layout=pad512&sync=fs&prealloc=1&group=8&interval=2ms";
+    let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
+    let script = Script::draw_for(&setting, Workload::Switched, 6_208_081_012_379_523_402);
+    let strikes = |cell: &Cell| {
+        cell.plan.fault == Fault::Sync
+            && cell.plan.at == 55
+            && cell.plan.lasting
+            && cell.then == AfterError::GoOn
+    };
+    assert_no_violation(&script, &setting, strikes);
+}
+
 /// `waldio`: the same sync failed, and all connections closed. The next opener wrote the frames
 /// again that the device may have lost. It did not write again that the copy of page 1 is invalid.
 #[test]

@@ -14,6 +14,7 @@ use oneflush_blocklog::belonging::{hand_over, open_beside};
 use oneflush_blocklog::{
     DirectFile, Error as LogError, Storage, Uuid, is_full, sync_directory, zero_without_writing,
 };
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::api::Api;
 use super::below::BelowFile;
@@ -267,6 +268,13 @@ impl LogFiles for Files {
 
     fn leave_log(&self, database: &str) -> Result<(), String> {
         checkpoint::open_and_leave(&self.api, database)
+    }
+
+    fn may_make_files(&self, database: &str) -> bool {
+        let directory = Path::new(database).parent().filter(|_| self.are_real());
+        directory.is_none_or(|directory| {
+            accessat(CWD, directory, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+        })
     }
 
     fn is_inherited(&self, database: &str) -> bool {

@@ -131,6 +131,10 @@ pub trait LogFiles: SideFiles {
     fn is_inherited(&self, _database: &str) -> bool {
         false
     }
+    /// False: this process may not make files beside the database.
+    fn may_make_files(&self, _database: &str) -> bool {
+        true
+    }
     /// F2FS's atomic write for this open database, tried before. The error says why there is none.
     fn atomic_write(&self, database: &str) -> Result<Box<dyn AtomicWrite>, String>;
     /// A temporary file to exchange blocks with this open database, tried before. The error says

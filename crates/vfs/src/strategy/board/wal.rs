@@ -22,6 +22,7 @@ impl Board {
     /// The WAL begins anew: frames get other contents.
     pub fn begin_wal(&self) {
         self.word(Word::Generation).fetch_add(1, SeqCst);
+        self.word(Word::Rewinds).fetch_add(1, SeqCst);
         self.set(Word::Written, 0);
         self.set(Word::Logged, 0);
     }
@@ -67,6 +68,18 @@ impl Board {
                 self.word(Word::Logged).fetch_min(u64::from(covered.logged), SeqCst);
             }
         }
+    }
+
+    /// [`is_flushed`](Board::is_flushed). If so, notes it of the frames. A flush may have covered
+    /// more of them than it knew of: a commit that was written by the flush leader counts later.
+    pub fn note_if_flushed(&self) -> bool {
+        // First: frames that are written meanwhile are not covered.
+        let covered = self.covered();
+        let is_flushed = self.is_flushed();
+        if is_flushed {
+            self.note_flushed(&covered);
+        }
+        is_flushed
     }
 
     /// Notes that frames from this one on are about to be written over, or were: those of a

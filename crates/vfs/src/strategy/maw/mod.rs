@@ -431,6 +431,10 @@ impl AbsorbsJournal for Maw {
         if !state.providers.are_there(&*self.files, &self.path, &self.options) {
             return Ok(None);
         }
+        if matches!(state.providers, Providers::Log) && !self.log.may_be_used() {
+            // SQLite has an error of its own for a directory where it cannot make a journal.
+            return Ok(None);
+        }
         state.is_journal_open = true;
         Ok(Some(Box::new(Absorbed)))
     }

@@ -432,6 +432,11 @@ impl MawLog {
         Ok(true)
     }
 
+    /// False: there is no log, and none can be made here.
+    pub fn may_be_used(&self) -> bool {
+        self.state().open.is_some() || self.life.files.may_make_files(&self.life.path)
+    }
+
     /// Makes the log and sets the guard. `None`: there can be none, and commits go another way.
     fn make(
         &self,

@@ -387,7 +387,7 @@ impl Store for WaldioStore {
                 return Ok(true);
             }
         }
-        Ok(self.board().is_flushed())
+        Ok(self.board().note_if_flushed())
     }
 
     fn flush(
@@ -399,7 +399,7 @@ impl Store for WaldioStore {
     ) -> Result<bool, Code> {
         let log = connection.in_use().ok_or(Code::CANTOPEN)?;
         log.board.failure().map_or(Ok(()), Err)?;
-        if log.board.is_flushed() {
+        if log.board.note_if_flushed() {
             return Ok(false);
         }
         // First: a commit that is buffered meanwhile is not covered.
