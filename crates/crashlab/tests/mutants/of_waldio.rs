@@ -45,7 +45,7 @@ fn a_block_of_the_lane_that_transactions_share_is_caught() {
 
 #[test]
 fn a_block_with_an_acknowledged_frame_that_is_rewritten_is_caught() {
-    is_caught(of(VfsMutant::BlockRewritten), Workload::One, &[LOST]);
+    is_caught(of(VfsMutant::BlockRewritten), Workload::One, &[LOST, MALFORMED, BROKEN]);
 }
 
 #[test]
