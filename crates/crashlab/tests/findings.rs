@@ -1,5 +1,7 @@
 //! Single histories that were suspected once (docs/crash-simulation.md).
 
+use std::ops::RangeBounds;
+
 use oneflush_crashlab::{
     AfterError, Cell, Explorer, Fault, Journal, SQLITE_ALONE, Script, Seen, Setting, Step,
     Synchronous, Workload, cells, record, register, run_cell,
@@ -83,13 +85,8 @@ fn a_wal_that_was_taken_up_is_not_closed_over_a_checkpoint_that_failed() {
     register().unwrap();
     let setting = Setting::new("plain", Journal::Wal);
     let script = Script::draw(Workload::Cycles, 16_088_404_016_916_779_538);
-    let strikes = |cell: &Cell| {
-        let in_the_second_session = (4..12).contains(&cell.plan.at);
-        cell.plan.fault == Fault::ShortWrite
-            && cell.plan.lasting
-            && cell.then == AfterError::GoOn
-            && in_the_second_session
-    };
+    let in_the_second_session = 4..12;
+    let strikes = struck(Fault::ShortWrite, in_the_second_session, true, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -106,9 +103,7 @@ fn a_wal_that_was_taken_up_is_not_closed_over_another_process_s_checkpoint_that_
     let snapshot = |held| Step::Snapshot { connection: 0, held };
     let close = |connection| Step::Close { connection };
     script.steps = vec![snapshot(true), checkpoint, snapshot(false), close(1), close(0)];
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::ShortWrite && !cell.plan.lasting && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::ShortWrite, .., false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -119,9 +114,7 @@ fn a_wal_beside_a_guard_that_came_back_does_not_keep_the_database_from_being_ope
     register().unwrap();
     let setting = Setting::new("eager", Journal::Wal);
     let script = Script::draw(Workload::Switched, 1_791_233_484_949_871_473);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync && cell.plan.lasting && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::Sync, .., true, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -182,9 +175,7 @@ fn what_forced_writes_have_made_durable_is_not_written_again_after_a_failed_sync
     register().unwrap();
     let setting = Setting::new("waldio", Journal::Wal).with_uri("layout=embed&sync=pd");
     let script = Script::draw_for(&setting, Workload::Vacuum, 12_178_297_968_071_185_142);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync && cell.plan.lasting && cell.then == AfterError::Reopen
-    };
+    let strikes = struck(Fault::Sync, .., true, AfterError::Reopen);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -197,12 +188,7 @@ fn acknowledged_frames_in_the_place_of_spilled_ones_are_not_written_again() {
     let uri = "layout=embed&sync=fs&prealloc=0";
     let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
     let script = Script::draw_for(&setting, Workload::Savepoints, 3_565_273_561_402_385_925);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync
-            && cell.plan.at == 9
-            && cell.plan.lasting
-            && cell.then == AfterError::Reopen
-    };
+    let strikes = struck(Fault::Sync, 9..=9, true, AfterError::Reopen);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -215,12 +201,7 @@ fn the_copy_of_page_one_stays_while_page_one_may_be_torn() {
     let uri = "checkpoints=sqlite&layout=pad512&sync=ns&prealloc=65536";
     let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
     let script = Script::draw_for(&setting, Workload::Synchronous, 5_931_034_663_281_120_502);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::ShortWrite
-            && cell.plan.at == 5
-            && cell.plan.lasting
-            && cell.then == AfterError::Reopen
-    };
+    let strikes = struck(Fault::ShortWrite, 5..=5, true, AfterError::Reopen);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -233,9 +214,7 @@ fn a_forced_write_that_failed_is_a_failed_flush() {
     let uri = "sync=pd&checkpoints=sqlite&layout=embed&prealloc=16384";
     let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
     let script = Script::draw_for(&setting, Workload::Mixed, 4_827_138_496_128_559_534);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync && !cell.plan.lasting && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::Sync, .., false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -247,12 +226,7 @@ fn a_sync_that_failed_while_the_wal_was_cut_is_a_failed_flush() {
     let uri = "checkpoints=sqlite&layout=pad512&sync=pd&prealloc=65536";
     let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
     let script = Script::draw_for(&setting, Workload::Checkpoints, 4_948_617_818_995_641_946);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync
-            && cell.plan.at == 9
-            && !cell.plan.lasting
-            && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::Sync, 9..=9, false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -264,12 +238,7 @@ fn a_mark_on_the_copy_of_page_one_that_was_half_written_is_a_failed_flush() {
     let setting = Setting::new("waldio", Journal::Wal).with_uri("layout=pad8k&sync=fs");
     let setting = setting.with_uri("prealloc=16384");
     let script = Script::draw_for(&setting, Workload::Checkpoints, 16_649_623_826_903_353_653);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::ShortWrite
-            && cell.plan.at == 15
-            && cell.plan.lasting
-            && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::ShortWrite, 15..=15, true, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -282,12 +251,7 @@ fn a_commit_that_was_written_by_the_flush_itself_counts_as_durable() {
     let uri = "layout=pad512&sync=fs&prealloc=1&group=8&interval=2ms";
     let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
     let script = Script::draw_for(&setting, Workload::Switched, 6_208_081_012_379_523_402);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync
-            && cell.plan.at == 55
-            && cell.plan.lasting
-            && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::Sync, 55..=55, true, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -299,12 +263,7 @@ fn that_the_copy_of_page_one_is_invalid_is_written_again_after_a_failed_sync() {
     let setting = Setting::new("waldio", Journal::Wal).with_uri("layout=pad4k&sync=ns");
     let setting = setting.with_uri("prealloc=16384");
     let script = Script::draw_for(&setting, Workload::Crashed, 7_202_416_331_249_816_210);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync
-            && cell.plan.at == 4
-            && !cell.plan.lasting
-            && cell.then == AfterError::Reopen
-    };
+    let strikes = struck(Fault::Sync, 4..=4, false, AfterError::Reopen);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -316,12 +275,7 @@ fn a_sync_of_the_lane_that_failed_is_a_failed_flush() {
     let uri = "checkpoints=sqlite&layout=embed&sync=ns&prealloc=0&group=8&interval=2ms";
     let setting = Setting::new("waldio", Journal::Wal).with_uri(uri);
     let script = Script::draw_for(&setting, Workload::Crashed, 2_946_613_092_393_135_809);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync
-            && cell.plan.at == 5
-            && !cell.plan.lasting
-            && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::Sync, 5..=5, false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -378,12 +332,7 @@ fn a_commit_that_failed_in_place_is_whole_for_an_exclusive_connection() {
     let setting = maw(Journal::Truncate, "atomic=log");
     let script = Script::draw_for(&setting, Workload::Fresh, 8_061_161_583_904_312_913);
     assert!(script.is_exclusive);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Io
-            && (30..60).contains(&cell.plan.at)
-            && !cell.plan.lasting
-            && cell.then == AfterError::GoOn
-    };
+    let strikes = struck(Fault::Io, 30..60, false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -394,7 +343,7 @@ fn a_guard_that_failed_to_become_durable_is_written_again() {
     let setting = maw(Journal::Persist, "atomic=log&log_size=1048576");
     let script = Script::draw_for(&setting, Workload::One, 14_361_713_269_403_557_092);
     assert!(script.is_exclusive);
-    assert_no_violation(&script, &setting, fails_once_and_goes_on);
+    assert_no_violation(&script, &setting, struck(Fault::Sync, .., false, AfterError::GoOn));
 }
 
 /// The sync of the database at the end of an epoch fails. The next sync succeeds and does not write
@@ -404,7 +353,7 @@ fn an_epoch_does_not_end_by_a_sync_after_a_failed_one() {
     register().unwrap();
     let setting = maw(Journal::Truncate, "log_size=1048576&atomic=log");
     let script = Script::draw_for(&setting, Workload::Full, 13_266_641_729_347_008_837);
-    let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && (8..14).contains(&cell.plan.at);
+    let strikes = struck(Fault::Sync, 8..14, false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -419,7 +368,7 @@ fn a_journal_that_sqlite_alone_has_left_does_not_come_back() {
     for (journal, uri, seed, at) in [of_log, of_xfs] {
         let setting = maw(journal, uri);
         let script = Script::draw_for(&setting, Workload::Switched, seed);
-        let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && at.contains(&cell.plan.at);
+        let strikes = struck(Fault::Sync, at.clone(), false, AfterError::GoOn);
         assert_no_violation(&script, &setting, strikes);
     }
 }
@@ -431,7 +380,7 @@ fn a_journal_of_a_transaction_that_failed_does_not_come_back() {
     register().unwrap();
     let setting = maw(Journal::Persist, "atomic=xfs&log_size=1048576");
     let script = Script::draw_for(&setting, Workload::Huge, 883_292_050_863_345_382);
-    let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && (4..9).contains(&cell.plan.at);
+    let strikes = struck(Fault::Sync, 4..9, false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -455,12 +404,7 @@ fn a_common_record_that_may_be_there_is_asked_for_by_both_databases() {
     register().unwrap();
     let setting = maw(Journal::Persist, "atomic=log&log_size=1048576");
     let script = Script::draw_for(&setting, Workload::Attach, 14_913_634_043_655_111_638);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::ShortWrite
-            && (20..50).contains(&cell.plan.at)
-            && cell.plan.lasting
-            && cell.then == AfterError::Reopen
-    };
+    let strikes = struck(Fault::ShortWrite, 20..50, true, AfterError::Reopen);
     assert_no_violation(&script, &setting, strikes);
 }
 
@@ -487,12 +431,34 @@ fn a_commit_with_a_journal_that_sqlite_has_played_back_is_durable() {
         ..Setting::new("maw", Journal::Truncate).with_uri("atomic=f2fs&log_size=1048576")
     };
     let script = Script::draw_for(&setting, Workload::Fresh, 103_419_101_783_043_166);
-    let strikes = |cell: &Cell| fails_once_and_goes_on(cell) && cell.plan.at == 3;
+    let strikes = struck(Fault::Sync, 3..=3, false, AfterError::GoOn);
     assert_no_violation(&script, &setting, strikes);
 }
 
-fn fails_once_and_goes_on(cell: &Cell) -> bool {
-    cell.plan.fault == Fault::Sync && !cell.plan.lasting && cell.then == AfterError::GoOn
+/// A database closed. The record that ended its link to another's log failed to become durable, but
+/// it could be read. So that other log was retired, and after a loss of power the link led nowhere.
+#[test]
+fn a_link_that_may_be_there_after_a_failed_sync_keeps_the_log_that_it_names() {
+    register().unwrap();
+    let setting = maw(Journal::Truncate, "atomic=log&log_size=1048576");
+    let script = Script::draw_for(&setting, Workload::Attach, 2_483_966_375_164_819_646);
+    let strikes = struck(Fault::Sync, 20..=20, false, AfterError::Reopen);
+    assert_no_violation(&script, &setting, strikes);
+}
+
+/// The cells in which this fault strikes at these operations, once or from there on.
+fn struck(
+    fault: Fault,
+    at: impl RangeBounds<u32>,
+    lasting: bool,
+    then: AfterError,
+) -> impl Fn(&Cell) -> bool {
+    move |cell: &Cell| {
+        cell.plan.fault == fault
+            && at.contains(&cell.plan.at)
+            && cell.plan.lasting == lasting
+            && cell.then == then
+    }
 }
 
 /// Tries all states that a loss of power leaves, after each operation.
@@ -534,20 +500,4 @@ fn violation(
         }
     }
     None
-}
-
-/// A database closed. The record that ended its link to another's log failed to become durable, but
-/// it could be read. So that other log was retired, and after a loss of power the link led nowhere.
-#[test]
-fn a_link_that_may_be_there_after_a_failed_sync_keeps_the_log_that_it_names() {
-    register().unwrap();
-    let setting = maw(Journal::Truncate, "atomic=log&log_size=1048576");
-    let script = Script::draw_for(&setting, Workload::Attach, 2_483_966_375_164_819_646);
-    let strikes = |cell: &Cell| {
-        cell.plan.fault == Fault::Sync
-            && cell.plan.at == 20
-            && !cell.plan.lasting
-            && cell.then == AfterError::Reopen
-    };
-    assert_no_violation(&script, &setting, strikes);
 }
