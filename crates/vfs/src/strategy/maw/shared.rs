@@ -1,4 +1,4 @@
-//! The log of one database in this process: attaching, committing, checkpoints, retirement.
+//! The log of one database in this process: attaching, committing, checkpoints, [`retiring`].
 //!
 //! | step of a commit | what survives a crash after it |
 //! |---|---|
@@ -15,6 +15,8 @@
 //! Step 1 comes before the record, because a full disk must fail the commit and not its writing in
 //! place. It comes after `Busy`, because a death in it leaves pages behind the end that the log
 //! does not know. A delta against one of them would be wrong.
+
+mod retiring;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +39,7 @@ use crate::port::{Below, LockLevel, SyncRequest};
 use crate::strategy::board::{Board, Private};
 use crate::strategy::guard::{self, Mode};
 use crate::strategy::log_files::{LogFiles, code_of};
-use crate::strategy::log_life::{AttachError, Attached, How, KeptLog, LogLife};
+use crate::strategy::log_life::{AttachError, Attached, How, LogLife};
 use crate::strategy::mutant::{self, Mutant};
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -528,125 +530,6 @@ impl MawLog {
         board.note_synced(log.head.lsn);
         log.end_epoch();
         Ok(())
-    }
-
-    /// A transaction goes another way: the pages will be written in place with a journal of
-    /// SQLite's own, or without any. Before that the log is retired, for a replay would undo them.
-    /// SQLite has the database reserved at least.
-    pub fn before_in_place(&self, main: &dyn Below) -> Result<(), Error> {
-        self.is_own()?;
-        let mut state = self.state();
-        if state.open.is_none() {
-            return Ok(());
-        }
-        self.retire(&mut state, main)?;
-        Ok(self.life.remove()?)
-    }
-
-    /// Ends the log and takes the guard away. The caller removes board and log.
-    fn retire(&self, state: &mut State, main: &dyn Below) -> Result<(), Error> {
-        let State { open, board, .. } = state;
-        let Some(log) = open else { return Ok(()) };
-        must_be_whole(board)?;
-        log.follow(board);
-        self.let_others_leave(log, board, &[])?;
-        if !board.common().lock_unless(0, PATIENCE, &|| false)? {
-            return Err(Error::Below(Code::BUSY));
-        }
-        log.follow(board);
-        let ended = main.sync(SyncRequest::ALL).map_err(Error::from).and_then(|()| {
-            board.set_busy(true);
-            let taken = self.life.take_guard_away(board, log, main);
-            if taken.is_ok() {
-                board.set_linked(None);
-                log.show(board);
-            }
-            board.set_busy(false);
-            Ok(taken?)
-        });
-        if let Err(Error::Below(code)) = &ended {
-            board.fail(*code, log.unsure);
-        }
-        board.common().unlock(0..0);
-        ended?;
-        self.syncer.forget();
-        state.detach();
-        state.retired += 1;
-        Ok(())
-    }
-
-    /// A connection is about to close the database file. The last one of all processes retires the
-    /// log. `level` is its lock on the database. `retires`: the connections of this process that
-    /// are still open do not count, for it is about to end.
-    pub fn closed(&self, main: &dyn Below, level: LockLevel, retires: bool) {
-        if self.process != std::process::id() {
-            return;
-        }
-        let mut state = self.state();
-        state.users -= 1;
-        if state.users > 0 && !retires {
-            return;
-        }
-        self.syncer.stop();
-        if state.open.is_none() {
-            return;
-        }
-        let link = state.link().ok().flatten();
-        let mut has_retired = false;
-        if state.board.failure().is_none() {
-            // Whoever fails here leaves the log to the next opener.
-            has_retired = self.retire_last(&mut state, main, level).is_ok_and(|retired| retired);
-        }
-        state.detach();
-        drop(state);
-        if let Some(link) = link.filter(|_| has_retired) {
-            // The other database may have been closed before, and its log left for this one.
-            let _ = self.life.files.recover(&link.database, OpenLog::STRATEGY);
-        }
-    }
-
-    fn retire_last(
-        &self,
-        state: &mut State,
-        main: &dyn Below,
-        level: LockLevel,
-    ) -> Result<bool, Error> {
-        if level < LockLevel::Shared {
-            main.lock(LockLevel::Shared)?;
-        }
-        let result = self.retire_locked(state, main);
-        main.unlock(LockLevel::None)?;
-        result
-    }
-
-    fn retire_locked(&self, state: &mut State, main: &dyn Below) -> Result<bool, Error> {
-        // Another process may have retired the log, or died with `Busy` set.
-        let header = guard::header(main)?;
-        let is_ours =
-            state.open.as_ref().is_some_and(|log| guard::of(&header) == Some(log.log.uuid()));
-        if !is_ours || state.board.is_busy() {
-            return Ok(false);
-        }
-        main.lock(LockLevel::Exclusive)?;
-        let common = state.board.clone();
-        let is_alone = || -> Result<bool, Code> {
-            if !common.common().lock_unless(0, PATIENCE, &|| false)? {
-                return Ok(false);
-            }
-            common.common().leave();
-            let alone = common.common().be_alone();
-            let used = common.common().begin_use();
-            common.common().show_use();
-            common.common().unlock(0..0);
-            used?;
-            alone
-        };
-        if !is_alone()? {
-            return Ok(false);
-        }
-        self.retire(state, main)?;
-        self.life.remove()?;
-        Ok(true)
     }
 }
 
