@@ -3,7 +3,7 @@
 //! the log's page 1.
 //!
 //! A crash garbles only what was being written. A checkpoint writes only pages that the log has
-//! (invariant 3 of [`log`](super::log)), and may have been writing any of them. So the other pages
+//! (invariant 3 of [`log`](crate::strategy::eager::log)), and may have been writing any of them. So the other pages
 //! tell. In a database of ours all of them begin as pages do. In an encrypted file, or one of
 //! another kind, one in 32 does so by accident.
 //!

@@ -7,10 +7,10 @@
 //! | the guard, and others use the log | the WAL, as any reader of one, with rights to read |
 //! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
-//! - **When it is decided**: whenever SQLite has got the database's shared lock. SQLite keeps that
-//!   lock while the WAL is open. The guard is set and taken away under the exclusive lock, so the
-//!   case cannot change. The last user may leave the log between lock and WAL: then the database
-//!   counts as locked, and the next try recovers it.
+//! - **When it is decided**: at the first shared lock of the database, and whenever SQLite opens its
+//!   WAL. SQLite keeps the lock while the WAL is open. The guard is set and taken away under the
+//!   exclusive lock, so the case cannot change. Where nobody uses the log when the WAL is opened,
+//!   the database counts as locked, and the next lock recovers it.
 //! - **With `maw`** there is no WAL. Each read transaction begins with a look at the board: the
 //!   file has everything unless a writer has died in the middle of a commit.
 //! - **Without the guard**, a process that wants to be the first with the strategy is refused
@@ -75,6 +75,8 @@ pub struct Onlooker {
     begins: AtomicBool,
     /// This connection has had the WAL open.
     was_beside: AtomicBool,
+    /// The next shared lock looks whether the database is ready. With `maw` each one does.
+    is_to_look: AtomicBool,
 }
 
 impl Onlooker {
@@ -94,6 +96,7 @@ impl Onlooker {
             open_logged_wal,
             begins: AtomicBool::new(false),
             was_beside: AtomicBool::new(false),
+            is_to_look: AtomicBool::new(true),
         }
     }
 
@@ -249,10 +252,11 @@ impl Strategy for Onlooker {
 
     fn opening_wal(&self) -> Result<(), Error> {
         let Some(wanted) = self.wanted_log()? else { return Ok(()) };
-        // The last user has left the log because this connection was about to read. The next try
-        // recovers what it has left.
+        // Nobody: the last user has left the log because this connection was about to read. The
+        // next try recovers what it has left.
         let in_use =
             self.look_on(wanted).and_then(|in_use| in_use.ok_or(AttachError::Below(Code::BUSY)));
+        self.is_to_look.store(in_use.is_err(), Relaxed);
         *lock(&self.in_use) = Some(in_use.map_err(|error| self.refuse(&error))?);
         match self.open_wal() {
             Ok(wal) => *lock(&self.logged_wal) = wal,
@@ -317,13 +321,15 @@ impl Strategy for Onlooker {
 
     fn lock(&self, below: &dyn Below, level: LockLevel) -> Result<(), Error> {
         Stock.lock(below, level)?;
-        if level != LockLevel::Shared {
+        let looks = self.kind.is_for_rollback() || self.is_to_look.load(Relaxed);
+        if level != LockLevel::Shared || !looks {
             return Ok(());
         }
         let ready = self.make_ready(Some(below));
         if ready.is_err() {
             Stock.unlock(below, LockLevel::None)?;
         }
+        self.is_to_look.store(ready.is_err(), Relaxed);
         ready.map_err(|error| self.refuse(&error))
     }
 
