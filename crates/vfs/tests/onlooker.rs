@@ -23,15 +23,8 @@ fn look(logged: Logged, path: &Path) -> Result<i64, String> {
 }
 
 fn scratch(count: usize) -> (TempDir, PathBuf) {
-    common::setup();
-    let dir = tempfile::tempdir().unwrap();
+    let (dir, path) = common::scratch_with("wal", count);
     fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    let path = dir.path().join("a.db");
-    let db = open_stock(&path);
-    db.query_row("PRAGMA journal_mode=wal", [], |_| Ok(())).unwrap();
-    commits::create(&db);
-    commits::make(&db, count);
-    drop(db);
     (dir, path)
 }
 

@@ -2,24 +2,11 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{commits, open_stock, open_with, take_said};
-use tempfile::TempDir;
-
-fn scratch(mode: &str) -> (TempDir, PathBuf) {
-    common::setup();
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("a.db");
-    let db = open_stock(&path);
-    db.query_row(&format!("PRAGMA journal_mode={mode}"), [], |_| Ok(())).unwrap();
-    commits::create(&db);
-    commits::make(&db, 1);
-    drop(db);
-    (dir, path)
-}
+use common::{commits, open_with, take_said};
 
 /// Names the database of [`opens_commits_and_closes`].
 const COMES_AND_GOES: &str = "ONEFLUSH_TEST_COMES_AND_GOES";
@@ -44,7 +31,7 @@ fn opens_commits_and_closes() {
 #[test]
 fn a_reader_that_opens_while_logs_come_and_go_is_not_refused() {
     for (strategy, mode) in [("maw", "delete"), ("eager", "wal"), ("waldio", "wal")] {
-        let (dir, path) = scratch(mode);
+        let (dir, path) = common::scratch_with(mode, 1);
         let program = dir.path().join("program");
         oneflush_testing::copy_program(&program);
         let mut child = Command::new(program)

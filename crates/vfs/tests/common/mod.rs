@@ -159,6 +159,17 @@ pub fn scratch() -> (TempDir, PathBuf) {
     (dir, path)
 }
 
+/// The same, with a database of SQLite alone in this mode that has commits.
+pub fn scratch_with(mode: &str, count: usize) -> (TempDir, PathBuf) {
+    setup();
+    let (dir, path) = scratch();
+    let db = open_stock(&path);
+    db.query_row(&format!("PRAGMA journal_mode={mode}"), [], |_| Ok(())).unwrap();
+    commits::create(&db);
+    commits::make(&db, count);
+    (dir, path)
+}
+
 pub fn side(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(format!("{}{suffix}", path.display()))
 }
