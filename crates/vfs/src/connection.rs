@@ -381,7 +381,7 @@ impl Connection {
         serde_json::to_string(&progress).map_err(|error| error.to_string())
     }
 
-    /// `PRAGMA journal_mode=…`. SQLite may refuse it, so only the database header says whether the
+    /// `PRAGMA journal_mode=…`. SQLite may refuse it. Only the database header says whether the
     /// mode is WAL.
     pub(crate) fn asked_for_journal_mode(&self, mode: &str) {
         const MODES: [&str; 5] = ["delete", "truncate", "persist", "memory", "off"];
