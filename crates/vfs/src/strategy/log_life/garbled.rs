@@ -3,9 +3,9 @@
 //! the log's page 1.
 //!
 //! A crash garbles only what was being written. A checkpoint writes only pages that the log has
-//! (invariant 3 of [`log`](crate::strategy::eager::log)), and may have been writing any of them. So the other pages
-//! tell. In a database of ours all of them begin as pages do. In an encrypted file, or one of
-//! another kind, one in 32 does so by accident.
+//! (invariant 3 of [`log`](crate::strategy::eager::log)), and may have been writing any of them.
+//! So the other pages tell. In a database of ours all of them begin as pages do. In an encrypted
+//! file, or one of another kind, one in 32 does so by accident.
 //!
 //! Where there are too few other pages, the file is taken for the garbled one: no commit may be
 //! lost. With `maw` a file grows before its commit. Its pages behind the end that the newest page 1

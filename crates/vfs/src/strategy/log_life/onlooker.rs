@@ -7,10 +7,10 @@
 //! | the guard, and others use the log | the WAL, as any reader of one, with rights to read |
 //! | the guard, and nobody uses the log | after a recovery, which needs rights to write; or not |
 //!
-//! - **When it is decided**: at the first shared lock of the database, and whenever SQLite opens its
-//!   WAL. SQLite keeps the lock while the WAL is open. The guard is set and taken away under the
-//!   exclusive lock, so the case cannot change. Where nobody uses the log when the WAL is opened,
-//!   the database counts as locked, and the next lock recovers it.
+//! - **When it is decided**: at the first shared lock of the database, and whenever SQLite opens
+//!   its WAL. SQLite keeps the lock while the WAL is open. The guard is set and taken away under
+//!   the exclusive lock, so the case cannot change. Where nobody uses the log when the WAL is
+//!   opened, the database counts as locked, and the next lock recovers it.
 //! - **With `maw`** there is no WAL. Each read transaction begins with a look at the board: the
 //!   file has everything unless a writer has died in the middle of a commit.
 //! - **Without the guard**, a process that wants to be the first with the strategy is refused
