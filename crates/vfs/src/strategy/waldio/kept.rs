@@ -12,7 +12,7 @@ use super::view::WalView;
 use crate::config::{Options, StrategyKind};
 use crate::error::Code;
 use crate::names::waldio_path;
-use crate::port::{Below, SyncRequest};
+use crate::port::Below;
 use crate::strategy::guard;
 use crate::strategy::log_files::LogFile;
 use crate::strategy::log_life::{AttachError, KeptLog};
@@ -67,19 +67,6 @@ impl OpenLog {
         let mut page = vec![0; self.0.geometry().page_bytes];
         self.0.read_page(frame, &mut page)?;
         Ok(Some(page))
-    }
-
-    /// Writes page 1 of the database file again, if a crash has garbled it behind its header. That
-    /// happens where a garbled header was mended, and power was lost again.
-    pub fn mend_page_one(&self, main: &dyn Below) -> Result<(), Code> {
-        let copy = if self.0.is_unbegun()? { self.0.read_page_one()? } else { None };
-        let Some(mut page) = copy else { return Ok(()) };
-        if self.page_one_of(main)? == page {
-            return Ok(());
-        }
-        guard::set(&mut page, self.0.uuid());
-        main.write(&page, 0)?;
-        main.sync(SyncRequest::ALL)
     }
 
     /// Page 1 of the database file, without the guard.

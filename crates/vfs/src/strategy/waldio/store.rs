@@ -238,7 +238,6 @@ impl WaldioStore {
             board.wrote(frames, frames);
             board.note_logged(frames);
         }
-        log.mend_page_one(main)?;
         if board.is_guard_unsure() {
             log.0.keep_page_one(&log.newest_page_one(main)?)?;
             write_guard(board, main, &guard::header(main)?)?;
