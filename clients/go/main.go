@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 
@@ -26,15 +27,27 @@ const (
 	summary     = "SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item ORDER BY id)"
 )
 
-var journals = map[string]string{"wal": "wal", "delete": "rollback_journal"}
+// Numbers of PRAGMA oneflush_stats. `files` counts what SQLite writes, wherever the strategy puts it.
+const (
+	wal     = "files.wal.write_bytes"
+	journal = "files.rollback_journal.write_bytes"
+)
 
-type stats struct {
-	Connections int
-	Commits     struct{ Count int }
-	Files       map[string]struct {
-		WriteBytes int `json:"write_bytes"`
-	}
+type round struct {
+	strategy, mode string
+	grows, stays   string // numbers of PRAGMA oneflush_stats
+	files          string // beside the open database
 }
+
+var rounds = []round{
+	{"stock", "wal", wal, journal, "-shm -wal"},
+	{"stock", "delete", journal, wal, "-journal"},
+	{"eager", "wal", "eager.log.logged_bytes", journal, "-oneflush -oneflush-shm -oneflush-wal -shm"},
+	{"waldio", "wal", wal, journal, "-oneflush-shm -shm -waldio"},
+	{"maw", "delete", "maw.log.logged_bytes", "maw.ordinary", "-maw -oneflush-shm"},
+}
+
+type stats map[string]any
 
 func fail(what string, err error) {
 	if err != nil {
@@ -59,8 +72,37 @@ func read(db *sql.DB) (read stats) {
 	return read
 }
 
-func open(file, options string) *sql.DB {
-	db, err := sql.Open("sqlite3_oneflush", "file:"+file+"?vfs=oneflush&_busy_timeout=20000&_synchronous=FULL&"+options)
+func (read stats) number(path string) int {
+	var part any = map[string]any(read)
+	for _, name := range strings.Split(path, ".") {
+		part = part.(map[string]any)[name]
+	}
+	return int(part.(float64))
+}
+
+func beside(file string) string {
+	names, err := filepath.Glob(file + "-*")
+	fail("files", err)
+	for at := range names {
+		names[at] = strings.TrimPrefix(names[at], file)
+	}
+	return strings.Join(names, " ")
+}
+
+// plainSQLite is another process, which never heard of Oneflush.
+func plainSQLite(file string) string {
+	query := "PRAGMA oneflush_strategy; " + summary + "; PRAGMA integrity_check"
+	output, err := exec.Command(os.Getenv("SQLITE3"), "-batch", file, query).CombinedOutput()
+	if err != nil {
+		return string(output) + err.Error()
+	}
+	return string(output)
+}
+
+// open asks for a log also on F2FS, where maw would need none; the other strategies do not care.
+func open(file, strategy string) *sql.DB {
+	options := "vfs=oneflush&_busy_timeout=20000&_synchronous=FULL&atomic=log&strategy=" + strategy
+	db, err := sql.Open("sqlite3_oneflush", "file:"+file+"?"+options)
 	fail(file, err)
 	return db
 }
@@ -88,17 +130,18 @@ func insertFromPool(db *sql.DB) {
 	for range pool {
 		fail("insert", <-done)
 	}
-	check("connections counted", read(db).Connections, connections+1)
+	check("connections counted", read(db).number("connections"), connections+1)
 	for _, conn := range pool {
 		fail("close", conn.Close())
 	}
 }
 
-func writeAndRead(mode, expected string) {
-	file := mode + ".db"
-	db := open(file, "strategy=stock")
-	check("PRAGMA oneflush_strategy", text(db, "PRAGMA oneflush_strategy"), "stock")
-	check("PRAGMA journal_mode", text(db, "PRAGMA journal_mode="+mode), mode)
+func writeAndRead(r round, expected string) {
+	fmt.Printf("%s, journal_mode=%s\n", r.strategy, r.mode)
+	file := r.strategy + "-" + r.mode + ".db"
+	db := open(file, r.strategy)
+	check("PRAGMA journal_mode", text(db, "PRAGMA journal_mode="+r.mode), r.mode)
+	check("PRAGMA oneflush_strategy", text(db, "PRAGMA oneflush_strategy"), r.strategy)
 	_, err := db.Exec("CREATE TABLE item(id INTEGER PRIMARY KEY, word TEXT)")
 	fail("CREATE TABLE", err)
 
@@ -111,32 +154,34 @@ func writeAndRead(mode, expected string) {
 	var count int
 	fail("count before the rollback", tx.QueryRow("SELECT count(*) FROM item").Scan(&count))
 	check("rows before the rollback", count, rows+1)
+	check("files beside the open database", beside(file), r.files)
+	meanwhile, answer := "file is not a database", plainSQLite(file)
+	if r.strategy == "stock" {
+		meanwhile = expected
+	}
+	check(meanwhile+" from plain SQLite meanwhile: "+answer, strings.Contains(answer, meanwhile), true)
 	fail("ROLLBACK", tx.Rollback())
 	after := read(db)
-	check("commits counted", after.Commits.Count-before.Commits.Count, rows)
-	for _, role := range journals {
-		written := after.Files[role].WriteBytes - before.Files[role].WriteBytes
-		check(mode+": bytes counted for "+role, written > 0, role == journals[mode])
+	check("commits counted", after.number("commits.count")-before.number("commits.count"), rows)
+	for _, path := range []string{r.grows, r.stays} {
+		check("growth of "+path, after.number(path) > before.number(path), path == r.grows)
 	}
 	check("rows", text(db, summary), expected)
 	fail("close", db.Close())
 
-	db = open(file, "strategy=stock")
-	check("strategy after the reopen", text(db, "PRAGMA oneflush_strategy"), "stock")
-	check("journal mode after the reopen", text(db, "PRAGMA journal_mode"), mode)
+	db = open(file, r.strategy)
+	check("strategy after the reopen", text(db, "PRAGMA oneflush_strategy"), r.strategy)
+	check("journal mode after the reopen", text(db, "PRAGMA journal_mode"), r.mode)
 	check("rows after the reopen", text(db, summary), expected)
 	check("PRAGMA integrity_check", text(db, "PRAGMA integrity_check"), "ok")
 	fail("close", db.Close())
 
-	// Another process, which never heard of Oneflush.
-	query := "PRAGMA oneflush_strategy; " + summary + "; PRAGMA integrity_check"
-	plain, err := exec.Command(os.Getenv("SQLITE3"), "-batch", file, query).CombinedOutput()
-	fail("plain SQLite: "+string(plain), err)
-	check("plain SQLite", string(plain), expected+"\nok\n")
+	check("files beside the closed database", beside(file), "")
+	check("plain SQLite", plainSQLite(file), expected+"\nok\n")
 }
 
 func refuseUnknownStrategy() {
-	err := open("refused.db", "strategy=nonsense").Ping()
+	err := open("refused.db", "nonsense").Ping()
 	if err == nil || !strings.Contains(err.Error(), "unable to open database file") {
 		fail("an unknown strategy", fmt.Errorf("not refused as it should be: %v", err))
 	}
@@ -156,8 +201,8 @@ func main() {
 	for at := range words {
 		words[at] = fmt.Sprintf("word %d", at+1)
 	}
-	for mode := range journals {
-		writeAndRead(mode, fmt.Sprintf("%d:%s", rows, strings.Join(words, ",")))
+	for _, r := range rounds {
+		writeAndRead(r, fmt.Sprintf("%d:%s", rows, strings.Join(words, ",")))
 	}
 	refuseUnknownStrategy()
 

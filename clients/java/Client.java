@@ -1,4 +1,5 @@
 import java.io.File;
+import java.io.IOException;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -8,6 +9,7 @@ import java.sql.Statement;
 import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.sqlite.SQLiteConfig;
 
 /** JDBC with org.xerial:sqlite-jdbc: load_extension() on one connection, then a URI in the JDBC address. */
@@ -17,6 +19,18 @@ public final class Client {
             + IntStream.rangeClosed(1, ROWS).mapToObj(n -> "word " + n).collect(Collectors.joining(","));
     private static final String SUMMARY =
             "SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item ORDER BY id)";
+    /** Numbers of PRAGMA oneflush_stats. `files` counts what SQLite writes, wherever the strategy puts it. */
+    private static final String WAL = "files.wal.write_bytes";
+    private static final String JOURNAL = "files.rollback_journal.write_bytes";
+
+    /** Strategy, journal mode, a number that grows, a number that stays, the files beside the open database. */
+    private static final String[][] ROUNDS = {
+        {"stock", "wal", WAL, JOURNAL, "-shm -wal"},
+        {"stock", "delete", JOURNAL, WAL, "-journal"},
+        {"eager", "wal", "eager.log.logged_bytes", JOURNAL, "-oneflush -oneflush-shm -oneflush-wal -shm"},
+        {"waldio", "wal", WAL, JOURNAL, "-oneflush-shm -shm -waldio"},
+        {"maw", "delete", "maw.log.logged_bytes", "maw.ordinary", "-maw -oneflush-shm"},
+    };
 
     private static void check(String what, Object found, Object expected) {
         if (!found.equals(expected)) {
@@ -25,8 +39,10 @@ public final class Client {
         }
     }
 
+    /** Without `atomic=log` there would be no log on F2FS. The other strategies do not care. */
     private static Connection open(String file, String strategy) throws SQLException {
-        return DriverManager.getConnection("jdbc:sqlite:file:" + file + "?vfs=oneflush&strategy=" + strategy);
+        String options = "vfs=oneflush&atomic=log&strategy=" + strategy;
+        return DriverManager.getConnection("jdbc:sqlite:file:" + file + "?" + options);
     }
 
     private static String value(Connection db, String sql) throws SQLException {
@@ -42,10 +58,12 @@ public final class Client {
         try (PreparedStatement statement = db.prepareStatement(sql)) {
             statement.setString(1, before);
             statement.setString(2, after);
-            statement.setString(3, path);
+            statement.setString(3, "$." + path);
             try (ResultSet row = statement.executeQuery()) {
                 row.next();
-                return row.getLong(1);
+                long grown = row.getLong(1);
+                check("no number " + path, row.wasNull(), false);
+                return grown;
             }
         }
     }
@@ -60,11 +78,25 @@ public final class Client {
         }
     }
 
-    private static void writeAndRead(String mode, String journal, String other) throws Exception {
-        String file = mode + ".db";
-        try (Connection db = open(file, "stock")) {
-            check("PRAGMA oneflush_strategy", value(db, "PRAGMA oneflush_strategy"), "stock");
+    private static String beside(String file) {
+        return Stream.of(new File(".").list()).filter(name -> name.startsWith(file + "-"))
+                .map(name -> name.substring(file.length())).sorted().collect(Collectors.joining(" "));
+    }
+
+    /** Another process, which never heard of Oneflush. */
+    private static String plainSqlite(String file) throws IOException {
+        String sql = "PRAGMA oneflush_strategy; " + SUMMARY + "; PRAGMA integrity_check";
+        ProcessBuilder shell = new ProcessBuilder(System.getenv("SQLITE3"), "-batch", file, sql);
+        return new String(shell.redirectErrorStream(true).start().getInputStream().readAllBytes());
+    }
+
+    private static void writeAndRead(String strategy, String mode, String grows, String stays, String files)
+            throws Exception {
+        System.out.println(strategy + ", journal_mode=" + mode);
+        String file = strategy + "-" + mode + ".db";
+        try (Connection db = open(file, strategy)) {
             check("PRAGMA journal_mode", value(db, "PRAGMA journal_mode=" + mode), mode);
+            check("PRAGMA oneflush_strategy", value(db, "PRAGMA oneflush_strategy"), strategy);
             try (Statement statement = db.createStatement()) {
                 statement.execute("PRAGMA synchronous=FULL");
                 statement.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, word TEXT)");
@@ -83,28 +115,29 @@ public final class Client {
                 insert.executeUpdate();
             }
             check("rows before the rollback", value(db, "SELECT count(*) FROM item"), "" + (ROWS + 1));
+            check("files beside the open database", beside(file), files);
+            String meanwhile = strategy.equals("stock") ? EXPECTED : "file is not a database";
+            String answer = plainSqlite(file);
+            check(meanwhile + " from plain SQLite meanwhile: " + answer, answer.contains(meanwhile), true);
             db.rollback();
             db.setAutoCommit(true);
             String after = value(db, "PRAGMA oneflush_stats");
-            check("commits counted", growth(db, before, after, "$.commits.count"), (long) ROWS);
-            for (String role : List.of(journal, other)) {
-                long written = growth(db, before, after, "$.files." + role + ".write_bytes");
-                check(mode + ": bytes counted for " + role, written > 0, role.equals(journal));
+            check("commits counted", growth(db, before, after, "commits.count"), (long) ROWS);
+            for (String number : List.of(grows, stays)) {
+                check("growth of " + number, growth(db, before, after, number) > 0, number.equals(grows));
             }
             check("rows", value(db, SUMMARY), EXPECTED);
         }
 
-        try (Connection db = open(file, "stock")) {
-            check("strategy after the reopen", value(db, "PRAGMA oneflush_strategy"), "stock");
+        try (Connection db = open(file, strategy)) {
+            check("strategy after the reopen", value(db, "PRAGMA oneflush_strategy"), strategy);
             check("journal mode after the reopen", value(db, "PRAGMA journal_mode"), mode);
             check("rows after the reopen", value(db, SUMMARY), EXPECTED);
             check("PRAGMA integrity_check", value(db, "PRAGMA integrity_check"), "ok");
         }
 
-        // Another process, which never heard of Oneflush.
-        String sql = "PRAGMA oneflush_strategy; " + SUMMARY + "; PRAGMA integrity_check";
-        Process plain = new ProcessBuilder(System.getenv("SQLITE3"), "-batch", file, sql).redirectErrorStream(true).start();
-        check("plain SQLite", new String(plain.getInputStream().readAllBytes()), EXPECTED + "\nok\n");
+        check("files beside the closed database", beside(file), "");
+        check("plain SQLite", plainSqlite(file), EXPECTED + "\nok\n");
     }
 
     private static void refuseUnknownStrategy() {
@@ -120,8 +153,9 @@ public final class Client {
 
     public static void main(String[] arguments) throws Exception {
         load();
-        writeAndRead("wal", "wal", "rollback_journal");
-        writeAndRead("delete", "rollback_journal", "wal");
+        for (String[] of : ROUNDS) {
+            writeAndRead(of[0], of[1], of[2], of[3], of[4]);
+        }
         refuseUnknownStrategy();
         try (Connection db = DriverManager.getConnection("jdbc:sqlite::memory:")) {
             System.out.println("java: ok (SQLite " + value(db, "SELECT sqlite_version()") + ", sqlite-jdbc "

@@ -1,14 +1,27 @@
 // better-sqlite3 compiles SQLite without URIs, so the VFS cannot be named: ONEFLUSH_DEFAULT=1 makes it the default
-// when the first connection loads the extension, and every database that is opened afterwards goes through it.
+// when the first connection loads the extension, and every database that is opened afterwards goes through it. The
+// strategy comes from the environment at the same time, so each that is named has a process of its own.
 'use strict';
 
-const { execFileSync, spawnSync } = require('child_process');
+const { spawnSync } = require('child_process');
+const fs = require('fs');
 const Database = require('better-sqlite3');
 
 const ROWS = 20;
 const EXPECTED = `${ROWS}:` + Array.from({ length: ROWS }, (_, at) => `word ${at + 1}`).join(',');
 const SUMMARY = "SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item ORDER BY id)";
-const JOURNALS = { wal: 'wal', delete: 'rollback_journal' };
+// Numbers of PRAGMA oneflush_stats. `files` counts what SQLite writes, wherever the strategy puts it.
+const WAL = 'files.wal.write_bytes';
+const JOURNAL = 'files.rollback_journal.write_bytes';
+// ONEFLUSH_STRATEGY, the strategy that PRAGMA oneflush_strategy tells, journal mode, a number that grows, a number that
+// stays, the files beside the open database.
+const ROUNDS = [
+  [undefined, 'plain', 'wal', WAL, JOURNAL, '-shm -wal'],
+  [undefined, 'plain (inactive: journal_mode=delete)', 'delete', JOURNAL, WAL, '-journal'],
+  ['eager', 'eager', 'wal', 'eager.log.logged_bytes', JOURNAL, '-oneflush -oneflush-shm -oneflush-wal -shm'],
+  ['waldio', 'waldio', 'wal', WAL, JOURNAL, '-oneflush-shm -shm -waldio'],
+  ['maw', 'maw', 'delete', 'maw.log.logged_bytes', 'maw.ordinary', '-maw -oneflush-shm'],
+];
 
 function check(what, found, expected) {
   if (found !== expected) {
@@ -20,6 +33,19 @@ function check(what, found, expected) {
 const pragma = (db, words) => db.pragma(words, { simple: true });
 const stats = (db) => JSON.parse(pragma(db, 'oneflush_stats'));
 const summary = (db) => db.prepare(SUMMARY).pluck().get();
+const number = (stats, path) => path.split('.').reduce((part, name) => part[name], stats);
+
+function beside(file) {
+  const names = fs.readdirSync('.').filter((name) => name.startsWith(`${file}-`)).sort();
+  return names.map((name) => name.slice(file.length)).join(' ');
+}
+
+// Another process, which never heard of Oneflush.
+function plainSqlite(file) {
+  const sql = `PRAGMA oneflush_strategy; ${SUMMARY}; PRAGMA integrity_check`;
+  const shell = spawnSync(process.env.SQLITE3, ['-batch', file, sql], { encoding: 'utf8' });
+  return shell.stdout + shell.stderr;
+}
 
 function load() {
   const loader = new Database(':memory:');
@@ -27,12 +53,12 @@ function load() {
   loader.close();
 }
 
-function writeAndRead(mode) {
-  const file = `${mode}.db`;
+function writeAndRead([named, strategy, mode, grows, stays, files]) {
+  console.log(`${strategy}, journal_mode=${mode}`);
+  const file = `${named ?? 'default'}-${mode}.db`;
   let db = new Database(file);
-  const inactive = 'plain (inactive: journal_mode=delete)';
-  check('PRAGMA oneflush_strategy', pragma(db, 'oneflush_strategy'), inactive);
   check('PRAGMA journal_mode', pragma(db, `journal_mode=${mode}`), mode);
+  check('PRAGMA oneflush_strategy', pragma(db, 'oneflush_strategy'), strategy);
   db.pragma('synchronous=FULL');
   db.exec('CREATE TABLE item(id INTEGER PRIMARY KEY, word TEXT)');
 
@@ -44,6 +70,10 @@ function writeAndRead(mode) {
     db.transaction(() => {
       insert.run(99, 'rolled back');
       check('rows before the rollback', db.prepare('SELECT count(*) FROM item').pluck().get(), ROWS + 1);
+      check('files beside the open database', beside(file), files);
+      const meanwhile = named === undefined ? EXPECTED : 'file is not a database';
+      const answer = plainSqlite(file);
+      check(`${meanwhile} from plain SQLite meanwhile: ${answer}`, answer.includes(meanwhile), true);
       throw rolledBack;
     })();
   } catch (error) {
@@ -51,46 +81,58 @@ function writeAndRead(mode) {
   }
   const after = stats(db);
   check('commits counted', after.commits.count - before.commits.count, ROWS);
-  for (const role of Object.values(JOURNALS)) {
-    const written = after.files[role].write_bytes - before.files[role].write_bytes;
-    check(`${mode}: bytes counted for ${role}`, written > 0, role === JOURNALS[mode]);
+  for (const path of [grows, stays]) {
+    check(`growth of ${path}`, number(after, path) > number(before, path), path === grows);
   }
   check('rows', summary(db), EXPECTED);
   db.close();
 
   db = new Database(file);
-  check('strategy after the reopen', pragma(db, 'oneflush_strategy'), mode === 'wal' ? 'plain' : inactive);
+  check('strategy after the reopen', pragma(db, 'oneflush_strategy'), strategy);
   check('journal mode after the reopen', pragma(db, 'journal_mode'), mode);
   check('rows after the reopen', summary(db), EXPECTED);
   check('PRAGMA integrity_check', pragma(db, 'integrity_check'), 'ok');
   db.close();
 
-  // Another process, which never heard of Oneflush.
-  const sql = `PRAGMA oneflush_strategy; ${SUMMARY}; PRAGMA integrity_check`;
-  const plain = execFileSync(process.env.SQLITE3, ['-batch', file, sql], { encoding: 'utf8' });
-  check('plain SQLite', plain, `${EXPECTED}\nok\n`);
+  // In WAL mode `plain` keeps its WAL.
+  check('files beside the closed database', beside(file), strategy === 'plain' ? '-oneflush-kept' : '');
+  check('plain SQLite', plainSqlite(file), `${EXPECTED}\nok\n`);
+}
+
+// Loads the extension and does the rounds of the strategy that the environment names, or of none.
+function loadAndWrite() {
+  load();
+  ROUNDS.filter(([named]) => named === process.env.ONEFLUSH_STRATEGY).forEach(writeAndRead);
+}
+
+// The same in a process of its own.
+function child(named, stdio) {
+  const env = { ...process.env, ONEFLUSH_STRATEGY: named };
+  return spawnSync(process.execPath, [__filename, 'child'], { env, encoding: 'utf8', stdio });
 }
 
 // Without URIs an unknown strategy can only come from the environment: then the extension is not loaded.
 function refuseUnknownStrategy() {
-  const env = { ...process.env, ONEFLUSH_STRATEGY: 'nonsense' };
-  const child = spawnSync(process.execPath, [__filename, 'load'], { env, encoding: 'utf8' });
-  check('an unknown strategy was refused', child.status, 1);
+  const refused = child('nonsense', 'pipe');
+  check('an unknown strategy was refused', refused.status, 1);
   for (const words of ['environment variable ONEFLUSH_STRATEGY', '"nonsense"', 'allowed: auto, stock']) {
-    check(`${words} in the message ${child.stderr}`, child.stderr.includes(words), true);
+    check(`${words} in the message ${refused.stderr}`, refused.stderr.includes(words), true);
   }
 }
 
 process.env.ONEFLUSH_DEFAULT = '1';
-if (process.argv[2] === 'load') {
-  load();
+process.env.ONEFLUSH_ATOMIC = 'log'; // without it there would be no log on F2FS
+if (process.argv[2] === 'child') {
+  loadAndWrite();
   process.exit(0);
 }
 const stock = new Database('before.db');
 check('rows of PRAGMA oneflush_strategy before the extension is loaded', stock.pragma('oneflush_strategy').length, 0);
 stock.close();
-load();
-Object.keys(JOURNALS).forEach(writeAndRead);
+loadAndWrite();
+for (const named of new Set(ROUNDS.map(([named]) => named).filter(Boolean))) {
+  check(`exit code of the process with ${named}`, child(named, 'inherit').status, 0);
+}
 refuseUnknownStrategy();
 const version = new Database(':memory:').prepare('SELECT sqlite_version()').pluck().get();
 console.log(`node: ok (SQLite ${version}, better-sqlite3 ${require('better-sqlite3/package.json').version})`);

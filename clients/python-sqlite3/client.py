@@ -1,5 +1,6 @@
 """Python's own sqlite3 module: the extension is loaded into one connection, a URI opens the database through it."""
 
+import glob
 import json
 import os
 import sqlite3
@@ -9,7 +10,16 @@ import sys
 ROWS = 20
 EXPECTED = f"{ROWS}:" + ",".join(f"word {n}" for n in range(1, ROWS + 1))
 SUMMARY = "SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item ORDER BY id)"
-JOURNALS = {"wal": "wal", "delete": "rollback_journal"}
+# Numbers of PRAGMA oneflush_stats. `files` counts what SQLite writes, wherever the strategy puts it.
+WAL, JOURNAL = "files.wal.write_bytes", "files.rollback_journal.write_bytes"
+# Strategy, journal mode, a number that grows, a number that stays, the files beside the open database.
+ROUNDS = (
+    ("stock", "wal", WAL, JOURNAL, "-shm -wal"),
+    ("stock", "delete", JOURNAL, WAL, "-journal"),
+    ("eager", "wal", "eager.log.logged_bytes", JOURNAL, "-oneflush -oneflush-shm -oneflush-wal -shm"),
+    ("waldio", "wal", WAL, JOURNAL, "-oneflush-shm -shm -waldio"),
+    ("maw", "delete", "maw.log.logged_bytes", "maw.ordinary", "-maw -oneflush-shm"),
+)
 
 
 def check(what, found, expected):
@@ -25,15 +35,35 @@ def stats(db):
     return json.loads(value(db, "PRAGMA oneflush_stats"))
 
 
-def connect(file):
-    return sqlite3.connect(f"file:{file}?vfs=oneflush&strategy=stock", uri=True, isolation_level=None)
+def growth(before, after, path):
+    for name in path.split("."):
+        before, after = before[name], after[name]
+    return after - before
 
 
-def write_and_read(mode):
-    file, journal = f"{mode}.db", JOURNALS[mode]
-    db = connect(file)
-    check("PRAGMA oneflush_strategy", value(db, "PRAGMA oneflush_strategy"), "stock")
+def beside(file):
+    return " ".join(sorted(name.removeprefix(file) for name in glob.glob(f"{file}-*")))
+
+
+def plain_sqlite(file):
+    """Another process, which never heard of Oneflush."""
+    sql = f"PRAGMA oneflush_strategy; {SUMMARY}; PRAGMA integrity_check"
+    shell = subprocess.run([os.environ["SQLITE3"], "-batch", file, sql], capture_output=True, text=True)
+    return shell.stdout + shell.stderr
+
+
+def connect(file, strategy):
+    # Without `atomic=log` there would be no log on F2FS. The other strategies do not care.
+    uri = f"file:{file}?vfs=oneflush&strategy={strategy}&atomic=log"
+    return sqlite3.connect(uri, uri=True, isolation_level=None)
+
+
+def write_and_read(strategy, mode, grows, stays, files):
+    print(f"{strategy}, journal_mode={mode}", flush=True)
+    file = f"{strategy}-{mode}.db"
+    db = connect(file, strategy)
     check("PRAGMA journal_mode", value(db, f"PRAGMA journal_mode={mode}"), mode)
+    check("PRAGMA oneflush_strategy", value(db, "PRAGMA oneflush_strategy"), strategy)
     db.execute("PRAGMA synchronous=FULL")
     db.execute("CREATE TABLE item(id INTEGER PRIMARY KEY, word TEXT)")
 
@@ -43,26 +73,27 @@ def write_and_read(mode):
     db.execute("BEGIN")
     db.execute("INSERT INTO item VALUES(99, 'rolled back')")
     check("rows before the rollback", value(db, "SELECT count(*) FROM item"), ROWS + 1)
+    check("files beside the open database", beside(file), files)
+    meanwhile = EXPECTED if strategy == "stock" else "file is not a database"
+    answer = plain_sqlite(file)
+    check(f"{meanwhile} from plain SQLite meanwhile: {answer}", meanwhile in answer, True)
     db.execute("ROLLBACK")
     after = stats(db)
     check("commits counted", after["commits"]["count"] - before["commits"]["count"], ROWS)
-    for role in JOURNALS.values():
-        written = after["files"][role]["write_bytes"] - before["files"][role]["write_bytes"]
-        check(f"{mode}: bytes counted for {role}", written > 0, role == journal)
+    for number in (grows, stays):
+        check(f"growth of {number}", growth(before, after, number) > 0, number == grows)
     check("rows", value(db, SUMMARY), EXPECTED)
     db.close()
 
-    db = connect(file)
-    check("strategy after the reopen", value(db, "PRAGMA oneflush_strategy"), "stock")
+    db = connect(file, strategy)
+    check("strategy after the reopen", value(db, "PRAGMA oneflush_strategy"), strategy)
     check("journal mode after the reopen", value(db, "PRAGMA journal_mode"), mode)
     check("rows after the reopen", value(db, SUMMARY), EXPECTED)
     check("PRAGMA integrity_check", value(db, "PRAGMA integrity_check"), "ok")
     db.close()
 
-    # Another process, which never heard of Oneflush.
-    sql = f"PRAGMA oneflush_strategy; {SUMMARY}; PRAGMA integrity_check"
-    plain = subprocess.run([os.environ["SQLITE3"], "-batch", file, sql], capture_output=True, text=True)
-    check("plain SQLite", plain.stdout + plain.stderr, f"{EXPECTED}\nok\n")
+    check("files beside the closed database", beside(file), "")
+    check("plain SQLite", plain_sqlite(file), f"{EXPECTED}\nok\n")
 
 
 def refuse_unknown_strategy():
@@ -79,8 +110,8 @@ loader = sqlite3.connect(":memory:")
 loader.enable_load_extension(True)
 loader.load_extension(os.environ["ONEFLUSH_EXTENSION_PATH"])
 loader.close()
-for mode in JOURNALS:
-    write_and_read(mode)
+for each in ROUNDS:
+    write_and_read(*each)
 refuse_unknown_strategy()
 version = ".".join(map(str, sys.version_info[:3]))
 print(f"python-sqlite3: ok (SQLite {sqlite3.sqlite_version}, Python {version})")

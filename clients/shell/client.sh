@@ -4,6 +4,17 @@ set -euo pipefail
 ROWS=20
 EXPECTED="$ROWS:$(seq -s, -f 'word %g' "$ROWS")"
 SUMMARY="SELECT count(*) || ':' || group_concat(word) FROM (SELECT word FROM item ORDER BY id);"
+# Numbers of PRAGMA oneflush_stats. `files` counts what SQLite writes, wherever the strategy puts it.
+WAL=files.wal.write_bytes
+JOURNAL=files.rollback_journal.write_bytes
+# Strategy, journal mode, a number that grows, a number that stays, the files beside the open database.
+ROUNDS=(
+    "stock wal $WAL $JOURNAL -shm -wal"
+    "stock delete $JOURNAL $WAL -journal"
+    "eager wal eager.log.logged_bytes $JOURNAL -oneflush -oneflush-shm -oneflush-wal -shm"
+    "waldio wal $WAL $JOURNAL -oneflush-shm -shm -waldio"
+    "maw delete maw.log.logged_bytes maw.ordinary -maw -oneflush-shm"
+)
 
 check() { # WHAT FOUND EXPECTED
     [ "$2" = "$3" ] || { echo "shell: $1: \"$2\" instead of \"$3\"" >&2; exit 1; }
@@ -16,7 +27,7 @@ $1"
 }
 
 growth() { # BEFORE AFTER PATH: by how much a number of PRAGMA oneflush_stats grew
-    "$SQLITE3" :memory: "SELECT json_extract('$2', '$3') - json_extract('$1', '$3')"
+    "$SQLITE3" :memory: "SELECT json_extract('$2', '\$.$3') - json_extract('$1', '\$.$3')"
 }
 
 inserts() {
@@ -24,11 +35,17 @@ inserts() {
     for n in $(seq "$ROWS"); do echo "INSERT INTO item VALUES($n, 'word $n');"; done
 }
 
-write_and_read() { # MODE JOURNAL OTHER
-    local open=".open file:$1.db?vfs=oneflush&strategy=stock" line
+write_and_read() { # STRATEGY MODE GROWS STAYS FILE…: a round
+    local strategy=$1 mode=$2 grows=$3 stays=$4 file=$1-$2.db line
+    echo "$strategy, journal_mode=$mode"
+    shift 4
+    # Without `atomic=log` there would be no log on F2FS. The other strategies do not care.
+    local open=".open file:$file?vfs=oneflush&strategy=$strategy&atomic=log"
+    local meanwhile=$ROWS
+    [ "$strategy" = stock ] || meanwhile="*file is not a database*"
     mapfile -t line < <(shell "$open
+        PRAGMA journal_mode=$mode;
         PRAGMA oneflush_strategy;
-        PRAGMA journal_mode=$1;
         PRAGMA synchronous=FULL;
         CREATE TABLE item(id INTEGER PRIMARY KEY, word TEXT);
         PRAGMA oneflush_stats;
@@ -36,6 +53,8 @@ write_and_read() { # MODE JOURNAL OTHER
         BEGIN;
         INSERT INTO item VALUES(99, 'rolled back');
         SELECT count(*) FROM item;
+.shell echo $file-*
+.shell $SQLITE3 -batch $file 'SELECT count(*) FROM item' 2>&1 || true
         ROLLBACK;
         PRAGMA oneflush_stats;
         $SUMMARY
@@ -44,29 +63,33 @@ $open
         PRAGMA journal_mode;
         $SUMMARY
         PRAGMA integrity_check;")
-    check "lines of $1 (${line[*]})" "${#line[@]}" 10
-    check "PRAGMA oneflush_strategy" "${line[0]}" stock
-    check "PRAGMA journal_mode" "${line[1]}" "$1"
+    check "lines (${line[*]})" "${#line[@]}" 12
+    check "PRAGMA journal_mode" "${line[0]}" "$mode"
+    check "PRAGMA oneflush_strategy" "${line[1]}" "$strategy"
     check "rows before the rollback" "${line[3]}" $((ROWS + 1))
-    check "rows" "${line[5]}" "$EXPECTED"
-    check "strategy after the reopen" "${line[6]}" stock
-    check "journal mode after the reopen" "${line[7]}" "$1"
-    check "rows after the reopen" "${line[8]}" "$EXPECTED"
-    check "PRAGMA integrity_check" "${line[9]}" ok
+    check "files beside the open database" "${line[4]}" "${*/#/$file}"
+    [[ ${line[5]} == $meanwhile ]] || check "plain SQLite meanwhile" "${line[5]}" "$meanwhile"
+    check "rows" "${line[7]}" "$EXPECTED"
+    check "strategy after the reopen" "${line[8]}" "$strategy"
+    check "journal mode after the reopen" "${line[9]}" "$mode"
+    check "rows after the reopen" "${line[10]}" "$EXPECTED"
+    check "PRAGMA integrity_check" "${line[11]}" ok
 
-    local before=${line[2]} after=${line[4]} written
-    check "commits counted" "$(growth "$before" "$after" '$.commits.count')" "$ROWS"
-    written=$(growth "$before" "$after" "\$.files.$2.write_bytes")
-    [ "$written" -gt 0 ] || check "$1: bytes counted for $2" "$written" "more than 0"
-    check "$1: bytes counted for $3" "$(growth "$before" "$after" "\$.files.$3.write_bytes")" 0
+    local before=${line[2]} after=${line[6]} grown
+    check "commits counted" "$(growth "$before" "$after" commits.count)" "$ROWS"
+    grown=$(growth "$before" "$after" "$grows")
+    [ "$grown" -gt 0 ] || check "growth of $grows" "$grown" "more than 0"
+    check "growth of $stays" "$(growth "$before" "$after" "$stays")" 0
 
+    check "files beside the closed database" "$(compgen -G "$file-*")" ""
     # Another process, which never heard of Oneflush.
-    check "plain SQLite" "$("$SQLITE3" -batch "$1.db" "PRAGMA oneflush_strategy; $SUMMARY PRAGMA integrity_check;" 2>&1)" \
-        "$EXPECTED"$'\n'ok
+    local sql="PRAGMA oneflush_strategy; $SUMMARY PRAGMA integrity_check;"
+    check "plain SQLite" "$("$SQLITE3" -batch "$file" "$sql" 2>&1)" "$EXPECTED"$'\n'ok
 }
 
-write_and_read wal wal rollback_journal
-write_and_read delete rollback_journal wal
+for each in "${ROUNDS[@]}"; do
+    write_and_read $each
+done
 
 refused=$(shell ".open file:refused.db?vfs=oneflush&strategy=nonsense")
 for words in "unable to open database" "URI parameter strategy" '"nonsense"' "allowed: auto, stock"; do
