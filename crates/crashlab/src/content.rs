@@ -80,6 +80,15 @@ impl Content {
         there
     }
 
+    /// The pieces that are not all zeros, each with its offset.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let pages = (0..).step_by(PAGE_BYTES).zip(&self.pages);
+        pages.filter_map(|(offset, page)| {
+            let len = (self.size - offset).min(PAGE_BYTES as u64) as usize;
+            Some((offset, &page.as_ref()?.bytes[..len]))
+        })
+    }
+
     pub fn write(&mut self, offset: u64, data: &[u8]) {
         if data.is_empty() {
             return;

@@ -45,6 +45,7 @@
 //! - A second recovery, or one after a crash in the first, finds the same.
 
 mod absorbed;
+mod act;
 mod case;
 mod changes;
 mod content;
@@ -68,7 +69,9 @@ mod timeline;
 mod vfs;
 mod workload;
 
+pub use act::{Actor, Connections, Machine};
 pub use case::Case;
+pub use changes::Amount;
 pub use content::{Content, Image};
 pub use disk::{Disk, DiskError};
 pub use explore::{Counts, Crash, DEPTH_MAX, Explorer, Seen, Violation, image_after};
@@ -76,14 +79,14 @@ pub use fault::{Fault, FaultPlan};
 pub use log::{Data, Ino, Mark, Op};
 pub use loss::{Loss, Losses};
 pub use matrix::{Cell, Outcome, cells, run_cell};
-pub use model::{Allowed, Found};
+pub use model::{Allowed, Found, NOTHING, find};
 pub use record::{AfterError, BEFORE_THE_RECORDING, Recording, record};
-pub use run::{Faults, Plan, Progress, Report, WorkloadReport, run, run_unshrunk};
+pub use run::{Faults, Plan, Progress, Report, WorkloadReport, drawn_setting, run, run_unshrunk};
 pub use sabotage::Sabotage;
 pub use script::{Script, Step};
 pub use setting::{Journal, SQLITE_ALONE, Setting, Synchronous};
 pub use slots::{Occurrence, Occurrences};
-pub use state::{Choice, Fill, Tear};
-pub use timeline::Reading;
+pub use state::{Choice, Fill, Moment, Tear};
+pub use timeline::{Reading, Timeline};
 pub use vfs::{Mounted, RegisterError, VFS_NAME, register, seed_sqlite};
 pub use workload::Workload;

@@ -211,25 +211,8 @@ impl Shared<'_> {
         locked(&self.reports).values().all(|report| report.counts.states >= quota)
     }
 
-    /// Every second history differs in two ways. SQLite checkpoints by itself, in its commits,
-    /// where the strategy would do it in a thread. And where `synchronous` is switched, every
-    /// commit is to be durable whatever it says. Some strategies have options by seed.
-    fn setting(&self, workload: Workload, seed: u64) -> Setting {
-        let mut setting = absorbed::drawn(self.plan.setting.with_uri(workload.uri()), seed);
-        let ours = setting.is_ours();
-        let chosen = |number: u32| ours && mix(seed) >> number & 1 != 0;
-        if chosen(0) {
-            setting = setting.with_uri("checkpoints=sqlite");
-        }
-        setting = slots::drawn(setting, seed);
-        if chosen(1) && workload.switches_synchronous() && !setting.acknowledges_early() {
-            setting = setting.with_uri(DURABILITY_FULL);
-        }
-        setting
-    }
-
     fn explore(&self, workload: Workload, seed: u64, enough: u64) {
-        let setting = &self.setting(workload, seed);
+        let setting = &drawn_setting(&self.plan.setting, workload, seed);
         let script = Script::draw_for(setting, workload, seed);
         let recorded = {
             let _alone = RANDOMNESS.write().unwrap_or_else(PoisonError::into_inner);
@@ -283,7 +266,7 @@ impl Shared<'_> {
 
     /// Runs cells of the history of this seed: all, or `enough`. Answers how many.
     fn run_cells(&self, workload: Workload, seed: u64, enough: u64) -> Result<u64, Box<Case>> {
-        let setting = &self.setting(workload, seed);
+        let setting = &drawn_setting(&self.plan.setting, workload, seed);
         let script = Script::draw_for(setting, workload, seed);
         let failed = |message, cell| Box::new(Case::of_run(message, setting, &script, cell));
         let mut cells = cells(&script, setting).map_err(|message| failed(message, None))?;
@@ -323,4 +306,21 @@ impl Shared<'_> {
         }
         Ok(cells.len() as u64)
     }
+}
+
+/// The setting of one history. Every second history differs in two ways. SQLite checkpoints by
+/// itself, in its commits, where the strategy would do it in a thread. And where `synchronous` is
+/// switched, every commit is to be durable whatever it says. Some strategies have options by seed.
+pub fn drawn_setting(asked: &Setting, workload: Workload, seed: u64) -> Setting {
+    let mut setting = absorbed::drawn(asked.with_uri(workload.uri()), seed);
+    let ours = setting.is_ours();
+    let chosen = |number: u32| ours && mix(seed) >> number & 1 != 0;
+    if chosen(0) {
+        setting = setting.with_uri("checkpoints=sqlite");
+    }
+    setting = slots::drawn(setting, seed);
+    if chosen(1) && workload.switches_synchronous() && !setting.acknowledges_early() {
+        setting = setting.with_uri(DURABILITY_FULL);
+    }
+    setting
 }

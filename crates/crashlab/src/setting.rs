@@ -7,8 +7,8 @@ use oneflush_vfs::StrategyKind;
 use rusqlite::{Connection, OpenFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::act::Machine;
 use crate::sabotage::Sabotage;
-use crate::vfs::{Mounted, VFS_NAME};
 
 /// SQLite alone. Any other word is a strategy of Oneflush.
 pub const SQLITE_ALONE: &str = "sqlite";
@@ -148,10 +148,10 @@ impl Setting {
     }
 
     /// The URI of a database on a machine, for one of its processes.
-    pub fn uri(&self, machine: &Mounted, process: usize, file: &str) -> String {
+    pub fn uri<M: Machine>(&self, machine: &M, process: usize, file: &str) -> String {
         let path = machine.path(process, file);
         let mut uri = match self.strategy.as_str() {
-            SQLITE_ALONE => format!("file:{path}?vfs={VFS_NAME}"),
+            SQLITE_ALONE => format!("file:{path}?vfs={}", M::BASE_VFS),
             strategy => format!("file:{path}?vfs={}&strategy={strategy}", oneflush_vfs::VFS_NAME),
         };
         if !self.uri.is_empty() {
@@ -161,9 +161,9 @@ impl Setting {
         uri
     }
 
-    pub fn open(
+    pub fn open<M: Machine>(
         &self,
-        machine: &Mounted,
+        machine: &M,
         process: usize,
         file: &str,
     ) -> rusqlite::Result<Connection> {

@@ -15,9 +15,12 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::ffi::VFS_NAME;
 use super::locks::{FileLocks, Owner, SlotLocks};
+use crate::act::Machine;
 use crate::content::Image;
 use crate::disk::Disk;
+use crate::log::Mark;
 use crate::sabotage::Kind;
 
 static VOLUMES: LazyLock<Mutex<HashMap<String, Arc<Volume>>>> = LazyLock::new(Mutex::default);
@@ -174,11 +177,35 @@ impl Mounted {
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
         locked(&self.volume.disk)
     }
+}
 
-    /// Runs `call` as the last one of a process: it dies before its call number `at` to the disk.
-    /// `None`: it died in `call`. Otherwise this is the answer, and the process died while it
-    /// dropped what it has, or after that.
-    pub fn last_call<R: Send + 'static, H>(
+impl Machine for Mounted {
+    const BASE_VFS: &'static str = VFS_NAME;
+
+    fn path(&self, process: usize, file: &str) -> String {
+        match process {
+            0 => format!("/{}{file}", self.name),
+            _ => format!("/{}.{process}{file}", self.name),
+        }
+    }
+
+    fn mark(&self, mark: Mark) {
+        self.disk().mark(mark);
+    }
+
+    /// A sync takes time then, in which others go on. Not with faults: Linux tells a failed sync to
+    /// all that have the file open, also to those that sync it at the same time.
+    fn threads_commit(&self, at_once: bool) {
+        let take_time = at_once && !self.disk().plans_faults();
+        self.volume.syncs_take_time.store(take_time, Relaxed);
+    }
+
+    fn strategy_changes(&self, is_sqlites: bool) {
+        self.disk().spare_from_faults(is_sqlites);
+    }
+
+    /// `Some`: the process died while it dropped what it has, or after that.
+    fn last_call<R: Send + 'static, H>(
         &self,
         process: usize,
         files: &[String],
@@ -209,20 +236,6 @@ impl Mounted {
         }
         files.iter().for_each(|file| oneflush_vfs::process_died(&self.path(process, file)));
         answered.try_recv().ok()
-    }
-
-    /// Sets whether a sync takes time, in which others go on.
-    pub fn syncs_take_time(&self, take_time: bool) {
-        self.volume.syncs_take_time.store(take_time, Relaxed);
-    }
-
-    /// The full path of a file on this machine's disk, as one of its processes names it. `file`
-    /// begins with a slash.
-    pub fn path(&self, process: usize, file: &str) -> String {
-        match process {
-            0 => format!("/{}{file}", self.name),
-            _ => format!("/{}.{process}{file}", self.name),
-        }
     }
 }
 
