@@ -58,7 +58,7 @@ const FILL_CHUNK_BYTES: usize = 4 << 20;
 
 /// Held open by us until the file system is mounted, then by the mount; the last one clears it.
 #[derive(Debug)]
-pub(super) struct LoopDevice {
+pub struct LoopDevice {
     path: PathBuf,
     name: String,
     major: u32,
@@ -68,7 +68,8 @@ pub(super) struct LoopDevice {
 }
 
 impl LoopDevice {
-    pub(super) fn attach(backing: File) -> Result<LoopDevice, PlaceError> {
+    /// Attaches a file to a free device, which ends with the last that has it open or mounted.
+    pub fn attach(backing: File) -> Result<LoopDevice, PlaceError> {
         let failed = |step: &str, reason| PlaceError::Loop { step: step.to_owned(), reason };
         let control = OpenOptions::new()
             .read(true)
@@ -113,7 +114,7 @@ impl LoopDevice {
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
     pub(super) fn name(&self) -> &str {

@@ -25,8 +25,8 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde::{Deserialize, Serialize};
 
 pub use error::PlaceError;
+pub use loopdev::LoopDevice;
 
-use loopdev::LoopDevice;
 use oneflush_trace::kernel::MountInfo;
 
 /// Moves the calling thread into a private mount namespace, once; see

@@ -1,0 +1,238 @@
+//! `powercut`: cuts the power of a guest, as often as its recorded disk allows.
+//!
+//! ```text
+//! guest:  work ── SQLite ── Oneflush ── ext4, XFS, … ── disk ──▶ QEMU's log of writes and flushes
+//!           └── notes of commits ────────────────────────┘            │
+//! host:   judge ◀── SQLite ◀── Oneflush ◀── mount ◀── partition ◀── states
+//! ```
+//!
+//! The states are the crash simulator's (`oneflush-crashlab`), of a disk in place of files. So are
+//! the workloads and the model of what each database may hold. What differs is the file system: it
+//! is the kernel's own. `guest/power-cut` runs both halves.
+
+mod examine;
+mod judge;
+mod layout;
+mod notes;
+mod place;
+mod states;
+mod work;
+mod write_log;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand};
+use oneflush_bench::{interrupt, place as scratch};
+use oneflush_crashlab::{Journal, Setting, Synchronous, Workload};
+
+use layout::Layout;
+use place::FileSystem;
+
+#[derive(Parser)]
+#[command(about = "Cuts the power of a guest, as often as its recorded disk allows")]
+struct Command {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// In the guest: run workloads on a file system, and note their commits
+    Work(Work),
+    /// On the host: mount states that losses of power can have left, and judge them
+    Judge(Judge),
+}
+
+#[derive(Args)]
+struct Work {
+    /// Where the databases are made: on the file system whose disk is recorded
+    #[arg(long, value_name = "DIR", default_value = place::MOUNT_POINT)]
+    dir: PathBuf,
+
+    /// The partition for the notes, on the same disk
+    #[arg(long, value_name = "DEVICE")]
+    notes: PathBuf,
+
+    /// A strategy of Oneflush, or `sqlite` for SQLite alone
+    #[arg(long, value_name = "NAME")]
+    strategy: String,
+
+    /// SQLite's journal mode [default: wal; for maw one of the rollback modes]
+    #[arg(long, value_name = "MODE", value_parser = journals())]
+    journal: Option<String>,
+
+    /// PRAGMA synchronous; its commits must survive [default: the least that promises it]
+    #[arg(long, value_name = "LEVEL", value_parser = levels())]
+    synchronous: Option<String>,
+
+    /// More URI parameters for the strategy, as in `atomic=log`
+    #[arg(long, value_name = "NAME=VALUE", default_value = "")]
+    uri: String,
+
+    /// Only this workload; may be given several times [default: all that fit]
+    #[arg(long, value_name = "NAME")]
+    workload: Vec<Workload>,
+
+    /// What everything is drawn from
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    seed: u64,
+
+    /// So often each workload runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: usize,
+}
+
+#[derive(Args)]
+struct Judge {
+    /// The log of QEMU's driver blklogwrites
+    #[arg(long, value_name = "FILE")]
+    log: PathBuf,
+
+    /// The file system before the guest began
+    #[arg(long, value_name = "FILE")]
+    base: PathBuf,
+
+    /// The size of that file system
+    #[arg(long, value_name = "MIB")]
+    layout: Layout,
+
+    /// Its kind
+    #[arg(long, value_name = "NAME", value_parser = file_systems())]
+    fs: String,
+
+    /// So many states are examined
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    states: usize,
+
+    /// What the states are drawn from
+    #[arg(long, value_name = "K", default_value_t = 1)]
+    seed: u64,
+
+    /// Keeps the partitions of states that are wrong in this directory
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+
+    /// The result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn journals() -> PossibleValuesParser {
+    PossibleValuesParser::new(Journal::ALL.map(Journal::name))
+}
+
+fn levels() -> PossibleValuesParser {
+    PossibleValuesParser::new(Synchronous::ALL.map(Synchronous::name))
+}
+
+fn file_systems() -> PossibleValuesParser {
+    PossibleValuesParser::new(FileSystem::ALL.map(FileSystem::name))
+}
+
+fn main() -> ExitCode {
+    let result = match Command::parse().what {
+        What::Work(options) => work(options).map(|()| true),
+        What::Judge(options) => judge(options),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("powercut: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn work(options: Work) -> Result<(), String> {
+    oneflush_vfs::register().map_err(|error| error.to_string())?;
+    let journal = match &options.journal {
+        Some(name) => named(Journal::ALL, Journal::name, name),
+        None => Journal::of(&options.strategy),
+    };
+    // A crash of an earlier life is what the cuts are.
+    let fit = |workload: &Workload| *workload != Workload::Crashed;
+    let all: Vec<Workload> = Workload::ALL.into_iter().filter(fit).collect();
+    let workloads = if options.workload.is_empty() { all } else { options.workload };
+    let mut setting = Setting::new(&options.strategy, journal).with_uri(&options.uri);
+    if let Some(level) = &options.synchronous {
+        setting.synchronous = named(Synchronous::ALL, Synchronous::name, level);
+    }
+    work::run(&work::Plan {
+        directory: options.dir,
+        notes: options.notes,
+        setting,
+        workloads,
+        seed: options.seed,
+        rounds: options.rounds,
+    })
+}
+
+/// The value of this name, which clap has let through.
+fn named<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, wanted: &str) -> T {
+    all.into_iter().find(|value| name(*value) == wanted).unwrap_or(all[0])
+}
+
+/// True if nothing was wrong.
+fn judge(options: Judge) -> Result<bool, String> {
+    oneflush_vfs::register().map_err(|error| error.to_string())?;
+    scratch::enter_private_namespace().map_err(|error| error.to_string())?;
+    interrupt::install().map_err(|error| error.to_string())?;
+    let plan = examine::Plan {
+        log: options.log,
+        base: options.base,
+        layout: options.layout,
+        fs: named(FileSystem::ALL, FileSystem::name, &options.fs),
+        states: options.states,
+        seed: options.seed,
+        keep: options.keep,
+    };
+    let mut told = Duration::ZERO;
+    let report = examine::examine(&plan, |done, elapsed| {
+        if elapsed - told >= TELL_EVERY {
+            told = elapsed;
+            let end = if std::io::stderr().is_terminal() { '\r' } else { '\n' };
+            eprint!("powercut: {done} of {} states in {} s{end}", plan.states, elapsed.as_secs());
+        }
+    })?;
+    if options.json {
+        println!("{}", serde_json::to_string(&report).map_err(|error| error.to_string())?);
+    } else {
+        print(&report);
+    }
+    Ok(report.violations.is_empty() && !report.interrupted)
+}
+
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+fn print(report: &examine::Report) {
+    println!("{:<16} {:>8} {:>12}", "", "states", "not mounted");
+    let total = report.total();
+    let rows = report.states.iter().map(|(name, counts)| (*name, *counts));
+    for (name, counts) in rows.chain([("all", total)]) {
+        println!("{name:<16} {:>8} {:>12}", counts.examined, counts.not_mounted);
+    }
+    println!(
+        "of {} writes and flushes, with {} notes; {:.0} s",
+        report.writes_and_flushes, report.notes, report.seconds
+    );
+    for violation in &report.violations {
+        println!(
+            "VIOLATION in state {}, after operation {}, {} in flight, {}: {}",
+            violation.state,
+            violation.after,
+            violation.in_flight,
+            violation.kind,
+            violation.message
+        );
+    }
+    match report.violations.len() {
+        0 if report.interrupted => println!("interrupted"),
+        0 => println!("no violation"),
+        count => println!("{count} violations"),
+    }
+}

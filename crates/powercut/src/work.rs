@@ -1,0 +1,95 @@
+//! In the guest: workloads of the crash simulator with real SQLite on a real file system, until
+//! the power is cut, or to their end.
+
+use std::path::{Path, PathBuf};
+
+use oneflush_crashlab::{
+    Actor, Amount, Connections, Machine, Mark, Script, Setting, Step, Workload, drawn_setting,
+};
+
+use crate::notes::{Note, Notes, directory_of};
+
+/// A directory of a real file system.
+pub struct Directory<'a> {
+    path: PathBuf,
+    notes: Option<(&'a Notes, usize)>,
+}
+
+impl<'a> Directory<'a> {
+    /// One whose commits are noted, for a case.
+    fn noted(path: PathBuf, notes: &'a Notes, case: usize) -> Directory<'a> {
+        Directory { path, notes: Some((notes, case)) }
+    }
+
+    pub fn unnoted(path: PathBuf) -> Directory<'a> {
+        Directory { path, notes: None }
+    }
+}
+
+impl Machine for Directory<'_> {
+    const BASE_VFS: &'static str = "unix";
+
+    fn path(&self, _process: usize, file: &str) -> String {
+        format!("{}{file}", self.path.display())
+    }
+
+    fn mark(&self, mark: Mark) {
+        if let Some((notes, case)) = self.notes
+            && let Err(error) = notes.write(&Note::Mark { case, mark })
+        {
+            // A commit that is not noted could be lost without a word.
+            eprintln!("powercut: the notes: {error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+pub struct Plan {
+    pub directory: PathBuf,
+    pub notes: PathBuf,
+    pub setting: Setting,
+    pub workloads: Vec<Workload>,
+    pub seed: u64,
+    pub rounds: usize,
+}
+
+/// Runs all workloads in turn, so many rounds. Each run has a directory of its own.
+pub fn run(plan: &Plan) -> Result<(), String> {
+    let notes =
+        Notes::open(&plan.notes).map_err(|error| format!("{}: {error}", plan.notes.display()))?;
+    let cases = (0..plan.rounds).flat_map(|_| &plan.workloads);
+    for (case, &workload) in cases.enumerate() {
+        let seed = plan.seed.wrapping_add(case as u64);
+        let setting = drawn_setting(&plan.setting, workload, seed);
+        let path = plan.directory.join(directory_of(case));
+        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let note = Note::Case { case, workload, seed, setting: setting.clone() };
+        notes.write(&note).map_err(|error| format!("{}: {error}", plan.notes.display()))?;
+        run_case(&path, &notes, case, workload, seed, &setting)
+            .map_err(|error| format!("case {case}, {workload}: {error}"))?;
+    }
+    Ok(())
+}
+
+fn run_case(
+    path: &Path,
+    notes: &Notes,
+    case: usize,
+    workload: Workload,
+    seed: u64,
+    setting: &Setting,
+) -> Result<(), String> {
+    let script = Script::draw_for(setting, workload, seed);
+    let actor = Actor::new(&script, setting, Directory::noted(path.to_owned(), notes, case));
+    let mut connections = Connections::new();
+    let before = (0..script.rows_before).map(|number| Step::Commit {
+        connection: 0,
+        amount: Amount::Several,
+        seed: seed ^ u64::from(number) << 32,
+    });
+    for step in before.chain(script.steps.iter().cloned()) {
+        actor.step(&step, &mut connections).map_err(|error| actor.text(error))?;
+    }
+    drop(connections);
+    actor.book_is_kept()
+}
