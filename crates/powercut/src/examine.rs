@@ -10,6 +10,7 @@ use oneflush_bench::interrupt;
 use oneflush_crashlab::Content;
 use serde::Serialize;
 
+use crate::forced::Forced;
 use crate::judge::Cases;
 use crate::layout::{Layout, SLACK_BYTES};
 use crate::place::{FileSystem, MountedState, StateError, write};
@@ -18,6 +19,8 @@ use crate::write_log::WriteLog;
 
 pub struct Plan {
     pub log: PathBuf,
+    /// The guest's trace, which says what writes were forced.
+    pub trace: Option<PathBuf>,
     /// The file system as it was before the guest began.
     pub base: PathBuf,
     pub layout: Layout,
@@ -69,7 +72,12 @@ impl Report {
 pub fn examine(plan: &Plan, mut tell: impl FnMut(usize, Duration)) -> Result<Report, String> {
     let named = |path: &PathBuf, error: String| format!("{}: {error}", path.display());
     let open = |path: &PathBuf| File::open(path).map_err(|error| named(path, error.to_string()));
-    let log = WriteLog::read(&open(&plan.log)?, plan.layout)
+    let forced = plan.trace.as_ref().map(|trace| {
+        std::fs::read_to_string(trace)
+            .map_err(|error| named(trace, error.to_string()))
+            .and_then(|text| Forced::parse(&text).map_err(|error| named(trace, error)))
+    });
+    let log = WriteLog::read(&open(&plan.log)?, plan.layout, forced.transpose()?)
         .map_err(|error| named(&plan.log, error.to_string()))?;
     if log.notes.is_empty() {
         return Err(named(&plan.log, "the log has no note of the application".to_owned()));

@@ -11,6 +11,7 @@
 //! is the kernel's own. `guest/power-cut` runs both halves.
 
 mod examine;
+mod forced;
 mod judge;
 mod layout;
 mod notes;
@@ -91,6 +92,10 @@ struct Judge {
     /// The log of QEMU's driver blklogwrites
     #[arg(long, value_name = "FILE")]
     log: PathBuf,
+
+    /// The guest's trace of block_rq_issue: it says which writes were forced (FUA)
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 
     /// The file system before the guest began
     #[arg(long, value_name = "FILE")]
@@ -184,6 +189,7 @@ fn judge(options: Judge) -> Result<bool, String> {
     interrupt::install().map_err(|error| error.to_string())?;
     let plan = examine::Plan {
         log: options.log,
+        trace: options.trace,
         base: options.base,
         layout: options.layout,
         fs: named(FileSystem::ALL, FileSystem::name, &options.fs),

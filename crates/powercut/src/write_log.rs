@@ -16,7 +16,8 @@ use std::os::unix::fs::FileExt;
 
 use oneflush_crashlab::{Data, Op};
 
-use crate::layout::{Layout, Part};
+use crate::forced::Forced;
+use crate::layout::{Layout, Part, SECTOR_BYTES};
 use crate::notes::{self, Note};
 
 /// The file system's partition is the one file of the simulated disk.
@@ -42,6 +43,8 @@ pub enum LogError {
     SectorSize(u64),
     #[error("entry {number} {what}")]
     Entry { number: u64, what: String },
+    #[error("the guest's trace lacks the write of entry {number}: it has lost events")]
+    NotTraced { number: u64 },
 }
 
 /// What a disk was asked to do, in order.
@@ -54,7 +57,13 @@ pub struct WriteLog {
 }
 
 impl WriteLog {
-    pub fn read(file: &File, layout: Layout) -> Result<WriteLog, LogError> {
+    /// `forced`: by the guest's trace, which begins before the first note. Without it no write was.
+    /// The trace ends before the guest unmounts. The log counts up to there.
+    pub fn read(
+        file: &File,
+        layout: Layout,
+        mut forced: Option<Forced>,
+    ) -> Result<WriteLog, LogError> {
         let mut superblock = [0; 28];
         file.read_exact_at(&mut superblock, 0)?;
         let word =
@@ -73,6 +82,7 @@ impl WriteLog {
         }
         let mut log = WriteLog::default();
         let mut place = sector_bytes;
+        let mut untraced = None;
         for number in 0..entries {
             let mut entry = [0; ENTRY_BYTES];
             file.read_exact_at(&mut entry, place)?;
@@ -93,13 +103,28 @@ impl WriteLog {
             let mut data = vec![0; (sectors * sector_bytes) as usize];
             file.read_exact_at(&mut data, place)?;
             place += sectors * sector_bytes;
+            let in_512 = sector_bytes / SECTOR_BYTES;
+            let traced =
+                forced.as_mut().map(|forced| forced.next(sector * in_512, sectors * in_512));
+            if traced == Some(None) && !log.notes.is_empty() {
+                untraced.get_or_insert((number, log.ops.len(), log.notes.len()));
+            }
             let entered = log.enter(layout, sector * sector_bytes, data);
             entered.map_err(|what| LogError::Entry { number, what })?;
-            if flags & FUA != 0 {
+            if flags & FUA != 0 || traced == Some(Some(true)) {
                 log.ops.push(Op::Sync { ino: FILE_SYSTEM, covers: None, forced: true });
             }
         }
-        Ok(log)
+        match untraced {
+            Some((number, _, notes)) if notes < log.notes.len() => {
+                Err(LogError::NotTraced { number })
+            }
+            Some((_, ops, _)) => {
+                log.ops.truncate(ops);
+                Ok(log)
+            }
+            None => Ok(log),
+        }
     }
 
     fn enter(&mut self, layout: Layout, offset: u64, data: Vec<u8>) -> Result<(), String> {
@@ -133,6 +158,14 @@ mod tests {
     }
 
     fn log_of(magic: u64, entries: &[Vec<u8>]) -> Result<WriteLog, LogError> {
+        traced_log_of(magic, entries, None)
+    }
+
+    fn traced_log_of(
+        magic: u64,
+        entries: &[Vec<u8>],
+        forced: Option<Forced>,
+    ) -> Result<WriteLog, LogError> {
         let mut bytes: Vec<u8> =
             [magic, 1, entries.len() as u64].iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.extend_from_slice(&512u32.to_le_bytes());
@@ -140,7 +173,7 @@ mod tests {
         entries.iter().for_each(|entry| bytes.extend_from_slice(entry));
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&bytes, 0).unwrap();
-        WriteLog::read(&file, Layout::of(MIB))
+        WriteLog::read(&file, Layout::of(MIB), forced)
     }
 
     #[test]
@@ -171,6 +204,31 @@ mod tests {
             ]
         ));
         assert_eq!(log.notes, [(2, note)]);
+    }
+
+    #[test]
+    fn a_trace_says_what_was_forced_and_where_the_log_ends() {
+        let mark = oneflush_crashlab::Mark::Begun { file: 0, order: 1, digest: 2 };
+        let mut block = serde_json::to_vec(&Note::Mark { case: 3, mark }).unwrap();
+        block.resize(notes::NOTE_BYTES, 0);
+        let fs = MIB / 512;
+        let note = entry(3 * fs, 8, 0, &block);
+        let event = |flags: &str, sector: u64, sectors: u64| {
+            format!("x [000] 1.0: block_rq_issue: 259,0 {flags} 0 () {sector} + {sectors} [x]\n")
+        };
+        let noted = event("WS", 3 * fs, 8);
+        let trace = [noted.clone(), event("WFS", fs, 1), event("W", fs + 1, 1)].concat();
+        let forced = || Some(Forced::parse(&trace).unwrap());
+        let writes = [1, 2, 3].map(|byte| entry(fs + byte - 1, 1, 0, &[byte as u8; 512]));
+        let [first, second, third] = writes;
+        let entries = [note.clone(), first, second, third.clone()];
+        let log = traced_log_of(MAGIC, &entries, forced()).unwrap();
+        assert!(matches!(
+            log.ops[..],
+            [Op::Write { .. }, Op::Sync { forced: true, .. }, Op::Write { offset: 512, .. }]
+        ));
+        let lost = traced_log_of(MAGIC, &[note.clone(), third, note], forced());
+        assert!(matches!(lost, Err(LogError::NotTraced { number: 1 })));
     }
 
     #[test]
