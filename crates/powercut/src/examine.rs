@@ -25,6 +25,8 @@ pub struct Plan {
     pub base: PathBuf,
     pub layout: Layout,
     pub fs: FileSystem,
+    /// The block device that all states are written to, in a guest.
+    pub device: Option<PathBuf>,
     pub states: usize,
     pub seed: u64,
     /// States that are wrong are kept here.
@@ -89,7 +91,7 @@ pub fn examine(plan: &Plan, mut tell: impl FnMut(usize, Duration)) -> Result<Rep
     let began = Instant::now();
     let (mut cases, mut notes) = (Cases::default(), log.notes.iter().peekable());
     let mut failed = Ok(());
-    states::visit(&base, &log, plan.states, plan.seed, |number, state| {
+    states::visit(&base, &log, plan.fs.kinds(), plan.states, plan.seed, |number, state| {
         while let Some((_, note)) = notes.next_if(|(before, _)| *before <= state.after) {
             if let Err(message) = cases.follow(note) {
                 failed = Err(named(&plan.log, message));
@@ -118,7 +120,7 @@ fn one(
     report: &mut Report,
 ) -> Result<(), String> {
     let counts = report.states.entry(state.kind.name()).or_default();
-    let result = match MountedState::mount(&state.partition, plan.fs, stamp) {
+    let result = match MountedState::mount(&state.partition, plan.fs, plan.device.as_ref(), stamp) {
         Ok(mounted) => {
             let judged = cases.judge(mounted.path());
             mounted.unmount()?;
@@ -153,10 +155,9 @@ fn one(
 /// The partition before the guest began: the file system, and zeros behind it.
 fn base(mut file: &File, layout: Layout) -> io::Result<Content> {
     let mut bytes = Vec::new();
-    io::Read::read_to_end(&mut file, &mut bytes)?;
     let wanted = layout.fs_bytes - SLACK_BYTES;
-    if bytes.len() as u64 != wanted {
-        let size = bytes.len();
+    let size = io::Read::read_to_end(&mut file, &mut bytes)?;
+    if size as u64 != wanted {
         return Err(io::Error::other(format!("it has {size} bytes, and should have {wanted}")));
     }
     let mut content = Content::from_bytes(&bytes);

@@ -109,6 +109,10 @@ struct Judge {
     #[arg(long, value_name = "NAME", value_parser = file_systems())]
     fs: String,
 
+    /// In a guest: the device that the states are written to [default: loop devices]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<PathBuf>,
+
     /// So many states are examined
     #[arg(long, value_name = "N", default_value_t = 200)]
     states: usize,
@@ -193,6 +197,7 @@ fn judge(options: Judge) -> Result<bool, String> {
         base: options.base,
         layout: options.layout,
         fs: named(FileSystem::ALL, FileSystem::name, &options.fs),
+        device: options.device,
         states: options.states,
         seed: options.seed,
         keep: options.keep,

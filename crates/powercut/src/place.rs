@@ -1,25 +1,31 @@
-//! A state of the disk as a mounted file system: a file in memory, a loop device of its own, and a
-//! mount that only this process sees.
+//! A state of the disk as a mounted file system.
 //!
-//! A loop device may show what another file had in its place. So each state has a stamp behind its
-//! file system, and the device must show it.
+//! | on | the state is | for |
+//! |---|---|---|
+//! | a loop device of its own | a file in memory | a host whose kernel has the file system |
+//! | a block device that all states share | written to it | a guest whose kernel has it |
+//!
+//! A device may show what another state had in its place. So each state has a stamp behind its file
+//! system, and the device must show it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use oneflush_bench::place::{LoopDevice, PlaceError};
 use oneflush_crashlab::Content;
+use rustix::fs::FallocateFlags;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::layout::SECTOR_BYTES;
+use crate::states::Kind;
 
 /// Where the guest has its file system, and the states have theirs. A super-journal holds the full
 /// paths of its journals.
 pub const MOUNT_POINT: &str = "/mnt";
 
-/// States are in memory.
+/// Files of states are in memory.
 const MEMORY: &str = "/dev/shm";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +33,28 @@ pub enum FileSystem {
     Ext4,
     Xfs,
     Btrfs,
+    F2fs,
 }
 
 impl FileSystem {
-    pub const ALL: [FileSystem; 3] = [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs];
+    pub const ALL: [FileSystem; 4] =
+        [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::F2fs];
 
     pub fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "ext4",
             FileSystem::Xfs => "xfs",
             FileSystem::Btrfs => "btrfs",
+            FileSystem::F2fs => "f2fs",
+        }
+    }
+
+    /// What a loss of power can do to it. F2FS is for devices that write its blocks of 4 KiB whole:
+    /// its nodes have no checksum. Torn at 512 bytes, they are other nodes, and files do not open.
+    pub fn kinds(self) -> &'static [Kind] {
+        match self {
+            FileSystem::F2fs => &Kind::ALL[..Kind::ALL.len() - 1],
+            FileSystem::Ext4 | FileSystem::Xfs | FileSystem::Btrfs => &Kind::ALL,
         }
     }
 
@@ -44,18 +62,18 @@ impl FileSystem {
     fn mount_options(self) -> Option<&'static std::ffi::CStr> {
         match self {
             FileSystem::Xfs => Some(c"nouuid"),
-            FileSystem::Ext4 | FileSystem::Btrfs => None,
+            FileSystem::Ext4 | FileSystem::Btrfs | FileSystem::F2fs => None,
         }
     }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    #[error("{MEMORY}: {0}")]
-    File(#[from] io::Error),
+    #[error("{path}: {reason}")]
+    File { path: String, reason: io::Error },
     #[error(transparent)]
     Loop(#[from] PlaceError),
-    #[error("{device} shows what another file has")]
+    #[error("{device} shows what another state had")]
     Stale { device: String },
     #[error("the file system does not mount: {0}")]
     Mount(rustix::io::Errno),
@@ -65,21 +83,44 @@ pub enum StateError {
 pub struct MountedState(());
 
 impl MountedState {
+    /// `device`: the one that all states share. `None`: a loop device.
     pub fn mount(
         partition: &Content,
         fs: FileSystem,
+        device: Option<&PathBuf>,
         stamp: u64,
     ) -> Result<MountedState, StateError> {
-        let file = tempfile::tempfile_in(MEMORY)?;
-        write(&file, partition, stamp)?;
-        let device = LoopDevice::attach(file)?;
-        let mut shown = [0; SECTOR_BYTES as usize];
-        let end = partition.size() - SECTOR_BYTES;
-        File::open(device.path())?.read_exact_at(&mut shown, end)?;
-        if shown != block_of(stamp) {
-            return Err(StateError::Stale { device: device.path().display().to_string() });
+        match device {
+            Some(device) => {
+                fill(device, partition, stamp)
+                    .map_err(|reason| StateError::File { path: named(device), reason })?;
+                MountedState::of(device, fs, partition.size(), stamp)
+            }
+            None => {
+                let failed = |reason| StateError::File { path: MEMORY.to_owned(), reason };
+                let file = tempfile::tempfile_in(MEMORY).map_err(failed)?;
+                write(&file, partition, stamp).map_err(failed)?;
+                // From here on the mount holds the device.
+                let device = LoopDevice::attach(file)?;
+                MountedState::of(device.path(), fs, partition.size(), stamp)
+            }
         }
-        mount(device.path(), MOUNT_POINT, fs.name(), MountFlags::empty(), fs.mount_options())
+    }
+
+    fn of(
+        device: &Path,
+        fs: FileSystem,
+        size_bytes: u64,
+        stamp: u64,
+    ) -> Result<MountedState, StateError> {
+        let mut shown = [0; SECTOR_BYTES as usize];
+        File::open(device)
+            .and_then(|file| file.read_exact_at(&mut shown, size_bytes - SECTOR_BYTES))
+            .map_err(|reason| StateError::File { path: named(device), reason })?;
+        if shown != block_of(stamp) {
+            return Err(StateError::Stale { device: named(device) });
+        }
+        mount(device, MOUNT_POINT, fs.name(), MountFlags::empty(), fs.mount_options())
             .map_err(StateError::Mount)?;
         Ok(MountedState(()))
     }
@@ -104,9 +145,26 @@ impl Drop for MountedState {
     }
 }
 
+fn named(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Writes a partition with its stamp to a device that another state was on.
+fn fill(device: &Path, partition: &Content, stamp: u64) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(device)?;
+    let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(&file, flags, 0, partition.size())?;
+    write_pieces(&file, partition, stamp)?;
+    file.sync_all()
+}
+
 /// Writes a partition with its stamp to a file that is empty.
 pub fn write(file: &File, partition: &Content, stamp: u64) -> io::Result<()> {
     file.set_len(partition.size())?;
+    write_pieces(file, partition, stamp)
+}
+
+fn write_pieces(file: &File, partition: &Content, stamp: u64) -> io::Result<()> {
     for (offset, bytes) in partition.pieces() {
         file.write_all_at(bytes, offset)?;
     }

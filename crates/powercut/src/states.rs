@@ -25,7 +25,7 @@ pub enum Kind {
     Requests,
     /// A part, and some of these in part, at 4 KiB.
     Blocks,
-    /// The same at 512 bytes.
+    /// The same at 512 bytes. It is the last of [`Kind::ALL`].
     Sectors,
 }
 
@@ -72,6 +72,7 @@ pub struct State {
 pub fn visit(
     partition: &Content,
     log: &WriteLog,
+    kinds: &[Kind],
     count: usize,
     seed: u64,
     mut visit: impl FnMut(usize, State) -> bool,
@@ -84,7 +85,7 @@ pub fn visit(
         done = after;
         let moment = Moment::new(&timeline);
         let mut rng = Rng::with_seed(seed ^ (number as u64) << 20);
-        let kind = Kind::ALL[rng.usize(..Kind::ALL.len())];
+        let kind = kinds[rng.usize(..kinds.len())];
         let in_flight = moment.in_flight();
         let choice = choose(kind, &moment, &mut rng);
         let partition = moment.image(&choice).files.remove(NAME).unwrap_or_default();
@@ -172,7 +173,7 @@ mod tests {
     fn what_a_flush_covers_is_in_every_state_behind_it_and_the_kinds_say_what_else_is() {
         let partition = Content::from_bytes(&[0; 32_768]);
         let mut seen = BTreeMap::new();
-        visit(&partition, &log(), 2000, 7, |_, state| {
+        visit(&partition, &log(), &Kind::ALL, 2000, 7, |_, state| {
             assert_eq!(state.partition.size(), 32_768);
             let there = [bytes_at(&state, 8192), bytes_at(&state, 16_384)];
             if state.after >= 2 {
@@ -197,7 +198,7 @@ mod tests {
     fn a_write_is_torn_at_both_borders() {
         let partition = Content::from_bytes(&[0; 32_768]);
         let (mut at_blocks, mut at_sectors) = (false, false);
-        visit(&partition, &log(), 2000, 8, |_, state| {
+        visit(&partition, &log(), &Kind::ALL, 2000, 8, |_, state| {
             let bytes = state.partition.to_bytes();
             let units = |unit: usize| {
                 let written = |unit: &[u8]| unit.iter().all(|byte| *byte != 0);
