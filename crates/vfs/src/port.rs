@@ -82,8 +82,9 @@ pub trait SideFiles: Send + Sync {
 /// `main` is the open file of the connection that asks. What it writes between start and commit is
 /// kept apart.
 pub trait AtomicWrite: Send + Sync {
-    /// False: no atomic write can be begun on this file, and nothing has happened.
-    fn start(&self, main: &dyn Below) -> bool;
+    /// `in_parts`: new bytes at the end of the file that come in parts of its blocks. False: no
+    /// atomic write can be begun on this file, and its content and size are as before.
+    fn start(&self, main: &dyn Below, in_parts: Option<Range<u64>>) -> bool;
     /// Writes to the file, after the start.
     fn write(&self, main: &dyn Below, data: &[u8], offset: u64) -> Result<(), Code> {
         main.write(data, offset)

@@ -94,6 +94,7 @@ on_f2fs! {
     what_was_acknowledged_outlives_a_loss_of_power => atomic_place::the_loss_of_power;
     a_commit_flushes_less_than_those_of_sqlite => atomic_place::bytes_and_flushes;
     nobody_has_to_ask_for_it_by_name => without_a_name;
+    small_pages_grow_beyond_the_first_node_block => small_pages;
 }
 
 /// `strategy=auto`: in the rollback modes no journal, in WAL mode strategy `plain`.
@@ -116,6 +117,29 @@ fn without_a_name(place: &dyn Place) {
     drop(db);
     let stock = common::open_stock(&path);
     assert_eq!((common::count(&stock), common::integrity(&stock).as_str()), (10, "ok"));
+    // Whoever wants a log has to name the strategy.
+    let db = common::open_with(&path, "strategy=auto&atomic=log").unwrap();
+    db.execute_batch("INSERT INTO t VALUES(3)").unwrap();
+    assert!(!common::side(&path, "-maw").exists());
+}
+
+/// New blocks in parts want space before the start, or the commit fails with ENOENT.
+fn small_pages(place: &dyn Place) {
+    for page_bytes in [512, 1024, 2048] {
+        let path = place.path().join(format!("{page_bytes}.db"));
+        let db = common::open_with(&path, "strategy=maw&atomic=f2fs").unwrap();
+        let sql = format!("PRAGMA page_size={page_bytes}; CREATE TABLE t(v)");
+        db.execute_batch(&sql).unwrap();
+        // A node block has 1,018 blocks, and the inode 873.
+        for rows in 1..=3 {
+            db.execute_batch("INSERT INTO t VALUES(zeroblob(3600000))").unwrap();
+            assert_eq!(common::count(&db), rows, "pages of {page_bytes} bytes");
+        }
+        assert_eq!(common::statistic(&db, "/maw/atomic"), 3, "pages of {page_bytes} bytes");
+        drop(db);
+        let stock = common::open_stock(&path);
+        assert_eq!((common::count(&stock), common::integrity(&stock).as_str()), (3, "ok"));
+    }
 }
 
 #[test]

@@ -18,11 +18,13 @@
 //!   reads its pages. The provider aborts it before the next read.
 
 use std::collections::HashSet;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use rustix::ioctl::{NoArg, Opcode, ioctl, opcode};
 
@@ -106,10 +108,16 @@ struct F2fsFile {
 }
 
 impl AtomicWrite for F2fsFile {
-    fn start(&self, main: &dyn Below) -> bool {
+    fn start(&self, main: &dyn Below, in_parts: Option<Range<u64>>) -> bool {
         self.identity.descriptor_of(main).is_some_and(|file| {
             let _ = call::<ABORT>(file);
-            call::<START>(file).is_ok()
+            // The commit fails with ENOENT where a part of a new block lies in a node block that is
+            // not there yet (Linux 6.1). With space it is there.
+            let has_space = in_parts.is_none_or(|new| {
+                let length = new.end - new.start;
+                fallocate(file, FallocateFlags::KEEP_SIZE, new.start, length).is_ok()
+            });
+            has_space && call::<START>(file).is_ok()
         })
     }
 

@@ -37,7 +37,7 @@ impl SimulatedWrite {
 }
 
 impl AtomicWrite for SimulatedWrite {
-    fn start(&self, _: &dyn Below) -> bool {
+    fn start(&self, _: &dyn Below, _: Option<Range<u64>>) -> bool {
         self.control(sqlite::SQLITE_FCNTL_BEGIN_ATOMIC_WRITE).is_ok()
     }
 

@@ -55,7 +55,7 @@ use std::sync::Arc;
 
 use self::eager::Eager;
 use self::waldio::Waldio;
-use crate::config::{Options, StrategyKind};
+use crate::config::{Atomic, Options, StrategyKind};
 use crate::engine::InWalMode;
 use crate::error::{Code, Error};
 use crate::port::{
@@ -210,8 +210,11 @@ pub fn build(id: u64, options: &Options, site: &Site, purpose: Purpose) -> Chose
             let plain = in_wal_mode(id, options, site.plain(), purpose);
             // `auto`: the file stays a plain one at all times, as it does on F2FS with `maw`.
             let is_auto = !options.strategy_is_named && purpose == Purpose::ReadWrite;
+            let is_asked_for = matches!(options.atomic, Atomic::Auto | Atomic::F2fs);
             match plain {
-                Chosen::Plain(_) if is_auto && site.files.atomic_write(&site.path).is_ok() => {
+                Chosen::Plain(_)
+                    if is_auto && is_asked_for && site.files.atomic_write(&site.path).is_ok() =>
+                {
                     with_maw(options, site, plain, purpose)
                 }
                 plain => plain,

@@ -23,6 +23,9 @@ use crate::config::Atomic;
 use crate::error::{Code, Error};
 use crate::port::{AtomicWrite, Below};
 
+/// A block of F2FS.
+const BLOCK_BYTES: u64 = 4096;
+
 pub struct F2fs {
     file: Box<dyn AtomicWrite>,
     poison: Poison,
@@ -55,7 +58,9 @@ impl F2fs {
 impl Provider for F2fs {
     fn commit(&self, main: &dyn Below, batch: &Batch<'_>) -> Result<Outcome, Error> {
         self.poison.check()?;
-        if batch.size_bytes_before == 0 || !self.file.start(main) {
+        let new = batch.size_bytes_before..batch.size_bytes;
+        let comes_in_parts = !new.is_empty() && !batch.unit_bytes.is_multiple_of(BLOCK_BYTES);
+        if new.start == 0 || !self.file.start(main, comes_in_parts.then_some(new)) {
             return Ok(Outcome::Declined);
         }
         if let Err(code) = self.write(main, batch) {
@@ -83,13 +88,14 @@ impl Provider for F2fs {
 
 #[cfg(all(test, not(feature = "shuttle")))]
 mod tests {
+    use std::ops::Range;
     use std::sync::Arc;
 
     use super::super::fakes::{Call, Disk, changes, overlay_of};
     use super::*;
 
     impl AtomicWrite for Arc<Disk> {
-        fn start(&self, _: &dyn Below) -> bool {
+        fn start(&self, _: &dyn Below, _: Option<Range<u64>>) -> bool {
             self.step(Call::Start).is_ok() && {
                 self.begin();
                 true
