@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest suite-subset clean help
+.PHONY: build demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests suite-subset clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -50,7 +50,7 @@ test:
 ## everything: the same, with the whole of SQLite's own suite and a million states of the crash simulator for each strategy
 everything:
 	@command -v python3 >/dev/null || scripts/need python3
-	@scripts/stages $(filter-out clients suite-subset,$(STAGES)) all-clients crash-states sqlite-suite
+	@scripts/stages $(filter-out clients guest suite-subset,$(STAGES)) all-clients all-guests crash-states sqlite-suite
 
 ## lint: formatting, lines of at most 100 characters, lints as errors, and the lock files of what is no member of the workspace
 lint:
@@ -105,9 +105,13 @@ all-clients: build
 compat: build
 	@for strategy in plain eager; do SKIP_MISSING=1 compat/run --strategy $$strategy || failed=1; done; SKIP_MISSING=1 compat/run --strategy maw neighbours places backup || failed=1; exit $${failed:-0}
 
-## guest: records SQLite on F2FS, and runs strategy maw there, in a guest with another kernel, for this one may have no F2FS
+## guest: a guest with another kernel: SQLite on F2FS is recorded, strategy maw runs there, and the power of one strategy on one file system is cut
 guest: build
-	@for case in f2fs-trace maw-f2fs; do guest/$$case || failed=1; done; exit $${failed:-0}
+	@for case in f2fs-trace maw-f2fs power-cut-turns; do guest/$$case || failed=1; done; exit $${failed:-0}
+
+## all-guests: the same, and there the benchmark, clients and a part of SQLite's suite on F2FS; power cuts of all strategies on all file systems
+all-guests: build
+	@for case in f2fs-trace maw-f2fs bench f2fs-clients "f2fs-suite --tests 20000" "power-cut-turns --all --states 600"; do guest/$$case || failed=1; done; exit $${failed:-0}
 
 ## suite-subset: a part of SQLite's own test suite; which strategy gets all of it follows from the commit
 suite-subset:

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::changes::{Amount, changes, schema_changes, thinning};
 use crate::log::Mark;
-use crate::model::{Book, CREATE, Change, Found, NOTHING, change_sql, find};
+use crate::model::{Book, CREATE, Change, Found, Model, NOTHING, change_sql, find};
 use crate::script::{Script, Step};
 use crate::setting::{Journal, Setting, Synchronous};
 use crate::vfs::locked;
@@ -26,6 +26,11 @@ pub trait Machine: Sync {
     /// The path of a database, as one of the machine's processes names it. `file` begins with a
     /// slash.
     fn path(&self, process: usize, file: &str) -> String;
+
+    /// Other processes change the databases, too, and this one knows nothing of what they make.
+    fn has_others(&self) -> bool {
+        false
+    }
 
     /// Sets a mark, in order with the operations of the machine's disk.
     fn mark(&self, mark: Mark);
@@ -414,6 +419,9 @@ impl<'a, M: Machine> Actor<'a, M> {
                 // The tables are made in the first transaction.
                 connection.execute_batch(&CREATE.replace("{s}", schema))?;
                 before = NOTHING;
+            }
+            if self.machine.has_others() {
+                locked(&self.book).learn(file, before, Model::read(connection, schema)?);
             }
             for change in &changes {
                 change_sql(connection, schema, change)?;

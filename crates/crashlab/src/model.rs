@@ -60,6 +60,26 @@ impl Model {
         self.names.iter().fold(rows, |sum, name| sum.wrapping_add(name_digest(name)))
     }
 
+    /// The model of what a database holds.
+    pub fn read(connection: &Connection, schema: &str) -> rusqlite::Result<Model> {
+        let mut model = Model::default();
+        let mut names = connection.prepare(&format!("SELECT name FROM {schema}.sqlite_schema"))?;
+        for name in names.query_map([], |row| row.get::<_, String>(0))? {
+            let name = name?;
+            if name.starts_with('x') {
+                model.names.insert(name);
+            }
+        }
+        let mut rows = connection.prepare(&format!("SELECT k, a, v FROM {schema}.t"))?;
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            let k = row.get(0)?;
+            let v = row.get_ref(2)?.as_blob().unwrap_or_default();
+            model.rows.insert(k, row_digest(k, row.get(1)?, v));
+        }
+        Ok(model)
+    }
+
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Put { k, a, v } => {
@@ -278,6 +298,11 @@ impl Book {
         self.models.insert((file, found), model);
         self.latest.insert((file, found.order), found);
         Some(found)
+    }
+
+    /// Enters a state that another process has made.
+    pub fn learn(&mut self, file: usize, found: Found, model: Model) {
+        self.models.insert((file, found), model);
     }
 
     /// The state that was begun last with this order.

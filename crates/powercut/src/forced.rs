@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     const TRACE: &str = "# tracer: nop
-     powercut-124     [000] .....     3.085750: block_rq_issue: 259,0 WS 4096 () 18592 + 8 [powercut]
+  powercut-124 [000] .....     3.085750: block_rq_issue: 259,0 WS 4096 () 18592 + 8 [powercut]
  kworker/0:1H-38      [000] .....     3.087025: block_rq_issue: 259,0 FF 0 () 0 + 0 [kworker/0:1H]
      powercut-124     [000] .....     3.087929: block_rq_issue: 259,0 WFS 4096 () 18592 + 8 [a b]
      powercut-124     [000] .....     3.129346: block_rq_issue: 259,0 R 4096 () 18600 + 8 [powercut]

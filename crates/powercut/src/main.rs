@@ -16,6 +16,7 @@ mod judge;
 mod layout;
 mod notes;
 mod place;
+mod processes;
 mod states;
 mod work;
 mod write_log;
@@ -44,6 +45,9 @@ struct Command {
 enum What {
     /// In the guest: run workloads on a file system, and note their commits
     Work(Work),
+    /// One of several processes of `work`
+    #[command(hide = true)]
+    Process { task: String },
     /// On the host: mount states that losses of power can have left, and judge them
     Judge(Judge),
 }
@@ -145,6 +149,7 @@ fn file_systems() -> PossibleValuesParser {
 fn main() -> ExitCode {
     let result = match Command::parse().what {
         What::Work(options) => work(options).map(|()| true),
+        What::Process { task } => process(&task).map(|()| true),
         What::Judge(options) => judge(options),
     };
     match result {
@@ -179,6 +184,11 @@ fn work(options: Work) -> Result<(), String> {
         seed: options.seed,
         rounds: options.rounds,
     })
+}
+
+fn process(task: &str) -> Result<(), String> {
+    oneflush_vfs::register().map_err(|error| error.to_string())?;
+    processes::work(task)
 }
 
 /// The value of this name, which clap has let through.

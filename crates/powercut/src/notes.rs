@@ -44,9 +44,10 @@ pub struct Notes {
 }
 
 impl Notes {
-    pub fn open(path: &Path) -> io::Result<Notes> {
+    /// `start`: where the notes of this process begin.
+    pub fn open(path: &Path, start: u64) -> io::Result<Notes> {
         let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(path)?;
-        Ok(Notes { file, next: Mutex::new((0, AlignedBuffer::zeroed(NOTE_BYTES))) })
+        Ok(Notes { file, next: Mutex::new((start, AlignedBuffer::zeroed(NOTE_BYTES))) })
     }
 
     /// Writes a note behind those before.
@@ -80,7 +81,7 @@ mod tests {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let path = dir.path().join("notes");
         File::create(&path).unwrap();
-        let notes = Notes::open(&path).unwrap();
+        let notes = Notes::open(&path, 0).unwrap();
         let setting = Setting::of("eager");
         let wanted = [
             Note::Case { case: 0, workload: Workload::One, seed: 7, setting },

@@ -8,21 +8,28 @@ use oneflush_crashlab::{
 };
 
 use crate::notes::{Note, Notes, directory_of};
+use crate::processes;
 
 /// A directory of a real file system.
 pub struct Directory<'a> {
     path: PathBuf,
     notes: Option<(&'a Notes, usize)>,
+    has_others: bool,
 }
 
 impl<'a> Directory<'a> {
     /// One whose commits are noted, for a case.
     fn noted(path: PathBuf, notes: &'a Notes, case: usize) -> Directory<'a> {
-        Directory { path, notes: Some((notes, case)) }
+        Directory { path, notes: Some((notes, case)), has_others: false }
+    }
+
+    /// The same, where other processes change the databases, too.
+    pub fn shared(path: PathBuf, notes: &'a Notes, case: usize) -> Directory<'a> {
+        Directory { has_others: true, ..Directory::noted(path, notes, case) }
     }
 
     pub fn unnoted(path: PathBuf) -> Directory<'a> {
-        Directory { path, notes: None }
+        Directory { path, notes: None, has_others: false }
     }
 }
 
@@ -31,6 +38,10 @@ impl Machine for Directory<'_> {
 
     fn path(&self, _process: usize, file: &str) -> String {
         format!("{}{file}", self.path.display())
+    }
+
+    fn has_others(&self) -> bool {
+        self.has_others
     }
 
     fn mark(&self, mark: Mark) {
@@ -55,8 +66,9 @@ pub struct Plan {
 
 /// Runs all workloads in turn, so many rounds. Each run has a directory of its own.
 pub fn run(plan: &Plan) -> Result<(), String> {
-    let notes =
-        Notes::open(&plan.notes).map_err(|error| format!("{}: {error}", plan.notes.display()))?;
+    let notes = Notes::open(&plan.notes, 0)
+        .map_err(|error| format!("{}: {error}", plan.notes.display()))?;
+    let mut regions = processes::regions();
     let cases = (0..plan.rounds).flat_map(|_| &plan.workloads);
     for (case, &workload) in cases.enumerate() {
         let seed = plan.seed.wrapping_add(case as u64);
@@ -65,8 +77,14 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let note = Note::Case { case, workload, seed, setting: setting.clone() };
         notes.write(&note).map_err(|error| format!("{}: {error}", plan.notes.display()))?;
-        run_case(&path, &notes, case, workload, seed, &setting)
-            .map_err(|error| format!("case {case}, {workload}: {error}"))?;
+        let ran = match workload {
+            Workload::ProcessWriters => {
+                let shared = processes::Shared { path, notes: plan.notes.clone(), case, seed };
+                processes::run(&shared, &setting, &mut regions)
+            }
+            _ => run_case(&path, &notes, case, workload, seed, &setting),
+        };
+        ran.map_err(|error| format!("case {case}, {workload}: {error}"))?;
     }
     Ok(())
 }

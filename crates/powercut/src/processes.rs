@@ -1,0 +1,126 @@
+//! Several processes that commit to one database at once, and are killed while they do it.
+//!
+//! Each is this program again. Each has a place of its own for its notes, which the disk's log puts
+//! in order. No process knows what the others have made. So each reads, in its transaction, what it
+//! changes.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fastrand::Rng;
+use oneflush_crashlab::{Actor, Amount, Connections, Script, Setting, Step, Workload};
+use serde::{Deserialize, Serialize};
+
+use crate::layout::MIB;
+use crate::notes::Notes;
+use crate::work::Directory;
+
+const PROCESSES: usize = 3;
+const KILLS: usize = 6;
+/// A process commits so often, if it is not killed before.
+const COMMITS: u64 = 30;
+/// A process is killed after so long.
+const LIFE: std::ops::Range<u64> = 50..600;
+
+/// What the processes of a case have in common.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Shared {
+    pub path: PathBuf,
+    pub notes: PathBuf,
+    pub case: usize,
+    pub seed: u64,
+}
+
+/// What one process is told.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Task {
+    shared: Shared,
+    setting: Setting,
+    notes_start: u64,
+    commits_seed: u64,
+}
+
+/// Where the notes of one process after the other begin. Before them are those of the first.
+pub fn regions() -> impl Iterator<Item = u64> {
+    (32..).map(|mib| mib * MIB)
+}
+
+/// Runs processes on one new database, and kills some.
+pub fn run(
+    shared: &Shared,
+    setting: &Setting,
+    regions: &mut impl Iterator<Item = u64>,
+) -> Result<(), String> {
+    let mut rng = Rng::with_seed(shared.seed);
+    // Where several make a new database at once, some hear that it is locked.
+    let first = Task {
+        shared: shared.clone(),
+        setting: setting.clone(),
+        notes_start: regions.next().unwrap_or(u64::MAX),
+        commits_seed: rng.u64(..),
+    };
+    commit(first, 1)?;
+    let mut begin = |rng: &mut Rng| {
+        begin(&Task {
+            shared: shared.clone(),
+            setting: setting.clone(),
+            notes_start: regions.next().unwrap_or(u64::MAX),
+            commits_seed: rng.u64(..),
+        })
+    };
+    let mut running = Vec::new();
+    for _ in 0..PROCESSES {
+        running.push(begin(&mut rng)?);
+    }
+    for _ in 0..KILLS {
+        std::thread::sleep(Duration::from_millis(rng.u64(LIFE)));
+        let mut killed = running.swap_remove(rng.usize(..running.len()));
+        // One that has ended by itself cannot be killed, and must have ended well.
+        if let Some(status) = killed.try_wait().map_err(|error| error.to_string())? {
+            if !status.success() {
+                return Err(format!("a process ended with {status}"));
+            }
+        } else {
+            killed.kill().and_then(|()| killed.wait()).map_err(|error| error.to_string())?;
+        }
+        running.push(begin(&mut rng)?);
+    }
+    for mut process in running {
+        let status = process.wait().map_err(|error| error.to_string())?;
+        if !status.success() {
+            return Err(format!("a process ended with {status}"));
+        }
+    }
+    Ok(())
+}
+
+fn begin(task: &Task) -> Result<Child, String> {
+    let text = serde_json::to_string(task).map_err(|error| error.to_string())?;
+    std::env::current_exe()
+        .and_then(|program| {
+            Command::new(program).args(["process", &text]).stdin(Stdio::null()).spawn()
+        })
+        .map_err(|error| format!("a process cannot begin: {error}"))
+}
+
+/// What each process does.
+pub fn work(task: &str) -> Result<(), String> {
+    commit(serde_json::from_str(task).map_err(|error| error.to_string())?, COMMITS)
+}
+
+fn commit(task: Task, commits: u64) -> Result<(), String> {
+    let Shared { path, notes, case, seed } = task.shared;
+    let notes = Notes::open(&notes, task.notes_start)
+        .map_err(|error| format!("{}: {error}", notes.display()))?;
+    let script = Script::draw_for(&task.setting, Workload::ProcessWriters, seed);
+    let actor = Actor::new(&script, &task.setting, Directory::shared(path, &notes, case));
+    let mut connections = Connections::new();
+    for number in 0..commits {
+        let amount = if number % 8 == 7 { Amount::Several } else { Amount::Small };
+        let seed = task.commits_seed.wrapping_add(number);
+        let step = Step::Commit { connection: 0, amount, seed };
+        actor.step(&step, &mut connections).map_err(|error| actor.text(error))?;
+    }
+    Ok(())
+}
