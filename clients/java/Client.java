@@ -6,7 +6,6 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -23,14 +22,18 @@ public final class Client {
     private static final String WAL = "files.wal.write_bytes";
     private static final String JOURNAL = "files.rollback_journal.write_bytes";
 
-    /** Strategy, journal mode, a number that grows, a number that stays, the files beside the open database. */
+    /** Strategy, journal mode, a number that grows, one that stays, the files beside it, the provider of maw. */
     private static final String[][] ROUNDS = {
-        {"stock", "wal", WAL, JOURNAL, "-shm -wal"},
-        {"stock", "delete", JOURNAL, WAL, "-journal"},
-        {"eager", "wal", "eager.log.logged_bytes", JOURNAL, "-oneflush -oneflush-shm -oneflush-wal -shm"},
-        {"waldio", "wal", WAL, JOURNAL, "-oneflush-shm -shm -waldio"},
-        {"maw", "delete", "maw.log.logged_bytes", "maw.ordinary", "-maw -oneflush-shm"},
+        {"stock", "wal", WAL, JOURNAL, "-shm -wal", "log"},
+        {"stock", "delete", JOURNAL, WAL, "-journal", "log"},
+        {"eager", "wal", "eager.log.logged_bytes", JOURNAL, "-oneflush -oneflush-shm -oneflush-wal -shm", "log"},
+        {"waldio", "wal", WAL, JOURNAL, "-oneflush-shm -shm -waldio", "log"},
+        {"maw", "delete", "maw.log.logged_bytes", "maw.ordinary", "-maw -oneflush-shm", "log"},
     };
+
+    /** The same with F2FS's atomic write, where CLIENT_F2FS says that the folder is on F2FS. Two numbers stay. */
+    private static final String[] F2FS_ROUND =
+            {"maw", "delete", "maw.atomic", "maw.ordinary maw.log.logged_bytes", "", "f2fs"};
 
     private static void check(String what, Object found, Object expected) {
         if (!found.equals(expected)) {
@@ -40,8 +43,8 @@ public final class Client {
     }
 
     /** Without `atomic=log` there would be no log on F2FS. The other strategies do not care. */
-    private static Connection open(String file, String strategy) throws SQLException {
-        String options = "vfs=oneflush&atomic=log&strategy=" + strategy;
+    private static Connection open(String file, String strategy, String atomic) throws SQLException {
+        String options = "vfs=oneflush&atomic=" + atomic + "&strategy=" + strategy;
         return DriverManager.getConnection("jdbc:sqlite:file:" + file + "?" + options);
     }
 
@@ -90,11 +93,11 @@ public final class Client {
         return new String(shell.redirectErrorStream(true).start().getInputStream().readAllBytes());
     }
 
-    private static void writeAndRead(String strategy, String mode, String grows, String stays, String files)
-            throws Exception {
-        System.out.println(strategy + ", journal_mode=" + mode);
-        String file = strategy + "-" + mode + ".db";
-        try (Connection db = open(file, strategy)) {
+    private static void writeAndRead(String strategy, String mode, String grows, String stays, String files,
+            String atomic) throws Exception {
+        System.out.println(strategy + ", journal_mode=" + mode + ", atomic=" + atomic);
+        String file = strategy + "-" + mode + "-" + atomic + ".db";
+        try (Connection db = open(file, strategy, atomic)) {
             check("PRAGMA journal_mode", value(db, "PRAGMA journal_mode=" + mode), mode);
             check("PRAGMA oneflush_strategy", value(db, "PRAGMA oneflush_strategy"), strategy);
             try (Statement statement = db.createStatement()) {
@@ -116,20 +119,21 @@ public final class Client {
             }
             check("rows before the rollback", value(db, "SELECT count(*) FROM item"), "" + (ROWS + 1));
             check("files beside the open database", beside(file), files);
-            String meanwhile = strategy.equals("stock") ? EXPECTED : "file is not a database";
+            boolean isPlain = strategy.equals("stock") || atomic.equals("f2fs");
+            String meanwhile = isPlain ? EXPECTED : "file is not a database";
             String answer = plainSqlite(file);
             check(meanwhile + " from plain SQLite meanwhile: " + answer, answer.contains(meanwhile), true);
             db.rollback();
             db.setAutoCommit(true);
             String after = value(db, "PRAGMA oneflush_stats");
             check("commits counted", growth(db, before, after, "commits.count"), (long) ROWS);
-            for (String number : List.of(grows, stays)) {
+            for (String number : (grows + " " + stays).split(" ")) {
                 check("growth of " + number, growth(db, before, after, number) > 0, number.equals(grows));
             }
             check("rows", value(db, SUMMARY), EXPECTED);
         }
 
-        try (Connection db = open(file, strategy)) {
+        try (Connection db = open(file, strategy, atomic)) {
             check("strategy after the reopen", value(db, "PRAGMA oneflush_strategy"), strategy);
             check("journal mode after the reopen", value(db, "PRAGMA journal_mode"), mode);
             check("rows after the reopen", value(db, SUMMARY), EXPECTED);
@@ -141,7 +145,7 @@ public final class Client {
     }
 
     private static void refuseUnknownStrategy() {
-        try (Connection db = open("refused.db", "nonsense")) {
+        try (Connection db = open("refused.db", "nonsense", "log")) {
             check("an unknown strategy", "accepted", "refused");
         } catch (SQLException error) {
             check("the error for an unknown strategy: " + error.getMessage(),
@@ -154,7 +158,11 @@ public final class Client {
     public static void main(String[] arguments) throws Exception {
         load();
         for (String[] of : ROUNDS) {
-            writeAndRead(of[0], of[1], of[2], of[3], of[4]);
+            writeAndRead(of[0], of[1], of[2], of[3], of[4], of[5]);
+        }
+        if (System.getenv("CLIENT_F2FS") != null) {
+            String[] of = F2FS_ROUND;
+            writeAndRead(of[0], of[1], of[2], of[3], of[4], of[5]);
         }
         refuseUnknownStrategy();
         try (Connection db = DriverManager.getConnection("jdbc:sqlite::memory:")) {

@@ -21,6 +21,8 @@ ROUNDS = (
     ("waldio", "wal", WAL, JOURNAL, "-oneflush-shm -shm -waldio"),
     ("maw", "delete", "maw.log.logged_bytes", "maw.ordinary", "-maw -oneflush-shm"),
 )
+# The same with F2FS's atomic write, where CLIENT_F2FS says that the folder is on F2FS. Two numbers stay.
+F2FS_ROUND = ("maw", "delete", "maw.atomic", "maw.ordinary maw.log.logged_bytes", "", "f2fs")
 FLAGS = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
 
 
@@ -50,15 +52,15 @@ def plain_sqlite(file):
     return shell.stdout + shell.stderr
 
 
-def connect(file, strategy):
+def connect(file, strategy, atomic):
     # Without `atomic=log` there would be no log on F2FS. The other strategies do not care.
-    return apsw.Connection(f"file:{file}?vfs=oneflush&strategy={strategy}&atomic=log", flags=FLAGS)
+    return apsw.Connection(f"file:{file}?vfs=oneflush&strategy={strategy}&atomic={atomic}", flags=FLAGS)
 
 
-def write_and_read(strategy, mode, grows, stays, files):
-    print(f"{strategy}, journal_mode={mode}", flush=True)
-    file = f"{strategy}-{mode}.db"
-    db = connect(file, strategy)
+def write_and_read(strategy, mode, grows, stays, files, atomic="log"):
+    print(f"{strategy}, journal_mode={mode}, atomic={atomic}", flush=True)
+    file = f"{strategy}-{mode}-{atomic}.db"
+    db = connect(file, strategy, atomic)
     check("PRAGMA journal_mode", db.pragma("journal_mode", mode), mode)
     check("PRAGMA oneflush_strategy", db.pragma("oneflush_strategy"), strategy)
     db.pragma("synchronous", "FULL")
@@ -71,18 +73,19 @@ def write_and_read(strategy, mode, grows, stays, files):
     db.execute("INSERT INTO item VALUES(99, 'rolled back')")
     check("rows before the rollback", db.execute("SELECT count(*) FROM item").get, ROWS + 1)
     check("files beside the open database", beside(file), files)
-    meanwhile = EXPECTED if strategy == "stock" else "file is not a database"
+    is_plain = strategy == "stock" or atomic == "f2fs"
+    meanwhile = EXPECTED if is_plain else "file is not a database"
     answer = plain_sqlite(file)
     check(f"{meanwhile} from plain SQLite meanwhile: {answer}", meanwhile in answer, True)
     db.execute("ROLLBACK")
     after = stats(db)
     check("commits counted", after["commits"]["count"] - before["commits"]["count"], ROWS)
-    for number in (grows, stays):
+    for number in (grows, *stays.split()):
         check(f"growth of {number}", growth(before, after, number) > 0, number == grows)
     check("rows", db.execute(SUMMARY).get, EXPECTED)
     db.close()
 
-    db = connect(file, strategy)
+    db = connect(file, strategy, atomic)
     check("strategy after the reopen", db.pragma("oneflush_strategy"), strategy)
     check("journal mode after the reopen", db.pragma("journal_mode"), mode)
     check("rows after the reopen", db.execute(SUMMARY).get, EXPECTED)
@@ -115,5 +118,7 @@ loader.close()
 check("VFSes", "oneflush" in apsw.vfs_names(), True)
 for each in ROUNDS:
     write_and_read(*each)
+if os.environ.get("CLIENT_F2FS"):
+    write_and_read(*F2FS_ROUND)
 refuse_unknown_strategy()
 print(f"python-apsw: ok (SQLite {apsw.sqlite_lib_version()}, apsw {apsw.apsw_version()})")
