@@ -1,9 +1,11 @@
 //! `oneflush bench`: what a commit costs.
 
 pub mod clock;
+pub mod commits;
 pub mod database;
 pub mod environment;
 pub mod floor;
+pub mod guest;
 pub mod handover;
 pub mod interrupt;
 pub mod mode;

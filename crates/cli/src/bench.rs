@@ -1,12 +1,14 @@
 //! `oneflush bench`: options into a plan, what a run found into a report, and that into the form
 //! that was asked for.
 
+pub mod guest;
 mod paper;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use oneflush_bench::guest::GuestFs;
 use oneflush_bench::interrupt;
 use oneflush_bench::mode::{Journal, Mode, Synchronous};
 use oneflush_bench::paper::Paper;
@@ -50,10 +52,11 @@ const OF_NO_PAPER: [&str; 17] = [
 ];
 
 /// Options that say what to measure.
-const MEASURING: [&str; 29] = [
+const MEASURING: [&str; 30] = [
     "paper",
     "only",
     "output",
+    "guest",
     "dir",
     "fs",
     "size",
@@ -113,6 +116,7 @@ Examples:
   sudo oneflush bench --keep-trace t.zst && oneflush report t.zst
   sudo oneflush bench --modes persist,persist:maw     commits without a journal
   sudo oneflush bench --workload attached=5 --modes delete,delete:maw
+  sudo oneflush bench --guest f2fs,ext4 --modes delete    another kernel, F2FS
   sudo oneflush bench --paper waldio -o results/      a paper's figures, again
   oneflush bench --dir . --mobibench -d 0 -j 3 -s 2 -n 1000 --format mobibench";
 
@@ -136,6 +140,17 @@ pub struct Options {
         help_heading = "Where"
     )]
     size: Option<u64>,
+    /// In a guest under QEMU, one for each of these file systems, all with the same kernel: f2fs,
+    /// ext4, xfs or btrfs. Its bytes and flushes count, its times do not. Needs a checkout of
+    /// Oneflush. With --paper: for the rows that need one
+    #[arg(
+        long,
+        value_name = "FS,…",
+        value_delimiter = ',',
+        conflicts_with_all = ["sql", "keep_trace", "plot", "plot_latency"],
+        help_heading = "Where"
+    )]
+    guest: Vec<GuestFs>,
 
     /// Modes to compare, separated by commas
     #[arg(long, value_name = "MODES", help_heading = "What")]
@@ -400,6 +415,13 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         Some(saved) => {
             let plots = plots(options)?;
             (Report::from_json(saved).map_err(Failure::failed)?, plots)
+        }
+        None if !options.guest.is_empty() => {
+            if options.dir.is_some() || options.fs.is_some() || options.size.is_some() {
+                let message = "--guest has its own file systems; leave --dir, --fs and --size out";
+                return Err(Failure::usage(message));
+            }
+            (guest::main(&options.guest, options)?, Vec::new())
         }
         None => {
             let plan = plan(options)?;

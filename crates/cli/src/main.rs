@@ -70,6 +70,9 @@ enum Command {
     /// One connection of `oneflush bench --as processes`
     #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
     Worker,
+    /// What `oneflush bench --guest` runs in a guest
+    #[command(name = oneflush_bench::guest::SUBCOMMAND, hide = true)]
+    Guest(bench::guest::Inside),
     /// One busy loop of `oneflush bench --busy`
     #[command(name = oneflush_bench::run::busy::SUBCOMMAND, hide = true)]
     Busy { parent: u32 },
@@ -113,6 +116,7 @@ fn main() -> ExitCode {
             Err(error) => Err(error),
         },
         Command::Worker => worker::main(),
+        Command::Guest(options) => bench::guest::inside(&options),
         Command::Busy { parent } => {
             oneflush_bench::run::busy::serve(parent);
             Ok(())

@@ -1,7 +1,8 @@
 //! What reached the block device between start and stop, and which file it belonged to.
 //!
-//! **Totals** come from `/sys/block/DEV/stat` (completed writes, sectors, flushes). The device is
-//! our own and carries nothing else. So they are exact, background work included.
+//! **Totals** come from `/sys/block/DEV/stat` (completed writes, sectors, flushes). The disk
+//! carries nothing else. So they are exact, background work included. A partition's own numbers
+//! have no flushes, so it is the whole disk that is counted.
 //!
 //! **The split** comes from the kernel's trace events, in a tracefs instance of our own, filtered
 //! to the device. Two kinds of events are enough, because they come in the order in which a thread
@@ -30,12 +31,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use oneflush_trace::kernel::attribute::{Attribution, Geometry};
-use oneflush_trace::kernel::{FileSystem, KernelError, Volume};
+use oneflush_trace::kernel::{FileSystem, MountInfo, Volume};
+use oneflush_trace::record::Target;
 use serde::{Deserialize, Serialize};
 
 pub use error::ObserveError;
 
-use crate::place::{Device, FsKind, Place};
+use crate::place::Place;
 use attribute::Owners;
 use stat::DeviceStat;
 use trace::Trace;
@@ -121,6 +123,8 @@ enum How {
 #[derive(Debug)]
 struct DeviceObserver {
     volume: Volume,
+    /// As in `/sys/block`. The volume may be a partition of it.
+    disk: String,
     trace: Option<Trace>,
     attribution: Attribution,
     at_start: Option<(DeviceStat, Files)>,
@@ -133,19 +137,20 @@ impl Observer {
     /// Once per run. A place without a device of its own gives an observer whose counts are all 0
     /// ([`Source::Vfs`]); a device without tracefs gives totals.
     pub fn new(place: &Place) -> Result<Observer, ObserveError> {
-        let Some(device) = place.device() else {
+        if !place.is_alone() {
             let limit =
                 "not a device of our own, so the device's counts are not all ours".to_owned();
             return Ok(Observer { how: How::Nothing, limit: Some(limit) });
-        };
-        DeviceStat::read(&device.name)?;
-        let volume = volume(device, place.path())?;
+        }
+        let volume = Target::of_directory(place.path())?.volume;
+        let disk = disk(place.path(), &volume);
+        DeviceStat::read(&disk)?;
         let attribution = Attribution::new(Geometry::of(&volume)?);
         let (trace, limit) = match Trace::open(&volume) {
             Ok(trace) => (Some(trace), None),
             Err(error) => (None, Some(format!("{error}; only totals of the device are known"))),
         };
-        let observer = DeviceObserver { volume, trace, attribution, at_start: None };
+        let observer = DeviceObserver { volume, disk, trace, attribution, at_start: None };
         Ok(Observer { how: How::Device(Box::new(observer)), limit })
     }
 
@@ -162,7 +167,7 @@ impl Observer {
         if let Some(trace) = &mut observer.trace {
             trace.start()?;
         }
-        observer.at_start = Some((DeviceStat::read(&observer.volume.name)?, files));
+        observer.at_start = Some((DeviceStat::read(&observer.disk)?, files));
         Ok(())
     }
 
@@ -186,7 +191,7 @@ impl Observer {
 
 impl DeviceObserver {
     fn stop(&mut self, named: &[(PathBuf, Class)]) -> Result<Counts, ObserveError> {
-        let end = DeviceStat::read(&self.volume.name)?;
+        let end = DeviceStat::read(&self.disk)?;
         let (start, files_before) = self.at_start.take().ok_or(ObserveError::NotStarted)?;
         let total = end.since(start);
         let mut counts = Counts {
@@ -237,22 +242,9 @@ impl DeviceObserver {
     }
 }
 
-fn volume(device: &Device, directory: &Path) -> Result<Volume, KernelError> {
-    let metadata = fs::metadata(directory)
-        .map_err(|reason| KernelError::Read { path: directory.to_owned(), reason })?;
-    Ok(Volume {
-        name: device.name.clone(),
-        disk: (device.major, device.minor),
-        partition: None,
-        start_bytes: 0,
-        file_system: match device.fs {
-            FsKind::Ext4 => FileSystem::Ext4,
-            FsKind::Xfs => FileSystem::Xfs,
-            FsKind::Btrfs => FileSystem::Btrfs,
-        },
-        mount_point: directory.to_owned(),
-        inode_dev: (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev())),
-    })
+fn disk(directory: &Path, volume: &Volume) -> String {
+    let mount = MountInfo::of(directory).ok();
+    mount.as_ref().and_then(MountInfo::disk).unwrap_or_else(|| volume.name.clone())
 }
 
 fn owners(scans: &[Files], named: &[(PathBuf, Class)]) -> Owners {

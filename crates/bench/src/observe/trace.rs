@@ -33,7 +33,11 @@ impl Trace {
     pub(super) fn open(volume: &Volume) -> Result<Trace, ObserveError> {
         let instance = Instance::make()?;
         instance.size(BUFFER_KIB_TOTAL, BUFFER_KIB_PER_CPU_MAX, WAKE_PERCENT)?;
-        let decoder = Decoder::enable(&instance, &[volume], Scope::Writes)?;
+        // The disk carries nothing else. Some kernels give a request the partition's number, others
+        // the disk's.
+        let disk = Volume { partition: None, ..volume.clone() };
+        let volumes = if volume.partition.is_some() { vec![volume, &disk] } else { vec![volume] };
+        let decoder = Decoder::enable(&instance, &volumes, Scope::Writes)?;
         Ok(Trace { drain: None, decoder, instance })
     }
 

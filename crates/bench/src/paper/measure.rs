@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::commits::{self, Commits, CommitsError};
+use super::guests::{self, Guests};
+use super::pattern::PatternSheet;
 use super::{Cell, Column, Experiment, Figure, How, Paper, Sheet, Work};
+use crate::commits::{self, Commits, CommitsError};
 use crate::environment::Environment;
-use crate::mode::{Journal, Mode, ModeError};
+use crate::guest::{GuestError, GuestFs};
+use crate::mode::{Mode, ModeError};
 use crate::observe::{Class, Source};
 use crate::report::{Figures, FloorFigures, Report};
 use crate::run::{self, FLOOR_WRITES, PlaceChoice, Plan, Progress, Rounds, RunError, Workers};
@@ -27,6 +30,8 @@ pub struct PaperPlan {
     pub program: PathBuf,
     /// Only the sheets whose source has this.
     pub only: Option<String>,
+    /// For rows that need another kernel's file system.
+    pub guests: Option<Guests>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +42,8 @@ pub enum PaperError {
     Commits { what: &'static str, source: CommitsError },
     #[error("a folder for recordings cannot be made: {0}; name another with TMPDIR")]
     Folder(std::io::Error),
+    #[error(transparent)]
+    Guest(#[from] GuestError),
 }
 
 /// What was found.
@@ -44,6 +51,8 @@ pub enum PaperError {
 pub struct Measured {
     /// None where nothing was run.
     pub environment: Option<Environment>,
+    /// Of the guests.
+    pub guests: Vec<Environment>,
     pub experiments: Vec<MeasuredExperiment>,
 }
 
@@ -65,6 +74,9 @@ pub struct MeasuredMode {
     /// As the description names it.
     #[serde(skip)]
     pub word: &'static str,
+    /// It ran in a guest with this file system, emulated: its times mean nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestFs>,
     pub mode: Mode,
     pub median: Figures,
     pub rounds: Vec<Figures>,
@@ -92,7 +104,7 @@ pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured
         modes.len() as u32 * if experiment.how == How::Recorded { 1 } else { plan.rounds }
     };
     let mut whole = Whole { inner: progress, done: 0, count: parts.iter().map(slices).sum() };
-    let mut measured = Measured { environment: None, experiments: Vec::new() };
+    let mut measured = Measured { environment: None, guests: Vec::new(), experiments: Vec::new() };
     let count = parts.len() as u32;
     for (at, part) in parts.into_iter().enumerate() {
         whole.inner.part(at as u32 + 1, count, part.0.what);
@@ -103,26 +115,34 @@ pub fn measure(plan: &PaperPlan, progress: &mut dyn Progress) -> Result<Measured
         measured.experiments.push(found);
         whole.done += slices;
     }
+    measured.guests = guests::measure(plan, &mut measured.experiments, whole.inner)?;
     whole.inner.done();
     Ok(measured)
 }
 
 impl PaperPlan {
     /// Those that the sheets need.
-    fn experiments(&self) -> impl Iterator<Item = &'static Experiment> {
+    pub(super) fn experiments(&self) -> impl Iterator<Item = &'static Experiment> {
         let columns: Vec<&Column> = self.sheets().flat_map(|sheet: &Sheet| sheet.columns).collect();
         self.paper.experiments.iter().filter(move |experiment| {
             let needs = |column: &&Column| {
                 column.experiment == experiment.name || column.ratio_to == Some(experiment.name)
             };
             columns.iter().any(needs)
+                || self.patterns().any(|sheet| sheet.experiment == experiment.name)
         })
     }
 
     pub fn sheets(&self) -> impl Iterator<Item = &'static Sheet> {
-        self.paper.sheets.iter().filter(|sheet| {
-            self.only.as_ref().is_none_or(|only| sheet.source.to_lowercase().contains(only))
-        })
+        self.paper.sheets.iter().filter(|sheet| self.is_asked_for(sheet.source))
+    }
+
+    pub fn patterns(&self) -> impl Iterator<Item = &'static PatternSheet> {
+        self.paper.patterns.iter().filter(|sheet| self.is_asked_for(sheet.source))
+    }
+
+    fn is_asked_for(&self, source: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| source.to_lowercase().contains(only))
     }
 }
 
@@ -130,10 +150,9 @@ impl PaperPlan {
 fn split(paper: &Paper, experiment: &Experiment) -> (Vec<Runnable>, Vec<Missing>) {
     let (mut modes, mut missing) = (Vec::new(), Vec::new());
     for word in paper.modes(experiment) {
-        match word.parse::<Mode>() {
-            Ok(mode) if experiment.fresh && mode.journal == Journal::Wal => {
-                modes.push(Runnable { word, mode: Mode { journal: Journal::WalGrowing, ..mode } })
-            }
+        match guests::mode_of(word, experiment.fresh) {
+            // Later, all of a file system in one guest.
+            Ok(_) if guests::file_system(word).is_some() => {}
             Ok(mode) => modes.push(Runnable { word, mode }),
             Err(ModeError::UnknownWord { word: unknown, .. }) => {
                 let why = format!("this version has no strategy {unknown}");
@@ -195,6 +214,7 @@ fn one(
         for (one, mode) in group.into_iter().zip(report.modes) {
             found.modes.push(MeasuredMode {
                 word: one.word,
+                guest: None,
                 mode: mode.mode,
                 median: mode.median,
                 rounds: mode.rounds,
@@ -213,7 +233,7 @@ fn one(
 }
 
 impl Experiment {
-    fn workload(&self) -> Workload {
+    pub(super) fn workload(&self) -> Workload {
         match self.work {
             Work::Table(operation) => Workload::Table(operation),
             Work::ReadsInWal => {
@@ -269,6 +289,9 @@ impl Measured {
             .find(|mode| mode.word == word)
             .ok_or_else(|| format!("{word} was not run in experiment {experiment}"))?;
         mode.value(figure, found.floor.as_ref()).ok_or_else(|| match figure {
+            _ if mode.guest.is_some() && figure.is_time() => {
+                "in a guest, emulated, times and rates mean nothing".to_owned()
+            }
             Figure::CommitRequests
             | Figure::CommitKilobytes
             | Figure::OneRequestPercent
@@ -282,8 +305,20 @@ impl Measured {
     }
 }
 
+impl Measured {
+    /// The writes of most commits.
+    pub fn pattern(&self, experiment: &str, word: &str) -> Option<&str> {
+        let found = self.experiments.iter().find(|found| found.name == experiment)?;
+        let mode = found.modes.iter().find(|mode| mode.word == word)?;
+        mode.commits.as_ref()?.pattern.as_deref()
+    }
+}
+
 impl MeasuredMode {
     fn value(&self, figure: Figure, floor: Option<&FloorFigures>) -> Option<f64> {
+        if self.guest.is_some() && figure.is_time() {
+            return None;
+        }
         let median = &self.median;
         let counts = (median.counted_at != Some(Source::Vfs)).then_some(median);
         let bytes = counts.and_then(|median| median.bytes_per_transaction);
@@ -304,6 +339,10 @@ impl MeasuredMode {
             Figure::Kilobytes => bytes.map(kilobytes),
             Figure::DataKilobytes => Some(kilobytes(bytes? - fs_journal()?)),
             Figure::FsJournalKilobytes => fs_journal().map(kilobytes),
+            Figure::SqliteKilobytes => {
+                Some(kilobytes(of_class(Class::Db)? + of_class(Class::Journal)?))
+            }
+            Figure::FsKilobytes => Some(kilobytes(fs_journal()? + of_class(Class::Other)?)),
             Figure::DbKilobytes => of_class(Class::Db).map(kilobytes),
             Figure::Writes => counts.and_then(|median| median.writes_per_transaction),
             Figure::Flushes => counts.and_then(|median| median.flushes_per_transaction),
@@ -372,13 +411,14 @@ pub(super) mod tests {
             let figures = sample::round(*rate, sample::latency(200_000, 300_000));
             experiments.last_mut().unwrap().modes.push(MeasuredMode {
                 word,
-                mode: word.parse().unwrap(),
+                guest: guests::file_system(word),
+                mode: guests::mode_of(word, false).unwrap(),
                 median: figures.clone(),
                 rounds: vec![figures],
                 commits: None,
             });
         }
-        Measured { environment: None, experiments }
+        Measured { environment: None, guests: Vec::new(), experiments }
     }
 
     fn of(figure: Figure) -> Cell {
@@ -395,6 +435,23 @@ pub(super) mod tests {
         }
         assert!(found.value(&of(Figure::FsJournalPercent)).unwrap_err().contains("recording"));
         assert!(found.value(&of(Figure::MedianToFloor)).is_err());
+    }
+
+    #[test]
+    fn of_a_guest_bytes_are_told_and_no_times() {
+        let mut found = measured(&[("x", "f2fs wal:sqlite", 100.0)]);
+        let figures = &mut found.experiments[0].modes[0].median;
+        figures.counted_at = Some(Source::BlockDevice);
+        figures.bytes_per_transaction = Some(16_384.0);
+        figures.bytes_per_transaction_by_class =
+            [(Class::Journal, 8192.0), (Class::FsJournal, 4096.0), (Class::Other, 4096.0)].into();
+        let of = |figure| Cell { mode: "f2fs wal:sqlite", ..of(figure) };
+        assert_eq!(found.value(&of(Figure::Kilobytes)), Ok(16.0));
+        assert_eq!(found.value(&of(Figure::SqliteKilobytes)), Ok(8.0));
+        assert_eq!(found.value(&of(Figure::FsKilobytes)), Ok(8.0));
+        for figure in [Figure::PerSecond, Figure::MedianMillis, Figure::LongestMillis] {
+            assert!(found.value(&of(figure)).unwrap_err().contains("emulated"));
+        }
     }
 
     #[test]

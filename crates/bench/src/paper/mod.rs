@@ -10,19 +10,25 @@
 //! which experiment gives ours. A *claim* is a ratio of such figures, with the rule by which it
 //! holds. What nobody observed is missing, in a sheet as in a claim, and never 0.
 //!
+//! A *pattern* is the writes of one commit in their order. Rows that need another kernel's file
+//! system run in a guest.
+//!
 //! Theirs are the numbers that the paper's text has. What only its pictures show is missing.
 
-mod commits;
+mod guests;
 mod judge;
 mod maw;
 mod measure;
+mod pattern;
 mod render;
 mod waldio;
 
-pub use commits::{Commits, CommitsError};
+pub use guests::Guests;
 pub use judge::{Judged, Verdict};
 pub use measure::{Measured, MeasuredMode, PaperError, PaperPlan, measure};
 pub use render::PaperReport;
+
+use pattern::PatternSheet;
 
 use crate::workload::Operation;
 
@@ -35,6 +41,7 @@ pub struct Paper {
     pub device: &'static str,
     pub experiments: &'static [Experiment],
     pub sheets: &'static [Sheet],
+    pub patterns: &'static [PatternSheet],
     pub claims: &'static [Claim],
     /// What a reader must know to compare the two.
     pub notes: &'static [&'static str],
@@ -52,10 +59,12 @@ impl Paper {
         let shows = |sheet: &&Sheet| {
             sheet.columns.iter().any(|column| column.experiment == experiment.name)
         };
+        let of_sheets =
+            self.sheets.iter().filter(shows).flat_map(|sheet| sheet.rows).flat_map(Row::mode);
+        let patterns = self.patterns.iter().filter(|sheet| sheet.experiment == experiment.name);
+        let of_patterns = patterns.flat_map(|sheet| sheet.rows).map(|row| row.mode);
         let mut modes = Vec::new();
-        for mode in
-            self.sheets.iter().filter(shows).flat_map(|sheet| sheet.rows).flat_map(Row::mode)
-        {
+        for mode in of_sheets.chain(of_patterns) {
             if !modes.contains(&mode) {
                 modes.push(mode);
             }
@@ -132,6 +141,7 @@ pub struct Row {
 }
 
 pub enum Ours {
+    /// "f2fs persist:sqlite" is that mode in a guest with F2FS.
     Mode(&'static str),
     /// Nothing of ours is this, and why.
     Nothing(&'static str),
@@ -158,6 +168,10 @@ pub enum Figure {
     /// The same without the file system's journal.
     DataKilobytes,
     FsJournalKilobytes,
+    /// Of SQLite's own files.
+    SqliteKilobytes,
+    /// Of the file system: its journal, nodes and other metadata.
+    FsKilobytes,
     /// Of the database file: what is written in place.
     DbKilobytes,
     Writes,
@@ -178,6 +192,18 @@ pub enum Figure {
 }
 
 impl Figure {
+    /// It depends on how fast the machine is.
+    pub fn is_time(self) -> bool {
+        matches!(
+            self,
+            Figure::PerSecond
+                | Figure::MedianMillis
+                | Figure::MedianToFloor
+                | Figure::LongestMillis
+                | Figure::FloorLongestMillis
+        )
+    }
+
     pub fn unit(self) -> &'static str {
         match self {
             Figure::PerSecond => "/s",
@@ -185,6 +211,8 @@ impl Figure {
             Figure::Kilobytes
             | Figure::DataKilobytes
             | Figure::FsJournalKilobytes
+            | Figure::SqliteKilobytes
+            | Figure::FsKilobytes
             | Figure::DbKilobytes
             | Figure::CommitKilobytes => " KB",
             Figure::Writes => " writes",
@@ -233,7 +261,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::mode::Mode;
 
     /// What a description names must be there, or its figures would be missing for ever.
     #[test]
@@ -254,6 +281,9 @@ mod tests {
                     assert_eq!(row.theirs.len(), sheet.theirs.len(), "{place}: {}", row.label);
                 }
             }
+            for sheet in paper.patterns {
+                assert!(names.contains(sheet.experiment), "{}", sheet.experiment);
+            }
             for experiment in paper.experiments {
                 assert!(!paper.modes(experiment).is_empty(), "{}: no sheet", experiment.name);
             }
@@ -273,7 +303,7 @@ mod tests {
     fn every_mode_in_a_description_is_one() {
         for paper in PAPERS {
             for mode in paper.experiments.iter().flat_map(|experiment| paper.modes(experiment)) {
-                if let Err(error) = mode.parse::<Mode>() {
+                if let Err(error) = guests::mode_of(mode, false) {
                     assert!(is_to_come(mode), "{error}");
                 }
             }

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use super::judge::{Judged, Verdict};
 use super::measure::{Measured, PaperPlan};
+use super::pattern::{LEGEND, PatternSheetFound};
 use super::{Cell, Claim, Column, Ours, Row, Sheet};
-use crate::report::significant;
+use crate::report::{MEANING, significant};
 
 const MISSING: &str = "–";
 /// Of prose. Tables may be wider, up to 100.
@@ -21,6 +22,7 @@ pub struct PaperReport {
     pub rounds: u32,
     pub verdicts: Vec<Judged>,
     pub sheets: Vec<SheetFound>,
+    pub patterns: Vec<PatternSheetFound>,
     pub notes: Vec<String>,
     #[serde(flatten)]
     pub measured: Measured,
@@ -76,6 +78,7 @@ impl PaperReport {
                 .map(|claim| claim.judge(&measured))
                 .collect(),
             sheets: plan.sheets().map(|sheet| sheet.fill(&measured)).collect(),
+            patterns: plan.patterns().map(|sheet| sheet.fill(&measured)).collect(),
             notes,
             measured,
         }
@@ -97,12 +100,27 @@ impl PaperReport {
             let title = format!("{}: {}", sheet.source, sheet.title);
             text.push_str(&format!("\n## {title}\n\n{}", sheet.table()));
         }
+        for sheet in &self.patterns {
+            text.push_str(&format!(
+                "\n## {}: {}\n\n{}",
+                sheet.source,
+                sheet.title,
+                sheet.text(MISSING)
+            ));
+            text.push_str(&format!("\n{}\n", wrap(LEGEND, "")));
+        }
         text.push_str("\n## To compare the two\n\n");
         for note in &self.notes {
             text.push_str(&format!("{}\n", wrap(&format!("- {note}"), "  ")));
         }
         text.push_str(&format!("- Their device: {}. Ours:\n", self.device_of_theirs));
         if let Some(environment) = &self.measured.environment {
+            text.push_str(&format!("\n```text\n{environment}```\n"));
+        }
+        if !self.measured.guests.is_empty() {
+            text.push_str(&format!("\n{}\n", wrap(&format!("- Guests. {MEANING}"), "  ")));
+        }
+        for environment in &self.measured.guests {
             text.push_str(&format!("\n```text\n{environment}```\n"));
         }
         text
@@ -264,7 +282,7 @@ mod tests {
         let mut rates = Vec::new();
         for experiment in paper.experiments {
             for word in paper.modes(experiment) {
-                if word.parse::<crate::mode::Mode>().is_ok() {
+                if crate::paper::guests::mode_of(word, false).is_ok() {
                     let rate = if word == "wal:sqlite" { 500.0 } else { 1000.0 };
                     rates.push((experiment.name, word, rate));
                 }
@@ -277,6 +295,7 @@ mod tests {
             operations: Some(20),
             program: Default::default(),
             only: None,
+            guests: None,
         };
         PaperReport::new(&plan, measured(&rates))
     }
@@ -286,6 +305,9 @@ mod tests {
         for paper in PAPERS {
             let text = report(paper).to_markdown();
             for sheet in paper.sheets {
+                assert!(text.contains(sheet.title), "{}", sheet.title);
+            }
+            for sheet in paper.patterns {
                 assert!(text.contains(sheet.title), "{}", sheet.title);
             }
             assert_eq!(text.matches("\n- **").count(), paper.claims.len(), "{text}");

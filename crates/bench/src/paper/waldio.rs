@@ -11,6 +11,7 @@ pub const WALDIO: Paper = Paper {
     device: "Samsung Galaxy S5, eMMC with pages of 8 KB, Android 4.4, ext4",
     experiments: &EXPERIMENTS,
     sheets: &SHEETS,
+    patterns: &[],
     claims: &CLAIMS,
     notes: &NOTES,
 };

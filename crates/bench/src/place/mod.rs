@@ -4,6 +4,9 @@
 //! → a mount in a private mount namespace. Each of them is held only by the next. When the last
 //! process of the run is gone, however it ended, the kernel drops the whole chain.
 //!
+//! A directory may have its disk to itself ([`Place::alone`]), as in a guest. Then the disk is
+//! counted, too.
+//!
 //! The kernel does not drop an empty directory to mount on, or the subdirectory of a run with
 //! `--dir`. `Drop` removes these or, if the process is killed, a [`Guard`].
 //!
@@ -96,6 +99,8 @@ pub struct Device {
 pub struct Place {
     path: PathBuf,
     device: Option<Device>,
+    /// Nothing else uses the disk.
+    is_alone: bool,
     description: String,
     mounted: bool,
     closed: bool,
@@ -123,6 +128,7 @@ impl Place {
         let mut place = Place {
             path,
             device: None,
+            is_alone: true,
             description: String::new(),
             mounted: false,
             closed: false,
@@ -183,11 +189,19 @@ impl Place {
         Ok(Place {
             path,
             device: None,
+            is_alone: false,
             description,
             mounted: false,
             closed: false,
             guard: Some(guard),
         })
+    }
+
+    /// The same on a disk that nothing else uses, so that what reaches the disk is this run's.
+    pub fn alone(dir: &Path) -> Result<Place, PlaceError> {
+        let mut place = Place::directory(dir)?;
+        place.is_alone = true;
+        Ok(place)
     }
 
     /// A directory in the system's temporary directory: for who is not root and asked for nothing.
@@ -203,6 +217,11 @@ impl Place {
     /// The device, if it is our own.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()
+    }
+
+    /// Whether all that reaches the disk is this run's.
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
     }
 
     /// For a headline: "ext4 on a 1 GiB loop device, direct I/O".

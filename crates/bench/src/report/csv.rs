@@ -89,7 +89,7 @@ fn environment(report: &Report, mode: &ModeReport) -> Vec<String> {
         environment.kernel.clone(),
         environment.sqlite_version.clone(),
         environment.place.clone(),
-        environment.fs.clone(),
+        mode.guest.clone().unwrap_or_else(|| environment.fs.clone()),
         environment.mount_options.clone(),
         device.map_or(String::new(), |device| device.name.clone()),
         device.map_or(String::new(), |device| device.write_cache.clone()),

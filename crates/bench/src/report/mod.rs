@@ -7,6 +7,7 @@ mod control;
 mod csv;
 mod figures;
 mod format;
+mod guests;
 mod json;
 mod markdown;
 mod notes;
@@ -25,6 +26,7 @@ pub use control::{Spread, ToControl};
 pub(crate) use figures::median;
 pub use figures::{CompanionFigures, Figures, LatencyFigures, PhaseFigures};
 pub(crate) use format::significant;
+pub use guests::MEANING;
 pub use json::SavedError;
 use serde::{Deserialize, Serialize};
 
@@ -79,6 +81,9 @@ pub struct FloorFigures {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ModeReport {
     pub mode: Mode,
+    /// The file system of the guest that it ran in; none: it ran here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<String>,
     pub connections: u32,
     /// Each figure's median over the rounds; the maximum latency is that of all rounds.
     pub median: Figures,
@@ -211,10 +216,11 @@ impl Report {
 
     /// A row's name: the mode, and the number of connections where it tells rows apart.
     fn label(&self, mode: &ModeReport) -> String {
+        let guest = mode.guest.as_ref().map_or(String::new(), |fs| format!("{fs} "));
         if self.connections.len() == 1 {
-            mode.mode.to_string()
+            format!("{guest}{}", mode.mode)
         } else {
-            format!("{} ×{}", mode.mode, mode.connections)
+            format!("{guest}{} ×{}", mode.mode, mode.connections)
         }
     }
 
@@ -248,6 +254,7 @@ impl ModeReport {
         let longest = results.rounds.iter().max_by_key(|round| round.latencies.max_ns());
         ModeReport {
             connections: results.connections,
+            guest: None,
             to_control: None,
             latency_timeline: longest.map(|round| round.timeline.figures()).unwrap_or_default(),
             vfs_stats: if results.mode.strategy == Strategy::Sqlite {

@@ -40,6 +40,7 @@ pub fn mode(mode: &str, connections: u32, rounds: Vec<Figures>) -> ModeReport {
     ModeReport {
         mode: mode.parse().unwrap(),
         connections,
+        guest: None,
         median: Figures::median(&rounds),
         rounds,
         to_control: None,

@@ -89,8 +89,13 @@ impl Rounds {
 
 #[derive(Clone, Debug)]
 pub enum PlaceChoice {
-    Scratch { fs: FsKind, size_bytes: u64 },
+    Scratch {
+        fs: FsKind,
+        size_bytes: u64,
+    },
     Directory(PathBuf),
+    /// Nothing else uses its disk.
+    Alone(PathBuf),
     Temporary,
 }
 
@@ -183,10 +188,11 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResults, RunEr
     let place = match &plan.place {
         PlaceChoice::Scratch { fs, size_bytes } => Place::scratch(*fs, *size_bytes),
         PlaceChoice::Directory(dir) => Place::directory(dir),
+        PlaceChoice::Alone(dir) => Place::alone(dir),
         PlaceChoice::Temporary => Place::temporary(),
     }?;
     let environment = environment::collect(&place);
-    let mut observer = place.device().map(|_| Observer::new(&place)).transpose()?;
+    let mut observer = place.is_alone().then(|| Observer::new(&place)).transpose()?;
     let _loops = plan.busy.as_ref().map(Loops::begin).transpose().map_err(RunError::Busy)?;
     let mut recording =
         plan.keep_trace.as_ref().map(|path| Recording::start(path, &place)).transpose()?;

@@ -4,9 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use oneflush_bench::paper::{self, PAPERS, Paper, PaperPlan, PaperReport};
+use oneflush_bench::guest::{Checkout, GuestFs};
+use oneflush_bench::paper::{self, Guests, PAPERS, Paper, PaperPlan, PaperReport};
 
-use super::{Options, place_of_size};
+use super::{Options, guest, place_of_size};
 use crate::output::{self, Output};
 use crate::progress::Terminal;
 use crate::{Failure, bench};
@@ -27,9 +28,13 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
         operations: options.txns,
         program: std::env::current_exe().map_err(Failure::failed)?,
         only: options.only.as_ref().map(|only| only.to_lowercase()),
+        guests: guests(options)?,
     };
-    if let (None, Some(only)) = (plan.sheets().next(), &options.only) {
-        let all: Vec<&str> = paper.sheets.iter().map(|sheet| sheet.source).collect();
+    let is_empty = plan.sheets().next().is_none() && plan.patterns().next().is_none();
+    if let (true, Some(only)) = (is_empty, &options.only) {
+        let sheets = paper.sheets.iter().map(|sheet| sheet.source);
+        let all: Vec<&str> =
+            sheets.chain(paper.patterns.iter().map(|sheet| sheet.source)).collect();
         return Err(Failure::usage(format!(
             "--only {only}: no table or figure of {} is called so; they are: {}",
             paper.name,
@@ -49,6 +54,21 @@ pub fn main(paper: &'static Paper, options: &Options) -> Result<(), Failure> {
         write(&object, &json)?;
     }
     printed
+}
+
+/// Those that were asked for. A whole run takes them by itself where they can be had.
+fn guests(options: &Options) -> Result<Option<Guests>, Failure> {
+    let program = std::env::current_exe().map_err(Failure::failed)?;
+    let is_whole = options.only.is_none() && options.dir.is_none();
+    let (file_systems, required) = match options.guest.as_slice() {
+        [] if is_whole && guest::is_at_hand(&program) => {
+            (vec![GuestFs::F2fs, GuestFs::Ext4], false)
+        }
+        [] => return Ok(None),
+        asked => (asked.to_vec(), true),
+    };
+    let checkout = Checkout::find(&program).map_err(Failure::failed)?;
+    Ok(Some(Guests { checkout, file_systems, emulator: guest::emulator(), required }))
 }
 
 /// The files of the result, in a folder that can be written.

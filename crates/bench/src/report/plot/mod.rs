@@ -276,7 +276,8 @@ fn name(report: &Report, mode: &ModeReport) -> String {
     if says_nothing && report.modes.iter().any(differs) {
         format!("{}:{}", mode.mode, Strategy::STOCK)
     } else {
-        mode.mode.to_string()
+        let guest = mode.guest.as_ref().map_or(String::new(), |fs| format!("{fs} "));
+        format!("{guest}{}", mode.mode)
     }
 }
 

@@ -2,15 +2,17 @@
 //!
 //! The recording holds the set-up and the closing, too, which are the main thread's. Of the others
 //! the worker makes most of the commits. A transaction of the set-up that another thread's sync
-//! made durable comes before them. What the end of the run writes counts with the last commit, so
+//! made durable comes before them, and may have the worker's first commit with it. What the end of the run writes counts with the last commit, so
 //! that one is left out. A checkpoint is no part of the commit that it follows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use oneflush_trace::identify::{Amount, Identifier, Layer, Phases, Traffic, Transaction};
+use oneflush_trace::identify::{
+    Access, Amount, Class, Identifier, Layer, Phases, Traffic, Transaction,
+};
 use oneflush_trace::import::{self, ImportError};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::report::median;
 
@@ -18,7 +20,7 @@ use crate::report::median;
 const BLOCK_BYTES: u64 = 4096;
 
 /// What the commits of one mode sent to the device, without checkpoints.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Commits {
     pub count: u64,
     pub requests_median: f64,
@@ -27,16 +29,19 @@ pub struct Commits {
     pub one_request_count: u64,
     /// Commits that made the file system write its journal.
     pub fs_journal_count: u64,
+    /// The writes and flushes of most commits, in their order; see [`pattern`]. None where the
+    /// recording has no commit whole.
+    pub pattern: Option<String>,
 }
 
 pub type CommitsError = ImportError;
 
 /// The commits of a worker that made `count`, to the database whose path ends in `database`. None
-/// where fewer were found.
+/// where more than one is missing.
 pub fn read(recording: &Path, database: &str, count: u64) -> Result<Option<Commits>, CommitsError> {
     let mut reader = import::open(recording)?;
     // The device with the file system. What the host makes of its writes is another matter.
-    let mut identifier = Identifier::new().count_at(Layer::Highest);
+    let mut identifier = Identifier::new().count_at(Layer::Highest).keep_accesses();
     let mut found = Vec::new();
     while let Some(event) = reader.next()? {
         identifier.push(&event, reader.names());
@@ -75,13 +80,19 @@ impl Commits {
         let (worker, _) = by_thread.into_iter().max_by_key(|(_, commits)| *commits)?;
         found.retain(|one| one.process.thread == worker);
         found.sort_by_key(|one| one.begin_ns);
-        let mut commits: Vec<Traffic> =
-            found.iter().rev().take(count).map(without_checkpoint).collect();
-        if commits.len() < count.max(2) {
+        let mut commits: Vec<(Traffic, Option<String>)> = found
+            .iter()
+            .rev()
+            .take(count)
+            .map(|one| (without_checkpoint(one), whole_pattern(one)))
+            .collect();
+        if commits.len() + 1 < count || commits.len() < 2 {
             return None;
         }
         commits.remove(0);
-        Some(Commits::of(&commits))
+        let (traffic, patterns): (Vec<Traffic>, Vec<_>) = commits.into_iter().unzip();
+        let pattern = most_frequent(patterns.into_iter().flatten());
+        Some(Commits { pattern, ..Commits::of(&traffic) })
     }
 
     fn of(found: &[Traffic]) -> Commits {
@@ -94,6 +105,7 @@ impl Commits {
             bytes_median: middle(Traffic::bytes),
             one_request_count: count_of(|one| one.requests() == 1 && one.bytes() == BLOCK_BYTES),
             fs_journal_count: count_of(|one| one.fs_journal.requests > 0),
+            pattern: None,
         }
     }
 
@@ -102,9 +114,77 @@ impl Commits {
     }
 }
 
+/// A commit's writes in their order, each as a letter and its KiB, and `|` for each flush: "J16 N4 |
+/// D12 N4 |". D is the database, J a journal, WAL or log, N the file system's journal or nodes, M
+/// its other metadata.
+fn pattern(accesses: &[Access]) -> String {
+    let mut words = Vec::new();
+    for access in accesses.iter().filter(|access| !access.is_call) {
+        let letter = match access.class {
+            Class::Db => "D",
+            Class::Journal => "J",
+            Class::FsJournal => "N",
+            Class::Metadata => "M",
+        };
+        if access.bytes > 0 {
+            words.push(format!("{letter}{}", access.bytes as f64 / 1024.0));
+        }
+        words.extend((0..access.flushes).map(|_| "|".to_owned()));
+    }
+    words.join(" ")
+}
+
+/// Of several that are as frequent, the first in the order of the alphabet.
+fn most_frequent(patterns: impl Iterator<Item = String>) -> Option<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for pattern in patterns {
+        *counts.entry(pattern).or_default() += 1;
+    }
+    let most = counts.into_iter().rev().max_by_key(|(_, count)| *count);
+    most.map(|(pattern, _)| pattern)
+}
+
+/// None where the transaction caused more than its own requests show.
+fn whole_pattern(transaction: &Transaction) -> Option<String> {
+    let requests = transaction.accesses.iter().filter(|access| !access.is_call);
+    let bytes: u64 = requests.map(|access| access.bytes).sum();
+    (bytes == transaction.traffic.bytes()).then(|| pattern(&transaction.accesses))
+}
+
 #[cfg(test)]
 mod tests {
+    use oneflush_trace::model::DeviceId;
+
     use super::*;
+
+    #[test]
+    fn the_most_frequent_pattern_stands_for_all() {
+        let of = |texts: &[&str]| most_frequent(texts.iter().map(|text| (*text).to_owned()));
+        assert_eq!(of(&["J4 |", "D12 |", "J4 |"]).as_deref(), Some("J4 |"));
+        assert_eq!(of(&["b", "a"]).as_deref(), Some("a"));
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn a_pattern_has_writes_with_their_kib_and_a_bar_for_each_flush() {
+        let access = |class, bytes, flushes| Access {
+            begin_ns: 0,
+            done_ns: 0,
+            device: DeviceId::default(),
+            sector: 0,
+            bytes,
+            class,
+            flushes,
+            is_call: false,
+        };
+        let of_a_commit = [
+            access(Class::Journal, 16_384, 0),
+            access(Class::FsJournal, 4096, 0),
+            access(Class::Db, 0, 1),
+            access(Class::Metadata, 512, 1),
+        ];
+        assert_eq!(pattern(&of_a_commit), "J16 N4 | M0.5 |");
+    }
 
     #[test]
     fn one_request_is_one_block_and_nothing_else() {
