@@ -2,8 +2,9 @@
 //!
 //! The recording holds the set-up and the closing, too, which are the main thread's. Of the others
 //! the worker makes most of the commits. A transaction of the set-up that another thread's sync
-//! made durable comes before them, and may have the worker's first commit with it. What the end of the run writes counts with the last commit, so
-//! that one is left out. A checkpoint is no part of the commit that it follows.
+//! made durable comes before them, and may have the worker's first commit with it. What the end of
+//! the run writes counts with the last commit, so that one is left out. A checkpoint is no part of
+//! the commit that it follows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -114,9 +115,9 @@ impl Commits {
     }
 }
 
-/// A commit's writes in their order, each as a letter and its KiB, and `|` for each flush: "J16 N4 |
-/// D12 N4 |". D is the database, J a journal, WAL or log, N the file system's journal or nodes, M
-/// its other metadata.
+/// A commit's writes in their order, each as a letter and its KiB, and `|` for each flush:
+/// "J16 N4 | D12 N4 |". D is the database, J a journal, WAL or log, N the file system's journal or
+/// nodes, M its other metadata.
 fn pattern(accesses: &[Access]) -> String {
     let mut words = Vec::new();
     for access in accesses.iter().filter(|access| !access.is_call) {

@@ -106,8 +106,8 @@ pub enum GuestError {
     )]
     NoCheckout { program: PathBuf },
     #[error(
-        "--guest: {available_mib} MiB of memory are free, and a guest takes {needed_mib}; end other \
-            programs first"
+        "--guest: {available_mib} MiB of memory are free, and a guest takes {needed_mib}; end \
+            other programs first"
     )]
     Memory { available_mib: u64, needed_mib: u64 },
     #[error(
