@@ -11,12 +11,17 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::RwLock;
 
 use common::{LOGGED, Logged, commits, crash, files, open_stock, open_with, side, take_said};
 use tempfile::TempDir;
 
 const NOBODY: u32 = 65534;
+
+/// Between fork and exec a child has the locks of this process. A last close at that moment leaves
+/// the log to the next opener. So no test forks while another closes for the last time.
+static FORKS: RwLock<()> = RwLock::new(());
 
 fn look(logged: Logged, path: &Path) -> Result<i64, String> {
     logged.read_only(path).map_err(|error| error.to_string()).and_then(|db| commits::check(&db))
@@ -30,6 +35,7 @@ fn scratch(count: usize) -> (TempDir, PathBuf) {
 
 #[test]
 fn a_reader_may_be_the_first_and_a_writer_that_comes_is_told_who_is_in_the_way() {
+    let _no_forks = FORKS.read();
     for logged in LOGGED {
         let (_dir, path) = scratch(3);
         let reader = logged.read_only(&path).unwrap();
@@ -67,6 +73,7 @@ fn a_reader_may_be_the_first_and_a_writer_that_comes_is_told_who_is_in_the_way()
 
 #[test]
 fn a_reader_of_a_rollback_mode_sees_what_a_writer_makes_of_it() {
+    let _no_forks = FORKS.read();
     for logged in LOGGED {
         let (_dir, path) = scratch(3);
         open_stock(&path).query_row("PRAGMA journal_mode=delete", [], |_| Ok(())).unwrap();
@@ -90,6 +97,7 @@ fn a_reader_of_a_rollback_mode_sees_what_a_writer_makes_of_it() {
 
 #[test]
 fn a_reader_beside_a_writer_reads_its_commits_and_leaves_a_plain_file_if_it_is_the_last() {
+    let _no_forks = FORKS.read();
     for logged in LOGGED {
         let (_dir, path) = scratch(0);
         let writer = logged.open(&path).unwrap();
@@ -144,6 +152,7 @@ fn reads_as_another_user() {
 fn as_nobody(dir: &Path, path: &Path, strategy: &str) -> Vec<String> {
     let program = dir.join("program");
     if !program.exists() {
+        let _alone = FORKS.write();
         oneflush_testing::copy_program(&program);
     }
     let mut command = Command::new(program);
@@ -151,7 +160,11 @@ fn as_nobody(dir: &Path, path: &Path, strategy: &str) -> Vec<String> {
         .args(["--exact", "reads_as_another_user", "--nocapture"])
         .env("ONEFLUSH_TEST_READS", path)
         .env("ONEFLUSH_TEST_STRATEGY", strategy);
-    let output = command.current_dir("/").uid(NOBODY).gid(NOBODY).output().unwrap();
+    let child = {
+        let _alone = FORKS.write();
+        command.current_dir("/").uid(NOBODY).gid(NOBODY).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let output = child.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     let answers = said
         .lines()
@@ -195,6 +208,7 @@ fn a_user_who_may_only_read_reads_beside_a_writer_and_is_told_the_way_out_after_
 /// again, and the reader's cache is too small to hide it.
 #[test]
 fn a_reader_follows_a_wal_that_begins_anew_and_frames_of_every_layout() {
+    let _no_forks = FORKS.read();
     for layout in ["embed", "pad512", "pad4k", "pad8k"] {
         let (_dir, path) = scratch(0);
         let writer = open_with(&path, &format!("strategy=waldio&layout={layout}")).unwrap();
