@@ -222,7 +222,8 @@ fn a_process_that_ends_without_a_close_loses_nothing_and_leaves_a_plain_file_whe
         for (path, rows) in [(&paths[0], 5), (&paths[1], 0)] {
             let db = open(path).unwrap();
             assert_eq!((count(&db), integrity(&db).as_str()), (rows, "ok"), "{case}");
-            db.execute_batch("UPDATE pairs SET n = n + 0").unwrap();
+            // A log that a process has died in making is unused until the next commit.
+            db.execute_batch("PRAGMA user_version = 1").unwrap();
             drop(db);
             assert_eq!(files(path), [""], "{case}");
         }
