@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use oneflush_bench::interrupt;
@@ -12,9 +12,10 @@ use serde::Serialize;
 
 use crate::forced::Forced;
 use crate::judge::Cases;
-use crate::layout::{Layout, SLACK_BYTES};
+use crate::layout::{Layout, SECTOR_BYTES, SLACK_BYTES};
+use crate::notes;
 use crate::place::{FileSystem, MountedState, StateError, write};
-use crate::states::{self, Kind, State};
+use crate::states::{self, Drawn, Kind, State};
 use crate::write_log::WriteLog;
 
 pub struct Plan {
@@ -29,6 +30,8 @@ pub struct Plan {
     pub device: Option<PathBuf>,
     pub states: usize,
     pub seed: u64,
+    /// The notes of the guest before: its disk was cut, and this one went on with it.
+    pub before: Option<PathBuf>,
     /// States that are wrong are kept here.
     pub keep: Option<PathBuf>,
 }
@@ -71,44 +74,120 @@ impl Report {
     }
 }
 
-pub fn examine(plan: &Plan, mut tell: impl FnMut(usize, Duration)) -> Result<Report, String> {
-    let named = |path: &PathBuf, error: String| format!("{}: {error}", path.display());
-    let open = |path: &PathBuf| File::open(path).map_err(|error| named(path, error.to_string()));
-    let forced = plan.trace.as_ref().map(|trace| {
-        std::fs::read_to_string(trace)
-            .map_err(|error| named(trace, error.to_string()))
-            .and_then(|text| Forced::parse(&text).map_err(|error| named(trace, error)))
-    });
-    let log = WriteLog::read(&open(&plan.log)?, plan.layout, forced.transpose()?)
-        .map_err(|error| named(&plan.log, error.to_string()))?;
-    if log.notes.is_empty() {
-        return Err(named(&plan.log, "the log has no note of the application".to_owned()));
-    }
-    let base = base(&open(&plan.base)?, plan.layout)
-        .map_err(|error| named(&plan.base, error.to_string()))?;
-    let mut report =
-        Report { writes_and_flushes: log.ops.len(), notes: log.notes.len(), ..Report::default() };
-    let began = Instant::now();
-    let (mut cases, mut notes) = (Cases::default(), log.notes.iter().peekable());
-    let mut failed = Ok(());
-    states::visit(&base, &log, plan.fs.kinds(), plan.states, plan.seed, |number, state| {
-        while let Some((_, note)) = notes.next_if(|(before, _)| *before <= state.after) {
-            if let Err(message) = cases.follow(note) {
-                failed = Err(named(&plan.log, message));
-                return false;
+/// What a guest has left.
+struct Recorded {
+    log: WriteLog,
+    base: Content,
+    /// What the databases may hold at the beginning.
+    cases: Cases,
+}
+
+impl Plan {
+    fn read(&self) -> Result<Recorded, String> {
+        let text = |path: &PathBuf| {
+            std::fs::read_to_string(path).map_err(|error| named(path, error.to_string()))
+        };
+        let open =
+            |path: &PathBuf| File::open(path).map_err(|error| named(path, error.to_string()));
+        let forced = match &self.trace {
+            Some(trace) => {
+                let notes = self.layout.notes_start / SECTOR_BYTES;
+                let forced = Forced::parse(&text(trace)?, notes);
+                Some(forced.map_err(|error| named(trace, error))?)
+            }
+            None => None,
+        };
+        let log = WriteLog::read(&open(&self.log)?, self.layout, forced)
+            .map_err(|error| named(&self.log, error.to_string()))?;
+        if log.notes.is_empty() {
+            return Err(named(&self.log, "the log has no note of the application".to_owned()));
+        }
+        let base = base(&open(&self.base)?, self.layout)
+            .map_err(|error| named(&self.base, error.to_string()))?;
+        let mut cases = Cases::default();
+        if let Some(before) = &self.before {
+            for note in notes::parse_lines(&text(before)?)? {
+                cases.follow(&note)?;
             }
         }
-        let stamp = plan.seed ^ number as u64;
-        if let Err(message) = one(plan, &cases, number, stamp, &state, &mut report) {
-            failed = Err(message);
-            return false;
-        }
+        Ok(Recorded { log, base, cases })
+    }
+
+    /// Visits the states with what is allowed in each.
+    fn visit(
+        &self,
+        recorded: Recorded,
+        mut visit: impl FnMut(usize, State, &Cases) -> Result<bool, String>,
+    ) -> Result<(), String> {
+        let Recorded { log, base, mut cases } = recorded;
+        let mut notes = log.notes.iter().peekable();
+        let mut failed = Ok(());
+        let drawn = Drawn {
+            kinds: self.fs.kinds(),
+            count: self.states,
+            seed: self.seed,
+            // What was forced before the trace is not known.
+            from_the_start: self.before.is_some() && self.trace.is_none(),
+        };
+        states::visit(&base, &log, &drawn, |number, state| {
+            let go_on = || {
+                while let Some((_, note)) = notes.next_if(|(before, _)| *before <= state.after) {
+                    cases.follow(note).map_err(|message| named(&self.log, message))?;
+                }
+                visit(number, state, &cases)
+            };
+            go_on().unwrap_or_else(|message| {
+                failed = Err(message);
+                false
+            })
+        });
+        failed
+    }
+}
+
+fn named(path: &Path, error: String) -> String {
+    format!("{}: {error}", path.display())
+}
+
+pub fn examine(plan: &Plan, mut tell: impl FnMut(usize, Duration)) -> Result<Report, String> {
+    let recorded = plan.read()?;
+    let mut report = Report {
+        writes_and_flushes: recorded.log.ops.len(),
+        notes: recorded.log.notes.len(),
+        ..Report::default()
+    };
+    let began = Instant::now();
+    plan.visit(recorded, |number, state, cases| {
+        one(plan, cases, number, plan.seed ^ number as u64, &state, &mut report)?;
         tell(number + 1, began.elapsed());
         report.interrupted = interrupt::requested();
-        !report.interrupted && report.violations.len() < VIOLATIONS_MAX
-    });
+        Ok(!report.interrupted && report.violations.len() < VIOLATIONS_MAX)
+    })?;
     report.seconds = began.elapsed().as_secs_f64();
-    failed.map(|()| report)
+    Ok(report)
+}
+
+/// Writes the partition of one state to `image`, for a guest that goes on with it. `before` gets
+/// the notes up to the cut.
+pub fn cut(plan: &Plan, wanted: usize, image: &Path, before: &Path) -> Result<(), String> {
+    let recorded = plan.read()?;
+    let mut found = None;
+    let notes = recorded.log.notes.clone();
+    plan.visit(recorded, |number, state, _| {
+        if number == wanted {
+            found = Some(state);
+        }
+        Ok(number < wanted)
+    })?;
+    let Some(state) = found else {
+        return Err(format!("there is no state {wanted}; {} are drawn", plan.states));
+    };
+    File::create(image)
+        .and_then(|file| write(&file, &state.partition, plan.seed))
+        .map_err(|error| named(image, error.to_string()))?;
+    let up_to_the_cut = notes.iter().take_while(|(at, _)| *at <= state.after).map(|(_, note)| note);
+    std::fs::write(before, notes::to_lines(up_to_the_cut)?)
+        .map_err(|error| named(before, error.to_string()))
 }
 
 fn one(
@@ -157,7 +236,8 @@ fn base(mut file: &File, layout: Layout) -> io::Result<Content> {
     let mut bytes = Vec::new();
     let wanted = layout.fs_bytes - SLACK_BYTES;
     let size = io::Read::read_to_end(&mut file, &mut bytes)?;
-    if size as u64 != wanted {
+    // A state has what is behind its file system, too.
+    if size as u64 != wanted && size as u64 != layout.fs_bytes {
         return Err(io::Error::other(format!("it has {size} bytes, and should have {wanted}")));
     }
     let mut content = Content::from_bytes(&bytes);

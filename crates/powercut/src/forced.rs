@@ -1,9 +1,10 @@
 //! Which writes the guest forced to the medium (FUA), by the guest's own trace: QEMU's log does not
 //! say it (7.2).
 //!
-//! The trace is that of `block:block_rq_issue` (Linux, include/trace/events/block.h). Its writes
+//! The trace is that of `block:block_rq_issue` (Linux, include/trace/events/block.h). Forced writes
 //! have an `F` behind the `W`. A write of the log is the first of the trace with the same sectors
-//! that no earlier write of the log was.
+//! that no earlier write of the log was. Both count from the first note on. The trace begins some
+//! time before it, and the log when the guest boots.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -12,14 +13,17 @@ use std::collections::{HashMap, VecDeque};
 pub struct Forced(HashMap<(u64, u64), VecDeque<bool>>);
 
 impl Forced {
-    /// Reads the text of a trace. Lines of other events do not count.
-    pub fn parse(trace: &str) -> Result<Forced, String> {
+    /// Reads the text of a trace. Lines of other events do not count. `notes`: the first sector of
+    /// the notes.
+    pub fn parse(trace: &str, notes: u64) -> Result<Forced, String> {
         let mut forced = Forced::default();
+        let mut has_begun = false;
         for (number, line) in trace.lines().enumerate() {
             let Some((_, event)) = line.split_once(" block_rq_issue: ") else { continue };
             let (flags, sector, sectors) = parse_event(event)
                 .ok_or_else(|| format!("line {}: \"{event}\" is not understood", number + 1))?;
-            if let Some((_, behind)) = flags.split_once('W') {
+            has_begun |= sector >= notes;
+            if let Some((_, behind)) = flags.split_once('W').filter(|_| has_begun) {
                 let write = forced.0.entry((sector, sectors)).or_default();
                 write.push_back(behind.starts_with('F'));
             }
@@ -56,7 +60,7 @@ mod tests {
 
     #[test]
     fn writes_of_the_same_sectors_are_told_apart_by_their_order() {
-        let mut forced = Forced::parse(TRACE).unwrap();
+        let mut forced = Forced::parse(TRACE, 0).unwrap();
         assert_eq!(forced.next(18_592, 8), Some(false));
         assert_eq!(forced.next(18_592, 8), Some(true));
         assert_eq!(forced.next(18_592, 8), None);
@@ -65,9 +69,16 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_before_the_first_note_does_not_count() {
+        let mut forced = Forced::parse(TRACE, 18_600).unwrap();
+        assert_eq!(forced.next(18_592, 8), None);
+        assert_eq!(forced.next(8, 1), Some(true));
+    }
+
+    #[test]
     fn a_line_that_was_cut_is_named() {
         let cut = TRACE.split_once(" () 8 + 1").unwrap().0;
-        let message = Forced::parse(cut).unwrap_err();
+        let message = Forced::parse(cut, 0).unwrap_err();
         assert!(message.starts_with("line 6: "), "{message}");
     }
 }

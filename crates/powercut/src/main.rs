@@ -48,6 +48,10 @@ enum What {
     /// One of several processes of `work`
     #[command(hide = true)]
     Process { task: String },
+    /// On the host: write the partition of one state, for a guest that goes on with it
+    Cut(Cut),
+    /// In the guest: open what a cut has left, and commit more
+    GoOn(GoOn),
     /// On the host: mount states that losses of power can have left, and judge them
     Judge(Judge),
 }
@@ -92,7 +96,59 @@ struct Work {
 }
 
 #[derive(Args)]
+struct Cut {
+    #[command(flatten)]
+    recorded: Recorded,
+
+    /// Which of the drawn states
+    #[arg(long, value_name = "N")]
+    state: usize,
+
+    /// The file for its partition
+    #[arg(long, value_name = "FILE")]
+    image: PathBuf,
+
+    /// The file for the notes up to the cut
+    #[arg(long, value_name = "FILE")]
+    notes: PathBuf,
+}
+
+#[derive(Args)]
+struct GoOn {
+    /// Where the databases are
+    #[arg(long, value_name = "DIR", default_value = place::MOUNT_POINT)]
+    dir: PathBuf,
+
+    /// The partition for the notes, on the same disk
+    #[arg(long, value_name = "DEVICE")]
+    notes: PathBuf,
+
+    /// The notes up to the cut
+    #[arg(long, value_name = "FILE")]
+    before: PathBuf,
+}
+
+#[derive(Args)]
 struct Judge {
+    #[command(flatten)]
+    recorded: Recorded,
+
+    /// In a guest: the device that the states are written to [default: loop devices]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<PathBuf>,
+
+    /// Keeps the partitions of states that are wrong in this directory
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+
+    /// The result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a guest has left, and which states are drawn from it.
+#[derive(Args)]
+struct Recorded {
     /// The log of QEMU's driver blklogwrites
     #[arg(long, value_name = "FILE")]
     log: PathBuf,
@@ -113,9 +169,9 @@ struct Judge {
     #[arg(long, value_name = "NAME", value_parser = file_systems())]
     fs: String,
 
-    /// In a guest: the device that the states are written to [default: loop devices]
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<PathBuf>,
+    /// The notes up to the cut that the guest went on with
+    #[arg(long, value_name = "FILE")]
+    before: Option<PathBuf>,
 
     /// So many states are examined
     #[arg(long, value_name = "N", default_value_t = 200)]
@@ -124,14 +180,23 @@ struct Judge {
     /// What the states are drawn from
     #[arg(long, value_name = "K", default_value_t = 1)]
     seed: u64,
+}
 
-    /// Keeps the partitions of states that are wrong in this directory
-    #[arg(long, value_name = "DIR")]
-    keep: Option<PathBuf>,
-
-    /// The result as one JSON object
-    #[arg(long)]
-    json: bool,
+impl Recorded {
+    fn plan(self) -> examine::Plan {
+        examine::Plan {
+            log: self.log,
+            trace: self.trace,
+            base: self.base,
+            layout: self.layout,
+            fs: named(FileSystem::ALL, FileSystem::name, &self.fs),
+            device: None,
+            states: self.states,
+            seed: self.seed,
+            before: self.before,
+            keep: None,
+        }
+    }
 }
 
 fn journals() -> PossibleValuesParser {
@@ -150,6 +215,8 @@ fn main() -> ExitCode {
     let result = match Command::parse().what {
         What::Work(options) => work(options).map(|()| true),
         What::Process { task } => process(&task).map(|()| true),
+        What::Cut(options) => cut(options).map(|()| true),
+        What::GoOn(options) => go_on(options).map(|()| true),
         What::Judge(options) => judge(options),
     };
     match result {
@@ -191,6 +258,17 @@ fn process(task: &str) -> Result<(), String> {
     processes::work(task)
 }
 
+fn cut(options: Cut) -> Result<(), String> {
+    examine::cut(&options.recorded.plan(), options.state, &options.image, &options.notes)
+}
+
+fn go_on(options: GoOn) -> Result<(), String> {
+    oneflush_vfs::register().map_err(|error| error.to_string())?;
+    let before = std::fs::read_to_string(&options.before)
+        .map_err(|error| format!("{}: {error}", options.before.display()))?;
+    work::go_on(&options.dir, &options.notes, &notes::parse_lines(&before)?)
+}
+
 /// The value of this name, which clap has let through.
 fn named<T: Copy, const N: usize>(all: [T; N], name: fn(T) -> &'static str, wanted: &str) -> T {
     all.into_iter().find(|value| name(*value) == wanted).unwrap_or(all[0])
@@ -201,17 +279,8 @@ fn judge(options: Judge) -> Result<bool, String> {
     oneflush_vfs::register().map_err(|error| error.to_string())?;
     scratch::enter_private_namespace().map_err(|error| error.to_string())?;
     interrupt::install().map_err(|error| error.to_string())?;
-    let plan = examine::Plan {
-        log: options.log,
-        trace: options.trace,
-        base: options.base,
-        layout: options.layout,
-        fs: named(FileSystem::ALL, FileSystem::name, &options.fs),
-        device: options.device,
-        states: options.states,
-        seed: options.seed,
-        keep: options.keep,
-    };
+    let plan =
+        examine::Plan { device: options.device, keep: options.keep, ..options.recorded.plan() };
     let mut told = Duration::ZERO;
     let report = examine::examine(&plan, |done, elapsed| {
         if elapsed - told >= TELL_EVERY {

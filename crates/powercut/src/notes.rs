@@ -72,6 +72,17 @@ pub fn parse(block: &[u8]) -> Result<Note, String> {
     serde_json::from_slice(&block[..end]).map_err(|error| format!("a note: {error}"))
 }
 
+/// Notes as text, a line each.
+pub fn to_lines<'a>(notes: impl Iterator<Item = &'a Note>) -> Result<String, String> {
+    notes
+        .map(|note| Ok(serde_json::to_string(note).map_err(|error| error.to_string())? + "\n"))
+        .collect()
+}
+
+pub fn parse_lines(text: &str) -> Result<Vec<Note>, String> {
+    text.lines().map(|line| parse(line.as_bytes())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +103,7 @@ mod tests {
         let found: Vec<Note> =
             bytes.chunks(NOTE_BYTES).map(|block| parse(block).unwrap()).collect();
         assert_eq!(found, wanted);
+        assert_eq!(parse_lines(&to_lines(wanted.iter()).unwrap()).unwrap(), wanted);
         assert!(parse(&[0; NOTE_BYTES]).is_err());
     }
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use oneflush_bench::place::{LoopDevice, PlaceError};
 use oneflush_crashlab::Content;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, MemfdFlags, memfd_create};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::layout::SECTOR_BYTES;
@@ -25,8 +25,8 @@ use crate::states::Kind;
 /// paths of its journals.
 pub const MOUNT_POINT: &str = "/mnt";
 
-/// Files of states are in memory.
-const MEMORY: &str = "/dev/shm";
+/// The name of a state's file, which has no path.
+const IN_MEMORY: &str = "powercut-state";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileSystem {
@@ -97,8 +97,10 @@ impl MountedState {
                 MountedState::of(device, fs, partition.size(), stamp)
             }
             None => {
-                let failed = |reason| StateError::File { path: MEMORY.to_owned(), reason };
-                let file = tempfile::tempfile_in(MEMORY).map_err(failed)?;
+                let failed = |reason| StateError::File { path: IN_MEMORY.to_owned(), reason };
+                let file = memfd_create(IN_MEMORY, MemfdFlags::CLOEXEC)
+                    .map_err(|errno| failed(errno.into()))?
+                    .into();
                 write(&file, partition, stamp).map_err(failed)?;
                 // From here on the mount holds the device.
                 let device = LoopDevice::attach(file)?;

@@ -68,19 +68,28 @@ pub struct State {
     pub partition: Content,
 }
 
+/// What states are drawn.
+pub struct Drawn<'a> {
+    pub kinds: &'a [Kind],
+    pub count: usize,
+    pub seed: u64,
+    /// The disk had databases before its log began, so every cut counts. Otherwise nothing has
+    /// happened before the first note.
+    pub from_the_start: bool,
+}
+
 /// Draws so many states by seed and visits them in the order of their cuts. `visit` may end it.
 pub fn visit(
     partition: &Content,
     log: &WriteLog,
-    kinds: &[Kind],
-    count: usize,
-    seed: u64,
+    drawn: &Drawn<'_>,
     mut visit: impl FnMut(usize, State) -> bool,
 ) {
     let image = Image { files: BTreeMap::from([(NAME.to_owned(), partition.clone())]) };
     let mut timeline = Timeline::new(&image, Reading::Ordered);
     let mut done = 0;
-    for (number, after) in cuts(log, count, seed).into_iter().enumerate() {
+    let &Drawn { kinds, seed, .. } = drawn;
+    for (number, after) in cuts(log, drawn).into_iter().enumerate() {
         log.ops[done..after].iter().for_each(|op| timeline.apply(op));
         done = after;
         let moment = Moment::new(&timeline);
@@ -96,12 +105,13 @@ pub fn visit(
 }
 
 /// Where power is cut, in order. Every second cut comes right before a flush, where most is in
-/// flight. Before the first note nothing has happened that counts.
-fn cuts(log: &WriteLog, count: usize, seed: u64) -> Vec<usize> {
-    let Some(&(first, _)) = log.notes.first() else { return Vec::new() };
-    let mut rng = Rng::with_seed(seed);
+/// flight.
+fn cuts(log: &WriteLog, drawn: &Drawn<'_>) -> Vec<usize> {
+    let Some(&(noted, _)) = log.notes.first() else { return Vec::new() };
+    let first = if drawn.from_the_start { 0 } else { noted };
+    let mut rng = Rng::with_seed(drawn.seed);
     let is_flush = |at: &usize| matches!(log.ops.get(*at), Some(Op::Sync { .. }));
-    let mut cuts: Vec<usize> = (0..count)
+    let mut cuts: Vec<usize> = (0..drawn.count)
         .map(|number| {
             let cut = rng.usize(first..=log.ops.len());
             if number % 2 == 0 { cut } else { (cut..log.ops.len()).find(is_flush).unwrap_or(cut) }
@@ -163,6 +173,10 @@ mod tests {
         }
     }
 
+    fn drawn(seed: u64) -> Drawn<'static> {
+        Drawn { kinds: &Kind::ALL, count: 2000, seed, from_the_start: false }
+    }
+
     fn bytes_at(state: &State, offset: u64) -> [u8; 1] {
         let mut byte = [0];
         state.partition.read(offset, &mut byte);
@@ -173,7 +187,7 @@ mod tests {
     fn what_a_flush_covers_is_in_every_state_behind_it_and_the_kinds_say_what_else_is() {
         let partition = Content::from_bytes(&[0; 32_768]);
         let mut seen = BTreeMap::new();
-        visit(&partition, &log(), &Kind::ALL, 2000, 7, |_, state| {
+        visit(&partition, &log(), &drawn(7), |_, state| {
             assert_eq!(state.partition.size(), 32_768);
             let there = [bytes_at(&state, 8192), bytes_at(&state, 16_384)];
             if state.after >= 2 {
@@ -198,7 +212,7 @@ mod tests {
     fn a_write_is_torn_at_both_borders() {
         let partition = Content::from_bytes(&[0; 32_768]);
         let (mut at_blocks, mut at_sectors) = (false, false);
-        visit(&partition, &log(), &Kind::ALL, 2000, 8, |_, state| {
+        visit(&partition, &log(), &drawn(8), |_, state| {
             let bytes = state.partition.to_bytes();
             let units = |unit: usize| {
                 let written = |unit: &[u8]| unit.iter().all(|byte| *byte != 0);

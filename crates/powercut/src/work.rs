@@ -55,6 +55,9 @@ impl Machine for Directory<'_> {
     }
 }
 
+/// With it a transaction of the workload `huge` has 1.6 MB.
+const HUGE_ROW_BYTES_MORE: usize = 25_000;
+
 pub struct Plan {
     pub directory: PathBuf,
     pub notes: PathBuf,
@@ -97,7 +100,10 @@ fn run_case(
     seed: u64,
     setting: &Setting,
 ) -> Result<(), String> {
-    let script = Script::draw_for(setting, workload, seed);
+    let mut script = Script::draw_for(setting, workload, seed);
+    if workload == Workload::Huge {
+        script.row_bytes_more = HUGE_ROW_BYTES_MORE;
+    }
     let actor = Actor::new(&script, setting, Directory::noted(path.to_owned(), notes, case));
     let mut connections = Connections::new();
     let before = (0..script.rows_before).map(|number| Step::Commit {
@@ -110,4 +116,29 @@ fn run_case(
     }
     drop(connections);
     actor.book_is_kept()
+}
+
+/// Goes on with what a cut has left, in each case that was begun before it. Who opens the databases
+/// first recovers them.
+pub fn go_on(directory: &Path, notes: &Path, before: &[Note]) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", notes.display());
+    let notes = Notes::open(notes, 0).map_err(failed)?;
+    for note in before {
+        let Note::Case { case, workload, seed, setting } = note else { continue };
+        let path = directory.join(directory_of(*case));
+        // Its name is the file system's to lose until a file in it is durable.
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let script = Script::draw_for(setting, *workload, *seed);
+        let actor = Actor::new(&script, setting, Directory::shared(path, &notes, *case));
+        let mut connections = Connections::new();
+        let commit = |seed| Step::Commit { connection: 0, amount: Amount::Small, seed };
+        for step in
+            [commit(!*seed), commit(seed ^ 1), Step::Close { connection: 0 }, commit(seed ^ 2)]
+        {
+            actor
+                .step(&step, &mut connections)
+                .map_err(|error| format!("case {case}, {workload}: {}", actor.text(error)))?;
+        }
+    }
+    Ok(())
 }

@@ -104,9 +104,12 @@ impl WriteLog {
             file.read_exact_at(&mut data, place)?;
             place += sectors * sector_bytes;
             let in_512 = sector_bytes / SECTOR_BYTES;
-            let traced =
-                forced.as_mut().map(|forced| forced.next(sector * in_512, sectors * in_512));
-            if traced == Some(None) && !log.notes.is_empty() {
+            let counts = !log.notes.is_empty() || layout.part(sector * sector_bytes) == Part::Notes;
+            let traced = forced
+                .as_mut()
+                .filter(|_| counts)
+                .map(|forced| forced.next(sector * in_512, sectors * in_512));
+            if traced == Some(None) {
                 untraced.get_or_insert((number, log.ops.len(), log.notes.len()));
             }
             let entered = log.enter(layout, sector * sector_bytes, data);
@@ -218,7 +221,7 @@ mod tests {
         };
         let noted = event("WS", 3 * fs, 8);
         let trace = [noted.clone(), event("WFS", fs, 1), event("W", fs + 1, 1)].concat();
-        let forced = || Some(Forced::parse(&trace).unwrap());
+        let forced = || Some(Forced::parse(&trace, 3 * fs).unwrap());
         let writes = [1, 2, 3].map(|byte| entry(fs + byte - 1, 1, 0, &[byte as u8; 512]));
         let [first, second, third] = writes;
         let entries = [note.clone(), first, second, third.clone()];
