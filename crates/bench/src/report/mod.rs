@@ -216,11 +216,10 @@ impl Report {
 
     /// A row's name: the mode, and the number of connections where it tells rows apart.
     fn label(&self, mode: &ModeReport) -> String {
-        let guest = mode.guest.as_ref().map_or(String::new(), |fs| format!("{fs} "));
         if self.connections.len() == 1 {
-            format!("{guest}{}", mode.mode)
+            mode.name()
         } else {
-            format!("{guest}{} ×{}", mode.mode, mode.connections)
+            format!("{} ×{}", mode.name(), mode.connections)
         }
     }
 
@@ -238,6 +237,14 @@ impl Report {
 }
 
 impl ModeReport {
+    /// The mode, behind the file system of its guest.
+    fn name(&self) -> String {
+        match &self.guest {
+            Some(fs) => format!("{fs} {}", self.mode),
+            None => self.mode.to_string(),
+        }
+    }
+
     fn new(results: ModeResults) -> ModeReport {
         let mut latencies = Latencies::new();
         let mut failed_statements: BTreeMap<String, u64> = BTreeMap::new();

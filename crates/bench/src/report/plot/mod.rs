@@ -276,8 +276,7 @@ fn name(report: &Report, mode: &ModeReport) -> String {
     if says_nothing && report.modes.iter().any(differs) {
         format!("{}:{}", mode.mode, Strategy::STOCK)
     } else {
-        let guest = mode.guest.as_ref().map_or(String::new(), |fs| format!("{fs} "));
-        format!("{guest}{}", mode.mode)
+        mode.name()
     }
 }
 
