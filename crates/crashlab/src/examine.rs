@@ -12,6 +12,7 @@ use std::sync::{PoisonError, RwLock};
 
 use rusqlite::ErrorCode;
 
+use crate::act::Machine;
 use crate::content::Image;
 use crate::log::Op;
 use crate::model::{Found, find};
@@ -94,17 +95,9 @@ fn goes_on(
     files: &[String],
     found: &[Found],
 ) -> Result<(), String> {
-    let commit = |file: &String| -> rusqlite::Result<Found> {
-        let connection = setting.open(machine, 0, file)?;
-        connection.execute_batch(&format!(
-            "PRAGMA journal_mode={}; BEGIN IMMEDIATE; CREATE TABLE later(v);
-             INSERT INTO later VALUES(zeroblob(3000)); COMMIT",
-            setting.journal.name()
-        ))?;
-        find(&connection, "main")
-    };
     for (file, found) in files.iter().zip(found) {
-        let after = commit(file).map_err(|error| format!("{file}: one commit more: {error}"))?;
+        let after = commit_one_more(machine, setting, file)
+            .map_err(|error| format!("{file}: one commit more: {error}"))?;
         if after != *found {
             return Err(format!("{file}: {after:?} after one commit more than {found:?}"));
         }
@@ -120,6 +113,21 @@ fn goes_on(
         Some(left) => Err(format!("{left} is still there after the last close")),
         None => Ok(()),
     }
+}
+
+/// What a database of a machine holds after one commit more, which the oracle does not count.
+pub fn commit_one_more<M: Machine>(
+    machine: &M,
+    setting: &Setting,
+    file: &str,
+) -> rusqlite::Result<Found> {
+    let connection = setting.open(machine, 0, file)?;
+    connection.execute_batch(&format!(
+        "PRAGMA journal_mode={}; BEGIN IMMEDIATE; CREATE TABLE later(v);
+         INSERT INTO later VALUES(zeroblob(3000)); COMMIT",
+        setting.journal.name()
+    ))?;
+    find(&connection, "main")
 }
 
 /// One state in this many is shown to SQLite alone.
@@ -145,8 +153,10 @@ fn look_alone(
     files.iter().map(look).collect()
 }
 
-fn look(
-    machine: &Mounted,
+/// Opens a database of a machine by the setting's strategy, reads all of it, and closes it.
+/// `thoroughly`: with `integrity_check`.
+pub fn look<M: Machine>(
+    machine: &M,
     setting: &Setting,
     file: &str,
     thoroughly: bool,

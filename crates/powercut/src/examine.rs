@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use oneflush_bench::guest::GuestFs;
 use oneflush_bench::interrupt;
 use oneflush_crashlab::Content;
 use serde::Serialize;
@@ -14,7 +15,7 @@ use crate::forced::Forced;
 use crate::judge::Cases;
 use crate::layout::{Layout, SECTOR_BYTES, SLACK_BYTES};
 use crate::notes;
-use crate::place::{FileSystem, MountedState, StateError, write};
+use crate::place::{MountedState, StateError, kinds, write};
 use crate::states::{self, Drawn, Kind, State};
 use crate::write_log::WriteLog;
 
@@ -25,7 +26,7 @@ pub struct Plan {
     /// The file system as it was before the guest began.
     pub base: PathBuf,
     pub layout: Layout,
-    pub fs: FileSystem,
+    pub fs: GuestFs,
     /// The block device that all states are written to, in a guest.
     pub device: Option<PathBuf>,
     pub states: usize,
@@ -91,7 +92,7 @@ impl Plan {
             |path: &PathBuf| File::open(path).map_err(|error| named(path, error.to_string()));
         let forced = match &self.trace {
             Some(trace) => {
-                let notes = self.layout.notes_start / SECTOR_BYTES;
+                let notes = self.layout.notes_start() / SECTOR_BYTES;
                 let forced = Forced::parse(&text(trace)?, notes);
                 Some(forced.map_err(|error| named(trace, error))?)
             }
@@ -123,7 +124,7 @@ impl Plan {
         let mut notes = log.notes.iter().peekable();
         let mut failed = Ok(());
         let drawn = Drawn {
-            kinds: self.fs.kinds(),
+            kinds: kinds(self.fs),
             count: self.states,
             seed: self.seed,
             // What was forced before the trace is not known.

@@ -11,8 +11,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use oneflush_crashlab::{Allowed, Found, NOTHING, SQLITE_ALONE, Setting, Workload, find};
-use rusqlite::OptionalExtension as _;
+use oneflush_crashlab::{
+    Allowed, Found, NOTHING, SQLITE_ALONE, Setting, Workload, commit_one_more, look,
+};
 
 use crate::notes::{Note, directory_of};
 use crate::work::Directory;
@@ -70,53 +71,24 @@ impl Case {
             let looked = |file| look(file).map_err(|error| format!("{file}: {error}"));
             files.iter().map(looked).collect::<Result<Vec<Found>, String>>()
         };
-        let found = each(&|file| self.look(&directory, file))?;
+        let found = each(&|file| look(&directory, &self.setting, file, true))?;
         if let Some(objection) = self.allowed.objection(&found) {
             return Err(objection);
         }
-        let again = each(&|file| self.commit_one_more(&directory, file))?;
+        let again = each(&|file| {
+            commit_one_more(&directory, &self.setting, file)
+                .map_err(|error| format!("one commit more: {error}"))
+        })?;
         if again != found {
             return Err(format!("{again:?} after one commit more than {found:?}"));
         }
-        let alone = each(&|file| look_alone(&directory, file))?;
+        let alone = each(&|file| {
+            look(&directory, &Setting::of(SQLITE_ALONE), file, false)
+                .map_err(|error| format!("SQLite alone, after the close: {error}"))
+        })?;
         if alone != found {
             return Err(format!("SQLite alone finds {alone:?} after the close of {found:?}"));
         }
         Ok(())
     }
-
-    fn look(&self, directory: &Directory<'_>, file: &str) -> Result<Found, String> {
-        let text = |error: rusqlite::Error| error.to_string();
-        let connection = self.setting.open(directory, 0, file).map_err(text)?;
-        let found = find(&connection, "main").map_err(text)?;
-        let verdict: String =
-            connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).map_err(text)?;
-        if verdict != "ok" {
-            return Err(format!("integrity_check: {verdict}"));
-        }
-        connection.close().map_err(|(_, error)| format!("close: {error}"))?;
-        Ok(found)
-    }
-
-    fn commit_one_more(&self, directory: &Directory<'_>, file: &str) -> Result<Found, String> {
-        let text = |error: rusqlite::Error| format!("one commit more: {error}");
-        let connection = self.setting.open(directory, 0, file).map_err(text)?;
-        let journal = format!("PRAGMA journal_mode={}", self.setting.journal.name());
-        connection.query_row(&journal, [], |_| Ok(())).optional().map_err(text)?;
-        connection
-            .execute_batch(
-                "BEGIN IMMEDIATE; CREATE TABLE later(v);
-                 INSERT INTO later VALUES(zeroblob(3000)); COMMIT",
-            )
-            .map_err(text)?;
-        let found = find(&connection, "main").map_err(text)?;
-        connection.close().map_err(|(_, error)| format!("close: {error}"))?;
-        Ok(found)
-    }
-}
-
-fn look_alone(directory: &Directory<'_>, file: &str) -> Result<Found, String> {
-    let text = |error: rusqlite::Error| format!("SQLite alone, after the close: {error}");
-    let connection = Setting::of(SQLITE_ALONE).open(directory, 0, file).map_err(text)?;
-    find(&connection, "main").map_err(text)
 }

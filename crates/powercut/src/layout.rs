@@ -18,25 +18,29 @@ pub const SLACK_BYTES: u64 = MIB;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The file system and the slack.
-    pub fs_start: u64,
+    /// Of the file system and the slack.
     pub fs_bytes: u64,
-    pub notes_start: u64,
 }
+
+/// Where the partition of the file system begins.
+const FS_START: u64 = MIB;
 
 impl Layout {
     /// The layout for a file system of so many bytes.
     pub fn of(fs_bytes: u64) -> Layout {
-        let fs_bytes = fs_bytes + SLACK_BYTES;
-        Layout { fs_start: MIB, fs_bytes, notes_start: MIB + fs_bytes }
+        Layout { fs_bytes: fs_bytes + SLACK_BYTES }
+    }
+
+    pub fn notes_start(self) -> u64 {
+        FS_START + self.fs_bytes
     }
 
     /// Bytes in the file system's partition, or in that of the notes.
-    pub fn part(&self, offset: u64) -> Part {
-        if offset >= self.notes_start {
+    pub fn part(self, offset: u64) -> Part {
+        if offset >= self.notes_start() {
             Part::Notes
-        } else if offset >= self.fs_start {
-            Part::FileSystem(offset - self.fs_start)
+        } else if offset >= FS_START {
+            Part::FileSystem(offset - FS_START)
         } else {
             Part::Table
         }

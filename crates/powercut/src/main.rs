@@ -28,11 +28,11 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand};
+use oneflush_bench::guest::GuestFs;
 use oneflush_bench::{interrupt, place as scratch};
 use oneflush_crashlab::{Journal, Setting, Synchronous, Workload};
 
 use layout::Layout;
-use place::FileSystem;
 
 #[derive(Parser)]
 #[command(about = "Cuts the power of a guest, as often as its recorded disk allows")]
@@ -166,8 +166,8 @@ struct Recorded {
     layout: Layout,
 
     /// Its kind
-    #[arg(long, value_name = "NAME", value_parser = file_systems())]
-    fs: String,
+    #[arg(long, value_name = "NAME")]
+    fs: GuestFs,
 
     /// The notes up to the cut that the guest went on with
     #[arg(long, value_name = "FILE")]
@@ -189,7 +189,7 @@ impl Recorded {
             trace: self.trace,
             base: self.base,
             layout: self.layout,
-            fs: named(FileSystem::ALL, FileSystem::name, &self.fs),
+            fs: self.fs,
             device: None,
             states: self.states,
             seed: self.seed,
@@ -205,10 +205,6 @@ fn journals() -> PossibleValuesParser {
 
 fn levels() -> PossibleValuesParser {
     PossibleValuesParser::new(Synchronous::ALL.map(Synchronous::name))
-}
-
-fn file_systems() -> PossibleValuesParser {
-    PossibleValuesParser::new(FileSystem::ALL.map(FileSystem::name))
 }
 
 fn main() -> ExitCode {

@@ -13,6 +13,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use oneflush_bench::guest::GuestFs;
 use oneflush_bench::place::{LoopDevice, PlaceError};
 use oneflush_crashlab::Content;
 use rustix::fs::{FallocateFlags, MemfdFlags, memfd_create};
@@ -28,42 +29,21 @@ pub const MOUNT_POINT: &str = "/mnt";
 /// The name of a state's file, which has no path.
 const IN_MEMORY: &str = "powercut-state";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileSystem {
-    Ext4,
-    Xfs,
-    Btrfs,
-    F2fs,
+/// What a loss of power can do to a file system. F2FS is for devices that write its blocks of 4 KiB
+/// whole: its nodes have no checksum. Torn at 512 bytes, they are other nodes, and files do not
+/// open.
+pub fn kinds(fs: GuestFs) -> &'static [Kind] {
+    match fs {
+        GuestFs::F2fs => &Kind::ALL[..Kind::ALL.len() - 1],
+        GuestFs::Ext4 | GuestFs::Xfs | GuestFs::Btrfs => &Kind::ALL,
+    }
 }
 
-impl FileSystem {
-    pub const ALL: [FileSystem; 4] =
-        [FileSystem::Ext4, FileSystem::Xfs, FileSystem::Btrfs, FileSystem::F2fs];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            FileSystem::Ext4 => "ext4",
-            FileSystem::Xfs => "xfs",
-            FileSystem::Btrfs => "btrfs",
-            FileSystem::F2fs => "f2fs",
-        }
-    }
-
-    /// What a loss of power can do to it. F2FS is for devices that write its blocks of 4 KiB whole:
-    /// its nodes have no checksum. Torn at 512 bytes, they are other nodes, and files do not open.
-    pub fn kinds(self) -> &'static [Kind] {
-        match self {
-            FileSystem::F2fs => &Kind::ALL[..Kind::ALL.len() - 1],
-            FileSystem::Ext4 | FileSystem::Xfs | FileSystem::Btrfs => &Kind::ALL,
-        }
-    }
-
-    /// XFS refuses a second file system with the same identity, as another run of this may have.
-    fn mount_options(self) -> Option<&'static std::ffi::CStr> {
-        match self {
-            FileSystem::Xfs => Some(c"nouuid"),
-            FileSystem::Ext4 | FileSystem::Btrfs | FileSystem::F2fs => None,
-        }
+/// XFS refuses a second file system with the same identity, as another run of this may have.
+fn mount_options(fs: GuestFs) -> Option<&'static std::ffi::CStr> {
+    match fs {
+        GuestFs::Xfs => Some(c"nouuid"),
+        GuestFs::Ext4 | GuestFs::Btrfs | GuestFs::F2fs => None,
     }
 }
 
@@ -86,7 +66,7 @@ impl MountedState {
     /// `device`: the one that all states share. `None`: a loop device.
     pub fn mount(
         partition: &Content,
-        fs: FileSystem,
+        fs: GuestFs,
         device: Option<&PathBuf>,
         stamp: u64,
     ) -> Result<MountedState, StateError> {
@@ -111,7 +91,7 @@ impl MountedState {
 
     fn of(
         device: &Path,
-        fs: FileSystem,
+        fs: GuestFs,
         size_bytes: u64,
         stamp: u64,
     ) -> Result<MountedState, StateError> {
@@ -122,7 +102,7 @@ impl MountedState {
         if shown != block_of(stamp) {
             return Err(StateError::Stale { device: named(device) });
         }
-        mount(device, MOUNT_POINT, fs.name(), MountFlags::empty(), fs.mount_options())
+        mount(device, MOUNT_POINT, fs.name(), MountFlags::empty(), mount_options(fs))
             .map_err(StateError::Mount)?;
         Ok(MountedState(()))
     }

@@ -2,7 +2,6 @@
 //! there afterwards.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use fastrand::Rng;
 use oneflush_crashlab::{Choice, Content, Fill, Image, Moment, Op, Reading, Tear, Timeline};
@@ -50,12 +49,6 @@ impl Kind {
             Kind::Blocks => "torn at 4 KiB",
             Kind::Sectors => "torn at 512 B",
         }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
