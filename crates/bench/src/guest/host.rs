@@ -8,10 +8,6 @@ use std::process::{Command, Stdio};
 use super::{Checkout, Found, GuestError, GuestFs, SUBCOMMAND, Spec};
 use crate::report::SavedError;
 
-/// A guest has 1 GiB, and QEMU some more.
-const MEMORY_MIB: u64 = 1400;
-/// The disk is sparse. The kernel's package and the guest's root are not.
-const DISK_MIB: u64 = 1500;
 /// Emulated, 1,000 commits take some 5 s.
 const SECONDS_MAX: &str = "3600";
 
@@ -30,7 +26,6 @@ impl Checkout {
             move |source| GuestError::File { path, source }
         };
         fs::create_dir_all(&build).map_err(file(&build))?;
-        has_room(&build)?;
         let work = tempfile::Builder::new().prefix("run-").tempdir_in(&build);
         let work = work.map_err(file(&build))?;
         let script = work.path().join("bench.sh");
@@ -87,28 +82,6 @@ fn last_line(text: &str) -> Option<String> {
     text.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned)
 }
 
-/// Said before a run of minutes. What cannot be found out is no reason to refuse.
-fn has_room(dir: &Path) -> Result<(), GuestError> {
-    if let Ok(stat) = rustix::fs::statvfs(dir) {
-        let available_mib = stat.f_bavail.saturating_mul(stat.f_frsize) >> 20;
-        if available_mib < DISK_MIB {
-            let dir = dir.to_owned();
-            return Err(GuestError::Disk { dir, available_mib, needed_mib: DISK_MIB });
-        }
-    }
-    match memory_available_mib(&fs::read_to_string("/proc/meminfo").unwrap_or_default()) {
-        Some(available_mib) if available_mib < MEMORY_MIB => {
-            Err(GuestError::Memory { available_mib, needed_mib: MEMORY_MIB })
-        }
-        _ => Ok(()),
-    }
-}
-
-fn memory_available_mib(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib >> 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,13 +107,6 @@ mod tests {
         assert_eq!((lines.len(), lines[2]), (3, "SPECS"));
         let again: Vec<Spec> = serde_json::from_str(lines[1]).unwrap();
         assert_eq!(again[0].modes[0].to_string(), "persist:maw+atomic=f2fs");
-    }
-
-    #[test]
-    fn free_memory_is_read_in_mib() {
-        let meminfo = "MemTotal:  2048 kB\nMemFree: 1 kB\nMemAvailable:    4096 kB\n";
-        assert_eq!(memory_available_mib(meminfo), Some(4));
-        assert_eq!(memory_available_mib("MemTotal: 1 kB\n"), None);
     }
 
     #[test]

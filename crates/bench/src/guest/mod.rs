@@ -105,16 +105,6 @@ pub enum GuestError {
         program.display()
     )]
     NoCheckout { program: PathBuf },
-    #[error(
-        "--guest: {available_mib} MiB of memory are free, and a guest takes {needed_mib}; end \
-            other programs first"
-    )]
-    Memory { available_mib: u64, needed_mib: u64 },
-    #[error(
-        "--guest: {} has {available_mib} MiB free, and a guest takes {needed_mib}; free some space",
-        dir.display()
-    )]
-    Disk { dir: PathBuf, available_mib: u64, needed_mib: u64 },
     #[error("--guest: {}: {source}; make it writable", path.display())]
     File { path: PathBuf, source: io::Error },
     #[error(
