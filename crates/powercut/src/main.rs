@@ -1,9 +1,9 @@
 //! `powercut`: cuts the power of a guest, as often as its recorded disk allows.
 //!
 //! ```text
-//! guest:  work ── SQLite ── Oneflush ── ext4, XFS, … ── disk ──▶ QEMU's log of writes and flushes
-//!           └── notes of commits ────────────────────────┘            │
-//! host:   judge ◀── SQLite ◀── Oneflush ◀── mount ◀── partition ◀── states
+//! guest:  work ─ SQLite ─ Oneflush ─ ext4, … ─ disk ─▶ log of QEMU
+//!           └─ notes of commits ────────────────┘          │
+//! host:   judge ◀ SQLite ◀ Oneflush ◀ mount ◀ states of the disk
 //! ```
 //!
 //! The states are the crash simulator's (`oneflush-crashlab`), of a disk in place of files. So are
