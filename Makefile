@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests suite-subset clean help
+.PHONY: build packages bare all-bare demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests suite-subset clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -29,6 +29,18 @@ build:
 	cargo build --release --locked -p oneflush -p oneflush-preload
 	cargo rustc --release --locked -p oneflush-vfs --features loadable --crate-type cdylib
 	install -m 755 $(RELEASE)/liboneflush_vfs.so $(EXTENSION)
+
+## packages: what is published, for four platforms, in dist (`packages/make --help`)
+packages:
+	packages/make
+
+## bare: packages for this processor and glibc, each installed where neither this project nor a compiler is (a part of `test`)
+bare:
+	packages/bare-turn quick
+
+## all-bare: all packages in dist, for all platforms; those for another processor in a guest
+all-bare:
+	packages/bare-turn dist
 
 ## demo: strategies eager and plain beside stock, then each of SQLite's journal modes, on this machine
 demo: build

@@ -2,12 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use oneflush_blocklog::AlignedBuffer;
+use rustix::io::ReadWriteFlags;
 use serde::Serialize;
 
 use crate::floor::{BLOCK_BYTES, open_direct, quantile};
@@ -155,20 +155,6 @@ fn one(dir: &Path, what: RawWrite) -> Result<Option<Latency>, Failed> {
 
 fn write_dsync(file: &File, block: &[u8], offset: u64) -> io::Result<()> {
     let slices = [IoSlice::new(block)];
-    // SAFETY: an IoSlice is an iovec by contract, the block lives through the call, and its count
-    // is 1.
-    let written = unsafe {
-        libc::pwritev2(
-            file.as_raw_fd(),
-            slices.as_ptr().cast(),
-            1,
-            offset as libc::off_t,
-            libc::RWF_DSYNC,
-        )
-    };
-    match usize::try_from(written) {
-        Err(_) => Err(io::Error::last_os_error()),
-        Ok(written) if written < block.len() => Err(io::ErrorKind::WriteZero.into()),
-        Ok(_) => Ok(()),
-    }
+    let written = rustix::io::pwritev2(file, &slices, offset, ReadWriteFlags::DSYNC)?;
+    if written < block.len() { Err(io::ErrorKind::WriteZero.into()) } else { Ok(()) }
 }

@@ -2,11 +2,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rustix::fs::{AtFlags, Statx, StatxFlags};
+
 use super::{AtomicWrite, DirectIo};
+
+/// STATX_WRITE_ATOMIC of Linux 6.11.
+const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x0001_0000);
 
 pub(super) struct Facts {
     pub(super) direct_io: DirectIo,
@@ -22,7 +26,8 @@ pub(super) fn file(dir: &Path) -> io::Result<Facts> {
             Err(error) => return Err(error),
         };
     let stat = statx(named.as_file())?;
-    let says_alignment = stat.stx_mask & libc::STATX_DIOALIGN != 0;
+    let says = |what: StatxFlags| stat.stx_mask & what.bits() != 0;
+    let says_alignment = says(StatxFlags::DIOALIGN);
     let direct_io = match (opens_direct, says_alignment) {
         (false, _) => DirectIo::Refused,
         // Both 0: the kernel would take the flag and not do it.
@@ -33,8 +38,7 @@ pub(super) fn file(dir: &Path) -> io::Result<Facts> {
         },
         (true, false) => DirectIo::Unknown,
     };
-    let offers_atomic =
-        stat.stx_mask & libc::STATX_WRITE_ATOMIC != 0 && stat.stx_atomic_write_unit_max > 0;
+    let offers_atomic = says(WRITE_ATOMIC) && stat.stx_atomic_write_unit_max > 0;
     Ok(Facts {
         direct_io,
         atomic_write: offers_atomic.then_some(AtomicWrite {
@@ -46,14 +50,8 @@ pub(super) fn file(dir: &Path) -> io::Result<Facts> {
     })
 }
 
-fn statx(file: &File) -> io::Result<libc::statx> {
-    let mask = libc::STATX_BASIC_STATS | libc::STATX_DIOALIGN | libc::STATX_WRITE_ATOMIC;
-    // SAFETY: the struct is plain numbers, for which all zeros is a value.
-    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is an empty C string (the descriptor itself is meant), and `stat` is ours to
-    // write.
-    let result = unsafe {
-        libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut stat)
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(stat) }
+fn statx(file: &File) -> io::Result<Statx> {
+    let mask = StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN | WRITE_ATOMIC;
+    // The empty path is the descriptor itself.
+    Ok(rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, mask)?)
 }

@@ -1,7 +1,6 @@
-//! Registration: as a Rust crate, as a library's C function, and as a loadable extension.
+//! Registration: as a Rust crate, and as a loadable extension. For C programs: `linked.rs`.
 
 use std::ffi::{c_char, c_int};
-use std::panic::catch_unwind;
 use std::sync::Once;
 
 use libsqlite3_sys as sqlite;
@@ -75,21 +74,6 @@ fn say_what_is_unknown(api: &Api) {
     });
 }
 
-/// For `-DSQLITE_EXTRA_INIT=oneflush_vfs_extra_init`. SQLite calls it at the end of every
-/// `sqlite3_initialize()`, and the VFS becomes the default.
-#[cfg(not(feature = "loadable"))]
-#[unsafe(no_mangle)]
-pub extern "C" fn oneflush_vfs_extra_init(_unused: *const c_char) -> c_int {
-    match catch_unwind(register_default) {
-        Ok(Ok(())) => sqlite::SQLITE_OK,
-        Ok(Err(error)) => {
-            api::linked().log(sqlite::SQLITE_ERROR, &format!("oneflush: {error}"));
-            sqlite::SQLITE_ERROR
-        }
-        Err(_) => sqlite::SQLITE_ERROR,
-    }
-}
-
 /// The version of this library, for a program that is about to load it.
 #[unsafe(no_mangle)]
 pub extern "C" fn oneflush_version() -> *const c_char {
@@ -109,13 +93,29 @@ pub unsafe extern "C" fn sqlite3_oneflush_init(
 ) -> c_int {
     // SAFETY: SQLite passes its own table.
     let Some(api) = (unsafe { api::loaded(routines) }) else { return sqlite::SQLITE_ERROR };
-    let error = match catch_unwind(|| register_with(api, false)) {
-        // "SQLITE_OK_LOAD_PERMANENTLY": SQLite keeps pointers into this library from now on.
-        Ok(Ok(())) => return sqlite::SQLITE_OK_LOAD_PERMANENTLY,
+    // "SQLITE_OK_LOAD_PERMANENTLY": SQLite keeps pointers into this library from now on.
+    match answered(std::panic::catch_unwind(|| register_with(api, false)), &api, error_out) {
+        sqlite::SQLITE_OK => sqlite::SQLITE_OK_LOAD_PERMANENTLY,
+        code => code,
+    }
+}
+
+/// The code that an entry point answers, and the reason where it is an error.
+///
+/// `error_out` is null or the `pzErrMsg` of SQLite's contract.
+pub(super) fn answered(
+    registered: std::thread::Result<Result<(), RegisterError>>,
+    api: &Api,
+    error_out: *mut *mut c_char,
+) -> c_int {
+    let error = match registered {
+        Ok(Ok(())) => return sqlite::SQLITE_OK,
         Ok(Err(error)) => format!("oneflush: {error}"),
         Err(_) => "oneflush: internal error while the extension was loaded [OF-410]".to_owned(),
     };
-    if !error_out.is_null() {
+    if error_out.is_null() {
+        api.log(sqlite::SQLITE_ERROR, &error);
+    } else {
         // SAFETY: "*pzErrMsg may be set to a string from sqlite3_mprintf()"; SQLite frees it.
         unsafe { *error_out = api.string(&error) };
     }

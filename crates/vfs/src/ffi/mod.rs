@@ -94,6 +94,8 @@ mod forked;
 mod image_memory;
 mod inherited;
 mod io;
+#[cfg(not(feature = "loadable"))]
+mod linked;
 mod looking_on;
 mod open;
 mod page_cache;
