@@ -18,9 +18,7 @@ pub struct GivesWay(());
 impl GivesWay {
     /// `None` if another policy was chosen for the thread. That policy stays.
     pub fn begin() -> Option<GivesWay> {
-        // SAFETY: the call takes a number, 0 for the calling thread, and gives one.
-        let policy = unsafe { libc::sched_getscheduler(0) };
-        (policy == libc::SCHED_OTHER && set(libc::SCHED_IDLE)).then_some(GivesWay(()))
+        (policy() == libc::SCHED_OTHER && set(libc::SCHED_IDLE)).then_some(GivesWay(()))
     }
 }
 
@@ -31,20 +29,24 @@ impl Drop for GivesWay {
     }
 }
 
+// Both by number: musl's functions of these names only refuse.
+
+fn policy() -> libc::c_int {
+    // SAFETY: the call takes a number, 0 for the calling thread, and gives one.
+    let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+    policy as libc::c_int
+}
+
 fn set(policy: libc::c_int) -> bool {
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is the calling thread. The parameters live through the call, which only reads them.
-    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+    // All that the kernel's `struct sched_param` has.
+    let priority: libc::c_int = 0;
+    // SAFETY: 0 is the calling thread. The priority lives through the call, which only reads it.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn policy() -> libc::c_int {
-        // SAFETY: as above.
-        unsafe { libc::sched_getscheduler(0) }
-    }
 
     #[test]
     fn a_thread_gives_way_and_no_longer() {
