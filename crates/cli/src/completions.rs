@@ -2,8 +2,10 @@
 //!
 //! Made from the same `clap::Command` as `--help`, so hidden commands are not in it.
 
-use clap::Args;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Args};
 use clap_complete::Shell;
+use oneflush_vfs::StrategyKind;
 
 use crate::Failure;
 use crate::output;
@@ -41,8 +43,20 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         Shells::Fish => Shell::Fish,
     };
     let mut program = crate::shown();
+    for command in program.get_subcommands_mut() {
+        *command = command.clone().mut_args(with_strategies);
+    }
     let name = program.get_name().to_owned();
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut program, name, &mut script);
     output::print(&String::from_utf8_lossy(&script))
+}
+
+/// Names the strategies where one is asked for. Their own parser has a message that names them.
+fn with_strategies(option: Arg) -> Arg {
+    if option.get_long() != Some("strategy") {
+        return option;
+    }
+    let names = StrategyKind::ALL.map(StrategyKind::name);
+    option.value_parser(PossibleValuesParser::new(std::iter::once("auto").chain(names)))
 }

@@ -98,6 +98,7 @@ fn bash_completes_commands_options_and_values() {
     assert!(offered.is_superset(&of_bench), "{:?}", of_bench.difference(&offered));
     let shells = complete("oneflush completions ");
     assert!(shells.contains("bash") && shells.contains("fish"), "{shells:?}");
+    assert_eq!(complete("oneflush run --strategy eag"), BTreeSet::from(["eager".to_owned()]));
 }
 
 #[test]
@@ -126,6 +127,7 @@ fn fish_completes_commands_options_and_values() {
     assert_eq!(complete("oneflush reco"), BTreeSet::from(["recover".to_owned()]));
     let offered = complete("oneflush bench --");
     assert!(offered.is_superset(&of_bench), "{:?}", of_bench.difference(&offered));
+    assert_eq!(complete("oneflush run --strategy eag"), BTreeSet::from(["eager".to_owned()]));
     let forms = complete("oneflush bench --format ");
     assert_eq!(forms, BTreeSet::from(["mobibench".to_owned(), "table".to_owned()]));
 }
