@@ -79,6 +79,8 @@ fn page(program: &Command, command: &Command, date: &str) -> io::Result<(String,
     // Man's own title line leaves an empty date out, and what follows is taken for the date.
     let mut page =
         format!(".TH {name} 1 \"{date}\" \"oneflush {version}\" Oneflush\n").into_bytes();
+    // An example that is hyphenated, or has more spaces, cannot be copied.
+    page.extend_from_slice(b".nh\n.ad l\n");
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;
