@@ -32,6 +32,13 @@ has() {
     case $2 in *"$1"*) ;; *) printf '%s\nis not in: %s\n' "$1" "${2:0:2000}"; return 1 ;; esac
 }
 
+# shows_bench [FOLDER]: man does, and no example is hyphenated or cut
+shows_bench() {
+    local page
+    page=$(MANWIDTH=80 man ${1:+-M "$1"} oneflush-bench | tr -s ' \n' ' ') &&
+        has "Measure what a commit costs" "$page" && has "--plot-latency checkpoints.svg" "$page"
+}
+
 # closing NAME: the last line, and the exit code
 closing() {
     echo "$1: $passed passed, $failed failed"
