@@ -113,9 +113,10 @@ fn with_values(option: Arg) -> Arg {
     if values.is_empty() || is_flag || option.is_hide_possible_values_set() {
         return option;
     }
-    let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+    let help = option.get_long_help().or(option.get_help());
+    let help = help.map(ToString::to_string).unwrap_or_default();
     option
-        .help(format!("{help} [possible values: {}]", values.join(", ")))
+        .long_help(format!("{help} [possible values: {}]", values.join(", ")))
         .hide_possible_values(true)
 }
 
