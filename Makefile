@@ -1,6 +1,6 @@
 # One command each. Everything a command needs it builds or installs itself; `cargo` and a C compiler are all that must be
 # there.
-.PHONY: build packages bare all-bare demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests suite-subset clean help
+.PHONY: build packages bare all-bare demo check test everything bench sqlite-suite lint targets deny units unit mutants model kills tsan clients all-clients compat guest all-guests suite-subset book clean help
 
 # Where rustup cannot get the toolchain of rust-toolchain.toml, as without a network, the one that it has serves.
 ifneq ($(shell cargo --version >/dev/null 2>&1 || echo missing),)
@@ -64,10 +64,12 @@ everything:
 	@command -v python3 >/dev/null || scripts/need python3
 	@scripts/stages $(filter-out clients guest suite-subset,$(STAGES)) all-clients all-guests crash-states sqlite-suite
 
-## lint: formatting, lines of at most 100 characters, lints as errors, and the lock files of what is no member of the workspace
+## lint: formatting, lines of at most 100 characters, links of the pages, lints as errors, and the lock files of what is no member of the workspace
 lint:
 	cargo fmt --all --check
 	scripts/columns
+	python3 -m doctest scripts/markdown_links.py
+	scripts/links
 	cargo clippy --locked -p oneflush-vfs -p oneflush-blocklog -p oneflush-crashlab -- -D warnings
 	cargo clippy --locked -p oneflush-vfs --features loadable -- -D warnings
 	cargo clippy --locked --workspace --features $(CHECKED) --all-targets -- -D warnings
@@ -82,7 +84,7 @@ deny:
 	scripts/deny
 
 units: build
-	scripts/need python3 sqlite3 xfsprogs btrfs-progs chromium fonts-dejavu-core fonts-liberation
+	scripts/need python3 sqlite3 xfsprogs btrfs-progs chromium fonts-dejavu-core fonts-liberation mandoc groff-base zsh fish
 	scripts/perfetto-ui build/perfetto-ui || true
 	ONEFLUSH_BUILT=$(CURDIR)/$(RELEASE) ONEFLUSH_PERFETTO_UI=$(CURDIR)/build/perfetto-ui cargo test --locked --workspace --features $(CHECKED) --no-fail-fast
 
@@ -143,6 +145,10 @@ bench: build
 	mkdir -p build
 	$(RELEASE)/oneflush bench --rounds 5 --markdown --plot docs/results/ext4-journal-modes.svg > build/bench.md
 	mv build/bench.md docs/results/ext4-journal-modes.md
+
+## book: the pages of docs/ as a book, in build/book
+book:
+	scripts/book
 
 ## clean: removes all that the other commands made
 clean:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the recipes of docs/recipes.md as they stand: check.py PAGE FOLDER.
+"""Runs the blocks of a page, such as docs/recipes.md, as they stand: check.py PAGE FOLDER.
 
 Of the fenced blocks of each section (`## …`)
 - `file=NAME` is written to a file,
@@ -9,7 +9,7 @@ Of the fenced blocks of each section (`## …`)
 - `text` is what the section must print.
 
 /usr/local, /srv and /var/lib/note stand for folders below FOLDER, so nothing of the machine is
-changed. `target` and `oneflush` there are links to this project.
+changed. `target` and `oneflush` there are links to this project, and `dist` to what DIST names.
 """
 
 import os
@@ -110,6 +110,8 @@ def main():
     (FOLDER / "target").mkdir()
     (FOLDER / "target/release").symlink_to(release)
     (FOLDER / "oneflush").symlink_to(ROOT)
+    if "DIST" in os.environ:
+        (FOLDER / "dist").symlink_to(pathlib.Path(os.environ["DIST"]).resolve())
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ONEFLUSH_")}
     environment["PATH"] = f"{FOLDER}/usr/local/bin:{environment['PATH']}"
 

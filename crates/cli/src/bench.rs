@@ -403,7 +403,7 @@ enum WorkerKind {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     Table,
-    /// Mobibench's line "[TIME] : … Transactions/sec"
+    /// The line with times and transactions a second that Mobibench prints
     Mobibench,
 }
 

@@ -4,10 +4,12 @@
 //! program's.
 
 mod bench;
+mod completions;
 mod convert;
 mod crash;
 mod identify;
 mod library;
+mod manual;
 mod output;
 mod probe;
 mod progress;
@@ -25,7 +27,7 @@ mod worker;
 use std::error::Error;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(
@@ -43,6 +45,8 @@ struct Cli {
 enum Command {
     /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
     Bench(Box<bench::Options>),
+    /// Print what a shell needs to complete the command lines of oneflush
+    Completions(completions::Options),
     /// Give an existing database reserved bytes at the end of each page
     Convert(convert::Options),
     /// Run SQLite on a simulated disk that loses power at every operation, and check what it
@@ -67,6 +71,9 @@ enum Command {
     Top(top::Options),
     /// Record what reaches a block device, with the file that each write belongs to
     Trace(trace::Options),
+    /// Write man pages to a directory, for packages
+    #[command(hide = true)]
+    Man(manual::Options),
     /// One connection of `oneflush bench --as processes`
     #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
     Worker,
@@ -98,9 +105,18 @@ impl Failure {
     }
 }
 
+/// The command line as `--help` shows it: what is hidden has no man page, and is not completed.
+fn shown() -> clap::Command {
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let program = clap::Command::new(env!("CARGO_PKG_NAME")).version(env!("CARGO_PKG_VERSION"));
+    program.about(all.get_about().cloned().unwrap_or_default()).subcommands(shown)
+}
+
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Bench(options) => bench::main(&options),
+        Command::Completions(options) => completions::main(&options),
         Command::Convert(options) => convert::main(&options),
         Command::Crash(options) => crash::main(&options),
         Command::Identify(options) => identify::main(&options),
@@ -115,6 +131,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Man(options) => manual::main(&options),
         Command::Worker => worker::main(),
         Command::Guest(options) => bench::guest::inside(&options),
         Command::Busy { parent } => {

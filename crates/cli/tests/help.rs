@@ -2,14 +2,7 @@
 
 mod common;
 
-use common::{Sandbox, stdout};
-
-/// The commands that the program's own help names.
-fn commands(help: &str) -> Vec<String> {
-    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let names = list.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
-    names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
-}
+use common::{Sandbox, commands, stdout};
 
 #[test]
 fn no_help_has_a_line_over_80_columns() {

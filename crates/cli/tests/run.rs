@@ -38,6 +38,37 @@ fn the_shell_uses_oneflush_without_knowing_it() {
     assert_eq!(text(&output.stderr), "");
 }
 
+/// Links to the libraries. The program is copied by another process, as `copy_program` explains.
+fn install(from: &Path, programs: &Path, libraries: &Path) {
+    std::fs::create_dir_all(programs).unwrap();
+    std::fs::create_dir_all(libraries).unwrap();
+    let copied = Command::new("cp").arg(from.join("oneflush")).arg(programs).status();
+    assert!(copied.unwrap().success());
+    for name in ["liboneflush.so", "liboneflush_preload.so"] {
+        std::os::unix::fs::symlink(from.join(name), libraries.join(name)).unwrap();
+    }
+}
+
+#[test]
+fn the_libraries_are_found_beside_the_program_and_where_packages_install_them() {
+    let Some(folder) = built(&["sqlite3"]) else { return };
+    let triplet = format!("lib/{}-linux-gnu/oneflush", std::env::consts::ARCH);
+    for place in ["bin", "lib/oneflush", &triplet] {
+        let (dir, path) = database();
+        let programs = dir.path().join("bin");
+        install(&folder, &programs, &dir.path().join(place));
+        let output = run(&programs, &["--", "sqlite3", &path, "CREATE TABLE t(v)", ".vfsname"]);
+        assert_eq!(text(&output.stdout), "oneflush/unix\n", "{place}: {}", text(&output.stderr));
+    }
+    let (dir, path) = database();
+    let programs = dir.path().join("bin");
+    install(&folder, &programs, &dir.path().join("elsewhere"));
+    let output = run(&programs, &["--", "sqlite3", &path, "SELECT 1"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("liboneflush.so is neither in") && said.contains(&triplet), "{said}");
+}
+
 #[test]
 fn python_uses_oneflush_through_a_module_that_is_loaded_late() {
     let Some(folder) = built(&["/usr/bin/python3"]) else { return };

@@ -146,6 +146,23 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The commands that the program's own help names.
+pub fn commands(help: &str) -> Vec<String> {
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = list.take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));
+    names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+/// The long options that a command's help has a line for.
+pub fn options(help: &str) -> Vec<String> {
+    let lines = help.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("--").or_else(|| line.get(4..)?.strip_prefix("--"))?;
+        line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-').next()
+    });
+    lines.map(|name| format!("--{name}")).collect()
+}
+
 /// The command failed with `code`, and its message has all of `words`.
 pub fn assert_refused(output: &Output, code: i32, words: &[&str]) {
     let message = stderr(output);
