@@ -67,6 +67,10 @@ impl MappedImage {
 }
 
 impl ImageMemory for MappedImage {
+    fn page_bytes(&self) -> u64 {
+        page_size() as u64
+    }
+
     fn prepare(&self, range: Range<u64>) -> bool {
         let Some(range) = within(&range) else { return false };
         let begin = range.start / page_size() * page_size();
@@ -151,7 +155,7 @@ mod tests {
         assert!(image.prepare(0..1 << 20));
         file.set_len(32).unwrap();
         assert!(image.prepare(0..32));
-        assert!(!image.prepare(0..8192));
+        assert!(!image.prepare(0..page_size() as u64 + 1));
         assert!(!image.prepare(65_536..70_000));
         file.set_len(1 << 20).unwrap();
         assert!(image.prepare(65_536..70_000));

@@ -623,6 +623,10 @@ impl Storage for VfsFile {
 /// Stands for mapped memory, without signals. A store that would end the process there fails here,
 /// with an error that the caller does not expect.
 impl ImageMemory for VfsFile {
+    fn page_bytes(&self) -> u64 {
+        BLOCK_BYTES as u64
+    }
+
     fn prepare(&self, range: Range<u64>) -> bool {
         self.below.size_bytes().is_ok_and(|size_bytes| range.end <= size_bytes)
     }

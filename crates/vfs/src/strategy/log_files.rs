@@ -73,6 +73,8 @@ pub const IMAGE_MEMORY_BYTES: u64 = 8 << 20;
 
 /// The first [`IMAGE_MEMORY_BYTES`] of an image, in memory.
 pub trait ImageMemory: Send + Sync {
+    /// What becomes ready at once: the system's pages.
+    fn page_bytes(&self) -> u64;
     /// Makes these bytes ready for a store. False: they are not there. They stay ready for some
     /// seconds, or until the image is cut.
     fn prepare(&self, range: Range<u64>) -> bool;

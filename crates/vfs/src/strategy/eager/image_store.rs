@@ -146,7 +146,8 @@ impl Mapped {
             if !self.memory.prepare(begin..end.min(image_bytes)) {
                 return false;
             }
-            if end <= image_bytes {
+            // When the file becomes longer, the kernel takes away the page that its end was in.
+            if end.next_multiple_of(self.memory.page_bytes()) <= image_bytes {
                 *until_ns = now_ns + ASKED_FOR.as_nanos() as u64;
             }
         }
@@ -163,8 +164,11 @@ mod tests {
     use crate::test_wal::Wal;
 
     /// Notes what it is asked for, and stores nothing. Its file has 1 MiB.
-    #[derive(Clone, Default)]
-    struct Noted(Arc<Mutex<Vec<Asked>>>);
+    #[derive(Clone)]
+    struct Noted {
+        asked: Arc<Mutex<Vec<Asked>>>,
+        page_bytes: u64,
+    }
 
     #[derive(Clone, Debug, PartialEq)]
     enum Asked {
@@ -174,13 +178,17 @@ mod tests {
     use Asked::{Prepare, Store};
 
     impl ImageMemory for Noted {
+        fn page_bytes(&self) -> u64 {
+            self.page_bytes
+        }
+
         fn prepare(&self, range: Range<u64>) -> bool {
-            lock(&self.0).push(Prepare(range.clone()));
+            lock(&self.asked).push(Prepare(range.clone()));
             range.end <= 1 << 20
         }
 
         fn store(&self, _: &[u8], offset: u64) -> bool {
-            lock(&self.0).push(Store(offset));
+            lock(&self.asked).push(Store(offset));
             true
         }
     }
@@ -199,7 +207,8 @@ mod tests {
             board.image_reaches(image_bytes);
             let image = Wal::default();
             image.extend(vec![7; image_bytes as usize]);
-            Fixture { store: ImageStore::default(), board, image, noted: Noted::default() }
+            let noted = Noted { asked: Arc::default(), page_bytes: 4096 };
+            Fixture { store: ImageStore::default(), board, image, noted }
         }
 
         /// What the memory was asked for while this many bytes were put there.
@@ -209,15 +218,18 @@ mod tests {
                 Some(Box::new(self.noted.clone()) as Box<dyn ImageMemory>)
             };
             self.store.put(&self.board, &self.image, &vec![1; len], offset, map).unwrap();
-            std::mem::take(&mut *lock(&self.noted.0))
+            std::mem::take(&mut *lock(&self.noted.asked))
         }
 
         fn mapped(image_bytes: u64) -> Fixture {
-            let fixture = Fixture::new(image_bytes);
+            Fixture::new(image_bytes).with_memory()
+        }
+
+        fn with_memory(self) -> Fixture {
             for _ in 0..=WRITES_BEFORE {
-                assert_eq!(fixture.put(100, 32), []);
+                assert_eq!(self.put(100, 32), []);
             }
-            fixture
+            self
         }
     }
 
@@ -248,6 +260,26 @@ mod tests {
         assert_eq!(fixture.put(100, IMAGE_MEMORY_BYTES - 50), []);
     }
 
+    // Pages of 64 KiB, as some kernels of aarch64 have. When the file becomes longer, the kernel
+    // takes the page away that the end was in. A store to it may then find no room, and ends the
+    // process.
+    #[test]
+    fn a_page_longer_than_a_piece_is_ready_only_if_the_file_has_all_of_it() {
+        let mut fixture = Fixture::new(80_000);
+        fixture.noted.page_bytes = 1 << 16;
+        let fixture = fixture.with_memory();
+        assert_eq!(fixture.put(100, 32), [Prepare(0..16_384), Store(32)]);
+        assert_eq!(fixture.put(100, 32), [Store(32)]);
+        assert_eq!(fixture.put(99, 65_536), [Prepare(65_536..80_000), Store(65_536)]);
+        fixture.board.image_reaches(100_000);
+        // The file has the whole piece now, and not the whole page.
+        assert_eq!(fixture.put(99, 65_536), [Prepare(65_536..81_920), Store(65_536)]);
+        assert_eq!(fixture.put(99, 65_536), [Prepare(65_536..81_920), Store(65_536)]);
+        fixture.board.image_reaches(1 << 17);
+        assert_eq!(fixture.put(99, 65_536), [Prepare(65_536..81_920), Store(65_536)]);
+        assert_eq!(fixture.put(99, 65_536), [Store(65_536)]);
+    }
+
     #[test]
     fn pages_are_asked_for_again_when_anybody_has_cut_the_image_and_after_a_while() {
         let fixture = Fixture::mapped(1 << 18);
@@ -260,9 +292,9 @@ mod tests {
         let State::Mapped(mapped) = &mut *lock(&fixture.store.0) else { panic!("not mapped") };
         let now_ns = clock::now_ns();
         assert!(mapped.is_ready(&fixture.board, 32..100, now_ns));
-        assert_eq!(*lock(&fixture.noted.0), []);
+        assert_eq!(*lock(&fixture.noted.asked), []);
         assert!(mapped.is_ready(&fixture.board, 32..100, now_ns + ASKED_FOR.as_nanos() as u64));
-        assert_eq!(*lock(&fixture.noted.0), [Prepare(0..16_384)]);
+        assert_eq!(*lock(&fixture.noted.asked), [Prepare(0..16_384)]);
     }
 
     #[test]
