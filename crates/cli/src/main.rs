@@ -19,6 +19,7 @@ mod size;
 mod stats;
 mod top;
 mod trace;
+mod trial;
 mod uri;
 mod worker;
 
@@ -67,6 +68,9 @@ enum Command {
     Top(top::Options),
     /// Record what reaches a block device, with the file that each write belongs to
     Trace(trace::Options),
+    /// Measure what would change for you: your database, copied, on your file system
+    #[command(name = "try")]
+    Trial(trial::Options),
     /// One connection of `oneflush bench --as processes`
     #[command(name = oneflush_bench::run::process::SUBCOMMAND, hide = true)]
     Worker,
@@ -115,6 +119,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Trial(options) => trial::main(&options),
         Command::Worker => worker::main(),
         Command::Guest(options) => bench::guest::inside(&options),
         Command::Busy { parent } => {
