@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use oneflush_bench::interrupt;
-use oneflush_bench::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, TrialError};
+use oneflush_bench::trial::{self, Plan, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN};
 
 use crate::progress::Terminal;
 use crate::{Failure, output};
@@ -75,12 +75,7 @@ pub fn main(options: &Options) -> Result<(), Failure> {
         directory: options.dir.clone(),
         time: Duration::from_secs(options.seconds),
     };
-    let found = trial::run(&plan, &mut Terminal::new());
-    let trial = found.map_err(|error| match error {
-        // What was named cannot be tried, whatever happens.
-        TrialError::NotAFile(_) => Failure::usage(error),
-        error => Failure::failed(error),
-    })?;
+    let trial = trial::run(&plan, &mut Terminal::new()).map_err(Failure::failed)?;
     let advice = advice::of(&trial);
     output::print(&match options.json {
         true => text::json(&trial, &advice),

@@ -69,9 +69,8 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// Copies the database to `to`, with what beside it belongs to its state, before `deadline`.
 pub fn copy(database: &Database, to: &Path, deadline: Instant) -> Result<Copied, TrialError> {
-    let begun = Instant::now();
     for _ in 0..TRIES {
-        if let Some(copied) = Attempt::new(database, to, begun, deadline)?.run()? {
+        if let Some(copied) = Attempt::new(database, to, deadline)?.run()? {
             return Ok(copied);
         }
         remove_all(to)?;
@@ -99,6 +98,7 @@ fn remove_all(to: &Path) -> Result<(), TrialError> {
 struct Attempt<'a> {
     database: &'a Database,
     to: &'a Path,
+    /// The copying, after the waiting for locks.
     begun: Instant,
     deadline: Instant,
     file: File,
@@ -133,11 +133,10 @@ impl<'a> Attempt<'a> {
     fn new(
         database: &'a Database,
         to: &'a Path,
-        begun: Instant,
         deadline: Instant,
     ) -> Result<Attempt<'a>, TrialError> {
         let file = File::open(&database.path).map_err(|source| database.unread(source))?;
-        let (held, copied_bytes) = (None, 0);
+        let (begun, held, copied_bytes) = (Instant::now(), None, 0);
         Ok(Attempt { database, to, begun, deadline, file, held, copied_bytes })
     }
 
@@ -146,6 +145,7 @@ impl<'a> Attempt<'a> {
         let database = self.database;
         self.held = self.lock()?;
         self.settle()?;
+        self.begun = Instant::now();
         let (path, journal, wal) =
             (&database.path, journal_of(&database.path), beside(&database.path, "-wal"));
         let looks = || [Look::at(path), Look::at(&journal)];
@@ -299,15 +299,17 @@ impl<'a> Attempt<'a> {
         }
         let bytes = self.database.bytes;
         let rate = self.copied_bytes as f64 / elapsed.as_secs_f64();
-        let needed = Duration::from_secs_f64(bytes as f64 / rate.max(1.0));
-        if self.begun + needed.max(elapsed) <= self.deadline {
+        let seconds_of = |bytes: u64| Duration::from_secs_f64(bytes as f64 / rate.max(1.0));
+        let left = seconds_of(bytes.saturating_sub(self.copied_bytes));
+        // What is as good as done is not given up.
+        if left < RATE_AFTER || Instant::now() + left <= self.deadline {
             return Ok(());
         }
         Err(TrialError::TooLarge {
             path: self.database.named.clone(),
             bytes,
             // Half the time is for copying. Copying is not always as fast.
-            seconds: (needed.as_secs_f64() * 2.5).ceil() as u64 + 10,
+            seconds: (seconds_of(bytes).as_secs_f64() * 2.5).ceil() as u64 + 10,
             directory: self.database.directory.clone(),
         })
     }

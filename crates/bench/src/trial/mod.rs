@@ -42,7 +42,7 @@ use crate::observe::SharedDisk;
 use crate::place::{Place, PlaceError};
 use crate::run::Progress;
 
-pub const SECONDS_MIN: u64 = 5;
+pub const SECONDS_MIN: u64 = 1;
 pub const SECONDS_DEFAULT: u64 = 30;
 pub const SECONDS_MAX: u64 = 3_600;
 
