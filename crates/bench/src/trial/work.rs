@@ -84,9 +84,17 @@ impl Work {
         Ok(work)
     }
 
-    /// Makes the WAL as long as it is in a program that has run for a while.
+    /// Makes the WAL as long as it is in a program that has run for a while, and a log as well. The
+    /// values are new: SQLite writes no page that is as it was. In two transactions, because one of
+    /// more than 4 MiB goes past `eager`'s log.
     pub fn fill_wal(connection: &Connection) -> rusqlite::Result<()> {
-        connection.execute(&format!("UPDATE {FILLER} SET filler = filler"), []).map(drop)
+        for half in 0..2 {
+            let sql = format!(
+                "UPDATE {FILLER} SET filler = randomblob(length(filler)) WHERE rowid % 2 = ?1"
+            );
+            connection.execute(&sql, [half])?;
+        }
+        Ok(())
     }
 
     /// One part for each writer.

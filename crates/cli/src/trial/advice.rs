@@ -6,6 +6,8 @@ use oneflush_vfs::StrategyKind;
 
 /// Less is noise, or not worth a change.
 const GAIN_MIN: f64 = 1.15;
+/// What fewer rounds agree on may be chance.
+const ROUNDS_MIN: usize = 3;
 
 pub struct Advice {
     /// None: nothing is to be gained.
@@ -27,6 +29,7 @@ struct Ratio {
     median: f64,
     least: f64,
     most: f64,
+    rounds: usize,
 }
 
 impl Ratio {
@@ -36,17 +39,22 @@ impl Ratio {
         ratios.sort_by(f64::total_cmp);
         let at = |at: usize| ratios.get(at).copied().unwrap_or(1.0);
         let last = ratios.len().saturating_sub(1);
-        Ratio { median: (at(last / 2) + at(last.div_ceil(2))) / 2.0, least: at(0), most: at(last) }
+        Ratio {
+            median: (at(last / 2) + at(last.div_ceil(2))) / 2.0,
+            least: at(0),
+            most: at(last),
+            rounds: ratios.len(),
+        }
     }
 
     /// Each round says so.
     fn is_gain(&self) -> bool {
-        self.median >= GAIN_MIN && self.least >= 1.0
+        !self.is_unknown() && self.median >= GAIN_MIN && self.least >= 1.0
     }
 
-    /// Some rounds say more, and others less.
+    /// Some rounds say more and others less, or there are too few to know.
     fn is_unknown(&self) -> bool {
-        self.least < 1.0 / GAIN_MIN && self.most > GAIN_MIN
+        self.rounds < ROUNDS_MIN || (self.least < 1.0 / GAIN_MIN && self.most > GAIN_MIN)
     }
 
     fn said(&self) -> String {
@@ -73,22 +81,32 @@ impl Of<'_> {
         Some(ratio(self.one.bytes_per_commit?, than.one.bytes_per_commit?))
     }
 
+    /// Of one writer's commits, where they became fewer: now, and then.
+    fn flushes(&self, than: &Of<'_>) -> Option<(f64, f64)> {
+        let (now, then) = (than.one.flushes_per_commit?, self.one.flushes_per_commit?);
+        (then * GAIN_MIN <= now).then_some((now, then))
+    }
+
     fn gains(&self, than: &Of<'_>) -> bool {
         self.rate_many(than).is_gain()
             || self.rate_one(than).is_gain()
             || self.bytes(than).is_some_and(|share| share <= 1.0 / GAIN_MIN)
+            || self.flushes(than).is_some()
     }
 
-    /// "0.35 of the bytes; commits/s with one writer 1.2 times, with 8 writers 4.0 times"
+    /// "0.35 of the bytes, 1.0 flushes for 4.0; commits/s with one writer 1.2 times, with 8
+    /// writers 4.0 times"
     fn said(&self, than: &Of<'_>) -> String {
-        let bytes = match self.bytes(than) {
-            Some(share) if !(1.0 / 1.05..=1.05).contains(&share) => {
-                format!("{share:.2} of the bytes; ")
-            }
-            _ => String::new(),
-        };
+        let mut less = Vec::new();
+        if let Some(share) = self.bytes(than).filter(|share| !(1.0 / 1.05..=1.05).contains(share)) {
+            less.push(format!("{share:.2} of the bytes"));
+        }
+        if let Some((now, then)) = self.flushes(than) {
+            less.push(format!("{then:.1} flushes for {now:.1}"));
+        }
+        let less = if less.is_empty() { String::new() } else { less.join(", ") + "; " };
         let (one, many) = (self.rate_one(than).said(), self.rate_many(than).said());
-        format!("{bytes}commits/s with one writer {one}, with 8 writers {many}")
+        format!("{less}commits/s with one writer {one}, with 8 writers {many}")
     }
 }
 
@@ -138,9 +156,16 @@ pub fn of(trial: &Trial) -> Advice {
     let than = wal.as_ref().unwrap_or(&now);
     let after = if needs_wal { " (against SQLite's WAL)" } else { "" };
     let mut strategy = None;
-    if let Some(plain) = plain.filter(|plain| plain.gains(than)) {
-        words.push(format!("Take plain: {}{after}. Files stay SQLite's own.", plain.said(than)));
-        strategy = Some(StrategyKind::Plain);
+    match plain {
+        Some(plain) if plain.gains(than) => {
+            words
+                .push(format!("Take plain: {}{after}. Files stay SQLite's own.", plain.said(than)));
+            strategy = Some(StrategyKind::Plain);
+        }
+        Some(plain) if plain.rate_many(than).is_unknown() => {
+            words.push(format!("plain: {}{after}; try when less runs here.", plain.said(than)));
+        }
+        _ => {}
     }
     if let Some(eager) = eager.filter(|eager| eager.gains(than)) {
         words.push(format!(
@@ -156,4 +181,47 @@ pub fn of(trial: &Trial) -> Advice {
         words.push("Oneflush gains nothing here: stay with SQLite alone.".to_owned());
     }
     Advice { strategy, needs_wal: needs_wal && strategy.is_some(), words }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(rates: &[f64], bytes: f64, flushes: f64) -> Figures {
+        Figures {
+            commits_per_s_of_rounds: rates.to_vec(),
+            bytes_per_commit: Some(bytes),
+            flushes_per_commit: Some(flushes),
+            ..Figures::default()
+        }
+    }
+
+    fn said(one: &[f64], many: &[f64], bytes: f64, flushes: f64) -> (bool, String) {
+        let now = figures(&[100.0, 110.0, 90.0], 10_000.0, 4.0);
+        let (one, many) = (figures(one, bytes, flushes), figures(many, bytes, flushes));
+        let (now, then) = (Of { one: &now, many: &now }, Of { one: &one, many: &many });
+        (then.gains(&now), then.said(&now))
+    }
+
+    #[test]
+    fn only_what_all_rounds_say_is_a_gain() {
+        let (same, double) = ([101.0, 108.0, 91.0], [210.0, 230.0, 170.0]);
+        assert_eq!(
+            said(&same, &double, 10_100.0, 3.9),
+            (true, "commits/s with one writer as before, with 8 writers 2.1 times".to_owned())
+        );
+        let noise = [200.0, 20.0, 300.0];
+        let unclear = "commits/s with one writer unclear, with 8 writers unclear".to_owned();
+        assert_eq!(said(&noise, &noise, 10_000.0, 4.0), (false, unclear.clone()));
+        assert_eq!(said(&double[..2], &double[..2], 10_000.0, 4.0), (false, unclear), "two rounds");
+        assert!(!said(&same, &same, 10_000.0, 4.0).0);
+    }
+
+    #[test]
+    fn bytes_and_flushes_are_gains_of_their_own() {
+        let same = [100.0, 110.0, 90.0];
+        let (gains, words) = said(&same, &same, 3_500.0, 1.0);
+        assert!(gains && words.starts_with("0.35 of the bytes, 1.0 flushes for 4.0; "), "{words}");
+        assert!(!said(&same, &same, 12_000.0, 4.0).0, "more bytes");
+    }
 }

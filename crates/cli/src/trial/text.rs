@@ -88,9 +88,9 @@ fn floor(trial: &Trial) -> String {
     let ns: u64 = floor.latencies_ns.iter().sum();
     let rate = floor.latencies_ns.len() as f64 * 1e9 / ns.max(1) as f64;
     format!(
-        "{:NAME_CHARS$}{:>6.1}{flushes:>8.2}{:>8}{:>10}\n",
+        "{:NAME_CHARS$}{:>6}{flushes:>8.2}{:>8}{:>10}\n",
         "one 4 KB write",
-        bytes / 1e3,
+        kilobytes(bytes),
         milliseconds(floor.quantile_ns(0.99) as f64 / 1e6),
         count(rate)
     )
@@ -100,11 +100,15 @@ fn cells(figures: &Figures) -> String {
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "–".to_owned());
     format!(
         "{:>6}{:>8}{:>8}{:>10}",
-        or_dash(figures.bytes_per_commit.map(|bytes| format!("{:.1}", bytes / 1e3))),
+        or_dash(figures.bytes_per_commit.map(kilobytes)),
         or_dash(figures.flushes_per_commit.map(|flushes| format!("{flushes:.2}"))),
         or_dash(figures.p99_ms.map(milliseconds)),
         count(figures.commits_per_s),
     )
+}
+
+fn kilobytes(bytes: f64) -> String {
+    if bytes < 99_950.0 { format!("{:.1}", bytes / 1e3) } else { format!("{:.0}", bytes / 1e3) }
 }
 
 fn milliseconds(ms: f64) -> String {
@@ -165,8 +169,12 @@ fn notes(trial: &Trial) -> Vec<String> {
     if trial.measured.iter().any(|measured| measured.figures.p99_ms.is_none()) {
         notes.push("p99 –: fewer than 100 commits there; --seconds gives it more time.".to_owned());
     }
-    if trial.rounds < 2 {
-        notes.push("One round only: --seconds gives the figures more time.".to_owned());
+    if trial.rounds < 3 {
+        let rounds = if trial.rounds == 1 { "round" } else { "rounds" };
+        notes.push(format!(
+            "{} {rounds} only, so rates are not compared: --seconds gives them more time.",
+            trial.rounds
+        ));
     }
     if trial.subject.elsewhere {
         notes.push("Measured on another file system than the database's own.".to_owned());
