@@ -27,8 +27,8 @@ const EXAMPLES: &str = "Examples:
 The original is only read: SQLite never opens it. The copy is made beside it, in
 a directory of its own that goes away at the end, also after Ctrl-C. A program
 may use the database meanwhile; a writer in a rollback mode waits 2 s at most.
-The copy needs the room of the database, but for file systems that clone (btrfs,
-XFS), and some 40 MB.
+The copy needs the room of the database and some 40 MB. One of 256 MiB or more
+is a clone where the file system has clones (btrfs, XFS).
 
 A commit moves one row of your largest table to the end of that table, with its
 entry in each index. Your program's transactions may be larger or smaller. The

@@ -12,7 +12,9 @@
 //! SQLite never opens the original.
 //!
 //! 1. A lock is held for [`HOLD`] at most: a writer in a rollback mode waits for it.
-//! 2. A clone (`FICLONE`) is taken where the file system has it. Else the room is looked at first.
+//! 2. A clone (`FICLONE`) is taken of a large database where the file system has it. Else the room
+//!    is looked at first. A smaller one is copied: the first write to a block that is shared costs
+//!    more than the original's would.
 //! 3. What is copied is made durable in pieces, so that the time that is left is known.
 
 use std::fs::{self, File, Metadata};
@@ -37,6 +39,7 @@ const RETRY: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_millis(20);
 const TRIES: u32 = 4;
 
+const CLONED_BYTES_MIN: u64 = 256 << 20;
 const PIECE_BYTES: usize = 1 << 20;
 const DURABLE_BYTES: u64 = 64 << 20;
 /// Before this time a rate says little.
@@ -245,7 +248,7 @@ impl<'a> Attempt<'a> {
         };
         let copy = File::create_new(to).map_err(&failed)?;
         let length = from.metadata().map_err(&failed)?.len();
-        if length > 0 && rustix::fs::ioctl_ficlone(&copy, from).is_ok() {
+        if length >= CLONED_BYTES_MIN && rustix::fs::ioctl_ficlone(&copy, from).is_ok() {
             return Ok((copy.metadata().map_err(&failed)?.len(), true));
         }
         self.check_room(length)?;

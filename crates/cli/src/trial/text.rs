@@ -179,6 +179,12 @@ fn notes(trial: &Trial) -> Vec<String> {
     if trial.subject.elsewhere {
         notes.push("Measured on another file system than the database's own.".to_owned());
     }
+    if trial.subject.database.as_ref().is_some_and(|database| database.cloned) {
+        notes.push(
+            "The copy is a clone: the first write to a block costs more than with the original."
+                .to_owned(),
+        );
+    }
     for refused in &trial.refused {
         notes.push(format!("{}: cannot be used here: {}", refused.strategy, refused.reason));
     }
