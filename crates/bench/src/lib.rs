@@ -1,4 +1,4 @@
-//! `oneflush bench`: what a commit costs.
+//! `oneflush bench` and `oneflush try`: what a commit costs.
 
 pub mod clock;
 pub mod commits;
@@ -15,4 +15,5 @@ pub mod place;
 pub mod probe;
 pub mod report;
 pub mod run;
+pub mod trial;
 pub mod workload;

@@ -21,6 +21,7 @@ mod size;
 mod stats;
 mod top;
 mod trace;
+mod trial;
 mod uri;
 mod worker;
 
@@ -71,6 +72,9 @@ enum Command {
     Top(top::Options),
     /// Record what reaches a block device, with the file that each write belongs to
     Trace(trace::Options),
+    /// Measure what would change for you: your database, copied, on your file system
+    #[command(name = "try")]
+    Trial(trial::Options),
     /// Write man pages to a directory, for packages
     #[command(hide = true)]
     Man(manual::Options),
@@ -131,6 +135,7 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Command::Trial(options) => trial::main(&options),
         Command::Man(options) => manual::main(&options),
         Command::Worker => worker::main(),
         Command::Guest(options) => bench::guest::inside(&options),

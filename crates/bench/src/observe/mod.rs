@@ -22,6 +22,7 @@
 mod attribute;
 mod drain;
 mod error;
+mod shared;
 mod stat;
 mod trace;
 
@@ -36,6 +37,7 @@ use oneflush_trace::record::Target;
 use serde::{Deserialize, Serialize};
 
 pub use error::ObserveError;
+pub use shared::{Done, Mark, SharedDisk};
 
 use crate::place::Place;
 use attribute::Owners;
