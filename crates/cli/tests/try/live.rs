@@ -7,6 +7,7 @@ use std::process::{ChildStdout, Stdio};
 use oneflush_testing::{Running, has_programs};
 
 use super::*;
+use crate::common::assert_refused;
 
 /// Commits all the time, and says each commit; gives up as Python's driver does, after 5 s.
 const WRITER: &str = "
@@ -107,4 +108,30 @@ fn open_databases_are_as_they_were() {
         let is_committed = mode == "wal" && !does.starts_with("BEGIN");
         assert_eq!(rows, if is_committed { 5_001 } else { 5_000 }, "{does}");
     }
+}
+
+/// Without a lock only a file that stands still can be copied. This one never does.
+#[test]
+fn a_locked_database_that_never_stands_still_is_refused_with_its_user() {
+    if !has_programs(&["python3"]) {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let path = sandbox.open_directory("data").join("app.db");
+    make(&path, "delete", 20_000);
+    let script = "
+import os, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute('BEGIN EXCLUSIVE')
+print('ready', flush=True)
+while True:
+    os.utime(sys.argv[1])
+";
+    let (writer, mut lines) = python(script, &[path.as_os_str()]);
+    assert_eq!(lines.next().unwrap().unwrap(), "ready");
+    let output = command(&sandbox, &path).output().unwrap();
+    let user = format!("{} python3", writer.id());
+    assert_refused(&output, 1, &["was changed each time", &user, "oneflush try /"]);
+    assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    sandbox.assert_nothing_left(&[]);
 }
