@@ -3,10 +3,12 @@
 //! Exit codes: 0 done, 1 failed, 2 wrong usage. A command that becomes another program has that
 //! program's.
 
+mod advise;
 mod bench;
 mod convert;
 mod crash;
 mod identify;
+mod layout;
 mod library;
 mod output;
 mod probe;
@@ -41,6 +43,9 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Say what each strategy would write for the transactions of traces, and how long the device
+    /// lasts
+    Advise(advise::Options),
     /// Measure what a commit costs: latency, and bytes, writes and flushes at the device
     Bench(Box<bench::Options>),
     /// Give an existing database reserved bytes at the end of each page
@@ -100,6 +105,7 @@ impl Failure {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Advise(options) => advise::main(&options),
         Command::Bench(options) => bench::main(&options),
         Command::Convert(options) => convert::main(&options),
         Command::Crash(options) => crash::main(&options),
